@@ -1,0 +1,141 @@
+#include "kc_alloc.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Blocks from SMALL bytes on have capacities that are powers of two and are pooled; smaller ones go to malloc. */
+enum { SMALL_SHIFT = 12, CLASSES = 64 };
+
+typedef struct pool pool;
+
+/* Sits in front of every block; 64 bytes, so that blocks are aligned as Arrow recommends. */
+typedef struct header {
+    pool *home;
+    struct header *next;
+    size_t capacity;
+    void *raw;
+    char padding[64 - 4 * sizeof(void *)];
+} header;
+
+struct pool {
+    atomic_flag lock;
+    header *free[CLASSES];
+    size_t kept;
+    atomic_size_t live;
+};
+
+static pool the_pool = {.lock = ATOMIC_FLAG_INIT};
+
+static void lock_pool(pool *p) {
+    while (atomic_flag_test_and_set_explicit(&p->lock, memory_order_acquire)) {
+    }
+}
+
+static void unlock_pool(pool *p) { atomic_flag_clear_explicit(&p->lock, memory_order_release); }
+
+static unsigned class_of(size_t size) {
+    unsigned shift = SMALL_SHIFT;
+    while (((size_t)1 << shift) < size) shift++;
+    return shift;
+}
+
+static header *take_kept(pool *p, unsigned class) {
+    lock_pool(p);
+    header *h = p->free[class];
+    if (h) {
+        p->free[class] = h->next;
+        p->kept -= h->capacity;
+    }
+    unlock_pool(p);
+    return h;
+}
+
+static bool keep(pool *p, header *h) {
+    bool kept = false;
+    lock_pool(p);
+    if (h->capacity <= KC_POOL_BYTES && p->kept <= KC_POOL_BYTES - h->capacity) {
+        unsigned class = class_of(h->capacity);
+        h->next = p->free[class];
+        p->free[class] = h;
+        p->kept += h->capacity;
+        kept = true;
+    }
+    unlock_pool(p);
+    return kept;
+}
+
+void *kc_alloc(size_t size) {
+    if (size > PTRDIFF_MAX / 2) return NULL;
+    bool pooled = size >= (size_t)1 << SMALL_SHIFT;
+    unsigned class = pooled ? class_of(size) : 0;
+    size_t capacity = pooled ? (size_t)1 << class : (size ? size : 1);
+    header *h = pooled ? take_kept(&the_pool, class) : NULL;
+    if (!h) {
+        char *raw = malloc(capacity + 2 * sizeof(header));
+        if (!raw) return NULL;
+        uintptr_t aligned = ((uintptr_t)raw + sizeof(header) - 1) & ~(uintptr_t)(sizeof(header) - 1);
+        h = (header *)aligned;
+        h->raw = raw;
+        h->capacity = capacity;
+        h->home = &the_pool;
+    }
+    atomic_fetch_add_explicit(&the_pool.live, 1, memory_order_relaxed);
+    return h + 1;
+}
+
+void kc_free(void *block) {
+    if (!block) return;
+    header *h = (header *)block - 1;
+    pool *home = h->home;
+    atomic_fetch_sub_explicit(&home->live, 1, memory_order_relaxed);
+    if (h->capacity < (size_t)1 << SMALL_SHIFT || !keep(home, h)) free(h->raw);
+}
+
+void *kc_realloc(void *block, size_t size) {
+    if (!block) return kc_alloc(size);
+    size_t old = kc_capacity(block);
+    if (size <= old) return block;
+    void *grown = kc_alloc(size);
+    if (!grown) return NULL;
+    memcpy(grown, block, old);
+    kc_free(block);
+    return grown;
+}
+
+size_t kc_capacity(const void *block) { return ((const header *)block - 1)->capacity; }
+
+size_t kc_live_blocks(void) { return atomic_load(&the_pool.live); }
+
+size_t kc_pooled_bytes(void) {
+    lock_pool(&the_pool);
+    size_t kept = the_pool.kept;
+    unlock_pool(&the_pool);
+    return kept;
+}
+
+void kc_pool_trim(void) {
+    for (unsigned class = 0; class < CLASSES; class++) {
+        for (header *h = take_kept(&the_pool, class); h; h = take_kept(&the_pool, class)) free(h->raw);
+    }
+}
+
+int kc_buffer_grow(kc_buffer *b, size_t capacity, kc_error *error) {
+    if (capacity < b->size) return kc_fail(error, KC_NO_MEMORY, "a buffer would pass the address space", 0, 0, 0);
+    size_t doubled = b->capacity > PTRDIFF_MAX / 4 ? capacity : 2 * b->capacity;
+    if (doubled > capacity) capacity = doubled;
+    uint8_t *data = kc_alloc(capacity);
+    if (!data) return kc_fail(error, KC_NO_MEMORY, "no memory for a buffer", 0, (int64_t)capacity, 0);
+    if (b->size) memcpy(data, b->data, b->size);
+    kc_free(b->data);
+    b->data = data;
+    b->capacity = kc_capacity(data);
+    return KC_OK;
+}
+
+void kc_buffer_free(kc_buffer *b) {
+    kc_free(b->data);
+    b->data = NULL;
+    b->size = b->capacity = 0;
+}

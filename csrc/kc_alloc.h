@@ -1,0 +1,47 @@
+/* The one allocator of the library.
+ *
+ * Large blocks are kept when freed and handed out again, because the page faults of fresh memory cost more than
+ * parsing does. What is kept is bounded (KC_POOL_BYTES). Thread-safe. A block may be freed by another copy of
+ * this library in the same process: it remembers the pool that it came from. */
+#ifndef KC_ALLOC_H
+#define KC_ALLOC_H
+
+#include "kc_error.h"
+
+/* The most that the pool keeps of freed blocks, in bytes of capacity. */
+#define KC_POOL_BYTES ((size_t)256 << 20)
+
+/* NULL where the system has no memory or `size` is beyond PTRDIFF_MAX. Contents are undefined. */
+void *kc_alloc(size_t size);
+
+/* A block with the first min(old, size) bytes of `block`, which is freed unless NULL is returned. */
+void *kc_realloc(void *block, size_t size);
+
+void kc_free(void *block);
+
+/* How many bytes `block` may hold; at least what was asked for. */
+size_t kc_capacity(const void *block);
+
+/* Blocks handed out and not yet freed, for leak tests; bytes kept in the pool. */
+size_t kc_live_blocks(void);
+size_t kc_pooled_bytes(void);
+
+/* Gives the kept blocks back to the system. */
+void kc_pool_trim(void);
+
+/* A growing array of bytes. Zero-initialised is empty. */
+typedef struct kc_buffer {
+    uint8_t *data;
+    size_t size, capacity;
+} kc_buffer;
+
+KC_MUST_CHECK int kc_buffer_grow(kc_buffer *b, size_t capacity, kc_error *error);
+void kc_buffer_free(kc_buffer *b);
+
+/* Room for `extra` more bytes behind b->size; grows geometrically. */
+static inline int kc_buffer_reserve(kc_buffer *b, size_t extra, kc_error *error) {
+    if (KC_LIKELY(extra <= b->capacity - b->size)) return KC_OK;
+    return kc_buffer_grow(b, b->size + extra, error);
+}
+
+#endif

@@ -1,0 +1,71 @@
+"""kafkacodec: Kafka bytes to columns and back, and every message of the Kafka protocol.
+
+Names load on first use, so that importing the package alone stays cheap.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from kafkacodec.errors import (
+    BrokerError,
+    CorruptRecord,
+    CrcMismatch,
+    DecodeError,
+    EncodeError,
+    KafkaCodecError,
+    LimitExceeded,
+    LocalProtocolError,
+    RemoteProtocolError,
+    Truncated,
+    UnsupportedCodec,
+    UnsupportedMagic,
+    UnsupportedVersion,
+)
+
+__version__ = "0.1.0"
+
+# Public name -> the module that holds it. Names under None are submodules.
+_HOMES: dict[str, str | None] = {
+    "dialects": None,
+    "errors": None,
+    "log": None,
+    "messages": None,
+    "protocol": None,
+    "spark": None,
+}
+
+__all__ = [  # noqa: PLE0604, RUF022
+    "BrokerError",
+    "CorruptRecord",
+    "CrcMismatch",
+    "DecodeError",
+    "EncodeError",
+    "KafkaCodecError",
+    "LimitExceeded",
+    "LocalProtocolError",
+    "RemoteProtocolError",
+    "Truncated",
+    "UnsupportedCodec",
+    "UnsupportedMagic",
+    "UnsupportedVersion",
+    *_HOMES,
+]
+
+if TYPE_CHECKING:
+    from kafkacodec import dialects, errors, log, messages, protocol, spark
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        home = _HOMES[name]
+    except KeyError:
+        raise AttributeError(f"module 'kafkacodec' has no attribute {name!r}") from None
+    value = importlib.import_module(f"kafkacodec.{name}") if home is None else getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -1,0 +1,1 @@
+"""Log files on disk: segments, partitions and log directories, with their indexes."""

@@ -1,0 +1,1 @@
+"""The message classes of the Kafka protocol."""

@@ -1,0 +1,1 @@
+"""Frames, headers, version negotiation and the sans-I/O connection."""

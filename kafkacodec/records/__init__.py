@@ -1,0 +1,1 @@
+"""Record sets: decoding, encoding, scanning and compression."""

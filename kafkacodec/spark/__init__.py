@@ -1,0 +1,1 @@
+"""Spark: data source, functions and helpers built on the columnar decoder."""
