@@ -1,0 +1,244 @@
+"""The golden files of tests/data/kafka with what Kafka's own reader made of them.
+
+    from tests.corpus import blobs, segments, assert_same_records
+
+    @pytest.mark.parametrize("sample", segments(magics={2}), ids=str)
+    def test_decodes(sample):
+        result = kc.decode(sample.data(), include_control=True)
+        assert_same_records(result, sample.expected.records)
+
+Listing samples reads only the manifest; expected content is parsed on first use and kept.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).parent / "data" / "kafka"
+TIMESTAMP_TYPES = {"CreateTime": 0, "LogAppendTime": 1, "NoTimestampType": -1}
+
+
+class Digest(NamedTuple):
+    """Stands for a value too large to be spelt out."""
+
+    size: int
+    sha256: str
+
+
+class Row(NamedTuple):
+    """A record as kafkacodec should give it (a null timestamp is None, types are Kafka's numbers)."""
+
+    offset: int
+    timestamp: int | None
+    timestamp_type: int
+    key: bytes | None
+    value: bytes | Digest | None
+    headers: list[tuple[str, bytes | None]]
+    is_control: bool = False
+    batch: int = 0
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the Java reader made of one file: everything up to `error`, or the whole file when that is None.
+
+    `batches` are the sidecar's dicts (position, sizeInBytes, magic, baseOffset, ...); `error` has the index of the batch
+    (`batch`), how many of its records came out first (`recordsBefore`) and the Java exception (`error`).
+    """
+
+    batches: list[dict[str, Any]]
+    records: list[Row]
+    error: dict[str, Any] | None
+    valid_bytes: int
+    trailing_bytes: int
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One segment or blob. `magics` are the record formats in it (or meant to be in it, where it is damaged)."""
+
+    name: str
+    writer: str
+    magics: frozenset[int]
+
+    def __str__(self) -> str:
+        return self.name.removeprefix("logs/").removeprefix("blobs/")
+
+    @property
+    def path(self) -> Path:
+        return ROOT / self.name
+
+    def data(self) -> bytes:
+        return self.path.read_bytes()
+
+    @property
+    def expected(self) -> Expected:
+        """With checksums checked."""
+        return _expected(self.writer)["crc"][self.name]
+
+    @property
+    def expected_without_crc(self) -> Expected:
+        """With checksums ignored; only damaged blobs have it."""
+        return _expected(self.writer)["nocrc"][self.name]
+
+
+class Committed(NamedTuple):
+    """The offsets that a read_committed consumer was given from the start of a partition up to `end_offset`."""
+
+    directory: Path
+    topic: str
+    partition: int
+    end_offset: int
+    offsets: list[int]
+
+
+@cache
+def manifest() -> dict[str, Any]:
+    return json.loads((ROOT / "manifest.json").read_text())
+
+
+def segments(*, magics: Iterable[int] = (0, 1, 2), writer: str | None = None) -> list[Sample]:
+    """Segments (and metadata log snapshots) all of whose batches are of `magics`."""
+    return [
+        s for s in _samples() if s.name.startswith("logs/") and s.magics <= {*magics} and writer in (None, s.writer)
+    ]
+
+
+def blobs(*kinds: str, magics: Iterable[int] = (0, 1, 2)) -> list[Sample]:
+    """Record sets of the given kinds (builder, cut, fetch, foreign, corrupt; all if none is named) and `magics`."""
+    wanted = {f"blobs/{kind}" for kind in kinds}
+    return [
+        s
+        for s in _samples()
+        if s.name.startswith("blobs/") and s.magics <= {*magics} and (not wanted or s.writer in wanted)
+    ]
+
+
+def sample(name: str) -> Sample:
+    """The sample at a path below tests/data/kafka."""
+    return next(s for s in _samples() if s.name == name)
+
+
+def log_directories() -> list[Path]:
+    """Data directories as a broker left them."""
+    return [path for path in sorted((ROOT / "logs").iterdir()) if path.name != "truncated"]
+
+
+def index_entries(writer: str) -> dict[str, list[Any]]:
+    """Entries of every index, snapshot and checkpoint file of a writer, by path below tests/data/kafka."""
+    return {line["file"]: line["entries"] for line in _lines(f"expected/logs/{writer}.indexes.jsonl.gz")}
+
+
+def read_committed() -> list[Committed]:
+    """One item per partition that a read_committed consumer was run on."""
+    found = []
+    for path in sorted((ROOT / "expected" / "logs").glob("*/*.read_committed.json")):
+        content = json.loads(path.read_text())
+        directory = ROOT / "logs" / path.parent.name
+        found.append(
+            Committed(directory, content["topic"], content["partition"], content["end_offset"], content["offsets"])
+        )
+    return found
+
+
+def rows(columns: Any) -> list[Row]:
+    """The records of anything with the Arrow interface and kafkacodec's columns, as `Row`s (not knowing control and batch)."""
+    import pyarrow as pa
+
+    table = pa.table(columns)
+    values = [table.column(name) for name in ("offset", "timestamp", "timestamp_type", "key", "value", "headers")]
+    values[1] = values[1].cast(pa.int64())
+    return [
+        Row(offset, timestamp, kind, key, value, [(h["key"], h["value"]) for h in headers or []])
+        for offset, timestamp, kind, key, value, headers in zip(*(c.to_pylist() for c in values), strict=True)
+    ]
+
+
+def assert_same_records(columns: Any, expected: list[Row]) -> None:
+    """Fail with the first record that differs from what Kafka's reader gave."""
+    got = rows(columns)
+    for mine, theirs in zip(got, expected, strict=False):
+        assert _comparable(mine, theirs) == _comparable(theirs, theirs), f"offset {theirs.offset}"
+    assert len(got) == len(expected)
+
+
+def _comparable(row: Row, model: Row) -> tuple[Any, ...]:
+    """A row without what the sidecar does not know: long values by hash, header keys that Java could not read as UTF-8."""
+    value = row.value
+    if isinstance(model.value, Digest) and isinstance(value, bytes):
+        value = Digest(len(value), hashlib.sha256(value).hexdigest())
+    known = all("\ufffd" not in key for key, _ in model.headers)
+    headers = row.headers if known else [content for _, content in row.headers]
+    return (*row[:4], value, headers)
+
+
+@cache
+def _samples() -> tuple[Sample, ...]:
+    return tuple(
+        Sample(f["path"], f["writer"], frozenset(f.get("magics", ())))
+        for f in manifest()["files"]
+        if f["path"].endswith((".log", ".bin", ".checkpoint")) and f["size"]
+    )
+
+
+def _lines(name: str) -> Iterator[dict[str, Any]]:
+    path = ROOT / name
+    if path.exists():
+        with gzip.open(path, "rt") if path.suffix == ".gz" else open(path) as lines:
+            for line in lines:
+                yield json.loads(line)
+
+
+@cache
+def _expected(writer: str) -> dict[str, dict[str, Expected]]:
+    """Both readings (with and without checksums) of all files of a writer, by name."""
+    if writer.startswith("blobs/"):
+        lines = list(_lines(f"expected/{writer}.jsonl.gz"))
+        return {
+            reading: {
+                line["file"]: _content(line[reading]["summary"], line[reading]["batches"], line[reading]["records"])
+                for line in lines
+                if reading in line
+            }
+            for reading in ("crc", "nocrc")
+        }
+    batches, records = defaultdict(list), defaultdict(list)
+    for line in _lines(f"expected/logs/{writer}.batches.jsonl.gz"):
+        batches[line["file"]].append(line)
+    for line in _lines(f"expected/logs/{writer}.records.jsonl.gz"):
+        records[line["file"]].append(line)
+    summaries = _lines(f"expected/logs/{writer}.summary.jsonl")
+    return {"crc": {s["file"]: _content(s, batches[s["file"]], records[s["file"]]) for s in summaries}, "nocrc": {}}
+
+
+def _content(summary: dict[str, Any], batches: list[dict[str, Any]], records: list[dict[str, Any]]) -> Expected:
+    return Expected(
+        batches, [_row(r) for r in records], summary["error"], summary["validBytes"], summary["trailingBytes"]
+    )
+
+
+def _row(line: dict[str, Any]) -> Row:
+    value = Digest(line["valueSize"], line["valueSha256"]) if "valueSha256" in line else _bytes(line["value"])
+    return Row(
+        line["offset"],
+        None if line["timestamp"] == -1 else line["timestamp"],
+        TIMESTAMP_TYPES[line["timestampType"]],
+        _bytes(line["key"]),
+        value,
+        [(key, _bytes(content)) for key, content in line["headers"]],
+        "control" in line,
+        line["batch"],
+    )
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)
