@@ -51,8 +51,8 @@ class Row(NamedTuple):
 class Expected:
     """What the Java reader made of one file: everything up to `error`, or the whole file when that is None.
 
-    `batches` are the sidecar's dicts (position, sizeInBytes, magic, baseOffset, ...); `error` has the index of the batch
-    (`batch`), how many of its records came out first (`recordsBefore`) and the Java exception (`error`).
+    `batches` are the sidecar's dicts (position, sizeInBytes, magic, baseOffset, ...); `error` has the index of the
+    batch (`batch`), how many of its records came out first (`recordsBefore`) and the Java exception (`error`).
     """
 
     batches: list[dict[str, Any]]
@@ -108,19 +108,15 @@ def manifest() -> dict[str, Any]:
 
 def segments(*, magics: Iterable[int] = (0, 1, 2), writer: str | None = None) -> list[Sample]:
     """Segments (and metadata log snapshots) all of whose batches are of `magics`."""
-    return [
-        s for s in _samples() if s.name.startswith("logs/") and s.magics <= {*magics} and writer in (None, s.writer)
-    ]
+    found = [s for s in _samples() if s.name.startswith("logs/") and s.magics <= {*magics}]
+    return [s for s in found if writer in (None, s.writer)]
 
 
 def blobs(*kinds: str, magics: Iterable[int] = (0, 1, 2)) -> list[Sample]:
     """Record sets of the given kinds (builder, cut, fetch, foreign, corrupt; all if none is named) and `magics`."""
     wanted = {f"blobs/{kind}" for kind in kinds}
-    return [
-        s
-        for s in _samples()
-        if s.name.startswith("blobs/") and s.magics <= {*magics} and (not wanted or s.writer in wanted)
-    ]
+    found = [s for s in _samples() if s.name.startswith("blobs/") and s.magics <= {*magics}]
+    return [s for s in found if not wanted or s.writer in wanted]
 
 
 def sample(name: str) -> Sample:
@@ -151,7 +147,7 @@ def read_committed() -> list[Committed]:
 
 
 def rows(columns: Any) -> list[Row]:
-    """The records of anything with the Arrow interface and kafkacodec's columns, as `Row`s (not knowing control and batch)."""
+    """The records of anything with the Arrow interface and kafkacodec's columns, as rows (control and batch unknown)."""
     import pyarrow as pa
 
     table = pa.table(columns)
@@ -172,7 +168,7 @@ def assert_same_records(columns: Any, expected: list[Row]) -> None:
 
 
 def _comparable(row: Row, model: Row) -> tuple[Any, ...]:
-    """A row without what the sidecar does not know: long values by hash, header keys that Java could not read as UTF-8."""
+    """A row without what the sidecar does not know: long values by hash, header keys that are not UTF-8."""
     value = row.value
     if isinstance(model.value, Digest) and isinstance(value, bytes):
         value = Digest(len(value), hashlib.sha256(value).hexdigest())
