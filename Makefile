@@ -1,8 +1,138 @@
-# The one entry for every task. `make help` lists them.
+# The one entry for every task; `make help` lists them. Needs Python 3.11 or later with its headers, a C compiler and make.
+# Everything it sets up stays in this directory: .venv/ (environment), build/ and .cache/ (objects), out/ (results), wheels/.
+
 PYTHON ?= python3
+JOBS ?= 2
+# What to run, for example: make test TESTS=tests/unit PYTEST_ARGS='-k varint'
+TESTS ?= tests README.md docs
+PYTEST_ARGS ?=
+FUZZ_SECONDS ?= 20
+
 VENV := .venv
 PY := $(VENV)/bin/python
+SOURCES := $(wildcard csrc/*.c csrc/*.h kafkacodec/*.pyx kafkacodec/*.pxd)
+PACKAGE := $(shell find kafkacodec -name '*.py' -o -name '*.pyi' -o -name '*.kmsg' -o -name py.typed)
+C_FILES := $(shell find csrc -name '*.[ch]')
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Builds with other switches live beside the ordinary one.
+SANITIZED := .cache/asan
+COVERED := .cache/coverage
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help
+help: ## list the tasks
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# --- set-up: a stamp file per step, so that a second run takes no time -----------------------------------------------
 
 .PHONY: build
-build:
-	$(PYTHON) setup.py build_clib build_ext --inplace
+build: $(VENV)/.built ## set up the environment and compile in place
+
+$(VENV)/.python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "kafkacodec needs Python 3.11 or later; point to one with make PYTHON=/path/to/python3" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --upgrade pip
+	@touch $@
+
+# What the package itself needs, extras included, and an editable install of it (its first compilation).
+$(VENV)/.runtime: $(VENV)/.python pyproject.toml
+	$(PY) -m pip install --quiet $$($(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])')
+	$(PY) -m pip install --quiet --no-build-isolation --editable '.[all]'
+	@touch $@
+
+# Tools for tests, checks and benchmarks.
+$(VENV)/.dev: $(VENV)/.runtime
+	$(PY) -m pip install --quiet --group dev
+	@touch $@
+
+# A changed setup.py may mean other compiler flags, which the incremental build does not see.
+$(VENV)/.built: FORCE = $(if $(and $(wildcard $@),$(filter setup.py,$?)),--force)
+$(VENV)/.built: $(VENV)/.runtime $(SOURCES) setup.py
+	$(PY) setup.py --quiet build_clib $(FORCE) build_ext --inplace $(FORCE)
+	@touch $@
+
+# --- use --------------------------------------------------------------------------------------------------------------
+
+.PHONY: demo
+demo: $(VENV)/.built ## Spark reads the Kafka segments in tests/data and writes Parquet
+	$(PY) -m kafkacodec.cli demo
+
+# --- checks -----------------------------------------------------------------------------------------------------------
+
+.PHONY: test
+test: $(VENV)/.dev $(VENV)/.built lint ctest wheel pytest ## every check and every test
+
+.PHONY: pytest
+pytest: $(VENV)/.dev $(VENV)/.built
+	$(PY) -m pytest -n $(JOBS) --dist loadgroup $(TESTS) $(PYTEST_ARGS)
+
+.PHONY: ctest
+ctest:
+	$(MAKE) --no-print-directory -C csrc test
+
+.PHONY: lint
+lint: $(VENV)/.dev $(VENV)/.built ## style, types, dependencies between rooms, stubs
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(VENV)/bin/clang-format --dry-run --Werror $(C_FILES)
+	$(PY) -m mypy
+	$(VENV)/bin/lint-imports --no-logo
+
+.PHONY: format
+format: $(VENV)/.dev ## rewrite Python and C in the project's style
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+	$(VENV)/bin/clang-format -i $(C_FILES)
+
+# Spark's JVM and its workers do not run under a preloaded sanitizer, so tests that host one stay out.
+.PHONY: asan
+asan: $(VENV)/.dev ## the suite under AddressSanitizer and UndefinedBehaviorSanitizer (not Spark and Java)
+	SANITIZE=1 $(PY) setup.py --quiet build --build-base $(SANITIZED) --build-lib $(SANITIZED)/lib
+	$(MAKE) --no-print-directory -C csrc asan
+	@echo "tests marked spark or java are left out: a JVM does not start under a preloaded AddressSanitizer"
+	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libstdc++.so.6)" PYTHONMALLOC=malloc \
+	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
+	$(PY) -m pytest -n $(JOBS) --dist loadgroup -o pythonpath='$(SANITIZED)/lib .' -m 'not spark and not java' tests $(PYTEST_ARGS)
+
+.PHONY: fuzz
+fuzz: ## replay and mutate the fuzz corpus for FUZZ_SECONDS a target
+	$(MAKE) --no-print-directory -C csrc fuzz FUZZ_SECONDS=$(FUZZ_SECONDS)
+
+.PHONY: coverage
+coverage: $(VENV)/.dev ## line coverage of Python and C, reports in out/coverage
+	$(PY) -m pip install --quiet --group coverage
+	COVERAGE=1 $(PY) setup.py --quiet build --build-base $(COVERED) --build-lib $(COVERED)/lib
+	find $(COVERED) -name '*.gcda' -delete
+	$(PY) -m coverage erase
+	$(PY) -m coverage run -m pytest -o pythonpath='$(COVERED)/lib .' -m 'not spark and not java' tests $(PYTEST_ARGS)
+	$(PY) -m coverage report --skip-covered
+	$(PY) -m coverage html --quiet --directory out/coverage/python
+	mkdir -p out/coverage/c
+	$(VENV)/bin/gcovr --root . --filter csrc/ --object-directory $(COVERED) --txt --html-details out/coverage/c/index.html $(COVERED)
+
+.PHONY: bench
+bench: $(VENV)/.dev $(VENV)/.built ## rates beside other readers in one run, as a table of ratios
+	$(PY) -m benchmarks
+
+# --- products ---------------------------------------------------------------------------------------------------------
+
+.PHONY: wheel
+wheel: .cache/wheel ## build a wheel from the sdist into wheels/ and test it in an empty directory
+
+.cache/wheel: $(VENV)/.dev $(SOURCES) $(PACKAGE) pyproject.toml setup.py MANIFEST.in wheels/check.py wheels/smoke_test.py
+	$(PY) wheels/check.py
+	@touch $@
+
+.PHONY: docs
+docs: $(VENV)/.dev $(VENV)/.built ## the API pages, from docstrings, into out/docs
+	$(PY) docs/build.py out/docs
+
+.PHONY: clean
+clean: ## remove everything that make has made
+	rm -rf $(VENV) build .cache out wheels/*.whl *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -f kafkacodec/*.so kafkacodec/_*.c
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	$(MAKE) --no-print-directory -C csrc clean

@@ -66,6 +66,7 @@ setup(
     libraries=[library],
     ext_modules=cythonize(
         extensions,
+        build_dir="build/cython" + "-debug" * DEBUG + "-trace" * COVERAGE,  # directives differ, so does the C
         language_level=3,
         compiler_directives={
             "boundscheck": DEBUG,

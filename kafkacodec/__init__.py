@@ -62,7 +62,9 @@ def __getattr__(name: str) -> Any:
         home = _HOMES[name]
     except KeyError:
         raise AttributeError(f"module 'kafkacodec' has no attribute {name!r}") from None
-    value = importlib.import_module(f"kafkacodec.{name}") if home is None else getattr(importlib.import_module(home), name)
+    value = (
+        importlib.import_module(f"kafkacodec.{name}") if home is None else getattr(importlib.import_module(home), name)
+    )
     globals()[name] = value
     return value
 

@@ -147,7 +147,7 @@ def read_committed() -> list[Committed]:
 
 
 def rows(columns: Any) -> list[Row]:
-    """The records of anything with the Arrow interface and kafkacodec's columns, as rows (control and batch unknown)."""
+    """The records of anything with the Arrow interface and kafkacodec's columns, as rows (batch unknown)."""
     import pyarrow as pa
 
     table = pa.table(columns)
