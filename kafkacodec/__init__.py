@@ -34,6 +34,11 @@ _HOMES: dict[str, str | None] = {
     "messages": None,
     "protocol": None,
     "spark": None,
+    "crc32c": "kafkacodec._crc",
+    "decode_uvarint": "kafkacodec._varint",
+    "decode_varint": "kafkacodec._varint",
+    "encode_uvarint": "kafkacodec._varint",
+    "encode_varint": "kafkacodec._varint",
 }
 
 __all__ = [  # noqa: PLE0604, RUF022
@@ -55,6 +60,8 @@ __all__ = [  # noqa: PLE0604, RUF022
 
 if TYPE_CHECKING:
     from kafkacodec import dialects, errors, log, messages, protocol, spark
+    from kafkacodec._crc import crc32c
+    from kafkacodec._varint import decode_uvarint, decode_varint, encode_uvarint, encode_varint
 
 
 def __getattr__(name: str) -> Any:
