@@ -1,0 +1,188 @@
+"""The small state files of a broker: checkpoints, partition metadata and producer snapshots."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import uuid
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+import kafkacodec
+from kafkacodec.errors import CorruptRecord, CrcMismatch, Truncated, UnsupportedVersion
+from kafkacodec.log import layout
+
+CHECKPOINT_VERSION = 0
+
+
+class LeaderEpoch(NamedTuple):
+    """A leader's term: the epoch and the first offset written in it."""
+
+    epoch: int
+    start_offset: int
+
+
+@dataclass(frozen=True)
+class ProducerSnapshot:
+    """The producers that a broker knew at an offset, from a ``.snapshot`` file.
+
+    Attributes:
+        path (str): the file.
+        offset (int): the offset in its name: all records before it are accounted for.
+        entries (numpy.ndarray): structured, native byte order: producer_id, producer_epoch, last_sequence,
+            last_offset, offset_delta, timestamp (milliseconds), coordinator_epoch, current_txn_first_offset (-1 where
+            no transaction is open).
+    """
+
+    path: str
+    offset: int
+    entries: npt.NDArray[np.void]
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        """One field of all producers."""
+        return self.entries[name]
+
+
+def read_producer_snapshot(path: str | os.PathLike[str]) -> ProducerSnapshot:
+    """Read a ``.snapshot`` file (KIP-98).
+
+    Raises:
+        Truncated: the file ends before its entries do.
+        CrcMismatch: the stored checksum is not that of the bytes.
+        CorruptRecord: bytes after the last entry, a negative count, or a name that is not an offset.
+        UnsupportedVersion: a version other than 1.
+        OSError: the file cannot be read.
+    """
+    path = os.fspath(path)
+    name = layout.parse_file_name(os.path.basename(path))
+    if name is None:
+        raise CorruptRecord("the name of a producer snapshot must be an offset of twenty digits", path=path)
+    with open(path, "rb") as file:
+        data = file.read()
+    header_size = layout.PRODUCER_SNAPSHOT_HEADER.itemsize
+    if len(data) < header_size:
+        raise Truncated(f"a producer snapshot has at least {header_size} bytes", position=len(data), path=path)
+    header = np.frombuffer(data, layout.PRODUCER_SNAPSHOT_HEADER, 1)[0]
+    if header["version"] != layout.PRODUCER_SNAPSHOT_VERSION:
+        raise UnsupportedVersion(f"producer snapshot version {header['version']}", position=0, path=path)
+    computed = kafkacodec.crc32c(memoryview(data)[layout.PRODUCER_SNAPSHOT_CRC_FROM :])
+    if computed != header["crc"]:
+        reason = f"the checksum of the snapshot is wrong: computed 0x{computed:08x}, stored 0x{int(header['crc']):08x}"
+        raise CrcMismatch(reason, position=2, path=path)
+    count, whole = int(header["count"]), (len(data) - header_size) // layout.PRODUCER_SNAPSHOT_ENTRY.itemsize
+    if count > whole:
+        raise Truncated(f"{count} producers announced, room for {whole}", position=len(data), path=path)
+    end = header_size + count * layout.PRODUCER_SNAPSHOT_ENTRY.itemsize
+    if count < 0 or end != len(data):
+        raise CorruptRecord(f"{count} producers announced, {len(data)} bytes there", position=6, path=path)
+    raw = np.frombuffer(data, layout.PRODUCER_SNAPSHOT_ENTRY, count, header_size)
+    return ProducerSnapshot(path, name.base_offset, raw.astype(layout.PRODUCER_SNAPSHOT_ENTRY.newbyteorder("=")))
+
+
+def read_leader_epochs(path: str | os.PathLike[str]) -> list[LeaderEpoch]:
+    """Read a ``leader-epoch-checkpoint`` file (KIP-101): the leaders' terms, in order.
+
+    Raises:
+        CorruptRecord: not such a file, or terms that do not grow.
+        UnsupportedVersion: a version other than 0.
+        OSError: the file cannot be read.
+    """
+    epochs: list[LeaderEpoch] = []
+    for number, fields in _checkpoint_lines(path, 2):
+        epoch = LeaderEpoch(_integer(path, number, fields[0]), _integer(path, number, fields[1]))
+        if epochs and not (epoch.epoch > epochs[-1].epoch and epoch.start_offset >= epochs[-1].start_offset):
+            raise CorruptRecord(f"line {number}: leader epochs must grow", path=os.fspath(path))
+        epochs.append(epoch)
+    return epochs
+
+
+def read_checkpoint(path: str | os.PathLike[str]) -> dict[tuple[str, int], int]:
+    """Read an offset checkpoint of a log directory: the offset of each (topic, partition).
+
+    The files are ``replication-offset-checkpoint`` (high watermarks), ``recovery-point-offset-checkpoint``,
+    ``log-start-offset-checkpoint`` and ``cleaner-offset-checkpoint``. Raises as `read_leader_epochs` does.
+    """
+    offsets = {}
+    for number, fields in _checkpoint_lines(path, 3):
+        offsets[fields[0], _integer(path, number, fields[1])] = _integer(path, number, fields[2])
+    return offsets
+
+
+def read_topic_id(path: str | os.PathLike[str]) -> uuid.UUID:
+    """Read the topic's id from a ``partition.metadata`` file (KIP-516). Raises as `read_leader_epochs` does."""
+    path = os.fspath(path)
+    properties = read_properties(path)
+    version = properties.get("version")
+    if version != "0":
+        raise UnsupportedVersion(f"partition metadata version {version}", path=path)
+    try:
+        return uuid.UUID(bytes=base64.urlsafe_b64decode(properties.get("topic_id", "") + "=="))
+    except (binascii.Error, ValueError):
+        raise CorruptRecord(f"not a topic id: {properties.get('topic_id')!r}", path=path) from None
+
+
+def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Read a file of ``key=value`` or ``key: value`` lines, such as ``meta.properties``; ``#`` begins a comment."""
+    properties = {}
+    for number, line in enumerate(_lines(path), 1):
+        if not line or line.startswith("#"):
+            continue
+        cut = min((line.index(mark) for mark in "=:" if mark in line), default=-1)
+        if cut < 0:
+            raise CorruptRecord(f"line {number}: neither a comment nor key=value: {line[:80]!r}", path=os.fspath(path))
+        properties[line[:cut].strip()] = line[cut + 1 :].strip()
+    return properties
+
+
+def encode_leader_epochs(epochs: list[LeaderEpoch]) -> bytes:
+    """The bytes of a ``leader-epoch-checkpoint`` file."""
+    lines = [str(CHECKPOINT_VERSION), str(len(epochs)), *(f"{e.epoch} {e.start_offset}" for e in epochs)]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def encode_checkpoint(offsets: dict[tuple[str, int], int]) -> bytes:
+    """The bytes of an offset checkpoint file."""
+    lines = [str(CHECKPOINT_VERSION), str(len(offsets))]
+    lines += [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _checkpoint_lines(path: str | os.PathLike[str], num_fields: int) -> list[tuple[int, list[str]]]:
+    """The numbered entries of a checkpoint: a version line and a count line come before them."""
+    path = os.fspath(path)
+    lines = _lines(path)
+    if not lines or len(lines) < 2:
+        raise Truncated("a checkpoint has a version line and a count line", path=path)
+    version, count = _integer(path, 1, lines[0]), _integer(path, 2, lines[1])
+    if version != CHECKPOINT_VERSION:
+        raise UnsupportedVersion(f"checkpoint version {version}", path=path)
+    entries = [(number, line.split()) for number, line in enumerate(lines[2:], 3) if line.strip()]
+    if len(entries) != count:
+        raise CorruptRecord(f"{count} entries announced, {len(entries)} there", path=path)
+    for number, fields in entries:
+        if len(fields) != num_fields:
+            raise CorruptRecord(f"line {number}: {num_fields} fields wanted, {len(fields)} there", path=path)
+    return entries
+
+
+def _lines(path: str | os.PathLike[str]) -> list[str]:
+    with open(path, "rb") as file:
+        data = file.read()
+    try:
+        return data.decode("utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise CorruptRecord("not a text file", position=error.start, path=os.fspath(path)) from None
+
+
+def _integer(path: str | os.PathLike[str], number: int, text: str) -> int:
+    digits = text.strip()
+    if not digits.removeprefix("-").isascii() or not digits.removeprefix("-").isdigit() or len(digits) > 20:
+        raise CorruptRecord(f"line {number}: not a number: {text[:40]!r}", path=os.fspath(path))
+    return int(digits)

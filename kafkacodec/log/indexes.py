@@ -1,0 +1,185 @@
+"""The index files beside a segment: offsets, timestamps, aborted transactions; and how to write them.
+
+An index is a hint. What is read from one is checked for its own order here, and against the batches of the segment
+by those who use it (`kafkacodec.log.lookup`, `kafkacodec.log.verify`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kafkacodec.errors import CorruptRecord, DecodeError, EncodeError, Truncated
+from kafkacodec.log import layout
+
+Entries = npt.NDArray[np.void]
+
+_OFFSET_ENTRY = np.dtype([("offset", "i8"), ("position", "i8")])
+_TIME_ENTRY = np.dtype([("timestamp", "i8"), ("offset", "i8")])
+
+
+@dataclass(frozen=True)
+class IndexFile:
+    """The entries of an index file, up to the first one that cannot be.
+
+    Attributes:
+        path (str): the file.
+        base_offset (int): the offset in the file's name, which the stored offsets are relative to.
+        entries (numpy.ndarray): a structured array in native byte order. `read_offset_index`: offset, position;
+            `read_time_index`: timestamp (milliseconds), offset; `read_transaction_index`: version, producer_id,
+            first_offset, last_offset, last_stable_offset. Offsets are absolute, all fields but version are int64.
+        padding (int): unused entries at the end: a live broker preallocates its newest index with zeros.
+        problems (list[DecodeError]): what was found wrong; the entries end before it.
+    """
+
+    path: str
+    base_offset: int
+    entries: Entries
+    padding: int = 0
+    problems: list[DecodeError] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        """One field of all entries."""
+        return self.entries[name]
+
+
+def read_offset_index(path: str | os.PathLike[str], *, on_error: str = "raise") -> IndexFile:
+    """Read an ``.index`` file: for some batches, the offset and the position in the segment.
+
+    Args:
+        path: the file; its name gives the base offset.
+        on_error: ``"raise"``, or ``"stop"`` to get the entries before the first fault and the fault in `problems`.
+
+    Raises:
+        CorruptRecord: entries that do not grow, negative ones, or a name that is not an offset.
+        Truncated: the last entry is not whole.
+        OSError: the file cannot be read.
+    """
+
+    def convert(raw: Entries, base_offset: int) -> Entries:
+        entries = np.empty(len(raw), _OFFSET_ENTRY)
+        entries["offset"] = raw["relative_offset"].astype(np.int64) + base_offset
+        entries["position"] = raw["position"]
+        return entries
+
+    def good(raw: Entries) -> npt.NDArray[np.bool_]:
+        return _grows(raw["relative_offset"], strictly=True) & _grows(raw["position"], strictly=True)
+
+    return _read(path, layout.OFFSET_INDEX_ENTRY, convert, good, on_error, padded=True)
+
+
+def read_time_index(path: str | os.PathLike[str], *, on_error: str = "raise") -> IndexFile:
+    """Read a ``.timeindex`` file: growing timestamps and the offsets that first had them. Arguments as before."""
+
+    def convert(raw: Entries, base_offset: int) -> Entries:
+        entries = np.empty(len(raw), _TIME_ENTRY)
+        entries["timestamp"] = raw["timestamp"]
+        entries["offset"] = raw["relative_offset"].astype(np.int64) + base_offset
+        return entries
+
+    def good(raw: Entries) -> npt.NDArray[np.bool_]:
+        return (_grows(raw["timestamp"], strictly=True)) & _grows(raw["relative_offset"], strictly=False)
+
+    return _read(path, layout.TIME_INDEX_ENTRY, convert, good, on_error, padded=True)
+
+
+def read_transaction_index(path: str | os.PathLike[str], *, on_error: str = "raise") -> IndexFile:
+    """Read a ``.txnindex`` file: the transactions whose abort marker lies in the segment. Arguments as before."""
+
+    def convert(raw: Entries, base_offset: int) -> Entries:
+        return raw.astype(layout.TRANSACTION_INDEX_ENTRY.newbyteorder("="))
+
+    def good(raw: Entries) -> npt.NDArray[np.bool_]:
+        ok = _grows(raw["last_offset"], strictly=True)
+        ok &= raw["version"] == layout.TRANSACTION_INDEX_VERSION
+        ok &= (raw["producer_id"] >= 0) & (raw["first_offset"] >= 0)
+        ok &= raw["first_offset"] <= raw["last_offset"]
+        return ok
+
+    return _read(path, layout.TRANSACTION_INDEX_ENTRY, convert, good, on_error, padded=False)
+
+
+def _grows(values: npt.NDArray[Any], *, strictly: bool) -> npt.NDArray[np.bool_]:
+    """Which values are not negative and larger than the one before (or as large)."""
+    ok: npt.NDArray[np.bool_] = values >= 0
+    ok[1:] &= values[1:] > values[:-1] if strictly else values[1:] >= values[:-1]
+    return ok
+
+
+def _read(
+    path: str | os.PathLike[str],
+    dtype: np.dtype[np.void],
+    convert: Callable[[Entries, int], Entries],
+    good: Callable[[Entries], npt.NDArray[np.bool_]],
+    on_error: str,
+    *,
+    padded: bool,
+) -> IndexFile:
+    if on_error not in ("raise", "stop"):
+        raise ValueError(f"on_error must be 'raise' or 'stop', not {on_error!r}")
+    path = os.fspath(path)
+    name = layout.parse_file_name(os.path.basename(path))
+    if name is None:
+        raise CorruptRecord("the name of an index file must be an offset of twenty digits", path=path)
+    with open(path, "rb") as file:
+        data = file.read()
+    problems: list[DecodeError] = []
+    whole, rest = divmod(len(data), dtype.itemsize)
+    raw = np.frombuffer(data, dtype, whole)
+    used = _used(raw, dtype) if padded else whole
+    bad = np.flatnonzero(~good(raw[:used]))
+    if len(bad):
+        used, padding = int(bad[0]), 0
+        problems.append(
+            CorruptRecord("an index entry is out of order or out of range", position=used * dtype.itemsize, path=path)
+        )
+    else:
+        padding = whole - used
+        if rest:
+            problems.append(Truncated("the last index entry is not whole", position=len(data) - rest, path=path))
+    if problems and on_error == "raise":
+        raise problems[0]
+    return IndexFile(path, name.base_offset, convert(raw[:used], name.base_offset), padding, problems)
+
+
+def _used(raw: Entries, dtype: np.dtype[np.void]) -> int:
+    """How many entries there are before the zeros of a preallocated index."""
+    words = np.frombuffer(raw.tobytes(), np.uint32).reshape(len(raw), dtype.itemsize // 4)
+    filled = np.flatnonzero(words.any(axis=1))
+    return int(filled[-1]) + 1 if len(filled) else 0
+
+
+def encode_offset_index(offsets: npt.ArrayLike, positions: npt.ArrayLike, base_offset: int) -> bytes:
+    """The bytes of an ``.index`` file."""
+    entries = np.empty(len(np.asarray(offsets)), layout.OFFSET_INDEX_ENTRY)
+    entries["relative_offset"] = _relative(offsets, base_offset)
+    entries["position"] = positions
+    return entries.tobytes()
+
+
+def encode_time_index(timestamps: npt.ArrayLike, offsets: npt.ArrayLike, base_offset: int) -> bytes:
+    """The bytes of a ``.timeindex`` file."""
+    entries = np.empty(len(np.asarray(offsets)), layout.TIME_INDEX_ENTRY)
+    entries["timestamp"] = timestamps
+    entries["relative_offset"] = _relative(offsets, base_offset)
+    return entries.tobytes()
+
+
+def encode_transaction_index(entries: Entries) -> bytes:
+    """The bytes of a ``.txnindex`` file, from entries as `read_transaction_index` gives them."""
+    return entries.astype(layout.TRANSACTION_INDEX_ENTRY).tobytes()
+
+
+def _relative(offsets: npt.ArrayLike, base_offset: int) -> npt.NDArray[np.int64]:
+    relative = np.asarray(offsets, np.int64) - base_offset
+    if len(relative) and not 0 <= int(relative.min()) <= int(relative.max()) < 2**31:
+        raise EncodeError(f"an index reaches 2^31 offsets from its base offset {base_offset}, not further")
+    return relative

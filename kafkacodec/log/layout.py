@@ -1,0 +1,132 @@
+"""What the files of a Kafka log directory are called and how their bytes are laid out. All tables are here.
+
+A broker keeps one directory per partition, named ``topic-partition``. A segment is a ``.log`` file named after the
+offset of its first record, twenty digits wide, with index files of the same stem beside it. All integers are
+big-endian.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+LOG_SUFFIX = ".log"
+KAFKA07_SUFFIX = ".kafka"
+OFFSET_INDEX_SUFFIX = ".index"
+TIME_INDEX_SUFFIX = ".timeindex"
+TRANSACTION_INDEX_SUFFIX = ".txnindex"
+PRODUCER_SNAPSHOT_SUFFIX = ".snapshot"
+
+SEGMENT_SUFFIXES = (LOG_SUFFIX, KAFKA07_SUFFIX)
+INDEX_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+
+LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+PARTITION_METADATA = "partition.metadata"
+HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
+RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
+LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
+CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
+
+# .index: the last offset of a batch (in old logs its first), less the segment's base offset, and where the batch lies.
+OFFSET_INDEX_ENTRY = np.dtype([("relative_offset", ">i4"), ("position", ">i4")])
+
+# .timeindex (KIP-33): the largest timestamp so far, and the offset that had it, less the segment's base offset.
+TIME_INDEX_ENTRY = np.dtype([("timestamp", ">i8"), ("relative_offset", ">i4")])
+
+# .txnindex (KIP-98): an aborted transaction; its last offset is that of the abort marker.
+TRANSACTION_INDEX_VERSION = 0
+TRANSACTION_INDEX_ENTRY = np.dtype(
+    [
+        ("version", ">i2"),
+        ("producer_id", ">i8"),
+        ("first_offset", ">i8"),
+        ("last_offset", ">i8"),
+        ("last_stable_offset", ">i8"),
+    ]
+)
+
+# .snapshot (KIP-98): the producers known at the offset in the file's name. The CRC-32C covers all after itself.
+PRODUCER_SNAPSHOT_VERSION = 1
+PRODUCER_SNAPSHOT_HEADER = np.dtype([("version", ">i2"), ("crc", ">u4"), ("count", ">i4")])
+PRODUCER_SNAPSHOT_CRC_FROM = 6
+PRODUCER_SNAPSHOT_ENTRY = np.dtype(
+    [
+        ("producer_id", ">i8"),
+        ("producer_epoch", ">i2"),
+        ("last_sequence", ">i4"),
+        ("last_offset", ">i8"),
+        ("offset_delta", ">i4"),
+        ("timestamp", ">i8"),
+        ("coordinator_epoch", ">i4"),
+        ("current_txn_first_offset", ">i8"),
+    ]
+)
+
+_FILE_NAME = re.compile(r"(?P<offset>\d{20})(?:-(?P<id>[A-Za-z0-9_-]{22}))?(?P<suffix>\.[a-z0-9_.]+)")
+_DIRECTORY_NAMES = (
+    # A replica set aside: to be deleted, being moved to another directory, or not in the cluster's metadata.
+    re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,10})\.[0-9a-f]{32}-(?P<state>delete|future|stray)"),
+    # A topic's directory in file-system tiered storage (KIP-405): topic id, partition, topic.
+    re.compile(r"(?P<topic_id>[A-Za-z0-9_-]{22})-(?P<partition>\d{1,10})-(?P<topic>.*\D.*)"),
+    re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,10})"),
+)
+
+
+class FileName(NamedTuple):
+    """The parts of the name of a segment or of one of its indexes.
+
+    Attributes:
+        base_offset (int): the offset of the segment's first record (for a snapshot: of the first record it leaves out).
+        segment_id (str | None): the segment's id in tiered storage, base64.
+        suffix (str): with its dot, such as ``.log``, ``.timeindex``, ``.log.deleted``.
+    """
+
+    base_offset: int
+    segment_id: str | None
+    suffix: str
+
+
+class DirectoryName(NamedTuple):
+    """The parts of the name of a partition's directory.
+
+    Attributes:
+        topic (str): the topic; for a replica set aside with a very long name, its first part.
+        partition (int): the partition's number.
+        state (str): ``current``, ``delete``, ``future``, ``stray`` or ``remote`` (tiered storage).
+    """
+
+    topic: str
+    partition: int
+    state: str
+
+
+def parse_file_name(name: str) -> FileName | None:
+    """The parts of ``00000000000000000042.log`` and its kin, or None for another file."""
+    match = _FILE_NAME.fullmatch(name)
+    if match is None:
+        return None
+    return FileName(int(match["offset"]), match["id"], match["suffix"])
+
+
+def parse_directory_name(name: str) -> DirectoryName | None:
+    """The parts of ``orders-eu-3`` and its kin, or None for another directory."""
+    for pattern in _DIRECTORY_NAMES:
+        match = pattern.fullmatch(name)
+        if match is not None:
+            parts = match.groupdict()
+            state = parts.get("state") or ("remote" if "topic_id" in parts else "current")
+            return DirectoryName(match["topic"], int(match["partition"]), state)
+    return None
+
+
+def file_name(base_offset: int, suffix: str) -> str:
+    """The name that a broker gives the file of a segment."""
+    return f"{base_offset:020d}{suffix}"
+
+
+def sibling(path: str, suffix: str) -> str:
+    """The file of the same segment with another suffix."""
+    return os.path.splitext(path)[0] + suffix
