@@ -1,0 +1,104 @@
+#include <pthread.h>
+#include <string.h>
+
+#include "check.h"
+#include "kc_alloc.h"
+
+TEST(alloc_blocks_are_aligned_and_counted) {
+    size_t before = kc_live_blocks();
+    static const size_t SIZES[] = {0, 1, 63, 64, 4095, 4096, 4097, 1 << 20};
+    for (size_t i = 0; i < sizeof SIZES / sizeof *SIZES; i++) {
+        uint8_t *block = kc_alloc(SIZES[i]);
+        CHECK(block != NULL);
+        CHECK_EQ((uintptr_t)block % 64, 0);
+        CHECK(kc_capacity(block) >= SIZES[i]);
+        memset(block, 0xa5, kc_capacity(block));
+        CHECK_EQ(kc_live_blocks(), before + 1);
+        kc_free(block);
+        CHECK_EQ(kc_live_blocks(), before);
+    }
+    kc_free(NULL);
+}
+
+TEST(alloc_refuses_the_impossible) {
+    CHECK(kc_alloc(SIZE_MAX) == NULL);
+    CHECK(kc_alloc((size_t)PTRDIFF_MAX) == NULL);
+}
+
+TEST(alloc_keeps_and_trims) {
+    kc_pool_trim();
+    CHECK_EQ(kc_pooled_bytes(), 0);
+    void *block = kc_alloc(100000);
+    kc_free(block);
+    CHECK_EQ(kc_pooled_bytes(), 131072);
+    void *again = kc_alloc(70000);
+    CHECK(again == block);
+    CHECK_EQ(kc_pooled_bytes(), 0);
+    kc_free(again);
+    kc_pool_trim();
+    CHECK_EQ(kc_pooled_bytes(), 0);
+}
+
+TEST(alloc_pool_is_bounded) {
+    enum { BLOCKS = 20 };
+    void *blocks[BLOCKS];
+    for (int i = 0; i < BLOCKS; i++) CHECK((blocks[i] = kc_alloc((size_t)16 << 20)) != NULL);
+    for (int i = 0; i < BLOCKS; i++) kc_free(blocks[i]);
+    CHECK(kc_pooled_bytes() <= KC_POOL_BYTES);
+    kc_pool_trim();
+}
+
+TEST(alloc_realloc_keeps_content) {
+    uint8_t *block = kc_alloc(10);
+    CHECK(block != NULL);
+    for (uint8_t i = 0; i < 10; i++) block[i] = i;
+    for (size_t size = 20; size < 100000; size *= 3) {
+        block = kc_realloc(block, size);
+        CHECK(block != NULL);
+        for (uint8_t i = 0; i < 10; i++) CHECK_EQ(block[i], i);
+    }
+    kc_free(block);
+    block = kc_realloc(NULL, 5);
+    CHECK(block != NULL);
+    kc_free(block);
+}
+
+TEST(alloc_buffer_grows) {
+    size_t before = kc_live_blocks();
+    kc_buffer b = {0};
+    kc_error error = {0};
+    for (int i = 0; i < 100000; i++) {
+        CHECK_EQ(kc_buffer_reserve(&b, 1, &error), KC_OK);
+        b.data[b.size++] = (uint8_t)i;
+    }
+    for (int i = 0; i < 100000; i++) CHECK_EQ(b.data[i], (uint8_t)i);
+    CHECK_EQ(kc_buffer_grow(&b, SIZE_MAX - 1, &error), KC_NO_MEMORY);
+    CHECK_EQ(error.code, KC_NO_MEMORY);
+    CHECK_EQ(b.size, 100000);
+    kc_buffer_free(&b);
+    CHECK_EQ(kc_live_blocks(), before);
+}
+
+static void *allocate_and_free(void *seed) {
+    uint64_t random = *(uint64_t *)seed;
+    uint8_t *held[16] = {0};
+    for (int i = 0; i < 20000; i++) {
+        uint64_t r = next_random(&random);
+        size_t slot = r & 15, size = (r >> 8) % 30000;
+        kc_free(held[slot]);
+        held[slot] = kc_alloc(size);
+        if (held[slot] && size) held[slot][0] = held[slot][size - 1] = (uint8_t)slot;
+    }
+    for (int i = 0; i < 16; i++) kc_free(held[i]);
+    return NULL;
+}
+
+TEST(alloc_serves_threads) {
+    size_t before = kc_live_blocks();
+    pthread_t threads[4];
+    uint64_t seeds[4] = {1, 2, 3, 4};
+    for (int i = 0; i < 4; i++) CHECK_EQ(pthread_create(&threads[i], NULL, allocate_and_free, &seeds[i]), 0);
+    for (int i = 0; i < 4; i++) CHECK_EQ(pthread_join(threads[i], NULL), 0);
+    CHECK_EQ(kc_live_blocks(), before);
+    kc_pool_trim();
+}
