@@ -8,11 +8,11 @@
 /* One code per exception class of the Python side; kafkacodec/_errors.pxd holds the mapping. */
 enum kc_code {
     KC_OK = 0,
-    KC_TRUNCATED = 1,     /* the bytes end before the structure does */
-    KC_CORRUPT = 2,       /* the bytes contradict the format */
-    KC_CRC_MISMATCH = 3,  /* got: computed, want: stored */
-    KC_BAD_MAGIC = 4,     /* got: the magic byte */
-    KC_LIMIT = 5,         /* got: the size asked for, want: the limit */
+    KC_TRUNCATED = 1,    /* the bytes end before the structure does */
+    KC_CORRUPT = 2,      /* the bytes contradict the format */
+    KC_CRC_MISMATCH = 3, /* got: computed, want: stored */
+    KC_BAD_MAGIC = 4,    /* got: the magic byte */
+    KC_LIMIT = 5,        /* got: the size asked for, want: the limit */
     KC_NO_MEMORY = 6,
     KC_BAD_CODEC = 7,     /* got: the codec's number */
     KC_CANNOT_ENCODE = 8, /* the caller's values do not fit the format */
