@@ -1,0 +1,46 @@
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.apache.kafka.common.record.MemoryRecords;
+import org.apache.kafka.common.record.Record;
+import org.apache.kafka.common.record.RecordBatch;
+import org.apache.kafka.common.utils.BufferSupplier;
+import org.apache.kafka.common.utils.CloseableIterator;
+
+/** Reads record sets as Kafka's consumer does, checksums verified. argv: seconds per file, files. Prints "records nanoseconds". */
+public final class Iterate {
+    private static long touched;
+
+    public static void main(String[] argv) throws Exception {
+        for (int i = 1; i < argv.length; i++) {
+            MemoryRecords records = MemoryRecords.readableRecords(ByteBuffer.wrap(Files.readAllBytes(Path.of(argv[i]))));
+            long end = System.nanoTime() + (long) (Double.parseDouble(argv[0]) * 1e9);
+            long best = Long.MAX_VALUE;
+            long count = 0;
+            do {
+                long start = System.nanoTime();
+                count = read(records);
+                best = Math.min(best, System.nanoTime() - start);
+            } while (System.nanoTime() < end);
+            System.out.println(count + " " + best);
+        }
+        if (touched == 42) System.out.println();
+    }
+
+    private static long read(MemoryRecords records) {
+        long count = 0;
+        try (BufferSupplier buffers = BufferSupplier.create()) {
+            for (RecordBatch batch : records.batches()) {
+                batch.ensureValid();
+                try (CloseableIterator<Record> iterator = batch.streamingIterator(buffers)) {
+                    while (iterator.hasNext()) {
+                        Record record = iterator.next();
+                        touched += record.offset() + record.timestamp() + record.keySize() + record.valueSize();
+                        count++;
+                    }
+                }
+            }
+        }
+        return count;
+    }
+}
