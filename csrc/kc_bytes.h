@@ -50,6 +50,15 @@ static inline void kc_store_u64(uint8_t *p, uint64_t v) {
     kc_store_u32(p + 4, (uint32_t)v);
 }
 
+/* Little-endian loads, which only compressed frames use. */
+static inline uint32_t kc_load_le32(const uint8_t *p) {
+    return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | (uint32_t)p[0];
+}
+
+static inline uint64_t kc_load_le64(const uint8_t *p) {
+    return (uint64_t)kc_load_le32(p + 4) << 32 | (uint64_t)kc_load_le32(p);
+}
+
 /* The next `size` bytes, or NULL (and `failed`) where fewer are left. */
 static inline const uint8_t *kc_take(kc_bytes *b, size_t size) {
     if (KC_UNLIKELY(b->failed || size > kc_bytes_left(b))) {

@@ -1,26 +1,27 @@
 # From a kc_error to a Python exception: the one place that maps codes to classes.
 from kafkacodec cimport _kernel as k
-from kafkacodec import errors as _classes
 
 
 cdef inline object exception_from(const k.kc_error *error):
     """The exception that a kc_error stands for, not yet raised."""
+    from kafkacodec import errors as classes  # a .pxd runs no import of its own
+
     what = error.what.decode() if error.what != NULL else "unknown fault"
     if error.code == k.KC_NO_MEMORY:
         return MemoryError(what)
     if error.code == k.KC_BAD_CODEC:
-        return _classes.UnsupportedCodec(f"{what} {error.got}", position=error.position)
+        return classes.UnsupportedCodec(f"{what} {error.got}", position=error.position)
     if error.code == k.KC_CANNOT_ENCODE:
-        return _classes.EncodeError(f"{what}: got {error.got}, want {error.want}")
+        return classes.EncodeError(f"{what}: got {error.got}, want {error.want}")
     if error.code == k.KC_CRC_MISMATCH:
         reason = f"{what}: computed 0x{error.got & 0xffffffff:08x}, stored 0x{error.want & 0xffffffff:08x}"
-        return _classes.CrcMismatch(reason, position=error.position)
+        return classes.CrcMismatch(reason, position=error.position)
     if error.code == k.KC_BAD_MAGIC:
-        return _classes.UnsupportedMagic(f"{what} {error.got}", position=error.position)
+        return classes.UnsupportedMagic(f"{what} {error.got}", position=error.position)
     if error.code == k.KC_LIMIT:
-        return _classes.LimitExceeded(f"{what}: {error.got} exceeds {error.want}", position=error.position)
+        return classes.LimitExceeded(f"{what}: {error.got} exceeds {error.want}", position=error.position)
     reason = what if error.got == 0 and error.want == 0 else f"{what}: got {error.got}, want {error.want}"
-    cls = _classes.Truncated if error.code == k.KC_TRUNCATED else _classes.CorruptRecord
+    cls = classes.Truncated if error.code == k.KC_TRUNCATED else classes.CorruptRecord
     return cls(reason, position=error.position)
 
 

@@ -1,0 +1,157 @@
+"""Compression of record batches: which library does what, at which levels, and within which limits.
+
+Frames are walked, and their lengths checked, before a library sees them; `docs/compression.md` says which shapes are
+accepted, where Kafka's own reader differs, and what the libraries were chosen for.
+"""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import lz4.frame
+from zstandard import ZstdCompressor
+
+from kafkacodec import _compression
+from kafkacodec.errors import EncodeError
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+__all__ = ["CODECS", "LEVELS", "compress", "decompress"]
+
+CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+"""Names of the codecs; the index is the number in a batch's attributes (KIP-110 added zstd)."""
+
+_NONE, _GZIP, _SNAPPY, _LZ4, _ZSTD = range(5)
+
+
+class LevelRange(NamedTuple):
+    """The levels that a codec takes, both ends included."""
+
+    lowest: int
+    highest: int
+
+
+LEVELS: Final = {
+    _GZIP: LevelRange(0, 9),
+    _LZ4: LevelRange(1, 17),
+    _ZSTD: LevelRange(-131072, 22),
+}
+"""Levels by codec number, as Kafka's `compression.*.level` settings have them (KIP-390)."""
+
+
+def decompress(codec: int, data: Buffer, *, magic: int = 2, limit: int) -> bytes:
+    """Decompress the payload of one batch (magic 2) or wrapper message (magic 0 and 1).
+
+    Args:
+        codec: number of the codec, 0 to 4.
+        data: the compressed bytes, all of them.
+        magic: format of the batch; LZ4 frames in magic 0 may have a wrong header checksum (KAFKA-3160).
+        limit: the most bytes that may come out.
+
+    Raises:
+        LimitExceeded: more than `limit` bytes would come out; no more than `limit` were taken.
+        CorruptRecord: the data is damaged, or of a shape that Kafka refuses.
+        Truncated: the data ends too soon.
+        UnsupportedCodec: the codec is unknown.
+
+    Positions in the errors count from the start of `data`. Threads may call this at the same time.
+    """
+    return _per_thread.decompressor.decompress(codec, data, magic=magic, limit=limit)
+
+
+def compress(codec: int, data: Buffer, *, level: int | None = None, magic: int = 2) -> Buffer:
+    """Compress the records of one batch as Kafka's own clients would frame them.
+
+    Args:
+        codec: number of the codec, 0 to 4.
+        data: the bytes to compress.
+        level: as in Kafka's `compression.<codec>.level`; None takes the fast default of the library.
+        magic: format of the batch; LZ4 in magic 0 gets the header checksum that old readers expect (KAFKA-3160).
+
+    Raises:
+        EncodeError: the codec is unknown, has no such level, or does not exist in this magic.
+    """
+    if codec not in range(len(CODECS)):
+        raise EncodeError(f"compression codec {codec} is unknown")
+    if codec == _ZSTD and magic < 2:
+        raise EncodeError(f"zstd needs magic 2, not {magic}")
+    if level is not None:
+        _check_level(codec, level)
+    if codec == _LZ4 and magic == 0:
+        return _compression.with_old_lz4_checksum(_compress_lz4(data, level))
+    compressed: Buffer = _COMPRESSORS[codec](data, level)
+    return compressed
+
+
+def _check_level(codec: int, level: int) -> None:
+    levels = LEVELS.get(codec)
+    if levels is None:
+        raise EncodeError(f"{CODECS[codec]} has no levels")
+    if not levels.lowest <= level <= levels.highest:
+        raise EncodeError(f"level {level} of {CODECS[codec]} is outside {levels.lowest} to {levels.highest}")
+
+
+def _keep(data: Buffer, level: int | None) -> Buffer:
+    return data
+
+
+def _fastest_deflate() -> Callable[..., bytes]:
+    try:
+        from isal import isal_zlib
+    except ImportError:  # made for x86-64 and AArch64 only
+        return zlib.compress
+    deflate: Callable[..., bytes] = isal_zlib.compress
+    return deflate
+
+
+_deflate = _fastest_deflate()
+
+
+def _compress_gzip(data: Buffer, level: int | None) -> bytes:
+    return _deflate(data, wbits=31) if level is None else zlib.compress(data, level, wbits=31)
+
+
+def _compress_snappy(data: Buffer, level: int | None) -> bytes:
+    return _compression.compress_snappy(data)
+
+
+def _compress_lz4(data: Buffer, level: int | None) -> bytes:
+    """Independent blocks of 64 KiB, and nothing optional: what Kafka's reader takes in every version."""
+    frame: bytes = lz4.frame.compress(
+        data, compression_level=level or 0, block_size=lz4.frame.BLOCKSIZE_MAX64KB, block_linked=False, store_size=False
+    )
+    return frame
+
+
+def _compress_zstd(data: Buffer, level: int | None) -> bytes:
+    return _per_thread.zstd_compressor(3 if level is None else level).compress(memoryview(data))
+
+
+_COMPRESSORS: Final[tuple[Callable[[Any, int | None], Any], ...]] = (
+    _keep,
+    _compress_gzip,
+    _compress_snappy,
+    _compress_lz4,
+    _compress_zstd,
+)
+
+
+class _PerThread(threading.local):
+    """Contexts of the libraries, which no two threads may use at once."""
+
+    def __init__(self) -> None:
+        self.decompressor = _compression.Decompressor()
+        self._zstd: dict[int, ZstdCompressor] = {}
+
+    def zstd_compressor(self, level: int) -> ZstdCompressor:
+        found = self._zstd.get(level)
+        if found is None:
+            found = self._zstd[level] = ZstdCompressor(level)
+        return found
+
+
+_per_thread = _PerThread()
