@@ -48,6 +48,54 @@ cdef extern from "kc_bytes.h" nogil:
 
 
 cdef extern from "kc_alloc.h" nogil:
+cdef extern from "kc_alloc.h" nogil:
+    void *kc_alloc(size_t size)
+    void kc_free(void *block)
+    size_t kc_live_blocks()
+    size_t kc_pooled_bytes()
+    void kc_pool_trim()
+
+
+cdef extern from "kc_arrow_abi.h" nogil:
+    cdef struct ArrowSchema:
+        const char *format
+        const char *name
+        int64_t n_children
+        ArrowSchema **children
+        void (*release)(ArrowSchema *) noexcept nogil
+
+    cdef struct ArrowArray:
+        int64_t length
+        int64_t null_count
+        int64_t offset
+        int64_t n_buffers
+        int64_t n_children
+        const void **buffers
+        ArrowArray **children
+        void (*release)(ArrowArray *) noexcept nogil
+
+    cdef struct ArrowArrayStream:
+        int (*get_schema)(ArrowArrayStream *, ArrowSchema *) noexcept nogil
+        int (*get_next)(ArrowArrayStream *, ArrowArray *) noexcept nogil
+        const char *(*get_last_error)(ArrowArrayStream *) noexcept nogil
+        void (*release)(ArrowArrayStream *) noexcept nogil
+        void *private_data
+
+
+cdef extern from "kc_table.h" nogil:
+    ctypedef enum kc_type:
+        KC_BOOL
+        KC_INT8
+        KC_INT16
+        KC_INT32
+        KC_INT64
+        KC_UINT32
+        KC_TIMESTAMP_MS
+        KC_BINARY
+        KC_STRING
+        KC_LIST
+        KC_STRUCT
+
     ctypedef struct kc_buffer:
         uint8_t *data
         size_t size
@@ -105,3 +153,114 @@ cdef extern from "kc_zstd_frame.h" nogil:
         bint skippable
 
     int kc_zstd_next(const uint8_t *data, size_t size, size_t *position, kc_zstd_frame *frame, kc_error *error)
+    ctypedef struct kc_field:
+        const char *name
+        kc_type type
+        int num_children
+        const kc_field *children
+
+    ctypedef struct kc_column:
+        const kc_field *field
+        bint wanted
+        int64_t length
+        int64_t null_count
+        kc_buffer validity
+        kc_buffer values
+        kc_buffer data
+        kc_column *children
+
+    ctypedef struct kc_table:
+        int num_columns
+        int64_t length
+        kc_column *columns
+
+    kc_table *kc_table_new(const kc_field *fields, int num_fields, uint64_t wanted)
+    void kc_table_retain(kc_table *t)
+    void kc_table_release(kc_table *t)
+    size_t kc_table_bytes(const kc_table *t)
+    int kc_column_reserve(kc_column *c, int64_t rows, size_t bytes, kc_error *error)
+    int kc_column_append_repeated(kc_column *c, int64_t value, int64_t rows, kc_error *error)
+    int kc_table_append(kc_table *t, const kc_table *source, kc_error *error)
+    size_t kc_type_width(kc_type type)
+
+
+cdef extern from "kc_arrow.h" nogil:
+    int kc_arrow_schema(const kc_table *t, ArrowSchema *out, kc_error *error)
+    int kc_arrow_array(kc_table *t, ArrowArray *out, kc_error *error)
+    int kc_arrow_stream(kc_table *t, ArrowArrayStream *out, kc_error *error)
+
+
+cdef extern from "kc_log.h" nogil:
+    ctypedef enum kc_walk:
+        KC_WALK_BATCH
+        KC_WALK_END
+        KC_WALK_PARTIAL
+        KC_WALK_FAULT
+
+
+cdef extern from "kc_batch.h" nogil:
+    ctypedef struct kc_batch:
+        uint64_t position
+        uint64_t size
+        int64_t base_offset
+        int64_t last_offset
+        int16_t attributes
+        int8_t magic
+        int32_t count
+        const uint8_t *records
+        size_t records_size
+
+    int kc_batch_codec(const kc_batch *b)
+
+
+cdef extern from "kc_records.h" nogil:
+    ctypedef enum kc_record_column:
+        KC_COL_OFFSET
+        KC_COL_KEY
+        KC_COL_VALUE
+        KC_COL_HEADERS
+        KC_COL_ROW
+        KC_NUM_RECORD_COLUMNS
+
+    const kc_field kc_record_fields[]
+
+    ctypedef struct kc_records:
+        int32_t left
+        int32_t index
+
+
+cdef extern from "kc_decoder.h" nogil:
+    ctypedef struct kc_decoder_options:
+        bint verify_crc
+        bint include_control
+        int64_t start_offset
+        int64_t end_offset
+
+    ctypedef enum kc_event:
+        KC_EVENT_END
+        KC_EVENT_FULL
+        KC_EVENT_COMPRESSED
+        KC_EVENT_FAULT
+
+    ctypedef struct kc_decoder:
+        uint64_t size
+        uint64_t position
+        bint open
+        bint decompressed
+        bint located
+        kc_batch batch
+        kc_records records
+
+    void kc_decoder_init(kc_decoder *d, const uint8_t *data, uint64_t size, const kc_decoder_options *options)
+    kc_event kc_decoder_run(kc_decoder *d, kc_table *t, int64_t max_rows, uint64_t max_bytes, kc_error *error)
+    int kc_decoder_provide(kc_decoder *d, const uint8_t *records, size_t size, kc_error *error)
+    uint64_t kc_decoder_skip(kc_decoder *d)
+    void kc_decoder_estimate(const kc_decoder *d, int64_t *rows, uint64_t *bytes)
+
+
+cdef extern from "kc_scan.h" nogil:
+    enum:
+        KC_NUM_HEADER_COLUMNS
+
+    const kc_field kc_header_fields[]
+    kc_walk kc_scan(const uint8_t *data, uint64_t size, uint64_t *position, bint verify_crc, kc_table *t, kc_error *error)

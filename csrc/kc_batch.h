@@ -1,0 +1,70 @@
+/* The header of a record batch v2 (KIP-98).
+ *
+ *     0  base offset             int64
+ *     8  length                  int32
+ *    12  partition leader epoch  int32
+ *    16  magic                   int8    2
+ *    17  CRC-32C                 uint32  over attributes to the end of the batch
+ *    21  attributes              int16   bits 0-2 codec, 3 timestamp type, 4 transactional, 5 control,
+ *                                        6 base timestamp is the delete horizon
+ *    23  last offset delta       int32
+ *    27  base timestamp          int64
+ *    35  max timestamp           int64
+ *    43  producer id             int64
+ *    51  producer epoch          int16
+ *    53  base sequence           int32
+ *    57  record count            int32
+ *    61  records, compressed as a whole by the codec
+ */
+#ifndef KC_BATCH_H
+#define KC_BATCH_H
+
+#include "kc_log.h"
+
+enum {
+    KC_BATCH_CRC_AT = 17,
+    KC_BATCH_ATTRIBUTES_AT = 21,
+    KC_BATCH_HEADER_SIZE = 61,
+};
+
+enum {
+    KC_CODEC_MASK = 0x07,
+    KC_LOG_APPEND_TIME = 0x08,
+    KC_TRANSACTIONAL = 0x10,
+    KC_CONTROL = 0x20,
+    KC_DELETE_HORIZON = 0x40,
+};
+
+enum { KC_CODEC_NONE = 0, KC_CODEC_GZIP, KC_CODEC_SNAPPY, KC_CODEC_LZ4, KC_CODEC_ZSTD, KC_NUM_CODECS };
+
+/* "none", "gzip", …; "unknown" for the numbers that name no codec. */
+const char *kc_codec_name(int codec);
+
+typedef struct kc_batch {
+    uint64_t position, size;
+    int64_t base_offset, last_offset;
+    int64_t base_timestamp, max_timestamp;
+    int64_t producer_id;
+    int32_t partition_leader_epoch, last_offset_delta, base_sequence, count;
+    uint32_t crc;
+    int16_t attributes, producer_epoch;
+    int8_t magic;
+    const uint8_t *records;
+    size_t records_size;
+} kc_batch;
+
+static inline int kc_batch_codec(const kc_batch *b) { return b->attributes & KC_CODEC_MASK; }
+
+/* Reads the header of the whole batch that `span` found in `data`. */
+void kc_batch_read(const uint8_t *data, const kc_span *span, kc_batch *batch);
+
+/* The checksum of the batch's bytes, to be held against batch->crc. */
+uint32_t kc_batch_compute_crc(const uint8_t *data, const kc_batch *batch);
+
+/* The sequence of the record `offset_delta` after the first: it wraps to 0 after INT32_MAX, -1 stays -1. */
+static inline int32_t kc_batch_sequence(const kc_batch *b, int32_t offset_delta) {
+    if (b->base_sequence < 0) return b->base_sequence;
+    return (int32_t)(((uint32_t)b->base_sequence + (uint32_t)offset_delta) & INT32_MAX);
+}
+
+#endif

@@ -1,0 +1,50 @@
+/* From a byte range to columns: walks the batches, verifies, and reads their records chunk by chunk.
+ *
+ * The decoder does not decompress. It stops at a compressed batch, the caller decompresses its records and hands
+ * them back; they must stay in place until d->decompressed is false again. */
+#ifndef KC_DECODER_H
+#define KC_DECODER_H
+
+#include "kc_records.h"
+
+typedef struct kc_decoder_options {
+    bool verify_crc;
+    bool include_control;
+    int64_t start_offset, end_offset; /* records outside [start, end) are dropped */
+} kc_decoder_options;
+
+typedef enum kc_event {
+    KC_EVENT_END,        /* nothing is left but, maybe, a partial batch */
+    KC_EVENT_FULL,       /* the chunk has its rows or bytes */
+    KC_EVENT_COMPRESSED, /* decoder->batch.records wants decompressing */
+    KC_EVENT_FAULT,      /* the error is filled; the rows before the fault are in the table */
+} kc_event;
+
+typedef struct kc_decoder {
+    const uint8_t *data;
+    uint64_t size, position; /* position: of the batch in work or, between batches, of the next */
+    kc_decoder_options options;
+    bool open;          /* records of `batch` are being read */
+    bool decompressed;  /* from memory that the caller provided */
+    bool announced;     /* `batch` was given to the caller for decompression */
+    bool located;       /* the fault lies inside `batch`: what follows it can be read */
+    kc_batch batch;
+    kc_records records;
+} kc_decoder;
+
+void kc_decoder_init(kc_decoder *d, const uint8_t *data, uint64_t size, const kc_decoder_options *options);
+
+/* Adds rows until the table has `max_rows` rows or about `max_bytes` bytes of keys and values, or something stops it. */
+kc_event kc_decoder_run(kc_decoder *d, kc_table *t, int64_t max_rows, uint64_t max_bytes, kc_error *error);
+
+/* Goes on with the decompressed records of the batch that was announced. */
+KC_MUST_CHECK int kc_decoder_provide(kc_decoder *d, const uint8_t *records, size_t size, kc_error *error);
+
+/* Gives up the batch in work; returns how many bytes are passed over. The rest of the data where the fault hides
+ * where the next batch starts. */
+uint64_t kc_decoder_skip(kc_decoder *d);
+
+/* What the uncompressed batches of the data will take, by their headers: rows and bytes of records. */
+void kc_decoder_estimate(const kc_decoder *d, int64_t *rows, uint64_t *bytes);
+
+#endif

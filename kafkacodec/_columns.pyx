@@ -1,0 +1,196 @@
+"""Tables of columns as Python objects: Arrow capsules and numpy views over memory that C owns."""
+from cpython.buffer cimport PyBuffer_FillInfo
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
+from libc.stdint cimport int32_t
+from libc.stdlib cimport calloc, free
+
+from kafkacodec cimport _kernel as k
+from kafkacodec._errors cimport check
+
+import numpy as np
+
+cdef dict DTYPES = {
+    k.KC_INT8: np.dtype("i1"),
+    k.KC_INT16: np.dtype("i2"),
+    k.KC_INT32: np.dtype("i4"),
+    k.KC_INT64: np.dtype("i8"),
+    k.KC_UINT32: np.dtype("u4"),
+    k.KC_TIMESTAMP_MS: np.dtype("M8[ms]"),
+}
+cdef dict TYPE_NAMES = {
+    k.KC_BOOL: "bool",
+    k.KC_INT8: "int8",
+    k.KC_INT16: "int16",
+    k.KC_INT32: "int32",
+    k.KC_INT64: "int64",
+    k.KC_UINT32: "uint32",
+    k.KC_TIMESTAMP_MS: "timestamp[ms, tz=UTC]",
+    k.KC_BINARY: "binary",
+    k.KC_STRING: "string",
+}
+
+
+cdef str type_name(const k.kc_field *field):
+    if field.type == k.KC_LIST:
+        return f"list<{type_name(&field.children[0])}>"
+    if field.type == k.KC_STRUCT:
+        inner = [f"{field.children[i].name.decode()}: {type_name(&field.children[i])}" for i in range(field.num_children)]
+        return f"struct<{', '.join(inner)}>"
+    return TYPE_NAMES[field.type]
+
+
+cdef void drop_schema(object capsule) noexcept:
+    cdef k.ArrowSchema *schema = <k.ArrowSchema *> PyCapsule_GetPointer(capsule, "arrow_schema")
+    if schema.release != NULL:
+        schema.release(schema)
+    free(schema)
+
+
+cdef void drop_array(object capsule) noexcept:
+    cdef k.ArrowArray *array = <k.ArrowArray *> PyCapsule_GetPointer(capsule, "arrow_array")
+    if array.release != NULL:
+        array.release(array)
+    free(array)
+
+
+cdef void drop_stream(object capsule) noexcept:
+    cdef k.ArrowArrayStream *stream = <k.ArrowArrayStream *> PyCapsule_GetPointer(capsule, "arrow_array_stream")
+    if stream.release != NULL:
+        stream.release(stream)
+    free(stream)
+
+
+cdef class ColumnBuffer:
+    """A read-only buffer inside a table, which it keeps alive."""
+    cdef k.kc_table *table
+    cdef void *start
+    cdef Py_ssize_t size
+
+    def __dealloc__(self):
+        if self.table != NULL:
+            k.kc_table_release(self.table)
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        PyBuffer_FillInfo(view, self, self.start, self.size, 1, flags)
+
+
+cdef ColumnBuffer lend(k.kc_table *table, const k.kc_buffer *buffer, size_t size):
+    cdef ColumnBuffer lent = ColumnBuffer.__new__(ColumnBuffer)
+    k.kc_table_retain(table)
+    lent.table = table
+    lent.start = buffer.data
+    lent.size = <Py_ssize_t> size if buffer.data != NULL else 0
+    return lent
+
+
+cdef class Table:
+    def __dealloc__(self):
+        if self.table != NULL:
+            k.kc_table_release(self.table)
+
+    def __len__(self):
+        return 0 if self.table == NULL else self.table.length
+
+    cdef k.kc_column *column(self, str name) except NULL:
+        cdef int i
+        raw = name.encode()
+        if self.table != NULL:
+            for i in range(self.table.num_columns):
+                if self.table.columns[i].wanted and self.table.columns[i].field.name == raw:
+                    return &self.table.columns[i]
+        raise KeyError(name)
+
+    @property
+    def nbytes(self):
+        return 0 if self.table == NULL else k.kc_table_bytes(self.table)
+
+    @property
+    def columns(self):
+        """(name, Arrow type as text) of every column."""
+        cdef int i
+        return [
+            (self.table.columns[i].field.name.decode(), type_name(self.table.columns[i].field))
+            for i in range(self.table.num_columns)
+            if self.table.columns[i].wanted
+        ]
+
+    def view(self, str name):
+        cdef k.kc_column *c = self.column(name)
+        if c.field.type == k.KC_BOOL:
+            bits = np.ndarray((c.values.size,), np.uint8, lend(self.table, &c.values, c.values.size))
+            return np.unpackbits(bits, count=c.length, bitorder="little").view(np.bool_)
+        dtype = DTYPES.get(c.field.type)
+        if dtype is None:
+            raise TypeError(f"column {name!r} is {type_name(c.field)}: numpy has no view of it; use buffers({name!r}) or Arrow")
+        return np.ndarray((c.length,), dtype, lend(self.table, &c.values, c.values.size))
+
+    def buffers(self, str name):
+        cdef k.kc_column *c = self.column(name)
+        cdef size_t bits = (c.length + 7) // 8
+        parts = {
+            "validity": np.ndarray((bits,), np.uint8, lend(self.table, &c.validity, bits)) if c.null_count else None,
+        }
+        if c.field.type in (k.KC_BINARY, k.KC_STRING):
+            parts["offsets"] = np.ndarray((c.length + 1,), np.int32, lend(self.table, &c.values, c.values.size))
+            parts["data"] = np.ndarray((c.data.size,), np.uint8, lend(self.table, &c.data, c.data.size))
+        elif c.field.type in DTYPES:
+            parts["values"] = self.view(name)
+        else:
+            raise TypeError(f"column {name!r} is {type_name(c.field)}: take it through Arrow")
+        return parts
+
+    def __arrow_c_schema__(self):
+        cdef k.kc_error error
+        cdef k.ArrowSchema *schema = <k.ArrowSchema *> calloc(1, sizeof(k.ArrowSchema))
+        if schema == NULL:
+            raise MemoryError
+        error.code = k.KC_OK
+        capsule = PyCapsule_New(schema, "arrow_schema", drop_schema)
+        if k.kc_arrow_schema(self.table, schema, &error):
+            check(&error)
+        return capsule
+
+    def __arrow_c_array__(self, requested_schema=None):
+        cdef k.kc_error error
+        cdef k.ArrowArray *array = <k.ArrowArray *> calloc(1, sizeof(k.ArrowArray))
+        if array == NULL:
+            raise MemoryError
+        error.code = k.KC_OK
+        capsule = PyCapsule_New(array, "arrow_array", drop_array)
+        if k.kc_arrow_array(self.table, array, &error):
+            check(&error)
+        return self.__arrow_c_schema__(), capsule
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        cdef k.kc_error error
+        cdef k.ArrowArrayStream *stream = <k.ArrowArrayStream *> calloc(1, sizeof(k.ArrowArrayStream))
+        if stream == NULL:
+            raise MemoryError
+        error.code = k.KC_OK
+        capsule = PyCapsule_New(stream, "arrow_array_stream", drop_stream)
+        if k.kc_arrow_stream(self.table, stream, &error):
+            check(&error)
+        return capsule
+
+
+def concatenate(cls, list tables):
+    """One table with the rows of all; they must have the same columns."""
+    cdef Table into = cls.__new__(cls)
+    cdef Table first = tables[0]
+    cdef Table part
+    cdef k.kc_error error
+    cdef int code
+    error.code = k.KC_OK
+    k.kc_table_retain(first.table)
+    into.table = first.table
+    for part in tables[1:]:
+        with nogil:
+            code = k.kc_table_append(into.table, part.table, &error)
+        if code:
+            check(&error)
+    return into
+
+
+def live_blocks():
+    """Blocks of memory that this extension's tables hold, for leak tests."""
+    return k.kc_live_blocks()

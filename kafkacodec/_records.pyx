@@ -1,0 +1,248 @@
+"""The binding of the decoder: holds buffers, releases the GIL, turns faults into exceptions."""
+from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.memoryview cimport PyMemoryView_FromMemory
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.tuple cimport PyTuple_SET_ITEM
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.string cimport memset
+
+from kafkacodec cimport _kernel as k
+from kafkacodec._columns cimport Table
+from kafkacodec._errors cimport check, exception_from
+
+from kafkacodec.errors import DecodeError
+
+
+cdef extern from "Python.h":
+    void PyObject_GC_UnTrack(void *)
+    ctypedef PyObject *(*allocfunc)(PyTypeObject *, Py_ssize_t)
+    void *PyType_GetSlot(PyTypeObject *, int)
+    int Py_tp_alloc
+
+
+def record_columns():
+    """The names of all record columns, in their public order; the index is the bit in a mask of wanted ones."""
+    return [k.kc_record_fields[i].name.decode() for i in range(k.KC_NUM_RECORD_COLUMNS)]
+
+
+cdef Table new_table(object cls, const k.kc_field *fields, int num_fields, uint64_t wanted):
+    cdef Table t = cls.__new__(cls)
+    t.table = k.kc_table_new(fields, num_fields, wanted)
+    if t.table == NULL:
+        raise MemoryError("no memory for the columns")
+    return t
+
+
+cdef class Decoder:
+    """Reads one range of bytes into tables, chunk by chunk."""
+    cdef Py_buffer view
+    cdef Py_buffer payload
+    cdef bint has_view
+    cdef bint has_payload
+    cdef k.kc_decoder decoder
+    cdef uint64_t wanted
+    cdef uint64_t limit
+    cdef object decompress
+    cdef size_t key_hint
+    cdef size_t value_hint
+    cdef readonly object fault
+    cdef readonly bint done
+
+    def __cinit__(
+        self, data, *, uint64_t wanted, bint verify_crc, bint include_control, int64_t start_offset, int64_t end_offset,
+        uint64_t limit, decompress, uint64_t start=0, end=None,
+    ):
+        cdef k.kc_decoder_options options
+        cdef uint64_t size
+        PyObject_GetBuffer(data, &self.view, PyBUF_SIMPLE)
+        self.has_view = True
+        size = self.view.len
+        if end is not None and <uint64_t> end < size:
+            size = end
+        options.verify_crc = verify_crc
+        options.include_control = include_control
+        options.start_offset = start_offset
+        options.end_offset = end_offset
+        k.kc_decoder_init(&self.decoder, <const uint8_t *> self.view.buf, size, &options)
+        self.decoder.position = start
+        self.wanted = wanted
+        self.limit = limit
+        self.decompress = decompress
+
+    def __dealloc__(self):
+        self.drop_payload()
+        if self.has_view:
+            PyBuffer_Release(&self.view)
+
+    cdef void drop_payload(self) noexcept:
+        if self.has_payload:
+            self.has_payload = False
+            PyBuffer_Release(&self.payload)
+
+    @property
+    def position(self):
+        """Bytes that were whole batches, without the one in work."""
+        return self.decoder.position
+
+    @property
+    def base_offset(self):
+        """The base offset of the faulty batch; None where the fault hides it."""
+        return self.decoder.batch.base_offset if self.decoder.located else None
+
+    cdef object explain(self, object exception):
+        """The exception with the place inside the batch."""
+        cdef k.kc_decoder *d = &self.decoder
+        if not d.located or not isinstance(exception, DecodeError):
+            return exception
+        path = f"batch at offset {d.batch.base_offset}"
+        if d.open:
+            path += f": record {d.records.index}"
+        exception.path = path
+        if exception.position is None:
+            exception.position = d.batch.position
+        return exception
+
+    cdef int provide(self, k.kc_error *error) except -1:
+        """Decompresses the announced batch; True where that went well, else self.fault is set."""
+        cdef k.kc_batch *batch = &self.decoder.batch
+        self.drop_payload()
+        compressed = PyMemoryView_FromMemory(<char *> batch.records, batch.records_size, PyBUF_READ)
+        try:
+            records = self.decompress(k.kc_batch_codec(batch), compressed, magic=batch.magic, limit=self.limit)
+        except DecodeError as exception:
+            exception.position = batch.position
+            self.fault = self.explain(exception)
+            return False
+        PyObject_GetBuffer(records, &self.payload, PyBUF_SIMPLE)
+        self.has_payload = True
+        if k.kc_decoder_provide(&self.decoder, <const uint8_t *> self.payload.buf, self.payload.len, error):
+            self.fault = self.explain(exception_from(error))
+            return False
+        return True
+
+    cdef int reserve(self, k.kc_table *table, int64_t rows) except -1:
+        """Room for as much as the chunk before took: growing step by step would copy all of it again."""
+        cdef k.kc_error error
+        cdef int i
+        cdef size_t size
+        error.code = k.KC_OK
+        for i in range(k.KC_COL_HEADERS + 1):
+            if not table.columns[i].wanted:
+                continue
+            size = self.key_hint if i == k.KC_COL_KEY else self.value_hint if i == k.KC_COL_VALUE else 0
+            if k.kc_column_reserve(&table.columns[i], rows, size, &error):
+                check(&error)
+        return 0
+
+    def read(self, cls, int64_t max_rows, uint64_t max_bytes, bint whole=False):
+        """The next chunk. Afterwards `done` or `fault` may be set; `skip` goes on behind a fault."""
+        cdef Table chunk = new_table(cls, k.kc_record_fields, k.KC_NUM_RECORD_COLUMNS, self.wanted)
+        cdef k.kc_error error
+        cdef k.kc_event event
+        cdef int64_t rows = 0
+        cdef uint64_t size = 0
+        error.code = k.KC_OK
+        error.what = NULL
+        if whole:
+            with nogil:
+                k.kc_decoder_estimate(&self.decoder, &rows, &size)
+            self.key_hint = self.value_hint = min(size + 64, <uint64_t> 0x7fffff00)
+            self.reserve(chunk.table, rows)
+        else:
+            self.reserve(chunk.table, min(max_rows, <int64_t> ((self.decoder.size - self.decoder.position) // 8 + 1)))
+        while True:
+            with nogil:
+                event = k.kc_decoder_run(&self.decoder, chunk.table, max_rows, max_bytes, &error)
+            if event == k.KC_EVENT_COMPRESSED and self.provide(&error):
+                continue
+            break
+        if event == k.KC_EVENT_FAULT:
+            self.fault = self.explain(exception_from(&error))
+        self.done = event == k.KC_EVENT_END
+        self.key_hint = chunk.table.columns[<int> k.KC_COL_KEY].data.size
+        self.value_hint = chunk.table.columns[<int> k.KC_COL_VALUE].data.size
+        self.key_hint += self.key_hint // 8 + 32768
+        self.value_hint += self.value_hint // 8 + 32768
+        return chunk
+
+    def skip(self):
+        """Passes over the faulty batch; returns its size in bytes."""
+        self.fault = None
+        self.drop_payload()
+        return k.kc_decoder_skip(&self.decoder)
+
+
+def scan(cls, data, uint64_t wanted, bint verify_crc):
+    """(table of headers, bytes of whole batches, exception or None)"""
+    cdef Table t = new_table(cls, k.kc_header_fields, k.KC_NUM_HEADER_COLUMNS, wanted)
+    cdef Py_buffer view
+    cdef k.kc_error error
+    cdef k.kc_walk ended
+    cdef uint64_t position = 0
+    error.code = k.KC_OK
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    try:
+        with nogil:
+            ended = k.kc_scan(<const uint8_t *> view.buf, view.len, &position, verify_crc, t.table, &error)
+    finally:
+        PyBuffer_Release(&view)
+    return t, position, exception_from(&error) if ended == k.KC_WALK_FAULT else None
+
+
+cdef inline object slice_of(const k.kc_column *c, int64_t row):
+    """The bytes at `row` of a binary column, or None."""
+    cdef const int32_t *ends = <const int32_t *> c.values.data
+    if c.null_count and not c.validity.data[row >> 3] >> (row & 7) & 1:
+        return None
+    return PyBytes_FromStringAndSize(<const char *> c.data.data + ends[row], ends[row + 1] - ends[row])
+
+
+cdef tuple headers_of(const k.kc_column *headers, int64_t row):
+    cdef const int32_t *ends = <const int32_t *> headers.values.data
+    cdef const k.kc_column *keys = &headers.children[0].children[0]
+    cdef const k.kc_column *values = &headers.children[0].children[1]
+    if ends[row] == ends[row + 1]:
+        return ()
+    return tuple([(slice_of(keys, i).decode(), slice_of(values, i)) for i in range(ends[row], ends[row + 1])])
+
+
+cdef inline void put(PyObject *record, Py_ssize_t i, object item):
+    Py_INCREF(item)
+    PyTuple_SET_ITEM(<object> record, i, item)
+
+
+def records(Table chunk, object cls):
+    """The rows of a table that has the six plain columns, as instances of `cls`, a named tuple of six fields."""
+    cdef k.kc_column *c = chunk.table.columns
+    cdef const int64_t *offsets = <const int64_t *> c[0].values.data
+    cdef const int64_t *timestamps = <const int64_t *> c[1].values.data
+    cdef const int8_t *types = <const int8_t *> c[2].values.data
+    cdef const k.kc_column *timestamp = &c[1]
+    cdef const k.kc_column *key = &c[3]
+    cdef const k.kc_column *value = &c[4]
+    cdef const k.kc_column *headers = &c[5]
+    cdef allocfunc alloc = <allocfunc> PyType_GetSlot(<PyTypeObject *> cls, Py_tp_alloc)
+    cdef PyObject *record
+    cdef int64_t row
+    cdef list out = []
+    for row in range(chunk.table.length):
+        record = alloc(<PyTypeObject *> cls, 6)
+        if record == NULL:
+            raise MemoryError
+        item = <object> record
+        put(record, 0, offsets[row])
+        if timestamp.null_count and not timestamp.validity.data[row >> 3] >> (row & 7) & 1:
+            put(record, 1, None)
+        else:
+            put(record, 1, timestamps[row])
+        put(record, 2, types[row])
+        put(record, 3, slice_of(key, row))
+        put(record, 4, slice_of(value, row))
+        put(record, 5, headers_of(headers, row))
+        # Nothing in a record can refer back to it: the garbage collector need not look at it again and again.
+        PyObject_GC_UnTrack(record)
+        out.append(item)
+        Py_DECREF(item)  # the reference that alloc gave; the list has its own
+    return out

@@ -1,0 +1,161 @@
+"""Columns of records and of batch headers: the Arrow and numpy face of what the core decodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kafkacodec._columns import Table
+from kafkacodec.errors import KafkaCodecError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["BatchHeaders", "Columns", "Field", "Problem", "RecordColumns", "Schema"]
+
+
+class Problem(NamedTuple):
+    """A stretch of bytes that was passed over.
+
+    Attributes:
+        position (int): where it starts, in bytes from the start of the data.
+        base_offset (int | None): base offset of the batch that starts there; None where its header cannot be believed.
+        num_bytes (int): how long it is.
+        exception (KafkaCodecError): what was wrong.
+    """
+
+    position: int
+    base_offset: int | None
+    num_bytes: int
+    exception: KafkaCodecError
+
+
+class Field(NamedTuple):
+    """A column's name and its Arrow type as text, such as ``timestamp[ms, tz=UTC]``."""
+
+    name: str
+    type: str
+
+
+class Schema(tuple[Field, ...]):
+    """The fields of a table, in order. Offers ``__arrow_c_schema__`` of the Arrow PyCapsule interface."""
+
+    _table: Table
+
+    @classmethod
+    def of(cls, table: Table) -> Schema:
+        """The schema of a table."""
+        schema = cls(Field(name, kind) for name, kind in table.columns)
+        schema._table = table
+        return schema
+
+    @property
+    def names(self) -> list[str]:
+        """The column names, in order."""
+        return [field.name for field in self]
+
+    def __arrow_c_schema__(self) -> object:
+        return self._table.__arrow_c_schema__()
+
+
+class Columns(Table):
+    """A table in Arrow's memory layout.
+
+    pyarrow, polars, DuckDB and pandas take it as it is, without a copy, through the Arrow PyCapsule interface
+    (``__arrow_c_schema__``, ``__arrow_c_array__``, ``__arrow_c_stream__``): ``pyarrow.record_batch(x)``,
+    ``pyarrow.table(x)``, ``polars.DataFrame(x)``. The memory lives as long as anything made from it.
+
+    Attributes:
+        consumed (int): bytes of the data that were whole batches (and those passed over), counted from its start.
+        problems (list[Problem]): what was passed over, or what ended the decoding early.
+    """
+
+    consumed: int = 0
+    problems: list[Problem]
+
+    @property
+    def schema(self) -> Schema:
+        """The columns' names and types."""
+        return Schema.of(self)
+
+    @property
+    def column_names(self) -> list[str]:
+        """The names of the columns, in order."""
+        return [name for name, _ in self.columns]
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        """The column as a read-only numpy array over the same memory.
+
+        Timestamps are ``datetime64[ms]`` in UTC with NaT for null. Booleans are unpacked from bits into a new array.
+        Nulls of the other fixed-width types hold 0; ``buffers(name)["validity"]`` tells them.
+
+        Raises:
+            KeyError: there is no such column.
+            TypeError: the type is binary, string or list, of which numpy has no view; see `buffers`.
+        """
+        return self.view(name)
+
+    def buffers(self, name: str) -> dict[str, npt.NDArray[Any] | None]:
+        """The Arrow buffers of a column as numpy views.
+
+        Returns:
+            dict: ``validity`` (uint8, a bit per row, least significant first; None when nothing is null), and
+            ``offsets`` (int32, rows + 1) with ``data`` (uint8) for binary and string, else ``values``.
+        """
+        return super().buffers(name)
+
+    def to_pyarrow(self) -> Any:
+        """The table as a ``pyarrow.RecordBatch``, without a copy. Needs pyarrow."""
+        return _import("pyarrow", "arrow").record_batch(self)
+
+    def to_pandas(self) -> Any:
+        """The table as a ``pandas.DataFrame``. Needs pandas and pyarrow."""
+        _import("pandas", "spark")
+        return self.to_pyarrow().to_pandas()
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.column_names)
+        faults = f", {len(self.problems)} problems" if self.problems else ""
+        return f"<{type(self).__name__}: {len(self)} rows ({names}), {self.nbytes} bytes{faults}>"
+
+
+class RecordColumns(Columns):
+    """Decoded records, a row for each.
+
+    Columns, in this order, unless fewer were asked for: ``offset`` int64; ``timestamp`` timestamp[ms, UTC], null
+    where the format or the record has none; ``timestamp_type`` int8 (0 create time, 1 log append time, -1 none);
+    ``key`` binary; ``value`` binary; ``headers`` list<struct<key: string, value: binary>>, empty when there are none.
+    With ``batch_columns=True`` also ``partition_leader_epoch`` int32, ``producer_id`` int64, ``producer_epoch`` int16,
+    ``sequence`` int32, ``is_transactional`` bool, ``is_control`` bool, ``magic`` int8, ``codec`` string,
+    ``batch_offset`` int64 (the batch's base offset) and ``batch_position`` int64 (bytes from the start of the data).
+    """
+
+    @property
+    def num_records(self) -> int:
+        """The number of rows."""
+        return len(self)
+
+
+class BatchHeaders(Columns):
+    """Batch headers, a row for each batch, read without decompressing.
+
+    Columns: ``position`` and ``size_in_bytes`` int64 (bytes), ``base_offset``, ``last_offset`` int64, ``magic`` int8,
+    ``codec`` string, ``timestamp_type`` int8, ``base_timestamp``, ``max_timestamp`` timestamp[ms, UTC] (null for -1),
+    ``count`` int32, ``producer_id`` int64, ``producer_epoch`` int16, ``base_sequence``, ``partition_leader_epoch``
+    int32, ``is_transactional``, ``is_control`` bool, ``delete_horizon_ms`` int64 (ms since the epoch, null without
+    one), ``crc`` uint32, ``crc_ok`` bool (null when not verified).
+    """
+
+    @property
+    def num_batches(self) -> int:
+        """The number of rows."""
+        return len(self)
+
+
+def _import(module: str, extra: str) -> Any:
+    import importlib
+
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise ImportError(f"{module} is not installed: pip install 'kafkacodec[{extra}]'") from None

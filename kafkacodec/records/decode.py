@@ -1,0 +1,325 @@
+"""Decoding record sets: from bytes to columns, to records, and to batch headers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack
+
+from kafkacodec import _columns, _records
+from kafkacodec.errors import KafkaCodecError
+from kafkacodec.records.columns import BatchHeaders, Problem, RecordColumns
+from kafkacodec.records.compression import decompress
+
+if TYPE_CHECKING:
+    from collections.abc import Buffer  # type: ignore[attr-defined,unused-ignore]
+
+__all__ = [
+    "BATCH_COLUMNS",
+    "DEFAULT_MAX_BYTES",
+    "DEFAULT_MAX_DECOMPRESSED_BYTES",
+    "DEFAULT_MAX_ROWS",
+    "RECORD_COLUMNS",
+    "DecodeOptions",
+    "Record",
+    "decode",
+    "iter_columns",
+    "iter_records",
+    "scan",
+]
+
+_ALL = _records.record_columns()
+_BIT = {name: 1 << i for i, name in enumerate(_ALL)}
+
+RECORD_COLUMNS: tuple[str, ...] = tuple(_ALL[:6])
+"""The columns that `decode` builds unless told otherwise, in order."""
+
+BATCH_COLUMNS: tuple[str, ...] = tuple(name for name in _ALL[6:] if name != "row")
+"""The columns that ``batch_columns=True`` adds, in order."""
+
+DEFAULT_MAX_ROWS = 8192
+"""Rows of a chunk of `iter_columns`: large enough to share its costs, small enough to stay in cache."""
+
+DEFAULT_MAX_BYTES = 2 << 20
+"""Bytes of keys and values after which a chunk of `iter_columns` ends early; one record more may be in it."""
+
+DEFAULT_MAX_DECOMPRESSED_BYTES = 128 << 20
+"""The most that the records of one batch may decompress to, in bytes (128 MiB)."""
+
+_FIRST, _LAST = -(1 << 63), (1 << 63) - 1
+_NO_ROW_LIMIT, _NO_BYTE_LIMIT = (1 << 31) - 2, (1 << 63) - 1
+
+OnError = Literal["raise", "stop", "skip"]
+
+
+class Record(NamedTuple):
+    """One record.
+
+    Attributes:
+        offset (int): its offset in the partition.
+        timestamp (int | None): ms since the epoch, None where there is none.
+        timestamp_type (int): 0 create time, 1 log append time, -1 none.
+        key (bytes | None): None for a null key.
+        value (bytes | None): None for a null value (a tombstone in a compacted topic).
+        headers (tuple[tuple[str, bytes | None], ...]): in the order of the record; keys may repeat.
+    """
+
+    offset: int
+    timestamp: int | None
+    timestamp_type: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+class DecodeOptions(TypedDict, total=False):
+    """The keyword options that `decode`, `iter_columns` and `iter_records` share."""
+
+    columns: Iterable[str] | None
+    batch_columns: bool
+    verify_crc: bool
+    include_control: bool
+    start_offset: int | None
+    end_offset: int | None
+    on_error: OnError
+    max_decompressed_bytes: int
+
+
+class _Plan(NamedTuple):
+    """Checked options, in the terms of the core."""
+
+    wanted: int
+    verify_crc: bool
+    include_control: bool
+    start_offset: int
+    end_offset: int
+    on_error: OnError
+    limit: int
+
+    def decoder(self, data: Buffer, start: int = 0, end: int | None = None) -> _records.Decoder:
+        return _records.Decoder(
+            data,
+            wanted=self.wanted,
+            verify_crc=self.verify_crc,
+            include_control=self.include_control,
+            start_offset=self.start_offset,
+            end_offset=self.end_offset,
+            limit=self.limit,
+            decompress=decompress,
+            start=start,
+            end=end,
+        )
+
+
+def _plan(
+    *,
+    columns: Iterable[str] | None = None,
+    batch_columns: bool = False,
+    verify_crc: bool = True,
+    include_control: bool = False,
+    start_offset: int | None = None,
+    end_offset: int | None = None,
+    on_error: OnError = "raise",
+    max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
+) -> _Plan:
+    names = RECORD_COLUMNS if columns is None else tuple(columns)
+    if batch_columns:
+        names += BATCH_COLUMNS
+    unknown = [name for name in names if name not in _BIT or name == "row"]
+    if unknown:
+        raise ValueError(f"no such column: {', '.join(map(repr, unknown))}; there are {', '.join(RECORD_COLUMNS + BATCH_COLUMNS)}")
+    if on_error not in ("raise", "stop", "skip"):
+        raise ValueError(f"on_error is {on_error!r}; it must be 'raise', 'stop' or 'skip'")
+    if max_decompressed_bytes < 0:
+        raise ValueError(f"max_decompressed_bytes is {max_decompressed_bytes}; it must not be negative")
+    wanted = 0
+    for name in names:
+        wanted |= _BIT[name]
+    first = _FIRST if start_offset is None else max(start_offset, _FIRST)
+    last = _LAST if end_offset is None else min(end_offset, _LAST)
+    return _Plan(wanted, verify_crc, include_control, first, last, on_error, max_decompressed_bytes)
+
+
+def decode(data: Buffer, *, threads: int = 1, **options: Unpack[DecodeOptions]) -> RecordColumns:
+    """Decodes a whole record set into one table.
+
+    Batches of any codec may follow one another. A partial batch at the end is normal and left alone, and so are the
+    zeros of a preallocated file: `RecordColumns.consumed` tells how many bytes were whole batches.
+
+    Args:
+        data: any contiguous buffer (bytes, memoryview, mmap, numpy, pyarrow.Buffer); it is not copied.
+        columns: names of the columns to build; others cost nothing. Default: `RECORD_COLUMNS`.
+        batch_columns: also build `BATCH_COLUMNS`.
+        verify_crc: check every batch's checksum before reading it.
+        include_control: also give the records of control batches (transaction markers and the like).
+        start_offset, end_offset: give only records with start_offset <= offset < end_offset; batches wholly
+            outside are passed over by their headers, unverified.
+        on_error: ``"raise"``; ``"stop"`` gives what came before the first fault; ``"skip"`` goes on behind it. Both
+            list what was passed over in `RecordColumns.problems`. Records before a fault inside a batch whose
+            checksum is right are kept.
+        max_decompressed_bytes: the most that the records of one batch may decompress to, in bytes.
+        threads: how many threads share the work on a large buffer.
+
+    Raises:
+        DecodeError: the bytes are not a record set (`CorruptRecord`, `CrcMismatch`, `UnsupportedMagic`,
+            `UnsupportedCodec`), or exceed a limit (`LimitExceeded`: also where a column would pass 2 GiB; use
+            `iter_columns` for more).
+        ValueError: an option is wrong.
+
+    Source: KIP-98 (record batch v2), KIP-82 (headers); specs/kafka-protocol-guide.
+    """
+    plan = _plan(**options)
+    if threads < 1:
+        raise ValueError(f"threads is {threads}; it must be at least 1")
+    if threads > 1:
+        return _decode_in_threads(data, plan, threads)
+    return _decode_range(plan.decoder(data), plan.on_error)
+
+
+def iter_columns(
+    data: Buffer,
+    *,
+    max_rows: int = DEFAULT_MAX_ROWS,
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    **options: Unpack[DecodeOptions],
+) -> Iterator[RecordColumns]:
+    """Decodes a record set in chunks that stay in cache: the fast way, and memory stays bounded.
+
+    Args:
+        data: as in `decode`, like the other options.
+        max_rows: rows of a chunk at most.
+        max_bytes: bytes of keys and values after which a chunk ends early.
+
+    Yields:
+        RecordColumns: at least one, which may be empty. Its `consumed` and `problems` tell how far decoding came;
+        the last chunk tells them for the whole.
+
+    Raises:
+        As `decode`; with ``on_error="raise"`` the rows before the fault are yielded first.
+    """
+    plan = _plan(**options)
+    if max_rows < 1 or max_bytes < 1:
+        raise ValueError(f"max_rows ({max_rows}) and max_bytes ({max_bytes}) must be at least 1")
+    return _chunks(plan.decoder(data), plan.on_error, max_rows, max_bytes)
+
+
+def iter_records(data: Buffer, **options: Unpack[DecodeOptions]) -> Iterator[Record]:
+    """Decodes a record set record by record: for tests, tools and small data. Options and errors as in `iter_columns`."""
+    for name in ("columns", "batch_columns"):
+        if options.get(name):
+            raise ValueError(f"iter_records takes no option {name!r}: a record has all of its six fields")
+    for chunk in iter_columns(data, max_rows=2048, **options):
+        yield from _records.records(chunk, Record)
+
+
+def scan(data: Buffer, *, verify_crc: bool = True, on_error: Literal["raise", "stop"] = "raise") -> BatchHeaders:
+    """Reads batch headers without decompressing or reading records.
+
+    Args:
+        data: any contiguous buffer; it is not copied.
+        verify_crc: compute each batch's checksum for the column ``crc_ok``; a wrong one is no error here.
+        on_error: ``"raise"``, or ``"stop"`` to keep the headers before the fault and list it in ``problems``.
+
+    Raises:
+        DecodeError: no batch can start where one should (`CorruptRecord`, `UnsupportedMagic`).
+    """
+    if on_error not in ("raise", "stop"):
+        raise ValueError(f"on_error is {on_error!r}; it must be 'raise' or 'stop'")
+    table, position, fault = _records.scan(BatchHeaders, data, (1 << 64) - 1, verify_crc)
+    headers: BatchHeaders = table
+    headers.consumed = position
+    headers.problems = []
+    if fault is not None:
+        if on_error == "raise" or not isinstance(fault, KafkaCodecError):
+            raise fault
+        headers.problems.append(Problem(position, None, memoryview(data).nbytes - position, fault))
+    return headers
+
+
+def _chunks(decoder: _records.Decoder, on_error: OnError, max_rows: int, max_bytes: int) -> Iterator[RecordColumns]:
+    told = -1  # what the chunks given out say of `consumed`
+    while True:
+        chunk, fault = _next_chunk(decoder, on_error, max_rows, max_bytes)
+        last = decoder.done or (fault is not None)
+        if len(chunk) or chunk.problems or (last and fault is None and chunk.consumed != told):
+            told = chunk.consumed
+            yield chunk
+        if fault is not None and on_error == "raise":
+            raise fault
+        if last:
+            return
+
+
+def _next_chunk(
+    decoder: _records.Decoder, on_error: OnError, max_rows: int, max_bytes: int
+) -> tuple[RecordColumns, Exception | None]:
+    """A chunk, with the fault that ended it where decoding shall not go on."""
+    chunk: RecordColumns = decoder.read(RecordColumns, max_rows, max_bytes)
+    chunk.problems = []
+    fault: Exception | None = decoder.fault
+    if fault is not None:
+        fault = _settle(decoder, on_error, chunk)
+    chunk.consumed = decoder.position
+    return chunk, fault
+
+
+def _settle(decoder: _records.Decoder, on_error: OnError, chunk: RecordColumns) -> Exception | None:
+    """Notes a fault in the chunk's problems and passes over it where that is wanted."""
+    fault = decoder.fault
+    if on_error == "raise" or not isinstance(fault, KafkaCodecError):
+        return fault
+    position, base_offset = decoder.position, decoder.base_offset
+    if on_error == "stop":
+        chunk.problems.append(Problem(position, base_offset, decoder.size - position, fault))
+        return fault
+    chunk.problems.append(Problem(position, base_offset, decoder.skip(), fault))
+    return None
+
+
+def _decode_range(decoder: _records.Decoder, on_error: OnError) -> RecordColumns:
+    parts = []
+    problems: list[Problem] = []
+    while True:
+        chunk: RecordColumns = decoder.read(RecordColumns, _NO_ROW_LIMIT, _NO_BYTE_LIMIT, whole=True)
+        chunk.problems = []
+        parts.append(chunk)
+        fault = _settle(decoder, on_error, chunk) if decoder.fault is not None else None
+        problems += chunk.problems
+        if fault is not None and (on_error == "raise" or not isinstance(fault, KafkaCodecError)):
+            raise fault
+        if decoder.done or fault is not None:
+            break
+    return _join(parts, decoder.position, problems)
+
+
+def _join(parts: list[RecordColumns], consumed: int, problems: list[Problem]) -> RecordColumns:
+    whole: RecordColumns = parts[0] if len(parts) == 1 else _columns.concatenate(RecordColumns, parts)
+    whole.consumed = consumed
+    whole.problems = problems
+    return whole
+
+
+def _decode_in_threads(data: Buffer, plan: _Plan, threads: int) -> RecordColumns:
+    """Cuts the data at batch boundaries into ranges of about equal size, a thread for each."""
+    headers = scan(data, verify_crc=False, on_error="stop")
+    positions = headers["position"]
+    size = memoryview(data).nbytes
+    targets = [size * i // threads for i in range(1, threads)]
+    cuts = sorted({int(positions[i]) for i in positions.searchsorted(targets) if i < len(positions)} - {0})
+    starts, ends = [0, *cuts], [*cuts, size]
+
+    def work(start: int, end: int) -> RecordColumns:
+        return _decode_range(plan.decoder(data, start, end), plan.on_error)
+
+    with ThreadPoolExecutor(threads) as pool:
+        jobs = [pool.submit(work, start, end) for start, end in zip(starts, ends, strict=True)]
+        parts: list[RecordColumns] = []
+        for job in jobs:
+            parts.append(job.result())
+            if parts[-1].problems and plan.on_error == "stop":
+                break
+    problems = [problem for part in parts for problem in part.problems]
+    return _join(parts, parts[-1].consumed, problems)
+
+
+Decompress = Callable[..., Any]
