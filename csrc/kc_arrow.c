@@ -5,9 +5,17 @@
 #include <string.h>
 
 static const char *const formats[] = {
-    [KC_BOOL] = "b",   [KC_INT8] = "c",   [KC_INT16] = "s",  [KC_INT32] = "i",
-    [KC_INT64] = "l",  [KC_UINT32] = "I", [KC_TIMESTAMP_MS] = "tsm:UTC",
-    [KC_BINARY] = "z", [KC_STRING] = "u", [KC_LIST] = "+l",  [KC_STRUCT] = "+s",
+    [KC_BOOL] = "b",
+    [KC_INT8] = "c",
+    [KC_INT16] = "s",
+    [KC_INT32] = "i",
+    [KC_INT64] = "l",
+    [KC_UINT32] = "I",
+    [KC_TIMESTAMP_MS] = "tsm:UTC",
+    [KC_BINARY] = "z",
+    [KC_STRING] = "u",
+    [KC_LIST] = "+l",
+    [KC_STRUCT] = "+s",
 };
 
 static int no_memory(kc_error *error) { return kc_fail(error, KC_NO_MEMORY, "no memory to export to Arrow", 0, 0, 0); }
@@ -171,7 +179,9 @@ static int stream_next(struct ArrowArrayStream *stream, struct ArrowArray *out) 
     return ENOMEM;
 }
 
-static const char *stream_failure(struct ArrowArrayStream *stream) { return ((streamed *)stream->private_data)->failure; }
+static const char *stream_failure(struct ArrowArrayStream *stream) {
+    return ((streamed *)stream->private_data)->failure;
+}
 
 static void release_stream(struct ArrowArrayStream *stream) {
     streamed *s = stream->private_data;

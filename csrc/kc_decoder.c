@@ -30,7 +30,8 @@ static void locate(const kc_decoder *d, kc_error *error) {
 }
 
 static int open_records(kc_decoder *d, const uint8_t *records, size_t size, kc_error *error) {
-    int code = kc_records_open(&d->records, &d->batch, records, size, d->options.start_offset, d->options.end_offset, error);
+    int code =
+        kc_records_open(&d->records, &d->batch, records, size, d->options.start_offset, d->options.end_offset, error);
     if (code) locate(d, error);
     d->open = !code;
     return code;
@@ -50,9 +51,12 @@ static opening open_batch(kc_decoder *d, kc_error *error) {
     kc_span span;
     d->located = false;
     switch (kc_log_next(d->data, d->size, d->position, &span, error)) {
-        case KC_WALK_BATCH: break;
-        case KC_WALK_FAULT: return FAULTY;
-        default: return NO_MORE;
+        case KC_WALK_BATCH:
+            break;
+        case KC_WALK_FAULT:
+            return FAULTY;
+        default:
+            return NO_MORE;
     }
     d->located = true;
     d->batch.position = span.position;
@@ -74,7 +78,8 @@ static opening open_batch(kc_decoder *d, kc_error *error) {
     }
     int codec = kc_batch_codec(&d->batch);
     if (codec >= KC_NUM_CODECS) {
-        kc_fail(error, KC_BAD_CODEC, "no compression codec has the number", span.position + KC_BATCH_ATTRIBUTES_AT, codec, 0);
+        kc_fail(error, KC_BAD_CODEC, "no compression codec has the number", span.position + KC_BATCH_ATTRIBUTES_AT,
+                codec, 0);
         return FAULTY;
     }
     if (codec != KC_CODEC_NONE) {
@@ -113,10 +118,14 @@ kc_event kc_decoder_run(kc_decoder *d, kc_table *t, int64_t max_rows, uint64_t m
         if (t->length >= max_rows || (t->length > 0 && payload_bytes(t) >= max_bytes)) return KC_EVENT_FULL;
         switch (open_batch(d, error)) {
             case OPENED:
-            case PASSED: break;
-            case WANTS_DECOMPRESSION: return KC_EVENT_COMPRESSED;
-            case NO_MORE: return KC_EVENT_END;
-            case FAULTY: return KC_EVENT_FAULT;
+            case PASSED:
+                break;
+            case WANTS_DECOMPRESSION:
+                return KC_EVENT_COMPRESSED;
+            case NO_MORE:
+                return KC_EVENT_END;
+            case FAULTY:
+                return KC_EVENT_FAULT;
         }
     }
 }
@@ -143,7 +152,8 @@ void kc_decoder_estimate(const kc_decoder *d, int64_t *rows, uint64_t *bytes) {
     kc_span span;
     *rows = 0;
     *bytes = 0;
-    for (uint64_t at = d->position; kc_log_next(d->data, d->size, at, &span, &ignored) == KC_WALK_BATCH; at += span.size) {
+    for (uint64_t at = d->position; kc_log_next(d->data, d->size, at, &span, &ignored) == KC_WALK_BATCH;
+         at += span.size) {
         if (span.magic != 2) continue;
         kc_batch batch;
         kc_batch_read(d->data, &span, &batch);

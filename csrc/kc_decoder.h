@@ -24,17 +24,18 @@ typedef struct kc_decoder {
     const uint8_t *data;
     uint64_t size, position; /* position: of the batch in work or, between batches, of the next */
     kc_decoder_options options;
-    bool open;          /* records of `batch` are being read */
-    bool decompressed;  /* from memory that the caller provided */
-    bool announced;     /* `batch` was given to the caller for decompression */
-    bool located;       /* the fault lies inside `batch`: what follows it can be read */
+    bool open;         /* records of `batch` are being read */
+    bool decompressed; /* from memory that the caller provided */
+    bool announced;    /* `batch` was given to the caller for decompression */
+    bool located;      /* the fault lies inside `batch`: what follows it can be read */
     kc_batch batch;
     kc_records records;
 } kc_decoder;
 
 void kc_decoder_init(kc_decoder *d, const uint8_t *data, uint64_t size, const kc_decoder_options *options);
 
-/* Adds rows until the table has `max_rows` rows or about `max_bytes` bytes of keys and values, or something stops it. */
+/* Adds rows until the table has `max_rows` rows or about `max_bytes` bytes of keys and values, or something stops it.
+ */
 kc_event kc_decoder_run(kc_decoder *d, kc_table *t, int64_t max_rows, uint64_t max_bytes, kc_error *error);
 
 /* Goes on with the decompressed records of the batch that was announced. */

@@ -59,8 +59,8 @@ typedef struct sink {
     int64_t *offset, *timestamp;
     int8_t *timestamp_type;
     int32_t *key_ends, *value_ends, *header_ends, *sequence;
-    uint8_t *key, *value;
-    int32_t key_size, value_size;
+    uint8_t *key, *value; /* where the next bytes go */
+    int32_t key_end, value_end, header_end;
 } sink;
 
 static kc_column *column(kc_table *t, kc_record_column id) { return &t->columns[id]; }
@@ -85,16 +85,20 @@ static sink open_sink(kc_table *t, uint32_t want) {
     if (want >> KC_COL_KEY & 1) {
         kc_column *c = column(t, KC_COL_KEY);
         s.key_ends = (int32_t *)(void *)c->values.data + row + 1;
-        s.key = c->data.data;
-        s.key_size = (int32_t)c->data.size;
+        s.key = c->data.data + c->data.size;
+        s.key_end = (int32_t)c->data.size;
     }
     if (want >> KC_COL_VALUE & 1) {
         kc_column *c = column(t, KC_COL_VALUE);
         s.value_ends = (int32_t *)(void *)c->values.data + row + 1;
-        s.value = c->data.data;
-        s.value_size = (int32_t)c->data.size;
+        s.value = c->data.data + c->data.size;
+        s.value_end = (int32_t)c->data.size;
     }
-    if (want >> KC_COL_HEADERS & 1) s.header_ends = (int32_t *)(void *)column(t, KC_COL_HEADERS)->values.data + row + 1;
+    if (want >> KC_COL_HEADERS & 1) {
+        kc_column *c = column(t, KC_COL_HEADERS);
+        s.header_ends = (int32_t *)(void *)c->values.data + row + 1;
+        s.header_end = (int32_t)c->children->length;
+    }
     if (want >> KC_COL_SEQUENCE & 1) s.sequence = (int32_t *)(void *)column(t, KC_COL_SEQUENCE)->values.data + row;
     return s;
 }
@@ -106,49 +110,49 @@ static void close_column(kc_column *c, int64_t rows) {
     c->values.size = width ? n * width : (n + 1) * sizeof(int32_t);
 }
 
-static void close_sink(kc_table *t, uint32_t want, const sink *s, int64_t rows) {
+/* Takes the sink by value: an address of it in the loop's function would keep it in memory there. */
+static void close_sink(kc_table *t, uint32_t want, sink s, int64_t rows) {
     for (int id = KC_COL_OFFSET; id <= KC_COL_HEADERS; id++) {
         if (want >> id & 1) close_column(&t->columns[id], rows);
     }
     if (want >> KC_COL_SEQUENCE & 1) close_column(column(t, KC_COL_SEQUENCE), rows);
-    if (want >> KC_COL_KEY & 1) column(t, KC_COL_KEY)->data.size = (size_t)s->key_size;
-    if (want >> KC_COL_VALUE & 1) column(t, KC_COL_VALUE)->data.size = (size_t)s->value_size;
+    if (want >> KC_COL_KEY & 1) column(t, KC_COL_KEY)->data.size = (size_t)s.key_end;
+    if (want >> KC_COL_VALUE & 1) column(t, KC_COL_VALUE)->data.size = (size_t)s.value_end;
+    t->length += rows;
 }
 
-/* A varint of one or two bytes where the bytes allow it, else the general way. False where there is none. */
-KC_INLINE bool take_varint32(const uint8_t **p, const uint8_t *end, int32_t *value) {
-    const uint8_t *at = *p;
+/* A varint's value and size; size 0 or less where there is none. Small enough to come back in registers, so that
+ * the loop's variables need no address. */
+typedef struct varint {
+    int64_t value;
+    int64_t size;
+} varint;
+
+static KC_NOINLINE varint long_varint32(const uint8_t *at, const uint8_t *end) {
+    int32_t value = 0;
+    int n = kc_varint32_decode(at, end, &value);
+    return (varint){value, n};
+}
+
+static KC_NOINLINE varint long_varint64(const uint8_t *at, const uint8_t *end) {
+    int64_t value = 0;
+    int n = kc_varint64_decode(at, end, &value);
+    return (varint){value, n};
+}
+
+/* A varint of one or two bytes where the bytes allow it, else the general way. */
+KC_INLINE varint varint_at(const uint8_t *at, const uint8_t *end, varint (*general)(const uint8_t *, const uint8_t *)) {
     if (KC_LIKELY(end - at >= 2)) {
         uint32_t first = at[0];
-        if (first < 0x80) {
-            *value = kc_unzigzag32(first);
-            *p = at + 1;
-            return true;
-        }
+        if (first < 0x80) return (varint){kc_unzigzag32(first), 1};
         uint32_t second = at[1];
-        if (second < 0x80) {
-            *value = kc_unzigzag32((first & 0x7f) | second << 7);
-            *p = at + 2;
-            return true;
-        }
+        if (second < 0x80) return (varint){kc_unzigzag32((first & 0x7f) | second << 7), 2};
     }
-    int n = kc_varint32_decode(at, end, value);
-    *p = at + (n > 0 ? n : 0);
-    return n > 0;
+    return general(at, end);
 }
 
-KC_INLINE bool take_varint64(const uint8_t **p, const uint8_t *end, int64_t *value) {
-    int32_t small;
-    const uint8_t *at = *p;
-    if (KC_LIKELY(end - at >= 2 && (at[0] < 0x80 || at[1] < 0x80))) {
-        bool ok = take_varint32(p, end, &small);
-        *value = small;
-        return ok;
-    }
-    int n = kc_varint64_decode(at, end, value);
-    *p = at + (n > 0 ? n : 0);
-    return n > 0;
-}
+KC_INLINE varint varint32_at(const uint8_t *at, const uint8_t *end) { return varint_at(at, end, long_varint32); }
+KC_INLINE varint varint64_at(const uint8_t *at, const uint8_t *end) { return varint_at(at, end, long_varint64); }
 
 /* Copies `n` bytes; both sides may be touched COPY_SLACK bytes beyond their end where `wide` says so. */
 KC_INLINE void copy_bytes(uint8_t *to, const uint8_t *from, size_t n, bool wide) {
@@ -181,27 +185,33 @@ static KC_NOINLINE int read_headers(kc_column *headers, int32_t count, const uin
                                     kc_error *error) {
     kc_column *entries = headers->children;
     if (count < 0 || count > (end - p) / 2) {
-        return kc_fail(error, KC_CORRUPT, "the header count of a record does not fit its bytes", 0, count, (end - p) / 2);
+        return kc_fail(error, KC_CORRUPT, "the header count of a record does not fit its bytes", 0, count,
+                       (end - p) / 2);
     }
     if (count > INT32_MAX - entries->length) {
         return kc_fail(error, KC_LIMIT, "a chunk has too many headers (decode in smaller chunks)", 0, entries->length,
                        INT32_MAX);
     }
     for (int32_t i = 0; i < count; i++) {
-        int32_t size = 0;
-        if (!take_varint32(&p, end, &size) || size > end - p) {
-            return kc_fail(error, KC_CORRUPT, "a header key runs past its record", 0, size, end - p);
+        varint size = varint32_at(p, end);
+        p += size.size > 0 ? size.size : 0;
+        if (size.size <= 0 || size.value > end - p) {
+            return kc_fail(error, KC_CORRUPT, "a header key runs past its record", 0, size.value, end - p);
         }
-        if (size < 0) return kc_fail(error, KC_CORRUPT, "a header key is null", 0, size, 0);
-        int code = append_header_key(&entries->children[0], p, (size_t)size, error);
+        if (size.value < 0) return kc_fail(error, KC_CORRUPT, "a header key is null", 0, size.value, 0);
+        int code = append_header_key(&entries->children[0], p, (size_t)size.value, error);
         if (code) return code;
-        p += size;
-        bool ok = take_varint32(&p, end, &size) && size <= end - p;
-        if (!ok) code = kc_fail(error, KC_CORRUPT, "a header value runs past its record", 0, size, end - p);
-        if (ok && size < 0) code = kc_column_append_null(&entries->children[1], error);
-        if (ok && size >= 0) {
-            code = kc_column_append_bytes(&entries->children[1], p, (size_t)size, error);
-            p += size;
+        p += size.value;
+        size = varint32_at(p, end);
+        p += size.size > 0 ? size.size : 0;
+        if (size.size <= 0 || size.value > end - p) {
+            return kc_fail(error, KC_CORRUPT, "a header value runs past its record", 0, size.value, end - p);
+        }
+        if (size.value < 0) {
+            code = kc_column_append_null(&entries->children[1], error);
+        } else {
+            code = kc_column_append_bytes(&entries->children[1], p, (size_t)size.value, error);
+            p += size.value;
         }
         if (code) return code;
         entries->length++;
@@ -230,18 +240,18 @@ static void drop_headers(kc_column *headers, int32_t length) {
 
 #define WANTS(id) (want >> (id) & 1)
 
-/* The loop. `want` and `filter` are constants in each of its instances, so that columns not wanted leave no code. */
-KC_INLINE int read_rows(kc_records *r, const kc_batch *batch, kc_table *t, int32_t rows, const uint32_t want,
-                        const bool filter, kc_error *error) {
-    sink s = open_sink(t, want);
-    const uint8_t *at = r->at, *const end = r->end;
-    const bool append_time = batch->attributes & KC_LOG_APPEND_TIME;
-    const int8_t timestamp_type = append_time ? 1 : 0;
-    int64_t row = 0;
-    int32_t done = 0;
-    int code = KC_OK;
-    const char *what = NULL;
-    int64_t got = 0, limit = 0;
+/* Reads a varint at p into `name` and steps over it. */
+#define TAKE(name, type, width, limit_at, text)                   \
+    const varint name##_varint = varint##width##_at(p, limit_at); \
+    if (KC_UNLIKELY(name##_varint.size <= 0)) FAULT(text, 0, 0);  \
+    const type name = (type)name##_varint.value;                  \
+    p += name##_varint.size
+
+/* Steps over `size` bytes of a field, if it is not null; they must lie inside the record. */
+#define PASS(size, text)                                                           \
+    if (KC_UNLIKELY((size) > record_end - p)) FAULT(text, (size), record_end - p); \
+    p += (size) > 0 ? (size) : 0
+
 #define FAULT(text, value, bound) \
     do {                          \
         what = (text);            \
@@ -249,107 +259,119 @@ KC_INLINE int read_rows(kc_records *r, const kc_batch *batch, kc_table *t, int32
         limit = (bound);          \
         goto out;                 \
     } while (0)
+
+/* The loop. `want` and `filter` are constants in each of its instances, so that columns not wanted leave no code. */
+KC_INLINE int read_rows(kc_records *r, const kc_batch *batch, kc_table *t, int32_t rows, const uint32_t want,
+                        const bool filter, kc_error *error) {
+    sink s = open_sink(t, want);
+    const uint8_t *at = r->at, *const end = r->end;
+    const bool append_time = batch->attributes & KC_LOG_APPEND_TIME;
+    const uint64_t base_offset = (uint64_t)batch->base_offset, base_timestamp = (uint64_t)batch->base_timestamp;
+    const int64_t max_timestamp = batch->max_timestamp;
+    const int64_t first_row = t->length;
+    int64_t row = 0, got = 0, limit = 0;
+    int32_t done = 0;
+    int code = KC_OK;
+    const char *what = NULL;
     for (; done < rows; done++) {
         const uint8_t *p = at;
-        int32_t size = 0, offset_delta = 0, key_size = 0, value_size = 0, num_headers = 0;
-        int64_t timestamp_delta = 0;
-        if (KC_UNLIKELY(!take_varint32(&p, end, &size))) FAULT("a record's length cannot be read", 0, 0);
+        TAKE(size, int32_t, 32, end, "a record's length cannot be read");
         if (KC_UNLIKELY(size < KC_RECORD_MIN_SIZE - 1 || size > end - p)) {
             FAULT("a record's length does not fit its batch", size, end - p);
         }
         const uint8_t *const record_end = p + size;
         p++; /* attributes: one byte, unused */
-        if (KC_UNLIKELY(!take_varint64(&p, record_end, &timestamp_delta))) FAULT("a timestamp delta cannot be read", 0, 0);
-        if (KC_UNLIKELY(!take_varint32(&p, record_end, &offset_delta))) FAULT("an offset delta cannot be read", 0, 0);
-        if (KC_UNLIKELY(!take_varint32(&p, record_end, &key_size))) FAULT("a key length cannot be read", 0, 0);
+        TAKE(timestamp_delta, int64_t, 64, record_end, "a timestamp delta cannot be read");
+        TAKE(offset_delta, int32_t, 32, record_end, "an offset delta cannot be read");
+        TAKE(key_size, int32_t, 32, record_end, "a key length cannot be read");
         const uint8_t *const key = p;
-        if (KC_UNLIKELY(key_size > record_end - p)) FAULT("a key runs past its record", key_size, record_end - p);
-        if (key_size > 0) p += key_size;
-        if (KC_UNLIKELY(!take_varint32(&p, record_end, &value_size))) FAULT("a value length cannot be read", 0, 0);
+        PASS(key_size, "a key runs past its record");
+        TAKE(value_size, int32_t, 32, record_end, "a value length cannot be read");
         const uint8_t *const value = p;
-        if (KC_UNLIKELY(value_size > record_end - p)) FAULT("a value runs past its record", value_size, record_end - p);
-        if (value_size > 0) p += value_size;
-        if (KC_UNLIKELY(!take_varint32(&p, record_end, &num_headers))) FAULT("a header count cannot be read", 0, 0);
+        PASS(value_size, "a value runs past its record");
+        TAKE(num_headers, int32_t, 32, record_end, "a header count cannot be read");
         if (KC_UNLIKELY(num_headers < 0)) FAULT("a header count is negative", num_headers, 0);
         if (KC_UNLIKELY(num_headers == 0 && p != record_end)) FAULT("a record has bytes left over", record_end - p, 0);
 
-        const int64_t offset = (int64_t)((uint64_t)batch->base_offset + (uint64_t)(int64_t)offset_delta);
+        const int64_t offset = (int64_t)(base_offset + (uint64_t)(int64_t)offset_delta);
         if (filter && (offset < r->first_offset || offset >= r->end_offset)) {
             at = record_end;
             continue;
         }
-        const bool wide = end - record_end >= COPY_SLACK;
         if (WANTS(KC_COL_HEADERS)) {
-            kc_column *headers = column(t, KC_COL_HEADERS);
             if (KC_UNLIKELY(num_headers != 0)) {
-                int32_t before = (int32_t)headers->children->length;
+                kc_column *headers = column(t, KC_COL_HEADERS);
                 code = read_headers(headers, num_headers, p, record_end, error);
                 if (code) {
-                    drop_headers(headers, before);
+                    drop_headers(headers, s.header_end);
                     error->position = (uint64_t)(at - r->start);
                     goto out;
                 }
+                s.header_end = (int32_t)headers->children->length;
             }
-            s.header_ends[row] = (int32_t)headers->children->length;
+            s.header_ends[row] = s.header_end;
         }
         if (WANTS(KC_COL_OFFSET)) s.offset[row] = offset;
         if (WANTS(KC_COL_TIMESTAMP)) {
-            int64_t timestamp = append_time ? batch->max_timestamp
-                                            : (int64_t)((uint64_t)batch->base_timestamp + (uint64_t)timestamp_delta);
-            s.timestamp[row] = timestamp;
+            int64_t timestamp = append_time ? max_timestamp : (int64_t)(base_timestamp + (uint64_t)timestamp_delta);
             if (KC_UNLIKELY(timestamp == -1)) {
-                s.timestamp[row] = KC_NOT_A_TIME;
-                code = kc_column_set_null(column(t, KC_COL_TIMESTAMP), t->length + row, error);
+                timestamp = KC_NOT_A_TIME;
+                code = kc_column_set_null(column(t, KC_COL_TIMESTAMP), first_row + row, error);
                 if (code) goto out;
             }
+            s.timestamp[row] = timestamp;
         }
-        if (WANTS(KC_COL_TIMESTAMP_TYPE)) s.timestamp_type[row] = timestamp_type;
+        if (WANTS(KC_COL_TIMESTAMP_TYPE)) s.timestamp_type[row] = append_time;
+        const bool wide = end - record_end >= COPY_SLACK;
         if (WANTS(KC_COL_KEY)) {
             if (KC_LIKELY(key_size >= 0)) {
-                copy_bytes(s.key + s.key_size, key, (size_t)key_size, wide);
-                s.key_size += key_size;
+                copy_bytes(s.key, key, (size_t)key_size, wide);
+                s.key += key_size;
+                s.key_end += key_size;
             } else {
-                code = kc_column_set_null(column(t, KC_COL_KEY), t->length + row, error);
+                code = kc_column_set_null(column(t, KC_COL_KEY), first_row + row, error);
                 if (code) goto out;
             }
-            s.key_ends[row] = s.key_size;
+            s.key_ends[row] = s.key_end;
         }
         if (WANTS(KC_COL_VALUE)) {
             if (KC_LIKELY(value_size >= 0)) {
-                copy_bytes(s.value + s.value_size, value, (size_t)value_size, wide);
-                s.value_size += value_size;
+                copy_bytes(s.value, value, (size_t)value_size, wide);
+                s.value += value_size;
+                s.value_end += value_size;
             } else {
-                code = kc_column_set_null(column(t, KC_COL_VALUE), t->length + row, error);
+                code = kc_column_set_null(column(t, KC_COL_VALUE), first_row + row, error);
                 if (code) goto out;
             }
-            s.value_ends[row] = s.value_size;
+            s.value_ends[row] = s.value_end;
         }
         if (WANTS(KC_COL_SEQUENCE)) s.sequence[row] = kc_batch_sequence(batch, offset_delta);
         row++;
         at = record_end;
     }
 out:
-#undef FAULT
-    close_sink(t, want, &s, row);
-    t->length += row;
+    close_sink(t, want, s, row);
     r->at = at;
     r->index += done;
     r->left -= done;
     return what ? kc_fail(error, KC_CORRUPT, what, (uint64_t)(at - r->start), got, limit) : code;
 }
+#undef TAKE
+#undef PASS
+#undef FAULT
 
 enum {
     WANT_PAYLOAD = 1u << KC_COL_KEY | 1u << KC_COL_VALUE,
     WANT_PLAIN = WANT_PAYLOAD | 1u << KC_COL_OFFSET | 1u << KC_COL_TIMESTAMP | 1u << KC_COL_TIMESTAMP_TYPE |
-                 1u << KC_COL_HEADERS,
+        1u << KC_COL_HEADERS,
     WANT_NO_HEADERS = WANT_PLAIN & ~(1u << KC_COL_HEADERS),
     WANT_VALUE = 1u << KC_COL_VALUE,
     WANT_POSITION = 1u << KC_COL_OFFSET | 1u << KC_COL_TIMESTAMP,
 };
 
-#define INSTANCE(name, want)                                                                                      \
-    static int name(kc_records *r, const kc_batch *batch, kc_table *t, int32_t rows, kc_error *error) {           \
-        return read_rows(r, batch, t, rows, want, false, error);                                                  \
+#define INSTANCE(name, want)                                                                            \
+    static int name(kc_records *r, const kc_batch *batch, kc_table *t, int32_t rows, kc_error *error) { \
+        return read_rows(r, batch, t, rows, want, false, error);                                        \
     }
 
 INSTANCE(read_plain, WANT_PLAIN)

@@ -45,8 +45,8 @@ enum { KC_RECORD_MIN_SIZE = 7 };
 /* The records of a batch that are still to be read. */
 typedef struct kc_records {
     const uint8_t *start, *at, *end;
-    int32_t left;        /* records */
-    int32_t index;       /* of the next record in its batch */
+    int32_t left;                     /* records */
+    int32_t index;                    /* of the next record in its batch */
     int64_t first_offset, end_offset; /* rows outside [first, end) are dropped */
 } kc_records;
 

@@ -4,13 +4,18 @@
 
 size_t kc_type_width(kc_type type) {
     switch (type) {
-        case KC_INT8: return 1;
-        case KC_INT16: return 2;
+        case KC_INT8:
+            return 1;
+        case KC_INT16:
+            return 2;
         case KC_INT32:
-        case KC_UINT32: return 4;
+        case KC_UINT32:
+            return 4;
         case KC_INT64:
-        case KC_TIMESTAMP_MS: return 8;
-        default: return 0;
+        case KC_TIMESTAMP_MS:
+            return 8;
+        default:
+            return 0;
     }
 }
 
@@ -145,7 +150,7 @@ int kc_column_reserve(kc_column *c, int64_t rows, size_t bytes, kc_error *error)
 int kc_column_set_null(kc_column *c, int64_t row, kc_error *error) {
     int code = grow_validity(c, error);
     if (code) return code;
-    c->validity.data[row / 8] &= (uint8_t) ~(1u << (row % 8));
+    c->validity.data[row / 8] &= (uint8_t)~(1u << (row % 8));
     c->null_count++;
     return KC_OK;
 }
@@ -158,17 +163,26 @@ static void note_rows(kc_column *c, int64_t rows) {
 static void write_int(kc_column *c, int64_t row, int64_t value) {
     uint8_t *p = c->values.data;
     switch (c->field->type) {
-        case KC_INT8: ((int8_t *)p)[row] = (int8_t)value; break;
-        case KC_INT16: ((int16_t *)(void *)p)[row] = (int16_t)value; break;
+        case KC_INT8:
+            ((int8_t *)p)[row] = (int8_t)value;
+            break;
+        case KC_INT16:
+            ((int16_t *)(void *)p)[row] = (int16_t)value;
+            break;
         case KC_INT32:
-        case KC_UINT32: ((uint32_t *)(void *)p)[row] = (uint32_t)value; break;
+        case KC_UINT32:
+            ((uint32_t *)(void *)p)[row] = (uint32_t)value;
+            break;
         case KC_INT64:
-        case KC_TIMESTAMP_MS: ((int64_t *)(void *)p)[row] = value; break;
+        case KC_TIMESTAMP_MS:
+            ((int64_t *)(void *)p)[row] = value;
+            break;
         case KC_BOOL:
             if (row % 8 == 0) p[row / 8] = 0;
             if (value) p[row / 8] = (uint8_t)(p[row / 8] | 1u << (row % 8));
             break;
-        default: break;
+        default:
+            break;
     }
 }
 
@@ -232,7 +246,8 @@ static void append_values(kc_column *c, const kc_column *from) {
     if (width) {
         if (rows) memcpy(c->values.data + (size_t)c->length * width, source, rows * width);
     } else if (c->field->type == KC_BOOL) {
-        for (int64_t row = 0; row < from->length; row++) write_int(c, c->length + row, source[row / 8] >> (row % 8) & 1);
+        for (int64_t row = 0; row < from->length; row++)
+            write_int(c, c->length + row, source[row / 8] >> (row % 8) & 1);
     } else {
         int32_t *ends = (int32_t *)(void *)c->values.data + c->length;
         const int32_t *their_ends = (const int32_t *)(const void *)source;

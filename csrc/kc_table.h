@@ -6,8 +6,8 @@
 #ifndef KC_TABLE_H
 #define KC_TABLE_H
 
-#include <stdbool.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "kc_alloc.h"
 

@@ -9,7 +9,7 @@ static int sequence(const uint8_t *s, const uint8_t *end) {
     int size = lead >= 0xc2 && lead <= 0xdf ? 2 : (lead & 0xf0) == 0xe0 ? 3 : lead >= 0xf0 && lead <= 0xf4 ? 4 : 0;
     if (!size) return -1;
     uint8_t low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80; /* overlong below */
-    uint8_t high = lead == 0xf4 ? 0x8f : 0xbf;                       /* beyond U+10FFFF above */
+    uint8_t high = lead == 0xf4 ? 0x8f : 0xbf;                      /* beyond U+10FFFF above */
     for (int i = 1; i < size; i++) {
         if (s + i >= end || s[i] < low || s[i] > high) return -i;
         low = 0x80;

@@ -28,6 +28,14 @@ __version__ = "0.1.0"
 
 # Public name -> the module that holds it. Names under None are submodules.
 _HOMES: dict[str, str | None] = {
+    "BatchHeaders": "kafkacodec.records.columns",
+    "Problem": "kafkacodec.records.columns",
+    "Record": "kafkacodec.records.decode",
+    "RecordColumns": "kafkacodec.records.columns",
+    "decode": "kafkacodec.records.decode",
+    "iter_columns": "kafkacodec.records.decode",
+    "iter_records": "kafkacodec.records.decode",
+    "scan": "kafkacodec.records.decode",
     "dialects": None,
     "errors": None,
     "log": None,
@@ -59,6 +67,8 @@ __all__ = [  # noqa: PLE0604, RUF022
 ]
 
 if TYPE_CHECKING:
+    from kafkacodec.records.columns import BatchHeaders, Problem, RecordColumns
+    from kafkacodec.records.decode import Record, decode, iter_columns, iter_records, scan
     from kafkacodec import dialects, errors, log, messages, protocol, spark
     from kafkacodec._crc import crc32c
     from kafkacodec._varint import decode_uvarint, decode_varint, encode_uvarint, encode_varint

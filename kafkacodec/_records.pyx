@@ -24,7 +24,8 @@ cdef extern from "Python.h":
 
 def record_columns():
     """The names of all record columns, in their public order; the index is the bit in a mask of wanted ones."""
-    return [k.kc_record_fields[i].name.decode() for i in range(k.KC_NUM_RECORD_COLUMNS)]
+    cdef int i
+    return [k.kc_record_fields[i].name.decode() for i in range(<int> k.KC_NUM_RECORD_COLUMNS)]
 
 
 cdef Table new_table(object cls, const k.kc_field *fields, int num_fields, uint64_t wanted):
@@ -87,6 +88,10 @@ cdef class Decoder:
         return self.decoder.position
 
     @property
+    def size(self):
+        return self.decoder.size
+
+    @property
     def base_offset(self):
         """The base offset of the faulty batch; None where the fault hides it."""
         return self.decoder.batch.base_offset if self.decoder.located else None
@@ -128,7 +133,7 @@ cdef class Decoder:
         cdef int i
         cdef size_t size
         error.code = k.KC_OK
-        for i in range(k.KC_COL_HEADERS + 1):
+        for i in range(<int> k.KC_COL_HEADERS + 1):
             if not table.columns[i].wanted:
                 continue
             size = self.key_hint if i == k.KC_COL_KEY else self.value_hint if i == k.KC_COL_VALUE else 0

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict, Unpack
 
 from kafkacodec import _columns, _records
 from kafkacodec.errors import KafkaCodecError
@@ -320,6 +320,3 @@ def _decode_in_threads(data: Buffer, plan: _Plan, threads: int) -> RecordColumns
                 break
     problems = [problem for part in parts for problem in part.problems]
     return _join(parts, parts[-1].consumed, problems)
-
-
-Decompress = Callable[..., Any]
