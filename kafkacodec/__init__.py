@@ -49,7 +49,7 @@ _HOMES: dict[str, str | None] = {
     "encode_varint": "kafkacodec._varint",
 }
 
-__all__ = [  # noqa: PLE0604, RUF022
+__all__ = [
     "BrokerError",
     "CorruptRecord",
     "CrcMismatch",
@@ -67,11 +67,11 @@ __all__ = [  # noqa: PLE0604, RUF022
 ]
 
 if TYPE_CHECKING:
-    from kafkacodec.records.columns import BatchHeaders, Problem, RecordColumns
-    from kafkacodec.records.decode import Record, decode, iter_columns, iter_records, scan
     from kafkacodec import dialects, errors, log, messages, protocol, spark
     from kafkacodec._crc import crc32c
     from kafkacodec._varint import decode_uvarint, decode_varint, encode_uvarint, encode_varint
+    from kafkacodec.records.columns import BatchHeaders, Problem, RecordColumns
+    from kafkacodec.records.decode import Record, decode, iter_columns, iter_records, scan
 
 
 def __getattr__(name: str) -> Any:

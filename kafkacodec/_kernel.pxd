@@ -48,7 +48,13 @@ cdef extern from "kc_bytes.h" nogil:
 
 
 cdef extern from "kc_alloc.h" nogil:
-cdef extern from "kc_alloc.h" nogil:
+    ctypedef struct kc_buffer:
+        uint8_t *data
+        size_t size
+        size_t capacity
+
+    int kc_buffer_reserve(kc_buffer *b, size_t extra, kc_error *error)
+    void kc_buffer_free(kc_buffer *b)
     void *kc_alloc(size_t size)
     void kc_free(void *block)
     size_t kc_live_blocks()
@@ -80,29 +86,6 @@ cdef extern from "kc_arrow_abi.h" nogil:
         const char *(*get_last_error)(ArrowArrayStream *) noexcept nogil
         void (*release)(ArrowArrayStream *) noexcept nogil
         void *private_data
-
-
-cdef extern from "kc_table.h" nogil:
-    ctypedef enum kc_type:
-        KC_BOOL
-        KC_INT8
-        KC_INT16
-        KC_INT32
-        KC_INT64
-        KC_UINT32
-        KC_TIMESTAMP_MS
-        KC_BINARY
-        KC_STRING
-        KC_LIST
-        KC_STRUCT
-
-    ctypedef struct kc_buffer:
-        uint8_t *data
-        size_t size
-        size_t capacity
-
-    int kc_buffer_reserve(kc_buffer *b, size_t extra, kc_error *error)
-    void kc_buffer_free(kc_buffer *b)
 
 
 cdef extern from "kc_xxh32.h" nogil:
@@ -153,6 +136,22 @@ cdef extern from "kc_zstd_frame.h" nogil:
         bint skippable
 
     int kc_zstd_next(const uint8_t *data, size_t size, size_t *position, kc_zstd_frame *frame, kc_error *error)
+
+
+cdef extern from "kc_table.h" nogil:
+    ctypedef enum kc_type:
+        KC_BOOL
+        KC_INT8
+        KC_INT16
+        KC_INT32
+        KC_INT64
+        KC_UINT32
+        KC_TIMESTAMP_MS
+        KC_BINARY
+        KC_STRING
+        KC_LIST
+        KC_STRUCT
+
     ctypedef struct kc_field:
         const char *name
         kc_type type

@@ -8,7 +8,6 @@ from kafkacodec._columns import Table
 from kafkacodec.errors import KafkaCodecError
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
 __all__ = ["BatchHeaders", "Columns", "Field", "Problem", "RecordColumns", "Schema"]

@@ -12,7 +12,7 @@ from kafkacodec.records.columns import BatchHeaders, Problem, RecordColumns
 from kafkacodec.records.compression import decompress
 
 if TYPE_CHECKING:
-    from collections.abc import Buffer  # type: ignore[attr-defined,unused-ignore]
+    from typing_extensions import Buffer
 
 __all__ = [
     "BATCH_COLUMNS",
@@ -127,7 +127,9 @@ def _plan(
         names += BATCH_COLUMNS
     unknown = [name for name in names if name not in _BIT or name == "row"]
     if unknown:
-        raise ValueError(f"no such column: {', '.join(map(repr, unknown))}; there are {', '.join(RECORD_COLUMNS + BATCH_COLUMNS)}")
+        raise ValueError(
+            f"no such column: {', '.join(map(repr, unknown))}; there are {', '.join(RECORD_COLUMNS + BATCH_COLUMNS)}"
+        )
     if on_error not in ("raise", "stop", "skip"):
         raise ValueError(f"on_error is {on_error!r}; it must be 'raise', 'stop' or 'skip'")
     if max_decompressed_bytes < 0:
@@ -204,7 +206,10 @@ def iter_columns(
 
 
 def iter_records(data: Buffer, **options: Unpack[DecodeOptions]) -> Iterator[Record]:
-    """Decodes a record set record by record: for tests, tools and small data. Options and errors as in `iter_columns`."""
+    """Decodes a record set record by record, for tools, tests and small data.
+
+    Options and errors are those of `iter_columns`, without ``columns`` and ``batch_columns``.
+    """
     for name in ("columns", "batch_columns"):
         if options.get(name):
             raise ValueError(f"iter_records takes no option {name!r}: a record has all of its six fields")

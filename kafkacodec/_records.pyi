@@ -1,0 +1,37 @@
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from typing_extensions import Buffer
+
+from kafkacodec._columns import Table
+
+_T = TypeVar("_T", bound=Table)
+_R = TypeVar("_R")
+
+def record_columns() -> list[str]: ...
+
+class Decoder:
+    fault: Exception | None
+    done: bool
+    position: int
+    size: int
+    base_offset: int | None
+    def __init__(
+        self,
+        data: Buffer,
+        *,
+        wanted: int,
+        verify_crc: bool,
+        include_control: bool,
+        start_offset: int,
+        end_offset: int,
+        limit: int,
+        decompress: Callable[..., Any],
+        start: int = 0,
+        end: int | None = None,
+    ) -> None: ...
+    def read(self, cls: type[_T], max_rows: int, max_bytes: int, whole: bool = False) -> _T: ...
+    def skip(self) -> int: ...
+
+def scan(cls: type[_T], data: Buffer, wanted: int, verify_crc: bool) -> tuple[_T, int, Exception | None]: ...
+def records(chunk: Table, cls: type[_R]) -> list[_R]: ...
