@@ -1,1 +1,28 @@
-"""Protocols besides the Kafka protocol of today: 0.6/0.7, the client rewrite, the line protocol V1."""
+"""Protocols besides the Kafka protocol of today.
+
+Modules, loaded on first use:
+    kafka07: the wire and log format of Kafka 0.6 and 0.7.
+    zookeeper: what Kafka 0.7 kept in ZooKeeper, and how its consumers shared partitions.
+    rewrite: the group calls of the "client rewrite" proposal.
+    line: the line protocol V1.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kafkacodec.dialects import kafka07, line, rewrite, zookeeper
+
+__all__ = ["kafka07", "line", "rewrite", "zookeeper"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,39 @@
+"""The line protocol V1: requests and responses of one line of text, and the broker behind them.
+
+`parse_request`, `parse_response`, `Request` and `Response` are the codec; `Broker` is the broker's behaviour without
+any I/O: lines and a clock go in, lines come out, and a `Storage` that is passed in keeps what lasts.
+"""
+
+from kafkacodec.dialects.line.broker import Broker, BrokerConfig, Reply
+from kafkacodec.dialects.line.commands import COMMANDS, Command, Slot, command
+from kafkacodec.dialects.line.errors import ErrorCode, LineProtocolError
+from kafkacodec.dialects.line.parsing import (
+    MAX_LINE_BYTES,
+    Request,
+    Response,
+    parse_request,
+    parse_response,
+    split_lines,
+)
+from kafkacodec.dialects.line.storage import FileStorage, MemoryStorage, Storage
+
+__all__ = [
+    "COMMANDS",
+    "MAX_LINE_BYTES",
+    "Broker",
+    "BrokerConfig",
+    "Command",
+    "ErrorCode",
+    "FileStorage",
+    "LineProtocolError",
+    "MemoryStorage",
+    "Reply",
+    "Request",
+    "Response",
+    "Slot",
+    "Storage",
+    "command",
+    "parse_request",
+    "parse_response",
+    "split_lines",
+]

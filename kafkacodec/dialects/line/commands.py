@@ -1,0 +1,76 @@
+"""The commands of the line protocol V1, as a table: the words of their arguments, the keys of their payloads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from kafkacodec.dialects.line.values import BOOLEAN, INTEGER, INTEGERS, KEY_VALUE, MESSAGES, WORD, Kind, choice, option
+
+__all__ = ["COMMANDS", "RECORD", "Args", "Command", "Slot", "command"]
+
+Args = dict[str, Any]
+
+# The one word that makes two arguments, "key" and "value".
+RECORD = "key:value"
+
+
+class Slot(NamedTuple):
+    """One word of the arguments: its name and the kind of its value."""
+
+    name: str
+    kind: Kind
+
+
+class Command(NamedTuple):
+    """The shape of a command; `command` makes one.
+
+    Attributes:
+        slots: the words, in order.
+        required: how many of them must be there; a last one beyond them is an option, None where missing.
+        payload: the keys of a successful response and their kinds, in the order in which they are written.
+        names, readers: of the slots, laid out for the parser's loop.
+    """
+
+    slots: tuple[Slot, ...]
+    required: int
+    payload: Mapping[str, Kind]
+    names: tuple[str, ...]
+    readers: tuple[Any, ...]
+
+
+def command(slots: list[Slot], payload: Mapping[str, Kind], *, optional: Slot | None = None) -> Command:
+    """A command with these words in its arguments and these keys in its payload."""
+    every = (*slots, optional) if optional is not None else tuple(slots)
+    return Command(every, len(slots), payload, tuple(s.name for s in every), tuple(s.kind.read for s in every))
+
+
+_TOPIC, _GROUP, _CONSUMER = Slot("topic", WORD), Slot("group", WORD), Slot("consumer_id", WORD)
+_PARTITION, _OFFSET = Slot("partition", INTEGER), Slot("offset", INTEGER)
+_GENERATION, _REPLICA = Slot("generation", INTEGER), Slot("replica_id", INTEGER)
+_ACKS = Slot("acks", option("acks", "0", "1", "all"))
+_ASSIGNOR = Slot("assignor", option("assignor", "round_robin", "range"))
+_ROLE = choice("leader", "follower")
+_MEMBER = [_GROUP, _TOPIC, _CONSUMER, _GENERATION]
+_ASSIGNMENT = {"generation": INTEGER, "assigned": INTEGERS}
+
+COMMANDS: Mapping[str, Command] = {
+    "PRODUCE": command(
+        [_TOPIC, Slot(RECORD, KEY_VALUE)], {"partition": INTEGER, "offset": INTEGER, "hw": INTEGER}, optional=_ACKS
+    ),
+    "CONSUME": command([_TOPIC, _PARTITION, _OFFSET], {"messages": MESSAGES, "hw": INTEGER}),
+    "JOIN": command([_GROUP, _TOPIC, _CONSUMER], _ASSIGNMENT, optional=_ASSIGNOR),
+    "SYNC": command(_MEMBER, _ASSIGNMENT),
+    "HEARTBEAT": command(_MEMBER, {"heartbeat": WORD}),
+    "LEAVE": command(_MEMBER, {"left": BOOLEAN}),
+    "COMMIT": command([*_MEMBER, _PARTITION, _OFFSET], {"committed": BOOLEAN}),
+    "OFFSET": command([_GROUP, _TOPIC, _PARTITION], {"offset": INTEGER}),
+    "REPLICA_FETCH": command(
+        [_TOPIC, _PARTITION, _REPLICA, _OFFSET],
+        {"replica": INTEGER, "acked_offset": INTEGER, "hw": INTEGER, "isr": INTEGERS, "under_replicated": BOOLEAN},
+    ),
+    "SET_PARTITION_ROLE": command(
+        [_TOPIC, _PARTITION, Slot("role", _ROLE)],
+        {"topic": WORD, "partition": INTEGER, "role": _ROLE, "hw": INTEGER},
+    ),
+}

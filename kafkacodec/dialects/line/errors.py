@@ -1,0 +1,43 @@
+"""What can be wrong with a line."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from kafkacodec.errors import DecodeError
+
+__all__ = ["ErrorCode", "LineProtocolError"]
+
+
+class ErrorCode(StrEnum):
+    """The error codes of the line protocol V1."""
+
+    BAD_REQUEST = "BAD_REQUEST"
+    UNKNOWN_COMMAND = "UNKNOWN_COMMAND"
+    REPLICATION_TIMEOUT = "REPLICATION_TIMEOUT"
+    NOT_LEADER = "NOT_LEADER"
+    GENERATION_MISMATCH = "GENERATION_MISMATCH"
+
+
+class LineProtocolError(DecodeError):
+    """A line, or a request, that the line protocol V1 does not allow.
+
+    Attributes:
+        code (ErrorCode | None): what a broker answers; None for a response line, which nobody answers.
+        correlation_id (str): the id to answer with: that of the request, or ``"0"`` where the envelope is at fault.
+        path (str | None): the section at fault, such as ``version`` or ``args.partition``.
+    """
+
+    def __init__(
+        self, reason: str, *, code: ErrorCode | None, correlation_id: str = "0", path: str | None = None
+    ) -> None:
+        super().__init__(reason, path=path)
+        self.code = code
+        self.correlation_id = correlation_id
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (self.reason, self.code, self.correlation_id, self.path)
+
+
+def _rebuild(reason: str, code: ErrorCode | None, correlation_id: str, path: str | None) -> LineProtocolError:
+    return LineProtocolError(reason, code=code, correlation_id=correlation_id, path=path)

@@ -1,0 +1,141 @@
+"""The kinds of values in the words of a line: how each is read and written.
+
+A reader takes the word and returns the value, or raises `ValueError` with a reason that a person can use.
+A writer takes the value and returns the word, or raises `ValueError` or `TypeError`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from kafkacodec._line import read_integer
+
+__all__ = ["BOOLEAN", "INTEGER", "INTEGERS", "KEY_VALUE", "MESSAGES", "WORD", "Kind", "choice", "option"]
+
+# What would end a word, a section or a line.
+_SEPARATORS = re.compile(r"[ |\n]")
+_NEXT_MESSAGE = re.compile(r"(?:^|,)(-?[0-9]+):")
+_MIN, _MAX = -(1 << 63), (1 << 63) - 1
+_BOOLEANS = {"true": True, "false": False}
+
+
+class Kind(NamedTuple):
+    """A kind of value: its reader, None where the word is the value, and its writer."""
+
+    read: Callable[[str], Any] | None
+    write: Callable[[Any], str]
+
+
+def _write_word(value: str) -> str:
+    if not value:
+        raise ValueError("is empty")
+    if _SEPARATORS.search(value):
+        raise ValueError(f"{value!r} holds a space, a bar or a line end")
+    return value
+
+
+def _read_key_value(word: str) -> tuple[str, str]:
+    key, colon, value = word.partition(":")
+    if not colon:
+        raise ValueError(f"{_short(word)} has no colon between key and value")
+    return key, value
+
+
+def _write_key_value(pair: tuple[str, str]) -> str:
+    key, value = pair
+    if ":" in key:
+        raise ValueError(f"the key {key!r} holds a colon")
+    return _write_word(f"{key}:{value}")
+
+
+def _write_integer(value: int) -> str:
+    if not _MIN <= value <= _MAX:
+        raise ValueError(f"{value!r} is not an integer of 64 bits")
+    return str(value)
+
+
+def read_integers(word: str) -> list[int]:
+    if word[:1] != "[" or word[-1:] != "]" or len(word) < 2:
+        raise ValueError(f"{_short(word)} is not a list in brackets")
+    return [read_integer(item) for item in word[1:-1].split(",")] if len(word) > 2 else []
+
+
+def _write_integers(values: list[int]) -> str:
+    return f"[{','.join(map(_write_integer, values))}]"
+
+
+def _read_boolean(word: str) -> bool:
+    if word not in _BOOLEANS:
+        raise ValueError(f"{_short(word)} is neither true nor false")
+    return _BOOLEANS[word]
+
+
+def _write_boolean(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _read_messages(word: str) -> list[dict[str, Any]]:
+    """``offset:value`` pairs behind one another.
+
+    A value may hold commas: a comma separates only where a number larger than the offset before it and a colon follow.
+    """
+    messages: list[dict[str, Any]] = []
+    start = 0
+    for match in _NEXT_MESSAGE.finditer(word):
+        offset = read_integer(match[1])
+        if messages and offset <= messages[-1]["offset"]:
+            continue
+        if messages:
+            messages[-1]["value"] = word[start : match.start()]
+        messages.append({"offset": offset})
+        start = match.end()
+    if messages:
+        messages[-1]["value"] = word[start:]
+    if word and not _NEXT_MESSAGE.match(word):
+        raise ValueError(f"{_short(word)} is not a list of offset:value")
+    return messages
+
+
+def _write_messages(messages: list[dict[str, Any]]) -> str:
+    text = ",".join(f"{_write_integer(m['offset'])}:{m['value']}" for m in messages)
+    return _write_word(text) if text else text
+
+
+def _short(word: str) -> str:
+    return repr(word if len(word) <= 40 else word[:37] + "...")
+
+
+WORD = Kind(None, _write_word)
+KEY_VALUE = Kind(_read_key_value, _write_key_value)
+INTEGER = Kind(read_integer, _write_integer)
+INTEGERS = Kind(read_integers, _write_integers)
+BOOLEAN = Kind(_read_boolean, _write_boolean)
+MESSAGES = Kind(_read_messages, _write_messages)
+
+
+def choice(*words: str) -> Kind:
+    """One of a few words, spelled exactly so."""
+    return _choice({word: word for word in words})
+
+
+def option(name: str, *words: str) -> Kind:
+    """``name=`` and one of a few words; the value is what follows the equals sign."""
+    return _choice({f"{name}={word}": word for word in words})
+
+
+def _choice(values: dict[str, str]) -> Kind:
+    spelling = {value: word for word, value in values.items()}
+
+    def read(word: str) -> str:
+        if word not in values:
+            raise ValueError(f"{_short(word)} is none of {', '.join(values)}")
+        return values[word]
+
+    def write(value: str) -> str:
+        if value not in spelling:
+            raise ValueError(f"{value!r} is none of {', '.join(spelling)}")
+        return spelling[value]
+
+    return Kind(read, write)
