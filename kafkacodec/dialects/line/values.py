@@ -16,7 +16,7 @@ __all__ = ["BOOLEAN", "INTEGER", "INTEGERS", "KEY_VALUE", "MESSAGES", "WORD", "K
 
 # What would end a word, a section or a line.
 _SEPARATORS = re.compile(r"[ |\n]")
-_NEXT_MESSAGE = re.compile(r"(?:^|,)(-?[0-9]+):")
+_NEXT_MESSAGE = re.compile(r",(-?[0-9]+):")
 _MIN, _MAX = -(1 << 63), (1 << 63) - 1
 _BOOLEANS = {"true": True, "false": False}
 
@@ -82,19 +82,20 @@ def _read_messages(word: str) -> list[dict[str, Any]]:
     A value may hold commas: a comma separates only where a number larger than the offset before it and a colon follow.
     """
     messages: list[dict[str, Any]] = []
+    text = f",{word}"
+    if word and not _NEXT_MESSAGE.match(text):
+        raise ValueError(f"{_short(word)} is not a list of offset:value")
     start = 0
-    for match in _NEXT_MESSAGE.finditer(word):
+    for match in _NEXT_MESSAGE.finditer(text):
         offset = read_integer(match[1])
         if messages and offset <= messages[-1]["offset"]:
             continue
         if messages:
-            messages[-1]["value"] = word[start : match.start()]
+            messages[-1]["value"] = text[start : match.start()]
         messages.append({"offset": offset})
         start = match.end()
     if messages:
-        messages[-1]["value"] = word[start:]
-    if word and not _NEXT_MESSAGE.match(word):
-        raise ValueError(f"{_short(word)} is not a list of offset:value")
+        messages[-1]["value"] = text[start:]
     return messages
 
 
