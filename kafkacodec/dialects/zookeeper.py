@@ -1,0 +1,353 @@
+"""What Kafka 0.7 keeps in ZooKeeper, as typed nodes, and how its consumers share a topic's partitions.
+
+    /brokers/ids/BROKER                              creator:host:port                      ephemeral
+    /brokers/topics/TOPIC/BROKER                     number of partitions on that broker    ephemeral
+    /consumers/GROUP/ids/CONSUMER                    what the consumer subscribes to        ephemeral
+    /consumers/GROUP/owners/TOPIC/BROKER-PARTITION   the consumer thread that reads it      ephemeral
+    /consumers/GROUP/offsets/TOPIC/BROKER-PARTITION  the next offset to read
+
+Every other node on these paths holds nothing. Nothing here talks to ZooKeeper.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+from kafkacodec.dialects.assignment import assign_range
+from kafkacodec.errors import DecodeError, EncodeError
+
+__all__ = [
+    "Blacklist",
+    "BrokerNode",
+    "ConsumerNode",
+    "Node",
+    "OffsetNode",
+    "OwnerNode",
+    "Registry",
+    "Static",
+    "Subscription",
+    "TopicNode",
+    "Whitelist",
+    "assign",
+    "parse_node",
+    "parse_subscription",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Static:
+    """Named topics, each with the number of threads that read it."""
+
+    topics: Mapping[str, int]
+
+    def threads(self, topic: str) -> int:
+        """How many threads read `topic`."""
+        return self.topics.get(topic, 0)
+
+    def __str__(self) -> str:
+        counts = ",".join(f"{json.dumps(topic, ensure_ascii=False)}: {n}" for topic, n in self.topics.items())
+        return f"{{ {counts} }}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Filter:
+    """Topics by a regular expression.
+
+    The expression is the client's, in Java's syntax; it is run by Python's `re`, which agrees on what is common. An
+    expression can be made to take very long: match only those of clients that are trusted.
+    """
+
+    pattern: str
+    streams: int
+    marker: ClassVar[str]
+    wanted: ClassVar[bool]
+
+    def threads(self, topic: str) -> int:
+        """How many threads read `topic`.
+
+        Raises:
+            DecodeError: Python cannot read the expression.
+        """
+        try:
+            found = re.fullmatch(self.pattern, topic) is not None
+        except (re.error, RecursionError, OverflowError) as e:
+            raise DecodeError(f"the topic filter {self.pattern!r}: {e}") from None
+        return self.streams if found is self.wanted else 0
+
+    def __str__(self) -> str:
+        return f"{self.marker}{self.streams}{self.marker}{self.pattern}"
+
+
+class Whitelist(_Filter):
+    """All topics that match a regular expression, read by so many threads each."""
+
+    __slots__ = ()
+    marker = "*"
+    wanted = True
+
+
+class Blacklist(_Filter):
+    """All topics that do not match a regular expression, read by so many threads each."""
+
+    __slots__ = ()
+    marker = "!"
+    wanted = False
+
+
+Subscription: TypeAlias = Static | Whitelist | Blacklist
+
+_FILTER = re.compile(r"([*!])([0-9]{1,9})\1(.*)", re.DOTALL).fullmatch
+_FILTERS = {cls.marker: cls for cls in (Whitelist, Blacklist)}
+
+
+def parse_subscription(text: str) -> Subscription:
+    """The value of a consumer node: ``{ "topic": threads, ... }``, ``*threads*regex`` or ``!threads!regex``.
+
+    Raises:
+        DecodeError: anything else, or fewer than one thread.
+    """
+    if text[:1] in _FILTERS:
+        match = _FILTER(text)
+        if match is None or int(match[2]) < 1:
+            raise DecodeError(f"not a topic filter: {text[:80]!r}")
+        return _FILTERS[match[1]](match[3], int(match[2]))
+    try:
+        counts = json.loads(text)
+    except (ValueError, RecursionError):
+        raise DecodeError(f"not a topic count: {text[:80]!r}") from None
+    if not isinstance(counts, dict) or not all(type(n) is int and n >= 1 for n in counts.values()):
+        raise DecodeError(f"not a topic count: {text[:80]!r}")
+    return Static(counts)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerNode:
+    """A broker that is alive. `creator` is free text; the host often shows in it."""
+
+    broker_id: int
+    creator: str
+    host: str
+    port: int
+    ephemeral: ClassVar[bool] = True
+
+    @property
+    def path(self) -> str:
+        """Where it is."""
+        return f"/brokers/ids/{self.broker_id}"
+
+    @property
+    def data(self) -> str:
+        """What it holds."""
+        if ":" in self.creator or ":" in self.host:
+            raise EncodeError(f"a colon in {self.creator!r} or {self.host!r}", path=self.path)
+        return f"{self.creator}:{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicNode:
+    """A broker that has partitions of a topic: 0 to `partitions` - 1."""
+
+    topic: str
+    broker_id: int
+    partitions: int
+    ephemeral: ClassVar[bool] = True
+
+    @property
+    def path(self) -> str:
+        """Where it is."""
+        return f"/brokers/topics/{_name(self.topic)}/{self.broker_id}"
+
+    @property
+    def data(self) -> str:
+        """What it holds."""
+        return str(self.partitions)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerNode:
+    """A consumer that is alive, and what it subscribes to. The id starts with the group's name and an underscore."""
+
+    group: str
+    consumer_id: str
+    subscription: Subscription
+    ephemeral: ClassVar[bool] = True
+
+    @property
+    def path(self) -> str:
+        """Where it is."""
+        return f"/consumers/{_name(self.group)}/ids/{_name(self.consumer_id)}"
+
+    @property
+    def data(self) -> str:
+        """What it holds."""
+        return str(self.subscription)
+
+    def threads(self, topic: str) -> list[str]:
+        """The names of the threads that read `topic`."""
+        return [f"{self.consumer_id}-{i}" for i in range(self.subscription.threads(topic))]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerNode:
+    """The consumer thread that reads a partition."""
+
+    group: str
+    topic: str
+    broker_id: int
+    partition: int
+    thread: str
+    ephemeral: ClassVar[bool] = True
+
+    @property
+    def path(self) -> str:
+        """Where it is."""
+        return f"/consumers/{_name(self.group)}/owners/{_name(self.topic)}/{self.broker_id}-{self.partition}"
+
+    @property
+    def data(self) -> str:
+        """What it holds."""
+        return self.thread
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetNode:
+    """Where a group goes on reading a partition. It outlives the consumers."""
+
+    group: str
+    topic: str
+    broker_id: int
+    partition: int
+    offset: int
+    ephemeral: ClassVar[bool] = False
+
+    @property
+    def path(self) -> str:
+        """Where it is."""
+        return f"/consumers/{_name(self.group)}/offsets/{_name(self.topic)}/{self.broker_id}-{self.partition}"
+
+    @property
+    def data(self) -> str:
+        """What it holds."""
+        return str(self.offset)
+
+
+Node: TypeAlias = BrokerNode | TopicNode | ConsumerNode | OwnerNode | OffsetNode
+
+
+def _name(text: str) -> str:
+    if not text or "/" in text:
+        raise EncodeError(f"{text!r} cannot be part of a path")
+    return text
+
+
+def _integer(text: str) -> int:
+    if not re.fullmatch(r"-?[0-9]{1,18}|-?[0-9]{19}", text, re.ASCII) or not -(1 << 63) <= int(text) < 1 << 63:
+        raise DecodeError(f"{text[:40]!r} is not an integer")
+    return int(text)
+
+
+def _broker(parts: tuple[str, ...], data: str) -> Node:
+    fields = data.split(":")
+    if len(fields) != 3:
+        raise DecodeError(f"{data[:80]!r} is not creator:host:port")
+    return BrokerNode(_integer(parts[0]), fields[0], fields[1], _integer(fields[2]))
+
+
+_PARTITION = r"([0-9]+)-([0-9]+)"
+# The paths of nodes that hold something, and what is made of them.
+_NODES: list[tuple[Callable[[str], re.Match[str] | None], Callable[[tuple[str, ...], str], Node]]] = [
+    (re.compile(path).fullmatch, make)
+    for path, make in (
+        (r"/brokers/ids/([0-9]+)", _broker),
+        (r"/brokers/topics/([^/]+)/([0-9]+)", lambda p, data: TopicNode(p[0], _integer(p[1]), _integer(data))),
+        (r"/consumers/([^/]+)/ids/([^/]+)", lambda p, data: ConsumerNode(p[0], p[1], parse_subscription(data))),
+        (
+            rf"/consumers/([^/]+)/owners/([^/]+)/{_PARTITION}",
+            lambda p, data: OwnerNode(p[0], p[1], _integer(p[2]), _integer(p[3]), data),
+        ),
+        (
+            rf"/consumers/([^/]+)/offsets/([^/]+)/{_PARTITION}",
+            lambda p, data: OffsetNode(p[0], p[1], _integer(p[2]), _integer(p[3]), _integer(data)),
+        ),
+    )
+]
+
+
+def parse_node(path: str, data: str | None) -> Node | None:
+    """The node at `path` holding `data`; None where the path is none of those that hold something.
+
+    Raises:
+        DecodeError: the path is right and the data is not; `path` of the error is the node's.
+    """
+    for match, make in _NODES:
+        if (found := match(path)) is not None:
+            if data is None:
+                raise DecodeError("holds nothing", path=path)
+            try:
+                return make(found.groups(), data)
+            except DecodeError as e:
+                raise DecodeError(e.reason, path=path) from None
+    return None
+
+
+def assign(partitions: Iterable[str], consumer_threads: Iterable[str]) -> dict[str, str]:
+    """The consumer thread of each partition, as every 0.7 consumer of a group works it out for itself.
+
+    Partitions (``BROKER-PARTITION``) and threads are sorted as strings, so that ``0-10`` comes before ``0-2``; each
+    thread gets a run of partitions, the first ones one more where it does not come out even.
+
+    >>> assign(["0-0", "0-1", "0-10", "0-2"], ["g_c-1", "g_c-0", "g_d-0"])
+    {'0-0': 'g_c-0', '0-1': 'g_c-0', '0-10': 'g_c-1', '0-2': 'g_d-0'}
+    """
+    runs = assign_range(sorted(set(partitions)), sorted(set(consumer_threads)))
+    return {partition: thread for thread, run in runs.items() for partition in run}
+
+
+class Registry:
+    """A copy of the tree, for questions that need several nodes.
+
+    Args:
+        nodes: data by path, as read from ZooKeeper; paths that mean nothing here are passed over.
+
+    Raises:
+        DecodeError: a node whose data is wrong.
+    """
+
+    def __init__(self, nodes: Mapping[str, str | None]) -> None:
+        parsed = [node for path, data in nodes.items() if (node := parse_node(path, data)) is not None]
+        self.brokers = {n.broker_id: n for n in parsed if isinstance(n, BrokerNode)}
+        self.topics: dict[str, dict[int, int]] = {}
+        for n in parsed:
+            if isinstance(n, TopicNode):
+                self.topics.setdefault(n.topic, {})[n.broker_id] = n.partitions
+        self.consumers = [n for n in parsed if isinstance(n, ConsumerNode)]
+        self.owners = [n for n in parsed if isinstance(n, OwnerNode)]
+        self.offsets = [n for n in parsed if isinstance(n, OffsetNode)]
+
+    def partitions(self, topic: str) -> list[str]:
+        """The partitions of a topic, each ``BROKER-PARTITION``, in the order of strings."""
+        counts = self.topics.get(topic, {})
+        return sorted(f"{broker}-{i}" for broker, count in counts.items() for i in range(count))
+
+    def consumer_threads(self, group: str, topic: str) -> list[str]:
+        """The threads of a group that read a topic, in the order of strings."""
+        return sorted(t for c in self.consumers if c.group == group for t in c.threads(topic))
+
+    def assignment(self, group: str, topic: str) -> dict[str, str]:
+        """The consumer thread that each partition of a topic falls to; see `assign`."""
+        return assign(self.partitions(topic), self.consumer_threads(group, topic))
+
+    def producer_targets(self, topic: str) -> list[tuple[int, int]]:
+        """The (broker id, partition) pairs that a producer may send to.
+
+        A topic that nobody has written yet is registered nowhere, and any broker will make it: partition 0 is the one
+        that every broker has.
+        """
+        counts = self.topics.get(topic)
+        if not counts:
+            return [(broker, 0) for broker in sorted(self.brokers)]
+        return [(broker, i) for broker, count in sorted(counts.items()) for i in range(count)]
