@@ -22,6 +22,15 @@ cdef extern from "kc_error.h" nogil:
         int64_t want
 
 
+cdef extern from "kc_bytes.h" nogil:
+    uint16_t kc_load_u16(const uint8_t *p)
+    uint32_t kc_load_u32(const uint8_t *p)
+    uint64_t kc_load_u64(const uint8_t *p)
+    void kc_store_u16(uint8_t *p, uint16_t v)
+    void kc_store_u32(uint8_t *p, uint32_t v)
+    void kc_store_u64(uint8_t *p, uint64_t v)
+
+
 cdef extern from "kc_varint.h" nogil:
     int KC_VARINT64_MAX_BYTES
     int64_t kc_unzigzag64(uint64_t v)

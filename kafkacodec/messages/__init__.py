@@ -1,1 +1,38 @@
-"""The message classes of the Kafka protocol."""
+"""The message classes of the Kafka protocol, one for all versions of each request, response and data schema.
+
+Classes are made from schema tables when their names are used first::
+
+    request = messages.MetadataRequest(topics=[messages.MetadataRequest.MetadataRequestTopic(name="orders")])
+    body = request.encode(version=12)
+    messages.MetadataRequest.decode(body, version=12) == request
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kafkacodec.messages.registry import APIS, Api, by_key, message_class, message_names
+
+if TYPE_CHECKING:
+    from kafkacodec.messages.classes import Message, MessageStruct, build
+
+__all__ = ["APIS", "Api", "Message", "MessageStruct", "build", "by_key"]
+
+
+def __getattr__(name: str) -> Any:
+    value: Any
+    if name in ("Message", "MessageStruct", "build"):
+        from kafkacodec.messages import classes
+
+        value = getattr(classes, name)
+    else:
+        try:
+            value = message_class(name)
+        except KeyError:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *message_names()})

@@ -1,0 +1,69 @@
+# What the interpreter in _messages.pyx runs: operations, plans, and the place where a fault is noted.
+from cpython.object cimport PyTypeObject
+from cpython.ref cimport PyObject
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+
+# Type codes, in the order of _program.TYPES.
+cdef enum:
+    BOOL, INT8, INT16, INT32, INT64, UINT16, UINT32, FLOAT64, UUID, STRING, BYTES, RECORDS, STRUCT
+
+# How a field is shaped.
+cdef enum:
+    F_NULLABLE = 1    # may be null
+    F_COMPACT = 2     # lengths and counts are unsigned varints, one more than they stand for
+    F_ARRAY = 4
+    F_COUNT16 = 8     # an array whose count is an int16
+    F_LAZY = 16       # an empty slot stands for the default, which is made when it is looked at
+
+cdef enum:
+    MAX_STEPS = 64
+
+
+cdef struct Op:
+    uint8_t code
+    uint8_t flags
+    int32_t tag
+    Py_ssize_t offset
+    Plan *plan           # of the struct, where there is one
+    PyObject *default    # borrowed from the Program; NULL with F_LAZY while decoding
+    PyObject *name
+
+
+cdef struct Plan:
+    PyTypeObject *type
+    Op *ops              # fields in the order of the wire
+    Op *tagged           # tagged fields in the order of their tags
+    Op *absent           # fields that this version lacks and that hold their defaults
+    Op *required         # of these, the ones that must hold their defaults to be encoded
+    Py_ssize_t op_count, tagged_count, absent_count, required_count
+    bint flexible
+    Py_ssize_t least_bytes
+
+
+# One step of the path to a faulty field: a name, or an index where there is no name.
+cdef struct Step:
+    PyObject *name
+    Py_ssize_t index
+
+
+cdef struct Fault:
+    int code             # KC_OK, KC_TRUNCATED, KC_CORRUPT, KC_LIMIT, KC_CANNOT_ENCODE, KC_NO_MEMORY
+    const char *what     # static text
+    int64_t got, want
+    PyObject *value      # what could not be encoded, owned; or NULL
+    Step steps[MAX_STEPS]
+    int step_count
+
+
+cdef class Program:
+    cdef Plan plan
+    cdef readonly object cls
+    cdef readonly str title
+    cdef object keep
+    cdef Op *rows(self, list fields) except NULL
+
+
+cdef Py_ssize_t element_bytes(const Op *op) noexcept
+cdef void step(Fault *fault, PyObject *name, Py_ssize_t index) noexcept
+cdef str path_of(const Fault *fault)

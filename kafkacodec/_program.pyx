@@ -1,0 +1,104 @@
+"""Programs: what one struct looks like on the wire in one version, as C arrays of operations."""
+from cpython.mem cimport PyMem_Calloc, PyMem_Free
+from cpython.object cimport PyTypeObject
+from cpython.ref cimport PyObject
+
+from kafkacodec._struct cimport Struct
+
+from kafkacodec._struct import slot_offset
+
+# The types of fields; a type's code is its place here.
+TYPES = (
+    "bool", "int8", "int16", "int32", "int64", "uint16", "uint32", "float64", "uuid", "string", "bytes", "records", "struct",
+)
+NULLABLE, COMPACT, ARRAY, COUNT16, LAZY = F_NULLABLE, F_COMPACT, F_ARRAY, F_COUNT16, F_LAZY
+
+# Bytes of the types that have a fixed size, by code.
+cdef Py_ssize_t[9] FIXED_BYTES
+FIXED_BYTES[:] = [1, 1, 2, 4, 8, 2, 4, 8, 16]
+
+
+cdef class Program:
+    """The operations of one struct in one version.
+
+    Program(cls, fields, tagged, absent, required, flexible, title): each field is a tuple (name, type code, flags,
+    tag, program of the struct or None, slot descriptor, default). `fields` are in the order of the wire, `tagged` in
+    the order of tags; `absent` are those that the version lacks, `required` those of them that must hold their
+    default to be encoded. `title` names message and version in errors.
+    """
+
+    def __cinit__(self, type cls, list fields, list tagged, list absent, list required, bint flexible, str title):
+        if not issubclass(cls, Struct):
+            raise TypeError("a class of slots is needed")
+        self.cls = cls
+        self.title = title
+        self.keep = (fields, tagged, absent, required)
+        self.plan.type = <PyTypeObject *> cls
+        self.plan.flexible = flexible
+        self.plan.op_count, self.plan.ops = len(fields), self.rows(fields)
+        self.plan.tagged_count, self.plan.tagged = len(tagged), self.rows(tagged)
+        self.plan.absent_count, self.plan.absent = len(absent), self.rows(absent)
+        self.plan.required_count, self.plan.required = len(required), self.rows(required)
+        self.plan.least_bytes = 1 if flexible else 0
+        for i in range(self.plan.op_count):
+            self.plan.least_bytes += field_bytes(&self.plan.ops[i])
+
+    cdef Op *rows(self, list fields) except NULL:
+        cdef Op *ops = <Op *> PyMem_Calloc(len(fields) + 1, sizeof(Op))
+        cdef Program inner
+        if ops == NULL:
+            raise MemoryError
+        for i, (name, code, flags, tag, program, descriptor, default) in enumerate(fields):
+            ops[i].code, ops[i].flags, ops[i].tag = code, flags, tag
+            ops[i].offset = slot_offset(descriptor)
+            if program is not None:
+                inner = program
+                ops[i].plan = &inner.plan
+            ops[i].default = <PyObject *> default
+            ops[i].name = <PyObject *> name
+        return ops
+
+    def __dealloc__(self):
+        PyMem_Free(self.plan.ops)
+        PyMem_Free(self.plan.tagged)
+        PyMem_Free(self.plan.absent)
+        PyMem_Free(self.plan.required)
+
+
+cdef Py_ssize_t field_bytes(const Op *op) noexcept:
+    """The fewest bytes that a field takes on the wire."""
+    if op.flags & F_ARRAY:
+        return 2 if op.flags & F_COUNT16 else 1 if op.flags & F_COMPACT else 4
+    if op.flags & F_NULLABLE and op.code == STRUCT:
+        return 1
+    return element_bytes(op)
+
+
+cdef Py_ssize_t element_bytes(const Op *op) noexcept:
+    """The fewest bytes that one value takes, without regard to arrays and nulls."""
+    if op.code == STRUCT:
+        return op.plan.least_bytes
+    if op.code == STRING:
+        return 1 if op.flags & F_COMPACT else 2
+    if op.code == BYTES or op.code == RECORDS:
+        return 1 if op.flags & F_COMPACT else 4
+    return FIXED_BYTES[op.code]
+
+
+cdef void step(Fault *fault, PyObject *name, Py_ssize_t index) noexcept:
+    """Note a step of the path; steps come from the inside out."""
+    if fault.step_count < MAX_STEPS:
+        fault.steps[fault.step_count].name = name
+        fault.steps[fault.step_count].index = index
+        fault.step_count += 1
+
+
+cdef str path_of(const Fault *fault):
+    """``topics[3].partitions[0].leader_id``."""
+    path = ""
+    for i in range(fault.step_count - 1, -1, -1):
+        if fault.steps[i].name == NULL:
+            path += f"[{fault.steps[i].index}]"
+        else:
+            path += ("." if path else "") + <str> fault.steps[i].name
+    return path

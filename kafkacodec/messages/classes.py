@@ -1,0 +1,219 @@
+"""Message classes, made from schema tables.
+
+`build` is the entry for everybody who has a table: it gives one class per message, for all its versions, and the
+classes of the structs inside as attributes of it. The wire's side of a class is compiled when a version is used first.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, Self
+
+from kafkacodec import _messages
+from kafkacodec._program import Program
+from kafkacodec._struct import Layout, LazyField, Struct, seal
+from kafkacodec.errors import EncodeError, UnsupportedVersion
+from kafkacodec.messages.compile import compile_message
+from kafkacodec.messages.grammar import parse
+from kafkacodec.messages.model import ZERO, FieldSpec, MessageSpec, StructSpec, version_text
+
+__all__ = ["Message", "MessageStruct", "build"]
+
+_ZERO_UUID = uuid.UUID(int=0)
+
+
+def build(table: str | Iterable[MessageSpec], module: str) -> dict[str, type[Message]]:
+    """The classes of the messages of a schema table, by name.
+
+    Args:
+        table: the text of a table (`kafkacodec.messages.grammar` has its form), or what was parsed from one.
+        module: the name of the module where pickle will find the classes by their names.
+
+    Raises:
+        SchemaError: a table that does not follow the grammar.
+    """
+    specs = parse(table) if isinstance(table, str) else table
+    return {spec.name: _message_class(spec, module) for spec in specs}
+
+
+class MessageStruct(Struct):
+    """A struct: fields as attributes, a constructor that takes them by keyword, equality, copy and pickle."""
+
+    __slots__ = ()
+
+    _spec: ClassVar[StructSpec]
+    _rows: ClassVar[dict[str, tuple[Any, bool, Any]]]
+    _parts: ClassVar[dict[str, type[MessageStruct]]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values: structs as dicts, arrays as lists, records as bytes, uuids as `uuid.UUID`.
+
+        Unknown tagged fields are under ``unknown_tagged_fields``, if there are any.
+        """
+        out = {field.attribute: _plain(getattr(self, field.attribute)) for field in self._spec.fields}
+        if self.unknown_tagged_fields:
+            out["unknown_tagged_fields"] = dict(self.unknown_tagged_fields)
+        return out
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """The reverse of `to_dict`; fields that are not there have their defaults.
+
+        Raises EncodeError, with the path, for a key that is no field and for anything but dicts and lists where
+        structs and arrays of structs belong.
+        """
+        made: Self = _from_dict(cls, values, "")
+        return made
+
+
+class Message(MessageStruct):
+    """A request, a response or a data schema.
+
+    Attributes:
+        api_key: the API's key, or the record type of a data schema; None where there is neither.
+        valid_versions: the versions that can be encoded and decoded.
+        flexible_versions: those of them with compact lengths and tagged fields.
+    """
+
+    __slots__ = ()
+
+    api_key: ClassVar[int | None]
+    valid_versions: ClassVar[range]
+    flexible_versions: ClassVar[range]
+    _message: ClassVar[MessageSpec]
+    _programs: ClassVar[dict[int, Program]]
+
+    def encode(self, version: int) -> bytes:
+        """The body as bytes, without size and header.
+
+        Raises:
+            EncodeError: a value that does not fit, or that the version cannot carry; `path` names the field.
+            UnsupportedVersion: a version outside `valid_versions`.
+        """
+        program = self._programs.get(version)
+        return _messages.encode(program if program is not None else self._compile(version), self)
+
+    @classmethod
+    def decode(cls, data: Any, version: int) -> Self:
+        """The message that all of `data` (any buffer) stands for.
+
+        Fields of type records are memoryviews of `data`; everything else is copied out.
+
+        Raises:
+            DecodeError: bytes that are no such message; `position` and `path` name the place.
+            UnsupportedVersion: a version outside `valid_versions`.
+        """
+        program = cls._programs.get(version)
+        made: Self = _messages.decode(program if program is not None else cls._compile(version), data)
+        return made
+
+    @classmethod
+    def _compile(cls, version: int) -> Program:
+        if version not in cls.valid_versions:
+            raise UnsupportedVersion(f"{cls.__name__} has versions {version_text(cls.valid_versions)}, not {version!r}")
+        program = cls._programs[version] = compile_message(cls._message, cls._parts, version)
+        return program
+
+
+def _message_class(spec: MessageSpec, module: str) -> type[Message]:
+    parts: dict[str, type[MessageStruct]] = {}
+    attributes: dict[str, Any] = {
+        "__doc__": f"{spec.name}, versions {version_text(spec.versions)}.",
+        "api_key": spec.key,
+        "valid_versions": spec.versions,
+        "flexible_versions": spec.flexible,
+        "_message": spec,
+        "_programs": {},
+    }
+    made: type[Message] = _struct_class(spec.struct, (Message,), module, "", attributes, spec.versions, parts)
+    for name, part in parts.items():
+        if part is not made:
+            setattr(made, name, part)
+    return made
+
+
+def _struct_class(
+    spec: StructSpec,
+    bases: tuple[type, ...],
+    module: str,
+    outer: str,
+    attributes: dict[str, Any],
+    versions: range,
+    parts: dict[str, type[MessageStruct]],
+) -> Any:
+    """The class of a struct, and in `parts` those of the structs inside it."""
+    qualified = f"{outer}.{spec.name}" if outer else spec.name
+    for field in spec.fields:
+        if field.struct and field.struct.name not in parts:
+            inner = {"__doc__": f"{field.struct.name} of {outer or spec.name}."}
+            _struct_class(field.struct, (MessageStruct,), module, outer or spec.name, inner, versions, parts)
+    names = tuple(field.attribute for field in spec.fields)
+    namespace = {"__module__": module, "__qualname__": qualified, "__slots__": names, "_spec": spec, "_parts": parts}
+    namespace.update(attributes)
+    made: Any = type(spec.name, bases, namespace)
+    made._rows = {}
+    factories, defaults = [], []
+    for field in spec.fields:
+        factory = _factory(field, parts)
+        default = factory() if factory else _ZERO_UUID if field.default is ZERO else field.default
+        # A default that is an object of its own is made when it is looked at, if some version lacks the field.
+        lazy = factory is not None and (field.versions != versions or bool(field.tagged))
+        made._rows[field.attribute] = default, lazy, getattr(made, field.attribute)
+        factories.append(factory)
+        defaults.append(None if factory else default)
+    slots = [made._rows[name][2] for name in names]
+    lazies = tuple(made._rows[name][1] for name in names)
+    made._layout = Layout(names, tuple(slots), tuple(defaults), tuple(factories), lazies)
+    for name, lazy, slot, factory in zip(names, lazies, slots, factories, strict=True):
+        if lazy and factory is not None:
+            setattr(made, name, LazyField(slot, factory, made))
+    seal(made)
+    parts[spec.name] = made
+    return made
+
+
+def _factory(field: FieldSpec, parts: dict[str, type[MessageStruct]]) -> Callable[[], Any] | None:
+    if field.default is None:
+        return None
+    if field.array:
+        return list
+    return parts[field.struct.name] if field.struct else None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, MessageStruct):
+        return value.to_dict()
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return bytes(value) if isinstance(value, memoryview) else value
+
+
+def _from_dict(cls: Any, values: Any, path: str) -> Any:
+    if not isinstance(values, dict):
+        raise EncodeError(f"a dict is needed, got {type(values).__name__}", path=path or None)
+    dot = path + "." if path else ""
+    made = cls()
+    known = {field.attribute: field for field in cls._spec.fields}
+    for name, value in values.items():
+        field = known.get(name)
+        if field is not None:
+            setattr(made, name, _field_from_dict(cls, field, value, dot + name))
+        elif name == "unknown_tagged_fields":
+            made.unknown_tagged_fields = value
+        else:
+            raise EncodeError(f"{cls.__qualname__} has no such field", path=dot + str(name))
+    return made
+
+
+def _field_from_dict(cls: Any, field: FieldSpec, value: Any, path: str) -> Any:
+    if value is None:
+        return None
+    if field.array:
+        if not isinstance(value, (list, tuple)):
+            raise EncodeError(f"a list is needed, got {type(value).__name__}", path=path)
+        if not field.struct:
+            return list(value)
+        inner = cls._parts[field.struct.name]
+        return [_from_dict(inner, item, f"{path}[{i}]") for i, item in enumerate(value)]
+    return _from_dict(cls._parts[field.struct.name], value, path) if field.struct else value

@@ -1,0 +1,80 @@
+"""Which messages there are, and their classes by name; a table is read when one of its classes is asked for."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from kafkacodec.messages.classes import Message
+
+__all__ = ["APIS", "Api", "by_key", "message_class", "message_names"]
+
+_SCHEMAS = Path(__file__).parent / "schema"
+_MODULE = "kafkacodec.messages"
+
+
+class Api(NamedTuple):
+    """One API of the protocol: its key and its name."""
+
+    key: int
+    name: str
+
+    @property
+    def request(self) -> type[Message]:
+        """The request class."""
+        return message_class(self.name + "Request")
+
+    @property
+    def response(self) -> type[Message]:
+        """The response class."""
+        return message_class(self.name + "Response")
+
+    @property
+    def valid_versions(self) -> range:
+        """The versions that can be encoded and decoded."""
+        return self.request.valid_versions
+
+
+def _read_index() -> tuple[dict[int, Api], dict[str, str]]:
+    """The APIs by key, and the table's file name by class name."""
+    apis: dict[int, Api] = {}
+    files: dict[str, str] = {}
+    for line in (_SCHEMAS / "index.txt").read_text("ascii").splitlines():
+        first, *names = line.split()
+        if first.isdigit():
+            api = apis[int(first)] = Api(int(first), names[0])
+            files[api.name + "Request"] = files[api.name + "Response"] = f"{api.key:02}_{api.name}.kmsg"
+        elif first != "#":
+            files.update(dict.fromkeys(names, f"{first}.kmsg"))
+    return apis, files
+
+
+APIS, _FILES = _read_index()
+_classes: dict[str, type[Message]] = {}
+
+
+def message_names() -> list[str]:
+    """The names of all message classes."""
+    return list(_FILES)
+
+
+def message_class(name: str) -> type[Message]:
+    """The class of that name. Raises KeyError where there is none."""
+    if name not in _classes:
+        _classes.update(_read_table(_FILES[name]))
+    return _classes[name]
+
+
+@cache
+def _read_table(file: str) -> dict[str, type[Message]]:
+    from kafkacodec.messages.classes import build
+
+    return build((_SCHEMAS / file).read_text("ascii"), _MODULE)
+
+
+def by_key(api_key: int) -> tuple[type[Message], type[Message]]:
+    """The request class and the response class of an API. Raises KeyError for a key that is not known."""
+    api = APIS[api_key]
+    return api.request, api.response

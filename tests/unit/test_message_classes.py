@@ -1,0 +1,162 @@
+"""Message classes as Python objects: construction, defaults, equality, copies, faults."""
+
+import copy
+import pickle
+import uuid
+
+import pytest
+
+import kafkacodec as kc
+from kafkacodec.messages.classes import build
+
+Metadata = kc.messages.MetadataResponse
+Topic = Metadata.MetadataResponseTopic
+Partition = Metadata.MetadataResponsePartition
+
+
+def example():
+    return Metadata(
+        brokers=[Metadata.MetadataResponseBroker(node_id=1, host="broker", port=9092)],
+        topics=[Topic(name="orders", partitions=[Partition(leader_id=1, replica_nodes=[1, 2])])],
+    )
+
+
+def test_defaults_are_those_of_the_table():
+    message = Metadata()
+    assert message.controller_id == -1
+    assert message.cluster_id is None
+    assert message.topics == []
+    assert message.cluster_authorized_operations == -(2**31)
+    assert Topic().topic_id == uuid.UUID(int=0)
+
+
+def test_mutable_defaults_are_not_shared():
+    Metadata().topics.append(Topic())
+    assert Metadata().topics == []
+    fetched = kc.messages.FetchResponse.PartitionData()
+    fetched.current_leader.leader_id = 5
+    assert kc.messages.FetchResponse.PartitionData().current_leader.leader_id == -1
+
+
+def test_a_default_that_was_never_looked_at_equals_one_that_was():
+    one, other = kc.messages.FetchResponse.PartitionData(), kc.messages.FetchResponse.PartitionData()
+    assert one.snapshot_id.epoch == -1
+    assert one == other
+
+
+def test_equality_copies_and_pickle():
+    message = example()
+    assert message == example()
+    assert message != Metadata()
+    assert message != "MetadataResponse()"
+    shallow, deep, stored = copy.copy(message), copy.deepcopy(message), pickle.loads(pickle.dumps(message))
+    assert shallow == deep == stored == message
+    assert shallow.topics is message.topics
+    assert deep.topics is not message.topics
+    with pytest.raises(TypeError):
+        hash(message)
+
+
+def test_repr_shows_what_differs_from_the_defaults():
+    assert repr(Topic(name="orders")) == "MetadataResponse.MetadataResponseTopic(name='orders')"
+
+
+def test_pickle_copies_records_out_of_the_input():
+    request = kc.messages.ProduceRequest(
+        topic_data=[
+            kc.messages.ProduceRequest.TopicProduceData(
+                name="t", partition_data=[kc.messages.ProduceRequest.PartitionProduceData(records=b"abc")]
+            )
+        ]
+    )
+    decoded = kc.messages.ProduceRequest.decode(request.encode(9), 9)
+    records = decoded.topic_data[0].partition_data[0].records
+    assert isinstance(records, memoryview)
+    assert records == b"abc"
+    assert pickle.loads(pickle.dumps(decoded)) == request == decoded
+
+
+def test_unknown_keyword_is_a_type_error():
+    with pytest.raises(TypeError, match="no field 'topic'"):
+        Metadata(topic=1)
+
+
+def test_dicts_and_back():
+    message = example()
+    message.unknown_tagged_fields[9] = b"kept"
+    as_dict = message.to_dict()
+    assert as_dict["topics"][0]["partitions"][0]["replica_nodes"] == [1, 2]
+    assert Metadata.from_dict(as_dict) == message
+    with pytest.raises(kc.EncodeError, match=r"topics\[0\]\.nmae"):
+        Metadata.from_dict({"topics": [{"nmae": "x"}]})
+    with pytest.raises(kc.EncodeError, match="topics: a list is needed"):
+        Metadata.from_dict({"topics": 5})
+
+
+def test_generated_classes_cannot_be_subclassed():
+    with pytest.raises(TypeError):
+        type("Mine", (Metadata,), {})
+
+
+@pytest.mark.parametrize("value", ["1", 2**31, -(2**31) - 1, 1.0, None, True])
+def test_wrong_values_name_their_path(value):
+    message = example()
+    message.topics[0].partitions[0].leader_id = value
+    with pytest.raises(kc.EncodeError) as caught:
+        message.encode(9)
+    assert caught.value.path == "topics[0].partitions[0].leader_id"
+
+
+def test_a_set_field_that_the_version_lacks():
+    partition = kc.messages.FetchRequest.FetchPartition(last_fetched_epoch=3)
+    topic = kc.messages.FetchRequest.FetchTopic(topic="t", partitions=[partition])
+    with pytest.raises(kc.EncodeError) as caught:
+        kc.messages.FetchRequest(topics=[topic]).encode(11)
+    assert caught.value.path == "topics[0].partitions[0].last_fetched_epoch"
+    # An ignorable one is dropped.
+    assert kc.messages.MetadataResponse(throttle_time_ms=5).encode(0) == Metadata().encode(0)
+
+
+def test_versions_outside_the_range():
+    with pytest.raises(kc.UnsupportedVersion):
+        Metadata().encode(99)
+    with pytest.raises(kc.UnsupportedVersion):
+        Metadata.decode(b"", -1)
+
+
+def test_decode_errors_name_position_and_path():
+    body = example().encode(9)
+    with pytest.raises(kc.DecodeError, match="left over") as caught:
+        Metadata.decode(body + b"\0", 9)
+    assert caught.value.position == len(body)
+    for size in range(len(body)):
+        with pytest.raises(kc.DecodeError) as caught:
+            Metadata.decode(body[:size], 9)
+        assert caught.value.position <= size
+    with pytest.raises(kc.Truncated) as caught:
+        Metadata.decode(body[:-7], 9)
+    assert caught.value.path == "topics[0].topic_authorized_operations"
+
+
+def test_input_is_given_back():
+    data = bytearray(example().encode(9))
+    decoded = Metadata.decode(data, 9)
+    data.append(0)  # BufferError, if a view were still held
+    assert decoded == example()
+
+
+def test_own_tables():
+    classes = build(
+        """
+        data Ping versions=0
+          Name string 0+
+          Parts [int16]int64 0+
+          Hosts []Host 0+
+            Port uint16 0+
+        """.replace("\n        ", "\n"),
+        __name__,
+    )
+    ping = classes["Ping"](name="a", parts=[1], hosts=[classes["Ping"].Host(port=65535)])
+    raw = bytes.fromhex("0001 61 0001 0000000000000001 00000001 ffff")
+    assert ping.encode(0) == raw
+    assert classes["Ping"].decode(raw, 0) == ping
