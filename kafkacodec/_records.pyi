@@ -1,5 +1,4 @@
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from typing_extensions import Buffer
 
@@ -26,7 +25,6 @@ class Decoder:
         start_offset: int,
         end_offset: int,
         limit: int,
-        decompress: Callable[..., Any],
         start: int = 0,
         end: int | None = None,
     ) -> None: ...

@@ -1,7 +1,6 @@
 """The binding of the decoder: holds buffers, releases the GIL, turns faults into exceptions."""
-from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_SET_ITEM
@@ -10,6 +9,7 @@ from libc.string cimport memset
 
 from kafkacodec cimport _kernel as k
 from kafkacodec._columns cimport Table
+from kafkacodec._compression cimport Decompressor
 from kafkacodec._errors cimport check, exception_from
 
 from kafkacodec.errors import DecodeError
@@ -39,13 +39,11 @@ cdef Table new_table(object cls, const k.kc_field *fields, int num_fields, uint6
 cdef class Decoder:
     """Reads one range of bytes into tables, chunk by chunk."""
     cdef Py_buffer view
-    cdef Py_buffer payload
     cdef bint has_view
-    cdef bint has_payload
     cdef k.kc_decoder decoder
     cdef uint64_t wanted
     cdef uint64_t limit
-    cdef object decompress
+    cdef Decompressor decompressor  # made for the first compressed batch; keeps the records of the one in work
     cdef size_t key_hint
     cdef size_t value_hint
     cdef readonly object fault
@@ -53,7 +51,7 @@ cdef class Decoder:
 
     def __cinit__(
         self, data, *, uint64_t wanted, bint verify_crc, bint include_control, int64_t start_offset, int64_t end_offset,
-        uint64_t limit, decompress, uint64_t start=0, end=None,
+        uint64_t limit, uint64_t start=0, end=None,
     ):
         cdef k.kc_decoder_options options
         cdef uint64_t size
@@ -70,17 +68,10 @@ cdef class Decoder:
         self.decoder.position = start
         self.wanted = wanted
         self.limit = limit
-        self.decompress = decompress
 
     def __dealloc__(self):
-        self.drop_payload()
         if self.has_view:
             PyBuffer_Release(&self.view)
-
-    cdef void drop_payload(self) noexcept:
-        if self.has_payload:
-            self.has_payload = False
-            PyBuffer_Release(&self.payload)
 
     @property
     def position(self):
@@ -112,17 +103,16 @@ cdef class Decoder:
     cdef int provide(self, k.kc_error *error) except -1:
         """Decompresses the announced batch; True where that went well, else self.fault is set."""
         cdef k.kc_batch *batch = &self.decoder.batch
-        self.drop_payload()
-        compressed = PyMemoryView_FromMemory(<char *> batch.records, batch.records_size, PyBUF_READ)
+        cdef Decompressor payload = self.decompressor
+        if payload is None:
+            payload = self.decompressor = Decompressor()
         try:
-            records = self.decompress(k.kc_batch_codec(batch), compressed, magic=batch.magic, limit=self.limit)
+            payload.run(k.kc_batch_codec(batch), batch.records, batch.records_size, batch.magic, self.limit)
         except DecodeError as exception:
             exception.position = batch.position
             self.fault = self.explain(exception)
             return False
-        PyObject_GetBuffer(records, &self.payload, PyBUF_SIMPLE)
-        self.has_payload = True
-        if k.kc_decoder_provide(&self.decoder, <const uint8_t *> self.payload.buf, self.payload.len, error):
+        if k.kc_decoder_provide(&self.decoder, payload.content, payload.size, error):
             self.fault = self.explain(exception_from(error))
             return False
         return True
@@ -175,7 +165,6 @@ cdef class Decoder:
     def skip(self):
         """Passes over the faulty batch; returns its size in bytes."""
         self.fault = None
-        self.drop_payload()
         return k.kc_decoder_skip(&self.decoder)
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict, Unpack
 from kafkacodec import _columns, _records
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.records.columns import BatchHeaders, Problem, RecordColumns
-from kafkacodec.records.compression import decompress
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -105,7 +104,6 @@ class _Plan(NamedTuple):
             start_offset=self.start_offset,
             end_offset=self.end_offset,
             limit=self.limit,
-            decompress=decompress,
             start=start,
             end=end,
         )

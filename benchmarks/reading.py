@@ -1,0 +1,79 @@
+"""Reading record sets: kafkacodec, its peers, and the libraries that merely decompress.
+
+Every reader checks every checksum and touches every field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import kafkacodec as kc
+from benchmarks import libraries
+from benchmarks.cases import Case, record_set
+from benchmarks.contest import Contest
+
+Reader = Callable[[bytes], int]
+
+
+def iter_columns(data: bytes) -> int:
+    """All columns, 8,192 rows a chunk."""
+    return sum(len(chunk) for chunk in kc.iter_columns(data, max_rows=8192))
+
+
+def decode(data: bytes) -> int:
+    """All columns in one table, again and again."""
+    return len(kc.decode(data))
+
+
+def iter_records(data: bytes) -> int:
+    """Named tuples."""
+    return sum(1 for _ in kc.iter_records(data))
+
+
+def _iterate(records) -> int:
+    count = 0
+    while records.has_next():
+        batch = records.next_batch()
+        if not batch.validate_crc():
+            raise ValueError("checksum")
+        for record in batch:
+            count += 1
+            record.offset, record.timestamp, record.key, record.value, record.headers  # noqa: B018
+    return count
+
+
+def aiokafka(data: bytes) -> int:
+    from aiokafka.record.memory_records import MemoryRecords
+
+    return _iterate(MemoryRecords(data))
+
+
+def kafka_python(data: bytes) -> int:
+    from kafka.record import MemoryRecords
+
+    return _iterate(MemoryRecords(data))
+
+
+READERS: dict[str, Reader] = {
+    "iter_columns": iter_columns,
+    "decode": decode,
+    "iter_records": iter_records,
+    "aiokafka": aiokafka,
+    "kafka-python": kafka_python,
+}
+
+
+def contest(case: Case, data: bytes) -> Contest:
+    """All readers on one record set; with the libraries alone where it is compressed."""
+    competitors: dict[str, Callable[[], object]] = {}
+    for name, read in READERS.items():
+        competitors[name] = partial(read, data)
+        if name not in ("kafka-python",) and (count := read(data)) != case.num_records:
+            raise SystemExit(f"{name} reads {count} of {case.num_records} records of case {case.name}")
+    if case.codec != "none":
+        competitors |= libraries.passes(data, case.codec)
+    return Contest(case.name, "records", case.num_records, competitors)
+
+
+__all__ = ["READERS", "contest", "record_set"]
