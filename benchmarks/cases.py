@@ -1,8 +1,9 @@
-"""What is measured: each case is a record set made from a fixed seed by aiokafka's builder."""
+"""What is measured: each case is a record set made from a fixed seed by aiokafka's builders."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -15,6 +16,7 @@ class Case:
     """Records of one shape; sizes in bytes, `total_bytes` before compression."""
 
     name: str
+    magic: int = 2
     codec: str = "none"
     key_bytes: int = 10
     value_bytes: int = 100
@@ -37,41 +39,57 @@ CASES = [
     Case("gzip", codec="gzip", total_bytes=24_000_000),
     Case("lz4, 1 MiB batches", codec="lz4", batch_bytes=1 << 20),
     Case("zstd, 1 MiB batches", codec="zstd", batch_bytes=1 << 20),
+    Case("snappy, 1 MiB batches", codec="snappy", batch_bytes=1 << 20),
+    Case("gzip, 1 MiB batches", codec="gzip", batch_bytes=1 << 20, total_bytes=24_000_000),
 ]
 
 
 @cache
-def values(case: Case) -> list[bytes]:
-    """Distinct values that compress about as well as JSON does: words from a small vocabulary."""
+def values(size: int) -> list[bytes]:
+    """Distinct values of `size` bytes that compress about as well as JSON does: words from a small vocabulary."""
     source = random.Random(7)
     words = [source.randbytes(source.randint(2, 9)).hex().encode() for _ in range(400)]
     made = []
     for _ in range(2000):
-        parts, size = [], 0
-        while size < case.value_bytes:
+        parts, length = [], 0
+        while length < size:
             parts.append(source.choice(words))
-            size += len(parts[-1]) + 1
-        made.append(b" ".join(parts)[: case.value_bytes].ljust(case.value_bytes))
+            length += len(parts[-1]) + 1
+        made.append(b" ".join(parts)[:size].ljust(size))
     return made
 
 
-def record_set(case: Case) -> bytes:
-    """Batches of `batch_bytes` (before compression), one after another."""
-    from aiokafka.record.default_records import DefaultRecordBatchBuilder
+def records(case: Case) -> Iterator[tuple[int, bytes, bytes]]:
+    """(timestamp, key, value) of every record."""
+    bodies, digits = values(case.value_bytes), case.key_bytes - 4
+    for i in range(case.num_records):
+        yield FIRST_TIMESTAMP + i, b"key-%0*d" % (digits, i % 10**digits), bodies[i % len(bodies)]
 
+
+def record_set(case: Case) -> bytes:
+    """Batches of `batch_bytes` (before compression), one after another; in magic 1, plain messages."""
     headers = [(f"header-{i}", b"abcdef") for i in range(case.headers)]
-    bodies, parts = values(case), []
-    offset, builder = 0, None
-    while offset < case.num_records:
-        builder = DefaultRecordBatchBuilder(2, CODECS[case.codec], False, -1, -1, -1, 1 << 30)
-        first, size = offset, 0
-        while offset < case.num_records and size < case.batch_bytes:
-            key = b"key-%0*d" % (case.key_bytes - 4, offset % 10 ** (case.key_bytes - 4))
-            body = bodies[offset % len(bodies)]
-            builder.append(offset - first, FIRST_TIMESTAMP + offset, key, body, headers)
-            size += len(key) + len(body) + 12 + 16 * case.headers
-            offset += 1
-        batch = bytearray(builder.build())
-        batch[0:8] = first.to_bytes(8, "big")  # the base offset is not under the checksum
-        parts.append(bytes(batch))
-    return b"".join(parts)
+    parts, first, size, builder = [], 0, 0, _builder(case)
+    for offset, (timestamp, key, body) in enumerate(records(case)):
+        if size >= case.batch_bytes:
+            parts.append(_finished(builder, case.magic, first))
+            first, size, builder = offset, 0, _builder(case)
+        builder.append(offset - first if case.magic == 2 else offset, timestamp, key, body, headers)
+        size += len(key) + len(body) + 12 + 16 * case.headers
+    return b"".join([*parts, _finished(builder, case.magic, first)])
+
+
+def _builder(case: Case):
+    from aiokafka.record.default_records import DefaultRecordBatchBuilder
+    from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
+
+    if case.magic == 2:
+        return DefaultRecordBatchBuilder(2, CODECS[case.codec], False, -1, -1, -1, 1 << 30)
+    return LegacyRecordBatchBuilder(case.magic, CODECS[case.codec], 1 << 30)
+
+
+def _finished(builder, magic: int, base_offset: int) -> bytes:
+    batch = bytearray(builder.build())
+    if magic == 2:
+        batch[0:8] = base_offset.to_bytes(8, "big")  # it is not under the checksum
+    return bytes(batch)

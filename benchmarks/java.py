@@ -1,4 +1,4 @@
-"""Kafka's own reader, where Maven and a JDK are there."""
+"""Kafka's own classes, where Maven and a JDK are there."""
 
 from __future__ import annotations
 
@@ -8,37 +8,53 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from benchmarks.contest import Rates
+from benchmarks.goals import JAVA
+
 HERE = Path(__file__).parent / "java"
 TARGET = Path(__file__).parent.parent / ".cache" / "bench-java"
 # Long enough for the just-in-time compiler to finish.
-SECONDS_PER_CASE = 4.0
+SECONDS_PER_CASE = 3.0
 
 
-def missing() -> str | None:
-    """What keeps Java out of the comparison, or None."""
+def add(results: dict[str, Rates], record_sets: dict[str, bytes]) -> str | None:
+    """Adds Java's rates of reading and writing to the contests; says why not where Java is missing."""
     absent = [tool for tool in ("mvn", "javac", "java") if shutil.which(tool) is None]
-    return f"no {', '.join(absent)} on PATH" if absent else None
+    if absent:
+        return f"Kafka's Java classes were left out: no {', '.join(absent)} on PATH."
+    prepare()
+    for name, rate in rates("Iterate", record_sets).items():
+        results[name][JAVA] = rate
+    written = {name: data for name, data in record_sets.items() if f"encode, {name}" in results}
+    for name, rate in rates("Build", written).items():
+        results[f"encode, {name}"][JAVA] = rate
+    return None
 
 
-def prepare() -> list[str]:
-    """Fetch Kafka's client library and compile; returns the command to run."""
+def prepare() -> None:
+    """Fetch Kafka's client library and compile the programs."""
     jars = TARGET / "jars"
     if not jars.is_dir():
         goal = ["dependency:copy-dependencies", f"-DoutputDirectory={jars}"]
         subprocess.run(["mvn", "-q", "-B", "-f", HERE / "pom.xml", *goal], check=True)
-    classpath = f"{TARGET}{os.pathsep}{jars}/*"
-    subprocess.run(["javac", "-cp", classpath, "-d", TARGET, HERE / "Iterate.java"], check=True)
-    return ["java", "-Xmx2g", "-XX:+UseSerialGC", "-cp", classpath, "Iterate"]
+    subprocess.run(["javac", "-cp", _classpath(), "-d", TARGET, *HERE.glob("*.java")], check=True)
 
 
-def rates(record_sets: list[bytes]) -> list[float]:
+def rates(program: str, record_sets: dict[str, bytes]) -> Rates:
     """Records per second for each record set, best run of several."""
-    command = prepare()
+    if not record_sets:
+        return {}
+    command = ["java", "-Xmx2g", "-XX:+UseSerialGC", "-cp", _classpath(), program, str(SECONDS_PER_CASE)]
     with tempfile.TemporaryDirectory() as directory:
-        paths = []
-        for number, data in enumerate(record_sets):
-            paths.append(Path(directory) / str(number))
-            paths[-1].write_bytes(data)
-        finished = subprocess.run([*command, str(SECONDS_PER_CASE), *paths], check=True, capture_output=True, text=True)
+        paths = [Path(directory) / str(number) for number in range(len(record_sets))]
+        for path, data in zip(paths, record_sets.values(), strict=True):
+            path.write_bytes(data)
+        finished = subprocess.run([*command, *paths], check=True, capture_output=True, text=True)
     lines = [line.split() for line in finished.stdout.splitlines() if line]
-    return [int(count) / int(nanoseconds) * 1e9 for count, nanoseconds in lines]
+    return {
+        name: int(count) / int(nanoseconds) * 1e9 for name, (count, nanoseconds) in zip(record_sets, lines, strict=True)
+    }
+
+
+def _classpath() -> str:
+    return f"{TARGET}{os.pathsep}{TARGET}/jars/*"

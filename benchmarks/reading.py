@@ -10,7 +10,7 @@ from functools import partial
 
 import kafkacodec as kc
 from benchmarks import libraries
-from benchmarks.cases import Case, record_set
+from benchmarks.cases import Case
 from benchmarks.contest import Contest
 
 Reader = Callable[[bytes], int]
@@ -74,6 +74,3 @@ def contest(case: Case, data: bytes) -> Contest:
     if case.codec != "none":
         competitors |= libraries.passes(data, case.codec)
     return Contest(case.name, "records", case.num_records, competitors)
-
-
-__all__ = ["READERS", "contest", "record_set"]

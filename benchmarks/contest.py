@@ -1,0 +1,37 @@
+"""What a measurement is: competitors that do the same work on the same bytes, in turns, in one run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+# A competitor that needs this long is run once only.
+SLOW_SECONDS = 2.0
+
+Rates = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Contest:
+    """`amount` is what one call of a competitor gets done, in `unit`s (records, bytes, keys)."""
+
+    name: str
+    unit: str
+    amount: float
+    competitors: dict[str, Callable[[], object]]
+
+
+def run(contest: Contest, rounds: int) -> Rates:
+    """Units per second of the thread's processor time, for every competitor: its best round.
+
+    Time that other processes take is not counted, so that a busy machine disturbs the ratios less.
+    """
+    best: dict[str, float] = {}
+    for _ in range(rounds):
+        for name, work in contest.competitors.items():
+            if best.get(name, 0) < SLOW_SECONDS:
+                start = time.thread_time()
+                work()
+                best[name] = min(best.get(name, float("inf")), time.thread_time() - start)
+    return {name: contest.amount / seconds for name, seconds in best.items()}

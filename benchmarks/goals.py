@@ -1,0 +1,72 @@
+"""What the figures are held against: our rate must be at least so many times another's, in the same contest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from benchmarks import libraries
+from benchmarks.contest import Rates
+
+JAVA = "Kafka's Java classes"
+DECOMPRESSING = "fastest library alone"
+
+
+@dataclass(frozen=True)
+class Goal:
+    """`at_least` times the rate of `against`; a plain rate in the contest's unit where `against` is None."""
+
+    contest: str
+    ours: str
+    against: str | None
+    at_least: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A goal with what was measured. `measured` is None where a competitor was missing."""
+
+    goal: Goal
+    measured: float | None
+
+    @property
+    def met(self) -> bool | None:
+        return None if self.measured is None else self.measured >= self.goal.at_least
+
+
+GOALS = [
+    Goal("none", "iter_columns", "aiokafka", 10),
+    Goal("none", "iter_columns", JAVA, 2),
+    Goal("none", "decode", "aiokafka", 5),
+    Goal("none", "iter_records", "aiokafka", 1.5),
+    Goal("bytes of none, 1 KiB values", "iter_columns", None, 8e9),
+    *(
+        Goal(f"{codec}{size}", "iter_columns", DECOMPRESSING, 0.85)
+        for codec in libraries.CANDIDATES
+        for size in ("", ", 1 MiB batches")
+    ),
+    Goal("magic 1", "iter_columns", "aiokafka", 8),
+    Goal("magic 1", "iter_columns", JAVA, 1.5),
+    Goal("encode, none", "encode", "aiokafka", 10),
+    Goal("encode, none", "encode", JAVA, 3),
+    *(Goal(f"encode, {codec}", "encode", "compressing alone", 0.85) for codec in libraries.COMPRESSORS),
+    Goal("partition of 10 B keys", "partition", None, 100e6),
+    Goal("Spark, sum of value lengths", "kafkalog", "ready-made Arrow batches", 0.8),
+]
+
+
+def outcomes(results: dict[str, Rates]) -> list[Outcome]:
+    """Every goal whose contest was run."""
+    return [Outcome(goal, _measured(goal, results[goal.contest])) for goal in GOALS if goal.contest in results]
+
+
+def _measured(goal: Goal, rates: Rates) -> float | None:
+    ours = rates.get(goal.ours)
+    if ours is None or goal.against is None:
+        return ours
+    theirs = _fastest_library(rates) if goal.against == DECOMPRESSING else rates.get(goal.against)
+    return None if theirs is None else ours / theirs
+
+
+def _fastest_library(rates: Rates) -> float:
+    names = {name for candidates in libraries.CANDIDATES.values() for name in candidates}
+    return max(rate for name, rate in rates.items() if name in names)

@@ -1,0 +1,68 @@
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.kafka.common.compress.Compression;
+import org.apache.kafka.common.record.CompressionType;
+import org.apache.kafka.common.record.MemoryRecords;
+import org.apache.kafka.common.record.MemoryRecordsBuilder;
+import org.apache.kafka.common.record.Record;
+import org.apache.kafka.common.record.RecordBatch;
+import org.apache.kafka.common.record.TimestampType;
+
+/** Writes the batches of record sets again, as a producer does. argv: seconds per file, files. Prints "records nanoseconds". */
+public final class Build {
+    private record Entry(long timestamp, ByteBuffer key, ByteBuffer value) {}
+
+    private record Source(CompressionType codec, long baseOffset, List<Entry> entries) {}
+
+    private static final ThreadMXBean THREAD = ManagementFactory.getThreadMXBean();
+    private static long written;
+
+    public static void main(String[] argv) throws Exception {
+        for (int i = 1; i < argv.length; i++) {
+            List<Source> batches = load(Path.of(argv[i]));
+            long end = System.nanoTime() + (long) (Double.parseDouble(argv[0]) * 1e9);
+            long best = Long.MAX_VALUE;
+            long count = 0;
+            do {
+                long start = THREAD.getCurrentThreadCpuTime();
+                count = build(batches);
+                best = Math.min(best, THREAD.getCurrentThreadCpuTime() - start);
+            } while (System.nanoTime() < end);
+            System.out.println(count + " " + best);
+        }
+        if (written == 42) System.out.println();
+    }
+
+    private static List<Source> load(Path path) throws Exception {
+        List<Source> batches = new ArrayList<>();
+        for (RecordBatch batch : MemoryRecords.readableRecords(ByteBuffer.wrap(Files.readAllBytes(path))).batches()) {
+            List<Entry> entries = new ArrayList<>();
+            for (Record record : batch) entries.add(new Entry(record.timestamp(), record.key(), record.value()));
+            batches.add(new Source(batch.compressionType(), batch.baseOffset(), entries));
+        }
+        return batches;
+    }
+
+    private static long build(List<Source> batches) {
+        ByteBuffer buffer = ByteBuffer.allocate(2 << 20);
+        long count = 0;
+        for (Source batch : batches) {
+            buffer.clear();
+            Compression compression = Compression.of(batch.codec()).build();
+            try (MemoryRecordsBuilder builder = MemoryRecords.builder(
+                    buffer, RecordBatch.MAGIC_VALUE_V2, compression, TimestampType.CREATE_TIME, batch.baseOffset())) {
+                for (Entry entry : batch.entries()) {
+                    builder.append(entry.timestamp(), entry.key().duplicate(), entry.value().duplicate());
+                    count++;
+                }
+                written += builder.build().sizeInBytes();
+            }
+        }
+        return count;
+    }
+}

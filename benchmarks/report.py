@@ -1,0 +1,91 @@
+"""Results for people (tables in Markdown, a plot) and for machines (JSON)."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import kafkacodec as kc
+from benchmarks.contest import Rates
+from benchmarks.goals import JAVA, Outcome
+
+PEERS = ("aiokafka", "kafka-python", "lz4", "zstandard", "cramjam", "isal", "crc32c", "numpy", "pyarrow")
+OURS = ("iter_columns", "decode", "iter_records")
+
+
+def about() -> dict[str, Any]:
+    """The machine and the versions that the rates belong to."""
+    return {
+        "kafkacodec": kc.__version__,
+        "cpu": cpu(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "peers": {name: version(name) for name in PEERS},
+    }
+
+
+def cpu() -> str:
+    try:
+        with open("/proc/cpuinfo") as lines:
+            return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def rates_table(results: dict[str, Rates]) -> str:
+    """Million units a second: a row for every competitor of every contest."""
+    lines = ["| contest | competitor | millions a second | of the fastest |", "|---|---|---|---|"]
+    for contest, rates in results.items():
+        best = max(rates.values())
+        for name, rate in rates.items():
+            lines.append(f"| {contest} | {name} | {rate / 1e6:.4g} | {rate / best:.2f} |")
+    return "\n".join(lines)
+
+
+def goals_table(outcomes: list[Outcome]) -> str:
+    """Measured ratios beside the goals; plain rates in millions."""
+    lines = ["| contest | ours | against | measured | goal | |", "|---|---|---|---|---|---|"]
+    for outcome in outcomes:
+        goal = outcome.goal
+        scale, suffix = (1e6, "M/s") if goal.against is None else (1, "×")
+        measured = "" if outcome.measured is None else f"{outcome.measured / scale:.3g}{suffix}"
+        verdict = {None: "not measured", True: "met", False: "MISSED"}[outcome.met]
+        least = f"{goal.at_least / scale:g}{suffix}"
+        lines.append(f"| {goal.contest} | {goal.ours} | {goal.against or ''} | {measured} | {least} | {verdict} |")
+    return "\n".join(lines)
+
+
+def save(directory: Path, results: dict[str, Rates], outcomes: list[Outcome]) -> None:
+    """rates.json and reading.svg."""
+    directory.mkdir(parents=True, exist_ok=True)
+    goals = [{**vars(outcome.goal), "measured": outcome.measured, "met": outcome.met} for outcome in outcomes]
+    content = {**about(), "units_per_second": results, "goals": goals}
+    (directory / "rates.json").write_text(json.dumps(content, indent=1) + "\n")
+    plot(directory / "reading.svg", results)
+
+
+def plot(path: Path, results: dict[str, Rates]) -> None:
+    """Bars by case: kafkacodec beside its peers, million records a second on a logarithmic axis."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "kafkacodec"
+    from matplotlib import pyplot
+
+    readers = (*OURS, JAVA, "aiokafka", "kafka-python")
+    cases = [name for name, rates in results.items() if "iter_records" in rates]
+    figure, axes = pyplot.subplots(figsize=(11, 5), layout="constrained")
+    for place, reader in enumerate(readers):
+        found = [(i, results[case][reader] / 1e6) for i, case in enumerate(cases) if reader in results[case]]
+        at = [i + (place - len(readers) / 2 + 0.5) * 0.8 / len(readers) for i, _ in found]
+        axes.bar(at, [rate for _, rate in found], 0.8 / len(readers), label=reader)
+    axes.set(yscale="log", ylabel="million records a second", title=f"Reading record sets, one thread, {cpu()}")
+    axes.set_xticks(range(len(cases)), cases, rotation=20, ha="right")
+    axes.legend(ncols=3)
+    axes.grid(axis="y", alpha=0.3)
+    figure.savefig(path, metadata={"Date": None})
+    pyplot.close(figure)
