@@ -12,6 +12,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 SOURCES := $(wildcard csrc/*.c csrc/*.h kafkacodec/*.pyx kafkacodec/*.pxd)
 PACKAGE := $(shell find kafkacodec -name '*.py' -o -name '*.pyi' -o -name '*.kmsg' -o -name py.typed)
+EXTENSIONS := $(patsubst kafkacodec/%.pyx,kafkacodec.%,$(wildcard kafkacodec/_*.pyx))
 C_FILES := $(shell find csrc -name '*.[ch]')
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Builds with other switches live beside the ordinary one.
@@ -80,6 +81,8 @@ lint: $(VENV)/.dev $(VENV)/.built ## style, types, dependencies between rooms, s
 	$(VENV)/bin/clang-format --dry-run --Werror $(C_FILES)
 	$(PY) -m mypy
 	$(VENV)/bin/lint-imports --no-logo
+	$(PY) -m mypy.stubtest --mypy-config-file pyproject.toml --ignore-disjoint-bases --ignore-unused-allowlist \
+		--allowlist tests/typing/stubtest.txt $(EXTENSIONS)
 
 .PHONY: format
 format: $(VENV)/.dev ## rewrite Python and C in the project's style

@@ -66,12 +66,34 @@ __all__ = [
     *_HOMES,
 ]
 
-if TYPE_CHECKING:
-    from kafkacodec import dialects, errors, log, messages, protocol, spark
-    from kafkacodec._crc import crc32c
-    from kafkacodec._varint import decode_uvarint, decode_varint, encode_uvarint, encode_varint
-    from kafkacodec.records.columns import BatchHeaders, Problem, RecordColumns
-    from kafkacodec.records.decode import Record, decode, iter_columns, iter_records, scan
+if TYPE_CHECKING:  # `x as x` makes a name public for type checkers
+    from kafkacodec import (
+        dialects as dialects,
+        errors as errors,
+        log as log,
+        messages as messages,
+        protocol as protocol,
+        spark as spark,
+    )
+    from kafkacodec._crc import crc32c as crc32c
+    from kafkacodec._varint import (
+        decode_uvarint as decode_uvarint,
+        decode_varint as decode_varint,
+        encode_uvarint as encode_uvarint,
+        encode_varint as encode_varint,
+    )
+    from kafkacodec.records.columns import (
+        BatchHeaders as BatchHeaders,
+        Problem as Problem,
+        RecordColumns as RecordColumns,
+    )
+    from kafkacodec.records.decode import (
+        Record as Record,
+        decode as decode,
+        iter_columns as iter_columns,
+        iter_records as iter_records,
+        scan as scan,
+    )
 
 
 def __getattr__(name: str) -> Any:

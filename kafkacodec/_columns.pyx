@@ -133,7 +133,7 @@ cdef class Table:
         if c.field.type in (k.KC_BINARY, k.KC_STRING):
             parts["offsets"] = np.ndarray((c.length + 1,), np.int32, lend(self.table, &c.values, c.values.size))
             parts["data"] = np.ndarray((c.data.size,), np.uint8, lend(self.table, &c.data, c.data.size))
-        elif c.field.type in DTYPES:
+        elif c.field.type in DTYPES or c.field.type == k.KC_BOOL:
             parts["values"] = self.view(name)
         else:
             raise TypeError(f"column {name!r} is {type_name(c.field)}: take it through Arrow")

@@ -1,1 +1,1 @@
-"""The `kafkacodec` command."""
+"""The ``kafkacodec`` command. Needs the extra ``cli``: ``pip install 'kafkacodec[cli]'``."""

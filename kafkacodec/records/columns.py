@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kafkacodec import _records
 from kafkacodec._columns import Table
 from kafkacodec.errors import KafkaCodecError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from kafkacodec.records.decode import Record
 
 __all__ = ["BatchHeaders", "Columns", "Field", "Problem", "RecordColumns", "Schema"]
 
@@ -94,7 +97,7 @@ class Columns(Table):
         """
         return self.view(name)
 
-    def buffers(self, name: str) -> dict[str, npt.NDArray[Any] | None]:
+    def buffers(self, name: str) -> dict[str, Any]:
         """The Arrow buffers of a column as numpy views.
 
         Returns:
@@ -133,6 +136,19 @@ class RecordColumns(Columns):
     def num_records(self) -> int:
         """The number of rows."""
         return len(self)
+
+    def records(self) -> list[Record]:
+        """The rows as named tuples, for tools and tests.
+
+        Raises:
+            KeyError: one of the six columns of `kafkacodec.Record` was not asked for.
+        """
+        from kafkacodec.records.decode import Record
+
+        missing = {*Record._fields} - {*self.column_names}
+        if missing:
+            raise KeyError(", ".join(sorted(missing)))
+        return _records.records(self, Record)
 
 
 class BatchHeaders(Columns):

@@ -212,7 +212,7 @@ def iter_records(data: Buffer, **options: Unpack[DecodeOptions]) -> Iterator[Rec
         if options.get(name):
             raise ValueError(f"iter_records takes no option {name!r}: a record has all of its six fields")
     for chunk in iter_columns(data, max_rows=2048, **options):
-        yield from _records.records(chunk, Record)
+        yield from chunk.records()
 
 
 def scan(data: Buffer, *, verify_crc: bool = True, on_error: Literal["raise", "stop"] = "raise") -> BatchHeaders:

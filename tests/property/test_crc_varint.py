@@ -5,8 +5,7 @@ from __future__ import annotations
 import zlib
 
 import crc32c as peer
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import kafkacodec as kc
 from kafkacodec import _crc

@@ -1,0 +1,154 @@
+"""How values look: text for people, JSON for scripts, tables that fit the terminal, a progress bar."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any
+
+import click
+from rich.cells import cell_len, set_cell_size
+
+# Column widths come from the first rows; later ones may stick out rather than hold back the output.
+_SAMPLE_ROWS = 200
+_MIN_STRETCH = 8
+_GAP = "  "
+_ESCAPES = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"})
+
+
+def text(value: bytes | None) -> str:
+    """Bytes for people: as text when they are printable UTF-8, else in hex."""
+    if value is None:
+        return "null"
+    try:
+        decoded = value.decode("utf-8").translate(_ESCAPES)
+    except UnicodeDecodeError:
+        return "0x" + value.hex()
+    return decoded if decoded.isprintable() else "0x" + value.hex()
+
+
+def json_value(value: bytes | None) -> str | dict[str, str] | None:
+    """Bytes for scripts: a string when they are UTF-8, else ``{"base64": "..."}``; null stays null."""
+    if value is None:
+        return None
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(value).decode("ascii")}
+
+
+def json_line(value: dict[str, Any]) -> str:
+    """One line of JSON."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def timestamp(milliseconds: int | None) -> str:
+    """UTC with milliseconds; times outside the years 1 to 9999 stay numbers."""
+    if milliseconds is None or milliseconds < 0:
+        return "-" if milliseconds is None or milliseconds == -1 else str(milliseconds)
+    try:
+        time = datetime.datetime.fromtimestamp(milliseconds // 1000, datetime.UTC)
+    except (OverflowError, ValueError, OSError):
+        return str(milliseconds)
+    return f"{time:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03d}"
+
+
+def size(count: float) -> str:
+    """A number of bytes in a unit that keeps it short."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"
+
+
+def counted(count: int, singular: str, plural: str | None = None) -> str:
+    """``1 segment``, ``2 segments``."""
+    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: ``right`` aligns numbers, ``stretch`` may be cut to fit the terminal."""
+
+    title: str
+    right: bool = False
+    stretch: bool = False
+
+
+def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
+    """Print rows as they come, up to an error of theirs. On a terminal they are cut to its width, elsewhere not."""
+    rows = iter(rows)
+    sample: list[Sequence[str]] = []
+    failure: Exception | None = None
+    try:
+        sample.extend(islice(rows, _SAMPLE_ROWS))
+    except Exception as error:
+        if not sample:
+            raise
+        failure = error
+    widths = [max(map(cell_len, cells)) for cells in zip([c.title for c in columns], *sample, strict=True)]
+    on_terminal = sys.stdout.isatty()
+    if on_terminal:
+        widths = _fit(columns, widths, shutil.get_terminal_size().columns)
+    head = _line(columns, widths, [c.title for c in columns], cut=False)
+    click.echo(click.style(head, bold=True) if on_terminal else head)
+    for row in chain(sample, rows):
+        click.echo(_line(columns, widths, row, cut=on_terminal))
+    if failure is not None:
+        raise failure
+
+
+def _fit(columns: Sequence[Column], widths: list[int], available: int) -> list[int]:
+    """Narrow the widest of the columns that stretch until the line fits, or they are as narrow as they may be."""
+    widths = list(widths)
+    excess = sum(widths) + len(_GAP) * (len(columns) - 1) - available
+    stretch = [i for i, column in enumerate(columns) if column.stretch]
+    while excess > 0 and stretch:
+        widest = max(stretch, key=lambda i: widths[i])
+        if widths[widest] <= _MIN_STRETCH:
+            break
+        widths[widest] -= 1
+        excess -= 1
+    return widths
+
+
+def _line(columns: Sequence[Column], widths: Sequence[int], row: Sequence[str], *, cut: bool) -> str:
+    cells = []
+    for column, width, cell in zip(columns, widths, row, strict=True):
+        missing = width - cell_len(cell)
+        if missing < 0 and cut and column.stretch:
+            cell = set_cell_size(cell, width - 1) + "…"
+        padding = " " * max(missing, 0)
+        cells.append(padding + cell if column.right else cell + padding)
+    return _GAP.join(cells).rstrip()
+
+
+Advance = Callable[[int], object]
+"""To be called with a number of bytes that are done."""
+
+
+@contextmanager
+def progress(title: str, total: int) -> Iterator[Advance]:
+    """A bar on standard error while the body works through `total` bytes; nothing unless that is a terminal."""
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield lambda count: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    numbers = DownloadColumn(binary_units=True), TransferSpeedColumn(), TimeRemainingColumn()
+    bar = Progress(
+        TextColumn("{task.description}"), BarColumn(), *numbers, console=Console(stderr=True), transient=True
+    )
+    with bar:
+        task = bar.add_task(title, total=total)
+        yield lambda count: bar.advance(task, count)

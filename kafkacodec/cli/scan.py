@@ -1,0 +1,237 @@
+"""``kafkacodec scan``: what is in the segments, from the batch headers alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+import kafkacodec
+from kafkacodec.cli.inputs import Choice, Source, choice_options, require_batches
+from kafkacodec.cli.output import Column, counted, json_line, print_table, progress, size, timestamp
+
+if TYPE_CHECKING:
+    from kafkacodec import Problem
+
+Batch = dict[str, Any]
+TIMESTAMP_TYPES = {0: "create", 1: "append", -1: "none"}
+
+
+@dataclass
+class Segment:
+    """A segment in one line.
+
+    Offsets and timestamp are None when there is no batch, records when headers do not tell (magic 0 and 1).
+    """
+
+    path: str
+    topic: str | None
+    partition: int | None
+    size_in_bytes: int
+    trailing_bytes: int
+    batches: int
+    records: int | None
+    first_offset: int | None
+    last_offset: int | None
+    max_timestamp: int | None
+    magics: list[int]
+    codecs: list[str]
+    transactional_batches: int
+    control_batches: int
+    crc_failures: int | None
+    error: str | None
+
+
+@click.command()
+@choice_options
+@click.option("--batches/--segments", default=None, help="A line per batch (the default for one file) or per segment.")
+@click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table.")
+def scan(choice: Choice, batches: bool | None, as_json: bool) -> None:
+    """List segments and batches without decompressing them.
+
+    Offsets choose whole batches. A wrong checksum is shown and is no error; where no batch can be found is one.
+    """
+    sources = choice.sources()
+    by_batch = batches if batches is not None else len(sources) == 1 and os.path.isfile(choice.paths[0])
+    if by_batch:
+        found = ((source, batch) for source in sources for batch in _batches(source, choice))
+        _print_batches(found, as_json, several=len(sources) > 1)
+    else:
+        _print_segments(sources, choice, as_json)
+
+
+def _headers(source: Source, choice: Choice) -> tuple[list[Batch], list[Problem]]:
+    """The chosen batches up to the first fault, and that fault."""
+    with source.data() as data:
+        headers = kafkacodec.scan(data, verify_crc=choice.verify_crc, on_error="stop")
+        if not headers.problems:
+            require_batches(source, data, headers.consumed)
+    columns = [_values(headers, name) for name in headers.column_names]
+    batches = [dict(zip(headers.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+    start, end = choice.start_offset, choice.end_offset
+    chosen = [
+        batch
+        for batch in batches
+        if (start is None or batch["last_offset"] >= start) and (end is None or batch["base_offset"] < end)
+    ]
+    return chosen, headers.problems
+
+
+def _batches(source: Source, choice: Choice) -> Iterator[Batch]:
+    batches, problems = _headers(source, choice)
+    yield from batches
+    for problem in problems:
+        raise click.ClickException(f"{source.path}: {problem.exception}")
+
+
+def _values(headers: kafkacodec.BatchHeaders, name: str) -> list[Any]:
+    """A column as Python values: None for null, timestamps in milliseconds."""
+    parts = headers.buffers(name)
+    if name == "codec":
+        text, ends = bytes(parts["data"]), parts["offsets"].tolist()
+        values: list[Any] = [text[start:end].decode() for start, end in pairwise(ends)]
+    else:
+        column = parts["values"]
+        values = (column.astype(np.int64) if column.dtype.kind == "M" else column).tolist()
+    if parts["validity"] is None:
+        return values
+    valid = np.unpackbits(parts["validity"], count=len(values), bitorder="little")
+    return [value if known else None for value, known in zip(values, valid, strict=True)]
+
+
+def _summary(source: Source, choice: Choice) -> Segment:
+    batches, problems = _headers(source, choice)
+    counts = [batch["count"] for batch in batches]
+    end = batches[-1]["position"] + batches[-1]["size_in_bytes"] if batches else 0
+    return Segment(
+        path=source.path,
+        topic=source.topic,
+        partition=source.partition,
+        size_in_bytes=source.size,
+        trailing_bytes=source.size - end,
+        batches=len(batches),
+        records=None if None in counts else sum(counts),
+        first_offset=batches[0]["base_offset"] if batches else None,
+        last_offset=batches[-1]["last_offset"] if batches else None,
+        max_timestamp=max((batch["max_timestamp"] for batch in batches), default=None),
+        magics=sorted({batch["magic"] for batch in batches}),
+        codecs=sorted({batch["codec"] for batch in batches}),
+        transactional_batches=sum(bool(batch["is_transactional"]) for batch in batches),
+        control_batches=sum(bool(batch["is_control"]) for batch in batches),
+        crc_failures=sum(batch["crc_ok"] is False for batch in batches) if choice.verify_crc else None,
+        error=str(problems[0].exception) if problems else None,
+    )
+
+
+def _print_segments(sources: list[Source], choice: Choice, as_json: bool) -> None:
+    with progress("scanning", sum(source.size for source in sources)) as advance:
+        segments = []
+        for source in sources:
+            segments.append(_summary(source, choice))
+            advance(source.size)
+    if as_json:
+        for segment in segments:
+            click.echo(json_line(asdict(segment)))
+    else:
+        _print_segment_table(segments)
+    for segment in segments:
+        if segment.error is not None:
+            raise click.ClickException(f"{segment.path}: {segment.error}")
+
+
+def _print_segment_table(segments: list[Segment]) -> None:
+    columns = [
+        Column("partition"),
+        Column("segment", stretch=True),
+        Column("size", right=True),
+        Column("batches", right=True),
+        Column("records", right=True),
+        Column("offsets"),
+        Column("latest (UTC)"),
+        Column("magic"),
+        Column("codecs"),
+        Column("notes"),
+    ]
+    print_table(columns, map(_segment_row, segments))
+    records = [segment.records for segment in segments]
+    parts = [counted(len(segments), "segment"), counted(sum(s.batches for s in segments), "batch", "batches")]
+    if None not in records:
+        parts.append(counted(sum(filter(None, records)), "record"))
+    click.echo(", ".join([*parts, size(sum(s.size_in_bytes for s in segments))]))
+
+
+def _segment_row(segment: Segment) -> list[str]:
+    notes = [] if segment.error is None else [f"damaged: {segment.error}"]
+    if segment.crc_failures:
+        notes.append(f"{segment.crc_failures} wrong checksums")
+    if segment.trailing_bytes:
+        notes.append(f"{segment.trailing_bytes:,} bytes behind the last whole batch")
+    if segment.transactional_batches:
+        notes.append("transactions")
+    return [
+        _partition(segment.topic, segment.partition),
+        os.path.basename(segment.path),
+        size(segment.size_in_bytes),
+        f"{segment.batches:,}",
+        "-" if segment.records is None else f"{segment.records:,}",
+        "-" if segment.first_offset is None else f"{segment.first_offset}..{segment.last_offset}",
+        timestamp(segment.max_timestamp),
+        ",".join(map(str, segment.magics)),
+        ",".join(segment.codecs),
+        ", ".join(notes),
+    ]
+
+
+def _print_batches(found: Iterable[tuple[Source, Batch]], as_json: bool, *, several: bool) -> None:
+    if as_json:
+        for source, batch in found:
+            place = {"path": source.path, "topic": source.topic, "partition": source.partition}
+            click.echo(json_line(place | batch))
+        return
+    columns = [
+        Column("position", right=True),
+        Column("size", right=True),
+        Column("offsets"),
+        Column("records", right=True),
+        Column("magic", right=True),
+        Column("codec"),
+        Column("latest (UTC)"),
+        Column("time"),
+        Column("producer"),
+        Column("crc"),
+        Column("notes"),
+    ]
+    if several:
+        columns.insert(0, Column("partition"))
+        print_table(columns, ([_partition(s.topic, s.partition), *_batch_row(batch)] for s, batch in found))
+    else:
+        print_table(columns, (_batch_row(batch) for _, batch in found))
+
+
+def _batch_row(batch: Batch) -> list[str]:
+    notes = [note for name, note in (("is_transactional", "transaction"), ("is_control", "control")) if batch[name]]
+    if batch["delete_horizon_ms"] is not None:
+        notes.append(f"tombstones go after {timestamp(batch['delete_horizon_ms'])}")
+    producer = batch["producer_id"]
+    return [
+        str(batch["position"]),
+        str(batch["size_in_bytes"]),
+        f"{batch['base_offset']}..{batch['last_offset']}",
+        "-" if batch["count"] is None else str(batch["count"]),
+        str(batch["magic"]),
+        batch["codec"],
+        timestamp(batch["max_timestamp"]),
+        TIMESTAMP_TYPES.get(batch["timestamp_type"], "?"),
+        "-" if producer in (None, -1) else f"{producer}/{batch['producer_epoch']} seq {batch['base_sequence']}",
+        {None: "-", True: "ok", False: "WRONG"}[batch["crc_ok"]],
+        ", ".join(notes),
+    ]
+
+
+def _partition(topic: str | None, partition: int | None) -> str:
+    return "-" if topic is None else f"{topic}-{partition}"

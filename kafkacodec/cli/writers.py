@@ -1,0 +1,171 @@
+"""Files that Arrow batches are written to, one class per format. Needs pyarrow."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+
+from kafkacodec.cli.output import json_line, json_value, text
+
+# A row group of Parquet: large enough to compress and scan well, small enough to hold in memory.
+ROW_GROUP_ROWS = 1 << 18
+ROW_GROUP_BYTES = 128 << 20
+
+
+class Writer(ABC):
+    """Writes batches of one schema to a file; a context manager that ends the file."""
+
+    def __init__(self, path: str, schema: pa.Schema, compression: str | None) -> None:
+        self._open(path, schema, compression)
+
+    @abstractmethod
+    def _open(self, path: str, schema: pa.Schema, compression: str | None) -> None: ...
+
+    @abstractmethod
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append the rows."""
+
+    @abstractmethod
+    def _finish(self) -> None:
+        """Write what is still held."""
+
+    @abstractmethod
+    def _close(self) -> None: ...
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if error is None:
+                self._finish()
+        finally:
+            self._close()
+
+
+class ArrowWriter(Writer):
+    """Arrow IPC, the file format."""
+
+    def _open(self, path: str, schema: pa.Schema, compression: str | None) -> None:
+        options = pa.ipc.IpcWriteOptions(compression=None if compression == "none" else compression)
+        self._writer = pa.ipc.new_file(path, schema, options=options)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """A batch stays a batch."""
+        self._writer.write_batch(batch)
+
+    def _finish(self) -> None:
+        pass
+
+    def _close(self) -> None:
+        self._writer.close()
+
+
+class ParquetWriter(Writer):
+    """Parquet, many batches to a row group."""
+
+    def _open(self, path: str, schema: pa.Schema, compression: str | None) -> None:
+        from pyarrow import parquet
+
+        self._writer = parquet.ParquetWriter(path, schema, compression=compression or "zstd")
+        self._held: list[pa.RecordBatch] = []
+        self._rows = self._bytes = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Hold the batch until there are enough for a row group."""
+        self._held.append(batch)
+        self._rows += batch.num_rows
+        self._bytes += batch.nbytes
+        if self._rows >= ROW_GROUP_ROWS or self._bytes >= ROW_GROUP_BYTES:
+            self._finish()
+
+    def _finish(self) -> None:
+        if self._held:
+            self._writer.write_table(pa.Table.from_batches(self._held), row_group_size=ROW_GROUP_ROWS)
+        self._held, self._rows, self._bytes = [], 0, 0
+
+    def _close(self) -> None:
+        self._writer.close()
+
+
+class CsvWriter(Writer):
+    """CSV with a header line: an absent value is empty and unquoted, an empty one is quoted."""
+
+    def _open(self, path: str, schema: pa.Schema, compression: str | None) -> None:
+        from pyarrow import csv
+
+        flat = [field.with_type(_text_type(field.type)) for field in schema]
+        self._writer: Any = csv.CSVWriter(path, pa.schema(flat))
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Bytes become text, headers JSON."""
+        self._writer.write_batch(
+            pa.record_batch([_as_text(column) for column in batch.columns], names=batch.schema.names)
+        )
+
+    def _finish(self) -> None:
+        pass
+
+    def _close(self) -> None:
+        self._writer.close()
+
+
+class JsonLinesWriter(Writer):
+    """A JSON object per line."""
+
+    def _open(self, path: str, schema: pa.Schema, compression: str | None) -> None:
+        self._file = open(path, "w", encoding="utf-8")  # noqa: SIM115
+        self._names = schema.names
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """A line per row."""
+        for row in zip(*map(_as_json, batch.columns), strict=True):
+            self._file.write(json_line(dict(zip(self._names, row, strict=True))) + "\n")
+
+    def _finish(self) -> None:
+        pass
+
+    def _close(self) -> None:
+        self._file.close()
+
+
+WRITERS: dict[str, type[Writer]] = {
+    "arrow": ArrowWriter,
+    "csv": CsvWriter,
+    "jsonl": JsonLinesWriter,
+    "parquet": ParquetWriter,
+}
+
+
+def _text_type(kind: pa.DataType) -> pa.DataType:
+    return pa.string() if pa.types.is_binary(kind) or pa.types.is_list(kind) else kind
+
+
+def _as_text(column: pa.Array) -> pa.Array:
+    """A column that CSV can hold."""
+    if pa.types.is_binary(column.type):
+        try:
+            return column.cast(pa.string())
+        except pa.ArrowInvalid:  # some value is not UTF-8
+            return pa.array([None if value is None else text(value) for value in column.to_pylist()], pa.string())
+    if pa.types.is_list(column.type):
+        return pa.array([json.dumps(headers, ensure_ascii=False) for headers in _as_json(column)], pa.string())
+    return column
+
+
+def _as_json(column: pa.Array) -> list[Any]:
+    """Values that JSON can hold; timestamps in milliseconds."""
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.int64())
+    values: list[Any] = column.to_pylist()
+    if pa.types.is_binary(column.type):
+        return [json_value(value) for value in values]
+    if pa.types.is_list(column.type):
+        return [[header | {"value": json_value(header["value"])} for header in headers or []] for headers in values]
+    return values
