@@ -1,9 +1,15 @@
+#if defined(__linux__)
+#define _DEFAULT_SOURCE /* madvise */
+#endif
 #include "kc_alloc.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 /* Blocks from SMALL bytes on have capacities that are powers of two and are pooled; smaller ones go to malloc. */
 enum { SMALL_SHIFT = 12, CLASSES = 64 };
@@ -119,6 +125,17 @@ void kc_pool_trim(void) {
     for (unsigned class = 0; class < CLASSES; class++) {
         for (header *h = take_kept(&the_pool, class); h; h = take_kept(&the_pool, class)) free(h->raw);
     }
+}
+
+void kc_advise_huge(void *data, size_t size) {
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    const uintptr_t page = (uintptr_t)2 << 20;
+    uintptr_t start = ((uintptr_t)data + page - 1) & ~(page - 1), end = ((uintptr_t)data + size) & ~(page - 1);
+    if (size >= 2 * page && end > start) (void)madvise((void *)start, end - start, MADV_HUGEPAGE);
+#else
+    (void)data;
+    (void)size;
+#endif
 }
 
 int kc_buffer_grow(kc_buffer *b, size_t capacity, kc_error *error) {

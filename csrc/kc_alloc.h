@@ -29,6 +29,10 @@ size_t kc_pooled_bytes(void);
 /* Gives the kept blocks back to the system. */
 void kc_pool_trim(void);
 
+/* Asks the system for huge pages behind fresh memory that is about to be written; a hint, without effect on small
+ * areas and where the system has none. */
+void kc_advise_huge(void *data, size_t size);
+
 /* A growing array of bytes. Zero-initialised is empty. */
 typedef struct kc_buffer {
     uint8_t *data;

@@ -61,8 +61,8 @@ static inline int kc_varint64_decode(const uint8_t *p, const uint8_t *end, int64
 }
 
 static inline size_t kc_uvarint64_size(uint64_t v) {
-    size_t bits = v ? 64u - (size_t)__builtin_clzll(v) : 1u;
-    return (bits + 6) / 7;
+    size_t bits = 64u - (size_t)__builtin_clzll(v | 1);
+    return (9 * bits + 64) / 64; /* bits / 7, rounded up */
 }
 
 static inline size_t kc_varint64_size(int64_t v) { return kc_uvarint64_size(kc_zigzag64(v)); }

@@ -47,6 +47,10 @@ _HOMES: dict[str, str | None] = {
     "decode_varint": "kafkacodec._varint",
     "encode_uvarint": "kafkacodec._varint",
     "encode_varint": "kafkacodec._varint",
+    "EncodedBatch": "kafkacodec.records.encode",
+    "control_batch": "kafkacodec.records.encode",
+    "encode": "kafkacodec.records.encode",
+    "encode_batches": "kafkacodec.records.encode",
 }
 
 __all__ = [
@@ -93,6 +97,12 @@ if TYPE_CHECKING:  # `x as x` makes a name public for type checkers
         iter_columns as iter_columns,
         iter_records as iter_records,
         scan as scan,
+    )
+    from kafkacodec.records.encode import (
+        EncodedBatch as EncodedBatch,
+        control_batch as control_batch,
+        encode as encode,
+        encode_batches as encode_batches,
     )
 
 

@@ -64,6 +64,7 @@ cdef extern from "kc_alloc.h" nogil:
 
     int kc_buffer_reserve(kc_buffer *b, size_t extra, kc_error *error)
     void kc_buffer_free(kc_buffer *b)
+    void kc_advise_huge(void *data, size_t size)
     void *kc_alloc(size_t size)
     void kc_free(void *block)
     size_t kc_live_blocks()
@@ -272,3 +273,115 @@ cdef extern from "kc_scan.h" nogil:
 
     const kc_field kc_header_fields[]
     kc_walk kc_scan(const uint8_t *data, uint64_t size, uint64_t *position, bint verify_crc, kc_table *t, kc_error *error)
+
+
+cdef extern from "kc_arrow_import.h" nogil:
+    ctypedef enum kc_layout:
+        KC_LAYOUT_ABSENT
+        KC_LAYOUT_OFFSETS32
+        KC_LAYOUT_OFFSETS64
+        KC_LAYOUT_VIEWS
+        KC_LAYOUT_FIXED
+        KC_LAYOUT_INT32
+        KC_LAYOUT_INT64
+
+    int KC_BLOCK_ROWS
+
+    ctypedef struct kc_spans:
+        const uint8_t **data
+        int32_t *size
+
+    ctypedef struct kc_bytes_column:
+        kc_layout layout
+        const uint8_t *validity
+        int64_t first
+        int64_t length
+        int64_t end
+        const void *index
+        const uint8_t *data
+
+    ctypedef struct kc_int_column:
+        kc_layout layout
+        const uint8_t *validity
+        int64_t first
+        int64_t length
+        const void *values
+        int64_t multiply
+        int64_t divide
+
+    ctypedef struct kc_pairs_column:
+        kc_layout layout
+        const uint8_t *validity
+        int64_t first
+        int64_t length
+        const void *index
+        int64_t items
+        kc_bytes_column key
+        kc_bytes_column value
+
+    int kc_bytes_column_import(kc_bytes_column *c, const ArrowSchema *schema, const ArrowArray *array, int64_t offset,
+                               int64_t length, kc_error *error)
+    int kc_int_column_import(kc_int_column *c, const ArrowSchema *schema, const ArrowArray *array, int64_t offset,
+                             int64_t length, kc_error *error)
+    int kc_bytes_column_load(const kc_bytes_column *c, int64_t row, int64_t n, kc_spans *out, kc_error *error)
+    int kc_int_column_load(const kc_int_column *c, int64_t row, int64_t n, bint nulls, int64_t null_value, int64_t *out,
+                           kc_error *error)
+
+
+cdef extern from "kc_encode.h" nogil:
+    ctypedef struct kc_record_chunk:
+        int64_t rows
+        kc_bytes_column key
+        kc_bytes_column value
+        kc_int_column offset
+        kc_int_column timestamp
+        kc_pairs_column headers
+
+    ctypedef struct kc_batch_options:
+        int64_t producer_id
+        int32_t base_sequence
+        int32_t leader_epoch
+        int16_t producer_epoch
+        int16_t attributes
+        int64_t base_offset
+        int64_t batch_bytes
+
+    ctypedef struct kc_batch_plan:
+        int64_t chunk
+        int64_t row
+        int64_t base_offset
+        int64_t last_offset
+        int64_t base_timestamp
+        int64_t max_timestamp
+        int64_t size
+        int32_t count
+        int32_t base_sequence
+
+    ctypedef struct kc_plan:
+        kc_batch_options options
+        kc_batch_plan open
+        int64_t closed_bytes
+
+    int kc_record_chunk_import(kc_record_chunk *chunk, const ArrowSchema *schema, const ArrowArray *array,
+                               const char **column, kc_error *error)
+    void kc_plan_begin(kc_plan *plan, const kc_batch_options *options)
+    int kc_plan_add(kc_plan *plan, const kc_record_chunk *chunk, int64_t number, kc_error *error)
+    int kc_plan_finish(kc_plan *plan, kc_error *error)
+    void kc_plan_free(kc_plan *plan)
+    size_t kc_plan_batches(const kc_plan *plan)
+    const kc_batch_plan *kc_plan_batch(const kc_plan *plan, size_t i)
+    void kc_plan_clear(kc_plan *plan)
+
+
+cdef extern from "kc_batch_write.h" nogil:
+    int KC_BATCH_HEADER_BYTES
+    int kc_batch_write_records(const kc_batch_plan *batch, const kc_record_chunk *const *chunks, int64_t chunk_count,
+                               uint8_t *out, size_t capacity, size_t *size, kc_error *error)
+    void kc_batch_write_header(const kc_batch_plan *batch, const kc_batch_options *options, const uint8_t *records,
+                               size_t size, uint8_t *out)
+
+
+cdef extern from "kc_murmur2.h" nogil:
+    uint32_t kc_murmur2(const uint8_t *data, size_t size)
+    void kc_murmur2_partitions(const kc_spans *keys, int64_t n, int32_t partitions, int32_t *out)
+    void kc_murmur2_int_partitions(const int64_t *keys, int64_t n, size_t width, int32_t partitions, int32_t *out)

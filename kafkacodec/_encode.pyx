@@ -1,0 +1,347 @@
+# Columns and Python records into record batches: holds the memory, calls the kernels without the GIL.
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.number cimport PyNumber_Index
+from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memcpy, memmove
+
+from kafkacodec cimport _kernel as k
+from kafkacodec._arrow_import cimport ImportedArray
+from kafkacodec._errors cimport exception_from
+
+from kafkacodec.errors import EncodeError
+
+
+cdef object fault(const k.kc_error *error, str column, bint located):
+    """The exception for `error`, with the column and, where one row is at fault, the row as its path."""
+    if error.code != k.KC_CANNOT_ENCODE:
+        return exception_from(error)
+    what = error.what.decode()
+    reason = what if error.got == 0 and error.want == 0 else f"{what}: got {error.got}, limit {error.want}"
+    path = f"records[{error.position}]" if located else "records"
+    return EncodeError(reason, path=f"{path}.{column}" if column else path)
+
+
+cdef class RecordChunk:
+    """Rows that the kernels can read: imported columns, or ones made from Python records."""
+    cdef k.kc_record_chunk columns
+
+    def __len__(self):
+        return self.columns.rows
+
+
+cdef class ArrowChunk(RecordChunk):
+    cdef ImportedArray array
+
+    def __init__(self, ImportedArray array not None):
+        cdef k.kc_error error
+        cdef const char *column = NULL
+        self.array = array
+        if k.kc_record_chunk_import(&self.columns, &array.owner.schema, &array.array, &column, &error):
+            raise fault(&error, column.decode() if column != NULL else None, False)
+
+
+cdef class ByteColumn:
+    """A growing column of bytes, for values that come as Python objects."""
+    cdef k.kc_buffer offsets, data, validity
+    cdef int64_t rows, nulls
+
+    def __dealloc__(self):
+        k.kc_buffer_free(&self.offsets)
+        k.kc_buffer_free(&self.data)
+        k.kc_buffer_free(&self.validity)
+
+    cdef int append(self, object value) except -1:
+        cdef Py_buffer view
+        if value is None:
+            return self.put(NULL, -1)
+        if isinstance(value, bytes):
+            return self.put(<const uint8_t *> PyBytes_AS_STRING(value), len(value))
+        if isinstance(value, str):
+            try:
+                value = value.encode()
+            except UnicodeEncodeError as e:
+                raise EncodeError(f"text that UTF-8 cannot hold: {e.reason}") from None
+            return self.put(<const uint8_t *> PyBytes_AS_STRING(value), len(value))
+        try:
+            PyObject_GetBuffer(value, &view, PyBUF_SIMPLE)
+        except (TypeError, BufferError):
+            raise EncodeError(f"{type(value).__name__} is neither bytes, text nor None") from None
+        try:
+            return self.put(<const uint8_t *> view.buf, view.len)
+        finally:
+            PyBuffer_Release(&view)
+
+    cdef int put(self, const uint8_t *data, Py_ssize_t size) except -1:
+        cdef k.kc_error error
+        cdef int64_t end
+        cdef bint null = size < 0
+        size = 0 if null else size
+        if (k.kc_buffer_reserve(&self.offsets, 16, &error) or k.kc_buffer_reserve(&self.data, size, &error)
+                or k.kc_buffer_reserve(&self.validity, 1, &error)):
+            raise exception_from(&error)
+        if self.rows == 0:
+            (<int64_t *> self.offsets.data)[0] = 0
+            self.offsets.size = 8
+        if size:
+            memcpy(self.data.data + self.data.size, data, size)
+            self.data.size += size
+        (<int64_t *> self.offsets.data)[self.rows + 1] = self.data.size
+        self.offsets.size += 8
+        if self.rows % 8 == 0:
+            self.validity.data[self.validity.size] = 0
+            self.validity.size += 1
+        if null:
+            self.nulls += 1
+        else:
+            self.validity.data[self.rows >> 3] |= 1 << (self.rows & 7)
+        self.rows += 1
+        return 0
+
+    cdef void describe(self, k.kc_bytes_column *c) noexcept:
+        c.layout = k.KC_LAYOUT_OFFSETS64 if self.rows else k.KC_LAYOUT_ABSENT
+        c.validity = self.validity.data if self.nulls else NULL
+        c.length = self.rows
+        c.end = self.data.size
+        c.index = self.offsets.data
+        c.data = self.data.data
+
+
+cdef class IntColumn:
+    """A growing column of 64-bit integers; None becomes `null_value`."""
+    cdef k.kc_buffer values
+
+    def __dealloc__(self):
+        k.kc_buffer_free(&self.values)
+
+    cdef int append(self, object value, int64_t null_value) except -1:
+        cdef k.kc_error error
+        cdef int64_t number = null_value
+        if value is not None:
+            try:
+                number = PyNumber_Index(value)
+            except OverflowError:
+                raise EncodeError(f"{value} does not fit 64 bits") from None
+            except TypeError:
+                raise EncodeError(f"{type(value).__name__} is no integer") from None
+        if k.kc_buffer_reserve(&self.values, 8, &error):
+            raise exception_from(&error)
+        memcpy(self.values.data + self.values.size, &number, 8)
+        self.values.size += 8
+        return 0
+
+    cdef void describe(self, k.kc_int_column *c) noexcept:
+        c.layout = k.KC_LAYOUT_INT64 if self.values.size else k.KC_LAYOUT_ABSENT
+        c.length = self.values.size // 8
+        c.values = self.values.data
+        c.multiply = c.divide = 1
+
+
+cdef class ListChunk(RecordChunk):
+    """Columns made from Python records, one pass, no object kept."""
+    cdef ByteColumn key, value, header_key, header_value
+    cdef IntColumn offset, timestamp, header_bounds
+
+    def __init__(self):
+        self.key, self.value = ByteColumn(), ByteColumn()
+        self.header_key, self.header_value = ByteColumn(), ByteColumn()
+        self.offset, self.timestamp, self.header_bounds = IntColumn(), IntColumn(), IntColumn()
+        self.header_bounds.append(0, 0)
+
+    def append_record(self, offset, timestamp, key, value, headers):
+        if offset is not None:
+            self.offset.append(offset, 0)
+        self.timestamp.append(timestamp, -1)
+        try:
+            pairs = iter(headers or ())
+        except TypeError:
+            raise EncodeError(f"headers are pairs of key and value, not {type(headers).__name__}") from None
+        for pair in pairs:
+            try:
+                name, content = pair
+            except (TypeError, ValueError):
+                raise EncodeError("a header is no pair of key and value") from None
+            if name is None:
+                raise EncodeError("a header's key is null")
+            self.header_key.append(name)
+            self.header_value.append(content)
+        self.header_bounds.append(self.header_key.rows, 0)
+        self.key.append(key)
+        self.value.append(value)
+        self.columns.rows += 1
+
+    def finish(self):
+        """Let the kernels see the rows. None may be added afterwards."""
+        cdef k.kc_pairs_column *headers = &self.columns.headers
+        self.key.describe(&self.columns.key)
+        self.value.describe(&self.columns.value)
+        self.offset.describe(&self.columns.offset)
+        self.timestamp.describe(&self.columns.timestamp)
+        if self.header_key.rows:
+            headers.layout = k.KC_LAYOUT_OFFSETS64
+            headers.length = self.columns.rows
+            headers.index = self.header_bounds.values.data
+            headers.items = self.header_key.rows
+            self.header_key.describe(&headers.key)
+            self.header_value.describe(&headers.value)
+        return self
+
+
+cdef class BatchEncoder:
+    """Spreads chunks over batches and writes those that are complete."""
+    cdef k.kc_plan plan
+    cdef list chunks
+    cdef k.kc_buffer pointers
+    cdef int64_t first_chunk, rows
+    cdef size_t taken
+    cdef object scratch
+
+    def __cinit__(self, *, int64_t base_offset, int64_t batch_bytes, int64_t producer_id, int producer_epoch,
+                  int base_sequence, int leader_epoch, int attributes):
+        cdef k.kc_batch_options options
+        options.base_offset = base_offset
+        options.batch_bytes = batch_bytes
+        options.producer_id = producer_id
+        options.producer_epoch = <short> producer_epoch
+        options.base_sequence = base_sequence
+        options.leader_epoch = leader_epoch
+        options.attributes = <short> attributes
+        k.kc_plan_begin(&self.plan, &options)
+        self.chunks = []
+        self.scratch = bytearray()
+
+    def __dealloc__(self):
+        k.kc_plan_free(&self.plan)
+        k.kc_buffer_free(&self.pointers)
+
+    @property
+    def ready(self):
+        return k.kc_plan_batches(&self.plan) - self.taken
+
+    def add(self, RecordChunk chunk not None):
+        cdef k.kc_error error
+        cdef int code
+        cdef int64_t number = self.first_chunk + len(self.chunks)
+        if k.kc_buffer_reserve(&self.pointers, sizeof(void *), &error):
+            raise exception_from(&error)
+        (<k.kc_record_chunk **> self.pointers.data)[len(self.chunks)] = &chunk.columns
+        self.pointers.size += sizeof(void *)
+        self.chunks.append(chunk)
+        with nogil:
+            code = k.kc_plan_add(&self.plan, &chunk.columns, number, &error)
+        if code:
+            error.position += self.rows
+            raise fault(&error, None, True)
+        self.rows += chunk.columns.rows
+
+    def finish(self):
+        cdef k.kc_error error
+        if k.kc_plan_finish(&self.plan, &error):
+            raise exception_from(&error)
+
+    cdef const k.kc_batch_plan *next_batch(self) except NULL:
+        if self.taken >= k.kc_plan_batches(&self.plan):
+            raise IndexError("no batch is complete")
+        self.taken += 1
+        return k.kc_plan_batch(&self.plan, self.taken - 1)
+
+    cdef int write_records(self, const k.kc_batch_plan *batch, uint8_t *out, size_t capacity, size_t *size,
+                           k.kc_error *error) noexcept nogil:
+        cdef int64_t skipped = batch.chunk - self.first_chunk
+        cdef int64_t held = <int64_t> (self.pointers.size // sizeof(void *))
+        return k.kc_batch_write_records(batch, (<const k.kc_record_chunk **> self.pointers.data) + skipped,
+                                        held - skipped, out, capacity, size, error)
+
+    cdef int write_batch(self, const k.kc_batch_plan *batch, uint8_t *out, k.kc_error *error) noexcept nogil:
+        cdef size_t size
+        cdef uint8_t *records = out + k.KC_BATCH_HEADER_BYTES
+        error.code = k.KC_OK
+        if self.write_records(batch, records, <size_t> batch.size - k.KC_BATCH_HEADER_BYTES, &size, error):
+            return error.code
+        k.kc_batch_write_header(batch, &self.plan.options, records, size, out)
+        return k.KC_OK
+
+    def write_all(self):
+        """Every complete batch, uncompressed."""
+        cdef k.kc_error error
+        cdef int code = 0
+        cdef const k.kc_batch_plan *batch
+        cdef size_t batches = k.kc_plan_batches(&self.plan)
+        result = PyBytes_FromStringAndSize(NULL, self.plan.closed_bytes)
+        cdef uint8_t *out = <uint8_t *> PyBytes_AS_STRING(result)
+        with nogil:
+            k.kc_advise_huge(out, <size_t> self.plan.closed_bytes)
+            while self.taken < batches and not code:
+                batch = k.kc_plan_batch(&self.plan, self.taken)
+                code = self.write_batch(batch, out, &error)
+                out += batch.size
+                self.taken += 1
+        if code:
+            raise fault(&error, None, False)
+        self.forget()
+        return result
+
+    def write_next(self):
+        """The next complete batch, uncompressed."""
+        cdef k.kc_error error
+        cdef int code
+        cdef const k.kc_batch_plan *batch = self.next_batch()
+        result = PyBytes_FromStringAndSize(NULL, batch.size)
+        cdef uint8_t *out = <uint8_t *> PyBytes_AS_STRING(result)
+        with nogil:
+            code = self.write_batch(batch, out, &error)
+        if code:
+            raise fault(&error, None, False)
+        return self.described(result, batch)
+
+    def compress_next(self, compress):
+        """The next complete batch, its records put through `compress`, a function from buffer to buffer."""
+        cdef k.kc_error error
+        cdef int code
+        cdef size_t size
+        cdef Py_buffer view
+        cdef uint8_t *out
+        cdef const k.kc_batch_plan *batch = self.next_batch()
+        cdef size_t capacity = <size_t> batch.size - k.KC_BATCH_HEADER_BYTES
+        if <size_t> len(self.scratch) < capacity:
+            self.scratch = bytearray(2 * capacity)
+        cdef uint8_t[::1] room = self.scratch
+        error.code = k.KC_OK
+        with nogil:
+            code = self.write_records(batch, &room[0], capacity, &size, &error)
+        if code:
+            raise fault(&error, None, False)
+        packed = compress(memoryview(self.scratch)[:size])
+        PyObject_GetBuffer(packed, &view, PyBUF_SIMPLE)
+        try:
+            if view.len > 0x7fffffff - k.KC_BATCH_HEADER_BYTES:
+                raise EncodeError(f"a batch of {view.len} compressed bytes is larger than a batch may be")
+            result = PyBytes_FromStringAndSize(NULL, k.KC_BATCH_HEADER_BYTES + view.len)
+            out = <uint8_t *> PyBytes_AS_STRING(result)
+            memcpy(out + k.KC_BATCH_HEADER_BYTES, view.buf, view.len)
+        finally:
+            PyBuffer_Release(&view)
+        k.kc_batch_write_header(batch, &self.plan.options, out + k.KC_BATCH_HEADER_BYTES,
+                                len(result) - k.KC_BATCH_HEADER_BYTES, out)
+        return self.described(result, batch)
+
+    cdef tuple described(self, bytes data, const k.kc_batch_plan *batch):
+        return data, batch.base_offset, batch.last_offset, batch.max_timestamp, batch.count
+
+    def forget(self):
+        """Let go of the chunks whose rows are all in batches that were written."""
+        cdef int64_t needed = self.first_chunk + len(self.chunks)
+        cdef int64_t gone
+        if self.taken < k.kc_plan_batches(&self.plan):
+            needed = k.kc_plan_batch(&self.plan, self.taken).chunk
+        else:
+            k.kc_plan_clear(&self.plan)
+            self.taken = 0
+            if self.plan.open.count:
+                needed = self.plan.open.chunk
+        gone = needed - self.first_chunk
+        if gone:
+            del self.chunks[:gone]
+            self.pointers.size -= gone * sizeof(void *)
+            memmove(self.pointers.data, self.pointers.data + gone * sizeof(void *), self.pointers.size)
+            self.first_chunk = needed
