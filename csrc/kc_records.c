@@ -30,7 +30,7 @@ const kc_field kc_record_fields[KC_NUM_RECORD_COLUMNS] = {
 };
 
 /* Spare bytes behind what is reserved, so that short values are copied with whole-vector loads and stores. */
-enum { COPY_SLACK = 32, COPY_WIDE_MAX = 256 };
+enum { COPY_SLACK = 32, COPY_WIDE_MAX = 256, FETCH_AHEAD = 24576 };
 
 int kc_records_open(kc_records *r, const kc_batch *batch, const uint8_t *records, size_t size, int64_t first_offset,
                     int64_t end_offset, kc_error *error) {
@@ -121,49 +121,129 @@ static void close_sink(kc_table *t, uint32_t want, sink s, int64_t rows) {
     t->length += rows;
 }
 
-/* A varint's value and size; size 0 or less where there is none. Small enough to come back in registers, so that
- * the loop's variables need no address. */
-typedef struct varint {
-    int64_t value;
-    int64_t size;
-} varint;
+/* What one record's bytes say. `fault` is NULL where they can be read. */
+typedef struct fields {
+    const uint8_t *end, *key, *value, *headers;
+    int64_t timestamp_delta;
+    int32_t offset_delta, key_size, value_size, num_headers;
+    const char *fault;
+    int64_t got, want;
+} fields;
 
-static KC_NOINLINE varint long_varint32(const uint8_t *at, const uint8_t *end) {
-    int32_t value = 0;
-    int n = kc_varint32_decode(at, end, &value);
-    return (varint){value, n};
-}
-
-static KC_NOINLINE varint long_varint64(const uint8_t *at, const uint8_t *end) {
-    int64_t value = 0;
-    int n = kc_varint64_decode(at, end, &value);
-    return (varint){value, n};
-}
-
-/* A varint of one or two bytes where the bytes allow it, else the general way. */
-KC_INLINE varint varint_at(const uint8_t *at, const uint8_t *end, varint (*general)(const uint8_t *, const uint8_t *)) {
-    if (KC_LIKELY(end - at >= 2)) {
-        uint32_t first = at[0];
-        if (first < 0x80) return (varint){kc_unzigzag32(first), 1};
-        uint32_t second = at[1];
-        if (second < 0x80) return (varint){kc_unzigzag32((first & 0x7f) | second << 7), 2};
+/* Reads a varint of up to three bytes without a look at any end; `more` collects whether one was longer. */
+KC_INLINE const uint8_t *short_varint(const uint8_t *p, uint32_t *raw, uint32_t *more) {
+    uint32_t byte = p[0];
+    if (byte < 0x80) {
+        *raw = byte;
+        return p + 1;
     }
-    return general(at, end);
+    uint32_t second = p[1];
+    *raw = (byte & 0x7f) | second << 7;
+    if (second < 0x80) return p + 2;
+    uint32_t third = p[2];
+    *raw = (*raw & 0x3fff) | third << 14;
+    *more |= third & 0x80;
+    return p + 3;
 }
 
-KC_INLINE varint varint32_at(const uint8_t *at, const uint8_t *end) { return varint_at(at, end, long_varint32); }
-KC_INLINE varint varint64_at(const uint8_t *at, const uint8_t *end) { return varint_at(at, end, long_varint64); }
+/* A nullable field of `raw` zigzag-coded bytes at p: its size (-1 null); steps over it. */
+KC_INLINE const uint8_t *short_field(const uint8_t *p, uint32_t raw, int32_t *size) {
+    if (KC_UNLIKELY(raw & 1)) {
+        *size = -1;
+        return p;
+    }
+    *size = (int32_t)(raw >> 1);
+    return p + *size;
+}
+
+enum { SHORT_HEAD = 16, SHORT_MIDDLE = 8 }; /* more than the short varints before and behind the key can take */
+
+/* Reads a record whose varints are short and whose fields fit. False sends it to read_fields. */
+KC_INLINE bool read_short_fields(const uint8_t *at, const uint8_t *end, fields *f) {
+    if (KC_UNLIKELY(end - at < SHORT_HEAD)) return false;
+    uint32_t size, timestamp_delta, offset_delta, key_size, value_size, more = 0;
+    const uint8_t *p = short_varint(at, &size, &more);
+    if (KC_UNLIKELY((size & 1) || (int64_t)(size >> 1) > end - p)) return false;
+    f->end = p + (size >> 1);
+    p = short_varint(p + 1, &timestamp_delta, &more);
+    p = short_varint(p, &offset_delta, &more);
+    p = short_varint(p, &key_size, &more);
+    if (KC_UNLIKELY(more || (int64_t)(key_size >> 1) > f->end - p)) return false;
+    f->key = p;
+    p = short_field(p, key_size, &f->key_size);
+    if (KC_UNLIKELY(end - p < SHORT_MIDDLE)) return false;
+    p = short_varint(p, &value_size, &more);
+    if (KC_UNLIKELY(more || (int64_t)(value_size >> 1) >= f->end - p)) return false;
+    f->value = p;
+    p = short_field(p, value_size, &f->value_size);
+    f->num_headers = 0;
+    if (KC_UNLIKELY(p[0] != 0 || p + 1 != f->end)) return false;
+    f->timestamp_delta = kc_unzigzag32(timestamp_delta);
+    f->offset_delta = kc_unzigzag32(offset_delta);
+    f->fault = NULL;
+    return true;
+}
+
+static fields unreadable(const char *fault, int64_t got, int64_t want) {
+    fields f = {0};
+    f.fault = fault;
+    f.got = got;
+    f.want = want;
+    return f;
+}
+
+/* Steps over a varint of 32 bits; false where there is none. */
+static bool take_varint32(const uint8_t **p, const uint8_t *end, int32_t *value) {
+    int n = kc_varint32_decode(*p, end, value);
+    if (n > 0) *p += n;
+    return n > 0;
+}
+
+/* Reads any record, or tells what is wrong with it. */
+static __attribute__((noinline)) fields read_fields(const uint8_t *at, const uint8_t *end) {
+    fields f = {0};
+    const uint8_t *p = at;
+    int32_t size = 0;
+    if (!take_varint32(&p, end, &size)) return unreadable("a record's length cannot be read", 0, 0);
+    if (size < KC_RECORD_MIN_SIZE - 1 || size > end - p) {
+        return unreadable("a record's length does not fit its batch", size, end - p);
+    }
+    f.end = p + size;
+    p++; /* attributes: one byte, unused */
+    int n = kc_varint64_decode(p, f.end, &f.timestamp_delta);
+    if (n <= 0) return unreadable("a timestamp delta cannot be read", 0, 0);
+    p += n;
+    if (!take_varint32(&p, f.end, &f.offset_delta)) return unreadable("an offset delta cannot be read", 0, 0);
+    if (!take_varint32(&p, f.end, &f.key_size)) return unreadable("a key length cannot be read", 0, 0);
+    if (f.key_size > f.end - p) return unreadable("a key runs past its record", f.key_size, f.end - p);
+    f.key = p;
+    if (f.key_size > 0) p += f.key_size;
+    if (!take_varint32(&p, f.end, &f.value_size)) return unreadable("a value length cannot be read", 0, 0);
+    if (f.value_size > f.end - p) return unreadable("a value runs past its record", f.value_size, f.end - p);
+    f.value = p;
+    if (f.value_size > 0) p += f.value_size;
+    if (!take_varint32(&p, f.end, &f.num_headers)) return unreadable("a header count cannot be read", 0, 0);
+    if (f.num_headers < 0) return unreadable("a header count is negative", f.num_headers, 0);
+    if (f.num_headers == 0 && p != f.end) return unreadable("a record has bytes left over", f.end - p, 0);
+    f.headers = p;
+    return f;
+}
 
 /* Copies `n` bytes; both sides may be touched COPY_SLACK bytes beyond their end where `wide` says so. */
 KC_INLINE void copy_bytes(uint8_t *to, const uint8_t *from, size_t n, bool wide) {
-    if (KC_LIKELY(wide && n <= COPY_WIDE_MAX)) {
-        size_t done = 0;
-        do {
-            memcpy(to + done, from + done, COPY_SLACK);
-            done += COPY_SLACK;
-        } while (done < n);
-    } else if (n) {
-        memcpy(to, from, n);
+    if (KC_UNLIKELY(!wide || n > COPY_WIDE_MAX)) {
+        if (n) memcpy(to, from, n);
+        return;
+    }
+    memcpy(to, from, COPY_SLACK);
+    for (size_t done = COPY_SLACK; done < n; done += COPY_SLACK) memcpy(to + done, from + done, COPY_SLACK);
+}
+
+/* While a record is copied, asks for the bytes a batch further on: the checksum of the next batch would otherwise wait
+ * for memory. An address, never a pointer: it may lie outside the data. */
+KC_INLINE void fetch_ahead(const uint8_t *from, const uint8_t *to) {
+    for (uintptr_t line = (uintptr_t)from; line < (uintptr_t)to; line += 64) {
+        __builtin_prefetch((const void *)(line + FETCH_AHEAD), 0, 2);
     }
 }
 
@@ -193,25 +273,22 @@ static KC_NOINLINE int read_headers(kc_column *headers, int32_t count, const uin
                        INT32_MAX);
     }
     for (int32_t i = 0; i < count; i++) {
-        varint size = varint32_at(p, end);
-        p += size.size > 0 ? size.size : 0;
-        if (size.size <= 0 || size.value > end - p) {
-            return kc_fail(error, KC_CORRUPT, "a header key runs past its record", 0, size.value, end - p);
+        int32_t size = 0;
+        if (!take_varint32(&p, end, &size) || size > end - p) {
+            return kc_fail(error, KC_CORRUPT, "a header key runs past its record", 0, size, end - p);
         }
-        if (size.value < 0) return kc_fail(error, KC_CORRUPT, "a header key is null", 0, size.value, 0);
-        int code = append_header_key(&entries->children[0], p, (size_t)size.value, error);
+        if (size < 0) return kc_fail(error, KC_CORRUPT, "a header key is null", 0, size, 0);
+        int code = append_header_key(&entries->children[0], p, (size_t)size, error);
         if (code) return code;
-        p += size.value;
-        size = varint32_at(p, end);
-        p += size.size > 0 ? size.size : 0;
-        if (size.size <= 0 || size.value > end - p) {
-            return kc_fail(error, KC_CORRUPT, "a header value runs past its record", 0, size.value, end - p);
+        p += size;
+        if (!take_varint32(&p, end, &size) || size > end - p) {
+            return kc_fail(error, KC_CORRUPT, "a header value runs past its record", 0, size, end - p);
         }
-        if (size.value < 0) {
+        if (size < 0) {
             code = kc_column_append_null(&entries->children[1], error);
         } else {
-            code = kc_column_append_bytes(&entries->children[1], p, (size_t)size.value, error);
-            p += size.value;
+            code = kc_column_append_bytes(&entries->children[1], p, (size_t)size, error);
+            p += size;
         }
         if (code) return code;
         entries->length++;
@@ -240,26 +317,6 @@ static void drop_headers(kc_column *headers, int32_t length) {
 
 #define WANTS(id) (want >> (id) & 1)
 
-/* Reads a varint at p into `name` and steps over it. */
-#define TAKE(name, type, width, limit_at, text)                   \
-    const varint name##_varint = varint##width##_at(p, limit_at); \
-    if (KC_UNLIKELY(name##_varint.size <= 0)) FAULT(text, 0, 0);  \
-    const type name = (type)name##_varint.value;                  \
-    p += name##_varint.size
-
-/* Steps over `size` bytes of a field, if it is not null; they must lie inside the record. */
-#define PASS(size, text)                                                           \
-    if (KC_UNLIKELY((size) > record_end - p)) FAULT(text, (size), record_end - p); \
-    p += (size) > 0 ? (size) : 0
-
-#define FAULT(text, value, bound) \
-    do {                          \
-        what = (text);            \
-        got = (value);            \
-        limit = (bound);          \
-        goto out;                 \
-    } while (0)
-
 /* The loop. `want` and `filter` are constants in each of its instances, so that columns not wanted leave no code. */
 KC_INLINE int read_rows(kc_records *r, const kc_batch *batch, kc_table *t, int32_t rows, const uint32_t want,
                         const bool filter, kc_error *error) {
@@ -269,43 +326,32 @@ KC_INLINE int read_rows(kc_records *r, const kc_batch *batch, kc_table *t, int32
     const uint64_t base_offset = (uint64_t)batch->base_offset, base_timestamp = (uint64_t)batch->base_timestamp;
     const int64_t max_timestamp = batch->max_timestamp;
     const int64_t first_row = t->length;
-    int64_t row = 0, got = 0, limit = 0;
+    int64_t row = 0;
     int32_t done = 0;
     int code = KC_OK;
-    const char *what = NULL;
     for (; done < rows; done++) {
-        const uint8_t *p = at;
-        TAKE(size, int32_t, 32, end, "a record's length cannot be read");
-        if (KC_UNLIKELY(size < KC_RECORD_MIN_SIZE - 1 || size > end - p)) {
-            FAULT("a record's length does not fit its batch", size, end - p);
+        fields f;
+        if (KC_UNLIKELY(!read_short_fields(at, end, &f))) {
+            f = read_fields(at, end);
+            if (f.fault) {
+                code = kc_fail(error, KC_CORRUPT, f.fault, (uint64_t)(at - r->start), f.got, f.want);
+                break;
+            }
         }
-        const uint8_t *const record_end = p + size;
-        p++; /* attributes: one byte, unused */
-        TAKE(timestamp_delta, int64_t, 64, record_end, "a timestamp delta cannot be read");
-        TAKE(offset_delta, int32_t, 32, record_end, "an offset delta cannot be read");
-        TAKE(key_size, int32_t, 32, record_end, "a key length cannot be read");
-        const uint8_t *const key = p;
-        PASS(key_size, "a key runs past its record");
-        TAKE(value_size, int32_t, 32, record_end, "a value length cannot be read");
-        const uint8_t *const value = p;
-        PASS(value_size, "a value runs past its record");
-        TAKE(num_headers, int32_t, 32, record_end, "a header count cannot be read");
-        if (KC_UNLIKELY(num_headers < 0)) FAULT("a header count is negative", num_headers, 0);
-        if (KC_UNLIKELY(num_headers == 0 && p != record_end)) FAULT("a record has bytes left over", record_end - p, 0);
-
-        const int64_t offset = (int64_t)(base_offset + (uint64_t)(int64_t)offset_delta);
+        fetch_ahead(at, f.end);
+        const int64_t offset = (int64_t)(base_offset + (uint64_t)(int64_t)f.offset_delta);
         if (filter && (offset < r->first_offset || offset >= r->end_offset)) {
-            at = record_end;
+            at = f.end;
             continue;
         }
         if (WANTS(KC_COL_HEADERS)) {
-            if (KC_UNLIKELY(num_headers != 0)) {
+            if (KC_UNLIKELY(f.num_headers != 0)) {
                 kc_column *headers = column(t, KC_COL_HEADERS);
-                code = read_headers(headers, num_headers, p, record_end, error);
+                code = read_headers(headers, f.num_headers, f.headers, f.end, error);
                 if (code) {
                     drop_headers(headers, s.header_end);
                     error->position = (uint64_t)(at - r->start);
-                    goto out;
+                    break;
                 }
                 s.header_end = (int32_t)headers->children->length;
             }
@@ -313,52 +359,48 @@ KC_INLINE int read_rows(kc_records *r, const kc_batch *batch, kc_table *t, int32
         }
         if (WANTS(KC_COL_OFFSET)) s.offset[row] = offset;
         if (WANTS(KC_COL_TIMESTAMP)) {
-            int64_t timestamp = append_time ? max_timestamp : (int64_t)(base_timestamp + (uint64_t)timestamp_delta);
+            int64_t timestamp = append_time ? max_timestamp : (int64_t)(base_timestamp + (uint64_t)f.timestamp_delta);
             if (KC_UNLIKELY(timestamp == -1)) {
                 timestamp = KC_NOT_A_TIME;
                 code = kc_column_set_null(column(t, KC_COL_TIMESTAMP), first_row + row, error);
-                if (code) goto out;
+                if (code) break;
             }
             s.timestamp[row] = timestamp;
         }
         if (WANTS(KC_COL_TIMESTAMP_TYPE)) s.timestamp_type[row] = append_time;
-        const bool wide = end - record_end >= COPY_SLACK;
+        const bool wide = end - f.end >= COPY_SLACK;
         if (WANTS(KC_COL_KEY)) {
-            if (KC_LIKELY(key_size >= 0)) {
-                copy_bytes(s.key, key, (size_t)key_size, wide);
-                s.key += key_size;
-                s.key_end += key_size;
+            if (KC_LIKELY(f.key_size >= 0)) {
+                copy_bytes(s.key, f.key, (size_t)f.key_size, wide);
+                s.key += f.key_size;
+                s.key_end += f.key_size;
             } else {
                 code = kc_column_set_null(column(t, KC_COL_KEY), first_row + row, error);
-                if (code) goto out;
+                if (code) break;
             }
             s.key_ends[row] = s.key_end;
         }
         if (WANTS(KC_COL_VALUE)) {
-            if (KC_LIKELY(value_size >= 0)) {
-                copy_bytes(s.value, value, (size_t)value_size, wide);
-                s.value += value_size;
-                s.value_end += value_size;
+            if (KC_LIKELY(f.value_size >= 0)) {
+                copy_bytes(s.value, f.value, (size_t)f.value_size, wide);
+                s.value += f.value_size;
+                s.value_end += f.value_size;
             } else {
                 code = kc_column_set_null(column(t, KC_COL_VALUE), first_row + row, error);
-                if (code) goto out;
+                if (code) break;
             }
             s.value_ends[row] = s.value_end;
         }
-        if (WANTS(KC_COL_SEQUENCE)) s.sequence[row] = kc_batch_sequence(batch, offset_delta);
+        if (WANTS(KC_COL_SEQUENCE)) s.sequence[row] = kc_batch_sequence(batch, f.offset_delta);
         row++;
-        at = record_end;
+        at = f.end;
     }
-out:
     close_sink(t, want, s, row);
     r->at = at;
     r->index += done;
     r->left -= done;
-    return what ? kc_fail(error, KC_CORRUPT, what, (uint64_t)(at - r->start), got, limit) : code;
+    return code;
 }
-#undef TAKE
-#undef PASS
-#undef FAULT
 
 enum {
     WANT_PAYLOAD = 1u << KC_COL_KEY | 1u << KC_COL_VALUE,
@@ -369,9 +411,10 @@ enum {
     WANT_POSITION = 1u << KC_COL_OFFSET | 1u << KC_COL_TIMESTAMP,
 };
 
-#define INSTANCE(name, want)                                                                            \
-    static int name(kc_records *r, const kc_batch *batch, kc_table *t, int32_t rows, kc_error *error) { \
-        return read_rows(r, batch, t, rows, want, false, error);                                        \
+#define INSTANCE(name, want)                                                                                   \
+    static __attribute__((noinline)) int name(kc_records *r, const kc_batch *batch, kc_table *t, int32_t rows, \
+                                              kc_error *error) {                                               \
+        return read_rows(r, batch, t, rows, want, false, error);                                               \
     }
 
 INSTANCE(read_plain, WANT_PLAIN)
