@@ -2,7 +2,7 @@
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.object cimport PyObject, PyTypeObject
-from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_SET_ITEM
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
@@ -17,6 +17,7 @@ from kafkacodec.errors import DecodeError
 
 cdef extern from "Python.h":
     void PyObject_GC_UnTrack(void *)
+    PyObject *PyTuple_GET_ITEM(object, Py_ssize_t)
     ctypedef PyObject *(*allocfunc)(PyTypeObject *, Py_ssize_t)
     void *PyType_GetSlot(PyTypeObject *, int)
     int Py_tp_alloc
@@ -202,41 +203,80 @@ cdef tuple headers_of(const k.kc_column *headers, int64_t row):
     return tuple([(slice_of(keys, i).decode(), slice_of(values, i)) for i in range(ends[row], ends[row + 1])])
 
 
-cdef inline void put(PyObject *record, Py_ssize_t i, object item):
+cdef inline void put(PyObject *record, Py_ssize_t i, object item) noexcept:
+    """Sets a field; what stood there before is dropped."""
+    cdef PyObject *before = PyTuple_GET_ITEM(<object> record, i)
     Py_INCREF(item)
     PyTuple_SET_ITEM(<object> record, i, item)
+    Py_XDECREF(before)
 
 
-def records(Table chunk, object cls):
-    """The rows of a table that has the six plain columns, as instances of `cls`, a named tuple of six fields."""
-    cdef k.kc_column *c = chunk.table.columns
-    cdef const int64_t *offsets = <const int64_t *> c[0].values.data
-    cdef const int64_t *timestamps = <const int64_t *> c[1].values.data
-    cdef const int8_t *types = <const int8_t *> c[2].values.data
-    cdef const k.kc_column *timestamp = &c[1]
-    cdef const k.kc_column *key = &c[3]
-    cdef const k.kc_column *value = &c[4]
-    cdef const k.kc_column *headers = &c[5]
-    cdef allocfunc alloc = <allocfunc> PyType_GetSlot(<PyTypeObject *> cls, Py_tp_alloc)
-    cdef PyObject *record
+cdef class RecordIterator:
+    """The rows of tables that have the six plain columns, one by one, as instances of a named tuple of six fields.
+
+    A record that the caller has let go of is filled again for a later row, as zip() does with its tuples: half the
+    cost of a row is making and unmaking the tuple. In a for loop that is the record before the last.
+    """
+    cdef object chunks
+    cdef object cls
+    cdef allocfunc alloc
+    cdef Table chunk
     cdef int64_t row
-    cdef list out = []
-    for row in range(chunk.table.length):
-        record = alloc(<PyTypeObject *> cls, 6)
+    cdef int64_t rows
+    cdef const k.kc_column *columns
+    cdef object last
+    cdef object before_last
+
+    def __cinit__(self, chunks, cls):
+        self.chunks = iter(chunks)
+        self.cls = cls
+        self.alloc = <allocfunc> PyType_GetSlot(<PyTypeObject *> cls, Py_tp_alloc)
+
+    def __iter__(self):
+        return self
+
+    cdef int advance(self) except -1:
+        """Opens the next chunk that has rows; StopIteration where there is none."""
+        while self.row == self.rows:
+            self.chunk = next(self.chunks)
+            self.columns = self.chunk.table.columns
+            self.row = 0
+            self.rows = self.chunk.table.length
+        return 0
+
+    cdef object blank(self):
+        """A record that nobody else holds, tracked by no garbage collector: nothing in it can refer back to it."""
+        cdef PyObject *record
+        if self.before_last is not None and (<PyObject *> self.before_last).ob_refcnt == 1:
+            return self.before_last
+        record = self.alloc(<PyTypeObject *> self.cls, 6)
         if record == NULL:
             raise MemoryError
+        PyObject_GC_UnTrack(record)
         item = <object> record
-        put(record, 0, offsets[row])
-        if timestamp.null_count and not timestamp.validity.data[row >> 3] >> (row & 7) & 1:
+        Py_DECREF(item)  # the reference that alloc gave: `item` has its own
+        return item
+
+    def __next__(self):
+        cdef const k.kc_column *c
+        cdef int64_t row
+        cdef PyObject *record
+        if self.row == self.rows:
+            self.advance()
+        c = self.columns
+        row = self.row
+        item = self.blank()
+        record = <PyObject *> item
+        put(record, 0, (<const int64_t *> c[0].values.data)[row])
+        if c[1].null_count and not c[1].validity.data[row >> 3] >> (row & 7) & 1:
             put(record, 1, None)
         else:
-            put(record, 1, timestamps[row])
-        put(record, 2, types[row])
-        put(record, 3, slice_of(key, row))
-        put(record, 4, slice_of(value, row))
-        put(record, 5, headers_of(headers, row))
-        # Nothing in a record can refer back to it: the garbage collector need not look at it again and again.
-        PyObject_GC_UnTrack(record)
-        out.append(item)
-        Py_DECREF(item)  # the reference that alloc gave; the list has its own
-    return out
+            put(record, 1, (<const int64_t *> c[1].values.data)[row])
+        put(record, 2, (<const int8_t *> c[2].values.data)[row])
+        put(record, 3, slice_of(&c[3], row))
+        put(record, 4, slice_of(&c[4], row))
+        put(record, 5, headers_of(&c[5], row))
+        self.before_last = self.last
+        self.last = item
+        self.row = row + 1
+        return item

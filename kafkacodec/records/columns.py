@@ -148,7 +148,7 @@ class RecordColumns(Columns):
         missing = {*Record._fields} - {*self.column_names}
         if missing:
             raise KeyError(", ".join(sorted(missing)))
-        return _records.records(self, Record)
+        return list(_records.RecordIterator((self,), Record))
 
 
 class BatchHeaders(Columns):

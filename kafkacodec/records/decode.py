@@ -211,8 +211,7 @@ def iter_records(data: Buffer, **options: Unpack[DecodeOptions]) -> Iterator[Rec
     for name in ("columns", "batch_columns"):
         if options.get(name):
             raise ValueError(f"iter_records takes no option {name!r}: a record has all of its six fields")
-    for chunk in iter_columns(data, max_rows=2048, **options):
-        yield from chunk.records()
+    return _records.RecordIterator(iter_columns(data, max_rows=2048, **options), Record)
 
 
 def scan(data: Buffer, *, verify_crc: bool = True, on_error: Literal["raise", "stop"] = "raise") -> BatchHeaders:
