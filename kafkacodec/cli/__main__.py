@@ -32,7 +32,7 @@ def run(arguments: list[str]) -> int:
 
         from kafkacodec.cli.app import application
         from kafkacodec.errors import KafkaCodecError
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         return _missing(error)
     try:
         application.main(arguments, prog_name="kafkacodec", standalone_mode=False)
@@ -45,9 +45,9 @@ def run(arguments: list[str]) -> int:
         return _fail(error.format_message(), BAD_INPUT)
     except (click.Abort, KeyboardInterrupt):
         return _fail("interrupted", INTERRUPTED)
-    except BrokenPipeError:
+    except SystemExit:  # how click ends when standard output is closed; nothing else exits by itself here
         return _pipe_closed()
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         return _missing(error)
     except KafkaCodecError as error:
         return _fail(str(error), BAD_INPUT)
@@ -62,12 +62,12 @@ def _fail(message: str, code: int) -> int:
     return code
 
 
-def _missing(error: ModuleNotFoundError) -> int:
+def _missing(error: ImportError) -> int:
+    """One line for a package that an extra would bring; any other import that fails is a fault of ours."""
     package = (error.name or "").partition(".")[0]
     if package not in _EXTRAS:
         raise error
-    extra = _EXTRAS[package]
-    return _fail(f"this needs {package}, which is not installed: pip install 'kafkacodec[{extra}]'", WRONG_USAGE)
+    return _fail(f"this needs {package}: pip install 'kafkacodec[{_EXTRAS[package]}]'", WRONG_USAGE)
 
 
 def _pipe_closed() -> int:

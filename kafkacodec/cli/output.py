@@ -96,13 +96,12 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Non
             raise
         failure = error
     widths = [max(map(cell_len, cells)) for cells in zip([c.title for c in columns], *sample, strict=True)]
-    on_terminal = sys.stdout.isatty()
-    if on_terminal:
-        widths = _fit(columns, widths, shutil.get_terminal_size().columns)
-    head = _line(columns, widths, [c.title for c in columns], cut=False)
-    click.echo(click.style(head, bold=True) if on_terminal else head)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    if width is not None:
+        widths = _fit(columns, widths, width)
+    click.secho(_line(columns, widths, [c.title for c in columns], width), bold=True)
     for row in chain(sample, rows):
-        click.echo(_line(columns, widths, row, cut=on_terminal))
+        click.echo(_line(columns, widths, row, width))
     if failure is not None:
         raise failure
 
@@ -121,15 +120,20 @@ def _fit(columns: Sequence[Column], widths: list[int], available: int) -> list[i
     return widths
 
 
-def _line(columns: Sequence[Column], widths: Sequence[int], row: Sequence[str], *, cut: bool) -> str:
+def _line(columns: Sequence[Column], widths: Sequence[int], row: Sequence[str], available: int | None) -> str:
+    """A row, padded; cut to the widths and to the terminal's width where that is given."""
     cells = []
     for column, width, cell in zip(columns, widths, row, strict=True):
-        missing = width - cell_len(cell)
-        if missing < 0 and cut and column.stretch:
-            cell = set_cell_size(cell, width - 1) + "…"
-        padding = " " * max(missing, 0)
+        if available is not None and column.stretch:
+            cell = _cut(cell, width)
+        padding = " " * (width - cell_len(cell))
         cells.append(padding + cell if column.right else cell + padding)
-    return _GAP.join(cells).rstrip()
+    line = _GAP.join(cells).rstrip()
+    return line if available is None else _cut(line, available)
+
+
+def _cut(cell: str, width: int) -> str:
+    return cell if cell_len(cell) <= width else set_cell_size(cell, width - 1) + "…"
 
 
 Advance = Callable[[int], object]

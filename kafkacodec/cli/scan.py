@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from kafkacodec import Problem
 
 Batch = dict[str, Any]
-TIMESTAMP_TYPES = {0: "create", 1: "append", -1: "none"}
+LOG_APPEND_TIME = 1
+_FLAGS = (("is_transactional", "transaction"), ("is_control", "control"))
 
 
 @dataclass
@@ -54,7 +55,8 @@ class Segment:
 def scan(choice: Choice, batches: bool | None, as_json: bool) -> None:
     """List segments and batches without decompressing them.
 
-    Offsets choose whole batches. A wrong checksum is shown and is no error; where no batch can be found is one.
+    Offsets choose whole batches. A wrong checksum is shown and is no error; a place where no batch can be is one.
+    Producers are shown as id/epoch:first sequence.
     """
     sources = choice.sources()
     by_batch = batches if batches is not None else len(sources) == 1 and os.path.isfile(choice.paths[0])
@@ -146,16 +148,14 @@ def _print_segments(sources: list[Source], choice: Choice, as_json: bool) -> Non
 
 def _print_segment_table(segments: list[Segment]) -> None:
     columns = [
-        Column("partition"),
-        Column("segment", stretch=True),
+        Column("partition", stretch=True),
         Column("size", right=True),
         Column("batches", right=True),
         Column("records", right=True),
         Column("offsets"),
         Column("latest (UTC)"),
-        Column("magic"),
-        Column("codecs"),
-        Column("notes"),
+        Column("format", stretch=True),
+        Column("notes", stretch=True),
     ]
     print_table(columns, map(_segment_row, segments))
     records = [segment.records for segment in segments]
@@ -166,23 +166,19 @@ def _print_segment_table(segments: list[Segment]) -> None:
 
 
 def _segment_row(segment: Segment) -> list[str]:
-    notes = [] if segment.error is None else [f"damaged: {segment.error}"]
+    notes = [] if segment.error is None else ["damaged"]
     if segment.crc_failures:
-        notes.append(f"{segment.crc_failures} wrong checksums")
+        notes.append(counted(segment.crc_failures, "wrong checksum"))
     if segment.trailing_bytes:
-        notes.append(f"{segment.trailing_bytes:,} bytes behind the last whole batch")
-    if segment.transactional_batches:
-        notes.append("transactions")
+        notes.append(f"{size(segment.trailing_bytes)} not in whole batches")
     return [
-        _partition(segment.topic, segment.partition),
-        os.path.basename(segment.path),
+        os.path.basename(segment.path) if segment.topic is None else f"{segment.topic}-{segment.partition}",
         size(segment.size_in_bytes),
         f"{segment.batches:,}",
         "-" if segment.records is None else f"{segment.records:,}",
         "-" if segment.first_offset is None else f"{segment.first_offset}..{segment.last_offset}",
-        timestamp(segment.max_timestamp),
-        ",".join(map(str, segment.magics)),
-        ",".join(segment.codecs),
+        timestamp(segment.max_timestamp)[:19],
+        " ".join([*(f"v{magic}" for magic in segment.magics), ",".join(segment.codecs)]),
         ", ".join(notes),
     ]
 
@@ -198,13 +194,11 @@ def _print_batches(found: Iterable[tuple[Source, Batch]], as_json: bool, *, seve
         Column("size", right=True),
         Column("offsets"),
         Column("records", right=True),
-        Column("magic", right=True),
-        Column("codec"),
-        Column("latest (UTC)"),
-        Column("time"),
-        Column("producer"),
+        Column("format"),
         Column("crc"),
-        Column("notes"),
+        Column("latest (UTC)"),
+        Column("producer"),
+        Column("notes", stretch=True),
     ]
     if several:
         columns.insert(0, Column("partition"))
@@ -214,21 +208,21 @@ def _print_batches(found: Iterable[tuple[Source, Batch]], as_json: bool, *, seve
 
 
 def _batch_row(batch: Batch) -> list[str]:
-    notes = [note for name, note in (("is_transactional", "transaction"), ("is_control", "control")) if batch[name]]
+    notes = [note for name, note in _FLAGS if batch[name]]
+    if batch["timestamp_type"] == LOG_APPEND_TIME:
+        notes.append("append time")
     if batch["delete_horizon_ms"] is not None:
-        notes.append(f"tombstones go after {timestamp(batch['delete_horizon_ms'])}")
+        notes.append(f"tombstones until {timestamp(batch['delete_horizon_ms'])}")
     producer = batch["producer_id"]
     return [
         str(batch["position"]),
         str(batch["size_in_bytes"]),
         f"{batch['base_offset']}..{batch['last_offset']}",
         "-" if batch["count"] is None else str(batch["count"]),
-        str(batch["magic"]),
-        batch["codec"],
-        timestamp(batch["max_timestamp"]),
-        TIMESTAMP_TYPES.get(batch["timestamp_type"], "?"),
-        "-" if producer in (None, -1) else f"{producer}/{batch['producer_epoch']} seq {batch['base_sequence']}",
+        f"v{batch['magic']} {batch['codec']}",
         {None: "-", True: "ok", False: "WRONG"}[batch["crc_ok"]],
+        timestamp(batch["max_timestamp"])[:19],
+        "-" if producer in (None, -1) else f"{producer}/{batch['producer_epoch']}:{batch['base_sequence']}",
         ", ".join(notes),
     ]
 
