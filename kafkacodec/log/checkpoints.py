@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-import kafkacodec
+from kafkacodec._crc import crc32c
 from kafkacodec.errors import CorruptRecord, CrcMismatch, Truncated, UnsupportedVersion
 from kafkacodec.log import layout
 
@@ -72,7 +72,7 @@ def read_producer_snapshot(path: str | os.PathLike[str]) -> ProducerSnapshot:
     header = np.frombuffer(data, layout.PRODUCER_SNAPSHOT_HEADER, 1)[0]
     if header["version"] != layout.PRODUCER_SNAPSHOT_VERSION:
         raise UnsupportedVersion(f"producer snapshot version {header['version']}", position=0, path=path)
-    computed = kafkacodec.crc32c(memoryview(data)[layout.PRODUCER_SNAPSHOT_CRC_FROM :])
+    computed = crc32c(memoryview(data)[layout.PRODUCER_SNAPSHOT_CRC_FROM :])
     if computed != header["crc"]:
         reason = f"the checksum of the snapshot is wrong: computed 0x{computed:08x}, stored 0x{int(header['crc']):08x}"
         raise CrcMismatch(reason, position=2, path=path)
