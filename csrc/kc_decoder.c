@@ -8,6 +8,7 @@ void kc_decoder_init(kc_decoder *d, const uint8_t *data, uint64_t size, const kc
     d->data = data;
     d->size = size;
     d->options = *options;
+    d->resync = kc_resync_start();
 }
 
 static uint64_t payload_bytes(const kc_table *t) {
@@ -37,10 +38,11 @@ static int open_records(kc_decoder *d, const uint8_t *records, size_t size, kc_e
     return code;
 }
 
-static int check_crc(const kc_decoder *d, kc_error *error) {
+static int check_crc(kc_decoder *d, kc_error *error) {
     if (!d->options.verify_crc) return KC_OK;
     uint32_t crc = kc_batch_compute_crc(d->data, &d->batch);
-    if (KC_LIKELY(crc == d->batch.crc)) return KC_OK;
+    d->verified = crc == d->batch.crc;
+    if (KC_LIKELY(d->verified)) return KC_OK;
     return kc_fail(error, KC_CRC_MISMATCH, "the CRC-32C of a batch is wrong", d->batch.position, crc, d->batch.crc);
 }
 
@@ -49,7 +51,7 @@ typedef enum opening { OPENED, PASSED, WANTS_DECOMPRESSION, NO_MORE, FAULTY } op
 
 static opening open_batch(kc_decoder *d, kc_error *error) {
     kc_span span;
-    d->located = false;
+    d->located = d->verified = false;
     switch (kc_log_next(d->data, d->size, d->position, &span, error)) {
         case KC_WALK_BATCH:
             break;
@@ -138,11 +140,11 @@ int kc_decoder_provide(kc_decoder *d, const uint8_t *records, size_t size, kc_er
 
 uint64_t kc_decoder_skip(kc_decoder *d) {
     uint64_t from = d->position;
-    if (d->located) {
+    if (d->verified) {
         close_batch(d);
     } else {
-        d->position = d->size;
-        d->open = d->announced = d->decompressed = false;
+        d->position = kc_resync_behind(d->data, d->size, from, &d->resync);
+        d->open = d->announced = d->decompressed = d->located = false;
     }
     return d->position - from;
 }

@@ -6,6 +6,7 @@
 #define KC_DECODER_H
 
 #include "kc_records.h"
+#include "kc_resync.h"
 
 typedef struct kc_decoder_options {
     bool verify_crc;
@@ -27,7 +28,9 @@ typedef struct kc_decoder {
     bool open;         /* records of `batch` are being read */
     bool decompressed; /* from memory that the caller provided */
     bool announced;    /* `batch` was given to the caller for decompression */
-    bool located;      /* the fault lies inside `batch`: what follows it can be read */
+    bool located;      /* the fault lies inside `batch` */
+    bool verified;     /* the checksum of `batch` is right: so is its size */
+    kc_resync resync;
     kc_batch batch;
     kc_records records;
 } kc_decoder;
@@ -41,8 +44,8 @@ kc_event kc_decoder_run(kc_decoder *d, kc_table *t, int64_t max_rows, uint64_t m
 /* Goes on with the decompressed records of the batch that was announced. */
 KC_MUST_CHECK int kc_decoder_provide(kc_decoder *d, const uint8_t *records, size_t size, kc_error *error);
 
-/* Gives up the batch in work; returns how many bytes are passed over. The rest of the data where the fault hides
- * where the next batch starts. */
+/* Gives up the batch in work, and with it what lies before the next intact batch where its size cannot be believed.
+ * Returns how many bytes are passed over. */
 uint64_t kc_decoder_skip(kc_decoder *d);
 
 /* What the uncompressed batches of the data will take, by their headers: rows and bytes of records. */

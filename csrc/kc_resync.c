@@ -2,6 +2,7 @@
 
 #include "kc_crc32.h"
 #include "kc_crc32c.h"
+#include "kc_log.h"
 
 /* Both formats have base offset (0), length (8), the magic byte (16) and attributes (v2: 21, else 17) in common. */
 enum {
@@ -78,6 +79,14 @@ static uint64_t first_candidate(const uint8_t *p, uint64_t count) {
     return i;
 }
 
+/* Whether an intact batch lies at the position and the credit covers the proof; its size goes to *total. */
+static bool intact(const uint8_t *data, uint64_t size, uint64_t position, uint64_t *total, kc_resync *state) {
+    if (!kc_resync_plausible(data, size, position, total) || *total > state->credit) return false;
+    state->credit -= *total;
+    state->examined += *total;
+    return checksum_ok(data + position, *total);
+}
+
 uint64_t kc_resync_next(const uint8_t *data, uint64_t size, uint64_t from, kc_resync *state) {
     for (uint64_t at = from; at < size && size - at >= OLD_SMALLEST;) {
         const uint64_t step = first_candidate(data + at, size - at - OLD_SMALLEST + 1);
@@ -85,14 +94,28 @@ uint64_t kc_resync_next(const uint8_t *data, uint64_t size, uint64_t from, kc_re
         state->credit += step * KC_RESYNC_CREDIT_PER_BYTE;
         state->examined += step;
         uint64_t total;
-        if (kc_resync_plausible(data, size, at, &total) && total <= state->credit) {
-            state->credit -= total;
-            state->examined += total;
-            if (checksum_ok(data + at, total)) return at;
-        }
+        if (intact(data, size, at, &total, state)) return at;
         at++;
         state->credit += KC_RESYNC_CREDIT_PER_BYTE;
         state->examined++;
     }
     return size;
+}
+
+uint64_t kc_resync_behind(const uint8_t *data, uint64_t size, uint64_t position, kc_resync *state) {
+    kc_span span;
+    kc_error ignored = {0};
+    uint64_t total;
+    if (position >= size) return size;
+    if (kc_log_next(data, size, position, &span, &ignored) != KC_WALK_BATCH) {
+        return kc_resync_next(data, size, position + 1, state);
+    }
+    const uint64_t end = position + span.size;
+    const kc_walk there = kc_log_next(data, size, end, &span, &ignored);
+    if (there == KC_WALK_END || intact(data, size, end, &total, state)) {
+        state->credit += (end - position) * KC_RESYNC_CREDIT_PER_BYTE;
+        return end;
+    }
+    const uint64_t next = kc_resync_next(data, size, position + 1, state);
+    return there == KC_WALK_PARTIAL && next == size ? end : next;
 }

@@ -25,6 +25,10 @@ static inline kc_resync kc_resync_start(void) { return (kc_resync){KC_RESYNC_FIR
 /* Whether a whole batch of any magic seems to lie at data[position, size); its size goes to *batch_size. */
 bool kc_resync_plausible(const uint8_t *data, uint64_t size, uint64_t position, uint64_t *batch_size);
 
+/* Where to go on behind the faulty batch at `position`: its own end, where an intact batch, the end of the data or (if
+ * no intact batch comes first) the start of a partial one is found there; else the next intact batch; else `size`. */
+uint64_t kc_resync_behind(const uint8_t *data, uint64_t size, uint64_t position, kc_resync *state);
+
 /* The position of the first batch at or after `from`, or `size` where there is none. `state` is kept from one search
  * in the same data to the next. A candidate that the credit does not cover is passed over. */
 uint64_t kc_resync_next(const uint8_t *data, uint64_t size, uint64_t from, kc_resync *state);

@@ -65,8 +65,9 @@ static int append_row(kc_table *t, const kc_batch *b, bool crc_known, bool crc_o
     return KC_OK;
 }
 
-kc_walk kc_scan(const uint8_t *data, uint64_t size, uint64_t *position, bool verify_crc, kc_table *t, kc_error *error) {
-    for (;;) {
+kc_walk kc_scan(const uint8_t *data, uint64_t size, uint64_t *position, bool verify_crc, int64_t max_batches,
+                kc_table *t, kc_error *error) {
+    while (t->length < max_batches) {
         kc_span span;
         kc_walk found = kc_log_next(data, size, *position, &span, error);
         if (found != KC_WALK_BATCH) return found;
@@ -80,4 +81,5 @@ kc_walk kc_scan(const uint8_t *data, uint64_t size, uint64_t *position, bool ver
         if (append_row(t, &batch, verify_crc, crc_ok, error)) return KC_WALK_FAULT;
         *position += span.size;
     }
+    return KC_WALK_BATCH;
 }

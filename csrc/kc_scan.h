@@ -30,8 +30,10 @@ typedef enum kc_header_column {
 
 extern const kc_field kc_header_fields[KC_NUM_HEADER_COLUMNS];
 
-/* Reads headers from *position on until nothing whole is left (KC_WALK_END, KC_WALK_PARTIAL) or a fault
- * (KC_WALK_FAULT), leaving *position behind the last whole batch. A wrong CRC is a value of crc_ok, not a fault. */
-kc_walk kc_scan(const uint8_t *data, uint64_t size, uint64_t *position, bool verify_crc, kc_table *t, kc_error *error);
+/* Reads headers from *position on until nothing whole is left (KC_WALK_END, KC_WALK_PARTIAL), a fault (KC_WALK_FAULT)
+ * or the table has `max_batches` rows (KC_WALK_BATCH), leaving *position behind the last batch read. A wrong CRC is a
+ * value of crc_ok, not a fault. */
+kc_walk kc_scan(const uint8_t *data, uint64_t size, uint64_t *position, bool verify_crc, int64_t max_batches,
+                kc_table *t, kc_error *error);
 
 #endif

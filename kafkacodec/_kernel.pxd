@@ -272,7 +272,8 @@ cdef extern from "kc_scan.h" nogil:
         KC_NUM_HEADER_COLUMNS
 
     const kc_field kc_header_fields[]
-    kc_walk kc_scan(const uint8_t *data, uint64_t size, uint64_t *position, bint verify_crc, kc_table *t, kc_error *error)
+    kc_walk kc_scan(const uint8_t *data, uint64_t size, uint64_t *position, bint verify_crc, int64_t max_batches,
+                    kc_table *t, kc_error *error)
 
 
 cdef extern from "kc_arrow_import.h" nogil:
@@ -385,3 +386,13 @@ cdef extern from "kc_murmur2.h" nogil:
     uint32_t kc_murmur2(const uint8_t *data, size_t size)
     void kc_murmur2_partitions(const kc_spans *keys, int64_t n, int32_t partitions, int32_t *out)
     void kc_murmur2_int_partitions(const int64_t *keys, int64_t n, size_t width, int32_t partitions, int32_t *out)
+
+
+cdef extern from "kc_resync.h" nogil:
+    ctypedef struct kc_resync:
+        uint64_t credit
+        uint64_t examined
+
+    kc_resync kc_resync_start()
+    uint64_t kc_resync_behind(const uint8_t *data, uint64_t size, uint64_t position, kc_resync *state)
+    uint64_t kc_resync_next(const uint8_t *data, uint64_t size, uint64_t start, kc_resync *state)

@@ -1,10 +1,11 @@
 """The binding of the decoder: holds buffers, releases the GIL, turns faults into exceptions."""
+cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_SET_ITEM
-from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport INT64_MAX, int8_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
 from kafkacodec cimport _kernel as k
@@ -37,6 +38,8 @@ cdef Table new_table(object cls, const k.kc_field *fields, int num_fields, uint6
     return t
 
 
+# The buffers are given back in __dealloc__: clearing them while others still point into them would be too early.
+@cython.no_gc_clear
 cdef class Decoder:
     """Reads one range of bytes into tables, chunk by chunk."""
     cdef Py_buffer view
@@ -133,7 +136,7 @@ cdef class Decoder:
         return 0
 
     def read(self, cls, int64_t max_rows, uint64_t max_bytes, bint whole=False):
-        """The next chunk. Afterwards `done` or `fault` may be set; `skip` goes on behind a fault."""
+        """The next chunk. Afterwards `done` or `fault` may be set: take the fault; `skip` goes on behind it."""
         cdef Table chunk = new_table(cls, k.kc_record_fields, k.KC_NUM_RECORD_COLUMNS, self.wanted)
         cdef k.kc_error error
         cdef k.kc_event event
@@ -164,23 +167,37 @@ cdef class Decoder:
         return chunk
 
     def skip(self):
-        """Passes over the faulty batch; returns its size in bytes."""
+        """Passes over the faulty batch, to the next one that can be read; returns how many bytes that is."""
+        cdef uint64_t passed
+        with nogil:
+            passed = k.kc_decoder_skip(&self.decoder)
+        return passed
+
+    def take_fault(self):
+        """The fault, which is forgotten here: a decoder that keeps what is raised would be in a cycle with it."""
+        fault = self.fault
         self.fault = None
-        return k.kc_decoder_skip(&self.decoder)
+        return fault
 
 
-def scan(cls, data, uint64_t wanted, bint verify_crc):
-    """(table of headers, bytes of whole batches, exception or None)"""
+def scan(
+    cls, data, uint64_t wanted, bint verify_crc, uint64_t start=0, end=None, int64_t max_batches=INT64_MAX,
+):
+    """(table of headers, position behind the last batch read, exception or None)"""
     cdef Table t = new_table(cls, k.kc_header_fields, k.KC_NUM_HEADER_COLUMNS, wanted)
     cdef Py_buffer view
     cdef k.kc_error error
     cdef k.kc_walk ended
-    cdef uint64_t position = 0
+    cdef uint64_t position = start
+    cdef uint64_t size
     error.code = k.KC_OK
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
     try:
+        size = view.len
+        if end is not None and <uint64_t> end < size:
+            size = end
         with nogil:
-            ended = k.kc_scan(<const uint8_t *> view.buf, view.len, &position, verify_crc, t.table, &error)
+            ended = k.kc_scan(<const uint8_t *> view.buf, size, &position, verify_crc, max_batches, t.table, &error)
     finally:
         PyBuffer_Release(&view)
     return t, position, exception_from(&error) if ended == k.KC_WALK_FAULT else None

@@ -11,12 +11,23 @@ from kafkacodec.log.checkpoints import (
     read_properties,
     read_topic_id,
 )
+from kafkacodec.log.directory import LogDirectory, discover
 from kafkacodec.log.indexes import IndexFile, read_offset_index, read_time_index, read_transaction_index
+from kafkacodec.log.partition import Partition
+from kafkacodec.log.ranges import SegmentRange
+from kafkacodec.log.segment import Segment
+from kafkacodec.log.transactions import Transactions
 
 __all__ = [
     "IndexFile",
     "LeaderEpoch",
+    "LogDirectory",
+    "Partition",
     "ProducerSnapshot",
+    "Segment",
+    "SegmentRange",
+    "Transactions",
+    "discover",
     "read_checkpoint",
     "read_leader_epochs",
     "read_offset_index",

@@ -181,6 +181,8 @@ def iter_columns(
     *,
     max_rows: int = DEFAULT_MAX_ROWS,
     max_bytes: int = DEFAULT_MAX_BYTES,
+    start_position: int = 0,
+    end_position: int | None = None,
     **options: Unpack[DecodeOptions],
 ) -> Iterator[RecordColumns]:
     """Decodes a record set in chunks that stay in cache: the fast way, and memory stays bounded.
@@ -189,6 +191,8 @@ def iter_columns(
         data: as in `decode`, like the other options.
         max_rows: rows of a chunk at most.
         max_bytes: bytes of keys and values after which a chunk ends early.
+        start_position: where to start, in bytes; a batch must begin there. Positions count from the start of data.
+        end_position: where the data ends, in bytes; by default where the buffer does.
 
     Yields:
         RecordColumns: at least one, which may be empty. Its `consumed` and `problems` tell how far decoding came;
@@ -200,7 +204,8 @@ def iter_columns(
     plan = _plan(**options)
     if max_rows < 1 or max_bytes < 1:
         raise ValueError(f"max_rows ({max_rows}) and max_bytes ({max_bytes}) must be at least 1")
-    return _chunks(plan.decoder(data), plan.on_error, max_rows, max_bytes)
+    _check_range(start_position, end_position)
+    return _chunks(plan.decoder(data, start_position, end_position), plan.on_error, max_rows, max_bytes)
 
 
 def iter_records(data: Buffer, **options: Unpack[DecodeOptions]) -> Iterator[Record]:
@@ -214,28 +219,54 @@ def iter_records(data: Buffer, **options: Unpack[DecodeOptions]) -> Iterator[Rec
     return _records.RecordIterator(iter_columns(data, max_rows=2048, **options), Record)
 
 
-def scan(data: Buffer, *, verify_crc: bool = True, on_error: Literal["raise", "stop"] = "raise") -> BatchHeaders:
+def scan(
+    data: Buffer,
+    *,
+    verify_crc: bool = True,
+    on_error: Literal["raise", "stop"] = "raise",
+    start_position: int = 0,
+    end_position: int | None = None,
+    max_batches: int | None = None,
+) -> BatchHeaders:
     """Reads batch headers without decompressing or reading records.
 
     Args:
         data: any contiguous buffer; it is not copied.
         verify_crc: compute each batch's checksum for the column ``crc_ok``; a wrong one is no error here.
         on_error: ``"raise"``, or ``"stop"`` to keep the headers before the fault and list it in ``problems``.
+        start_position: where to start, in bytes; a batch must begin there. Positions count from the start of data.
+        end_position: where the data ends, in bytes; by default where the buffer does.
+        max_batches: stop after so many; ``consumed`` is then where the next one starts.
 
     Raises:
         DecodeError: no batch can start where one should (`CorruptRecord`, `UnsupportedMagic`).
     """
     if on_error not in ("raise", "stop"):
         raise ValueError(f"on_error is {on_error!r}; it must be 'raise' or 'stop'")
-    table, position, fault = _records.scan(BatchHeaders, data, (1 << 64) - 1, verify_crc)
+    _check_range(start_position, end_position)
+    limit = _LAST if max_batches is None else max_batches
+    table, position, fault = _records.scan(
+        BatchHeaders, data, (1 << 64) - 1, verify_crc, start_position, end_position, limit
+    )
     headers: BatchHeaders = table
     headers.consumed = position
     headers.problems = []
     if fault is not None:
         if on_error == "raise" or not isinstance(fault, KafkaCodecError):
-            raise fault
-        headers.problems.append(Problem(position, None, memoryview(data).nbytes - position, fault))
+            try:
+                raise fault
+            finally:
+                del fault  # else the exception's traceback would lead back to it
+        size = memoryview(data).nbytes if end_position is None else min(end_position, memoryview(data).nbytes)
+        headers.problems.append(Problem(position, None, size - position, fault))
     return headers
+
+
+def _check_range(start_position: int, end_position: int | None) -> None:
+    if start_position < 0 or (end_position is not None and end_position < 0):
+        raise ValueError(
+            f"positions must not be negative: start_position {start_position}, end_position {end_position}"
+        )
 
 
 def _chunks(decoder: _records.Decoder, on_error: OnError, max_rows: int, max_bytes: int) -> Iterator[RecordColumns]:
@@ -247,7 +278,10 @@ def _chunks(decoder: _records.Decoder, on_error: OnError, max_rows: int, max_byt
             told = chunk.consumed
             yield chunk
         if fault is not None and on_error == "raise":
-            raise fault
+            try:
+                raise fault
+            finally:
+                del fault
         if last:
             return
 
@@ -258,8 +292,8 @@ def _next_chunk(
     """A chunk, with the fault that ended it where decoding shall not go on."""
     chunk: RecordColumns = decoder.read(RecordColumns, max_rows, max_bytes)
     chunk.problems = []
-    fault: Exception | None = decoder.fault
-    if fault is not None:
+    fault: Exception | None = None
+    if decoder.fault is not None:
         fault = _settle(decoder, on_error, chunk)
     chunk.consumed = decoder.position
     return chunk, fault
@@ -267,7 +301,7 @@ def _next_chunk(
 
 def _settle(decoder: _records.Decoder, on_error: OnError, chunk: RecordColumns) -> Exception | None:
     """Notes a fault in the chunk's problems and passes over it where that is wanted."""
-    fault = decoder.fault
+    fault = decoder.take_fault()
     if on_error == "raise" or not isinstance(fault, KafkaCodecError):
         return fault
     position, base_offset = decoder.position, decoder.base_offset
@@ -288,7 +322,10 @@ def _decode_range(decoder: _records.Decoder, on_error: OnError) -> RecordColumns
         fault = _settle(decoder, on_error, chunk) if decoder.fault is not None else None
         problems += chunk.problems
         if fault is not None and (on_error == "raise" or not isinstance(fault, KafkaCodecError)):
-            raise fault
+            try:
+                raise fault
+            finally:
+                del fault
         if decoder.done or fault is not None:
             break
     return _join(parts, decoder.position, problems)

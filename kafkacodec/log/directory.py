@@ -1,0 +1,144 @@
+"""Log directories as a broker leaves them: which topics and partitions there are, and their segments."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Any
+
+from kafkacodec.errors import KafkaCodecError
+from kafkacodec.log import layout
+from kafkacodec.log.checkpoints import read_checkpoint
+from kafkacodec.log.partition import Partition
+from kafkacodec.records.columns import RecordColumns
+
+# Tiered storage of objects: a directory per topic and its id, in it one per partition.
+_REMOTE_TOPIC = re.compile(r"(?P<topic>.+)-[A-Za-z0-9_-]{22}")
+
+
+class LogDirectory:
+    """A broker's data directory (one of its ``log.dirs``), or a copy of one: a directory per partition.
+
+    Args:
+        path: the directory. It is listed once, when first needed; make a new object to see changes.
+
+    Attributes:
+        path (str): the directory.
+
+    Raises:
+        OSError: it cannot be listed; raised on first use.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+
+    def __repr__(self) -> str:
+        return f"LogDirectory({self.path!r})"
+
+    @cached_property
+    def all_partitions(self) -> list[Partition]:
+        """Every partition's directory, those set aside too, by topic and number."""
+        found = list(_partition_directories(self.path))
+        return sorted(found, key=lambda p: (p.topic or "", -1 if p.partition is None else p.partition, p.state))
+
+    @property
+    def set_aside(self) -> list[Partition]:
+        """Replicas that are no longer or not yet in use: `Partition.state` is delete, future or stray."""
+        return [p for p in self.all_partitions if p.state not in ("current", "remote")]
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics' names, sorted."""
+        return sorted({p.topic for p in self._current if p.topic is not None})
+
+    def partitions(self, topic: str) -> list[Partition]:
+        """The partitions of a topic, by number; none where the topic is not here."""
+        return [p for p in self._current if p.topic == topic]
+
+    def partition(self, topic: str, partition: int) -> Partition:
+        """One partition.
+
+        Raises:
+            FileNotFoundError: there is no such partition here.
+        """
+        for candidate in self.partitions(topic):
+            if candidate.partition == partition:
+                return candidate
+        path = os.path.join(self.path, f"{topic}-{partition}")
+        raise FileNotFoundError(errno.ENOENT, f"no partition {partition} of topic {topic!r} in this directory", path)
+
+    def read(self, topic: str, partition: int, **options: Any) -> Iterator[RecordColumns]:
+        """The records of one partition, oldest first, in chunks. The options are those of `Partition.read`.
+
+        Without a `start_offset`, reading starts at the log start offset, below which records count as deleted.
+        """
+        chosen = self.partition(topic, partition)
+        if options.get("start_offset") is None and options.get("start_timestamp") is None:
+            options["start_offset"] = self.log_start_offsets.get((topic, partition))
+        return chosen.read(**options)
+
+    @cached_property
+    def log_start_offsets(self) -> dict[tuple[str, int], int]:
+        """The first offset that is not deleted, for partitions where that is not simply the first one there."""
+        return self._checkpoint(layout.LOG_START_CHECKPOINT)
+
+    @cached_property
+    def high_watermarks(self) -> dict[tuple[str, int], int]:
+        """The offsets up to which records were replicated, as the broker last wrote them down."""
+        return self._checkpoint(layout.HIGH_WATERMARK_CHECKPOINT)
+
+    @property
+    def _current(self) -> list[Partition]:
+        return [p for p in self.all_partitions if p.state in ("current", "remote")]
+
+    def _checkpoint(self, name: str) -> dict[tuple[str, int], int]:
+        try:
+            return read_checkpoint(os.path.join(self.path, name))
+        except (FileNotFoundError, KafkaCodecError):
+            return {}
+
+
+def discover(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[Partition]:
+    """The partitions that one or more paths stand for.
+
+    Args:
+        paths: log directories, partition directories and segment files, in any mixture. Segments of the same directory
+            become one partition that has only them.
+
+    Raises:
+        FileNotFoundError: a path does not exist, or is a directory without a partition or a segment.
+        OSError: a path cannot be read.
+    """
+    if isinstance(paths, (str, os.PathLike)):
+        paths = [paths]
+    found: list[Partition] = []
+    files: dict[str, list[str]] = {}
+    for path in [os.fspath(path) for path in paths]:
+        if not os.path.isdir(path):
+            os.stat(path)
+            files.setdefault(os.path.dirname(path), []).append(path)
+            continue
+        here = [Partition(path)] if Partition(path).segments else LogDirectory(path).all_partitions
+        here = [p for p in here if p.state in ("current", "remote")] or here
+        if not here:
+            raise FileNotFoundError(errno.ENOENT, "no Kafka log segments in this directory", path)
+        found += here
+    return found + [Partition(directory, segments=names) for directory, names in files.items()]
+
+
+def _partition_directories(path: str) -> Iterator[Partition]:
+    with os.scandir(path) as entries:
+        directories = [entry for entry in entries if entry.is_dir()]
+    for entry in directories:
+        if layout.parse_directory_name(entry.name) is not None:
+            yield Partition(entry.path)
+            continue
+        remote = _REMOTE_TOPIC.fullmatch(entry.name)
+        if remote is not None:
+            with os.scandir(entry.path) as numbers:
+                for number in numbers:
+                    if number.name.isdecimal() and number.name.isascii() and number.is_dir():
+                        yield Partition(number.path, topic=remote["topic"], partition=int(number.name), state="remote")

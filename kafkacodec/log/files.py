@@ -1,0 +1,74 @@
+"""Opening files that others may be writing, moving or deleting: mapped, read-only, with errors that name the file."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import stat
+from types import TracebackType
+
+from kafkacodec.errors import DecodeError, Truncated
+
+
+class MappedFile:
+    """A regular file mapped for reading: a buffer in `data`, `size` bytes long. Use it as a context manager.
+
+    The file is never written to. Deleting it while it is mapped does no harm; a writer that shortens it is noticed by
+    `check_size`, which readers call before each piece, since touching pages past the new end would end the process.
+
+    Raises:
+        OSError: missing, unreadable, or not a regular file; `filename` names it.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        # Without O_NONBLOCK, opening a named pipe would wait for a writer.
+        self._fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+        try:
+            status = os.fstat(self._fd)
+            if stat.S_ISDIR(status.st_mode):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+            if not stat.S_ISREG(status.st_mode):
+                raise OSError(errno.EINVAL, "not a regular file", path)
+            self.size = status.st_size
+            self.data: mmap.mmap | bytes = b""
+            if self.size:  # an empty file cannot be mapped
+                self.data = mmap.mmap(self._fd, self.size, access=mmap.ACCESS_READ)
+        except BaseException:
+            os.close(self._fd)
+            raise
+        self._dropped = 0
+
+    def __enter__(self) -> MappedFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._fd)
+        # The mapping goes with the last that uses it: a traceback may keep a decoder alive.
+        self.data = b""
+
+    def check_size(self) -> None:
+        """Raise `Truncated` where the file has become shorter than it was when opened."""
+        size = os.fstat(self._fd).st_size
+        if size < self.size:
+            reason = f"the file was shortened from {self.size} to {size} bytes while it was read"
+            raise Truncated(reason, position=size, path=self.path)
+
+    def drop_before(self, position: int) -> None:
+        """Give back the memory of the pages that lie wholly before `position`; they can still be read again."""
+        position -= position % mmap.ALLOCATIONGRANULARITY
+        if isinstance(self.data, mmap.mmap) and position > self._dropped and hasattr(mmap, "MADV_DONTNEED"):
+            self.data.madvise(mmap.MADV_DONTNEED, self._dropped, position - self._dropped)
+            self._dropped = position
+
+
+def named(error: DecodeError, path: str) -> DecodeError:
+    """The error with the file's name in front of the place inside it."""
+    if error.path is None:
+        error.path = path
+    elif not error.path.startswith(path):
+        error.path = f"{path}: {error.path}"
+    return error

@@ -1,0 +1,222 @@
+"""One partition's directory: its segments in order, read as a consumer would read them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Literal, Unpack
+
+from kafkacodec.errors import DecodeError
+from kafkacodec.log import layout
+from kafkacodec.log.checkpoints import LeaderEpoch, read_leader_epochs
+from kafkacodec.log.ranges import SegmentRange
+from kafkacodec.log.segment import Segment, Timestamp
+from kafkacodec.log.transactions import Transactions, scan_transactions
+from kafkacodec.records.columns import RecordColumns
+from kafkacodec.records.decode import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, DecodeOptions
+
+IsolationLevel = Literal["read_uncommitted", "read_committed"]
+
+
+class Partition:
+    """The directory of one partition.
+
+    Args:
+        path: the directory.
+        topic: its topic; by default from the directory's name.
+        partition: its number; likewise.
+        segments: only these files, in place of all segments in the directory.
+
+    Attributes:
+        path (str): the directory.
+        topic (str | None): the topic; None where the name does not tell.
+        partition (int | None): the number; likewise.
+        state (str): ``current``; ``delete``, ``future``, ``stray`` for replicas set aside; ``remote`` for tiered files.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        topic: str | None = None,
+        partition: int | None = None,
+        state: str | None = None,
+        segments: Iterable[str | os.PathLike[str]] | None = None,
+    ) -> None:
+        self.path = os.fspath(path)
+        name = layout.parse_directory_name(os.path.basename(os.path.abspath(self.path)))
+        self.topic = topic if topic is not None or name is None else name.topic
+        self.partition = partition if partition is not None or name is None else name.partition
+        self.state = state or ("current" if name is None else name.state)
+        if segments is not None:
+            self.segments = self._in_order([os.fspath(segment) for segment in segments])
+
+    def __repr__(self) -> str:
+        return f"Partition({self.path!r})"
+
+    @cached_property
+    def segments(self) -> list[Segment]:
+        """The segments, by offset; listed once. Files being deleted, cleaned or swapped in do not count.
+
+        Raises:
+            OSError: the directory cannot be listed.
+        """
+        found: dict[int, str] = {}
+        for entry in os.scandir(self.path):
+            name = layout.parse_file_name(entry.name)
+            if name is not None and name.suffix in layout.SEGMENT_SUFFIXES and entry.is_file():
+                # Tiered storage may hold a segment twice, written under different leaders: the longer one has it all.
+                other = found.get(name.base_offset)
+                if other is None or os.path.getsize(other) < entry.stat().st_size:
+                    found[name.base_offset] = entry.path
+        return self._in_order(found.values())
+
+    @property
+    def is_kafka07(self) -> bool:
+        """Whether this is a log of Kafka 0.6 or 0.7, which `kafkacodec.dialects.kafka07` reads."""
+        return any(segment.path.endswith(layout.KAFKA07_SUFFIX) for segment in self.segments)
+
+    @property
+    def size_in_bytes(self) -> int:
+        """The bytes of all segments now."""
+        return sum(segment.size_in_bytes for segment in self.segments)
+
+    @cached_property
+    def leader_epochs(self) -> list[LeaderEpoch]:
+        """The leaders' terms; none where the checkpoint is missing. Raises as `read_leader_epochs` does."""
+        try:
+            return read_leader_epochs(os.path.join(self.path, layout.LEADER_EPOCH_CHECKPOINT))
+        except FileNotFoundError:
+            return []
+
+    @property
+    def index_problems(self) -> list[DecodeError]:
+        """What look-ups so far found wrong with index files; they were worked around."""
+        return [problem for segment in self.segments for problem in segment.index_problems]
+
+    def start_offset(self) -> int:
+        """The first offset of the log, by the name of its first segment; 0 for an empty log."""
+        for segment in self.segments:
+            offset = segment.base_offset if segment.base_offset is not None else segment.first_offset()
+            if offset is not None:
+                return offset
+        return 0
+
+    def end_offset(self) -> int:
+        """The offset that the next record would get: one behind the last whole batch."""
+        for segment in reversed(self.segments):
+            last = segment.last_offset()
+            if last is not None:
+                return last + 1
+            if segment.base_offset is not None:
+                return segment.base_offset
+        return 0
+
+    def offset_of_timestamp(self, timestamp: Timestamp) -> int | None:
+        """The first offset whose record is as old as `timestamp` (milliseconds or datetime) or younger, or None."""
+        for segment in self.segments:
+            offset = segment.offset_of_timestamp(timestamp)
+            if offset is not None:
+                return offset
+        return None
+
+    def ranges(
+        self,
+        *,
+        start_offset: int | None = None,
+        end_offset: int | None = None,
+        start_timestamp: Timestamp | None = None,
+        end_timestamp: Timestamp | None = None,
+        isolation_level: IsolationLevel = "read_uncommitted",
+        max_bytes: int | None = None,
+    ) -> list[SegmentRange]:
+        """What has to be read for a span of the log, in pieces that can be read independently, in order.
+
+        Args:
+            start_offset, end_offset: only records with start_offset <= offset < end_offset.
+            start_timestamp: start at the first record as old as this or younger, as a consumer that seeks by time.
+                With `start_offset` too, the later of both counts.
+            end_timestamp: end before the first record as old as this or younger.
+            isolation_level: ``"read_committed"`` leaves out the records of aborted transactions, and all records from
+                the first one of a transaction that is still open (the last stable offset).
+            max_bytes: cut segments into pieces of about this many bytes.
+
+        Raises:
+            ValueError: an unknown isolation level.
+            DecodeError, OSError: as the methods of `Segment`.
+        """
+        if isolation_level not in ("read_uncommitted", "read_committed"):
+            raise ValueError(f"isolation_level must be 'read_uncommitted' or 'read_committed', not {isolation_level!r}")
+        if start_timestamp is not None:
+            found = self.offset_of_timestamp(start_timestamp)
+            if found is None:
+                return []
+            start_offset = found if start_offset is None else max(start_offset, found)
+        if end_timestamp is not None:
+            found = self.offset_of_timestamp(end_timestamp)
+            if found is not None:
+                end_offset = found if end_offset is None else min(end_offset, found)
+        transactions = None
+        if isolation_level == "read_committed":
+            transactions = self.transactions(start_offset, end_offset)
+            stable = transactions.last_stable_offset
+            if stable is not None:
+                end_offset = stable if end_offset is None else min(end_offset, stable)
+        found_ranges: list[SegmentRange] = []
+        for segment in self._segments_between(start_offset, end_offset):
+            pieces = segment.ranges(max_bytes=max_bytes, start_offset=start_offset, end_offset=end_offset)
+            found_ranges += pieces if transactions is None else map(transactions.exclude_aborted, pieces)
+        return found_ranges
+
+    def read(
+        self,
+        *,
+        start_timestamp: Timestamp | None = None,
+        end_timestamp: Timestamp | None = None,
+        isolation_level: IsolationLevel = "read_uncommitted",
+        max_rows: int = DEFAULT_MAX_ROWS,
+        max_bytes: int = DEFAULT_MAX_BYTES,
+        **options: Unpack[DecodeOptions],
+    ) -> Iterator[RecordColumns]:
+        """The records, oldest first, in chunks of bounded size; none where nothing is in the span.
+
+        Args:
+            start_timestamp, end_timestamp, isolation_level: as in `ranges`.
+            max_rows, max_bytes: as in `Segment.read`; `consumed` and positions count from the start of a segment.
+            options: as in `kafkacodec.decode`; `start_offset` and `end_offset` also find the place to start and to end.
+
+        Raises:
+            As `ranges` and `Segment.read`. Index files that are wrong are worked around: see `index_problems`.
+        """
+        selected = self.ranges(
+            start_offset=options.pop("start_offset", None),
+            end_offset=options.pop("end_offset", None),
+            start_timestamp=start_timestamp,
+            end_timestamp=end_timestamp,
+            isolation_level=isolation_level,
+        )
+        for piece in selected:
+            for chunk in piece.read(max_rows=max_rows, max_bytes=max_bytes, **options):
+                yield chunk
+                if chunk.problems and options.get("on_error") == "stop":
+                    return
+
+    def transactions(self, start_offset: int | None = None, end_offset: int | None = None) -> Transactions:
+        """Which transactions were aborted, and which are open, as far as they matter for a span of the log."""
+        return scan_transactions(self.path, self.segments, start_offset, end_offset)
+
+    def _segments_between(self, start_offset: int | None, end_offset: int | None) -> list[Segment]:
+        chosen = []
+        for i, segment in enumerate(self.segments):
+            following = self.segments[i + 1].base_offset if i + 1 < len(self.segments) else None
+            if start_offset is not None and following is not None and following <= start_offset:
+                continue
+            if end_offset is not None and segment.base_offset is not None and segment.base_offset >= end_offset:
+                continue
+            chosen.append(segment)
+        return chosen
+
+    def _in_order(self, paths: Iterable[str]) -> list[Segment]:
+        segments = [Segment(path, topic=self.topic, partition=self.partition) for path in paths]
+        return sorted(segments, key=lambda s: (s.base_offset is None, s.base_offset or 0, s.path))

@@ -1,0 +1,100 @@
+"""Pieces of segments that can be read on their own: what a plan hands to a task, a thread or a progress bar."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Unpack
+
+from kafkacodec.errors import DecodeError
+from kafkacodec.log.files import MappedFile, named
+from kafkacodec.records.columns import RecordColumns
+from kafkacodec.records.decode import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, DecodeOptions, iter_columns
+
+DROP_BEHIND = 8 << 20
+"""Bytes of the mapped file that stay in memory behind the place where reading is."""
+
+
+@dataclass(frozen=True)
+class SegmentRange:
+    """Batches of one segment, one after the other. Cheap to pickle: the file is opened where it is read.
+
+    Attributes:
+        path (str): the segment.
+        topic (str | None): the topic, None where the directory's name does not tell.
+        partition (int | None): the partition's number, likewise.
+        start_position (int): where the first batch begins, in bytes.
+        end_position (int): where the range ends, in bytes; a partial batch may stand before it.
+        first_offset (int): no record of the range has a smaller offset.
+        last_offset (int | None): the last offset of the range's batches; None for what runs to the end of the file.
+        start_offset (int | None): records below are left out; the first batch may have some. None: no such bound.
+        end_offset (int | None): records from here on are left out. None: no such bound.
+        excluded (tuple[tuple[int, int], ...]): (start, end) positions of batches to pass over, such as those of
+            aborted transactions, in order.
+    """
+
+    path: str
+    topic: str | None
+    partition: int | None
+    start_position: int
+    end_position: int
+    first_offset: int = 0
+    last_offset: int | None = None
+    start_offset: int | None = None
+    end_offset: int | None = None
+    excluded: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes to be read."""
+        return self.end_position - self.start_position - sum(end - start for start, end in self.excluded)
+
+    def read(
+        self, *, max_rows: int = DEFAULT_MAX_ROWS, max_bytes: int = DEFAULT_MAX_BYTES, **options: Unpack[DecodeOptions]
+    ) -> Iterator[RecordColumns]:
+        """The records of the range, in chunks. Options and errors as in `Segment.read`."""
+        with MappedFile(self.path) as file:
+            yield from self.read_from(file, max_rows=max_rows, max_bytes=max_bytes, **options)
+
+    def read_from(
+        self,
+        file: MappedFile,
+        *,
+        max_rows: int = DEFAULT_MAX_ROWS,
+        max_bytes: int = DEFAULT_MAX_BYTES,
+        **options: Unpack[DecodeOptions],
+    ) -> Iterator[RecordColumns]:
+        """As `read`, from a file that is already open."""
+        options["start_offset"] = _larger(self.start_offset, options.get("start_offset"))
+        options["end_offset"] = _smaller(self.end_offset, options.get("end_offset"))
+        for start, end in self._kept():
+            file.check_size()
+            try:
+                for chunk in iter_columns(
+                    file.data, max_rows=max_rows, max_bytes=max_bytes, start_position=start, end_position=end, **options
+                ):
+                    file.drop_before(chunk.consumed - DROP_BEHIND)
+                    yield chunk
+                    if chunk.problems and options.get("on_error") == "stop":
+                        return
+                    file.check_size()
+            except DecodeError as error:
+                raise named(error, self.path) from None
+
+    def _kept(self) -> Iterator[tuple[int, int]]:
+        """The runs of bytes between the excluded ones."""
+        at = self.start_position
+        for start, end in self.excluded:
+            if at < start:
+                yield at, start
+            at = end
+        if at < self.end_position or not self.excluded:
+            yield at, self.end_position
+
+
+def _larger(a: int | None, b: int | None) -> int | None:
+    return b if a is None else a if b is None or b < a else b
+
+
+def _smaller(a: int | None, b: int | None) -> int | None:
+    return b if a is None else a if b is None or a < b else b

@@ -1,0 +1,211 @@
+"""One segment file: its batches, its records in chunks, offsets and timestamps looked up, pieces planned."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Unpack
+
+from kafkacodec.errors import CorruptRecord, DecodeError
+from kafkacodec.log import layout
+from kafkacodec.log.files import MappedFile, named
+from kafkacodec.log.lookup import Lookup
+from kafkacodec.log.ranges import SegmentRange
+from kafkacodec.log.walk import first_batches
+from kafkacodec.records.columns import BatchHeaders, RecordColumns
+from kafkacodec.records.decode import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, DecodeOptions, scan
+
+Timestamp = int | datetime
+"""Milliseconds since the epoch, or a datetime; one without a time zone is taken as UTC."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_LARGEST_PLAUSIBLE_OFFSET = 1 << 56
+
+
+class Segment:
+    """A ``.log`` file (or any file of record batches, such as a KRaft ``.checkpoint``).
+
+    The file is opened, mapped and closed by each method, and never written to. While reading, memory holds the chunk
+    that was given out last, one decompressed batch, and at most 16 MiB of the mapped file.
+
+    Args:
+        path: the file. It need not exist before a method needs it.
+        topic: the topic it belongs to, for the ranges; by default from the directory's name.
+        partition: the partition, likewise.
+
+    Attributes:
+        path (str): the file.
+        base_offset (int | None): the offset in the file's name; None for other names.
+        index_problems (list[DecodeError]): what look-ups so far found wrong with the index files beside it.
+
+    Raises (all methods that open the file):
+        FileNotFoundError, PermissionError, IsADirectoryError, OSError: with the file's name in `filename`.
+        DecodeError: the bytes are no batches, with the file's name in `path` and the position in the file.
+        Truncated: the file was shortened by another process while it was read.
+    An empty file is a segment without batches: the log cleaner leaves such.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, topic: str | None = None, partition: int | None = None) -> None:
+        self.path = os.fspath(path)
+        name = layout.parse_file_name(os.path.basename(self.path))
+        directory = layout.parse_directory_name(os.path.basename(os.path.dirname(os.path.abspath(self.path))))
+        self.base_offset = name.base_offset if name is not None else None
+        self.topic = topic if topic is not None or directory is None else directory.topic
+        self.partition = partition if partition is not None or directory is None else directory.partition
+        self.index_problems: list[DecodeError] = []
+
+    def __repr__(self) -> str:
+        return f"Segment({self.path!r})"
+
+    @property
+    def size_in_bytes(self) -> int:
+        """The file's size now."""
+        return os.stat(self.path).st_size
+
+    def scan(self, *, verify_crc: bool = True) -> BatchHeaders:
+        """All batch headers, as `kafkacodec.scan` gives them; about 120 bytes of memory for each."""
+        with MappedFile(self.path) as file:
+            try:
+                headers = scan(file.data, verify_crc=verify_crc)
+            except DecodeError as error:
+                raise named(error, self.path) from None
+            _check_is_segment(file, headers.consumed)
+            return headers
+
+    def read(
+        self,
+        *,
+        start_position: int = 0,
+        end_position: int | None = None,
+        max_rows: int = DEFAULT_MAX_ROWS,
+        max_bytes: int = DEFAULT_MAX_BYTES,
+        **options: Unpack[DecodeOptions],
+    ) -> Iterator[RecordColumns]:
+        """The records, in chunks of bounded size.
+
+        Args:
+            start_position: where to start, in bytes; a batch must begin there.
+            end_position: where to end, in bytes.
+            max_rows: rows of a chunk at most.
+            max_bytes: bytes of keys and values after which a chunk ends early.
+            options: as in `kafkacodec.decode`: columns, batch_columns, verify_crc, include_control, start_offset,
+                end_offset, on_error, max_decompressed_bytes.
+
+        Yields:
+            RecordColumns: at least one, which may be empty. `consumed`, the positions in `problems` and the column
+                ``batch_position`` count from the start of the file.
+        """
+        with MappedFile(self.path) as file:
+            end = file.size if end_position is None else min(end_position, file.size)
+            whole = SegmentRange(self.path, self.topic, self.partition, start_position, end)
+            consumed = 0
+            for chunk in whole.read_from(file, max_rows=max_rows, max_bytes=max_bytes, **options):
+                consumed = chunk.consumed
+                yield chunk
+            if start_position == 0:
+                _check_is_segment(file, consumed)
+
+    def ranges(
+        self, *, max_bytes: int | None = None, start_offset: int | None = None, end_offset: int | None = None
+    ) -> list[SegmentRange]:
+        """Cut the segment at batch boundaries, reading hardly more than the headers next to the cuts.
+
+        Where the offset index is missing or wrong, headers from the last good place on are read instead.
+
+        Args:
+            max_bytes: how many bytes a range should have; it may have less than one batch more. Default: no cuts.
+            start_offset: leave out batches before this offset.
+            end_offset: leave out batches from this offset on.
+
+        Returns:
+            list[SegmentRange]: in order, without gaps; empty where no batch is in the offsets. The last range reaches
+                to the end of the file unless `end_offset` comes first. Damage does not show here, but in reading.
+        """
+        with MappedFile(self.path) as file:
+            lookup = self._lookup(file)
+            start = 0 if start_offset is None else lookup.position_of_offset(start_offset)
+            end = file.size if end_offset is None else _end_of_offsets(file, lookup, end_offset)
+            first = _first_offset(file, start)
+            pieces: list[tuple[int, int, int, int | None]] = []
+            while max_bytes is not None and end - start > max_bytes:
+                cut = lookup.boundary(start + max_bytes, start)
+                if cut is None:
+                    end = min(end, lookup.end_of_readable(start))
+                    break
+                if cut[0] >= end:
+                    break
+                pieces.append((start, cut[0], first, cut[1]))
+                start, first = cut[0], cut[1] + 1
+            if start < end:
+                pieces.append((start, end, first, None))
+            return [
+                SegmentRange(self.path, self.topic, self.partition, *piece, start_offset, end_offset)
+                for piece in pieces
+            ]
+
+    def first_offset(self) -> int | None:
+        """The offset of the first batch's first record (old formats: of its last); None without a batch."""
+        with MappedFile(self.path) as file:
+            batch = first_batches(file, 0)
+            return int(batch["base_offset"][0]) if len(batch) else None
+
+    def last_offset(self) -> int | None:
+        """The last offset of the whole batches; None without a batch. Reads from the last good index entry on."""
+        with MappedFile(self.path) as file:
+            return self._lookup(file).end()[1]
+
+    def position_of_offset(self, offset: int) -> int:
+        """Where the first batch lies that has `offset` or a later one, in bytes; the end of the batches if none has."""
+        with MappedFile(self.path) as file:
+            return self._lookup(file).position_of_offset(offset)
+
+    def offset_of_timestamp(self, timestamp: Timestamp) -> int | None:
+        """The first offset whose record is as old as `timestamp` or younger; None where all are older.
+
+        The rule of the ListOffsets request. Records without a timestamp are never found.
+        """
+        with MappedFile(self.path) as file:
+            return self._lookup(file).offset_of_timestamp(to_milliseconds(timestamp))
+
+    def end_position(self) -> int:
+        """Where the whole batches end, in bytes: before a torn or a preallocated tail, or before damage."""
+        with MappedFile(self.path) as file:
+            return self._lookup(file).end()[0]
+
+    def _lookup(self, file: MappedFile) -> Lookup:
+        lookup = Lookup(file, self.base_offset)
+        lookup.problems = self.index_problems
+        return lookup
+
+
+def to_milliseconds(timestamp: Timestamp) -> int:
+    """Milliseconds since the epoch."""
+    if isinstance(timestamp, datetime):
+        aware = timestamp if timestamp.tzinfo is not None else timestamp.replace(tzinfo=UTC)
+        return (aware - _EPOCH) // _MILLISECOND
+    return timestamp
+
+
+def _first_offset(file: MappedFile, position: int) -> int:
+    """An offset that no record from the position on is below; a compressed set of old messages does not tell."""
+    batch = first_batches(file, position)
+    return int(batch["base_offset"][0]) if len(batch) and int(batch["magic"][0]) >= 2 else 0
+
+
+def _end_of_offsets(file: MappedFile, lookup: Lookup, end_offset: int) -> int:
+    """The position behind the last batch that may have offsets below `end_offset`."""
+    position = lookup.position_of_offset(end_offset)
+    batch = first_batches(file, position)
+    if not len(batch):
+        return file.size
+    if int(batch["magic"][0]) >= 2 and int(batch["base_offset"][0]) >= end_offset:
+        return position
+    return position + int(batch["size_in_bytes"][0])
+
+
+def _check_is_segment(file: MappedFile, consumed: int) -> None:
+    """Raise where a file without any batch does not even begin like one; a torn first batch is no error."""
+    if consumed == 0 and int.from_bytes(file.data[:8], "big") << 8 * max(0, 8 - file.size) >= _LARGEST_PLAUSIBLE_OFFSET:
+        raise CorruptRecord("not a log segment: the first bytes are no offset", position=0, path=file.path)

@@ -1,0 +1,286 @@
+"""Which transactions of a partition were aborted, and which are still open: the ground of ``read_committed``.
+
+The control batches in the log decide: a transaction is what a producer wrote up to its commit or abort marker. Only
+batch headers and markers are read. The transaction index, where there is one, is held against them; it decides where
+markers were lost to damage. A batch belongs to one producer, so an aborted one is passed over whole, before it is
+decompressed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kafkacodec.errors import CorruptRecord, DecodeError, KafkaCodecError
+from kafkacodec.log import layout
+from kafkacodec.log.checkpoints import ProducerSnapshot, read_producer_snapshot
+from kafkacodec.log.files import MappedFile
+from kafkacodec.log.indexes import read_transaction_index
+from kafkacodec.log.lookup import Lookup
+from kafkacodec.log.ranges import SegmentRange
+from kafkacodec.log.segment import Segment
+from kafkacodec.log.walk import Damage, walk_over_damage
+from kafkacodec.records.columns import BatchHeaders
+from kafkacodec.records.decode import iter_records
+
+ABORTED = np.dtype([("producer_id", "i8"), ("first_offset", "i8"), ("last_offset", "i8")])
+
+# The second int16 of a control record's key (KIP-98); others are KRaft's and end no transaction.
+_ABORT, _COMMIT = 0, 1
+
+
+@dataclass
+class Transactions:
+    """The transactions that matter for reading a span of a log.
+
+    Attributes:
+        aborted (numpy.ndarray): structured int64 fields producer_id, first_offset, last_offset (of the abort marker),
+            by producer and offset.
+        open (dict[int, int]): the first offset of each unfinished transaction, by producer id.
+        problems (list[DecodeError]): where transaction index and log disagree, and damage that may hide markers.
+    """
+
+    aborted: npt.NDArray[np.void]
+    open: dict[int, int]
+    problems: list[DecodeError] = field(default_factory=list)
+
+    @property
+    def last_stable_offset(self) -> int | None:
+        """The first offset of the oldest open transaction; None where none is open."""
+        return min(self.open.values(), default=None)
+
+    def is_aborted(self, headers: BatchHeaders) -> npt.NDArray[np.bool_]:
+        """Which batches hold records of an aborted transaction."""
+        result = np.zeros(len(headers), np.bool_)
+        rows = np.flatnonzero(headers["is_transactional"] & ~headers["is_control"] & (headers["magic"] == 2))
+        if not len(self.aborted) or not len(rows):
+            return result
+        producers, offsets = headers["producer_id"][rows], headers["base_offset"][rows]
+        # Sort transactions and batches together: the transaction of a batch, if any, is the last one before it.
+        num = len(self.aborted)
+        both = np.concatenate([self.aborted["producer_id"], producers])
+        starts = np.concatenate([self.aborted["first_offset"], offsets])
+        order = np.lexsort((np.arange(len(both)) >= num, starts, both))
+        latest = np.empty(len(both), np.int64)
+        latest[order] = np.maximum.accumulate(np.where(order < num, np.arange(len(order)), -1))
+        before = latest[num:]
+        owner = self.aborted[np.where(before >= 0, order[before], 0)]
+        result[rows] = (before >= 0) & (owner["producer_id"] == producers) & (offsets <= owner["last_offset"])
+        return result
+
+    def exclude_aborted(self, piece: SegmentRange) -> SegmentRange:
+        """The range, with the batches of aborted transactions excluded."""
+        if not self._may_touch(piece):
+            return piece
+        excluded: list[tuple[int, int]] = list(piece.excluded)
+        with MappedFile(piece.path) as file:
+            for part in walk_over_damage(file, piece.start_position, piece.end_position):
+                if not isinstance(part, Damage):
+                    _append_runs(excluded, part, self.is_aborted(part))
+        return replace(piece, excluded=tuple(excluded))
+
+    def _may_touch(self, piece: SegmentRange) -> bool:
+        last = piece.last_offset if piece.last_offset is not None else np.iinfo(np.int64).max
+        aborted = self.aborted
+        return bool(np.any((aborted["last_offset"] >= piece.first_offset) & (aborted["first_offset"] <= last)))
+
+
+def scan_transactions(
+    directory: str, segments: Sequence[Segment], start_offset: int | None, end_offset: int | None
+) -> Transactions:
+    """Find the transactions that decide about the records in [start_offset, end_offset).
+
+    Reading begins at the newest producer snapshot at or before `start_offset`, else with the first segment, and ends
+    when every transaction that began before `end_offset` is decided, else with the log.
+    """
+    tracker = _Tracker()
+    snapshot = _snapshot_before(directory, start_offset)
+    begin = None
+    if snapshot is not None:
+        begin = snapshot.offset
+        tracker.resume(snapshot)
+    for i, segment in enumerate(segments):
+        following = segments[i + 1].base_offset if i + 1 < len(segments) else None
+        if begin is not None and following is not None and following <= begin:
+            continue
+        tracker.read_segment(segment, begin)
+        if end_offset is not None and tracker.decided(end_offset):
+            break
+    return tracker.result()
+
+
+class _Tracker:
+    """Follows transactions through the batches of a log, oldest first."""
+
+    def __init__(self) -> None:
+        self.open: dict[int, int] = {}
+        self.aborted: list[npt.NDArray[np.void]] = []
+        self.problems: list[DecodeError] = []
+        self.next_offset = 0
+        self.damaged_from: int | None = None  # markers may be missing from this offset on
+
+    def resume(self, snapshot: ProducerSnapshot) -> None:
+        """Start where a producer snapshot was taken."""
+        running = snapshot.entries[snapshot["current_txn_first_offset"] >= 0]
+        self.open = dict(
+            zip(running["producer_id"].tolist(), running["current_txn_first_offset"].tolist(), strict=True)
+        )
+        self.next_offset = snapshot.offset
+
+    def decided(self, end_offset: int) -> bool:
+        return self.next_offset >= end_offset and all(first >= end_offset for first in self.open.values())
+
+    def result(self) -> Transactions:
+        aborted = np.concatenate([np.empty(0, ABORTED), *self.aborted])
+        order = np.lexsort((aborted["first_offset"], aborted["producer_id"]))
+        return Transactions(aborted[order], self.open, self.problems)
+
+    def read_segment(self, segment: Segment, begin: int | None) -> None:
+        index, found = _TransactionIndex(segment.path, self.problems), len(self.aborted)
+        with MappedFile(segment.path) as file:
+            start = 0 if begin is None else Lookup(file, segment.base_offset).start_for_offset(begin)
+            lost: list[tuple[int, int]] = []
+            first = None
+            for part in walk_over_damage(file, start):
+                if isinstance(part, Damage):
+                    self.problems.append(part.error)
+                    self.damaged_from = self.next_offset if self.damaged_from is None else self.damaged_from
+                    lost.append((self.next_offset, np.iinfo(np.int64).max))
+                elif len(part):
+                    if lost and lost[-1][1] == np.iinfo(np.int64).max:
+                        lost[-1] = (lost[-1][0], int(part["base_offset"][0]))
+                    self._feed(file, part, index)
+                    first = int(part["base_offset"][0]) if first is None else first
+                    self.next_offset = int(part["last_offset"].max()) + 1
+        self.aborted += index.inside(lost)
+        if not lost and start == 0:
+            index.compare(self.aborted[found:], self.problems)
+
+    def _feed(self, file: MappedFile, headers: BatchHeaders, index: _TransactionIndex) -> None:
+        rows = np.flatnonzero(headers["is_transactional"] & (headers["magic"] == 2))
+        if not len(rows):
+            return
+        producers, offsets = headers["producer_id"][rows], headers["base_offset"][rows]
+        control = headers["is_control"][rows]
+        kinds = self._marker_kinds(file, headers, rows[control])
+        # By producer, then offset; a transaction is a run that ends with a marker.
+        order = np.lexsort((offsets, producers))
+        producers, offsets, control = producers[order], offsets[order], control[order]
+        ends = control.copy()
+        ends[:-1] |= producers[1:] != producers[:-1]
+        ends[-1] = True
+        last = np.flatnonzero(ends)
+        first = np.concatenate([[0], last[:-1] + 1])
+        new_producer = np.concatenate([[True], producers[last[1:]] != producers[last[:-1]]])
+        aborted = []
+        for begin, end, carried in zip(first.tolist(), last.tolist(), new_producer.tolist(), strict=True):
+            producer = int(producers[end])
+            start = self.open.pop(producer, None) if carried else None
+            start = int(offsets[begin]) if start is None else start
+            if not control[end]:
+                self.open[producer] = start
+                continue
+            marker = int(offsets[end])
+            kind = kinds.get(marker, _ABORT if index.has(producer, marker) else _COMMIT)
+            if kind == _ABORT:
+                aborted.append((producer, self._begin(index, producer, start, marker), marker))
+        self.aborted.append(np.array(aborted, ABORTED))
+
+    def _begin(self, index: _TransactionIndex, producer: int, start: int, marker: int) -> int:
+        """Where an aborted transaction begins: by the index where an earlier marker may have been lost."""
+        if self.damaged_from is not None and start < self.damaged_from <= marker and index.has(producer, marker):
+            return index.first_offset(marker)
+        return start
+
+    def _marker_kinds(self, file: MappedFile, headers: BatchHeaders, rows: npt.NDArray[np.intp]) -> dict[int, int]:
+        """What the control batches in `rows` say, by offset."""
+        if not len(rows):
+            return {}
+        starts = headers["position"][rows].tolist()
+        sizes = headers["size_in_bytes"][rows].tolist()
+        batches = b"".join(file.data[start : start + size] for start, size in zip(starts, sizes, strict=True))
+        kinds = {}
+        for record in iter_records(batches, include_control=True, on_error="skip"):
+            if record.key is not None and len(record.key) >= 4:
+                kinds[record.offset] = int.from_bytes(record.key[2:4], "big")
+        for offset in headers["base_offset"][rows].tolist():
+            if offset not in kinds:
+                self.problems.append(CorruptRecord(f"the marker at offset {offset} cannot be read", path=file.path))
+        return kinds
+
+
+class _TransactionIndex:
+    """The transaction index of a segment, if it has one that can be read."""
+
+    def __init__(self, segment_path: str, problems: list[DecodeError]) -> None:
+        self.path = layout.sibling(segment_path, layout.TRANSACTION_INDEX_SUFFIX)
+        self.entries: npt.NDArray[np.void] = np.empty(0, ABORTED)
+        self.there = True
+        try:
+            index = read_transaction_index(self.path, on_error="stop")
+        except FileNotFoundError:
+            self.there = False
+        except (OSError, KafkaCodecError) as error:
+            problems.append(CorruptRecord(f"the transaction index cannot be read: {error}", path=self.path))
+        else:
+            problems += index.problems
+            self.entries = index.entries[list(ABORTED.names or ())].astype(ABORTED)
+        self._by_marker: dict[int, Any] = {int(entry["last_offset"]): entry for entry in self.entries}
+
+    def has(self, producer: int, marker: int) -> bool:
+        entry = self._by_marker.get(marker)
+        return entry is not None and int(entry["producer_id"]) == producer
+
+    def first_offset(self, marker: int) -> int:
+        return int(self._by_marker[marker]["first_offset"])
+
+    def inside(self, gaps: Iterable[tuple[int, int]]) -> list[npt.NDArray[np.void]]:
+        """The entries whose marker lies in one of the gaps between offsets."""
+        markers = self.entries["last_offset"]
+        return [self.entries[(markers >= start) & (markers < end)] for start, end in gaps]
+
+    def compare(self, aborted: list[npt.NDArray[np.void]], problems: list[DecodeError]) -> None:
+        """Note where index and log disagree about the transactions that were aborted in the segment."""
+        found = np.concatenate([np.empty(0, ABORTED), *aborted])
+        with_records = found[found["first_offset"] < found["last_offset"]]["last_offset"]
+        missing = set(with_records.tolist()) - self._by_marker.keys()
+        surplus = self._by_marker.keys() - set(found["last_offset"].tolist())
+        for marker in sorted(missing):
+            what = "lacks" if self.there else "is missing, with"
+            problems.append(
+                CorruptRecord(f"the index {what} the transaction aborted at offset {marker}", path=self.path)
+            )
+        for marker in sorted(surplus):
+            problems.append(CorruptRecord(f"no transaction was aborted at offset {marker}", path=self.path))
+
+
+def _snapshot_before(directory: str, offset: int | None) -> ProducerSnapshot | None:
+    """The newest readable producer snapshot at or before an offset."""
+    if offset is None:
+        return None
+    names = [layout.parse_file_name(name) for name in os.listdir(directory or ".")]
+    offsets = [n.base_offset for n in names if n is not None and n.suffix == layout.PRODUCER_SNAPSHOT_SUFFIX]
+    for candidate in sorted((o for o in offsets if o <= offset), reverse=True):
+        path = os.path.join(directory, layout.file_name(candidate, layout.PRODUCER_SNAPSHOT_SUFFIX))
+        try:
+            return read_producer_snapshot(path)
+        except (OSError, KafkaCodecError):
+            continue
+    return None
+
+
+def _append_runs(runs: list[tuple[int, int]], headers: BatchHeaders, mask: npt.NDArray[np.bool_]) -> None:
+    """Add the byte ranges of the batches in `mask`, neighbours joined."""
+    positions, sizes = headers["position"], headers["size_in_bytes"]
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(np.int8)))
+    for first, behind in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+        start, end = int(positions[first]), int(positions[behind - 1] + sizes[behind - 1])
+        if runs and runs[-1][1] == start:
+            runs[-1] = (runs[-1][0], end)
+        else:
+            runs.append((start, end))

@@ -1,0 +1,198 @@
+"""Files that are missing, odd, growing, shrinking or no segments at all; directory layouts of all ages."""
+
+from __future__ import annotations
+
+import gc
+import os
+
+import pytest
+
+import kafkacodec as kc
+from kafkacodec.log import layout
+from tests.corpus import ROOT
+
+SEGMENT = ROOT / "logs/kraft-4.1.0/txn-0/00000000000000000000.log"
+DATA = SEGMENT.read_bytes()
+
+
+def first(path, **options):
+    return next(kc.log.Segment(path).read(**options))
+
+
+def test_errors_of_the_system_name_the_file(tmp_path):
+    path = tmp_path / "00000000000000000000.log"
+    with pytest.raises(FileNotFoundError) as caught:
+        first(path)
+    assert caught.value.filename == str(path)
+    with pytest.raises(IsADirectoryError) as caught:
+        first(tmp_path)
+    assert caught.value.filename == str(tmp_path)
+    os.mkfifo(path)
+    with pytest.raises(OSError, match="not a regular file"):
+        first(path)
+    with pytest.raises(FileNotFoundError):
+        kc.log.LogDirectory(tmp_path / "none").topics  # noqa: B018
+    with pytest.raises(FileNotFoundError, match="no partition 3 of topic 'x'"):
+        kc.log.LogDirectory(tmp_path).partition("x", 3)
+
+
+def test_unreadable_file(monkeypatch):
+    def refuse(path, *args):
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(PermissionError) as caught:
+        first(SEGMENT)
+    assert caught.value.filename == str(SEGMENT)
+
+
+def test_an_empty_segment_has_no_records(tmp_path):
+    path = tmp_path / "00000000000000000000.log"
+    path.touch()
+    chunks = list(kc.log.Segment(path).read())
+    assert [(len(chunk), chunk.consumed) for chunk in chunks] == [(0, 0)]
+    assert len(kc.log.Segment(path).scan()) == 0
+    assert kc.log.Segment(path).last_offset() is None
+    assert kc.log.Segment(path).ranges() == []
+
+
+@pytest.mark.parametrize(
+    "content", [b"hello\n", b"PAR1" + bytes(range(200)), b'{"a": 1}\n' * 50, b"\x1f\x8b\x08" + bytes(range(3, 90))]
+)
+def test_what_is_no_segment_is_refused(tmp_path, content):
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(content)
+    with pytest.raises(kc.DecodeError) as caught:
+        list(kc.log.Segment(path).read())
+    assert caught.value.path == str(path)
+    assert caught.value.position in (0, 8, 16)
+    with pytest.raises(kc.DecodeError):
+        kc.log.Segment(path).scan()
+
+
+def test_damage_is_placed_in_the_file_and_what_comes_before_it_is_given(tmp_path):
+    path = tmp_path / "00000000000000000000.log"
+    headers = kc.scan(DATA)
+    at = int(headers["position"][3])
+    path.write_bytes(DATA[: at + 70] + b"\xff" + DATA[at + 71 :])
+    got = []
+    chunks = kc.log.Segment(path).read(start_position=int(headers["position"][1]))
+    with pytest.raises(kc.CrcMismatch, match=r"0000\.log: batch at offset") as caught:
+        got.extend(offset for chunk in chunks for offset in chunk["offset"].tolist())
+    assert caught.value.position == at
+    assert got == list(range(int(headers["base_offset"][1]), int(headers["base_offset"][3])))
+    kept = caught  # a cycle through the traceback must not upset the collector
+    del caught
+    gc.collect()
+    assert kept.value.position == at
+
+
+def test_a_file_shortened_while_it_is_read_is_an_error_not_a_crash(tmp_path):
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(DATA)
+    chunks = kc.log.Segment(path).read(max_rows=1)
+    next(chunks)
+    os.truncate(path, 100)
+    with pytest.raises(kc.Truncated, match="shortened"):
+        list(chunks)
+
+
+def test_a_file_deleted_while_it_is_read_is_read_to_its_end(tmp_path):
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(DATA)
+    chunks = kc.log.Segment(path).read(max_rows=1)
+    read = [next(chunks)]
+    path.unlink()
+    read += chunks
+    assert sum(map(len, read)) == len(kc.decode(DATA))
+
+
+def test_memory_mapped_pages_are_given_back(tmp_path):
+    path = tmp_path / "00000000000000000000.log"
+    with open(path, "wb") as file:
+        for _ in range(3000):
+            file.write(DATA)
+
+    def resident():
+        with open("/proc/self/smaps_rollup") as lines:
+            return sum(int(line.split()[1]) for line in lines if line.startswith("Rss:")) * 1024
+
+    before, peak = resident(), 0
+    for i, _ in enumerate(kc.log.Segment(path).read(columns=("offset",))):
+        if i % 20 == 0:
+            peak = max(peak, resident())
+    assert path.stat().st_size > 50 << 20
+    assert peak - before < 32 << 20
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("orders-3", ("orders", 3, "current")),
+        ("a-b-c-10", ("a-b-c", 10, "current")),
+        ("__cluster_metadata-0", ("__cluster_metadata", 0, "current")),
+        ("-1-0", ("-1", 0, "current")),
+        ("orders-3.0123456789abcdef0123456789abcdef-delete", ("orders", 3, "delete")),
+        ("orders-3.0123456789abcdef0123456789abcdef-future", ("orders", 3, "future")),
+        ("a.b-3.0123456789abcdef0123456789abcdef-stray", ("a.b", 3, "stray")),
+        ("LWgrMmVrT0a__7a4SasuPA-0-orders-eu", ("orders-eu", 0, "remote")),
+        ("orders", None),
+        ("orders-", None),
+        ("orders-x", None),
+        ("-5", None),
+        ("orders-3-delete", None),
+    ],
+)
+def test_partition_directories_are_known_by_name(name, parts):
+    assert layout.parse_directory_name(name) == parts
+
+
+def test_a_log_directory_lists_what_counts(tmp_path):
+    def put(*parts):
+        path = tmp_path.joinpath(*parts)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(DATA)
+
+    put("orders-eu-10", "00000000000000000000.log")
+    put("orders-eu-2", "00000000000000000000.log")
+    for name in ("log.deleted", "log.swap", "log.cleaned", "index"):
+        put("orders-eu-2", f"00000000000000000007.{name}")
+    put("orders-eu-2.0123456789abcdef0123456789abcdef-future", "00000000000000000000.log")
+    put("clicks-AAAAAAAAAAAAAAAAAAAAAQ", "4", "00000000000000000000-AAAAAAAAAAAAAAAAAAAAAg.log")
+    put("old-0", "00000000000000000402.kafka")
+    put("lost+found", "00000000000000000000.log")
+    put("meta.properties")
+    log = kc.log.LogDirectory(tmp_path)
+    assert log.topics == ["clicks", "old", "orders-eu"]
+    assert [p.partition for p in log.partitions("orders-eu")] == [2, 10]
+    assert [(p.topic, p.state) for p in log.set_aside] == [("orders-eu", "future")]
+    assert [os.path.basename(s.path) for s in log.partition("orders-eu", 2).segments] == ["00000000000000000000.log"]
+    assert log.partition("clicks", 4).segments[0].base_offset == 0
+    assert [p.is_kafka07 for p in log.all_partitions] == [False, True, False, False, False]
+
+
+def test_discover_takes_directories_partitions_and_files(tmp_path):
+    writer = ROOT / "logs/kraft-4.1.0"
+    assert {p.topic for p in kc.log.discover(writer)} >= {"txn", "none", "__cluster_metadata"}
+    (alone,) = kc.log.discover(writer / "txn-0")
+    assert (alone.topic, alone.partition) == ("txn", 0)
+    (picked,) = kc.log.discover([SEGMENT, SEGMENT.with_name("00000000000000000050.log")])
+    assert (picked.topic, picked.partition, len(picked.segments)) == ("txn", 0, 2)
+    with pytest.raises(FileNotFoundError, match="no Kafka log segments"):
+        kc.log.discover(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        kc.log.discover(tmp_path / "none")
+
+
+def test_log_start_offset_is_respected_unless_told_otherwise(tmp_path):
+    (tmp_path / "t-0").mkdir()
+    (tmp_path / "t-0" / "00000000000000000000.log").write_bytes(DATA)
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\nt 0 20\n")
+    log = kc.log.LogDirectory(tmp_path)
+    assert next(log.read("t", 0))["offset"][0] == 20
+    assert next(log.read("t", 0, start_offset=3))["offset"][0] == 3
+
+
+def test_isolation_level_is_checked():
+    with pytest.raises(ValueError, match="isolation_level"):
+        kc.log.Partition(SEGMENT.parent).ranges(isolation_level="serializable")
