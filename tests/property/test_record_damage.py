@@ -1,0 +1,96 @@
+"""Damaged record sets: an error with a position, or data that a reader of the bytes would also give. Never else."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import kafkacodec as kc
+from tests.corpus import Sample, blobs, rows, segments
+
+SMALL = [s for s in blobs("builder", "foreign", magics={2}) if 200 < s.path.stat().st_size < 1500][:8]
+LARGER = [s for s in segments(magics={2}) if s.path.stat().st_size < 20_000][:20]
+
+
+def attempt(data: bytes, **options: bool) -> kc.RecordColumns | None:
+    try:
+        return kc.decode(data, include_control=True, **options)  # type: ignore[arg-type]
+    except kc.DecodeError as caught:
+        error = caught
+    assert error.reason
+    assert error.position is None or 0 <= error.position <= len(data)
+    return None
+
+
+@pytest.mark.parametrize("sample", SMALL, ids=str)
+def test_every_truncation_gives_the_batches_before_it(sample: Sample) -> None:
+    data = sample.data()
+    batches = sample.expected.batches
+    records = [row[:6] for row in sample.expected.records]
+    for end in range(len(data)):
+        result = attempt(data[:end])
+        assert result is not None
+        whole = [i for i, b in enumerate(batches) if b["position"] + b["sizeInBytes"] <= end]
+        assert result.consumed == (batches[whole[-1]]["position"] + batches[whole[-1]]["sizeInBytes"] if whole else 0)
+        expected = [r[:6] for r in sample.expected.records if r.batch in whole]
+        if end % 50 == 0:
+            assert [r[:6] for r in rows(result)] == expected
+        assert len(result) == len(expected) <= len(records)
+
+
+@pytest.mark.parametrize("sample", SMALL, ids=str)
+def test_every_damaged_byte_is_noticed(sample: Sample) -> None:
+    """All of a batch but its offset, leader epoch, length and magic is under the checksum."""
+    data = bytearray(sample.data())
+    starts = [b["position"] for b in sample.expected.batches]
+    for at in range(len(data)):
+        inside = at - max(start for start in starts if start <= at)
+        for flip in (0x01, 0x80, 0xFF):
+            data[at] ^= flip
+            result = attempt(bytes(data))
+            data[at] ^= flip
+            if inside >= 17:
+                assert result is None
+    assert attempt(bytes(data)) is not None
+
+
+@pytest.mark.parametrize("sample", SMALL, ids=str)
+def test_without_checksums_damage_is_still_harmless(sample: Sample) -> None:
+    data = bytearray(sample.data())
+    for at in range(61, len(data)):
+        for flip in (0x01, 0x40, 0x80, 0xFF):
+            data[at] ^= flip
+            for chunk in kc.iter_columns(bytes(data), verify_crc=False, on_error="skip", max_rows=3):
+                assert len(chunk) <= 3
+            data[at] ^= flip
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.sampled_from(LARGER), st.data())
+def test_random_damage(sample: Sample, draw: st.DataObject) -> None:
+    data = bytearray(sample.data())
+    for _ in range(draw.draw(st.integers(1, 4))):
+        at = draw.draw(st.integers(0, len(data) - 1))
+        kind = draw.draw(st.sampled_from(["flip", "cut", "repeat", "swap"]))
+        size = draw.draw(st.integers(1, 64))
+        if kind == "flip":
+            data[at] = draw.draw(st.integers(0, 255))
+        elif kind == "cut":
+            del data[at : at + size]
+        elif kind == "repeat":
+            data[at:at] = data[at : at + size]
+        else:
+            data[at : at + size] = data[at : at + size][::-1]
+        if not data:
+            return
+    attempt(bytes(data))
+    attempt(bytes(data), verify_crc=False)
+    skipped = kc.decode(bytes(data), on_error="skip", verify_crc=False, batch_columns=True)
+    assert skipped.consumed <= len(data)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.binary(max_size=300))
+def test_random_bytes(data: bytes) -> None:
+    attempt(data)
+    attempt(data, verify_crc=False)
