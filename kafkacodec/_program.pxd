@@ -1,4 +1,4 @@
-# What the interpreter in _messages.pyx runs: operations, plans, and the place where a fault is noted.
+# What the interpreter in _message_decode.pyx and _message_encode.pyx runs: operations, plans, and the place where a fault is noted.
 from cpython.object cimport PyTypeObject
 from cpython.ref cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t

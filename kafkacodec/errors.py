@@ -6,7 +6,14 @@ escapes from bad input (running out of memory excepted).
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from kafkacodec.broker_errors import CODES, error
+
 __all__ = [
+    "CODES",
     "BrokerError",
     "CorruptRecord",
     "CrcMismatch",
@@ -20,6 +27,7 @@ __all__ = [
     "UnsupportedCodec",
     "UnsupportedMagic",
     "UnsupportedVersion",
+    "error",
 ]
 
 
@@ -100,4 +108,40 @@ class RemoteProtocolError(KafkaCodecError):
 
 
 class BrokerError(KafkaCodecError):
-    """An error code from a broker's response."""
+    """An error code from a broker's response; there is a subclass for each code, see `error`.
+
+    Attributes:
+        code (int): the number in the response.
+        name (str): Kafka's name of it, such as ``NOT_LEADER_OR_FOLLOWER``.
+        retriable (bool): whether the same request may succeed later.
+        stale_metadata (bool): whether the caller's picture of the cluster is out of date.
+    """
+
+    code: ClassVar[int] = -1
+    name: ClassVar[str] = "UNKNOWN_SERVER_ERROR"
+    retriable: ClassVar[bool] = False
+    stale_metadata: ClassVar[bool] = False
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message if message else self.name)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _broker_error, (self.code, str(self))
+
+
+def _broker_error(code: int, message: str) -> BrokerError:
+    made: BrokerError = __getattr__("error")(code)(message)
+    return made
+
+
+def __getattr__(name: str) -> Any:
+    """`error`, `CODES` and the classes of the error codes, from a table that is read when one is asked for."""
+    if name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    table = importlib.import_module("kafkacodec.broker_errors")
+    if name in ("CODES", "error"):
+        return getattr(table, name)
+    try:
+        return table.CLASSES[name]
+    except KeyError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None

@@ -85,11 +85,11 @@ def _write_fields(out: io.StringIO, fields: list[Definition], valid: range, dept
 def render(facts: Definition, directory: Path) -> None:
     """Writes one table per API and per group of data schemas, and the index."""
     directory.mkdir(parents=True, exist_ok=True)
-    index = ["# Where each class comes from: an API's key and name, or a table and its data schemas."]
+    index = ["# Where each class comes from: an API's key, name and versions, or a table and its data schemas."]
     for api in sorted(facts["apis"], key=lambda a: int(a["key"])):
         text = table([api["request"], api["response"]], (api["key"], api["name"]))
         (directory / f"{api['key']:02}_{api['name']}.kmsg").write_text(text)
-        index.append(f"{api['key']} {api['name']}")
+        index.append(f"{api['key']} {api['name']} {api['validVersions']}")
     groups = {
         "headers": list(facts["headers"].values()),
         "common": facts["data"],

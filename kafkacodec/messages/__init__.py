@@ -15,8 +15,9 @@ from kafkacodec.messages.registry import APIS, Api, by_key, message_class, messa
 
 if TYPE_CHECKING:
     from kafkacodec.messages.classes import Message, MessageStruct, build
+    from kafkacodec.messages.types import *  # noqa: F403
 
-__all__ = ["APIS", "Api", "Message", "MessageStruct", "build", "by_key"]
+__all__ = ["APIS", "Api", "Message", "MessageStruct", "build", "by_key", "message_class", "message_names"]
 
 
 def __getattr__(name: str) -> Any:

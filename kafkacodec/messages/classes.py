@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Self
 
-from kafkacodec import _messages
+from kafkacodec import _message_decode, _message_encode
 from kafkacodec._program import Program
 from kafkacodec._struct import Layout, LazyField, Struct, seal
 from kafkacodec.errors import EncodeError, UnsupportedVersion
@@ -91,12 +91,11 @@ class Message(MessageStruct):
             EncodeError: a value that does not fit, or that the version cannot carry; `path` names the field.
             UnsupportedVersion: a version outside `valid_versions`.
         """
-        program = self._programs.get(version)
-        return _messages.encode(program if program is not None else self._compile(version), self)
+        return _message_encode.encode(self._program(version), self)
 
     @classmethod
-    def decode(cls, data: Any, version: int) -> Self:
-        """The message that all of `data` (any buffer) stands for.
+    def decode(cls, data: Any, version: int, start: int = 0) -> Self:
+        """The message that all of `data` (any buffer) from `start` on stands for.
 
         Fields of type records are memoryviews of `data`; everything else is copied out.
 
@@ -104,15 +103,32 @@ class Message(MessageStruct):
             DecodeError: bytes that are no such message; `position` and `path` name the place.
             UnsupportedVersion: a version outside `valid_versions`.
         """
-        program = cls._programs.get(version)
-        made: Self = _messages.decode(program if program is not None else cls._compile(version), data)
+        made: Self = _message_decode.decode(cls._program(version), data, start)
+        return made
+
+    def encode_frame(self, version: int, header: bytes) -> bytes:
+        """The body behind an int32 size and an encoded header; errors as in `encode`."""
+        return _message_encode.encode_frame(self._program(version), self, header)
+
+    @classmethod
+    def decode_prefix(cls, data: Any, version: int, start: int = 0) -> tuple[Self, int]:
+        """The message at `start` and the position behind it, where more may follow; errors as in `decode`."""
+        made: tuple[Self, int] = _message_decode.decode_prefix(cls._program(version), data, start)
         return made
 
     @classmethod
-    def _compile(cls, version: int) -> Program:
+    def require_version(cls, version: int) -> None:
+        """Raises UnsupportedVersion for a version outside `valid_versions`."""
         if version not in cls.valid_versions:
-            raise UnsupportedVersion(f"{cls.__name__} has versions {version_text(cls.valid_versions)}, not {version!r}")
-        program = cls._programs[version] = compile_message(cls._message, cls._parts, version)
+            valid = version_text(cls.valid_versions)
+            raise UnsupportedVersion(f"{cls.__name__} has versions {valid}, not {version!r}")
+
+    @classmethod
+    def _program(cls, version: int) -> Program:
+        program = cls._programs.get(version)
+        if program is None:
+            cls.require_version(version)
+            program = cls._programs[version] = compile_message(cls._message, cls._parts, version)
         return program
 
 

@@ -33,9 +33,8 @@ __all__ = ["SchemaError", "parse"]
 
 _INTEGERS = frozenset(("int8", "int16", "int32", "int64", "uint16", "uint32"))
 _ZERO: dict[str, Any] = {"bool": False, "float64": 0.0, "string": "", "bytes": b"", "records": b"", "uuid": ZERO}
-_MESSAGE_KINDS = frozenset(
-    ("request", "response", "data", "header", "metadata", "coordinator-key", "coordinator-value")
-)
+_API_KINDS = frozenset(("request", "response"))
+_DATA_KINDS = frozenset(("data", "header", "metadata", "coordinator-key", "coordinator-value"))
 _MAX_DEPTH = 12
 
 
@@ -90,9 +89,9 @@ def _block_end(lines: list[_Line], at: int) -> int:
 
 def _message(line: _Line, body: list[_Line], api: tuple[int, str] | None) -> MessageSpec:
     kind, *rest = line.words
-    if kind not in _MESSAGE_KINDS:
+    if kind not in _API_KINDS and kind not in _DATA_KINDS:
         raise SchemaError(f"line {line.number}: {kind!r} is no kind of message")
-    if kind in ("request", "response"):
+    if kind in _API_KINDS:
         if api is None:
             raise SchemaError(f"line {line.number}: a {kind} needs an api line before it")
         key: int | None = api[0]

@@ -6,6 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from kafkacodec.messages.model import version_range
+
 if TYPE_CHECKING:
     from kafkacodec.messages.classes import Message
 
@@ -16,10 +18,11 @@ _MODULE = "kafkacodec.messages"
 
 
 class Api(NamedTuple):
-    """One API of the protocol: its key and its name."""
+    """One API of the protocol: its key, its name, and the versions that can be encoded and decoded."""
 
     key: int
     name: str
+    valid_versions: range
 
     @property
     def request(self) -> type[Message]:
@@ -31,11 +34,6 @@ class Api(NamedTuple):
         """The response class."""
         return message_class(self.name + "Response")
 
-    @property
-    def valid_versions(self) -> range:
-        """The versions that can be encoded and decoded."""
-        return self.request.valid_versions
-
 
 def _read_index() -> tuple[dict[int, Api], dict[str, str]]:
     """The APIs by key, and the table's file name by class name."""
@@ -44,7 +42,7 @@ def _read_index() -> tuple[dict[int, Api], dict[str, str]]:
     for line in (_SCHEMAS / "index.txt").read_text("ascii").splitlines():
         first, *names = line.split()
         if first.isdigit():
-            api = apis[int(first)] = Api(int(first), names[0])
+            api = apis[int(first)] = Api(int(first), names[0], version_range(names[1]))
             files[api.name + "Request"] = files[api.name + "Response"] = f"{api.key:02}_{api.name}.kmsg"
         elif first != "#":
             files.update(dict.fromkeys(names, f"{first}.kmsg"))

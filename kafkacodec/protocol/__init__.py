@@ -1,1 +1,43 @@
-"""Frames, headers, version negotiation and the sans-I/O connection."""
+"""Frames and headers around messages, version negotiation, and a connection without I/O."""
+
+from __future__ import annotations
+
+from kafkacodec.protocol.connection import (
+    Connection,
+    RequestReceived,
+    ResponseReceived,
+    VersionsAgreed,
+    VersionsRefused,
+)
+from kafkacodec.protocol.frames import (
+    MAX_FRAME_SIZE,
+    decode_request,
+    decode_response,
+    encode_request,
+    encode_response,
+    frame_size,
+    split_frames,
+)
+from kafkacodec.protocol.headers import request_header_version, response_header_version
+from kafkacodec.protocol.versions import api_versions_response, highest_common, ranges_in, supported_ranges
+
+__all__ = [
+    "MAX_FRAME_SIZE",
+    "Connection",
+    "RequestReceived",
+    "ResponseReceived",
+    "VersionsAgreed",
+    "VersionsRefused",
+    "api_versions_response",
+    "decode_request",
+    "decode_response",
+    "encode_request",
+    "encode_response",
+    "frame_size",
+    "highest_common",
+    "ranges_in",
+    "request_header_version",
+    "response_header_version",
+    "split_frames",
+    "supported_ranges",
+]

@@ -1,0 +1,453 @@
+"""Encodes messages: the slots of Python objects into bytes, in one pass.
+
+A value that does not fit is noted in a C struct; the path to its field is put together while the calls return, so it
+costs nothing until then.
+"""
+from cpython.buffer cimport PyBUF_SIMPLE
+from cpython.ref cimport PyObject
+from libc.stdint cimport (
+    INT8_MAX, INT8_MIN, INT16_MAX, INT16_MIN, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, UINT16_MAX, UINT32_MAX,
+    int64_t, uint8_t, uint16_t, uint32_t, uint64_t,
+)
+from libc.string cimport memcpy, memmove
+
+from kafkacodec cimport _kernel as k
+from kafkacodec cimport _pyobject as py
+from kafkacodec._program cimport (
+    BOOL, BYTES, F_ARRAY, F_COMPACT, F_COUNT16, F_LAZY, F_NULLABLE, FLOAT64, INT8, INT16, INT32, INT64, RECORDS, STRING,
+    STRUCT, UINT16, UINT32, Fault, Op, Plan, Program, path_of, step,
+)
+
+import uuid as _uuid
+
+from kafkacodec._struct import slot_offset
+from kafkacodec.errors import EncodeError
+
+cdef enum:
+    SIZE_BYTES = 5                 # the longest size of a tagged field
+    UNKNOWN = sizeof(PyObject)     # where the unknown tagged fields of a Struct are
+
+# Kafka's own limit on the bytes of a string.
+cdef int64_t MAX_STRING_BYTES = 32767
+
+cdef object UUID_CLASS = _uuid.UUID
+cdef Py_ssize_t UUID_INT = slot_offset(_uuid.UUID.int)
+
+
+cdef struct Writer:
+    uint8_t *start
+    uint8_t *at
+    uint8_t *end
+    PyObject *bytes      # what is written to; its first `at - start` bytes are done
+    Fault fault
+
+
+def encode(Program program not None, message):
+    """encode(program: Program, message: Struct) -> bytes
+
+    Raises EncodeError with the path of the value that the version cannot hold.
+    """
+    return encode_behind(program, message, b"", False)
+
+
+def encode_frame(Program program not None, message, bytes header not None):
+    """encode_frame(program: Program, message: Struct, header: bytes) -> bytes
+
+    The message behind an int32 with the size of the rest, and the header.
+    """
+    return encode_behind(program, message, b"\0\0\0\0" + header, True)
+
+
+cdef bytes encode_behind(Program program, object message, bytes prefix, bint framed):
+    cdef Writer w
+    cdef Py_ssize_t capacity = 512 + len(prefix)
+    w.bytes = py.PyBytes_FromStringAndSize(NULL, capacity)
+    if w.bytes == NULL:
+        raise MemoryError
+    w.start = w.at = <uint8_t *> py.PyBytes_AS_STRING(w.bytes)
+    w.end = w.start + capacity
+    w.fault.code, w.fault.step_count, w.fault.value = k.KC_OK, 0, NULL
+    write_raw(&w, <const char *> prefix, len(prefix))
+    if not write_struct(&w, &program.plan, <PyObject *> message):
+        py.Py_XDECREF(w.bytes)
+        raise_encode_error(&w.fault, program)
+    if framed:
+        if w.at - w.start - 4 > INT32_MAX:
+            py.Py_DECREF(w.bytes)
+            raise EncodeError(f"a frame of {w.at - w.start - 4} bytes, where int32 is the limit")
+        k.kc_store_u32(w.start, <uint32_t> (w.at - w.start - 4))
+    if py._PyBytes_Resize(&w.bytes, w.at - w.start) < 0:
+        raise MemoryError
+    result = <object> w.bytes
+    py.Py_DECREF(w.bytes)
+    return result
+
+
+cdef inline PyObject *shared(PyObject *value) noexcept:
+    py.Py_INCREF(value)
+    return value
+
+
+cdef int raise_encode_error(Fault *fault, Program program) except -1:
+    if fault.code != k.KC_CANNOT_ENCODE:
+        raise MemoryError
+    value = <object> fault.value
+    py.Py_DECREF(fault.value)
+    try:
+        shown = repr(value)
+    except Exception:
+        shown = type(value).__qualname__
+    if len(shown) > 80:
+        shown = shown[:77] + "..."
+    raise EncodeError(f"{fault.what.decode()}, got {shown}, in {program.title}", path=path_of(fault) or None)
+
+
+cdef bint refuse(Writer *w, const char *what, PyObject *value) noexcept:
+    if w.fault.code == k.KC_OK:
+        w.fault.code, w.fault.what, w.fault.value = k.KC_CANNOT_ENCODE, what, shared(value)
+    return False
+
+
+cdef bint grow(Writer *w, Py_ssize_t size) noexcept:
+    cdef Py_ssize_t done = w.at - w.start
+    cdef Py_ssize_t capacity = 2 * (w.end - w.start)
+    if capacity - done < size:
+        capacity = done + size
+    if py._PyBytes_Resize(&w.bytes, capacity) < 0:    # sets w.bytes to NULL
+        py.PyErr_Clear()
+        w.fault.code = k.KC_NO_MEMORY
+        return False
+    w.start = <uint8_t *> py.PyBytes_AS_STRING(w.bytes)
+    w.at, w.end = w.start + done, w.start + capacity
+    return True
+
+
+cdef inline bint room(Writer *w, Py_ssize_t size) noexcept:
+    return w.end - w.at >= size or grow(w, size)
+
+
+cdef inline bint write_uvarint(Writer *w, uint64_t value) noexcept:
+    if not room(w, 10):
+        return False
+    if value < 0x80:
+        w.at[0] = <uint8_t> value
+        w.at += 1
+    else:
+        w.at += k.kc_uvarint64_encode(w.at, value)
+    return True
+
+
+cdef bint write_struct(Writer *w, const Plan *plan, PyObject *made) noexcept:
+    cdef const Op *op = plan.required
+    cdef const Op *end = plan.required + plan.required_count
+    cdef PyObject *value
+    if py.Py_TYPE(made) != plan.type:
+        return refuse(w, "an object of another class is needed", made)
+    while op < end:
+        value = py.kc_slot(made, op.offset)[0]
+        if value != op.default and not is_default(op, value):
+            refuse(w, "a field that this version lacks must keep its default", value)
+            step(&w.fault, op.name, -1)
+            return False
+        op += 1
+    op, end = plan.ops, plan.ops + plan.op_count
+    while op < end:
+        value = py.kc_slot(made, op.offset)[0]
+        if value == NULL:
+            value = op.default if op.flags & F_LAZY else py.Py_None
+        if not write_field(w, op, value):
+            step(&w.fault, op.name, -1)
+            return False
+        op += 1
+    return not plan.flexible or write_tags(w, plan, made)
+
+
+cdef inline bint write_field(Writer *w, const Op *op, PyObject *value) noexcept:
+    if op.flags & F_ARRAY:
+        return write_array(w, op, value)
+    if op.flags & F_NULLABLE and op.code == STRUCT:
+        if not room(w, 1):
+            return False
+        w.at[0] = 0xff if value == py.Py_None else 1
+        w.at += 1
+        if value == py.Py_None:
+            return True
+    return write_value(w, op, value)
+
+
+cdef bint is_default(const Op *op, PyObject *value) noexcept:
+    """Whether a value equals the default, and would be written in the same way."""
+    cdef int equal
+    if value == op.default or (value == NULL and op.flags & F_LAZY):
+        return True
+    if value == NULL:
+        return False
+    if py.Py_TYPE(value) != py.Py_TYPE(op.default) and op.code != BYTES and op.code != RECORDS:
+        return False
+    equal = py.PyObject_RichCompareBool(value, op.default, py.Py_EQ)
+    if equal < 0:
+        py.PyErr_Clear()
+    return equal == 1
+
+
+cdef inline bint take_int(Writer *w, PyObject *value, int64_t low, int64_t high, const char *what, int64_t *out) noexcept:
+    cdef int overflow = 0
+    cdef PyObject *index
+    if py.PyLong_CheckExact(value):
+        out[0] = py.PyLong_AsLongLongAndOverflow(value, &overflow)
+    else:
+        if py.PyBool_Check(value) or not py.PyIndex_Check(value):
+            return refuse(w, what, value)
+        shared(value)    # what follows may run Python code, which may drop it elsewhere
+        index = py.PyNumber_Index(value)
+        if index == NULL:
+            py.PyErr_Clear()
+            refuse(w, what, value)
+            py.Py_DECREF(value)
+            return False
+        out[0] = py.PyLong_AsLongLongAndOverflow(index, &overflow)
+        py.Py_DECREF(index)
+        py.Py_DECREF(value)
+    if overflow or out[0] < low or out[0] > high:
+        return refuse(w, what, value)
+    return True
+
+
+cdef bint write_value(Writer *w, const Op *op, PyObject *value) noexcept:
+    """One value of any type but array."""
+    cdef int64_t number = 0
+    cdef double real
+    cdef uint64_t bits
+    if op.code == STRING:
+        return write_string(w, op.flags, value)
+    if op.code == STRUCT:
+        return write_struct(w, op.plan, value)
+    if op.code >= BYTES:
+        return write_bytes(w, op.flags, value)
+    if not room(w, 16):
+        return False
+    if op.code == INT32:
+        if not take_int(w, value, INT32_MIN, INT32_MAX, "an int32 is needed", &number):
+            return False
+        k.kc_store_u32(w.at, <uint32_t> number)
+        w.at += 4
+    elif op.code == INT64:
+        if not take_int(w, value, INT64_MIN, INT64_MAX, "an int64 is needed", &number):
+            return False
+        k.kc_store_u64(w.at, <uint64_t> number)
+        w.at += 8
+    elif op.code == INT16:
+        if not take_int(w, value, INT16_MIN, INT16_MAX, "an int16 is needed", &number):
+            return False
+        k.kc_store_u16(w.at, <uint16_t> number)
+        w.at += 2
+    elif op.code == BOOL:
+        if value != py.Py_True and value != py.Py_False:
+            return refuse(w, "a bool is needed", value)
+        w.at[0] = value == py.Py_True
+        w.at += 1
+    elif op.code == INT8:
+        if not take_int(w, value, INT8_MIN, INT8_MAX, "an int8 is needed", &number):
+            return False
+        w.at[0] = <uint8_t> number
+        w.at += 1
+    elif op.code == UINT16:
+        if not take_int(w, value, 0, UINT16_MAX, "a uint16 is needed", &number):
+            return False
+        k.kc_store_u16(w.at, <uint16_t> number)
+        w.at += 2
+    elif op.code == UINT32:
+        if not take_int(w, value, 0, UINT32_MAX, "a uint32 is needed", &number):
+            return False
+        k.kc_store_u32(w.at, <uint32_t> number)
+        w.at += 4
+    elif op.code == FLOAT64:
+        if not py.PyFloat_Check(value) and (not py.PyLong_Check(value) or py.PyBool_Check(value)):
+            return refuse(w, "a float is needed", value)
+        real = py.PyFloat_AsDouble(value)
+        if real == -1.0 and py.PyErr_Occurred() != NULL:
+            py.PyErr_Clear()
+            return refuse(w, "a float64 is needed", value)
+        memcpy(&bits, &real, 8)
+        k.kc_store_u64(w.at, bits)
+        w.at += 8
+    else:
+        if not py.PyObject_TypeCheck(value, <py.PyTypeObject *> UUID_CLASS):
+            return refuse(w, "a uuid.UUID is needed", value)
+        if py.kc_int_to_16_bytes(py.kc_slot(value, UUID_INT)[0], w.at) < 0:
+            py.PyErr_Clear()
+            return refuse(w, "a uuid.UUID is needed", value)
+        w.at += 16
+    return True
+
+
+cdef bint write_length(Writer *w, bint compact, bint wide, int64_t length) noexcept:
+    """A length or a count, -1 for null; `wide` is int32, otherwise int16. The caller has checked its range."""
+    if compact:
+        return write_uvarint(w, <uint64_t> (length + 1))
+    if not room(w, 4):
+        return False
+    if wide:
+        k.kc_store_u32(w.at, <uint32_t> length)
+        w.at += 4
+    else:
+        k.kc_store_u16(w.at, <uint16_t> length)
+        w.at += 2
+    return True
+
+
+cdef bint write_null(Writer *w, int flags, bint wide) noexcept:
+    if not flags & F_NULLABLE:
+        return refuse(w, "this version does not allow null here", py.Py_None)
+    return write_length(w, flags & F_COMPACT, wide, -1)
+
+
+cdef bint write_string(Writer *w, int flags, PyObject *value) noexcept:
+    cdef Py_ssize_t size = 0
+    cdef const char *text
+    if value == py.Py_None:
+        return write_null(w, flags, False)
+    if not py.PyUnicode_Check(value):
+        return refuse(w, "a str is needed", value)
+    text = py.PyUnicode_AsUTF8AndSize(value, &size)
+    if text == NULL:
+        py.PyErr_Clear()
+        return refuse(w, "a str that UTF-8 can hold is needed", value)
+    if size > MAX_STRING_BYTES:
+        return refuse(w, "a str of at most 32767 bytes is needed", value)
+    return write_length(w, flags & F_COMPACT, False, size) and write_raw(w, text, size)
+
+
+cdef inline bint write_raw(Writer *w, const void *data, Py_ssize_t size) noexcept:
+    if not room(w, size):
+        return False
+    memcpy(w.at, data, size)
+    w.at += size
+    return True
+
+
+cdef bint write_bytes(Writer *w, int flags, PyObject *value) noexcept:
+    """Any contiguous buffer."""
+    cdef py.Py_buffer buffer
+    cdef bint done
+    if value == py.Py_None:
+        return write_null(w, flags, True)
+    if py.PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE) < 0:
+        py.PyErr_Clear()
+        return refuse(w, "bytes are needed", value)
+    if buffer.len > INT32_MAX - 1:
+        refuse(w, "at most 2147483646 bytes are needed", value)
+        done = False
+    else:
+        done = write_length(w, flags & F_COMPACT, True, buffer.len) and write_raw(w, buffer.buf, buffer.len)
+    py.PyBuffer_Release(&buffer)
+    return done
+
+
+cdef bint write_array(Writer *w, const Op *op, PyObject *value) noexcept:
+    cdef Py_ssize_t count, i
+    cdef PyObject *item
+    cdef Op element
+    cdef bint done = True
+    if value == py.Py_None:
+        return write_null(w, op.flags, not op.flags & F_COUNT16)
+    if not py.PyList_Check(value) and not py.PyTuple_Check(value):
+        return refuse(w, "a list is needed", value)
+    count = py.Py_SIZE(value)
+    if count > (INT16_MAX if op.flags & F_COUNT16 else INT32_MAX - 1):
+        return refuse(w, "a shorter list is needed", value)
+    if not write_length(w, op.flags & F_COMPACT, not op.flags & F_COUNT16, count):
+        return False
+    element = op[0]
+    element.flags = op.flags & F_COMPACT
+    shared(value)
+    for i in range(count):
+        if i >= py.Py_SIZE(value):
+            done = refuse(w, "the list changed meanwhile", value)
+            break
+        item = shared(py.kc_item(value, i))
+        done = write_value(w, &element, item)
+        py.Py_DECREF(item)
+        if not done:
+            step(&w.fault, NULL, i)
+            break
+    py.Py_DECREF(value)
+    return done
+
+
+cdef bint write_tags(Writer *w, const Plan *plan, PyObject *made) noexcept:
+    """The tagged fields that differ from their defaults, and the unknown ones, in the order of their tags."""
+    cdef uint64_t present = 0
+    cdef Py_ssize_t i
+    cdef Py_ssize_t count = 0
+    cdef PyObject *unknown = py.kc_slot(made, UNKNOWN)[0]
+    for i in range(plan.tagged_count):
+        if not is_default(&plan.tagged[i], py.kc_slot(made, plan.tagged[i].offset)[0]):
+            present |= <uint64_t> 1 << i
+            count += 1
+    if unknown != py.Py_None:
+        return write_mixed_tags(w, plan, made, present)
+    if not write_uvarint(w, count):
+        return False
+    for i in range(plan.tagged_count):
+        if present >> i & 1 and not write_tagged(w, &plan.tagged[i], made):
+            return False
+    return True
+
+
+cdef bint write_mixed_tags(Writer *w, const Plan *plan, PyObject *made, uint64_t present) noexcept:
+    cdef Py_ssize_t i
+    cdef const char *fault = "tags from 0 to 2147483646 that the schema lacks, with bytes, are needed"
+    unknown = <object> py.kc_slot(made, UNKNOWN)[0]
+    try:
+        known = {plan.tagged[i].tag for i in range(plan.tagged_count)}
+        known |= {plan.absent[i].tag for i in range(plan.absent_count)}
+        for tag in unknown:
+            if type(tag) is not int or not 0 <= tag < INT32_MAX or tag in known:
+                return refuse(w, fault, <PyObject *> unknown)
+        order = [(plan.tagged[i].tag, i) for i in range(plan.tagged_count) if present >> i & 1]
+        order = sorted([*order, *[(tag, -1) for tag in unknown]])
+        if not write_uvarint(w, len(order)):
+            return False
+        for tag, i in order:
+            if i >= 0:
+                if not write_tagged(w, &plan.tagged[i], made):
+                    return False
+            else:
+                data = bytes(memoryview(unknown[tag]))
+                if not write_uvarint(w, tag) or not write_uvarint(w, len(data)):
+                    return False
+                if not write_raw(w, <const char *> data, len(data)):
+                    return False
+        return True
+    except Exception:
+        return refuse(w, fault, <PyObject *> unknown)
+
+
+cdef bint write_tagged(Writer *w, const Op *op, PyObject *made) noexcept:
+    """Tag, size and value. Room for the longest size is left, then the value is moved up to the real one."""
+    cdef PyObject *value = py.kc_slot(made, op.offset)[0]
+    cdef Py_ssize_t begin, size, size_bytes
+    if value == NULL:
+        value = py.Py_None
+    if not write_uvarint(w, op.tag) or not room(w, SIZE_BYTES):
+        step(&w.fault, op.name, -1)
+        return False
+    begin = w.at - w.start
+    w.at += SIZE_BYTES
+    if not write_tagged_value(w, op, value):
+        step(&w.fault, op.name, -1)
+        return False
+    size = w.at - w.start - begin - SIZE_BYTES
+    size_bytes = k.kc_uvarint64_encode(w.start + begin, size)
+    memmove(w.start + begin + size_bytes, w.start + begin + SIZE_BYTES, size)
+    w.at -= SIZE_BYTES - size_bytes
+    return True
+
+
+cdef bint write_tagged_value(Writer *w, const Op *op, PyObject *value) noexcept:
+    if op.flags & F_NULLABLE and op.code == STRUCT and not op.flags & F_ARRAY:
+        if value == py.Py_None:
+            return write_uvarint(w, 0)
+        return write_uvarint(w, 1) and write_struct(w, op.plan, value)
+    return write_field(w, op, value)

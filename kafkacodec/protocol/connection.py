@@ -1,0 +1,299 @@
+"""One Kafka connection without any I/O: bytes in, events out; messages in, bytes out.
+
+A `Connection` keeps what a connection has to remember: the part of a frame that has come in so far, which requests
+wait for their answers in which order, and which versions the two sides agreed on. It opens no sockets and knows no
+clock, so it serves blocking code, asyncio, proxies and tests alike::
+
+    connection = Connection("client", client_id="me")
+    _, data = connection.negotiate()
+    ...                                     # write data, read some bytes
+    for event in connection.receive(received):
+        ...                                 # VersionsAgreed, then ResponseReceived for each request sent
+
+Rules: responses come in the order of requests. A produce request with acks=0 has none. What the peer does wrong is a
+RemoteProtocolError, and the connection is of no use after it; what the caller does wrong is a LocalProtocolError, and
+nothing has changed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from kafkacodec import messages
+from kafkacodec.errors import DecodeError, LocalProtocolError, RemoteProtocolError, UnsupportedVersion
+from kafkacodec.messages import APIS
+from kafkacodec.protocol.frames import (
+    MAX_FRAME_SIZE,
+    SIZE_BYTES,
+    decode_response,
+    encode_request,
+    encode_response,
+    frame_size,
+)
+from kafkacodec.protocol.headers import API_VERSIONS, PRODUCE, decode_request_header
+from kafkacodec.protocol.versions import api_versions_response, highest_common, ranges_in, supported_ranges
+
+if TYPE_CHECKING:
+    from kafkacodec.messages import Message, RequestHeader, ResponseHeader
+
+__all__ = ["Connection", "RequestReceived", "ResponseReceived", "VersionsAgreed", "VersionsRefused"]
+
+_UNSUPPORTED_VERSION = 35
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseReceived:
+    """An answer, with the request that it answers."""
+
+    correlation_id: int
+    api_key: int
+    version: int
+    header: ResponseHeader
+    message: Message
+    request: Message
+
+
+@dataclass(frozen=True, slots=True)
+class VersionsAgreed:
+    """The broker's versions have come; requests without a version now go out in the highest common one."""
+
+    ranges: Mapping[int, range]
+
+
+@dataclass(frozen=True, slots=True)
+class VersionsRefused:
+    """The broker lacks the version of the ApiVersions request; `Connection.negotiate` now takes one that it has."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class RequestReceived:
+    """A request. `message` is None for an ApiVersions request of a version that is not supported here: answer it with
+    ``connection.api_versions()``, which then says so. `wants_response` is False for a produce request with acks=0.
+    """
+
+    correlation_id: int
+    api_key: int
+    version: int
+    header: RequestHeader
+    message: Message | None
+    wants_response: bool
+
+
+@dataclass(slots=True)
+class _Pending:
+    """A request that waits: at a client for its response, at a broker for its turn."""
+
+    correlation_id: int
+    api_key: int
+    version: int
+    request: Message | None
+    supported: bool = True
+    answer: bytes | None = field(default=None)
+
+
+class Connection:
+    """One side of a connection.
+
+    Args:
+        role: ``"client"`` or ``"broker"``.
+        client_id: what a client calls itself in its requests.
+        versions: the versions by API key to use; all that the library has where it is not given.
+        max_frame_size: the largest frame that is taken in, in bytes. No more than this and one read are ever kept.
+        max_pending: how many requests may wait for their responses.
+    """
+
+    def __init__(
+        self,
+        role: Literal["client", "broker"],
+        *,
+        client_id: str | None = None,
+        versions: Mapping[int, range] | None = None,
+        max_frame_size: int = MAX_FRAME_SIZE,
+        max_pending: int = 1000,
+    ) -> None:
+        if role not in ("client", "broker"):
+            raise ValueError(f"role is 'client' or 'broker', not {role!r}")
+        self.role = role
+        self.client_id = client_id
+        self.versions: Mapping[int, range] = versions if versions is not None else supported_ranges()
+        self.max_frame_size = max_frame_size
+        self.max_pending = max_pending
+        self.peer_versions: Mapping[int, range] | None = None
+        self._next_correlation_id = 0
+        self._pending: deque[_Pending] = deque()
+        self._received = bytearray()
+        self._failure: str | None = None
+
+    @property
+    def pending(self) -> int:
+        """How many requests wait for their responses."""
+        return len(self._pending)
+
+    # A client's side
+
+    def version_of(self, api_key: int) -> int:
+        """The version that requests of an API go out in, after negotiation.
+
+        Raises UnsupportedVersion where the sides have none in common, LocalProtocolError before negotiation.
+        """
+        if self.peer_versions is None:
+            raise LocalProtocolError("the broker's versions are not known yet: negotiate first, or name a version")
+        return highest_common(api_key, self.peer_versions, self.versions.get(api_key, range(0)))
+
+    def negotiate(self) -> tuple[int, bytes]:
+        """An ApiVersions request: its correlation id and the bytes to send.
+
+        It has the highest version known here; after VersionsRefused the highest that the broker named, or 0.
+        """
+        ours = self.versions.get(API_VERSIONS) or APIS[API_VERSIONS].valid_versions
+        version = ours[-1] if self.peer_versions is None else highest_common(API_VERSIONS, self.peer_versions, ours)
+        request = messages.ApiVersionsRequest()
+        if version >= 3:
+            request.client_software_name, request.client_software_version = "kafkacodec", "0"
+        return self.send_request(request, version)
+
+    def send_request(self, message: Message, version: int | None = None) -> tuple[int, bytes]:
+        """A request: its correlation id and the bytes to send. Without `version`, the highest common one.
+
+        Raises:
+            LocalProtocolError: no client; no request; too many requests wait; versions are not known yet.
+            EncodeError, UnsupportedVersion: as for `Message.encode`.
+        """
+        self._require("client")
+        api = APIS.get(-1 if message.api_key is None else message.api_key)
+        if api is None or not isinstance(message, api.request):
+            raise LocalProtocolError(f"{type(message).__name__} is no request")
+        if len(self._pending) >= self.max_pending:
+            raise LocalProtocolError(f"{len(self._pending)} requests wait for their responses")
+        if version is None:
+            version = self.version_of(api.key)
+        correlation_id = self._next_correlation_id
+        data = encode_request(message, version, correlation_id, self.client_id)
+        if _wants_response(api.key, message):
+            self._pending.append(_Pending(correlation_id, api.key, version, message))
+        self._next_correlation_id = (correlation_id + 1) & 0x7FFFFFFF
+        return correlation_id, data
+
+    # A broker's side
+
+    def send_response(self, correlation_id: int, message: Message) -> bytes:
+        """Answers a request; returns the bytes that may be sent now.
+
+        Responses leave in the order of the requests: an answer given out of turn is kept, and comes out with the one
+        that it waited for.
+
+        Raises:
+            LocalProtocolError: no broker; no such request waits; the message is no response of that API.
+            EncodeError, UnsupportedVersion: as for `Message.encode`.
+        """
+        self._require("broker")
+        waiting = next((p for p in self._pending if p.correlation_id == correlation_id and p.answer is None), None)
+        if waiting is None:
+            raise LocalProtocolError(f"no request with correlation id {correlation_id} waits for a response")
+        if not isinstance(message, APIS[waiting.api_key].response):
+            raise LocalProtocolError(f"{type(message).__name__} is no answer to {APIS[waiting.api_key].name}")
+        waiting.answer = encode_response(message, waiting.version if waiting.supported else 0, correlation_id)
+        out = bytearray()
+        while self._pending and self._pending[0].answer is not None:
+            out += self._pending.popleft().answer or b""
+        return bytes(out)
+
+    def api_versions(self, event: RequestReceived) -> Message:
+        """The answer to an ApiVersions request: what this side supports, with error 35 where the version is not."""
+        return api_versions_response(self.versions, error_code=0 if event.message else _UNSUPPORTED_VERSION)
+
+    # Both
+
+    def receive(self, data: Any) -> list[Any]:
+        """Takes in what has been read (any buffer) and returns the events that it completes, in order.
+
+        Records in messages are memoryviews of the frame. Raises RemoteProtocolError for bytes that break the
+        protocol, then and ever after; its cause is the DecodeError, where there is one. Events of whole frames before
+        the fault are lost with it.
+        """
+        if self._failure is not None:
+            raise RemoteProtocolError(self._failure)
+        self._received += data
+        events: list[Any] = []
+        try:
+            while (frame := self._next_frame()) is not None:
+                events += self._response_events(frame) if self.role == "client" else self._request_events(frame)
+        except (DecodeError, UnsupportedVersion) as error:
+            self._fail(str(error), error)
+        return events
+
+    def _next_frame(self) -> bytes | None:
+        if len(self._received) < SIZE_BYTES:
+            return None
+        size = frame_size(self._received, max_size=self.max_frame_size)
+        if size > len(self._received):
+            return None
+        frame = bytes(memoryview(self._received)[:size])
+        del self._received[:size]
+        return frame
+
+    def _response_events(self, frame: bytes) -> list[Any]:
+        if not self._pending:
+            self._fail("a response, where no request waits for one")
+        waiting = self._pending[0]
+        assert waiting.request is not None
+        found = int.from_bytes(frame[SIZE_BYTES : SIZE_BYTES + 4], "big", signed=True)
+        if len(frame) >= SIZE_BYTES + 4 and found != waiting.correlation_id:
+            self._fail(f"a response with correlation id {found}, where {waiting.correlation_id} is the next to come")
+        header, message = decode_response(frame, waiting.api_key, waiting.version)
+        self._pending.popleft()
+        version = waiting.version
+        events: list[Any] = []
+        if waiting.api_key == API_VERSIONS:
+            events = self._learn_versions(message, version)
+            if events and isinstance(events[0], VersionsRefused):
+                version = 0
+        received = ResponseReceived(waiting.correlation_id, waiting.api_key, version, header, message, waiting.request)
+        return [received, *events]
+
+    def _learn_versions(self, response: Any, version: int) -> list[Any]:
+        if response.error_code == _UNSUPPORTED_VERSION and version > 0:
+            # Old brokers name no versions in this answer; version 0 is what they have.
+            named = ranges_in(response).get(API_VERSIONS, range(1))
+            ours = range(version)
+            overlap = range(max(named.start, 0), min(named.stop, ours.stop))
+            self.peer_versions = {API_VERSIONS: overlap or range(1)}
+            return [VersionsRefused(version)]
+        if response.error_code:
+            return []
+        self.peer_versions = ranges_in(response)
+        return [VersionsAgreed(self.peer_versions)]
+
+    def _request_events(self, frame: bytes) -> list[Any]:
+        if len(self._pending) >= self.max_pending:
+            self._fail(f"more than {self.max_pending} requests that wait for their responses")
+        header, at = decode_request_header(frame, SIZE_BYTES)
+        api, version = APIS[header.request_api_key], header.request_api_version
+        supported = version in self.versions.get(api.key, range(0))
+        if not supported and api.key != API_VERSIONS:
+            self._fail(f"{api.name} version {version} is not supported")
+        message = api.request.decode(frame, version, at) if supported else None
+        wants_response = message is None or _wants_response(api.key, message)
+        if wants_response:
+            self._pending.append(_Pending(header.correlation_id, api.key, version, message, supported))
+        return [RequestReceived(header.correlation_id, api.key, version, header, message, wants_response)]
+
+    def _require(self, role: str) -> None:
+        if self.role != role:
+            raise LocalProtocolError(f"this is the {self.role}'s side of a connection")
+        if self._failure is not None:
+            raise LocalProtocolError(f"the connection has failed: {self._failure}")
+
+    def _fail(self, reason: str, cause: BaseException | None = None) -> None:
+        self._failure = reason
+        self._received.clear()
+        raise RemoteProtocolError(reason) from cause
+
+
+def _wants_response(api_key: int, message: Any) -> bool:
+    return api_key != PRODUCE or message.acks != 0

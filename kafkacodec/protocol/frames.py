@@ -1,0 +1,148 @@
+"""Frames: an int32 size, a header, a body; and cutting a stream into frames."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kafkacodec.errors import DecodeError, LimitExceeded, Truncated, UnsupportedVersion
+from kafkacodec.messages import by_key
+from kafkacodec.protocol.headers import (
+    API_VERSIONS,
+    decode_request_header,
+    decode_response_header,
+    encode_request_header,
+    encode_response_header,
+)
+
+if TYPE_CHECKING:
+    from kafkacodec.messages import Message, RequestHeader, ResponseHeader
+
+__all__ = [
+    "MAX_FRAME_SIZE",
+    "decode_request",
+    "decode_response",
+    "encode_request",
+    "encode_response",
+    "frame_size",
+    "split_frames",
+]
+
+# What a broker accepts by default (socket.request.max.bytes).
+MAX_FRAME_SIZE = 100 << 20
+
+SIZE_BYTES = 4
+_UNSUPPORTED_VERSION = 35
+_INT32_MAX = 2**31 - 1
+
+
+def frame_size(data: Any, start: int = 0, *, max_size: int = MAX_FRAME_SIZE) -> int:
+    """The size in bytes of the frame at `start`, with the four bytes that hold it.
+
+    Raises:
+        Truncated: fewer than four bytes are there.
+        DecodeError: a negative size.
+        LimitExceeded: a frame larger than `max_size`.
+    """
+    head = bytes(memoryview(data).cast("B")[start : start + SIZE_BYTES])
+    if len(head) < SIZE_BYTES:
+        raise Truncated(f"a frame's size needs {SIZE_BYTES} bytes, {len(head)} left", position=start)
+    size = int.from_bytes(head, "big", signed=True)
+    if size < 0:
+        raise DecodeError(f"a frame of {size} bytes", position=start)
+    if size > max_size:
+        raise LimitExceeded(f"a frame of {size} bytes exceeds {max_size}", position=start)
+    return size + SIZE_BYTES
+
+
+def split_frames(buffer: Any, *, max_size: int = MAX_FRAME_SIZE) -> tuple[list[memoryview], memoryview]:
+    """Cuts a stream into whole frames and the rest behind them.
+
+    The frames, with their sizes, and the rest are memoryviews of `buffer`; nothing is copied. Raises as `frame_size`.
+    """
+    view = memoryview(buffer).cast("B")
+    frames = []
+    at = 0
+    while len(view) - at >= SIZE_BYTES:
+        size = frame_size(view, at, max_size=max_size)
+        if size > len(view) - at:
+            break
+        frames.append(view[at : at + size])
+        at += size
+    return frames, view[at:]
+
+
+def encode_request(
+    message: Message,
+    version: int,
+    correlation_id: int,
+    client_id: str | None = None,
+    *,
+    header_tags: dict[int, bytes] | None = None,
+) -> bytes:
+    """A request as a frame, size included.
+
+    `header_tags` are tagged fields of the header. Raises EncodeError and UnsupportedVersion as `Message.encode`.
+    """
+    api_key = _api_key(message, 0)
+    message.require_version(version)
+    return message.encode_frame(
+        version, encode_request_header(api_key, version, correlation_id, client_id, header_tags)
+    )
+
+
+def encode_response(
+    message: Message, version: int, correlation_id: int, *, header_tags: dict[int, bytes] | None = None
+) -> bytes:
+    """A response as a frame, size included; `version` is that of the request. Errors as for `encode_request`."""
+    api_key = _api_key(message, 1)
+    message.require_version(version)
+    return message.encode_frame(version, encode_response_header(api_key, version, correlation_id, header_tags))
+
+
+def decode_request(frame: Any) -> tuple[RequestHeader, Message]:
+    """The header and the message of a whole frame.
+
+    Raises DecodeError, whose position counts from the start of the frame, and UnsupportedVersion.
+    """
+    _check_whole(frame)
+    header, at = decode_request_header(frame, SIZE_BYTES)
+    request, _ = by_key(header.request_api_key)
+    return header, request.decode(frame, header.request_api_version, at)
+
+
+def decode_response(frame: Any, api_key: int, version: int) -> tuple[ResponseHeader, Message]:
+    """The header and the message of a whole frame, which answers a request of `version`.
+
+    An ApiVersions request whose version the broker lacks is answered in version 0, with error 35; that is seen here.
+    Raises DecodeError, whose position counts from the start of the frame, and UnsupportedVersion.
+    """
+    _check_whole(frame)
+    try:
+        _, response = by_key(api_key)
+    except KeyError:
+        raise UnsupportedVersion(f"no API has the key {api_key}") from None
+    header, at = decode_response_header(frame, api_key, version, SIZE_BYTES)
+    if api_key == API_VERSIONS and _error_code_at(frame, at) == _UNSUPPORTED_VERSION:
+        version = 0
+    return header, response.decode(frame, version, at)
+
+
+def _check_whole(frame: Any) -> None:
+    have = memoryview(frame).nbytes
+    size = frame_size(frame, max_size=_INT32_MAX)
+    if size > have:
+        raise Truncated(f"a frame of {size} bytes, of which {have} are here", position=0)
+    if size < have:
+        raise DecodeError(f"{have - size} bytes behind the frame", position=size)
+
+
+def _error_code_at(frame: Any, at: int) -> int:
+    return int.from_bytes(bytes(memoryview(frame).cast("B")[at : at + 2]), "big", signed=True)
+
+
+def _api_key(message: Message, side: int) -> int:
+    """The API's key of a request (side 0) or a response (side 1)."""
+    key = message.api_key
+    if key is None or not isinstance(message, by_key(key)[side]):
+        raise TypeError(f"{type(message).__name__} is no {('request', 'response')[side]}")
+    return key

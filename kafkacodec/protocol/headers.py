@@ -1,0 +1,88 @@
+"""Which header stands before which message, and reading and writing it.
+
+The rule: a request has header version 2 in flexible versions and 1 in others; a response 1 and 0. Two exceptions:
+ControlledShutdown version 0 has request header 0, which has no client id; ApiVersions responses always have response
+header 0, so that a client that guessed a version too high can still read the answer. The client id keeps its int16
+length in all header versions; that is in the schema table. (KIP-482, KIP-511)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kafkacodec import messages
+from kafkacodec.errors import DecodeError
+from kafkacodec.messages import APIS, by_key
+
+if TYPE_CHECKING:
+    from kafkacodec.messages import RequestHeader, ResponseHeader
+
+__all__ = [
+    "API_VERSIONS",
+    "PRODUCE",
+    "decode_request_header",
+    "decode_response_header",
+    "encode_request_header",
+    "encode_response_header",
+    "request_header_version",
+    "response_header_version",
+]
+
+PRODUCE, CONTROLLED_SHUTDOWN, API_VERSIONS = 0, 7, 18
+
+# An ApiVersions request of any version after this one has the header of a flexible request.
+_API_VERSIONS_FLEXIBLE = 3
+
+
+def request_header_version(api_key: int, version: int) -> int:
+    """The header version of a request. Raises KeyError for an unknown API."""
+    if api_key == CONTROLLED_SHUTDOWN and version == 0:
+        return 0
+    if api_key == API_VERSIONS:
+        return 2 if version >= _API_VERSIONS_FLEXIBLE else 1
+    return 2 if version in by_key(api_key)[0].flexible_versions else 1
+
+
+def response_header_version(api_key: int, version: int) -> int:
+    """The header version of a response. Raises KeyError for an unknown API."""
+    if api_key == API_VERSIONS:
+        return 0
+    return 1 if version in by_key(api_key)[1].flexible_versions else 0
+
+
+def encode_request_header(
+    api_key: int, version: int, correlation_id: int, client_id: str | None, tags: dict[int, bytes] | None = None
+) -> bytes:
+    """The header of a request, without the size before it."""
+    header = messages.RequestHeader(request_api_key=api_key, request_api_version=version, correlation_id=correlation_id)
+    header.unknown_tagged_fields = tags or {}
+    form = request_header_version(api_key, version)
+    if form > 0:
+        header.client_id = client_id
+    return header.encode(form)
+
+
+def encode_response_header(
+    api_key: int, version: int, correlation_id: int, tags: dict[int, bytes] | None = None
+) -> bytes:
+    """The header of a response, without the size before it."""
+    header = messages.ResponseHeader(correlation_id=correlation_id)
+    form = response_header_version(api_key, version)
+    header.unknown_tagged_fields = tags or {}
+    return header.encode(form)
+
+
+def decode_request_header(data: Any, start: int = 0) -> tuple[RequestHeader, int]:
+    """The header at `start` and the position of the body. Raises DecodeError, also for an API that is not known."""
+    # Header version 0 is the front of all others: it tells which one it is.
+    front, _ = messages.RequestHeader.decode_prefix(data, 0, start)
+    if front.request_api_key not in APIS:
+        raise DecodeError(f"no API has the key {front.request_api_key}", position=start, path="request_api_key")
+    form = request_header_version(front.request_api_key, front.request_api_version)
+    return messages.RequestHeader.decode_prefix(data, form, start)
+
+
+def decode_response_header(data: Any, api_key: int, version: int, start: int = 0) -> tuple[ResponseHeader, int]:
+    """The header at `start` and the position of the body."""
+    form = response_header_version(api_key, version)
+    return messages.ResponseHeader.decode_prefix(data, form, start)

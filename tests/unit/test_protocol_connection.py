@@ -1,0 +1,172 @@
+"""The connection without I/O: both sides fed to each other."""
+
+import pytest
+
+import kafkacodec as kc
+from kafkacodec import messages, protocol
+from kafkacodec.protocol import Connection, RequestReceived, ResponseReceived, VersionsAgreed, VersionsRefused
+
+
+def negotiated(**broker_options):
+    """A client and a broker that have agreed on versions."""
+    client, broker = Connection("client", client_id="me"), Connection("broker", **broker_options)
+    correlation_id, data = client.negotiate()
+    (request,) = broker.receive(data)
+    response, agreed = client.receive(broker.send_response(correlation_id, broker.api_versions(request)))
+    assert isinstance(response, ResponseReceived)
+    assert isinstance(agreed, VersionsAgreed)
+    return client, broker
+
+
+def test_requests_and_responses():
+    client, broker = negotiated()
+    correlation_id, data = client.send_request(messages.MetadataRequest(topics=[]))
+    (request,) = broker.receive(data)
+    assert request.message == messages.MetadataRequest(topics=[])
+    assert (request.api_key, request.version, request.header.client_id) == (3, 13, "me")
+    (response,) = client.receive(
+        broker.send_response(request.correlation_id, messages.MetadataResponse(controller_id=9))
+    )
+    assert (response.correlation_id, response.message.controller_id) == (correlation_id, 9)
+    assert response.request == messages.MetadataRequest(topics=[])
+    assert client.pending == broker.pending == 0
+
+
+def test_byte_by_byte():
+    client, broker = negotiated()
+    _, data = client.send_request(messages.ListGroupsRequest())
+    events = [event for i in range(len(data)) for event in broker.receive(data[i : i + 1])]
+    assert [event.message for event in events] == [messages.ListGroupsRequest()]
+    answer = broker.send_response(events[0].correlation_id, messages.ListGroupsResponse())
+    events = [event for i in range(len(answer)) for event in client.receive(answer[i : i + 1])]
+    assert [event.message for event in events] == [messages.ListGroupsResponse()]
+
+
+def test_answers_leave_in_the_order_of_the_requests():
+    client, broker = negotiated()
+    sent = [client.send_request(messages.HeartbeatRequest(group_id=str(i))) for i in range(3)]
+    requests = broker.receive(b"".join(data for _, data in sent))
+    assert [r.message.group_id for r in requests] == ["0", "1", "2"]
+    ids = [r.correlation_id for r in requests]
+    assert broker.send_response(ids[1], messages.HeartbeatResponse(error_code=1)) == b""
+    assert broker.send_response(ids[2], messages.HeartbeatResponse(error_code=2)) == b""
+    events = client.receive(broker.send_response(ids[0], messages.HeartbeatResponse(error_code=0)))
+    assert [(e.correlation_id, e.message.error_code) for e in events] == [(ids[i], i) for i in range(3)]
+
+
+def test_produce_without_acks_has_no_response():
+    client, broker = negotiated()
+    _, first = client.send_request(messages.ProduceRequest(acks=0))
+    second_id, second = client.send_request(messages.HeartbeatRequest())
+    events = broker.receive(first + second)
+    assert [event.wants_response for event in events] == [False, True]
+    with pytest.raises(kc.LocalProtocolError):
+        broker.send_response(events[0].correlation_id, messages.ProduceResponse())
+    (event,) = client.receive(broker.send_response(second_id, messages.HeartbeatResponse()))
+    assert event.correlation_id == second_id
+
+
+def test_negotiation_falls_back():
+    client, broker = Connection("client"), Connection("broker", versions={18: range(0, 3), 3: range(0, 6)})
+    correlation_id, data = client.negotiate()
+    (request,) = broker.receive(data)
+    assert isinstance(request, RequestReceived)
+    assert request.message is None
+    response, refused = client.receive(broker.send_response(correlation_id, broker.api_versions(request)))
+    assert response.message.error_code == 35
+    assert isinstance(refused, VersionsRefused)
+    correlation_id, data = client.negotiate()
+    (request,) = broker.receive(data)
+    assert request.version == 2
+    _, agreed = client.receive(broker.send_response(correlation_id, broker.api_versions(request)))
+    assert agreed.ranges == {18: range(0, 3), 3: range(0, 6)}
+    assert client.version_of(3) == 5
+    with pytest.raises(kc.UnsupportedVersion):
+        client.send_request(messages.ListGroupsRequest())
+
+
+def test_an_old_broker_names_no_versions_when_it_refuses():
+    client = Connection("client")
+    _, data = client.negotiate()
+    refusal = messages.ApiVersionsResponse(error_code=35)
+    client.receive(refusal.encode_frame(0, messages.ResponseHeader(correlation_id=0).encode(0)))
+    _, data = client.negotiate()
+    assert protocol.decode_request(data)[0].request_api_version == 0
+
+
+def test_versions_must_be_known():
+    client = Connection("client")
+    with pytest.raises(kc.LocalProtocolError):
+        client.send_request(messages.MetadataRequest())
+    correlation_id, _ = client.send_request(messages.MetadataRequest(), 1)
+    assert correlation_id == 0
+
+
+def test_correlation_ids_must_match():
+    client, _ = negotiated()
+    correlation_id, _ = client.send_request(messages.HeartbeatRequest())
+    wrong = protocol.encode_response(messages.HeartbeatResponse(), 4, correlation_id + 1)
+    with pytest.raises(kc.RemoteProtocolError, match="correlation id"):
+        client.receive(wrong)
+    with pytest.raises(kc.RemoteProtocolError, match="correlation id"):
+        client.receive(b"")
+    with pytest.raises(kc.LocalProtocolError, match="has failed"):
+        client.send_request(messages.HeartbeatRequest())
+
+
+def test_a_response_that_nobody_asked_for():
+    client = Connection("client")
+    with pytest.raises(kc.RemoteProtocolError, match="no request waits"):
+        client.receive(protocol.encode_response(messages.HeartbeatResponse(), 4, 0))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\xff\xff\xff\xff",
+        b"\x7f\xff\xff\xff",
+        b"\0\0\0\0",
+        b"\0\0\0\x08\x03\xe7\0\0\0\0\0\0",
+        b"\0\0\0\x0a\0\x03\0\x63\0\0\0\0\xff\xff",
+        b"\0\0\0\x0a\0\x03\0\0\0\0\0\0\xff\xff",
+    ],
+    ids=["negative size", "huge size", "no header", "unknown API", "unknown version", "no body"],
+)
+def test_a_broker_refuses(data):
+    broker = Connection("broker")
+    with pytest.raises(kc.RemoteProtocolError):
+        broker.receive(data)
+
+
+def test_memory_is_bounded():
+    broker = Connection("broker", max_frame_size=100, max_pending=2)
+    with pytest.raises(kc.RemoteProtocolError, match="exceeds 100"):
+        broker.receive((101).to_bytes(4, "big"))
+    client, broker = negotiated(max_pending=2)
+    data = b"".join(client.send_request(messages.HeartbeatRequest())[1] for _ in range(3))
+    with pytest.raises(kc.RemoteProtocolError, match="more than 2 requests"):
+        broker.receive(data)
+    client = Connection("client", max_pending=1)
+    client.send_request(messages.HeartbeatRequest(), 0)
+    with pytest.raises(kc.LocalProtocolError, match="1 requests wait"):
+        client.send_request(messages.HeartbeatRequest(), 0)
+
+
+def test_sides_are_kept_apart():
+    client, broker = Connection("client"), Connection("broker")
+    with pytest.raises(kc.LocalProtocolError):
+        broker.send_request(messages.HeartbeatRequest(), 0)
+    with pytest.raises(kc.LocalProtocolError):
+        client.send_response(0, messages.HeartbeatResponse())
+    with pytest.raises(kc.LocalProtocolError, match="is no request"):
+        client.send_request(messages.HeartbeatResponse(), 0)
+    with pytest.raises(ValueError, match="role"):
+        Connection("proxy")
+
+
+def test_an_answer_of_another_api_is_refused():
+    client, broker = negotiated()
+    (request,) = broker.receive(client.send_request(messages.HeartbeatRequest())[1])
+    with pytest.raises(kc.LocalProtocolError, match="is no answer"):
+        broker.send_response(request.correlation_id, messages.MetadataResponse())
+    assert broker.pending == 1
