@@ -212,20 +212,23 @@ int kc_column_append_bytes(kc_column *c, const void *data, size_t size, kc_error
     return KC_OK;
 }
 
-int kc_column_append_null(kc_column *c, kc_error *error) {
-    int code = kc_column_reserve(c, 1, 0, error);
-    if (code) return code;
-    code = kc_column_set_null(c, c->length, error);
-    if (code) return code;
+int kc_column_append_nulls(kc_column *c, int64_t rows, kc_error *error) {
+    int code = kc_column_reserve(c, rows, 0, error);
     kc_type type = c->field->type;
-    if (type == KC_BINARY || type == KC_STRING) {
-        ((int32_t *)(void *)c->values.data)[c->length + 1] = (int32_t)c->data.size;
-    } else {
-        write_int(c, c->length, type == KC_TIMESTAMP_MS ? KC_NOT_A_TIME : 0);
+    bool binary = type == KC_BINARY || type == KC_STRING;
+    for (int64_t row = c->length; !code && row < c->length + rows; row++) {
+        if (binary) {
+            ((int32_t *)(void *)c->values.data)[row + 1] = (int32_t)c->data.size;
+        } else {
+            write_int(c, row, type == KC_TIMESTAMP_MS ? KC_NOT_A_TIME : 0);
+        }
+        code = kc_column_set_null(c, row, error);
     }
-    note_rows(c, 1);
-    return KC_OK;
+    if (!code) note_rows(c, rows);
+    return code;
 }
+
+int kc_column_append_null(kc_column *c, kc_error *error) { return kc_column_append_nulls(c, 1, error); }
 
 static bool is_null(const kc_column *c, int64_t row) {
     return c->null_count && !(c->validity.data[row / 8] >> (row % 8) & 1);

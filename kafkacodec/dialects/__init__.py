@@ -1,6 +1,7 @@
 """Protocols besides the Kafka protocol of today.
 
 Modules, loaded on first use:
+    kafka07: the wire and log format of Kafka 0.6 and 0.7.
     zookeeper: what Kafka 0.7 kept in ZooKeeper, and how its consumers shared partitions.
     line: the line protocol V1.
 """
@@ -11,9 +12,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kafkacodec.dialects import line, zookeeper
+    from kafkacodec.dialects import kafka07, line, zookeeper
 
-__all__ = ["line", "zookeeper"]
+__all__ = ["kafka07", "line", "zookeeper"]
 
 
 def __getattr__(name: str) -> Any:

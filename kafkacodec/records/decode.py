@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypedDict, Unpack
 
 from kafkacodec import _columns, _records
 from kafkacodec.errors import KafkaCodecError
@@ -173,7 +173,7 @@ def decode(data: Buffer, *, threads: int = 1, **options: Unpack[DecodeOptions]) 
         raise ValueError(f"threads is {threads}; it must be at least 1")
     if threads > 1:
         return _decode_in_threads(data, plan, threads)
-    return _decode_range(plan.decoder(data), plan.on_error)
+    return read_whole(plan.decoder(data), plan.on_error)
 
 
 def iter_columns(
@@ -205,7 +205,7 @@ def iter_columns(
     if max_rows < 1 or max_bytes < 1:
         raise ValueError(f"max_rows ({max_rows}) and max_bytes ({max_bytes}) must be at least 1")
     _check_range(start_position, end_position)
-    return _chunks(plan.decoder(data, start_position, end_position), plan.on_error, max_rows, max_bytes)
+    return read_chunks(plan.decoder(data, start_position, end_position), plan.on_error, max_rows, max_bytes)
 
 
 def iter_records(data: Buffer, **options: Unpack[DecodeOptions]) -> Iterator[Record]:
@@ -269,7 +269,34 @@ def _check_range(start_position: int, end_position: int | None) -> None:
         )
 
 
-def _chunks(decoder: _records.Decoder, on_error: OnError, max_rows: int, max_bytes: int) -> Iterator[RecordColumns]:
+class ChunkDecoder(Protocol):
+    """What gives a range of bytes as tables, chunk by chunk: the core's decoder, or that of another format.
+
+    Attributes:
+        position, size (int): bytes that are done with, and of all.
+        done (bool): nothing is left.
+        fault (Exception | None): what ended the last chunk.
+        base_offset (int | None): of the faulty batch, where it is known.
+    """
+
+    fault: Exception | None
+    done: bool
+    position: int
+    size: int
+    base_offset: int | None
+
+    def read(self, cls: type[RecordColumns], max_rows: int, max_bytes: int, whole: bool = False) -> RecordColumns:
+        """The next chunk."""
+
+    def skip(self) -> int:
+        """Pass over the faulty batch; its size in bytes."""
+
+    def take_fault(self) -> Exception | None:
+        """The fault, which is forgotten."""
+
+
+def read_chunks(decoder: ChunkDecoder, on_error: OnError, max_rows: int, max_bytes: int) -> Iterator[RecordColumns]:
+    """All chunks of a decoder, as `iter_columns` gives them."""
     told = -1  # what the chunks given out say of `consumed`
     while True:
         chunk, fault = _next_chunk(decoder, on_error, max_rows, max_bytes)
@@ -287,7 +314,7 @@ def _chunks(decoder: _records.Decoder, on_error: OnError, max_rows: int, max_byt
 
 
 def _next_chunk(
-    decoder: _records.Decoder, on_error: OnError, max_rows: int, max_bytes: int
+    decoder: ChunkDecoder, on_error: OnError, max_rows: int, max_bytes: int
 ) -> tuple[RecordColumns, Exception | None]:
     """A chunk, with the fault that ended it where decoding shall not go on."""
     chunk: RecordColumns = decoder.read(RecordColumns, max_rows, max_bytes)
@@ -299,7 +326,7 @@ def _next_chunk(
     return chunk, fault
 
 
-def _settle(decoder: _records.Decoder, on_error: OnError, chunk: RecordColumns) -> Exception | None:
+def _settle(decoder: ChunkDecoder, on_error: OnError, chunk: RecordColumns) -> Exception | None:
     """Notes a fault in the chunk's problems and passes over it where that is wanted."""
     fault = decoder.take_fault()
     if on_error == "raise" or not isinstance(fault, KafkaCodecError):
@@ -312,7 +339,8 @@ def _settle(decoder: _records.Decoder, on_error: OnError, chunk: RecordColumns) 
     return None
 
 
-def _decode_range(decoder: _records.Decoder, on_error: OnError) -> RecordColumns:
+def read_whole(decoder: ChunkDecoder, on_error: OnError) -> RecordColumns:
+    """All that a decoder gives, as `decode` gives it."""
     parts = []
     problems: list[Problem] = []
     while True:
@@ -348,7 +376,7 @@ def _decode_in_threads(data: Buffer, plan: _Plan, threads: int) -> RecordColumns
     starts, ends = [0, *cuts], [*cuts, size]
 
     def work(start: int, end: int) -> RecordColumns:
-        return _decode_range(plan.decoder(data, start, end), plan.on_error)
+        return read_whole(plan.decoder(data, start, end), plan.on_error)
 
     with ThreadPoolExecutor(threads) as pool:
         jobs = [pool.submit(work, start, end) for start, end in zip(starts, ends, strict=True)]

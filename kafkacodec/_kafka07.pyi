@@ -1,0 +1,31 @@
+from typing import TypeVar
+
+from typing_extensions import Buffer
+
+from kafkacodec._columns import Table
+
+_T = TypeVar("_T", bound=Table)
+
+def columns() -> list[str]: ...
+
+class Decoder:
+    fault: Exception | None
+    done: bool
+    position: int
+    size: int
+    base_offset: int | None
+    def __init__(
+        self,
+        data: Buffer,
+        *,
+        wanted: int,
+        verify_crc: bool,
+        deep: bool,
+        initial_offset: int,
+        limit: int,
+    ) -> None: ...
+    def read(self, cls: type[_T], max_rows: int, max_bytes: int, whole: bool = False) -> _T: ...
+    def skip(self) -> int: ...
+    def take_fault(self) -> Exception | None: ...
+
+def encode_message(payload: Buffer, magic: int, codec: int) -> bytes: ...

@@ -1,0 +1,147 @@
+"""The binding of Kafka 0.6/0.7 message sets: holds buffers, releases the GIL, turns faults into exceptions."""
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from libc.stdint cimport INT32_MAX, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+from kafkacodec cimport _kernel as k
+from kafkacodec._columns cimport Table
+from kafkacodec._compression cimport Decompressor
+from kafkacodec._errors cimport check, exception_from
+
+from kafkacodec.errors import DecodeError, EncodeError
+
+
+def columns():
+    """The names of all columns, in order; the index is the bit in a mask of wanted ones."""
+    cdef int i
+    return [k.kc_msgset07_fields[i].name.decode() for i in range(<int> k.KC_NUM_MSGSET07_COLUMNS)]
+
+
+cdef class Decoder:
+    """Reads one message set into tables, chunk by chunk. The same face as `_records.Decoder`."""
+    cdef Py_buffer view
+    cdef bint has_view
+    cdef k.kc_msgset07_decoder decoder
+    cdef uint64_t wanted
+    cdef uint64_t limit   # bytes that the outermost message may decompress to
+    cdef uint64_t budget  # what is left of it
+    cdef list decompressors  # one for each level of compressed messages inside one another
+    cdef readonly object fault
+    cdef readonly bint done
+
+    def __cinit__(
+        self, data, *, uint64_t wanted, bint verify_crc, bint deep, int64_t initial_offset, uint64_t limit
+    ):
+        cdef k.kc_msgset07_options options
+        PyObject_GetBuffer(data, &self.view, PyBUF_SIMPLE)
+        self.has_view = True
+        options.verify_crc = verify_crc
+        options.deep = deep
+        options.initial_offset = initial_offset
+        k.kc_msgset07_init(&self.decoder, <const uint8_t *> self.view.buf, <uint64_t> self.view.len, &options)
+        self.wanted = wanted
+        self.limit = limit
+        self.decompressors = []
+
+    def __dealloc__(self):
+        if self.has_view:
+            PyBuffer_Release(&self.view)
+
+    @property
+    def position(self):
+        """Bytes that were whole messages, without the one in work."""
+        return self.decoder.position
+
+    @property
+    def size(self):
+        return self.decoder.size
+
+    @property
+    def base_offset(self):
+        """The offset of the faulty message; None where the fault hides how long it is."""
+        return self.decoder.options.initial_offset + self.decoder.position if self.decoder.located else None
+
+    cdef object explain(self, object exception):
+        """The exception with the place inside the set."""
+        cdef k.kc_msgset07_decoder *d = &self.decoder
+        if isinstance(exception, DecodeError):
+            exception.path = f"message at offset {d.options.initial_offset + <int64_t> d.position}"
+            if d.depth:
+                exception.path += f": {d.depth} compressed messages deep" if d.depth > 1 else ": inside"
+        return exception
+
+    cdef int provide(self, k.kc_error *error) except -1:
+        """Decompresses the announced message; True where that went well, else self.fault is set."""
+        cdef k.kc_msgset07_decoder *d = &self.decoder
+        cdef Decompressor payload
+        if d.depth == 0:
+            self.budget = self.limit
+        if d.depth == len(self.decompressors):
+            self.decompressors.append(Decompressor())
+        payload = self.decompressors[d.depth]
+        try:
+            payload.run(d.codec, d.payload, d.payload_size, 0, self.budget)
+        except DecodeError as exception:
+            exception.position = d.position
+            self.fault = self.explain(exception)
+            return False
+        self.budget -= payload.size
+        if k.kc_msgset07_provide(d, payload.content, payload.size, error):
+            self.fault = self.explain(exception_from(error))
+            return False
+        return True
+
+    def read(self, cls, int64_t max_rows, uint64_t max_bytes, bint whole=False):
+        """The next chunk. Afterwards `done` or `fault` may be set; `skip` goes on behind a fault."""
+        cdef Table chunk = cls.__new__(cls)
+        cdef k.kc_error error
+        cdef k.kc_event event
+        cdef size_t size
+        error.code = k.KC_OK
+        error.what = NULL
+        chunk.table = k.kc_table_new(k.kc_msgset07_fields, k.KC_NUM_MSGSET07_COLUMNS, self.wanted)
+        if chunk.table == NULL:
+            raise MemoryError("no memory for the columns")
+        if whole and chunk.table.columns[<int> k.KC_COL_VALUE].wanted:
+            size = min(self.decoder.size - self.decoder.position, <uint64_t> INT32_MAX)
+            if k.kc_column_reserve(&chunk.table.columns[<int> k.KC_COL_VALUE], 0, size, &error):
+                check(&error)
+        while True:
+            with nogil:
+                event = k.kc_msgset07_run(&self.decoder, chunk.table, max_rows, max_bytes, &error)
+            if event == k.KC_EVENT_COMPRESSED and self.provide(&error):
+                continue
+            break
+        if event == k.KC_EVENT_FAULT:
+            self.fault = self.explain(exception_from(&error))
+        self.done = event == k.KC_EVENT_END
+        return chunk
+
+    def skip(self):
+        """Passes over the faulty message; returns its size in bytes."""
+        return k.kc_msgset07_skip(&self.decoder)
+
+    def take_fault(self):
+        """The fault, which is forgotten here: a decoder that keeps what is raised would be in a cycle with it."""
+        fault = self.fault
+        self.fault = None
+        return fault
+
+
+def encode_message(payload, int magic, int codec):
+    """encode_message(payload: Buffer, magic: int, codec: int) -> bytes"""
+    cdef Py_buffer view
+    cdef size_t header = k.KC_MSGSET07_HEADER(magic)
+    cdef uint8_t *out
+    PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
+    try:
+        if <size_t> view.len > INT32_MAX - header:
+            raise EncodeError(f"a message of {view.len} bytes does not fit its length field")
+        message = PyBytes_FromStringAndSize(NULL, view.len + <Py_ssize_t> header)
+        out = <uint8_t *> PyBytes_AS_STRING(message)
+        k.kc_msgset07_write_header(out, magic, codec, <const uint8_t *> view.buf, <uint32_t> view.len)
+        memcpy(out + header, view.buf, view.len)
+        return message
+    finally:
+        PyBuffer_Release(&view)
