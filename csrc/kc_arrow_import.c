@@ -131,22 +131,10 @@ static int load_offsets64(const kc_bytes_column *c, int64_t row, int64_t n, kc_s
     return KC_OK;
 }
 
-/* One view: its length, then either up to twelve bytes in place, or a prefix, a buffer's number and a position. */
-typedef struct view {
-    int32_t size;
-    union {
-        uint8_t inlined[12];
-        struct {
-            uint8_t prefix[4];
-            int32_t buffer, position;
-        } far;
-    } at;
-} view;
-
 static int load_views(const kc_bytes_column *c, int64_t row, int64_t n, kc_spans *out, kc_error *error) {
-    const view *views = (const view *)c->index + c->first + row;
+    const kc_view *views = (const kc_view *)c->index + c->first + row;
     for (int64_t i = 0; i < n; i++) {
-        const view *v = views + i;
+        const kc_view *v = views + i;
         out->data[i] = v->at.inlined;
         out->size[i] = v->size;
         if (c->validity && !bit_at(c->validity, c->first + row + i)) continue;

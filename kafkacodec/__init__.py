@@ -51,6 +51,10 @@ _HOMES: dict[str, str | None] = {
     "control_batch": "kafkacodec.records.encode",
     "encode": "kafkacodec.records.encode",
     "encode_batches": "kafkacodec.records.encode",
+    "ConfluentColumns": "kafkacodec.records.confluent",
+    "murmur2": "kafkacodec.records.partition",
+    "partition": "kafkacodec.records.partition",
+    "split_confluent": "kafkacodec.records.confluent",
 }
 
 __all__ = [
@@ -91,6 +95,7 @@ if TYPE_CHECKING:  # `x as x` makes a name public for type checkers
         Problem as Problem,
         RecordColumns as RecordColumns,
     )
+    from kafkacodec.records.confluent import ConfluentColumns as ConfluentColumns, split_confluent as split_confluent
     from kafkacodec.records.decode import (
         Record as Record,
         decode as decode,
@@ -104,6 +109,7 @@ if TYPE_CHECKING:  # `x as x` makes a name public for type checkers
         encode as encode,
         encode_batches as encode_batches,
     )
+    from kafkacodec.records.partition import murmur2 as murmur2, partition as partition
 
 
 def __getattr__(name: str) -> Any:

@@ -1,13 +1,13 @@
 # Columns and Python records into record batches: holds the memory, calls the kernels without the GIL.
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from cpython.number cimport PyNumber_Index
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy, memmove
 
 from kafkacodec cimport _kernel as k
 from kafkacodec._arrow_import cimport ImportedArray
 from kafkacodec._errors cimport exception_from
+from kafkacodec._value_columns cimport ByteColumn, IntColumn
 
 from kafkacodec.errors import EncodeError
 
@@ -39,102 +39,6 @@ cdef class ArrowChunk(RecordChunk):
         self.array = array
         if k.kc_record_chunk_import(&self.columns, &array.owner.schema, &array.array, &column, &error):
             raise fault(&error, column.decode() if column != NULL else None, False)
-
-
-cdef class ByteColumn:
-    """A growing column of bytes, for values that come as Python objects."""
-    cdef k.kc_buffer offsets, data, validity
-    cdef int64_t rows, nulls
-
-    def __dealloc__(self):
-        k.kc_buffer_free(&self.offsets)
-        k.kc_buffer_free(&self.data)
-        k.kc_buffer_free(&self.validity)
-
-    cdef int append(self, object value) except -1:
-        cdef Py_buffer view
-        if value is None:
-            return self.put(NULL, -1)
-        if isinstance(value, bytes):
-            return self.put(<const uint8_t *> PyBytes_AS_STRING(value), len(value))
-        if isinstance(value, str):
-            try:
-                value = value.encode()
-            except UnicodeEncodeError as e:
-                raise EncodeError(f"text that UTF-8 cannot hold: {e.reason}") from None
-            return self.put(<const uint8_t *> PyBytes_AS_STRING(value), len(value))
-        try:
-            PyObject_GetBuffer(value, &view, PyBUF_SIMPLE)
-        except (TypeError, BufferError):
-            raise EncodeError(f"{type(value).__name__} is neither bytes, text nor None") from None
-        try:
-            return self.put(<const uint8_t *> view.buf, view.len)
-        finally:
-            PyBuffer_Release(&view)
-
-    cdef int put(self, const uint8_t *data, Py_ssize_t size) except -1:
-        cdef k.kc_error error
-        cdef int64_t end
-        cdef bint null = size < 0
-        size = 0 if null else size
-        if (k.kc_buffer_reserve(&self.offsets, 16, &error) or k.kc_buffer_reserve(&self.data, size, &error)
-                or k.kc_buffer_reserve(&self.validity, 1, &error)):
-            raise exception_from(&error)
-        if self.rows == 0:
-            (<int64_t *> self.offsets.data)[0] = 0
-            self.offsets.size = 8
-        if size:
-            memcpy(self.data.data + self.data.size, data, size)
-            self.data.size += size
-        (<int64_t *> self.offsets.data)[self.rows + 1] = self.data.size
-        self.offsets.size += 8
-        if self.rows % 8 == 0:
-            self.validity.data[self.validity.size] = 0
-            self.validity.size += 1
-        if null:
-            self.nulls += 1
-        else:
-            self.validity.data[self.rows >> 3] |= 1 << (self.rows & 7)
-        self.rows += 1
-        return 0
-
-    cdef void describe(self, k.kc_bytes_column *c) noexcept:
-        c.layout = k.KC_LAYOUT_OFFSETS64 if self.rows else k.KC_LAYOUT_ABSENT
-        c.validity = self.validity.data if self.nulls else NULL
-        c.length = self.rows
-        c.end = self.data.size
-        c.index = self.offsets.data
-        c.data = self.data.data
-
-
-cdef class IntColumn:
-    """A growing column of 64-bit integers; None becomes `null_value`."""
-    cdef k.kc_buffer values
-
-    def __dealloc__(self):
-        k.kc_buffer_free(&self.values)
-
-    cdef int append(self, object value, int64_t null_value) except -1:
-        cdef k.kc_error error
-        cdef int64_t number = null_value
-        if value is not None:
-            try:
-                number = PyNumber_Index(value)
-            except OverflowError:
-                raise EncodeError(f"{value} does not fit 64 bits") from None
-            except TypeError:
-                raise EncodeError(f"{type(value).__name__} is no integer") from None
-        if k.kc_buffer_reserve(&self.values, 8, &error):
-            raise exception_from(&error)
-        memcpy(self.values.data + self.values.size, &number, 8)
-        self.values.size += 8
-        return 0
-
-    cdef void describe(self, k.kc_int_column *c) noexcept:
-        c.layout = k.KC_LAYOUT_INT64 if self.values.size else k.KC_LAYOUT_ABSENT
-        c.length = self.values.size // 8
-        c.values = self.values.data
-        c.multiply = c.divide = 1
 
 
 cdef class ListChunk(RecordChunk):

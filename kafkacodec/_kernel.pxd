@@ -73,9 +73,12 @@ cdef extern from "kc_alloc.h" nogil:
 
 
 cdef extern from "kc_arrow_abi.h" nogil:
+    int ARROW_FLAG_NULLABLE
+
     cdef struct ArrowSchema:
         const char *format
         const char *name
+        int64_t flags
         int64_t n_children
         ArrowSchema **children
         void (*release)(ArrowSchema *) noexcept nogil
@@ -89,6 +92,7 @@ cdef extern from "kc_arrow_abi.h" nogil:
         const void **buffers
         ArrowArray **children
         void (*release)(ArrowArray *) noexcept nogil
+        void *private_data
 
     cdef struct ArrowArrayStream:
         int (*get_schema)(ArrowArrayStream *, ArrowSchema *) noexcept nogil
@@ -425,3 +429,19 @@ cdef extern from "kc_resync.h" nogil:
     kc_resync kc_resync_start()
     uint64_t kc_resync_behind(const uint8_t *data, uint64_t size, uint64_t position, kc_resync *state)
     uint64_t kc_resync_next(const uint8_t *data, uint64_t size, uint64_t start, kc_resync *state)
+
+
+cdef extern from "kc_confluent.h" nogil:
+    ctypedef struct kc_view:
+        int32_t size
+
+    ctypedef struct kc_confluent_parts:
+        int32_t *ids
+        uint8_t *id_validity
+        uint8_t *payload_validity
+        kc_view *payloads
+
+    int64_t kc_confluent_buffers(const kc_bytes_column *c)
+    const void *kc_confluent_buffer(const kc_bytes_column *c, int64_t i, int64_t *size)
+    int kc_confluent_split(const kc_bytes_column *c, const kc_confluent_parts *parts, int64_t at, int32_t first_buffer,
+                           kc_error *error)

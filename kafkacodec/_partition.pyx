@@ -1,0 +1,93 @@
+# Murmur2 and the partitions of keys: blocks of rows, without the GIL.
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from kafkacodec cimport _kernel as k
+from kafkacodec._arrow_import cimport ImportedArray
+from kafkacodec._errors cimport exception_from
+from kafkacodec._value_columns cimport ByteColumn
+
+from kafkacodec.errors import EncodeError
+
+
+def murmur2(key):
+    """Kafka's murmur2 of a key, as the signed 32-bit number that Java has."""
+    if isinstance(key, str):
+        key = key.encode()
+    cdef const uint8_t[::1] data = key
+    return <int32_t> k.kc_murmur2(&data[0] if data.shape[0] else NULL, data.shape[0])
+
+
+cdef object fault(const k.kc_error *error, int64_t first_row):
+    if error.code == k.KC_CANNOT_ENCODE:
+        return EncodeError(error.what.decode(), path=f"keys[{first_row + <int64_t> error.position}]")
+    return exception_from(error)
+
+
+cdef int bytes_partitions(const k.kc_bytes_column *c, int32_t partitions, int32_t *out,
+                          k.kc_error *error) noexcept nogil:
+    cdef k.kc_spans spans
+    cdef int64_t row = 0, n
+    while row < c.length:
+        n = min(c.length - row, <int64_t> k.KC_BLOCK_ROWS)
+        if k.kc_bytes_column_load(c, row, n, &spans, error):
+            return error.code
+        k.kc_murmur2_partitions(&spans, n, partitions, out + row)
+        row += n
+    return k.KC_OK
+
+
+cdef int int_partitions(const k.kc_int_column *c, int32_t partitions, int32_t *out, k.kc_error *error) noexcept nogil:
+    cdef int64_t[256] numbers
+    cdef size_t width = 4 if c.layout == k.KC_LAYOUT_INT32 else 8
+    cdef int64_t row = 0, n, i
+    while row < c.length:
+        n = min(c.length - row, <int64_t> 256)
+        if k.kc_int_column_load(c, row, n, True, 0, numbers, error):
+            return error.code
+        k.kc_murmur2_int_partitions(numbers, n, width, partitions, out + row)
+        if c.validity != NULL:
+            for i in range(n):
+                if not (c.validity[(c.first + row + i) >> 3] >> ((c.first + row + i) & 7)) & 1:
+                    out[row + i] = -1
+        row += n
+    return k.KC_OK
+
+
+def arrow_partitions(ImportedArray array not None, int32_t partitions, int32_t[::1] out, int64_t first_row):
+    """The partition of every key of an imported array into `out`; -1 for null."""
+    cdef k.kc_error error
+    cdef k.kc_bytes_column texts
+    cdef k.kc_int_column numbers
+    cdef int code
+    cdef int64_t length = array.array.length
+    if length == 0:
+        return
+    if array.owner.schema.format in (b"i", b"l"):
+        if k.kc_int_column_import(&numbers, &array.owner.schema, &array.array, 0, length, &error):
+            raise fault(&error, first_row)
+        with nogil:
+            code = int_partitions(&numbers, partitions, &out[0], &error)
+    else:
+        if k.kc_bytes_column_import(&texts, &array.owner.schema, &array.array, 0, length, &error):
+            raise fault(&error, first_row)
+        with nogil:
+            code = bytes_partitions(&texts, partitions, &out[0], &error)
+    if code:
+        raise fault(&error, first_row)
+
+
+def list_partitions(list keys, int32_t partitions, int32_t[::1] out):
+    """The same for a list of bytes, text and None."""
+    cdef k.kc_error error
+    cdef k.kc_bytes_column c
+    cdef ByteColumn column = ByteColumn()
+    for i, key in enumerate(keys):
+        try:
+            column.append(key)
+        except EncodeError as e:
+            raise EncodeError(e.reason, path=f"keys[{i}]") from None
+    c.validity = NULL
+    c.first = 0
+    column.describe(&c)
+    if c.length and bytes_partitions(&c, partitions, &out[0], &error):
+        raise fault(&error, 0)

@@ -1,0 +1,77 @@
+"""Which partition a key belongs to: Kafka's default partitioner over whole columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from kafkacodec._arrow_import import ArrowReader
+from kafkacodec._partition import arrow_partitions, list_partitions, murmur2
+from kafkacodec.errors import EncodeError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["murmur2", "partition"]
+
+
+def partition(
+    keys: Any,
+    num_partitions: int,
+    *,
+    null_keys: Literal["error", "round_robin", "random"] = "error",
+    seed: int | None = None,
+) -> npt.NDArray[np.int32]:
+    """The partition that Kafka's default partitioner gives every key: ``toPositive(murmur2(key)) % num_partitions``.
+
+    For semantic partitioning hash another column than the key, say ``kc.partition(table["user_id"], 12)``: all rows of
+    one user then share a partition, whatever their keys are.
+
+    Args:
+        keys: a column with the Arrow interface (pyarrow array or chunked array, polars series, ...) or a list of bytes,
+            text and None. Text is hashed as UTF-8; int64 and int32 in the bytes that Kafka's LongSerializer and
+            IntegerSerializer make of them.
+        num_partitions: how many partitions the topic has.
+        null_keys: what becomes of rows without a key. Kafka's own client spreads them over the partitions that have
+            room ("sticky"), which only a client can know. "error" refuses them; "round_robin" deals them out in turn
+            from partition 0 on; "random" draws a partition for each.
+        seed: makes "random" repeatable.
+
+    Returns:
+        int32 array, one partition for every key.
+
+    Raises:
+        EncodeError: a null key that is not allowed, a column of another type, `num_partitions` out of range.
+        TypeError: `keys` is neither an Arrow column nor a list.
+    """
+    if isinstance(num_partitions, bool) or not hasattr(num_partitions, "__index__"):
+        raise EncodeError(f"num_partitions must be an integer, not {type(num_partitions).__name__}")
+    if not 1 <= num_partitions <= 2**31 - 1:
+        raise EncodeError(f"num_partitions must be from 1 to 2147483647, not {num_partitions}")
+    if null_keys not in ("error", "round_robin", "random"):
+        raise EncodeError(f"null_keys must be 'error', 'round_robin' or 'random', not {null_keys!r}")
+    result = _partitions(keys, num_partitions)
+    (nulls,) = np.nonzero(result < 0)
+    if len(nulls) and null_keys == "error":
+        raise EncodeError("the key is null; null_keys says how to spread such rows", path=f"keys[{nulls[0]}]")
+    if null_keys == "round_robin":
+        result[nulls] = np.arange(len(nulls)) % num_partitions
+    elif null_keys == "random":
+        result[nulls] = np.random.default_rng(seed).integers(0, num_partitions, len(nulls), np.int32)
+    return result
+
+
+def _partitions(keys: Any, num_partitions: int) -> npt.NDArray[np.int32]:
+    """With -1 for null keys."""
+    if isinstance(keys, (list, tuple)):
+        result = np.empty(len(keys), np.int32)
+        list_partitions(list(keys), num_partitions, result)
+        return result
+    arrays = list(ArrowReader(keys))
+    result = np.empty(sum(map(len, arrays)), np.int32)
+    row = 0
+    for array in arrays:
+        arrow_partitions(array, num_partitions, result[row : row + len(array)], row)
+        row += len(array)
+    return result

@@ -1,0 +1,108 @@
+"""Partitions of keys, against the values that Kafka's own tests and client give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from aiokafka.partitioner import murmur2 as aiokafka_murmur2
+
+import kafkacodec as kc
+
+# From Kafka's UtilsTest.testMurmur2.
+KAFKAS = {
+    b"21": -973932308,
+    b"foobar": -790332482,
+    b"a-little-bit-long-string": -985981536,
+    b"a-little-bit-longer-string": -1486304829,
+    b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": -58897971,
+    b"abc": 479470107,
+}
+KEYS = [b"x" * (i % 23) + b"%d" % (i * 7919) for i in range(1000)]
+
+
+def expected(keys: list[bytes], partitions: int) -> list[int]:
+    return [(aiokafka_murmur2(k) & 0x7FFFFFFF) % partitions for k in keys]
+
+
+@pytest.mark.parametrize(("key", "number"), KAFKAS.items(), ids=repr)
+def test_murmur2_is_kafkas(key: bytes, number: int) -> None:
+    assert kc.murmur2(key) == number
+    assert kc.murmur2(key.decode()) == number
+    assert kc.murmur2(memoryview(key)) == number
+
+
+def test_murmur2_of_every_length_and_high_bytes() -> None:
+    for key in (bytes(range(200, 200 + n)) for n in range(20)):
+        assert kc.murmur2(key) & 0xFFFFFFFF == aiokafka_murmur2(key) & 0xFFFFFFFF
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 12, 1000, 2**31 - 1])
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.binary_view(), pa.string()], ids=str)
+def test_columns(kind: pa.DataType, partitions: int) -> None:
+    column = pa.array([b"", *KEYS, b"cut"]).cast(kind)
+    result = kc.partition(column.slice(1, 1000), partitions)
+    assert result.dtype == np.int32
+    assert result.tolist() == expected(KEYS, partitions)
+    chunked = pa.chunked_array([column.slice(1, 300), column.slice(301, 0), column.slice(301, 700)])
+    assert kc.partition(chunked, partitions).tolist() == result.tolist()
+
+
+def test_lists_and_polars() -> None:
+    import polars as pl
+
+    assert kc.partition(KEYS, 7).tolist() == expected(KEYS, 7)
+    assert kc.partition(["ü", b"x"], 7).tolist() == expected(["ü".encode(), b"x"], 7)
+    assert kc.partition(pl.Series(KEYS), 7).tolist() == expected(KEYS, 7)
+    assert kc.partition([], 7).tolist() == []
+
+
+@pytest.mark.parametrize(("kind", "width"), [(pa.int64(), 8), (pa.int32(), 4)], ids=str)
+def test_integers_as_kafkas_serializers_write_them(kind: pa.DataType, width: int) -> None:
+    numbers = [0, 1, -1, 2**31 - 1, -(2**31), *range(1000, 2000)]
+    keys = [n.to_bytes(width, "big", signed=True) for n in numbers]
+    assert kc.partition(pa.array(numbers, kind), 12).tolist() == expected(keys, 12)
+    with pytest.raises(kc.EncodeError, match=r"keys\[1\]"):
+        kc.partition(pa.array([1, None], kind), 12)
+
+
+class TestNullKeys:
+    KEYS = pa.array([None, b"a", None, None, b"b", None])
+
+    def test_are_refused(self) -> None:
+        with pytest.raises(kc.EncodeError, match=r"keys\[0\]: the key is null"):
+            kc.partition(self.KEYS, 3)
+
+    def test_are_dealt_out_in_turn(self) -> None:
+        a, b = expected([b"a", b"b"], 3)
+        assert kc.partition(self.KEYS, 3, null_keys="round_robin").tolist() == [0, a, 1, 2, b, 0]
+
+    def test_are_drawn(self) -> None:
+        many = pa.nulls(10_000, pa.binary())
+        drawn = kc.partition(many, 4, null_keys="random", seed=1)
+        assert drawn.tolist() == kc.partition(many, 4, null_keys="random", seed=1).tolist()
+        assert np.bincount(drawn).min() > 2000
+        assert kc.partition(pa.nulls(3), 1, null_keys="random").tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("keys", "options", "words"),
+    [
+        ([b"a"], {"num_partitions": 0}, "num_partitions"),
+        ([b"a"], {"num_partitions": 2**31}, "num_partitions"),
+        ([b"a"], {"num_partitions": 1.0}, "num_partitions"),
+        ([b"a"], {"num_partitions": 3, "null_keys": "sticky"}, "null_keys"),
+        ([b"a", 5], {"num_partitions": 3}, r"keys\[1\]: int is neither"),
+        (pa.array([1.5]), {"num_partitions": 3}, "neither bytes nor text"),
+    ],
+)
+def test_refused(keys: Any, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(kc.EncodeError, match=words):
+        kc.partition(keys, **options)
+
+
+def test_no_column() -> None:
+    with pytest.raises(TypeError, match="no Arrow interface"):
+        kc.partition(5, 3)
