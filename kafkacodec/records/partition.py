@@ -52,12 +52,14 @@ def partition(
     if null_keys not in ("error", "round_robin", "random"):
         raise EncodeError(f"null_keys must be 'error', 'round_robin' or 'random', not {null_keys!r}")
     result = _partitions(keys, num_partitions)
+    if not len(result) or result.min() >= 0:
+        return result
     (nulls,) = np.nonzero(result < 0)
-    if len(nulls) and null_keys == "error":
+    if null_keys == "error":
         raise EncodeError("the key is null; null_keys says how to spread such rows", path=f"keys[{nulls[0]}]")
     if null_keys == "round_robin":
         result[nulls] = np.arange(len(nulls)) % num_partitions
-    elif null_keys == "random":
+    else:
         result[nulls] = np.random.default_rng(seed).integers(0, num_partitions, len(nulls), np.int32)
     return result
 
