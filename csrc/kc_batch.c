@@ -1,6 +1,8 @@
 #include "kc_batch.h"
 
+#include "kc_crc32.h"
 #include "kc_crc32c.h"
+#include "kc_msgset.h"
 
 const char *kc_codec_name(int codec) {
     static const char *const names[KC_NUM_CODECS] = {"none", "gzip", "snappy", "lz4", "zstd"};
@@ -8,6 +10,10 @@ const char *kc_codec_name(int codec) {
 }
 
 void kc_batch_read(const uint8_t *data, const kc_span *span, kc_batch *b) {
+    if (span->magic < 2) {
+        kc_msgset_header(data, span, b);
+        return;
+    }
     const uint8_t *p = data + span->position;
     b->position = span->position;
     b->size = span->size;
@@ -30,5 +36,8 @@ void kc_batch_read(const uint8_t *data, const kc_span *span, kc_batch *b) {
 }
 
 uint32_t kc_batch_compute_crc(const uint8_t *data, const kc_batch *b) {
+    if (b->magic < 2) {
+        return kc_crc32(0, data + b->position + KC_LOG_MAGIC_AT, (size_t)b->size - KC_LOG_MAGIC_AT);
+    }
     return kc_crc32c(0, data + b->position + KC_BATCH_ATTRIBUTES_AT, (size_t)b->size - KC_BATCH_ATTRIBUTES_AT);
 }

@@ -55,10 +55,16 @@ typedef struct kc_batch {
 
 static inline int kc_batch_codec(const kc_batch *b) { return b->attributes & KC_CODEC_MASK; }
 
-/* Reads the header of the whole batch that `span` found in `data`. */
+/* Where the attributes' low byte is, which has the codec, from the start of the batch. */
+static inline unsigned kc_batch_codec_at(const kc_batch *b) { return b->magic < 2 ? KC_LOG_MAGIC_AT + 1 : 22; }
+
+/* A compressed message of magic 0 or 1, which tells only its last offset and not how many records are in it. */
+static inline bool kc_batch_is_wrapper(const kc_batch *b) { return b->magic < 2 && kc_batch_codec(b) != 0; }
+
+/* Reads the header of the whole batch that `span` found in `data`, of any magic. */
 void kc_batch_read(const uint8_t *data, const kc_span *span, kc_batch *batch);
 
-/* The checksum of the batch's bytes, to be held against batch->crc. */
+/* The checksum of the batch's bytes, to be held against batch->crc: CRC-32C in magic 2, CRC-32 before. */
 uint32_t kc_batch_compute_crc(const uint8_t *data, const kc_batch *batch);
 
 /* The sequence of the record `offset_delta` after the first: it wraps to 0 after INT32_MAX, -1 stays -1. */

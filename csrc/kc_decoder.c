@@ -17,11 +17,17 @@ static uint64_t payload_bytes(const kc_table *t) {
 
 static void close_batch(kc_decoder *d) {
     d->position = d->batch.position + d->batch.size;
-    d->open = d->announced = d->decompressed = d->located = false;
+    d->source = KC_SOURCE_NONE;
+    d->announced = d->decompressed = d->located = false;
 }
 
 static bool outside(const kc_decoder *d) {
-    return d->batch.last_offset < d->options.start_offset || d->batch.base_offset >= d->options.end_offset;
+    const kc_batch *b = &d->batch;
+    if (!kc_batch_is_wrapper(b)) {
+        return b->last_offset < d->options.start_offset || b->base_offset >= d->options.end_offset;
+    }
+    /* A wrapper does not tell its first offset; nor its last one, where a producer left 0. */
+    return b->last_offset < d->options.start_offset && b->last_offset != 0;
 }
 
 /* Positions inside records count from the start of the data; inside decompressed ones there is only the batch's. */
@@ -34,7 +40,15 @@ static int open_records(kc_decoder *d, const uint8_t *records, size_t size, kc_e
     int code =
         kc_records_open(&d->records, &d->batch, records, size, d->options.start_offset, d->options.end_offset, error);
     if (code) locate(d, error);
-    d->open = !code;
+    d->source = code ? KC_SOURCE_NONE : KC_SOURCE_RECORDS;
+    return code;
+}
+
+static int open_inner_messages(kc_decoder *d, const uint8_t *messages, size_t size, kc_error *error) {
+    int code = kc_msgset_open_inner(&d->messages, &d->batch, messages, size, d->options.verify_crc,
+                                    d->options.start_offset, d->options.end_offset, error);
+    if (code) locate(d, error);
+    d->source = code ? KC_SOURCE_NONE : KC_SOURCE_MESSAGES;
     return code;
 }
 
@@ -43,52 +57,57 @@ static int check_crc(kc_decoder *d, kc_error *error) {
     uint32_t crc = kc_batch_compute_crc(d->data, &d->batch);
     d->verified = crc == d->batch.crc;
     if (KC_LIKELY(d->verified)) return KC_OK;
-    return kc_fail(error, KC_CRC_MISMATCH, "the CRC-32C of a batch is wrong", d->batch.position, crc, d->batch.crc);
+    const char *what = d->batch.magic < 2 ? "the CRC-32 of a message is wrong" : "the CRC-32C of a batch is wrong";
+    return kc_fail(error, KC_CRC_MISMATCH, what, d->batch.position, crc, d->batch.crc);
 }
 
-/* What became of the batch at d->position. */
-typedef enum opening { OPENED, PASSED, WANTS_DECOMPRESSION, NO_MORE, FAULTY } opening;
+static int check_codec(const kc_batch *b, kc_error *error) {
+    int codec = kc_batch_codec(b), last = b->magic < 2 ? KC_CODEC_LZ4 : KC_CODEC_ZSTD;
+    if (codec > last) {
+        const char *what = codec > KC_CODEC_ZSTD ? "no compression codec has the number"
+                                                 : "messages of magic 0 and 1 cannot have the compression codec";
+        return kc_fail(error, KC_BAD_CODEC, what, b->position + kc_batch_codec_at(b), codec, 0);
+    }
+    return KC_OK;
+}
 
-static opening open_batch(kc_decoder *d, kc_error *error) {
+/* Opens what is at d->position, or passes over it. */
+static kc_event open_batch(kc_decoder *d, kc_error *error) {
     kc_span span;
+    kc_batch *b = &d->batch;
     d->located = d->verified = false;
     switch (kc_log_next(d->data, d->size, d->position, &span, error)) {
         case KC_WALK_BATCH:
             break;
         case KC_WALK_FAULT:
-            return FAULTY;
+            return KC_EVENT_FAULT;
         default:
-            return NO_MORE;
+            return KC_EVENT_END;
+    }
+    if (kc_msgset_is_plain(d->data, &span)) {
+        kc_msgset_open(&d->messages, d->data, d->size, d->position, d->options.verify_crc, d->options.start_offset,
+                       d->options.end_offset);
+        d->source = KC_SOURCE_MESSAGES;
+        return KC_EVENT_NONE;
     }
     d->located = true;
-    d->batch.position = span.position;
-    d->batch.size = span.size;
-    d->batch.base_offset = d->batch.last_offset = span.base_offset;
-    if (span.magic != 2) {
-        kc_fail(error, KC_BAD_MAGIC, "cannot read records of magic", span.position + 16, span.magic, 2);
-        return FAULTY;
-    }
-    kc_batch_read(d->data, &span, &d->batch);
+    kc_batch_read(d->data, &span, b);
     if (outside(d)) {
         close_batch(d);
-        return PASSED;
+        return KC_EVENT_NONE;
     }
-    if (check_crc(d, error)) return FAULTY;
-    if ((d->batch.attributes & KC_CONTROL) && !d->options.include_control) {
+    if (check_crc(d, error)) return KC_EVENT_FAULT;
+    if ((b->attributes & KC_CONTROL) && !d->options.include_control) {
         close_batch(d);
-        return PASSED;
+        return KC_EVENT_NONE;
     }
-    int codec = kc_batch_codec(&d->batch);
-    if (codec >= KC_NUM_CODECS) {
-        kc_fail(error, KC_BAD_CODEC, "no compression codec has the number", span.position + KC_BATCH_ATTRIBUTES_AT,
-                codec, 0);
-        return FAULTY;
-    }
-    if (codec != KC_CODEC_NONE) {
+    if (check_codec(b, error)) return KC_EVENT_FAULT;
+    if (kc_batch_is_wrapper(b) && kc_msgset_find_value(d->data, b, error)) return KC_EVENT_FAULT;
+    if (kc_batch_codec(b) != KC_CODEC_NONE) {
         d->announced = true;
-        return WANTS_DECOMPRESSION;
+        return KC_EVENT_COMPRESSED;
     }
-    return open_records(d, d->batch.records, d->batch.records_size, error) ? FAULTY : OPENED;
+    return open_records(d, b->records, b->records_size, error) ? KC_EVENT_FAULT : KC_EVENT_NONE;
 }
 
 /* How many rows to read before the chunk's bytes are looked at again. */
@@ -105,37 +124,59 @@ static int32_t rows_now(const kc_decoder *d, const kc_table *t, int64_t max_rows
     return rows > d->records.left ? d->records.left : (int32_t)rows;
 }
 
-kc_event kc_decoder_run(kc_decoder *d, kc_table *t, int64_t max_rows, uint64_t max_bytes, kc_error *error) {
-    for (;;) {
-        while (d->open && d->records.left > 0) {
-            if (t->length >= max_rows || (t->length > 0 && payload_bytes(t) >= max_bytes)) return KC_EVENT_FULL;
-            if (kc_records_read(&d->records, &d->batch, t, rows_now(d, t, max_rows, max_bytes), error)) {
-                locate(d, error);
-                return KC_EVENT_FAULT;
-            }
+static kc_event read_records(kc_decoder *d, kc_table *t, int64_t max_rows, uint64_t max_bytes, kc_error *error) {
+    if (!kc_records_read(&d->records, &d->batch, t, rows_now(d, t, max_rows, max_bytes), error)) return KC_EVENT_NONE;
+    locate(d, error);
+    return KC_EVENT_FAULT;
+}
+
+static kc_event read_messages(kc_decoder *d, kc_table *t, int64_t max_rows, uint64_t max_bytes, kc_error *error) {
+    kc_msgset *m = &d->messages;
+    uint64_t used = payload_bytes(t), bytes = used < max_bytes ? max_bytes - used : 0;
+    kc_msgset_end end = kc_msgset_read(m, &d->batch, t, max_rows - t->length, bytes, error);
+    if (!m->inner) d->position = (uint64_t)(m->at - m->start);
+    if (end == KC_MSGSET_FAULT) {
+        d->located = true;
+        if (m->inner) {
+            locate(d, error);
+        } else {
+            d->verified = d->options.verify_crc && kc_batch_compute_crc(d->data, &d->batch) == d->batch.crc;
         }
-        if (d->open) close_batch(d);
+        return KC_EVENT_FAULT;
+    }
+    if (end != KC_MSGSET_MORE) {
+        if (m->inner) close_batch(d);
+        d->source = KC_SOURCE_NONE;
+    }
+    return KC_EVENT_NONE;
+}
+
+static bool is_full(const kc_table *t, int64_t max_rows, uint64_t max_bytes) {
+    return t->length >= max_rows || (t->length > 0 && payload_bytes(t) >= max_bytes);
+}
+
+kc_event kc_decoder_run(kc_decoder *d, kc_table *t, int64_t max_rows, uint64_t max_bytes, kc_error *error) {
+    kc_event event = KC_EVENT_NONE;
+    while (event == KC_EVENT_NONE) {
+        /* A batch is closed before the chunk is called full, and the next one is not touched. */
+        if (d->source == KC_SOURCE_RECORDS && d->records.left == 0) close_batch(d);
         if (d->announced) return KC_EVENT_COMPRESSED;
-        /* Between batches a full chunk ends before the next batch is touched. */
-        if (t->length >= max_rows || (t->length > 0 && payload_bytes(t) >= max_bytes)) return KC_EVENT_FULL;
-        switch (open_batch(d, error)) {
-            case OPENED:
-            case PASSED:
-                break;
-            case WANTS_DECOMPRESSION:
-                return KC_EVENT_COMPRESSED;
-            case NO_MORE:
-                return KC_EVENT_END;
-            case FAULTY:
-                return KC_EVENT_FAULT;
+        if (is_full(t, max_rows, max_bytes)) return KC_EVENT_FULL;
+        if (d->source == KC_SOURCE_RECORDS) {
+            event = read_records(d, t, max_rows, max_bytes, error);
+        } else if (d->source == KC_SOURCE_MESSAGES) {
+            event = read_messages(d, t, max_rows, max_bytes, error);
+        } else {
+            event = open_batch(d, error);
         }
     }
+    return event;
 }
 
 int kc_decoder_provide(kc_decoder *d, const uint8_t *records, size_t size, kc_error *error) {
     d->announced = false;
     d->decompressed = true;
-    return open_records(d, records, size, error);
+    return d->batch.magic < 2 ? open_inner_messages(d, records, size, error) : open_records(d, records, size, error);
 }
 
 uint64_t kc_decoder_skip(kc_decoder *d) {
@@ -144,7 +185,8 @@ uint64_t kc_decoder_skip(kc_decoder *d) {
         close_batch(d);
     } else {
         d->position = kc_resync_behind(d->data, d->size, from, &d->resync);
-        d->open = d->announced = d->decompressed = d->located = false;
+        d->source = KC_SOURCE_NONE;
+        d->announced = d->decompressed = d->located = false;
     }
     return d->position - from;
 }
@@ -156,7 +198,11 @@ void kc_decoder_estimate(const kc_decoder *d, int64_t *rows, uint64_t *bytes) {
     *bytes = 0;
     for (uint64_t at = d->position; kc_log_next(d->data, d->size, at, &span, &ignored) == KC_WALK_BATCH;
          at += span.size) {
-        if (span.magic != 2) continue;
+        if (kc_msgset_is_plain(d->data, &span)) {
+            *rows += 1;
+            *bytes += span.size - KC_MESSAGE_MIN_SIZE;
+            continue;
+        }
         kc_batch batch;
         kc_batch_read(d->data, &span, &batch);
         if (kc_batch_codec(&batch) != KC_CODEC_NONE) continue;

@@ -5,6 +5,7 @@
 #ifndef KC_DECODER_H
 #define KC_DECODER_H
 
+#include "kc_msgset.h"
 #include "kc_records.h"
 #include "kc_resync.h"
 
@@ -15,17 +16,25 @@ typedef struct kc_decoder_options {
 } kc_decoder_options;
 
 typedef enum kc_event {
+    KC_EVENT_NONE,       /* not given out: go on */
     KC_EVENT_END,        /* nothing is left but, maybe, a partial batch */
     KC_EVENT_FULL,       /* the chunk has its rows or bytes */
     KC_EVENT_COMPRESSED, /* decoder->batch.records wants decompressing */
     KC_EVENT_FAULT,      /* the error is filled; the rows before the fault are in the table */
 } kc_event;
 
+/* What rows are being read from. */
+typedef enum kc_source {
+    KC_SOURCE_NONE,
+    KC_SOURCE_RECORDS,  /* the records of `batch`, of magic 2 */
+    KC_SOURCE_MESSAGES, /* messages of magic 0 and 1: a run of the data, or those of the wrapper `batch` */
+} kc_source;
+
 typedef struct kc_decoder {
     const uint8_t *data;
     uint64_t size, position; /* position: of the batch in work or, between batches, of the next */
     kc_decoder_options options;
-    bool open;         /* records of `batch` are being read */
+    kc_source source;
     bool decompressed; /* from memory that the caller provided */
     bool announced;    /* `batch` was given to the caller for decompression */
     bool located;      /* the fault lies inside `batch` */
@@ -33,7 +42,14 @@ typedef struct kc_decoder {
     kc_resync resync;
     kc_batch batch;
     kc_records records;
+    kc_msgset messages;
 } kc_decoder;
+
+/* Which record of `batch` is in work; -1 where none is, or where the batch is that record. */
+static inline int64_t kc_decoder_record(const kc_decoder *d) {
+    if (d->source == KC_SOURCE_RECORDS) return d->records.index;
+    return d->source == KC_SOURCE_MESSAGES && d->messages.inner ? d->messages.index : -1;
+}
 
 void kc_decoder_init(kc_decoder *d, const uint8_t *data, uint64_t size, const kc_decoder_options *options);
 

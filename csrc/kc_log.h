@@ -12,7 +12,8 @@
 #include "kc_bytes.h"
 
 enum {
-    KC_LOG_OVERHEAD = 12,        /* base offset and length */
+    KC_LOG_OVERHEAD = 12, /* base offset and length */
+    KC_LOG_MAGIC_AT = 16,
     KC_LOG_HEADER_TO_MAGIC = 17, /* what must be there to know the magic */
     KC_MESSAGE_MIN_LENGTH = 14,  /* smallest length of v0: CRC, magic, attributes, two null sizes */
     KC_BATCH_V2_MIN_LENGTH = 49, /* smallest length of v2: a header without records */

@@ -3,35 +3,6 @@
 #include "kc_utf8.h"
 #include "kc_varint.h"
 
-static const kc_field header_fields[] = {
-    {"key", KC_STRING, 0, NULL},
-    {"value", KC_BINARY, 0, NULL},
-};
-static const kc_field header_struct = {"item", KC_STRUCT, 2, header_fields};
-
-const kc_field kc_record_fields[KC_NUM_RECORD_COLUMNS] = {
-    [KC_COL_OFFSET] = {"offset", KC_INT64, 0, NULL},
-    [KC_COL_TIMESTAMP] = {"timestamp", KC_TIMESTAMP_MS, 0, NULL},
-    [KC_COL_TIMESTAMP_TYPE] = {"timestamp_type", KC_INT8, 0, NULL},
-    [KC_COL_KEY] = {"key", KC_BINARY, 0, NULL},
-    [KC_COL_VALUE] = {"value", KC_BINARY, 0, NULL},
-    [KC_COL_HEADERS] = {"headers", KC_LIST, 1, &header_struct},
-    [KC_COL_PARTITION_LEADER_EPOCH] = {"partition_leader_epoch", KC_INT32, 0, NULL},
-    [KC_COL_PRODUCER_ID] = {"producer_id", KC_INT64, 0, NULL},
-    [KC_COL_PRODUCER_EPOCH] = {"producer_epoch", KC_INT16, 0, NULL},
-    [KC_COL_SEQUENCE] = {"sequence", KC_INT32, 0, NULL},
-    [KC_COL_IS_TRANSACTIONAL] = {"is_transactional", KC_BOOL, 0, NULL},
-    [KC_COL_IS_CONTROL] = {"is_control", KC_BOOL, 0, NULL},
-    [KC_COL_MAGIC] = {"magic", KC_INT8, 0, NULL},
-    [KC_COL_CODEC] = {"codec", KC_STRING, 0, NULL},
-    [KC_COL_BATCH_OFFSET] = {"batch_offset", KC_INT64, 0, NULL},
-    [KC_COL_BATCH_POSITION] = {"batch_position", KC_INT64, 0, NULL},
-    [KC_COL_ROW] = {"row", KC_INT64, 0, NULL},
-};
-
-/* Spare bytes behind what is reserved, so that short values are copied with whole-vector loads and stores. */
-enum { COPY_SLACK = 32, COPY_WIDE_MAX = 256, FETCH_AHEAD = 24576 };
-
 int kc_records_open(kc_records *r, const kc_batch *batch, const uint8_t *records, size_t size, int64_t first_offset,
                     int64_t end_offset, kc_error *error) {
     r->start = r->at = records;
@@ -52,73 +23,6 @@ int kc_records_open(kc_records *r, const kc_batch *batch, const uint8_t *records
     }
     r->left = batch->count;
     return KC_OK;
-}
-
-/* Where the rows of one run go. Pointers stand at the table's first free row. */
-typedef struct sink {
-    int64_t *offset, *timestamp;
-    int8_t *timestamp_type;
-    int32_t *key_ends, *value_ends, *header_ends, *sequence;
-    uint8_t *key, *value; /* where the next bytes go */
-    int32_t key_end, value_end, header_end;
-} sink;
-
-static kc_column *column(kc_table *t, kc_record_column id) { return &t->columns[id]; }
-
-static int reserve(kc_table *t, uint32_t want, int64_t rows, size_t bytes, kc_error *error) {
-    for (int id = KC_COL_OFFSET; id <= KC_COL_HEADERS; id++) {
-        if (!(want >> id & 1)) continue;
-        int code = kc_column_reserve(&t->columns[id], rows, bytes, error);
-        if (code) return code;
-    }
-    return want >> KC_COL_SEQUENCE & 1 ? kc_column_reserve(column(t, KC_COL_SEQUENCE), rows, 0, error) : KC_OK;
-}
-
-static sink open_sink(kc_table *t, uint32_t want) {
-    sink s = {0};
-    size_t row = (size_t)t->length;
-    if (want >> KC_COL_OFFSET & 1) s.offset = (int64_t *)(void *)column(t, KC_COL_OFFSET)->values.data + row;
-    if (want >> KC_COL_TIMESTAMP & 1) s.timestamp = (int64_t *)(void *)column(t, KC_COL_TIMESTAMP)->values.data + row;
-    if (want >> KC_COL_TIMESTAMP_TYPE & 1) {
-        s.timestamp_type = (int8_t *)column(t, KC_COL_TIMESTAMP_TYPE)->values.data + row;
-    }
-    if (want >> KC_COL_KEY & 1) {
-        kc_column *c = column(t, KC_COL_KEY);
-        s.key_ends = (int32_t *)(void *)c->values.data + row + 1;
-        s.key = c->data.data + c->data.size;
-        s.key_end = (int32_t)c->data.size;
-    }
-    if (want >> KC_COL_VALUE & 1) {
-        kc_column *c = column(t, KC_COL_VALUE);
-        s.value_ends = (int32_t *)(void *)c->values.data + row + 1;
-        s.value = c->data.data + c->data.size;
-        s.value_end = (int32_t)c->data.size;
-    }
-    if (want >> KC_COL_HEADERS & 1) {
-        kc_column *c = column(t, KC_COL_HEADERS);
-        s.header_ends = (int32_t *)(void *)c->values.data + row + 1;
-        s.header_end = (int32_t)c->children->length;
-    }
-    if (want >> KC_COL_SEQUENCE & 1) s.sequence = (int32_t *)(void *)column(t, KC_COL_SEQUENCE)->values.data + row;
-    return s;
-}
-
-static void close_column(kc_column *c, int64_t rows) {
-    c->length += rows;
-    size_t n = (size_t)c->length;
-    size_t width = kc_type_width(c->field->type);
-    c->values.size = width ? n * width : (n + 1) * sizeof(int32_t);
-}
-
-/* Takes the sink by value: an address of it in the loop's function would keep it in memory there. */
-static void close_sink(kc_table *t, uint32_t want, sink s, int64_t rows) {
-    for (int id = KC_COL_OFFSET; id <= KC_COL_HEADERS; id++) {
-        if (want >> id & 1) close_column(&t->columns[id], rows);
-    }
-    if (want >> KC_COL_SEQUENCE & 1) close_column(column(t, KC_COL_SEQUENCE), rows);
-    if (want >> KC_COL_KEY & 1) column(t, KC_COL_KEY)->data.size = (size_t)s.key_end;
-    if (want >> KC_COL_VALUE & 1) column(t, KC_COL_VALUE)->data.size = (size_t)s.value_end;
-    t->length += rows;
 }
 
 /* What one record's bytes say. `fault` is NULL where they can be read. */
@@ -229,24 +133,6 @@ static __attribute__((noinline)) fields read_fields(const uint8_t *at, const uin
     return f;
 }
 
-/* Copies `n` bytes; both sides may be touched COPY_SLACK bytes beyond their end where `wide` says so. */
-KC_INLINE void copy_bytes(uint8_t *to, const uint8_t *from, size_t n, bool wide) {
-    if (KC_UNLIKELY(!wide || n > COPY_WIDE_MAX)) {
-        if (n) memcpy(to, from, n);
-        return;
-    }
-    memcpy(to, from, COPY_SLACK);
-    for (size_t done = COPY_SLACK; done < n; done += COPY_SLACK) memcpy(to + done, from + done, COPY_SLACK);
-}
-
-/* While a record is copied, asks for the bytes a batch further on: the checksum of the next batch would otherwise wait
- * for memory. An address, never a pointer: it may lie outside the data. */
-KC_INLINE void fetch_ahead(const uint8_t *from, const uint8_t *to) {
-    for (uintptr_t line = (uintptr_t)from; line < (uintptr_t)to; line += 64) {
-        __builtin_prefetch((const void *)(line + FETCH_AHEAD), 0, 2);
-    }
-}
-
 static int append_header_key(kc_column *keys, const uint8_t *key, size_t size, kc_error *error) {
     if (KC_LIKELY(kc_utf8_valid(key, size))) return kc_column_append_bytes(keys, key, size, error);
     int code = kc_column_reserve(keys, 1, 3 * size, error);
@@ -315,12 +201,10 @@ static void drop_headers(kc_column *headers, int32_t length) {
     entries->length = length;
 }
 
-#define WANTS(id) (want >> (id) & 1)
-
 /* The loop. `want` and `filter` are constants in each of its instances, so that columns not wanted leave no code. */
 KC_INLINE int read_rows(kc_records *r, const kc_batch *batch, kc_table *t, int32_t rows, const uint32_t want,
                         const bool filter, kc_error *error) {
-    sink s = open_sink(t, want);
+    kc_rows s = kc_rows_open(t, want);
     const uint8_t *at = r->at, *const end = r->end;
     const bool append_time = batch->attributes & KC_LOG_APPEND_TIME;
     const uint64_t base_offset = (uint64_t)batch->base_offset, base_timestamp = (uint64_t)batch->base_timestamp;
@@ -338,15 +222,15 @@ KC_INLINE int read_rows(kc_records *r, const kc_batch *batch, kc_table *t, int32
                 break;
             }
         }
-        fetch_ahead(at, f.end);
+        kc_fetch_ahead(at, f.end);
         const int64_t offset = (int64_t)(base_offset + (uint64_t)(int64_t)f.offset_delta);
         if (filter && (offset < r->first_offset || offset >= r->end_offset)) {
             at = f.end;
             continue;
         }
-        if (WANTS(KC_COL_HEADERS)) {
+        if (KC_WANTS(want, KC_COL_HEADERS)) {
             if (KC_UNLIKELY(f.num_headers != 0)) {
-                kc_column *headers = column(t, KC_COL_HEADERS);
+                kc_column *headers = &t->columns[KC_COL_HEADERS];
                 code = read_headers(headers, f.num_headers, f.headers, f.end, error);
                 if (code) {
                     drop_headers(headers, s.header_end);
@@ -357,45 +241,31 @@ KC_INLINE int read_rows(kc_records *r, const kc_batch *batch, kc_table *t, int32
             }
             s.header_ends[row] = s.header_end;
         }
-        if (WANTS(KC_COL_OFFSET)) s.offset[row] = offset;
-        if (WANTS(KC_COL_TIMESTAMP)) {
+        if (KC_WANTS(want, KC_COL_OFFSET)) s.offset[row] = offset;
+        if (KC_WANTS(want, KC_COL_TIMESTAMP)) {
             int64_t timestamp = append_time ? max_timestamp : (int64_t)(base_timestamp + (uint64_t)f.timestamp_delta);
             if (KC_UNLIKELY(timestamp == -1)) {
                 timestamp = KC_NOT_A_TIME;
-                code = kc_column_set_null(column(t, KC_COL_TIMESTAMP), first_row + row, error);
+                code = kc_column_set_null(&t->columns[KC_COL_TIMESTAMP], first_row + row, error);
                 if (code) break;
             }
             s.timestamp[row] = timestamp;
         }
-        if (WANTS(KC_COL_TIMESTAMP_TYPE)) s.timestamp_type[row] = append_time;
-        const bool wide = end - f.end >= COPY_SLACK;
-        if (WANTS(KC_COL_KEY)) {
-            if (KC_LIKELY(f.key_size >= 0)) {
-                copy_bytes(s.key, f.key, (size_t)f.key_size, wide);
-                s.key += f.key_size;
-                s.key_end += f.key_size;
-            } else {
-                code = kc_column_set_null(column(t, KC_COL_KEY), first_row + row, error);
-                if (code) break;
-            }
-            s.key_ends[row] = s.key_end;
+        if (KC_WANTS(want, KC_COL_TIMESTAMP_TYPE)) s.timestamp_type[row] = append_time;
+        const bool wide = end - f.end >= KC_COPY_SLACK;
+        if (KC_WANTS(want, KC_COL_KEY)) {
+            code = kc_rows_put(&s.key, &t->columns[KC_COL_KEY], first_row, row, f.key, f.key_size, wide, error);
+            if (code) break;
         }
-        if (WANTS(KC_COL_VALUE)) {
-            if (KC_LIKELY(f.value_size >= 0)) {
-                copy_bytes(s.value, f.value, (size_t)f.value_size, wide);
-                s.value += f.value_size;
-                s.value_end += f.value_size;
-            } else {
-                code = kc_column_set_null(column(t, KC_COL_VALUE), first_row + row, error);
-                if (code) break;
-            }
-            s.value_ends[row] = s.value_end;
+        if (KC_WANTS(want, KC_COL_VALUE)) {
+            code = kc_rows_put(&s.value, &t->columns[KC_COL_VALUE], first_row, row, f.value, f.value_size, wide, error);
+            if (code) break;
         }
-        if (WANTS(KC_COL_SEQUENCE)) s.sequence[row] = kc_batch_sequence(batch, f.offset_delta);
+        if (KC_WANTS(want, KC_COL_SEQUENCE)) s.sequence[row] = kc_batch_sequence(batch, f.offset_delta);
         row++;
         at = f.end;
     }
-    close_sink(t, want, s, row);
+    kc_rows_close(t, want, s, row);
     r->at = at;
     r->index += done;
     r->left -= done;
@@ -403,10 +273,6 @@ KC_INLINE int read_rows(kc_records *r, const kc_batch *batch, kc_table *t, int32
 }
 
 enum {
-    WANT_PAYLOAD = 1u << KC_COL_KEY | 1u << KC_COL_VALUE,
-    WANT_PLAIN = WANT_PAYLOAD | 1u << KC_COL_OFFSET | 1u << KC_COL_TIMESTAMP | 1u << KC_COL_TIMESTAMP_TYPE |
-        1u << KC_COL_HEADERS,
-    WANT_NO_HEADERS = WANT_PLAIN & ~(1u << KC_COL_HEADERS),
     WANT_VALUE = 1u << KC_COL_VALUE,
     WANT_POSITION = 1u << KC_COL_OFFSET | 1u << KC_COL_TIMESTAMP,
 };
@@ -417,21 +283,15 @@ enum {
         return read_rows(r, batch, t, rows, want, false, error);                                               \
     }
 
-INSTANCE(read_plain, WANT_PLAIN)
-INSTANCE(read_no_headers, WANT_NO_HEADERS)
-INSTANCE(read_payload, WANT_PAYLOAD)
+INSTANCE(read_plain, KC_WANT_RECORD)
+INSTANCE(read_no_headers, KC_WANT_NO_HEADERS)
+INSTANCE(read_payload, KC_WANT_PAYLOAD)
 INSTANCE(read_value, WANT_VALUE)
 INSTANCE(read_position, WANT_POSITION)
 
 static KC_NOINLINE int read_any(kc_records *r, const kc_batch *batch, kc_table *t, int32_t rows, uint32_t want,
                                 kc_error *error) {
     return read_rows(r, batch, t, rows, want, true, error);
-}
-
-static uint32_t wanted(const kc_table *t) {
-    uint32_t want = 0;
-    for (int id = 0; id < KC_NUM_RECORD_COLUMNS; id++) want |= (uint32_t)t->columns[id].wanted << id;
-    return want;
 }
 
 /* The columns that are the same for all records of a batch. */
@@ -462,19 +322,19 @@ static int append_batch_columns(const kc_batch *b, kc_table *t, int64_t rows, kc
 }
 
 int kc_records_read(kc_records *r, const kc_batch *batch, kc_table *t, int32_t rows, kc_error *error) {
-    const uint32_t want = wanted(t), core = want & (WANT_PLAIN | 1u << KC_COL_SEQUENCE);
+    const uint32_t want = kc_rows_wanted(t), core = want & (KC_WANT_RECORD | 1u << KC_COL_SEQUENCE);
     if (rows > r->left) rows = r->left;
-    int code = reserve(t, core, rows, (size_t)(r->end - r->at) + COPY_SLACK, error);
+    int code = kc_rows_reserve(t, core, rows, (size_t)(r->end - r->at), error);
     if (code) return code;
     const int64_t before = t->length;
     const bool filter = r->first_offset > batch->base_offset || r->end_offset <= batch->last_offset;
     if (filter) {
         code = read_any(r, batch, t, rows, core, error);
-    } else if (core == WANT_PLAIN) {
+    } else if (core == KC_WANT_RECORD) {
         code = read_plain(r, batch, t, rows, error);
-    } else if (core == WANT_NO_HEADERS) {
+    } else if (core == KC_WANT_NO_HEADERS) {
         code = read_no_headers(r, batch, t, rows, error);
-    } else if (core == WANT_PAYLOAD) {
+    } else if (core == KC_WANT_PAYLOAD) {
         code = read_payload(r, batch, t, rows, error);
     } else if (core == WANT_VALUE) {
         code = read_value(r, batch, t, rows, error);

@@ -13,31 +13,7 @@
 #define KC_RECORDS_H
 
 #include "kc_batch.h"
-#include "kc_table.h"
-
-/* The columns that records decode to, in their public order. */
-typedef enum kc_record_column {
-    KC_COL_OFFSET,
-    KC_COL_TIMESTAMP,
-    KC_COL_TIMESTAMP_TYPE,
-    KC_COL_KEY,
-    KC_COL_VALUE,
-    KC_COL_HEADERS,
-    KC_COL_PARTITION_LEADER_EPOCH,
-    KC_COL_PRODUCER_ID,
-    KC_COL_PRODUCER_EPOCH,
-    KC_COL_SEQUENCE,
-    KC_COL_IS_TRANSACTIONAL,
-    KC_COL_IS_CONTROL,
-    KC_COL_MAGIC,
-    KC_COL_CODEC,
-    KC_COL_BATCH_OFFSET,
-    KC_COL_BATCH_POSITION,
-    KC_COL_ROW,
-    KC_NUM_RECORD_COLUMNS,
-} kc_record_column;
-
-extern const kc_field kc_record_fields[KC_NUM_RECORD_COLUMNS];
+#include "kc_rows.h"
 
 /* The smallest record: seven varints and bytes, each of one byte. Bounds the count that a header may claim. */
 enum { KC_RECORD_MIN_SIZE = 7 };

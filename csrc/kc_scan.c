@@ -31,21 +31,22 @@ static cell some(int64_t value) { return (cell){value, false}; }
 static cell unless(bool null, int64_t value) { return (cell){value, null}; }
 
 static int append_row(kc_table *t, const kc_batch *b, bool crc_known, bool crc_ok, kc_error *error) {
-    const bool horizon = b->attributes & KC_DELETE_HORIZON;
+    const bool horizon = b->attributes & KC_DELETE_HORIZON, old = b->magic < 2, wrapper = kc_batch_is_wrapper(b);
+    const int timestamp_type = b->attributes & KC_LOG_APPEND_TIME ? 1 : 0;
     const cell cells[KC_NUM_HEADER_COLUMNS] = {
         [KC_HEADER_POSITION] = some((int64_t)b->position),
         [KC_HEADER_SIZE_IN_BYTES] = some((int64_t)b->size),
-        [KC_HEADER_BASE_OFFSET] = some(b->base_offset),
+        [KC_HEADER_BASE_OFFSET] = unless(wrapper, b->base_offset),
         [KC_HEADER_LAST_OFFSET] = some(b->last_offset),
         [KC_HEADER_MAGIC] = some(b->magic),
-        [KC_HEADER_TIMESTAMP_TYPE] = some(b->attributes & KC_LOG_APPEND_TIME ? 1 : 0),
+        [KC_HEADER_TIMESTAMP_TYPE] = some(b->magic ? timestamp_type : -1),
         [KC_HEADER_BASE_TIMESTAMP] = unless(b->base_timestamp == -1, b->base_timestamp),
         [KC_HEADER_MAX_TIMESTAMP] = unless(b->max_timestamp == -1, b->max_timestamp),
-        [KC_HEADER_COUNT] = some(b->count),
-        [KC_HEADER_PRODUCER_ID] = some(b->producer_id),
-        [KC_HEADER_PRODUCER_EPOCH] = some(b->producer_epoch),
-        [KC_HEADER_BASE_SEQUENCE] = some(b->base_sequence),
-        [KC_HEADER_PARTITION_LEADER_EPOCH] = some(b->partition_leader_epoch),
+        [KC_HEADER_COUNT] = unless(wrapper, b->count),
+        [KC_HEADER_PRODUCER_ID] = unless(old, b->producer_id),
+        [KC_HEADER_PRODUCER_EPOCH] = unless(old, b->producer_epoch),
+        [KC_HEADER_BASE_SEQUENCE] = unless(old, b->base_sequence),
+        [KC_HEADER_PARTITION_LEADER_EPOCH] = unless(old, b->partition_leader_epoch),
         [KC_HEADER_IS_TRANSACTIONAL] = some(b->attributes & KC_TRANSACTIONAL),
         [KC_HEADER_IS_CONTROL] = some(b->attributes & KC_CONTROL),
         [KC_HEADER_DELETE_HORIZON_MS] = unless(!horizon, b->base_timestamp),
@@ -71,10 +72,6 @@ kc_walk kc_scan(const uint8_t *data, uint64_t size, uint64_t *position, bool ver
         kc_span span;
         kc_walk found = kc_log_next(data, size, *position, &span, error);
         if (found != KC_WALK_BATCH) return found;
-        if (span.magic != 2) {
-            kc_fail(error, KC_BAD_MAGIC, "cannot read records of magic", span.position + 16, span.magic, 2);
-            return KC_WALK_FAULT;
-        }
         kc_batch batch;
         kc_batch_read(data, &span, &batch);
         bool crc_ok = verify_crc && kc_batch_compute_crc(data, &batch) == batch.crc;

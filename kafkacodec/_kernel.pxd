@@ -226,7 +226,7 @@ cdef extern from "kc_batch.h" nogil:
     int kc_batch_codec(const kc_batch *b)
 
 
-cdef extern from "kc_records.h" nogil:
+cdef extern from "kc_rows.h" nogil:
     ctypedef enum kc_record_column:
         KC_COL_OFFSET
         KC_COL_KEY
@@ -236,10 +236,6 @@ cdef extern from "kc_records.h" nogil:
         KC_NUM_RECORD_COLUMNS
 
     const kc_field kc_record_fields[]
-
-    ctypedef struct kc_records:
-        int32_t left
-        int32_t index
 
 
 cdef extern from "kc_decoder.h" nogil:
@@ -258,12 +254,11 @@ cdef extern from "kc_decoder.h" nogil:
     ctypedef struct kc_decoder:
         uint64_t size
         uint64_t position
-        bint open
         bint decompressed
         bint located
         kc_batch batch
-        kc_records records
 
+    int64_t kc_decoder_record(const kc_decoder *d)
     void kc_decoder_init(kc_decoder *d, const uint8_t *data, uint64_t size, const kc_decoder_options *options)
     kc_event kc_decoder_run(kc_decoder *d, kc_table *t, int64_t max_rows, uint64_t max_bytes, kc_error *error)
     int kc_decoder_provide(kc_decoder *d, const uint8_t *records, size_t size, kc_error *error)

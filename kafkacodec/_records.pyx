@@ -97,8 +97,8 @@ cdef class Decoder:
         if not d.located or not isinstance(exception, DecodeError):
             return exception
         path = f"batch at offset {d.batch.base_offset}"
-        if d.open:
-            path += f": record {d.records.index}"
+        if k.kc_decoder_record(d) >= 0:
+            path += f": record {k.kc_decoder_record(d)}"
         exception.path = path
         if exception.position is None:
             exception.position = d.batch.position

@@ -130,6 +130,8 @@ class RecordColumns(Columns):
     With ``batch_columns=True`` also ``partition_leader_epoch`` int32, ``producer_id`` int64, ``producer_epoch`` int16,
     ``sequence`` int32, ``is_transactional`` bool, ``is_control`` bool, ``magic`` int8, ``codec`` string,
     ``batch_offset`` int64 (the batch's base offset) and ``batch_position`` int64 (bytes from the start of the data).
+    A message of magic 0 or 1 is its own batch, or belongs to that of its wrapper; the four columns about leader and
+    producer are null there, and the two booleans false.
     """
 
     @property
@@ -158,7 +160,9 @@ class BatchHeaders(Columns):
     ``codec`` string, ``timestamp_type`` int8, ``base_timestamp``, ``max_timestamp`` timestamp[ms, UTC] (null for -1),
     ``count`` int32, ``producer_id`` int64, ``producer_epoch`` int16, ``base_sequence``, ``partition_leader_epoch``
     int32, ``is_transactional``, ``is_control`` bool, ``delete_horizon_ms`` int64 (ms since the epoch, null without
-    one), ``crc`` uint32, ``crc_ok`` bool (null when not verified).
+    one), ``crc`` uint32, ``crc_ok`` bool (null when not verified). A message of magic 0 or 1 is a batch here, and so
+    is a compressed wrapper, which tells neither its base offset nor its count: they are null, like the fields that
+    the format lacks.
     """
 
     @property

@@ -143,7 +143,7 @@ def _plan(
 def decode(data: Buffer, *, threads: int = 1, **options: Unpack[DecodeOptions]) -> RecordColumns:
     """Decodes a whole record set into one table.
 
-    Batches of any codec may follow one another. A partial batch at the end is normal and left alone, and so are the
+    Batches of any magic (0, 1, 2) and codec may follow one another. A partial batch at the end is normal and left alone, and so are the
     zeros of a preallocated file: `RecordColumns.consumed` tells how many bytes were whole batches.
 
     Args:
@@ -166,7 +166,7 @@ def decode(data: Buffer, *, threads: int = 1, **options: Unpack[DecodeOptions]) 
             `iter_columns` for more).
         ValueError: an option is wrong.
 
-    Source: KIP-98 (record batch v2), KIP-82 (headers); specs/kafka-protocol-guide.
+    Source: KIP-98 (record batch v2), KIP-82 (headers), KIP-31 and KIP-32 (message set v1); specs/kafka-protocol-guide.
     """
     plan = _plan(**options)
     if threads < 1:
