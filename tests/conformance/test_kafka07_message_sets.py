@@ -82,7 +82,7 @@ ERRORS = {
     "EOFException": (CorruptRecord, Truncated),
     "IOException": (CorruptRecord, Truncated),
 }
-# Zeros to the end are the end, as in a preallocated file; the real reader of buffers refuses them, that of files does not.
+# Zeros to the end are the end, as in a preallocated file: the real reader of buffers refuses them, not that of files.
 LENIENT = "length-zero"
 
 

@@ -1,0 +1,288 @@
+"""Requests and responses of Kafka 0.6/0.7. A frame is an int32 size and what it counts; the size is part of it here.
+
+A response says neither what it answers nor where its messages start in the log: it is decoded with its request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
+
+from kafkacodec.errors import DecodeError, LocalProtocolError, Truncated
+from kafkacodec.messages.classes import Message, build
+from kafkacodec.protocol.frames import MAX_FRAME_SIZE, SIZE_BYTES, frame_size
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+__all__ = [
+    "EARLIEST",
+    "LATEST",
+    "RANDOM_PARTITION",
+    "ErrorCode",
+    "FetchRequest",
+    "FetchResponse",
+    "MultiFetchRequest",
+    "MultiFetchResponse",
+    "MultiProduceRequest",
+    "OffsetsRequest",
+    "OffsetsResponse",
+    "ProduceRequest",
+    "Request",
+    "Response",
+    "decode_request",
+    "decode_response",
+]
+
+_SCHEMA = build((Path(__file__).parent / "wire.kmsg").read_text("ascii"), __name__)
+
+LATEST, EARLIEST = -1, -2
+"""Times of an `OffsetsRequest` that are no times."""
+
+RANDOM_PARTITION = -1
+"""The partition of a `ProduceRequest` where the broker shall choose one."""
+
+
+class ErrorCode(IntEnum):
+    """Error codes. Brokers never send INVALID_MESSAGE and INVALID_FETCH_SIZE: clients find these faults themselves."""
+
+    UNKNOWN = -1
+    NONE = 0
+    OFFSET_OUT_OF_RANGE = 1
+    INVALID_MESSAGE = 2
+    WRONG_PARTITION = 3
+    INVALID_FETCH_SIZE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """Fields in the order of the wire; the schema of the same name writes and reads them."""
+
+    request_type: ClassVar[int]
+    has_response: ClassVar[bool] = True
+
+    def encode(self) -> bytes:
+        """The frame.
+
+        Raises:
+            EncodeError: a value that the frame cannot hold.
+        """
+        header = _SCHEMA["RequestType"](type=self.request_type).encode(0)
+        return _to_schema(self).encode_frame(0, header)
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceRequest(_Body):
+    """PRODUCE: append a message set to a partition; -1 lets the broker choose one. It has no response."""
+
+    topic: str
+    partition: int
+    message_set: Buffer
+    request_type: ClassVar[int] = 0
+    has_response: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, slots=True)
+class FetchRequest(_Body):
+    """FETCH: at most `max_size` bytes of the log from `offset` on, cut where that size ends."""
+
+    topic: str
+    partition: int
+    offset: int
+    max_size: int
+    request_type: ClassVar[int] = 1
+
+
+@dataclass(frozen=True, slots=True)
+class MultiFetchRequest(_Body):
+    """MULTIFETCH: several `FetchRequest` at once."""
+
+    requests: Sequence[FetchRequest]
+    request_type: ClassVar[int] = 2
+
+
+@dataclass(frozen=True, slots=True)
+class MultiProduceRequest(_Body):
+    """MULTIPRODUCE: several `ProduceRequest` at once. It has no response."""
+
+    requests: Sequence[ProduceRequest]
+    request_type: ClassVar[int] = 3
+    has_response: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsRequest(_Body):
+    """OFFSETS: at most `max_offsets` starts of segments, those of segments last written at `time` (ms) or before.
+
+    Times `LATEST` and `EARLIEST` ask for the end of the log with all starts, and for the first start alone.
+    """
+
+    topic: str
+    partition: int
+    time: int
+    max_offsets: int
+    request_type: ClassVar[int] = 4
+
+
+Request: TypeAlias = ProduceRequest | FetchRequest | MultiFetchRequest | MultiProduceRequest | OffsetsRequest
+
+_REQUESTS: dict[int, type[_Body]] = {
+    cls.request_type: cls
+    for cls in (ProduceRequest, FetchRequest, MultiFetchRequest, MultiProduceRequest, OffsetsRequest)
+}
+_PARTS: dict[type[_Body], type[_Body]] = {MultiFetchRequest: FetchRequest, MultiProduceRequest: ProduceRequest}
+
+B = TypeVar("B", bound=_Body)
+
+
+def _to_schema(body: _Body) -> Message:
+    schema: Any = _SCHEMA[type(body).__name__]
+    if isinstance(body, (MultiFetchRequest, MultiProduceRequest)):
+        part = schema.Fetch if isinstance(body, MultiFetchRequest) else schema.Produce
+        made: Message = schema(requests=[part(**_values(request, request)) for request in body.requests])
+        return made
+    made = schema(**_values(body, body))
+    return made
+
+
+def _from_schema(cls: type[B], struct: Any) -> B:
+    part = _PARTS.get(cls)
+    if part is not None:
+        return cls(**{"requests": tuple(_from_schema(part, request) for request in struct.requests)})
+    return cls(**_values(cls, struct))
+
+
+def _values(shape: Any, source: Any) -> dict[str, Any]:
+    return {field.name: getattr(source, field.name) for field in fields(shape)}
+
+
+def decode_request(frame: Buffer, *, max_size: int = MAX_FRAME_SIZE) -> Request:
+    """The request in a frame. Message sets are memoryviews of the frame.
+
+    Raises:
+        DecodeError: an unknown type, lengths that lie, a topic that is not UTF-8, bytes left over.
+        Truncated: the frame is not whole.
+        LimitExceeded: the frame says that it is larger than `max_size`.
+    """
+    _check_frame(frame, max_size)
+    header: Any
+    header, at = _SCHEMA["RequestType"].decode_prefix(frame, 0, SIZE_BYTES)
+    cls: Any = _REQUESTS.get(header.type)
+    if cls is None:
+        raise DecodeError(f"there is no request of type {header.type}", position=SIZE_BYTES)
+    made: Request = _from_schema(cls, _SCHEMA[cls.__name__].decode(frame, 0, at))
+    return made
+
+
+def _check_frame(frame: Buffer, max_size: int) -> None:
+    size, found = frame_size(frame, max_size=max_size), memoryview(frame).nbytes
+    if size > found:
+        raise Truncated(f"a frame of {size} bytes, {found} are there", position=found)
+    if size < found:
+        raise DecodeError(f"{found - size} bytes are left over behind the frame", position=size)
+
+
+def _response_frame(error_code: int, *parts: Buffer) -> bytes:
+    header = _SCHEMA["ErrorCode"](error_code=error_code).encode(0)
+    size = len(header) + sum(memoryview(part).nbytes for part in parts)
+    return b"".join((_SCHEMA["FrameSize"](size=size).encode(0), header, *parts))
+
+
+@dataclass(frozen=True, slots=True)
+class FetchResponse:
+    """Messages from the offset that the request names; none where there is an error."""
+
+    error_code: int
+    message_set: Buffer
+
+    def encode(self) -> bytes:
+        """The frame. Raises EncodeError for an error code beyond 16 bits."""
+        return _response_frame(self.error_code, self.message_set)
+
+
+@dataclass(frozen=True, slots=True)
+class MultiFetchResponse:
+    """A `FetchResponse` for each request, in order. Brokers leave the outer error code 0."""
+
+    error_code: int
+    responses: Sequence[FetchResponse]
+
+    def encode(self) -> bytes:
+        """The frame. Raises EncodeError for an error code beyond 16 bits."""
+        return _response_frame(self.error_code, *(response.encode() for response in self.responses))
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsResponse:
+    """Offsets, the largest first; None where an error came without a list. Real brokers send no error here."""
+
+    error_code: int
+    offsets: Sequence[int] | None
+
+    def encode(self) -> bytes:
+        """The frame. Raises EncodeError for values that it cannot hold."""
+        if self.offsets is None:
+            return _response_frame(self.error_code)
+        return _response_frame(self.error_code, _SCHEMA["OffsetsResponse"](offsets=list(self.offsets)).encode(0))
+
+
+Response: TypeAlias = FetchResponse | MultiFetchResponse | OffsetsResponse
+
+
+def decode_response(frame: Buffer, request: Request, *, max_size: int = MAX_FRAME_SIZE) -> Response:
+    """The response in a frame, which answers `request`. Message sets are memoryviews of the frame.
+
+    Error codes are given as they are, those that `ErrorCode` lacks too.
+
+    Raises:
+        DecodeError: counts or lengths that lie, more or fewer sets than were asked for.
+        Truncated: the frame is not whole.
+        LimitExceeded: the frame says that it is larger than `max_size`.
+        LocalProtocolError: the request has no response.
+    """
+    if not request.has_response:
+        raise LocalProtocolError(f"{type(request).__name__} has no response")
+    view = memoryview(frame).cast("B")
+    _check_frame(view, max_size)
+    if isinstance(request, FetchRequest):
+        return _fetch_response(view)
+    error_code, at = _error_code(view)
+    if isinstance(request, MultiFetchRequest):
+        return MultiFetchResponse(error_code, _fetch_responses(view, at, len(request.requests), error_code))
+    if error_code and at == len(view):
+        return OffsetsResponse(error_code, None)
+    body: Any = _SCHEMA["OffsetsResponse"].decode(view, 0, at)
+    return OffsetsResponse(error_code, body.offsets)
+
+
+def _error_code(view: memoryview) -> tuple[int, int]:
+    header: Any
+    header, at = _SCHEMA["ErrorCode"].decode_prefix(view, 0, SIZE_BYTES)
+    return header.error_code, at
+
+
+def _fetch_response(view: memoryview) -> FetchResponse:
+    error_code, at = _error_code(view)
+    return FetchResponse(error_code, view[at:])
+
+
+def _fetch_responses(view: memoryview, at: int, count: int, error_code: int) -> tuple[FetchResponse, ...]:
+    if error_code and at == len(view):
+        return ()
+    responses = []
+    for i in range(count):
+        try:
+            size = frame_size(view, at, max_size=len(view))
+            if size > len(view) - at:
+                raise Truncated(f"a set of {size} bytes, {len(view) - at} left", position=at)
+            responses.append(_fetch_response(view[at : at + size]))
+        except DecodeError as e:
+            e.position, e.path = at, f"responses[{i}]"
+            raise
+        at += size
+    if at != len(view):
+        raise DecodeError(f"{len(view) - at} bytes are left over behind {count} responses", position=at)
+    return tuple(responses)
