@@ -2,6 +2,9 @@ from typing import Any, TypeVar
 
 import numpy.typing as npt
 
+class ColumnBuffer:
+    """A read-only buffer inside a table, which it keeps alive."""
+
 class Table:
     def __len__(self) -> int: ...
     @property
