@@ -3,6 +3,7 @@
 Modules, loaded on first use:
     kafka07: the wire and log format of Kafka 0.6 and 0.7.
     zookeeper: what Kafka 0.7 kept in ZooKeeper, and how its consumers shared partitions.
+    rewrite: the group calls of the "client rewrite" proposal.
     line: the line protocol V1.
 """
 
@@ -12,9 +13,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kafkacodec.dialects import kafka07, line, zookeeper
+    from kafkacodec.dialects import kafka07, line, rewrite, zookeeper
 
-__all__ = ["kafka07", "line", "zookeeper"]
+__all__ = ["kafka07", "line", "rewrite", "zookeeper"]
 
 
 def __getattr__(name: str) -> Any:

@@ -23,18 +23,21 @@ __all__ = ["Message", "MessageStruct", "build"]
 _ZERO_UUID = uuid.UUID(int=0)
 
 
-def build(table: str | Iterable[MessageSpec], module: str) -> dict[str, type[Message]]:
+def build(
+    table: str | Iterable[MessageSpec], module: str, base: type[Message] | None = None
+) -> dict[str, type[Message]]:
     """The classes of the messages of a schema table, by name.
 
     Args:
         table: the text of a table (`kafkacodec.messages.grammar` has its form), or what was parsed from one.
         module: the name of the module where pickle will find the classes by their names.
+        base: what the classes inherit from, a subclass of `Message` without fields; `Message` itself by default.
 
     Raises:
         SchemaError: a table that does not follow the grammar.
     """
     specs = parse(table) if isinstance(table, str) else table
-    return {spec.name: _message_class(spec, module) for spec in specs}
+    return {spec.name: _message_class(spec, module, base or Message) for spec in specs}
 
 
 class MessageStruct(Struct):
@@ -132,7 +135,7 @@ class Message(MessageStruct):
         return program
 
 
-def _message_class(spec: MessageSpec, module: str) -> type[Message]:
+def _message_class(spec: MessageSpec, module: str, base: type[Message]) -> type[Message]:
     parts: dict[str, type[MessageStruct]] = {}
     attributes: dict[str, Any] = {
         "__doc__": f"{spec.name}, versions {version_text(spec.versions)}.",
@@ -142,7 +145,7 @@ def _message_class(spec: MessageSpec, module: str) -> type[Message]:
         "_message": spec,
         "_programs": {},
     }
-    made: type[Message] = _struct_class(spec.struct, (Message,), module, "", attributes, spec.versions, parts)
+    made: type[Message] = _struct_class(spec.struct, (base,), module, "", attributes, spec.versions, parts)
     for name, part in parts.items():
         if part is not made:
             setattr(made, name, part)

@@ -1,0 +1,40 @@
+"""The group calls of the "Client Rewrite" proposal, and the membership protocol behind them.
+
+The calls are classes such as `Heartbeat`; `GroupController` and `GroupMember` are the two sides of the protocol
+without any I/O. No software for the proposal ever existed: where its text is silent, docs/dialects/rewrite.md says
+what was chosen.
+"""
+
+from kafkacodec.dialects.rewrite.rpcs import (
+    CreateGroup,
+    CreateGroupResponse,
+    DeleteGroup,
+    DeleteGroupResponse,
+    ErrorCode,
+    Heartbeat,
+    HeartbeatResponse,
+    ListGroups,
+    ListGroupsResponse,
+    RegisterConsumer,
+    RegisterConsumerResponse,
+    RewindConsumer,
+    RewindConsumerResponse,
+    Rpc,
+)
+
+__all__ = [
+    "CreateGroup",
+    "CreateGroupResponse",
+    "DeleteGroup",
+    "DeleteGroupResponse",
+    "ErrorCode",
+    "Heartbeat",
+    "HeartbeatResponse",
+    "ListGroups",
+    "ListGroupsResponse",
+    "RegisterConsumer",
+    "RegisterConsumerResponse",
+    "RewindConsumer",
+    "RewindConsumerResponse",
+    "Rpc",
+]
