@@ -1,0 +1,137 @@
+"""What a task does: slices of segment files to Arrow batches in the shape that Spark wants."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import kafkacodec as kc
+from kafkacodec.errors import DecodeError
+from kafkacodec.spark.planning import Slice, map_file
+from kafkacodec.spark.schema import COLUMNS, arrow_schema, core_columns
+
+__all__ = ["ROWS", "Shaper", "read_slices"]
+
+logger = logging.getLogger("kafkacodec.spark")
+
+# Rows per Arrow batch: the columns of so many ordinary records stay in the processor's cache.
+ROWS = 8192
+
+_MICROSECONDS = pa.timestamp("us", tz="UTC")
+_MOST_MILLISECONDS = ((1 << 63) - 1) // 1000
+
+
+def read_slices(slices: Iterable[Slice], names: Sequence[str], *, permissive: bool) -> Iterator[pa.RecordBatch]:
+    """The records of these slices in batches of `ROWS` rows or fewer, with the columns `names`.
+
+    Raises:
+        DecodeError: at the first damage, with the file's path, unless `permissive`, which logs it and goes on.
+        OSError: for a file that cannot be read, likewise.
+    """
+    shaper = Shaper(names)
+    for piece in slices:
+        try:
+            yield from _read_slice(piece, shaper, permissive=permissive)
+        except OSError as error:
+            if not permissive:
+                raise
+            logger.warning("%s: skipped: %s", piece.path, error)
+
+
+def _read_slice(piece: Slice, shaper: Shaper, *, permissive: bool) -> Iterator[pa.RecordBatch]:
+    shaper.place(piece.topic, piece.partition)
+    chunks = kc.iter_columns(
+        map_file(piece.path)[piece.start : piece.end],
+        max_rows=ROWS,
+        columns=shaper.core_columns,
+        start_offset=piece.start_offset,
+        end_offset=piece.end_offset,
+        on_error="skip" if permissive else "raise",
+    )
+    try:
+        for chunk in chunks:
+            for problem in chunk.problems:
+                logger.warning(
+                    "%s: skipped %s bytes at byte %s: %s",
+                    piece.path,
+                    problem.bytes,
+                    piece.start + problem.position,
+                    problem.exception,
+                )
+            if len(chunk):
+                yield shaper.shape(chunk)
+    except DecodeError as error:
+        position = None if error.position is None else piece.start + error.position
+        raise type(error)(error.reason, position=position, path=piece.path) from None
+
+
+class Shaper:
+    """Makes Spark's columns of the decoder's. Constant columns are built once and then cut to length."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = tuple(names)
+        self.schema = arrow_schema(names)
+        self.core_columns = core_columns(names)
+        self._constants: dict[str, pa.Array] = {}
+        self._values: dict[str, object] = {}
+
+    def place(self, topic: str | None, partition: int | None) -> None:
+        """Set the partition that the following chunks come from."""
+        values: dict[str, object] = {"topic": topic, "partition": partition}
+        if values != self._values:
+            self._values = values
+            self._constants = {}
+
+    def shape(self, chunk: kc.RecordColumns) -> pa.RecordBatch:
+        """One chunk as a record batch of Spark's schema; only timestamps, their types and headers' nulls are new."""
+        decoded = pa.record_batch(chunk)
+        columns = []
+        for name in self.names:
+            core = COLUMNS[name].core
+            if core is None:
+                columns.append(self._constant(name, len(chunk)))
+            elif core == "timestamp":
+                columns.append(microseconds(decoded.column(core)))
+            elif core == "timestamp_type":
+                columns.append(decoded.column(core).cast(pa.int32()))
+            elif core == "headers":
+                columns.append(null_when_empty(decoded.column(core)))
+            else:
+                columns.append(decoded.column(core))
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _constant(self, name: str, rows: int) -> pa.Array:
+        array = self._constants.get(name)
+        if array is None or len(array) < rows:
+            value = pa.scalar(self._values[name], COLUMNS[name].arrow)
+            array = self._constants[name] = pa.repeat(value, max(rows, ROWS))
+        return array if len(array) == rows else array[:rows]
+
+
+def microseconds(milliseconds: pa.Array) -> pa.Array:
+    """Timestamps in Spark's unit; those too far from 1970 for it become the nearest that it can hold."""
+    plain = milliseconds.view(pa.int64())
+    limits = pc.min_max(plain)
+    lowest, highest = limits["min"].as_py(), limits["max"].as_py()
+    if lowest is not None and (lowest < -_MOST_MILLISECONDS or highest > _MOST_MILLISECONDS):
+        plain = pc.max_element_wise(
+            pc.min_element_wise(plain, _MOST_MILLISECONDS, skip_nulls=False), -_MOST_MILLISECONDS, skip_nulls=False
+        )
+    return pc.multiply(plain, 1000).view(_MICROSECONDS)
+
+
+def null_when_empty(headers: pa.Array) -> pa.Array:
+    """The headers column as Spark's Kafka source has it: null, not an empty list, for a record without any."""
+    rows = len(headers)
+    present = np.diff(headers.offsets.to_numpy()) > 0
+    bitmap = None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))
+    entries = headers.values
+    fields = [entries.field("key"), entries.field("value")]
+    target = COLUMNS["headers"].arrow
+    structs = pa.StructArray.from_arrays(fields, fields=list(target.value_type))
+    nulls = rows - int(np.count_nonzero(present))
+    return pa.ListArray.from_buffers(target, rows, [bitmap, headers.offsets.buffers()[1]], nulls, children=[structs])

@@ -1,0 +1,87 @@
+"""The columns of the format `kafkalog`: the names and types of Spark's own Kafka source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from kafkacodec.spark.options import OptionError
+
+__all__ = ["COLUMNS", "arrow_schema", "check_schema", "column_names", "core_columns", "spark_schema"]
+
+
+class Column(NamedTuple):
+    """A column's type in Spark and in Arrow, and the decoder's column that it is made from.
+
+    `core` is None for what the file's place tells.
+    """
+
+    spark: DataType
+    arrow: pa.DataType
+    core: str | None
+
+
+# Spark takes exactly these Arrow types from a Python data source: no large or view types, microseconds, UTC.
+COLUMNS = {
+    "key": Column(BinaryType(), pa.binary(), "key"),
+    "value": Column(BinaryType(), pa.binary(), "value"),
+    "topic": Column(StringType(), pa.string(), None),
+    "partition": Column(IntegerType(), pa.int32(), None),
+    "offset": Column(LongType(), pa.int64(), "offset"),
+    "timestamp": Column(TimestampType(), pa.timestamp("us", tz="UTC"), "timestamp"),
+    "timestampType": Column(IntegerType(), pa.int32(), "timestamp_type"),
+    "headers": Column(
+        ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())])),
+        pa.list_(pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+        "headers",
+    ),
+}
+
+
+def column_names(*, headers: bool) -> tuple[str, ...]:
+    """The columns that are read when nobody says which."""
+    return tuple(name for name in COLUMNS if headers or name != "headers")
+
+
+def spark_schema(names: Sequence[str]) -> StructType:
+    """The Spark schema of these columns, in this order."""
+    return StructType([StructField(name, COLUMNS[name].spark) for name in names])
+
+
+def arrow_schema(names: Sequence[str]) -> pa.Schema:
+    """The Arrow schema that Spark expects for these columns."""
+    return pa.schema([(name, COLUMNS[name].arrow) for name in names])
+
+
+def core_columns(names: Sequence[str]) -> list[str]:
+    """What the decoder must build for these columns; the offset alone where they all come from the file's place."""
+    return [core for name in names if (core := COLUMNS[name].core) is not None] or ["offset"]
+
+
+def check_schema(schema: StructType) -> tuple[str, ...]:
+    """The column names of a schema that the user gave, provided that the source has them all with these types.
+
+    Raises:
+        OptionError: naming the column that is unknown or of another type.
+    """
+    for field in schema.fields:
+        if field.name not in COLUMNS:
+            raise OptionError(f"schema: there is no column {field.name!r}; there are {', '.join(COLUMNS)}")
+        # By the text of the type, which leaves out what may be null: users' schemas differ in that.
+        given, expected = field.dataType.simpleString(), COLUMNS[field.name].spark.simpleString()
+        if given != expected:
+            raise OptionError(f"schema: column {field.name!r} is {expected}, not {given}")
+    return tuple(schema.fieldNames())

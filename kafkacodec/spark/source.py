@@ -1,0 +1,76 @@
+"""The data source `kafkalog`: what Spark calls, each step handed to the module that does it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.types import StructType
+
+from kafkacodec.spark.filters import prune
+from kafkacodec.spark.options import ReadOptions, parse_read_options
+from kafkacodec.spark.planning import Pruning, Slice, plan
+from kafkacodec.spark.reading import read_slices
+from kafkacodec.spark.schema import check_schema, column_names, spark_schema
+
+__all__ = ["KafkaLogDataSource"]
+
+
+class KafkaLogDataSource(DataSource):
+    """Kafka's log segments as a table, with the columns of Spark's own Kafka source.
+
+    ``spark.read.format("kafkalog").option("path", …).load()``; docs/spark.md has the options.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return "kafkalog"
+
+    def schema(self) -> StructType:
+        """The schema that the options `columns` and `includeHeaders` ask for."""
+        options = parse_read_options(self.options)
+        return spark_schema(options.columns or column_names(headers=options.headers))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A reader that takes Spark's filters in the sessions that hand them down, else a plain one."""
+        # Spark refuses a reader that could take filters in a session where they are switched off, and does not tell
+        # a data source which of the two it is; but it plans with filters in a module of its own.
+        hands_down = "pyspark.sql.worker.data_source_pushdown_filters" in sys.modules
+        kind = FilteringReader if hands_down else SegmentReader
+        return kind(parse_read_options(self.options), check_schema(schema))
+
+
+class Slices(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, slices: tuple[Slice, ...]) -> None:
+        super().__init__(slices)
+
+
+class SegmentReader(DataSourceReader):
+    """Plans on the driver, then decodes in the tasks, which open the files themselves."""
+
+    def __init__(self, options: ReadOptions, names: tuple[str, ...]) -> None:
+        self.options = options
+        self.names = names
+        self.pruning = Pruning()
+
+    def partitions(self) -> list[InputPartition]:
+        """One input partition per task; one without slices when there is nothing to read."""
+        return [Slices(slices) for slices in plan(self.options, self.pruning)] or [Slices(())]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The records of one task's slices as Arrow batches."""
+        return read_slices(partition.value, self.names, permissive=self.options.permissive)
+
+
+class FilteringReader(SegmentReader):
+    """A reader that leaves out partitions, segments and batches that no record can pass from."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Note what the filters rule out; all are handed back, since whole batches are left out, not records."""
+        self.pruning = prune(filters)
+        return filters
