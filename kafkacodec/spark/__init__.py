@@ -11,16 +11,20 @@ from kafkacodec.errors import KafkaCodecError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from kafkacodec.spark.functions import decode_batches
     from kafkacodec.spark.jvm import NoUsableJava, java_home, session
+    from kafkacodec.spark.options import OptionError
 
 # Public name -> the module that holds it; the modules load pyspark, so they load on first use.
 _HOMES = {
     "NoUsableJava": "jvm",
+    "OptionError": "options",
+    "decode_batches": "functions",
     "java_home": "jvm",
     "session": "jvm",
 }
 
-__all__ = ["NoUsableJava", "java_home", "register", "require_pyspark", "session"]
+__all__ = ["NoUsableJava", "OptionError", "decode_batches", "java_home", "register", "require_pyspark", "session"]
 
 
 def register(spark: SparkSession) -> None:
@@ -54,6 +58,8 @@ def __getattr__(name: str) -> Any:
         home = _HOMES[name]
     except KeyError:
         raise AttributeError(f"module 'kafkacodec.spark' has no attribute {name!r}") from None
+    if home != "jvm" and home != "options":
+        require_pyspark()
     value = getattr(importlib.import_module(f"kafkacodec.spark.{home}"), name)
     globals()[name] = value
     return value

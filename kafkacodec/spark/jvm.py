@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
@@ -45,6 +46,9 @@ exec {java} "$@"
 
 # For jobs of seconds: the compiler that starts fast, the collector without threads of its own.
 _QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+# pyspark 4.3 does not know pandas 3 yet; what is used here does not go through pandas.
+_PANDAS_WARNING = "PySpark does not yet fully support pandas"
 
 _QUIET_LOG = """rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -103,8 +107,7 @@ def session(
     if SparkSession.getActiveSession() is None:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-        # pyspark 4.3 warns in its workers that it does not know pandas 3; Arrow does not go through pandas.
-        os.environ.setdefault("PYTHONWARNINGS", "ignore:PySpark does not yet fully support pandas")
+        os.environ.setdefault("PYTHONWARNINGS", f"ignore:{_PANDAS_WARNING}")  # for the workers
         home = java_home(quick_start=quick_start)
         if home is not None:
             os.environ["JAVA_HOME"] = str(home)
@@ -117,8 +120,10 @@ def session(
     builder = SparkSession.builder
     for name, value in settings.items():
         builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    register(spark)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=_PANDAS_WARNING)
+        spark = builder.getOrCreate()
+        register(spark)
     return spark
 
 

@@ -50,7 +50,7 @@ def log_problems(name: str, chunk: RecordColumns) -> None:
     """Tell what was passed over in a chunk."""
     for problem in chunk.problems:
         logger.warning(
-            "%s: skipped %s bytes from byte %s: %s", name, problem.bytes, problem.position, problem.exception
+            "%s: skipped %s bytes from byte %s: %s", name, problem.num_bytes, problem.position, problem.exception
         )
 
 

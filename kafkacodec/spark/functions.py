@@ -1,0 +1,103 @@
+"""Helpers on data frames: columns of raw blobs exploded into records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql.types import BinaryType, StructType
+
+import kafkacodec as kc
+from kafkacodec.spark.options import OptionError
+from kafkacodec.spark.reading import ROWS, Shaper, log_problems
+from kafkacodec.spark.schema import spark_schema
+
+__all__ = ["decode_batches"]
+
+RECORD_COLUMNS = ("key", "value", "offset", "timestamp", "timestampType", "headers")
+
+# Blobs are decoded in groups of about so many bytes: their records fit an Arrow batch or a few.
+_BLOB_BYTES = 1 << 20
+
+
+def decode_batches(
+    df: DataFrame,
+    column: str = "value",
+    *,
+    columns: Sequence[str] = RECORD_COLUMNS,
+    keep: Sequence[str] = (),
+    mode: str = "FAILFAST",
+) -> DataFrame:
+    """Explode a column of raw record sets (one blob of batches per row) into a row per record.
+
+    Args:
+        df: the data frame. Rows whose blob is null or empty give no records.
+        column: the binary column with the blobs: fetch responses, produce requests, pieces of segments.
+        columns: what to build, of ``key``, ``value``, ``offset``, ``timestamp``, ``timestampType``, ``headers``;
+            what is not named costs nothing. Types are those of the format ``kafkalog``.
+        keep: columns of `df` to carry along, in front; such a name may not be one of `columns`.
+        mode: ``FAILFAST`` ends the job at the first damaged blob, ``PERMISSIVE`` logs what it passes over.
+
+    Raises:
+        OptionError: naming the argument that is wrong.
+    """
+    _check(df, column, columns, keep, mode)
+    kept = StructType([df.schema[name] for name in keep])
+    schema = StructType([*kept.fields, *spark_schema(columns).fields])
+    on_error = "skip" if mode.upper() == "PERMISSIVE" else "raise"
+
+    def explode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        shaper = Shaper(columns)
+        for batch in batches:
+            blobs = batch.column(column)
+            for start, stop in _groups(blobs):
+                chunk = kc.decode_batches(blobs[start:stop], columns=shaper.core_columns, on_error=on_error)
+                log_problems(f"column {column}", chunk)
+                yield from _with_kept(shaper.shape(chunk), batch, keep, chunk["row"] + start)
+
+    return df.select(column, *[name for name in keep if name != column]).mapInArrow(explode, schema)
+
+
+def _check(df: DataFrame, column: str, columns: Sequence[str], keep: Sequence[str], mode: str) -> None:
+    for argument, names in {"column": [column], "keep": keep}.items():
+        for name in names:
+            if name not in df.columns:
+                raise OptionError(f"{argument}: the data frame has no column {name!r}")
+    if not isinstance(df.schema[column].dataType, BinaryType):
+        raise OptionError(f"column: {column!r} is {df.schema[column].dataType.simpleString()}, not binary")
+    for name in columns:
+        if name not in RECORD_COLUMNS:
+            raise OptionError(f"columns: a record has no {name!r}; there are {', '.join(RECORD_COLUMNS)}")
+        if name in keep:
+            raise OptionError(f"keep: {name!r} is also one of columns; rename it first")
+    if not columns:
+        raise OptionError("columns: names none")
+    if mode.upper() not in ("FAILFAST", "PERMISSIVE"):
+        raise OptionError(f"mode: expected FAILFAST or PERMISSIVE, not {mode!r}")
+
+
+def _groups(blobs: pa.Array) -> Iterator[tuple[int, int]]:
+    """Runs of rows whose blobs have about `_BLOB_BYTES` together; a larger blob is a run by itself."""
+    lengths = np.asarray(pc.fill_null(pc.binary_length(blobs), 0))
+    ends = np.cumsum(lengths, dtype=np.int64)
+    start = 0
+    while start < len(ends):
+        before = ends[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, before + _BLOB_BYTES, side="right")))
+        yield start, stop
+        start = stop
+
+
+def _with_kept(
+    records: pa.RecordBatch, source: pa.RecordBatch, keep: Sequence[str], rows: np.ndarray
+) -> Iterator[pa.RecordBatch]:
+    """The records behind the kept columns of the rows that they came from, in batches of `ROWS`."""
+    names = [*keep, *records.schema.names]
+    for start in range(0, records.num_rows, ROWS):
+        part = records.slice(start, ROWS)
+        indices = pa.array(rows[start : start + ROWS])
+        kept = [source.column(name).take(indices) for name in keep]
+        yield pa.RecordBatch.from_arrays([*kept, *part.columns], names=names)

@@ -1,0 +1,36 @@
+"""Spark's columns beside the golden files' records."""
+
+import pyarrow as pa
+
+from tests.corpus import Row, Sample, rows, segments
+
+
+def as_decoded(table):
+    """The table with the decoder's column names and types, so that it compares with the golden records."""
+    return pa.table(
+        {
+            "offset": table["offset"],
+            "timestamp": table["timestamp"].cast(pa.timestamp("ms", tz="UTC")),
+            "timestamp_type": table["timestampType"],
+            "key": table["key"],
+            "value": table["value"],
+            "headers": table["headers"],
+        }
+    )
+
+
+def consumer_records(samples: list[Sample]) -> list[Row]:
+    """What a consumer is given of these segments, one after the other: everything but control records."""
+    return [row for sample in samples for row in sample.expected.records if not row.is_control]
+
+
+def partition_directories(**criteria) -> dict:
+    """The golden segments by directory of their partition, oldest first."""
+    found: dict = {}
+    for sample in sorted(segments(**criteria), key=lambda sample: sample.name):
+        if sample.path.suffix == ".log":
+            found.setdefault(sample.path.parent, []).append(sample)
+    return found
+
+
+__all__ = ["as_decoded", "consumer_records", "partition_directories", "rows"]

@@ -1,0 +1,123 @@
+"""Options of the format `kafkalog`: what they become, and which ones are refused by name."""
+
+import re
+
+import pytest
+
+from kafkacodec.spark.options import EARLIEST, LATEST, OptionError, parse_read_options
+
+
+def parse(**options):
+    return parse_read_options({"path": "/logs", **options})
+
+
+def test_defaults_read_everything():
+    options = parse()
+    assert options.paths == ("/logs",)
+    assert options.selection.wants("any", 3)
+    assert options.selection.wants(None, None)
+    assert (options.start.default, options.end.default) == (EARLIEST, LATEST)
+    assert not options.permissive
+    assert not options.headers
+    assert not options.read_committed
+
+
+def test_names_ignore_case():
+    assert parse_read_options({"PATH": "/logs", "includeheaders": "TRUE", "MODE": "permissive"}).permissive
+
+
+def test_several_paths():
+    assert parse_read_options({"path": "/a, /b*,"}).paths == ("/a", "/b*")
+    assert parse_read_options({"paths": '["/a,b", "/c"]'}).paths == ("/a,b", "/c")
+
+
+@pytest.mark.parametrize(
+    ("selector", "wanted", "unwanted"),
+    [
+        ({"subscribe": "orders, users"}, [("orders", 0), ("users", 7)], [("order", 0), (None, None)]),
+        ({"subscribePattern": "ord.*"}, [("orders", 0)], [("reorders", 0), (None, None)]),
+        ({"assign": '{"orders": [0, 2]}'}, [("orders", 0), ("orders", 2)], [("orders", 1), ("users", 0)]),
+    ],
+)
+def test_selectors(selector, wanted, unwanted):
+    selection = parse(**selector).selection
+    assert all(selection.wants(*pair) for pair in wanted)
+    assert not any(selection.wants(*pair) for pair in unwanted)
+
+
+def test_offsets_by_partition():
+    options = parse(startingOffsets='{"t": {"0": 5, "1": -2}}', endingOffsets='{"t": {"0": -1, "1": 9}}')
+    assert options.start.values == {("t", 0): 5, ("t", 1): EARLIEST}
+    assert options.end.values == {("t", 0): LATEST, ("t", 1): 9}
+
+
+def test_timestamps():
+    options = parse(startingTimestamp="1700000000000", startingOffsetsByTimestampStrategy="latest")
+    assert options.start.by_timestamp
+    assert options.start.default == 1700000000000
+    assert options.latest_when_no_later_record
+
+
+def test_columns_keep_the_order_they_are_given_in():
+    options = parse(columns="offset,TIMESTAMPTYPE, headers")
+    assert options.columns == ("offset", "timestampType", "headers")
+    assert options.headers
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"subscrib": "t"}, "subscrib: no such option; did you mean subscribe?"),
+        ({"kafka.bootstrap.servers": "x"}, "kafka.bootstrap.servers: no such option"),
+        ({"path": ""}, "path: missing"),
+        ({"paths": "[1]", "path": None}, "paths: expected a JSON list"),
+        ({"paths": "["}, "path: given twice"),
+        ({"subscribe": "a", "assign": '{"a": [0]}'}, "assign: contradicts subscribe"),
+        ({"subscribe": "a", "subscribePattern": "a"}, "subscribePattern: contradicts subscribe"),
+        ({"subscribe": " , "}, "subscribe: names no topic"),
+        ({"subscribePattern": "("}, "subscribePattern: '(' is not a regular expression"),
+        ({"assign": "{}"}, "assign: expected JSON"),
+        ({"assign": '{"a": []}'}, "assign: expected JSON"),
+        ({"assign": '{"a": [-1]}'}, "assign: expected JSON"),
+        ({"assign": '{"a": [true]}'}, "assign: expected JSON"),
+        ({"assign": "nonsense"}, "assign: 'nonsense' is not JSON"),
+        ({"startingOffsets": "latest"}, "startingOffsets: 'latest' would read nothing"),
+        ({"endingOffsets": "earliest"}, "endingOffsets: 'earliest' would read nothing"),
+        ({"startingOffsets": '{"t": {"0": -1}}'}, "startingOffsets: -1 (latest) for t-0"),
+        ({"endingOffsets": '{"t": {"0": -2}}'}, "endingOffsets: -2 (earliest) for t-0"),
+        ({"startingOffsets": "5"}, "startingOffsets: expected earliest, latest or JSON"),
+        ({"startingOffsets": '{"t": 5}'}, "startingOffsets: expected earliest, latest or JSON"),
+        ({"startingOffsets": '{"t": {"x": 5}}'}, "startingOffsets: expected earliest, latest or JSON"),
+        ({"startingOffsets": '{"t": {"0": 1.5}}'}, "startingOffsets: expected earliest, latest or JSON"),
+        ({"startingOffsets": '{"t": {"0": -3}}'}, "startingOffsets: expected earliest, latest or JSON"),
+        (
+            {"startingOffsets": '{"t": {"0": 9223372036854775808}}'},
+            "startingOffsets: expected earliest, latest or JSON",
+        ),
+        ({"startingOffsets": "earliest", "startingTimestamp": "1"}, "startingOffsets: contradicts startingTimestamp"),
+        ({"endingTimestamp": "now"}, "endingTimestamp: 'now' is not a time in milliseconds"),
+        ({"startingOffsetsByTimestamp": '{"t": {"0": -1}}'}, "startingOffsetsByTimestamp: expected JSON"),
+        ({"startingOffsetsByTimestampStrategy": "latest"}, "startingOffsetsByTimestampStrategy: needs"),
+        ({"includeHeaders": "yes"}, "includeHeaders: expected true or false"),
+        ({"columns": "offset,headers", "includeHeaders": "false"}, "includeHeaders: false contradicts columns"),
+        ({"columns": "offset", "includeHeaders": "true"}, "includeHeaders: true contradicts columns"),
+        ({"columns": "key,vlaue"}, "columns: there is no column 'vlaue'"),
+        ({"columns": "key,key"}, "columns: key is listed twice"),
+        ({"mode": "DROPMALFORMED"}, "mode: expected FAILFAST or PERMISSIVE"),
+        ({"isolationLevel": "serializable"}, "isolationLevel: expected read_uncommitted or read_committed"),
+        ({"minPartitions": "0"}, "minPartitions: '0' is not a whole number above 0"),
+        ({"maxRecordsPerPartition": "many"}, "maxRecordsPerPartition: 'many' is not a whole number above 0"),
+        ({"maxOffsetsPerTrigger": "5"}, "maxOffsetsPerTrigger: no such option"),
+    ],
+)
+def test_refused_by_name(options, message):
+    given = {name: value for name, value in {"path": "/logs", **options}.items() if value is not None}
+    with pytest.raises(OptionError, match=f"^{re.escape(message)}"):
+        parse_read_options(given)
+
+
+def test_streams_have_no_end_but_may_start_at_the_latest():
+    given = {"path": "/logs", "startingOffsets": "latest", "maxOffsetsPerTrigger": "10"}
+    assert parse_read_options(given, streaming=True).start.default == LATEST
+    with pytest.raises(OptionError, match="^endingOffsets: a stream has no end"):
+        parse_read_options({**given, "endingOffsets": "latest"}, streaming=True)
