@@ -1,8 +1,10 @@
 """Spark's columns beside the golden files' records."""
 
+from pathlib import Path
+
 import pyarrow as pa
 
-from tests.corpus import Row, Sample, rows, segments
+from tests.corpus import Row, Sample, segments
 
 
 def as_decoded(table):
@@ -24,13 +26,10 @@ def consumer_records(samples: list[Sample]) -> list[Row]:
     return [row for sample in samples for row in sample.expected.records if not row.is_control]
 
 
-def partition_directories(**criteria) -> dict:
-    """The golden segments by directory of their partition, oldest first."""
-    found: dict = {}
-    for sample in sorted(segments(**criteria), key=lambda sample: sample.name):
+def partition_directories(magics: set[int]) -> dict[Path, list[Sample]]:
+    """The golden segments by directory of their partition, oldest first, where all are of these formats."""
+    found: dict[Path, list[Sample]] = {}
+    for sample in sorted(segments(), key=lambda sample: sample.name):
         if sample.path.suffix == ".log":
             found.setdefault(sample.path.parent, []).append(sample)
-    return found
-
-
-__all__ = ["as_decoded", "consumer_records", "partition_directories", "rows"]
+    return {path: samples for path, samples in found.items() if all(s.magics <= magics for s in samples)}

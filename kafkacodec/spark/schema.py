@@ -80,8 +80,10 @@ def check_schema(schema: StructType) -> tuple[str, ...]:
     for field in schema.fields:
         if field.name not in COLUMNS:
             raise OptionError(f"schema: there is no column {field.name!r}; there are {', '.join(COLUMNS)}")
-        # By the text of the type, which leaves out what may be null: users' schemas differ in that.
-        given, expected = field.dataType.simpleString(), COLUMNS[field.name].spark.simpleString()
-        if given != expected:
-            raise OptionError(f"schema: column {field.name!r} is {expected}, not {given}")
+        given, expected = field.dataType, COLUMNS[field.name].spark
+        if given != expected or not field.nullable:
+            raise OptionError(
+                f"schema: column {field.name!r} is {expected.simpleString()} and may hold nulls, "
+                f"not {given.simpleString()}{'' if field.nullable else ' not null'}"
+            )
     return tuple(schema.fieldNames())

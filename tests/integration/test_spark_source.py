@@ -3,7 +3,6 @@
 import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException, PythonException
-from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 import kafkacodec as kc
 from tests.corpus import ROOT, assert_same_records
@@ -25,8 +24,10 @@ def load(spark, path, **options):
 def test_golden_segments(spark, directory):
     """Many tasks: the order of records inside a partition stays."""
     wanted = {path: samples for path, samples in PARTITIONS.items() if path.parent == directory}
-    frame = load(spark, directory, includeHeaders=True, maxPartitionBytes=100_000, subscribePattern=".*")
-    table = frame.toArrow()
+    reader = spark.read.format("kafkalog").options(
+        includeHeaders=True, maxPartitionBytes=100_000, subscribePattern=".*"
+    )
+    table = reader.load([str(path) for path in wanted]).toArrow()
     for path, samples in wanted.items():
         topic, _, partition = path.name.rpartition("-")
         mine = pa.compute.and_(
@@ -50,8 +51,7 @@ def test_found_without_being_registered(spark):
 def test_columns_by_option_and_by_schema(spark):
     by_option = load(spark, LOGS / "none-0", columns="offset,value")
     assert by_option.columns == ["offset", "value"]
-    schema = StructType([StructField("offset", LongType(), False), StructField("value", BinaryType())])
-    by_schema = spark.read.format("kafkalog").schema(schema).load(str(LOGS / "none-0"))
+    by_schema = spark.read.format("kafkalog").schema("offset long, value binary").load(str(LOGS / "none-0"))
     assert by_schema.collect() == by_option.collect()
 
 
@@ -63,7 +63,8 @@ def test_columns_by_option_and_by_schema(spark):
         ({"startingOffsets": "latest"}, None, "startingOffsets: 'latest' would read nothing"),
         ({"subscribe": "nonesuch"}, None, "subscribe: there are no segments of nonesuch"),
         ({"columns": "x"}, None, "columns: there is no column 'x'"),
-        ({}, "value string", "schema: column 'value' is binary, not string"),
+        ({}, "value string", "schema: column 'value' is binary and may hold nulls, not string"),
+        ({}, "offset long not null", "schema: column 'offset' is bigint and may hold nulls, not bigint not null"),
         ({}, "payload binary", "schema: there is no column 'payload'"),
     ],
 )

@@ -12,9 +12,8 @@ def fake_java(directory, version):
     """A directory that serves as JAVA_HOME; its java tells a version, or its arguments."""
     path = directory / "bin" / "java"
     path.parent.mkdir(parents=True)
-    path.write_text(
-        f'#!/bin/sh\nif [ "$1" = -version ]; then echo \'openjdk version "{version}"\' >&2; exit; fi\nprintf "%s\\n" "$@"\n'
-    )
+    tell = f"[ \"$1\" = -version ] && echo 'openjdk version \"{version}\"' >&2 && exit"
+    path.write_text(f'#!/bin/sh\n{tell}\nprintf "%s\\n" "$@"\n')
     path.chmod(0o755)
     return directory
 

@@ -119,5 +119,5 @@ def test_refused_by_name(options, message):
 def test_streams_have_no_end_but_may_start_at_the_latest():
     given = {"path": "/logs", "startingOffsets": "latest", "maxOffsetsPerTrigger": "10"}
     assert parse_read_options(given, streaming=True).start.default == LATEST
-    with pytest.raises(OptionError, match="^endingOffsets: a stream has no end"):
+    with pytest.raises(OptionError, match=r"^endingOffsets: a stream has no end"):
         parse_read_options({**given, "endingOffsets": "latest"}, streaming=True)

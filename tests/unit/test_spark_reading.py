@@ -99,7 +99,7 @@ def test_timestamps_bound_what_is_read():
     end = read(LOGS / "ooo-time-0", endingOffsetsByTimestamp=f'{{"ooo-time": {{"0": {middle}}}}}')
     assert start.num_rows + end.num_rows == whole.num_rows
     late = {"startingTimestamp": int(times.max()) + 1}
-    with pytest.raises(OptionError, match="^startingTimestamp: no record"):
+    with pytest.raises(OptionError, match=r"^startingTimestamp: no record"):
         read(LOGS / "ooo-time-0", **late)
     assert read(LOGS / "ooo-time-0", **late, startingOffsetsByTimestampStrategy="latest").num_rows == 0
 
