@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +33,7 @@ def read_ranges(ranges: Iterable[SegmentRange], names: Sequence[str], *, permiss
         OSError: for a file that cannot be read, likewise.
     """
     shaper = Shaper(names)
-    on_error = "skip" if permissive else "raise"
+    on_error: Literal["skip", "raise"] = "skip" if permissive else "raise"
     for piece in ranges:
         shaper.place(piece.topic, piece.partition)
         try:

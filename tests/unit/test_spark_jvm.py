@@ -12,7 +12,7 @@ def fake_java(directory, version):
     """A directory that serves as JAVA_HOME; its java tells a version, or its arguments."""
     path = directory / "bin" / "java"
     path.parent.mkdir(parents=True)
-    tell = f"[ \"$1\" = -version ] && echo 'openjdk version \"{version}\"' >&2 && exit"
+    tell = f'[ "$1" = -version ] && echo \'openjdk version "{version}"\' >&2 && exit'
     path.write_text(f'#!/bin/sh\n{tell}\nprintf "%s\\n" "$@"\n')
     path.chmod(0o755)
     return directory
