@@ -1,0 +1,83 @@
+/* Any bytes as a record set: every table is well formed, the work ends, and chunks give the rows of the whole.
+ *
+ * "Decompressed" records are the compressed bytes as they are, so that mutations reach the parsers behind the codecs.
+ */
+#include "fuzz.h"
+#include "kc_decoder.h"
+#include "table_check.h"
+
+typedef struct outcome {
+    uint64_t rows, hash, problems, consumed;
+} outcome;
+
+static void add_rows(outcome *o, const kc_table *t) {
+    check_table(t);
+    for (int64_t row = 0; row < t->length; row++) {
+        for (int id = 0; id < KC_NUM_RECORD_COLUMNS; id++) {
+            if (t->columns[id].wanted) o->hash = mix_rows(o->hash, &t->columns[id], row);
+        }
+    }
+    o->rows += (uint64_t)t->length;
+}
+
+/* One table's worth; the event that ended it. */
+static kc_event chunk(kc_decoder *d, outcome *o, uint32_t want, int64_t max_rows, uint64_t max_bytes) {
+    kc_table *t = kc_table_new(kc_record_fields, KC_NUM_RECORD_COLUMNS, want);
+    kc_error error = {0};
+    kc_event event;
+    MUST(t != NULL);
+    do {
+        event = kc_decoder_run(d, t, max_rows, max_bytes, &error);
+        if (event == KC_EVENT_COMPRESSED && kc_decoder_provide(d, d->batch.records, d->batch.records_size, &error)) {
+            event = KC_EVENT_FAULT;
+        }
+    } while (event == KC_EVENT_COMPRESSED);
+    MUST(t->length <= max_rows);
+    MUST(event != KC_EVENT_FAULT || (error.code != KC_OK && error.what && error.position <= d->size));
+    add_rows(o, t);
+    kc_table_release(t);
+    return event;
+}
+
+static outcome decode(const uint8_t *data, size_t size, bool verify, bool filter, uint32_t want, int64_t max_rows,
+                      uint64_t max_bytes) {
+    const kc_decoder_options options = {
+        verify,
+        !filter,
+        filter ? 3 : INT64_MIN,
+        filter ? INT64_C(1) << 40 : INT64_MAX,
+    };
+    outcome o = {0, UINT64_C(0xcbf29ce484222325), 0, 0};
+    kc_decoder d;
+    kc_decoder_init(&d, data, size, &options);
+    int64_t rows;
+    uint64_t bytes;
+    kc_decoder_estimate(&d, &rows, &bytes);
+    MUST(rows >= 0 && (uint64_t)rows <= size && bytes <= size);
+    for (;;) {
+        uint64_t before = d.position;
+        kc_event event = chunk(&d, &o, want, max_rows, max_bytes);
+        MUST(d.position >= before && d.position <= size);
+        if (event == KC_EVENT_END) break;
+        if (event != KC_EVENT_FAULT) continue;
+        o.problems++;
+        MUST(kc_decoder_skip(&d) > 0 && d.position <= size);
+    }
+    o.consumed = d.position;
+    return o;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    const uint32_t everything = (1u << KC_COL_ROW) - 1, some = 1u << KC_COL_VALUE | 1u << KC_COL_TIMESTAMP;
+    for (int variant = 0; variant < 4; variant++) {
+        const bool verify = variant & 1, filter = variant & 2;
+        const outcome whole = decode(data, size, verify, filter, KC_WANT_RECORD, INT32_MAX, UINT64_MAX);
+        const outcome parts = decode(data, size, verify, filter, KC_WANT_RECORD, 3, 100);
+        MUST(whole.rows == parts.rows && whole.hash == parts.hash);
+        MUST(whole.problems == parts.problems && whole.consumed == parts.consumed);
+        MUST(decode(data, size, verify, filter, everything, 1000, 4096).rows == whole.rows);
+        if (!verify) continue; /* headers that nobody wants are not looked at */
+        decode(data, size, verify, filter, some, 1000, 4096);
+    }
+    return 0;
+}

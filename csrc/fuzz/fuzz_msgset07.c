@@ -1,0 +1,35 @@
+/* Any bytes as a log of Kafka 0.6 or 0.7; "decompressed" sets are the compressed bytes as they are. */
+#include "fuzz.h"
+#include "kc_msgset07.h"
+#include "table_check.h"
+
+static void decode(const uint8_t *data, size_t size, bool verify, bool deep, int64_t max_rows) {
+    const kc_msgset07_options options = {verify, deep, 1000};
+    kc_msgset07_decoder d;
+    kc_msgset07_init(&d, data, size, &options);
+    kc_event event;
+    do {
+        kc_table *t = kc_table_new(kc_msgset07_fields, KC_NUM_MSGSET07_COLUMNS, UINT64_MAX);
+        kc_error error = {0};
+        MUST(t != NULL);
+        const uint64_t before = d.position;
+        do {
+            event = kc_msgset07_run(&d, t, max_rows, 1 << 20, &error);
+            if (event == KC_EVENT_COMPRESSED && kc_msgset07_provide(&d, d.payload, d.payload_size, &error)) {
+                event = KC_EVENT_FAULT;
+            }
+        } while (event == KC_EVENT_COMPRESSED);
+        MUST(event != KC_EVENT_FAULT || (error.code != KC_OK && error.what));
+        check_table(t);
+        kc_table_release(t);
+        if (event == KC_EVENT_FAULT) MUST(kc_msgset07_skip(&d) > 0);
+        MUST(d.position >= before && d.position <= size);
+        MUST(event != KC_EVENT_FULL || d.position > before);
+    } while (event != KC_EVENT_END);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    for (int variant = 0; variant < 4; variant++) decode(data, size, variant & 1, variant & 2, 1 << 20);
+    decode(data, size, false, true, 2);
+    return 0;
+}

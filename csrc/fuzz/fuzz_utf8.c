@@ -1,0 +1,16 @@
+/* What is repaired is valid; what is valid needs no repair. */
+#include <string.h>
+
+#include "fuzz.h"
+#include "kc_utf8.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    uint8_t *out = malloc(3 * size + 1);
+    MUST(out != NULL);
+    size_t repaired = kc_utf8_repair(data, size, out);
+    MUST(repaired <= 3 * size && kc_utf8_valid(out, repaired));
+    const bool same = repaired == size && memcmp(out, data, size) == 0;
+    MUST(kc_utf8_valid(data, size) == same);
+    free(out);
+    return 0;
+}
