@@ -5,6 +5,18 @@ without any I/O. No software for the proposal ever existed: where its text is si
 what was chosen.
 """
 
+from kafkacodec.dialects.rewrite.controller import Broker, GroupController, Reply
+from kafkacodec.dialects.rewrite.groups import NO_OFFSET, Group, Member, Partition, Strategy
+from kafkacodec.dialects.rewrite.member import (
+    Action,
+    Assigned,
+    Failed,
+    GroupMember,
+    MemberState,
+    Rewound,
+    Send,
+    Stop,
+)
 from kafkacodec.dialects.rewrite.rpcs import (
     CreateGroup,
     CreateGroupResponse,
@@ -23,18 +35,34 @@ from kafkacodec.dialects.rewrite.rpcs import (
 )
 
 __all__ = [
+    "NO_OFFSET",
+    "Action",
+    "Assigned",
+    "Broker",
     "CreateGroup",
     "CreateGroupResponse",
     "DeleteGroup",
     "DeleteGroupResponse",
     "ErrorCode",
+    "Failed",
+    "Group",
+    "GroupController",
+    "GroupMember",
     "Heartbeat",
     "HeartbeatResponse",
     "ListGroups",
     "ListGroupsResponse",
+    "Member",
+    "MemberState",
+    "Partition",
     "RegisterConsumer",
     "RegisterConsumerResponse",
+    "Reply",
     "RewindConsumer",
     "RewindConsumerResponse",
+    "Rewound",
     "Rpc",
+    "Send",
+    "Stop",
+    "Strategy",
 ]

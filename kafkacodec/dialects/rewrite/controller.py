@@ -1,0 +1,395 @@
+"""The server's side of the proposal's membership protocol, without I/O: calls and a clock go in, answers come out.
+
+A change of members or of partitions goes so: heartbeats of the members are answered with an error; each stops,
+commits, and registers again; when all have, or have been given up, a new generation is assigned and everybody's
+registration is answered with its partitions and offsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, NamedTuple
+
+from kafkacodec.dialects.assignment import assign_range
+from kafkacodec.dialects.rewrite.groups import Group, Member, Partition, Rewind, Strategy, Waiting
+from kafkacodec.dialects.rewrite.rpcs import (
+    CreateGroup,
+    CreateGroupResponse,
+    DeleteGroup,
+    DeleteGroupResponse,
+    ErrorCode,
+    Heartbeat,
+    HeartbeatResponse,
+    ListGroups,
+    ListGroupsResponse,
+    RegisterConsumer,
+    RegisterConsumerResponse,
+    RewindConsumer,
+    RewindConsumerResponse,
+    Rpc,
+)
+from kafkacodec.errors import LocalProtocolError
+
+__all__ = ["Broker", "GroupController", "Reply"]
+
+
+class Broker(NamedTuple):
+    """Where a controller is reached."""
+
+    broker_id: int
+    host: str
+    port: int
+
+
+class Reply(NamedTuple):
+    """An answer and the connection that it is for."""
+
+    connection: Hashable
+    message: Rpc
+
+
+class _Refused(Exception):
+    def __init__(self, code: ErrorCode) -> None:
+        self.code = code
+
+
+class GroupController:
+    """The groups of one controller.
+
+    Times are milliseconds of any clock that does not go back; the same clock goes into every call.
+
+    Args:
+        broker: where clients reach this controller.
+        partitions: the number of partitions by topic; `set_partitions` tells of more.
+        strategy: how partitions are shared out; `assign_range` or `assign_round_robin` of
+            `kafkacodec.dialects.assignment`, or another.
+        now: the time.
+        ephemeral: whether groups made by CreateGroup go with their last member (the call has no field for it).
+        max_groups, max_members: bounds on what calls can make this keep.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        partitions: Mapping[str, int],
+        *,
+        strategy: Strategy = assign_range,
+        now: int = 0,
+        ephemeral: bool = False,
+        max_groups: int = 10_000,
+        max_members: int = 1_000,
+    ) -> None:
+        self._broker = broker
+        self._partitions = dict(partitions)
+        self._strategy = strategy
+        self._now = now
+        self._ephemeral = ephemeral
+        self._max_groups = max_groups
+        self._max_members = max_members
+        self._groups: dict[str, Group] = {}
+        self._clients: dict[str, tuple[str, str]] = {}  # client id -> group and consumer id
+
+    # What the host tells
+
+    def receive(self, call: Rpc, now: int, connection: Hashable = None) -> list[Reply]:
+        """Take a call and return the answers that are due, to this and to other connections.
+
+        Registrations and rewinds are answered by a later call, when all members concerned have stopped.
+
+        Raises:
+            LocalProtocolError: `call` is none, or `now` lies before an earlier one; nothing has changed.
+        """
+        handler = _HANDLERS.get(type(call))
+        if handler is None:
+            raise LocalProtocolError(f"{type(call).__name__} is no call to a controller")
+        replies = self.tick(now)
+        answer = handler(self, call, connection)
+        if answer is not None:
+            replies.append(Reply(connection, answer))
+        return replies + self._settle()
+
+    def tick(self, now: int) -> list[Reply]:
+        """Let time pass: members that are silent, or that do not register in a change, are given up.
+
+        Raises:
+            LocalProtocolError: `now` lies before an earlier one.
+        """
+        if now < self._now:
+            raise LocalProtocolError(f"the clock went back from {self._now} to {now}")
+        self._now = now
+        for name, group in list(self._groups.items()):
+            late = [i for i, m in group.members.items() if (d := _deadline(group, m)) is not None and now >= d]
+            for consumer_id in late:
+                self._remove(name, consumer_id)
+        return self._settle()
+
+    def next_deadline(self) -> int | None:
+        """When `tick` will next have something to do; None where nothing is pending."""
+        members = ((group, member) for group in self._groups.values() for member in group.members.values())
+        return min((d for group, member in members if (d := _deadline(group, member)) is not None), default=None)
+
+    def disconnect(self, client_id: str, now: int) -> list[Reply]:
+        """A client has gone: its membership ends at once."""
+        replies = self.tick(now)
+        if client_id in self._clients:
+            self._remove(*self._clients[client_id])
+        return replies + self._settle()
+
+    def set_partitions(self, topic: str, count: int, now: int) -> list[Reply]:
+        """A topic has `count` partitions now; its groups are assigned anew.
+
+        Raises:
+            LocalProtocolError: fewer than before.
+        """
+        if count < self._partitions.get(topic, 0):
+            raise LocalProtocolError(f"{topic} had {self._partitions[topic]} partitions, not {count}")
+        replies = self.tick(now)
+        if count != self._partitions.get(topic, 0):
+            self._partitions[topic] = count
+            for group in self._groups.values():
+                if topic in group.topics and group.members:
+                    group.change(now)
+        return replies + self._settle()
+
+    def commit(self, group: str, consumer_id: str, offsets: Mapping[Partition, int]) -> None:
+        """A consumer has done with its partitions up to these offsets. (The proposal leaves this call to others.)
+
+        Raises:
+            LocalProtocolError: a partition that the consumer does not own, or an offset before the committed one;
+                nothing is committed then.
+        """
+        state = self.group(group)
+        owned = state.members[consumer_id].owned if consumer_id in state.members else []
+        for partition, offset in offsets.items():
+            if partition not in owned:
+                raise LocalProtocolError(f"{consumer_id} does not own {partition.topic}-{partition.partition}")
+            if offset < max(state.offsets.get(partition, 0), 0):
+                raise LocalProtocolError(f"offset {offset} of {partition} is before the committed one")
+        state.offsets.update(offsets)
+
+    def create_group(self, name: str, session_timeout: int, topics: list[str], *, ephemeral: bool) -> None:
+        """Make a group.
+
+        Raises:
+            LocalProtocolError: there is one of that name, or too many; a session timeout that is not positive.
+        """
+        try:
+            self._create(name, session_timeout, topics, ephemeral)
+        except _Refused as e:
+            raise LocalProtocolError(e.code.name) from None
+
+    def group(self, name: str) -> Group:
+        """The state of a group, to look at.
+
+        Raises:
+            LocalProtocolError: there is none of that name.
+        """
+        if name not in self._groups:
+            raise LocalProtocolError(f"there is no group {name!r}")
+        return self._groups[name]
+
+    @property
+    def group_names(self) -> list[str]:
+        """The names of all groups."""
+        return sorted(self._groups)
+
+    # Calls
+
+    def _list_groups(self, call: Any, _: Hashable) -> Rpc:
+        names = call.consumer_groups or self.group_names
+        found = [self._info(name) for name in names if name in self._groups]
+        code = ErrorCode.NONE if len(found) == len(names) else ErrorCode.UNKNOWN_GROUP
+        answer: Rpc = ListGroupsResponse(**_echo(call), client_id=call.client_id, groups_info=found, error_code=code)
+        return answer
+
+    def _info(self, name: str) -> Any:
+        group = self._groups[name]
+        return ListGroupsResponse.GroupInfo(
+            group_name=name,
+            group_members=sorted(group.members),
+            topics=list(group.topics),
+            controller_broker=ListGroupsResponse.Broker(**self._broker._asdict()),
+            session_timeout=group.session_timeout,
+        )
+
+    def _create_group(self, call: Any, _: Hashable) -> Rpc:
+        code = ErrorCode.NONE
+        try:
+            self._create(call.consumer_group, call.session_timeout, call.topics, self._ephemeral)
+        except _Refused as e:
+            code = e.code
+        answer: Rpc = CreateGroupResponse(**_echo(call), consumer_group=call.consumer_group, error_code=code)
+        return answer
+
+    def _create(self, name: str, session_timeout: int, topics: list[str], ephemeral: bool) -> None:
+        if name in self._groups:
+            raise _Refused(ErrorCode.GROUP_EXISTS)
+        if not name or session_timeout < 1:
+            raise _Refused(ErrorCode.INVALID_REQUEST)
+        if len(self._groups) >= self._max_groups:
+            raise _Refused(ErrorCode.LIMIT_EXCEEDED)
+        known = {topic: self._partitions.get(topic, 0) for topic in topics}
+        self._groups[name] = Group(session_timeout, list(topics), ephemeral, known)
+
+    def _delete_group(self, call: Any, _: Hashable) -> Rpc:
+        deleted, code = [], ErrorCode.NONE
+        for name in dict.fromkeys(call.consumer_group):
+            group = self._groups.get(name)
+            if group is None:
+                code = code or ErrorCode.UNKNOWN_GROUP
+            elif group.members:
+                code = code or ErrorCode.GROUP_HAS_MEMBERS
+            elif group.ephemeral:
+                code = code or ErrorCode.INVALID_REQUEST
+            else:
+                del self._groups[name]
+                deleted.append(name)
+        answer: Rpc = DeleteGroupResponse(**_echo(call), deleted_consumer_groups=deleted, error_code=code)
+        return answer
+
+    def _register(self, call: Any, connection: Hashable) -> Rpc | None:
+        waiting = Waiting(connection, call.correlation_id, call.version, call.client_id)
+        try:
+            self._enter(call.consumer_group, call.consumer_id, waiting)
+        except _Refused as e:
+            return _registered(waiting, call.consumer_group, [], e.code)
+        return None
+
+    def _enter(self, name: str, consumer_id: str, waiting: Waiting) -> None:
+        """Note a registration, of a new member or of one that was called or comes back by itself."""
+        group = self._groups.get(name)
+        if group is None:
+            raise _Refused(ErrorCode.UNKNOWN_GROUP)
+        if not consumer_id:
+            raise _Refused(ErrorCode.INVALID_REQUEST)
+        member = group.members.get(consumer_id)
+        known = self._clients.get(waiting.client_id, (name, consumer_id))
+        if known != (name, consumer_id) or (member is not None and member.client_id != waiting.client_id):
+            raise _Refused(ErrorCode.CLIENT_ID_IN_USE)
+        if member is None:
+            if len(group.members) >= self._max_members:
+                raise _Refused(ErrorCode.LIMIT_EXCEEDED)
+            member = group.members[consumer_id] = Member(waiting.client_id, self._now)
+            self._clients[waiting.client_id] = (name, consumer_id)
+        called = member.must_register_by is not None
+        member.alive_at, member.must_register_by, member.registered = self._now, None, waiting
+        if group.changing or not called:
+            member.owned = []
+            group.change(self._now)
+
+    def _heartbeat(self, call: Any, _: Hashable) -> Rpc:
+        generation, code = 0, ErrorCode.UNKNOWN_MEMBER
+        if call.client_id in self._clients:
+            name, consumer_id = self._clients[call.client_id]
+            group = self._groups[name]
+            member = group.members[consumer_id]
+            member.alive_at, generation = self._now, group.generation
+            code = ErrorCode.NONE if member.must_register_by is None else ErrorCode.GROUP_CHANGES
+        answer: Rpc = HeartbeatResponse(**_echo(call), controller_generation=generation, error_code=code)
+        return answer
+
+    def _rewind(self, call: Any, connection: Hashable) -> Rpc | None:
+        waiting = Waiting(connection, call.correlation_id, call.version, call.client_id)
+        group = self._groups.get(call.consumer_group)
+        entries = [(Partition(o.topic, o.partition), o.offset) for o in call.new_offsets]
+        if group is None:
+            return _rewound(waiting, call.consumer_group, [(p, o, ErrorCode.UNKNOWN_GROUP) for p, o in entries])
+        there = set(group.partitions(self._partitions))
+        offsets = [(p, o, _fault(p, o, there)) for p, o in entries]
+        good = {partition for partition, _, code in offsets if code is ErrorCode.NONE}
+        # Who asks has stopped already, and learns the offsets from the answer.
+        owners = [i for i, m in group.members.items() if m.client_id != call.client_id and good & set(m.owned)]
+        group.rewinds.append(Rewind(waiting, offsets))
+        group.call(owners, self._now)
+        return None
+
+    # What follows from them
+
+    def _remove(self, name: str, consumer_id: str) -> None:
+        group = self._groups[name]
+        member = group.members.pop(consumer_id)
+        del self._clients[member.client_id]
+        group.change(self._now)
+
+    def _settle(self) -> list[Reply]:
+        """Finish the changes and rewinds that wait for nobody any more."""
+        replies: list[Reply] = []
+        for name, group in list(self._groups.items()):
+            if not group.is_settled:
+                continue
+            for rewind in group.rewinds:
+                group.offsets.update({p: o for p, o, code in rewind.offsets if code is ErrorCode.NONE})
+                replies.append(Reply(rewind.waiting.connection, _rewound(rewind.waiting, name, rewind.offsets)))
+            group.rewinds.clear()
+            if group.changing:
+                self._assign(name, group)
+            for member in group.members.values():
+                if member.registered is not None:
+                    own = [(p, group.start_offset(p)) for p in member.owned]
+                    answer = _registered(member.registered, name, own, ErrorCode.NONE)
+                    replies.append(Reply(member.registered.connection, answer))
+                    member.registered, member.alive_at = None, self._now
+        return replies
+
+    def _assign(self, name: str, group: Group) -> None:
+        if group.members:
+            group.assign(self._strategy, self._partitions)
+        elif group.ephemeral:
+            del self._groups[name]
+        else:
+            group.changing = False
+
+
+_Handler = Callable[[GroupController, Any, Hashable], "Rpc | None"]
+_HANDLERS: dict[type, _Handler] = {
+    ListGroups: GroupController._list_groups,
+    CreateGroup: GroupController._create_group,
+    DeleteGroup: GroupController._delete_group,
+    RegisterConsumer: GroupController._register,
+    Heartbeat: GroupController._heartbeat,
+    RewindConsumer: GroupController._rewind,
+}
+
+
+def _deadline(group: Group, member: Member) -> int | None:
+    """When a member is given up. One whose registration waits is not: its connection would tell."""
+    if member.registered is not None:
+        return None
+    silent = member.alive_at + group.session_timeout + 1
+    return silent if member.must_register_by is None else min(silent, member.must_register_by)
+
+
+def _fault(partition: Partition, offset: int, there: set[Partition]) -> ErrorCode:
+    if partition not in there:
+        return ErrorCode.UNKNOWN_PARTITION
+    return ErrorCode.INVALID_REQUEST if offset < 0 else ErrorCode.NONE
+
+
+def _echo(call: Any) -> dict[str, int]:
+    return {"version": call.version, "correlation_id": call.correlation_id}
+
+
+def _registered(waiting: Waiting, group: str, own: list[tuple[Partition, int]], code: ErrorCode) -> Rpc:
+    entry = RegisterConsumerResponse.PartitionOffset
+    answer: Rpc = RegisterConsumerResponse(
+        version=waiting.version,
+        correlation_id=waiting.correlation_id,
+        client_id=waiting.client_id,
+        consumer_group=group,
+        partitions_to_own=[entry(topic=p.topic, partition=p.partition, offset=offset) for p, offset in own],
+        error_code=code,
+    )
+    return answer
+
+
+def _rewound(waiting: Waiting, group: str, offsets: list[tuple[Partition, int, ErrorCode]]) -> Rpc:
+    entry = RewindConsumerResponse.PartitionResult
+    answer: Rpc = RewindConsumerResponse(
+        version=waiting.version,
+        correlation_id=waiting.correlation_id,
+        consumer_group=group,
+        actual_offsets=[
+            entry(topic=p.topic, partition=p.partition, offset=offset, error_code=code) for p, offset, code in offsets
+        ],
+    )
+    return answer

@@ -1,0 +1,122 @@
+"""A consumer group as its controller keeps it: members, the change under way, assignments, offsets. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+from kafkacodec.dialects.rewrite.rpcs import ErrorCode
+
+__all__ = ["NO_OFFSET", "Group", "Member", "Partition", "Rewind", "Strategy", "Waiting"]
+
+NO_OFFSET = -1
+"""The offset that a consumer is given where its group has none: it starts as it is configured."""
+
+
+class Partition(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+
+Strategy: TypeAlias = Callable[[Sequence[Partition], Sequence[str]], dict[str, list[Partition]]]
+"""Shares out partitions, in order, among members, in string order; see `kafkacodec.dialects.assignment`."""
+
+
+class Waiting(NamedTuple):
+    """A request whose answer comes later."""
+
+    connection: Hashable
+    correlation_id: int
+    version: int
+    client_id: str
+
+
+@dataclass(slots=True)
+class Member:
+    """A consumer of a group.
+
+    Attributes:
+        client_id: by which its heartbeats are known.
+        alive_at: when it was last heard of.
+        owned: its partitions, until it registers again.
+        registered: its registration, where that waits for the others.
+        must_register_by: when it is given up, in a change that waits for it.
+    """
+
+    client_id: str
+    alive_at: int
+    owned: list[Partition] = field(default_factory=list)
+    registered: Waiting | None = None
+    must_register_by: int | None = None
+
+
+@dataclass(slots=True)
+class Rewind:
+    """A rewind that waits for the owners of its partitions to stop."""
+
+    waiting: Waiting
+    offsets: list[tuple[Partition, int, ErrorCode]]
+
+
+@dataclass(slots=True)
+class Group:
+    """A group.
+
+    Attributes:
+        session_timeout: how long a member may be silent, in milliseconds.
+        topics: what it consumes.
+        ephemeral: whether it goes with its last member.
+        generation: grows with every assignment.
+        known: the partition counts when the group was made: what came later starts at offset 0.
+        members: by consumer id.
+        changing: whether a new assignment is due.
+        rewinds: those that wait.
+        offsets: what was committed.
+    """
+
+    session_timeout: int
+    topics: list[str]
+    ephemeral: bool
+    known: Mapping[str, int]
+    generation: int = 0
+    members: dict[str, Member] = field(default_factory=dict)
+    changing: bool = False
+    rewinds: list[Rewind] = field(default_factory=list)
+    offsets: dict[Partition, int] = field(default_factory=dict)
+
+    def partitions(self, counts: Mapping[str, int]) -> list[Partition]:
+        """All partitions of the group's topics, in order."""
+        return [Partition(topic, i) for topic in sorted(set(self.topics)) for i in range(counts.get(topic, 0))]
+
+    def start_offset(self, partition: Partition) -> int:
+        """Where an owner of the partition starts."""
+        default = NO_OFFSET if partition.partition < self.known.get(partition.topic, 0) else 0
+        return self.offsets.get(partition, default)
+
+    def call(self, consumer_ids: Sequence[str], now: int) -> None:
+        """Ask members to register again: their heartbeats are answered with an error until they do."""
+        for consumer_id in consumer_ids:
+            member = self.members[consumer_id]
+            if member.registered is None and member.must_register_by is None:
+                member.must_register_by = now + self.session_timeout
+
+    def change(self, now: int) -> None:
+        """Start a change of the assignment: every member that has not registered for it is called."""
+        self.changing = True
+        self.call(list(self.members), now)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all members that were called have registered."""
+        return all(member.must_register_by is None for member in self.members.values())
+
+    def assign(self, strategy: Strategy, counts: Mapping[str, int]) -> None:
+        """The next generation."""
+        shares = strategy(self.partitions(counts), sorted(self.members))
+        for consumer_id, member in self.members.items():
+            member.owned = list(shares[consumer_id])
+        self.generation += 1
+        self.changing = False

@@ -1,0 +1,269 @@
+"""The consumer's side of the proposal's membership protocol, without I/O: answers and a clock go in, calls come out.
+
+A `GroupMember` finds its controller by ListGroups, registers, and sends heartbeats. When the group changes it tells the
+host to stop; the host stops fetching, commits, and says so with `stopped`; then the member finds its controller again
+and registers again::
+
+    member = GroupMember("client-1", "billing", "consumer-1")
+    actions = member.start(now)             # [Send(None, ListGroups(...))]: to any server
+    ...
+    actions = member.receive(answer, now)   # Send, Assigned, Stop, ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, TypeAlias
+
+from kafkacodec.dialects.rewrite.controller import Broker
+from kafkacodec.dialects.rewrite.groups import Partition
+from kafkacodec.dialects.rewrite.rpcs import (
+    ErrorCode,
+    Heartbeat,
+    HeartbeatResponse,
+    ListGroups,
+    ListGroupsResponse,
+    RegisterConsumer,
+    RegisterConsumerResponse,
+    RewindConsumer,
+    RewindConsumerResponse,
+    Rpc,
+)
+from kafkacodec.errors import LocalProtocolError, RemoteProtocolError
+
+__all__ = ["Action", "Assigned", "Failed", "GroupMember", "MemberState", "Rewound", "Send", "Stop"]
+
+# Heartbeats in the time of a session timeout: two may be lost.
+_HEARTBEATS_PER_SESSION = 3
+
+
+class MemberState(Enum):
+    """What a member is doing."""
+
+    IDLE = "idle"
+    DISCOVERING = "discovering"
+    REGISTERING = "registering"
+    CONSUMING = "consuming"
+    STOPPING = "stopping"
+    REWINDING = "rewinding"
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send a call, to the controller named, or to any server where there is none."""
+
+    broker: Broker | None
+    call: Rpc
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """Consume these partitions, each from its offset; -1: as the consumer is configured."""
+
+    partitions: Mapping[Partition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Stop fetching, commit, then call `GroupMember.stopped`. `error_code` is None where no heartbeat was answered."""
+
+    error_code: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rewound:
+    """Go on from these offsets; partitions that could not be rewound have an error code.
+
+    Partitions that the member does not own go on at their owners.
+    """
+
+    offsets: Mapping[Partition, int]
+    errors: Mapping[Partition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The group is not there, or does not take the member. The member is idle and may start again."""
+
+    error_code: int
+
+
+Action: TypeAlias = Send | Assigned | Stop | Rewound | Failed
+
+
+@dataclass(slots=True)
+class _Asked:
+    answer: type[Rpc]
+    at: int
+
+
+class GroupMember:
+    """One consumer of one group.
+
+    Times are milliseconds of any clock that does not go back; the same clock goes into every call.
+
+    Args:
+        client_id: must be the member's own: heartbeats name nothing else.
+        group: the group to join.
+        consumer_id: the member's name in the group.
+    """
+
+    def __init__(self, client_id: str, group: str, consumer_id: str) -> None:
+        self.client_id = client_id
+        self.group = group
+        self.consumer_id = consumer_id
+        self.state = MemberState.IDLE
+        self.controller: Broker | None = None
+        self.generation = 0
+        self.partitions: dict[Partition, int] = {}
+        self._session_timeout = 0
+        self._now = 0
+        self._correlation_id = 0
+        self._asked: dict[int, _Asked] = {}
+        self._heartbeat_at = 0
+        self._heard_at = 0
+
+    def start(self, now: int) -> list[Action]:
+        """Look for the controller. Raises LocalProtocolError where the member is not idle."""
+        self._require(now, MemberState.IDLE)
+        return self._discover(now)
+
+    def stopped(self, now: int) -> list[Action]:
+        """Fetching has stopped and offsets are committed. Raises LocalProtocolError where there was no `Stop`."""
+        self._require(now, MemberState.STOPPING)
+        return self._discover(now)
+
+    def rewind(self, offsets: Mapping[Partition, int], now: int) -> list[Action]:
+        """Ask for other offsets; the host has stopped fetching. `Rewound` or `Stop` follows.
+
+        Raises:
+            LocalProtocolError: the member is not consuming.
+        """
+        self._require(now, MemberState.CONSUMING)
+        entry = RewindConsumer.PartitionOffset
+        entries = [entry(topic=p.topic, partition=p.partition, offset=offset) for p, offset in offsets.items()]
+        self.state = MemberState.REWINDING
+        return [self._send(now, RewindConsumer, RewindConsumerResponse, consumer_group=self.group, new_offsets=entries)]
+
+    def disconnected(self, now: int) -> list[Action]:
+        """The connection to the controller, or to the server that was asked for it, is gone."""
+        self._set_clock(now)
+        if self.state in (MemberState.CONSUMING, MemberState.REWINDING):
+            return self._stop(None)
+        if self.state in (MemberState.DISCOVERING, MemberState.REGISTERING):
+            return self._discover(now)
+        return []
+
+    def tick(self, now: int) -> list[Action]:
+        """Let time pass: send a heartbeat where one is due; stop where none was answered for a session timeout."""
+        self._set_clock(now)
+        if self.state not in (MemberState.CONSUMING, MemberState.REWINDING):
+            return []
+        if now - self._heard_at > self._session_timeout:
+            return self._stop(None)
+        if now < self._heartbeat_at:
+            return []
+        self._heartbeat_at = now + max(self._session_timeout // _HEARTBEATS_PER_SESSION, 1)
+        return [self._send(now, Heartbeat, HeartbeatResponse, session_timeout=self._session_timeout)]
+
+    def next_deadline(self) -> int | None:
+        """When `tick` will next have something to do; None where it never will as things are."""
+        if self.state not in (MemberState.CONSUMING, MemberState.REWINDING):
+            return None
+        return min(self._heartbeat_at, self._heard_at + self._session_timeout + 1)
+
+    def receive(self, answer: Rpc, now: int) -> list[Action]:
+        """Take an answer and say what to do.
+
+        Answers to calls that are out of date, because the member has stopped since, are passed over.
+
+        Raises:
+            RemoteProtocolError: an answer to no call, or of another kind than the call's; nothing has changed.
+        """
+        correlation_id: int = getattr(answer, "correlation_id", -1)
+        asked = self._asked.get(correlation_id)
+        if asked is None:
+            if type(answer) in _ANSWERS and 0 < correlation_id <= self._correlation_id:
+                return []
+            raise RemoteProtocolError(f"{type(answer).__name__} {correlation_id} answers no call")
+        if type(answer) is not asked.answer:
+            raise RemoteProtocolError(f"{type(answer).__name__} is no answer to call {correlation_id}")
+        self._set_clock(now)
+        del self._asked[correlation_id]
+        return _ANSWERS[type(answer)](self, answer, asked)
+
+    def _listed(self, answer: Any, _: _Asked) -> list[Action]:
+        info = next((info for info in answer.groups_info if info.group_name == self.group), None)
+        if info is None:
+            return self._fail(answer.error_code or ErrorCode.UNKNOWN_GROUP)
+        broker = info.controller_broker
+        self.controller = Broker(broker.broker_id, broker.host, broker.port)
+        self._session_timeout = info.session_timeout
+        self.state = MemberState.REGISTERING
+        names = {"consumer_group": self.group, "consumer_id": self.consumer_id}
+        return [self._send(self._now, RegisterConsumer, RegisterConsumerResponse, **names)]
+
+    def _registered(self, answer: Any, _: _Asked) -> list[Action]:
+        if answer.error_code:
+            return self._fail(answer.error_code)
+        self.partitions = {Partition(p.topic, p.partition): p.offset for p in answer.partitions_to_own}
+        self.state = MemberState.CONSUMING
+        self._heartbeat_at = self._heard_at = self._now
+        return [Assigned(dict(self.partitions))]
+
+    def _heartbeat_answered(self, answer: Any, asked: _Asked) -> list[Action]:
+        if answer.error_code:
+            return self._stop(answer.error_code)
+        self.generation = answer.controller_generation
+        self._heard_at = max(self._heard_at, asked.at)
+        return []
+
+    def _rewound(self, answer: Any, _: _Asked) -> list[Action]:
+        results = {Partition(p.topic, p.partition): p for p in answer.actual_offsets}
+        offsets = {partition: p.offset for partition, p in results.items() if not p.error_code}
+        errors = {partition: p.error_code for partition, p in results.items() if p.error_code}
+        self.partitions.update({p: o for p, o in offsets.items() if p in self.partitions})
+        self.state = MemberState.CONSUMING
+        return [Rewound(offsets, errors)]
+
+    def _discover(self, now: int) -> list[Action]:
+        self._asked.clear()
+        self.controller = None
+        self.state = MemberState.DISCOVERING
+        return [self._send(now, ListGroups, ListGroupsResponse, consumer_groups=[self.group])]
+
+    def _stop(self, error_code: int | None) -> list[Action]:
+        self._asked.clear()
+        self.partitions = {}
+        self.state = MemberState.STOPPING
+        return [Stop(error_code)]
+
+    def _fail(self, error_code: int) -> list[Action]:
+        self._asked.clear()
+        self.state = MemberState.IDLE
+        return [Failed(error_code)]
+
+    def _send(self, now: int, call: Any, answer: Any, **fields: Any) -> Send:
+        self._correlation_id += 1
+        self._asked[self._correlation_id] = _Asked(answer, now)
+        return Send(self.controller, call(correlation_id=self._correlation_id, client_id=self.client_id, **fields))
+
+    def _require(self, now: int, state: MemberState) -> None:
+        if self.state is not state:
+            raise LocalProtocolError(f"the member is {self.state.value}, not {state.value}")
+        self._set_clock(now)
+
+    def _set_clock(self, now: int) -> None:
+        if now < self._now:
+            raise LocalProtocolError(f"the clock went back from {self._now} to {now}")
+        self._now = now
+
+
+_ANSWERS: dict[type[Rpc], Callable[[GroupMember, Any, _Asked], list[Action]]] = {
+    ListGroupsResponse: GroupMember._listed,
+    RegisterConsumerResponse: GroupMember._registered,
+    HeartbeatResponse: GroupMember._heartbeat_answered,
+    RewindConsumerResponse: GroupMember._rewound,
+}

@@ -1,0 +1,193 @@
+"""What holds for a controller and its members whatever happens between them."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import hypothesis.strategies as st
+from hypothesis import given, settings
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from kafkacodec.dialects import rewrite
+from kafkacodec.dialects.assignment import assign_range, assign_round_robin
+from kafkacodec.dialects.rewrite import MemberState, Partition
+from kafkacodec.errors import KafkaCodecError, LocalProtocolError
+from tests.dialect_vectors import rows
+
+SESSION = 90
+NAMES = ("a", "b", "c")
+MEMBERS = st.sampled_from(NAMES)
+ACTIVE = (MemberState.CONSUMING, MemberState.REWINDING)
+
+
+class GroupMachine(RuleBasedStateMachine):
+    """A controller and three members; messages between them arrive in order, but late, or not at all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0
+        self.counts = {"t": 3, "u": 2}
+        self.controller = rewrite.GroupController(
+            rewrite.Broker(0, "h", 1), self.counts, strategy=self.strategy, ephemeral=False
+        )
+        self.controller.create_group("g", SESSION, ["t", "u"], ephemeral=False)
+        self.members = {name: rewrite.GroupMember(name, "g", name) for name in NAMES}
+        self.to_controller: dict[str, deque[Any]] = {name: deque() for name in NAMES}
+        self.to_member: dict[str, deque[Any]] = {name: deque() for name in NAMES}
+        self.generation = 0
+        self.owners: dict[tuple[int, Partition], str] = {}
+        self.offsets: dict[Partition, int] = {}
+        self.rewound: set[Partition] = set()
+
+    @staticmethod
+    def strategy(partitions: Any, members: Any) -> Any:
+        return (assign_range if len(members) % 2 else assign_round_robin)(partitions, members)
+
+    def act(self, name: str, actions: list[rewrite.Action]) -> None:
+        for action in actions:
+            if isinstance(action, rewrite.Send):
+                self.to_controller[name].append(type(action.call).decode(action.call.encode()))
+
+    def deliver(self, replies: list[rewrite.Reply]) -> None:
+        for reply in replies:
+            message: Any = reply.message
+            self.to_member[str(reply.connection)].append(type(message).decode(message.encode()))
+            if isinstance(message, rewrite.RewindConsumerResponse):
+                self.rewound |= {Partition(o.topic, o.partition) for o in message.actual_offsets if not o.error_code}
+            if isinstance(message, rewrite.RegisterConsumerResponse) and not message.error_code:
+                generation = self.controller.group("g").generation
+                for own in message.partitions_to_own:
+                    key = generation, Partition(own.topic, own.partition)
+                    assert self.owners.setdefault(key, str(reply.connection)) == reply.connection
+
+    @rule(name=MEMBERS)
+    def start(self, name: str) -> None:
+        if self.members[name].state is MemberState.IDLE:
+            self.act(name, self.members[name].start(self.now))
+
+    @rule(name=MEMBERS, count=st.integers(1, 4))
+    def controller_reads(self, name: str, count: int) -> None:
+        for _ in range(min(count, len(self.to_controller[name]))):
+            call = self.to_controller[name].popleft()
+            self.deliver(self.controller.receive(call, self.now, name))
+
+    @rule(name=MEMBERS, count=st.integers(1, 4))
+    def member_reads(self, name: str, count: int) -> None:
+        for _ in range(min(count, len(self.to_member[name]))):
+            self.act(name, self.members[name].receive(self.to_member[name].popleft(), self.now))
+
+    @rule(name=MEMBERS)
+    def host_stops(self, name: str) -> None:
+        if self.members[name].state is MemberState.STOPPING:
+            self.act(name, self.members[name].stopped(self.now))
+
+    @rule(name=MEMBERS)
+    def connection_breaks(self, name: str) -> None:
+        self.to_controller[name].clear()
+        self.to_member[name].clear()
+        self.deliver(self.controller.disconnect(name, self.now))
+        self.to_member[name].clear()
+        self.act(name, self.members[name].disconnected(self.now))
+
+    @rule(milliseconds=st.integers(0, SESSION))
+    def wait(self, milliseconds: int) -> None:
+        self.now += milliseconds
+        self.deliver(self.controller.tick(self.now))
+        for name, member in self.members.items():
+            self.act(name, member.tick(self.now))
+
+    @rule(name=MEMBERS, offset=st.integers(0, 30))
+    def commit(self, name: str, offset: int) -> None:
+        for partition in self.members[name].partitions:
+            before = dict(self.controller.group("g").offsets)
+            try:
+                self.controller.commit("g", name, {partition: offset})
+            except LocalProtocolError:
+                assert self.controller.group("g").offsets == before
+                continue
+            self.offsets[partition] = offset
+
+    @rule(name=MEMBERS, partition=st.integers(0, 4), offset=st.integers(-1, 30))
+    def rewind(self, name: str, partition: int, offset: int) -> None:
+        if self.members[name].state is MemberState.CONSUMING:
+            self.act(name, self.members[name].rewind({Partition("t", partition): offset}, self.now))
+
+    @rule()
+    def a_partition_is_added(self) -> None:
+        self.counts = {**self.counts, "t": min(self.counts["t"] + 1, 6)}
+        self.deliver(self.controller.set_partitions("t", self.counts["t"], self.now))
+
+    @rule()
+    def everything_calms_down(self) -> None:
+        """With every message delivered and every stop done, all partitions have an owner, if anybody wants them."""
+        for _ in range(200):
+            for name in NAMES:
+                self.start(name)
+                self.controller_reads(name, 4)
+                self.member_reads(name, 4)
+                self.host_stops(name)
+            group = self.controller.group("g")
+            settled = group.is_settled and not group.changing and sorted(group.members) == list(NAMES)
+            silent = not any([*self.to_controller.values(), *self.to_member.values()])
+            if settled and silent and all(m.state in ACTIVE for m in self.members.values()):
+                break
+            self.wait(SESSION // 6)
+        owned = [p for member in self.members.values() for p in member.partitions]
+        assert sorted(owned) == [Partition(t, i) for t in ("t", "u") for i in range(self.counts[t])]
+
+    @invariant()
+    def generations_only_grow(self) -> None:
+        generation = self.controller.group("g").generation
+        assert generation >= self.generation
+        self.generation = generation
+
+    @invariant()
+    def no_partition_has_two_owners(self) -> None:
+        group = self.controller.group("g")
+        if not group.changing:
+            owned = [p for member in group.members.values() for p in member.owned]
+            assert len(owned) == len(set(owned))
+
+    @invariant()
+    def offsets_move_back_only_by_rewind(self) -> None:
+        now = self.controller.group("g").offsets
+        for partition, offset in self.offsets.items():
+            assert now[partition] >= offset or partition in self.rewound
+        self.offsets = dict(now)
+        self.rewound.clear()
+
+    @invariant()
+    def next_deadlines_are_not_in_the_past(self) -> None:
+        for machine in (self.controller, *self.members.values()):
+            deadline = machine.next_deadline()  # type: ignore[attr-defined]
+            assert deadline is None or deadline >= 0
+
+
+TestGroup = GroupMachine.TestCase
+TestGroup.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+BODIES = [(v["rpc"], bytes.fromhex(v["hex"])) for v in (*rows("rewrite/rpcs"), *rows("rewrite/bad"))]
+
+
+@st.composite
+def damaged_bodies(draw: Any) -> tuple[str, bytes]:
+    name, body = draw(st.sampled_from(BODIES))
+    at = draw(st.integers(0, len(body)))
+    return name, body[:at] + draw(st.binary(max_size=3)) + body[at + draw(st.integers(0, 3)) :]
+
+
+@given(damaged_bodies() | st.tuples(st.sampled_from([name for name, _ in BODIES]), st.binary()))
+@settings(deadline=None)
+def test_any_bytes_give_a_message_or_a_documented_error(case: tuple[str, bytes]) -> None:
+    name, body = case
+    try:
+        message = getattr(rewrite, name).decode(body)
+    except KafkaCodecError:
+        return
+    assert message.encode() == body
+    controller = rewrite.GroupController(rewrite.Broker(0, "h", 1), {"orders": 2})
+    try:
+        controller.receive(message, 0)
+    except LocalProtocolError:
+        assert name.endswith("Response")

@@ -1,0 +1,326 @@
+"""The membership protocol of the proposal, step by step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kafkacodec.dialects import rewrite
+from kafkacodec.dialects.assignment import assign_round_robin
+from kafkacodec.dialects.rewrite import ErrorCode, Partition
+from kafkacodec.errors import LocalProtocolError, RemoteProtocolError
+
+BROKER = rewrite.Broker(7, "localhost", 9092)
+
+
+class Session:
+    """A controller with a clock; calls are made by client id, which is the connection too."""
+
+    def __init__(self, partitions: dict[str, int] | None = None, **options: Any) -> None:
+        self.controller = rewrite.GroupController(BROKER, partitions or {"t": 4}, **options)
+        self.now = 0
+        self.id = 0
+
+    def call(self, cls: Any, client: str, **fields: Any) -> list[rewrite.Reply]:
+        self.id += 1
+        message = cls(correlation_id=self.id, client_id=client, **fields)
+        again = cls.decode(message.encode())
+        return self.controller.receive(again, self.now, connection=client)
+
+    def create(self, group: str = "g", timeout: int = 100, topics: tuple[str, ...] = ("t",)) -> int:
+        fields = {"consumer_group": group, "session_timeout": timeout, "topics": list(topics)}
+        (reply,) = self.call(rewrite.CreateGroup, "admin", **fields)
+        return int(reply.message.error_code)  # type: ignore[attr-defined]
+
+    def register(self, client: str, group: str = "g") -> dict[str, Any]:
+        """Answers by connection: partitions with offsets, or an error code."""
+        replies = self.call(rewrite.RegisterConsumer, client, consumer_group=group, consumer_id=client)
+        return {str(r.connection): outcome(r.message) for r in replies}
+
+    def heartbeat(self, client: str) -> int:
+        (reply,) = self.call(rewrite.Heartbeat, client, session_timeout=100)
+        return int(reply.message.error_code)  # type: ignore[attr-defined]
+
+    def rewind(self, client: str, offsets: dict[tuple[str, int], int], group: str = "g") -> dict[str, Any]:
+        entry = rewrite.RewindConsumer.PartitionOffset
+        entries = [entry(topic=t, partition=p, offset=o) for (t, p), o in offsets.items()]
+        replies = self.call(rewrite.RewindConsumer, client, consumer_group=group, new_offsets=entries)
+        return {str(r.connection): outcome(r.message) for r in replies}
+
+
+def outcome(message: Any) -> Any:
+    if isinstance(message, rewrite.RegisterConsumerResponse):
+        if message.error_code:
+            return ErrorCode(message.error_code)
+        return {p.partition: p.offset for p in message.partitions_to_own}
+    if isinstance(message, rewrite.RewindConsumerResponse):
+        return {p.partition: (p.offset, p.error_code) for p in message.actual_offsets}
+    return message
+
+
+def test_a_group_is_made_listed_and_deleted() -> None:
+    s = Session()
+    assert s.create() == ErrorCode.NONE
+    assert s.create() == ErrorCode.GROUP_EXISTS
+    assert s.create("", 100) == ErrorCode.INVALID_REQUEST
+    assert s.create("h", 0) == ErrorCode.INVALID_REQUEST
+    s.register("a")
+    (reply,) = s.call(rewrite.ListGroups, "x", consumer_groups=["g", "nope"])
+    assert reply.message.to_dict()["groups_info"] == [
+        {
+            "group_name": "g",
+            "group_members": ["a"],
+            "topics": ["t"],
+            "controller_broker": {"broker_id": 7, "host": "localhost", "port": 9092},
+            "session_timeout": 100,
+        }
+    ]
+    assert reply.message.to_dict()["error_code"] == ErrorCode.UNKNOWN_GROUP
+    s.create("h")
+    (reply,) = s.call(rewrite.DeleteGroup, "x", consumer_group=["g", "h", "nope"])
+    assert reply.message.to_dict()["deleted_consumer_groups"] == ["h"]
+    assert reply.message.to_dict()["error_code"] == ErrorCode.GROUP_HAS_MEMBERS
+    (reply,) = s.call(rewrite.ListGroups, "x")
+    assert [info["group_name"] for info in reply.message.to_dict()["groups_info"]] == ["g"]
+
+
+def test_members_share_partitions_when_all_have_registered() -> None:
+    s = Session()
+    s.create()
+    assert s.register("b") == {"b": {0: -1, 1: -1, 2: -1, 3: -1}}
+    assert s.heartbeat("b") == ErrorCode.NONE
+    assert s.register("a") == {}
+    assert s.heartbeat("a") == ErrorCode.NONE
+    assert s.heartbeat("b") == ErrorCode.GROUP_CHANGES
+    s.controller.commit("g", "b", {Partition("t", 0): 5, Partition("t", 3): 9})
+    assert s.register("b") == {"a": {0: 5, 1: -1}, "b": {2: -1, 3: 9}}
+    assert s.heartbeat("b") == ErrorCode.NONE
+    assert s.controller.group("g").generation == 2
+
+
+def test_other_strategies() -> None:
+    s = Session(strategy=assign_round_robin)
+    s.create()
+    s.register("a")
+    s.register("b")
+    assert s.register("a") == {"a": {0: -1, 2: -1}, "b": {1: -1, 3: -1}}
+
+
+def test_new_partitions_start_at_0() -> None:
+    s = Session({"t": 1})
+    s.create(topics=("t", "later"))
+    s.register("a")
+    assert s.controller.set_partitions("t", 2, 0) == []
+    assert s.heartbeat("a") == ErrorCode.GROUP_CHANGES
+    assert s.register("a") == {"a": {0: -1, 1: 0}}
+    s.controller.set_partitions("later", 1, 0)
+    (reply,) = s.call(rewrite.RegisterConsumer, "a", consumer_group="g", consumer_id="a")
+    own: Any = reply.message
+    assert [(p.topic, p.partition, p.offset) for p in own.partitions_to_own] == [
+        ("later", 0, 0),
+        ("t", 0, -1),
+        ("t", 1, 0),
+    ]
+    with pytest.raises(LocalProtocolError):
+        s.controller.set_partitions("t", 1, 0)
+    s.controller.set_partitions("t", 2, 0)
+    assert s.heartbeat("a") == ErrorCode.NONE
+
+
+def test_who_does_not_register_in_time_is_given_up() -> None:
+    s = Session()
+    s.create()
+    s.register("a")
+    s.register("b")
+    for s.now in (30, 60, 99):
+        assert s.heartbeat("a") == ErrorCode.GROUP_CHANGES
+    assert s.controller.next_deadline() == 100
+    replies = s.controller.tick(100)
+    assert [(r.connection, outcome(r.message)) for r in replies] == [("b", {0: -1, 1: -1, 2: -1, 3: -1})]
+    s.now = 100
+    assert s.heartbeat("a") == ErrorCode.UNKNOWN_MEMBER
+
+
+def test_silent_members_are_given_up() -> None:
+    s = Session()
+    s.create()
+    s.register("a")
+    s.register("b")
+    s.register("a")
+    s.now = 60
+    s.heartbeat("a")
+    s.now = 101
+    assert s.heartbeat("a") == ErrorCode.GROUP_CHANGES
+    assert s.register("a") == {"a": {0: -1, 1: -1, 2: -1, 3: -1}}
+    assert s.controller.group("g").generation == 3
+
+
+def test_a_client_that_goes_is_given_up_at_once() -> None:
+    s = Session()
+    s.create()
+    s.register("a")
+    s.controller.create_group("e", 100, ["t"], ephemeral=True)
+    s.register("c", "e")
+    assert s.controller.group_names == ["e", "g"]
+    s.controller.disconnect("a", 0)
+    s.controller.disconnect("c", 0)
+    s.controller.disconnect("nobody", 0)
+    assert s.controller.group_names == ["g"]
+    with pytest.raises(LocalProtocolError):
+        s.controller.create_group("g", 1, [], ephemeral=True)
+
+
+def test_registrations_that_are_refused() -> None:
+    s = Session(max_members=1, max_groups=1)
+    s.create()
+    assert s.create("h") == ErrorCode.LIMIT_EXCEEDED
+    assert s.register("a", "nope") == {"a": ErrorCode.UNKNOWN_GROUP}
+    s.register("a")
+    assert s.register("b") == {"b": ErrorCode.LIMIT_EXCEEDED}
+    (reply,) = s.call(rewrite.RegisterConsumer, "a", consumer_group="g", consumer_id="other")
+    assert outcome(reply.message) == ErrorCode.CLIENT_ID_IN_USE
+    (reply,) = s.call(rewrite.RegisterConsumer, "b", consumer_group="g", consumer_id="a")
+    assert outcome(reply.message) == ErrorCode.CLIENT_ID_IN_USE
+    (reply,) = s.call(rewrite.RegisterConsumer, "b", consumer_group="g", consumer_id="")
+    assert outcome(reply.message) == ErrorCode.INVALID_REQUEST
+    assert s.heartbeat("a") == ErrorCode.NONE
+
+
+def test_commits_need_ownership_and_go_forward() -> None:
+    s = Session()
+    s.create()
+    s.register("a")
+    s.controller.commit("g", "a", {Partition("t", 0): 5})
+    for group, consumer, partition, offset in (
+        ("g", "a", 0, 4),
+        ("g", "a", 9, 4),
+        ("g", "b", 0, 6),
+        ("h", "a", 0, 6),
+        ("g", "a", 1, -1),
+    ):
+        with pytest.raises(LocalProtocolError):
+            s.controller.commit(group, consumer, {Partition("t", 2): 1, Partition("t", partition): offset})
+    assert s.controller.group("g").offsets == {("t", 0): 5}
+
+
+def test_rewind_waits_for_the_other_owners() -> None:
+    s = Session()
+    s.create()
+    s.register("a")
+    s.register("b")
+    s.register("a")
+    s.controller.commit("g", "b", {Partition("t", 2): 50})
+    assert s.rewind("a", {("t", 0): 3, ("t", 2): 4, ("t", 9): 1, ("t", 1): -5}) == {}
+    assert s.heartbeat("a") == ErrorCode.NONE
+    assert s.heartbeat("b") == ErrorCode.GROUP_CHANGES
+    s.controller.commit("g", "b", {Partition("t", 2): 60})
+    assert s.register("b") == {
+        "a": {0: (3, 0), 2: (4, 0), 9: (1, ErrorCode.UNKNOWN_PARTITION), 1: (-5, ErrorCode.INVALID_REQUEST)},
+        "b": {2: 4, 3: -1},
+    }
+    assert s.controller.group("g").generation == 2
+    assert s.rewind("a", {("t", 0): 0}) == {"a": {0: (0, 0)}}
+    assert s.rewind("a", {("t", 0): 0}, "nope") == {"a": {0: (0, ErrorCode.UNKNOWN_GROUP)}}
+
+
+def test_a_change_during_a_rewind_finishes_both() -> None:
+    s = Session()
+    s.create()
+    s.register("a")
+    s.register("b")
+    s.register("a")
+    s.rewind("a", {("t", 3): 1})
+    s.register("c")
+    assert s.heartbeat("a") == ErrorCode.GROUP_CHANGES
+    assert s.register("b") == {}
+    answers = s.register("a")
+    assert answers["b"] == {2: -1}
+    assert answers["c"] == {3: 1}
+
+
+def test_illegal_steps_of_the_controller_change_nothing() -> None:
+    s = Session()
+    s.create()
+    s.controller.tick(10)
+    with pytest.raises(LocalProtocolError):
+        s.controller.tick(9)
+    with pytest.raises(LocalProtocolError):
+        s.register("a")
+    with pytest.raises(LocalProtocolError):
+        s.controller.receive(rewrite.HeartbeatResponse(), 10)
+    with pytest.raises(LocalProtocolError):
+        s.controller.group("nope")
+    assert s.controller.group("g").members == {}
+
+
+class MemberSession:
+    """A member whose calls go to a controller at once."""
+
+    def __init__(self) -> None:
+        self.s = Session()
+        self.member = rewrite.GroupMember("m", "g", "m")
+
+    def run(self, actions: list[rewrite.Action]) -> list[rewrite.Action]:
+        """What is left for the host."""
+        left: list[rewrite.Action] = []
+        for action in actions:
+            if isinstance(action, rewrite.Send):
+                for reply in self.s.controller.receive(action.call, self.s.now, "m"):
+                    if reply.connection == "m":
+                        left += self.run(self.member.receive(reply.message, self.s.now))
+            else:
+                left.append(action)
+        return left
+
+
+def test_a_member_finds_its_controller_and_consumes() -> None:
+    m = MemberSession()
+    assert m.run(m.member.start(0)) == [rewrite.Failed(ErrorCode.UNKNOWN_GROUP)]
+    m.s.create()
+    (assigned,) = m.run(m.member.start(0))
+    assert assigned == rewrite.Assigned({Partition("t", i): -1 for i in range(4)})
+    assert m.member.controller == BROKER
+    assert m.run(m.member.tick(0)) == []
+    assert m.member.generation == 1
+    assert m.member.next_deadline() == 33
+    m.s.register("x")
+    m.s.now = 33
+    assert m.run(m.member.tick(33)) == [rewrite.Stop(ErrorCode.GROUP_CHANGES)]
+    (assigned,) = m.run(m.member.stopped(33))
+    assert assigned == rewrite.Assigned({Partition("t", 0): -1, Partition("t", 1): -1})
+    (rewound,) = m.run(m.member.rewind({Partition("t", 0): 5, Partition("t", 7): 1}, 33))
+    assert rewound == rewrite.Rewound({Partition("t", 0): 5}, {Partition("t", 7): ErrorCode.UNKNOWN_PARTITION})
+    assert m.member.partitions == {Partition("t", 0): 5, Partition("t", 1): -1}
+
+
+def test_a_member_stops_when_its_heartbeats_are_not_answered() -> None:
+    m = MemberSession()
+    m.s.create()
+    m.run(m.member.start(0))
+    assert len(m.member.tick(50)) == 1
+    assert m.member.tick(60) == []
+    assert m.member.tick(101) == [rewrite.Stop(None)]
+    assert m.member.partitions == {}
+    assert m.member.next_deadline() is None
+    assert isinstance(m.member.stopped(101)[0], rewrite.Send)
+    assert isinstance(m.member.disconnected(101)[0], rewrite.Send)
+
+
+def test_illegal_steps_of_a_member_change_nothing() -> None:
+    member = rewrite.GroupMember("m", "g", "m")
+    for step in (lambda: member.stopped(0), lambda: member.rewind({}, 0)):
+        with pytest.raises(LocalProtocolError):
+            step()
+    with pytest.raises(RemoteProtocolError):
+        member.receive(rewrite.ListGroupsResponse(correlation_id=1), 0)
+    member.start(5)
+    with pytest.raises(LocalProtocolError):
+        member.start(5)
+    with pytest.raises(LocalProtocolError):
+        member.tick(4)
+    with pytest.raises(RemoteProtocolError):
+        member.receive(rewrite.HeartbeatResponse(correlation_id=1), 5)
+    assert member.state is rewrite.MemberState.DISCOVERING
+    member.disconnected(5)
+    assert member.receive(rewrite.ListGroupsResponse(correlation_id=1), 5) == []
