@@ -62,11 +62,22 @@ extensions = [
     for path in sorted(glob("kafkacodec/_*.pyx"))
 ]
 
+GENERATED = "build/cython" + "-debug" * DEBUG + "-trace" * COVERAGE  # directives differ, so does the C
+
+
+def declarations_changed() -> bool:
+    """Whether a .pxd is newer than the C code made from it, which cythonize does not see inside a package."""
+    newest = max(os.path.getmtime(path) for path in glob("kafkacodec/*.pxd"))
+    made = glob(f"{GENERATED}/kafkacodec/_*.c")
+    return any(os.path.getmtime(path) < newest for path in made)
+
+
 setup(
     libraries=[library],
     ext_modules=cythonize(
         extensions,
-        build_dir="build/cython" + "-debug" * DEBUG + "-trace" * COVERAGE,  # directives differ, so does the C
+        build_dir=GENERATED,
+        force=declarations_changed(),
         language_level=3,
         compiler_directives={
             "boundscheck": DEBUG,

@@ -109,6 +109,7 @@ cdef extern from "kc_xxh32.h" nogil:
 cdef extern from "kc_lz4_frame.h" nogil:
     ctypedef struct kc_lz4_frame:
         size_t block_max
+        bint verified
         bint has_content_checksum
         bint has_content_size
         uint64_t content_size
@@ -252,6 +253,7 @@ cdef extern from "kc_decoder.h" nogil:
         KC_EVENT_FAULT
 
     ctypedef struct kc_decoder:
+        kc_decoder_options options
         uint64_t size
         uint64_t position
         bint decompressed

@@ -12,11 +12,13 @@ from functools import cache
 from typing import NamedTuple
 
 import cramjam
+import crc32c
 import lz4.block
 import lz4.frame
 import pytest
 import zstandard
 
+import kafkacodec as kc
 from kafkacodec.errors import (
     CorruptRecord,
     CrcMismatch,
@@ -344,3 +346,14 @@ def test_threads_do_not_disturb_each_other() -> None:
 def test_any_buffer_serves(kind: type) -> None:
     payload = kind(compress(ZSTD, b"abc" * 100))
     assert decompress(ZSTD, payload, limit=300) == b"abc" * 100
+
+
+def test_a_block_checksum_counts_where_the_batch_checksum_does_not() -> None:
+    data = bytearray(sample("blobs/foreign/v2-lz4-block-checksum.bin").data())
+    data[-5] ^= 1  # the last byte of the only block's checksum, before the end mark
+    with pytest.raises(CrcMismatch):
+        decompress(*payload_at(data, 0)[::2], limit=LIMIT)
+    data[17:21] = crc32c.crc32c(bytes(data[21:])).to_bytes(4, "big")
+    assert len(kc.decode(data)) == 400
+    with pytest.raises(CrcMismatch):
+        kc.decode(data, verify_crc=False)
