@@ -15,15 +15,18 @@ from kafkacodec.log.directory import LogDirectory, discover
 from kafkacodec.log.indexes import IndexFile, read_offset_index, read_time_index, read_transaction_index
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.ranges import SegmentRange
+from kafkacodec.log.report import Finding, Report
 from kafkacodec.log.segment import Segment
 from kafkacodec.log.transactions import Transactions
 
 __all__ = [
+    "Finding",
     "IndexFile",
     "LeaderEpoch",
     "LogDirectory",
     "Partition",
     "ProducerSnapshot",
+    "Report",
     "Segment",
     "SegmentRange",
     "Transactions",

@@ -12,7 +12,9 @@ from typing import Any
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import read_checkpoint
+from kafkacodec.log.files import reason_of
 from kafkacodec.log.partition import Partition
+from kafkacodec.log.report import Finding, Report
 from kafkacodec.records.columns import RecordColumns
 
 # Tiered storage of objects: a directory per topic and its id, in it one per partition.
@@ -79,6 +81,24 @@ class LogDirectory:
         if options.get("start_offset") is None and options.get("start_timestamp") is None:
             options["start_offset"] = self.log_start_offsets.get((topic, partition))
         return chosen.read(**options)
+
+    def verify(self) -> Report:
+        """Inspect every partition as `Partition.verify` does, and the offset checkpoints.
+
+        Raises:
+            OSError: a directory or a segment cannot be read.
+        """
+        report = Report(self.path)
+        for partition in self._current:
+            report.include(partition.verify())
+        for name in layout.OFFSET_CHECKPOINTS:
+            path = os.path.join(self.path, name)
+            if os.path.exists(path):
+                try:
+                    read_checkpoint(path)
+                except (OSError, KafkaCodecError) as error:
+                    report.add(Finding("warning", "checkpoint", path, f"cannot be read: {reason_of(error)}"))
+        return report
 
     @cached_property
     def log_start_offsets(self) -> dict[tuple[str, int], int]:

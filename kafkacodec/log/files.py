@@ -72,3 +72,10 @@ def named(error: DecodeError, path: str) -> DecodeError:
     elif not error.path.startswith(path):
         error.path = f"{path}: {error.path}"
     return error
+
+
+def reason_of(error: Exception) -> str:
+    """What is wrong, without the file's name."""
+    if isinstance(error, DecodeError):
+        return error.reason
+    return str(error.strerror) if isinstance(error, OSError) and error.strerror else str(error)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Literal, Unpack
 
-from kafkacodec.errors import DecodeError
+from kafkacodec.errors import DecodeError, KafkaCodecError
 from kafkacodec.log import layout
-from kafkacodec.log.checkpoints import LeaderEpoch, read_leader_epochs
+from kafkacodec.log.checkpoints import LeaderEpoch, read_leader_epochs, read_producer_snapshot
+from kafkacodec.log.files import reason_of
 from kafkacodec.log.ranges import SegmentRange
+from kafkacodec.log.report import Finding, Report
 from kafkacodec.log.segment import Segment, Timestamp
 from kafkacodec.log.transactions import Transactions, scan_transactions
 from kafkacodec.records.columns import RecordColumns
@@ -206,6 +209,36 @@ class Partition:
         """Which transactions were aborted, and which are open, as far as they matter for a span of the log."""
         return scan_transactions(self.path, self.segments, start_offset, end_offset)
 
+    def verify(self) -> Report:
+        """Inspect every segment as `Segment.verify` does, and what holds them together.
+
+        That is: the order of the segments, leader epochs, the transaction indexes and the producer snapshots.
+
+        Raises:
+            OSError: the directory or a segment cannot be read.
+        """
+        report = Report(self.path)
+        epochs: list[LeaderEpoch] = []
+        with _noted(report, "leader-epoch", os.path.join(self.path, layout.LEADER_EPOCH_CHECKPOINT)):
+            epochs = self.leader_epochs
+        last = -1
+        for segment in self.segments:
+            if segment.base_offset is not None and segment.base_offset <= last:
+                text = f"the segment's offsets begin at {segment.base_offset}, those before it end at {last}"
+                report.add(Finding("error", "offset-order", segment.path, text))
+            report.include(segment.verify(leader_epochs=epochs))
+            end = segment.last_offset()
+            last = last if end is None else end
+        for problem in self.transactions().problems:
+            if problem.path is not None and problem.path.endswith(layout.TRANSACTION_INDEX_SUFFIX):
+                report.add(Finding("warning", "transaction-index", problem.path, problem.reason, problem.position))
+        for name in sorted(os.listdir(self.path)):
+            if name.endswith(layout.PRODUCER_SNAPSHOT_SUFFIX):
+                path = os.path.join(self.path, name)
+                with _noted(report, "producer-snapshot", path):
+                    read_producer_snapshot(path)
+        return report
+
     def _segments_between(self, start_offset: int | None, end_offset: int | None) -> list[Segment]:
         chosen = []
         for i, segment in enumerate(self.segments):
@@ -220,3 +253,12 @@ class Partition:
     def _in_order(self, paths: Iterable[str]) -> list[Segment]:
         segments = [Segment(path, topic=self.topic, partition=self.partition) for path in paths]
         return sorted(segments, key=lambda s: (s.base_offset is None, s.base_offset or 0, s.path))
+
+
+@contextmanager
+def _noted(report: Report, kind: str, path: str) -> Iterator[None]:
+    """Turns an error in a file beside the segments into a finding."""
+    try:
+        yield
+    except (OSError, KafkaCodecError) as error:
+        report.add(Finding("warning", kind, path, f"cannot be read: {reason_of(error)}"))

@@ -9,9 +9,12 @@ from typing import Unpack
 
 from kafkacodec.errors import CorruptRecord, DecodeError
 from kafkacodec.log import layout
+from kafkacodec.log.checkpoints import LeaderEpoch
 from kafkacodec.log.files import MappedFile, named
 from kafkacodec.log.lookup import Lookup
 from kafkacodec.log.ranges import SegmentRange
+from kafkacodec.log.report import Report
+from kafkacodec.log.verify import verify_segment
 from kafkacodec.log.walk import first_batches
 from kafkacodec.records.columns import BatchHeaders, RecordColumns
 from kafkacodec.records.decode import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, DecodeOptions, scan
@@ -173,6 +176,20 @@ class Segment:
         """Where the whole batches end, in bytes: before a torn or a preallocated tail, or before damage."""
         with MappedFile(self.path) as file:
             return self._lookup(file).end()[0]
+
+    def verify(self, *, leader_epochs: list[LeaderEpoch] | None = None) -> Report:
+        """Inspect the segment: every batch's checksum and structure, the order of offsets, and its index files.
+
+        Args:
+            leader_epochs: the partition's, to be held against those of the batches.
+
+        Returns:
+            Report: damage is in it, not raised.
+
+        Raises:
+            OSError, Truncated: the file cannot be read to its end.
+        """
+        return verify_segment(self.path, self.base_offset, leader_epochs=leader_epochs)
 
     def _lookup(self, file: MappedFile) -> Lookup:
         lookup = Lookup(file, self.base_offset)

@@ -128,12 +128,13 @@ def test_leader_epochs(tmp_path):
     path = tmp_path / "leader-epoch-checkpoint"
     path.write_text("0\n2\n3 0\n5 120\n")
     assert kc.log.read_leader_epochs(path) == [kc.log.LeaderEpoch(3, 0), kc.log.LeaderEpoch(5, 120)]
+    path.write_text("")
+    assert kc.log.read_leader_epochs(path) == []
 
 
 @pytest.mark.parametrize(
     ("text", "error", "reason"),
     [
-        ("", kc.Truncated, "version line"),
         ("0\n", kc.Truncated, "count line"),
         ("1\n0\n", kc.UnsupportedVersion, "version 1"),
         ("0\n2\n1 0\n", kc.CorruptRecord, "2 entries announced, 1 there"),

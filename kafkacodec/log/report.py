@@ -1,0 +1,120 @@
+"""What an inspection of log files found: for people as text, for programs as dataclasses and dicts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+MAX_FINDINGS = 1000
+"""Findings that a report keeps; the counts go on."""
+
+Level = Literal["error", "warning", "note"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is not as it should be.
+
+    Attributes:
+        level (str): ``error``: records are lost or cannot be trusted; ``warning``: an index or a checkpoint is wrong,
+            or the log ends in a torn batch: a broker would repair it; ``note``: worth knowing.
+        kind (str): a word to sort by, such as ``damaged``, ``offset-order``, ``offset-index``.
+        path (str): the file.
+        position (int | None): where in the file, in bytes.
+        num_bytes (int | None): how many bytes are concerned.
+        first_offset (int | None): the first offset concerned.
+        end_offset (int | None): the offset behind the last one concerned; None where that is unknown.
+        text (str): what is wrong.
+    """
+
+    level: Level
+    kind: str
+    path: str
+    text: str
+    position: int | None = None
+    num_bytes: int | None = None
+    first_offset: int | None = None
+    end_offset: int | None = None
+
+    def __str__(self) -> str:
+        place = "" if self.position is None else f" at byte {self.position}"
+        if self.num_bytes is not None:
+            place += f", {self.num_bytes} bytes"
+        offsets = ""
+        if self.first_offset is not None:
+            to = "" if self.end_offset is None else f" to {self.end_offset - 1}"
+            offsets = f" (offset {self.first_offset}{to})"
+        return f"{self.level}: {self.path}{place}: {self.text}{offsets}"
+
+
+@dataclass
+class Report:
+    """What was read and what was found wrong, in one segment, partition or log directory.
+
+    Attributes:
+        path (str): what was inspected.
+        num_segments, size_in_bytes, num_batches, num_records (int): what was read; records that can be read.
+        damaged_bytes (int): bytes that are no intact batches, torn and unused tails not counted.
+        formats (Counter): batches by magic and codec, such as ``v2/lz4``.
+        findings (list[Finding]): the first `MAX_FINDINGS`, in the order of the log.
+        counts (Counter): all findings, by (level, kind).
+    """
+
+    path: str
+    num_segments: int = 0
+    size_in_bytes: int = 0
+    num_batches: int = 0
+    num_records: int = 0
+    damaged_bytes: int = 0
+    formats: Counter[str] = field(default_factory=Counter)
+    findings: list[Finding] = field(default_factory=list)
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is no error: every record can be read and trusted."""
+        return not any(level == "error" for level, _ in self.counts)
+
+    @property
+    def clean(self) -> bool:
+        """Whether there is neither an error nor a warning."""
+        return not any(level != "note" for level, _ in self.counts)
+
+    def add(self, finding: Finding) -> None:
+        """Note a finding."""
+        self.counts[finding.level, finding.kind] += 1
+        if len(self.findings) < MAX_FINDINGS:
+            self.findings.append(finding)
+
+    def include(self, part: Report) -> None:
+        """Add the report of a part, such as a segment, to this one."""
+        for name in ("num_segments", "size_in_bytes", "num_batches", "num_records", "damaged_bytes"):
+            setattr(self, name, getattr(self, name) + getattr(part, name))
+        self.formats += part.formats
+        self.counts += part.counts
+        self.findings += part.findings[: MAX_FINDINGS - len(self.findings)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as dicts, lists, strings and numbers, for JSON."""
+        plain = {name: value for name, value in vars(self).items() if name not in ("formats", "findings", "counts")}
+        return plain | {
+            "ok": self.ok,
+            "clean": self.clean,
+            "formats": dict(sorted(self.formats.items())),
+            "counts": {f"{level}/{kind}": count for (level, kind), count in sorted(self.counts.items())},
+            "findings": [vars(finding) for finding in self.findings],
+        }
+
+    def __str__(self) -> str:
+        formats = ", ".join(f"{count} {name}" for name, count in sorted(self.formats.items()))
+        lines = [
+            f"{self.path}: {self.num_segments} segments, {self.size_in_bytes} bytes, {self.num_batches} batches"
+            f" ({formats or 'none'}), {self.num_records} records, {self.damaged_bytes} bytes damaged"
+        ]
+        lines += map(str, self.findings)
+        hidden = sum(self.counts.values()) - len(self.findings)
+        if hidden:
+            lines.append(f"and {hidden} more findings")
+        lines.append("intact" if self.clean else "readable, with warnings" if self.ok else "damaged")
+        return "\n".join(lines)

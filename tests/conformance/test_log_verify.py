@@ -1,0 +1,181 @@
+"""Inspection: nothing to complain about in what brokers left, and every kind of harm is told where it is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+
+import pytest
+
+import kafkacodec as kc
+from kafkacodec.log import indexes
+from tests.corpus import ROOT, segments
+
+SAMPLES = [s for s in segments(magics={2}) if s.name.endswith(".log") and "truncated" not in s.name]
+SOURCE = ROOT / "logs/kraft-4.1.0/txn-0"
+
+
+@pytest.mark.parametrize(
+    "directory", sorted({s.path.parent for s in SAMPLES}), ids=lambda p: f"{p.parent.name}/{p.name}"
+)
+def test_real_partitions_are_clean(directory):
+    mine = [s for s in SAMPLES if s.path.parent == directory]
+    partition = kc.log.Partition(directory)
+    if len(mine) < len([s for s in partition.segments if s.size_in_bytes]):
+        return  # segments of older formats are in it too
+    report = partition.verify()
+    assert report.clean, str(report)
+    assert report.num_batches == sum(len(s.expected.batches) for s in mine)
+    assert report.num_records == sum(len(s.expected.records) for s in mine)
+    assert report.formats == Counter(f"v{b['magic']}/{b['codec']}" for s in mine for b in s.expected.batches)
+
+
+@pytest.mark.parametrize("sample", [s for s in segments(magics={2}) if "truncated" in s.name], ids=str)
+def test_cut_segments_have_a_torn_tail(sample):
+    report = kc.log.Segment(sample.path).verify()
+    (tail,) = [finding for finding in report.findings if finding.kind == "torn-tail"]
+    assert (tail.position, tail.num_bytes) == (sample.expected.valid_bytes, sample.expected.trailing_bytes)
+    assert report.ok
+    assert not report.clean
+
+
+def test_preallocated_space_is_only_noted():
+    live = max((ROOT / "logs/kraft-4.1.0-live/preallocated-0").glob("*.log"))
+    report = kc.log.Segment(live).verify()
+    assert [(f.level, f.kind) for f in report.findings] == [("note", "preallocated")]
+    assert report.clean
+
+
+@pytest.fixture
+def copy(tmp_path):
+    target = tmp_path / SOURCE.name
+    shutil.copytree(SOURCE, target, copy_function=shutil.copyfile)
+    target.chmod(0o755)
+    return target
+
+
+def harm(path, start, data):
+    path.chmod(0o644)
+    content = bytearray(path.read_bytes())
+    content[start : start + len(data)] = data
+    path.write_bytes(content)
+
+
+def kinds(report, level):
+    return {kind for found, kind in report.counts if found == level}
+
+
+def test_a_flipped_byte_loses_one_batch(copy):
+    path = sorted(copy.glob("*.log"))[2]
+    headers = kc.log.Segment(path).scan()
+    at = int(headers["position"][4])
+    harm(path, at + 65, b"\xaa\xbb\xcc")
+    report = kc.log.Partition(copy).verify()
+    assert kinds(report, "error") == {"damaged"}
+    (finding,) = [f for f in report.findings if f.kind == "damaged"]
+    assert finding.path == str(path)
+    assert (finding.position, finding.num_bytes) == (at, headers["size_in_bytes"][4])
+    assert (finding.first_offset, finding.end_offset) == (headers["base_offset"][4], headers["base_offset"][5])
+    assert "CRC" in finding.text
+    assert report.damaged_bytes == headers["size_in_bytes"][4]
+    assert not report.ok
+
+
+def test_a_destroyed_length_loses_no_more_than_its_batch(copy):
+    path = sorted(copy.glob("*.log"))[2]
+    headers = kc.log.Segment(path).scan()
+    harm(path, int(headers["position"][4]) + 8, b"\x7f\xff\xff\xf0")
+    harm(path, int(headers["position"][9]) + 8, b"\x00\x00\x00\x40")
+    report = kc.log.Segment(path).verify()
+    lost = [(f.position, f.num_bytes) for f in report.findings if f.kind == "damaged"]
+    assert lost == [(headers["position"][i], headers["size_in_bytes"][i]) for i in (4, 9)]
+
+
+def test_overwritten_and_repeated_regions(copy):
+    path = sorted(copy.glob("*.log"))[2]
+    headers, data = kc.log.Segment(path).scan(), path.read_bytes()
+    first, second, third = (int(p) for p in headers["position"][[3, 6, 7]])
+    harm(path, first + 5, bytes(second - first + 20))
+    report = kc.log.Segment(path).verify()
+    (finding,) = [f for f in report.findings if f.kind == "damaged"]
+    assert (finding.position, finding.num_bytes) == (first, third - first)
+    path.write_bytes(data[:second] + data[first:])
+    report = kc.log.Segment(path).verify()
+    assert kinds(report, "error") == {"offset-order"}
+
+
+def test_misplaced_files(copy):
+    names = sorted(copy.glob("*.log"))
+    shutil.copyfile(names[4], copy / "00000000000000000001.log")
+    report = kc.log.Partition(copy).verify()
+    assert "offset-order" in kinds(report, "error")
+
+
+def test_index_files_that_do_not_fit(copy):
+    logs = [path for path in sorted(copy.glob("*.log")) if path.with_suffix(".index").stat().st_size >= 16]
+    offsets = kc.log.read_offset_index(logs[0].with_suffix(".index"))
+    logs[0].with_suffix(".index").chmod(0o644)
+    logs[0].with_suffix(".index").write_bytes(
+        indexes.encode_offset_index(offsets["offset"], offsets["position"] + 3, offsets.base_offset)
+    )
+    times = kc.log.read_time_index(logs[0].with_suffix(".timeindex"))
+    logs[0].with_suffix(".timeindex").chmod(0o644)
+    logs[0].with_suffix(".timeindex").write_bytes(
+        indexes.encode_time_index(times["timestamp"] + 1, times["offset"], times.base_offset)
+    )
+    harm(logs[1].with_suffix(".index"), 0, b"\xff")
+    logs[1].with_suffix(".timeindex").unlink()
+    for path in copy.glob("*.txnindex"):
+        path.unlink()
+    harm(max(copy.glob("*.snapshot")), 3, b"\x00")
+    harm(copy / "leader-epoch-checkpoint", 0, b"x")
+    report = kc.log.Partition(copy).verify()
+    assert report.ok
+    assert kinds(report, "warning") == {
+        "offset-index",
+        "time-index",
+        "transaction-index",
+        "producer-snapshot",
+        "leader-epoch",
+    }
+    assert report.counts["warning", "offset-index"] == len(offsets) + 1
+    assert report.counts["warning", "time-index"] == len(times)
+    assert report.counts["note", "time-index"] == 1
+
+
+def test_entries_behind_the_end_of_a_cut_log(copy):
+    path = max(copy.glob("*.log"), key=lambda p: len(kc.log.read_offset_index(p.with_suffix(".index"))))
+    index = kc.log.read_offset_index(path.with_suffix(".index"))
+    path.chmod(0o644)
+    path.write_bytes(path.read_bytes()[: int(index["position"][1]) + 10])
+    report = kc.log.Segment(path).verify()
+    assert kinds(report, "warning") >= {"torn-tail", "offset-index", "time-index"}
+
+
+def test_wrong_leader_epochs(copy):
+    path = copy / "leader-epoch-checkpoint"
+    path.chmod(0o644)
+    path.write_text("0\n2\n0 0\n7 100\n")
+    report = kc.log.Partition(copy).verify()
+    assert kinds(report, "warning") == {"leader-epoch"}
+
+
+def test_report_for_programs_and_people(copy):
+    harm(sorted(copy.glob("*.log"))[0], 100, b"\xff\xff")
+    report = kc.log.LogDirectory(copy.parent).verify()
+    plain = json.loads(json.dumps(report.to_dict()))
+    assert plain["ok"] is False
+    assert plain["counts"] == {"error/damaged": 1}
+    assert plain["findings"][0]["position"] == 0
+    assert str(report).splitlines()[-1] == "damaged"
+    assert "the CRC-32C of a batch is wrong" in str(report)
+
+
+def test_many_findings_are_counted_but_not_kept():
+    report = kc.log.Report("here")
+    for i in range(3000):
+        report.add(kc.log.Finding("warning", "offset-index", "there", "no", i))
+    assert len(report.findings) == 1000
+    assert report.counts["warning", "offset-index"] == 3000
+    assert "and 2000 more findings" in str(report)
