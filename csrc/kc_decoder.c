@@ -71,6 +71,15 @@ static int check_codec(const kc_batch *b, kc_error *error) {
     return KC_OK;
 }
 
+/* A partial batch is the end of the data, unless what follows shows that its length is wrong. */
+static kc_event end_partial(kc_decoder *d, kc_error *error) {
+    if (!d->options.search_partial) return KC_EVENT_END;
+    if (kc_resync_behind(d->data, d->size, d->position, &d->resync) == d->size) return KC_EVENT_END;
+    kc_fail(error, KC_CORRUPT, "a batch reaches over the end of the data, but intact ones follow it", d->position, 0,
+            0);
+    return KC_EVENT_FAULT;
+}
+
 /* Opens what is at d->position, or passes over it. */
 static kc_event open_batch(kc_decoder *d, kc_error *error) {
     kc_span span;
@@ -81,7 +90,9 @@ static kc_event open_batch(kc_decoder *d, kc_error *error) {
             break;
         case KC_WALK_FAULT:
             return KC_EVENT_FAULT;
-        default:
+        case KC_WALK_PARTIAL:
+            return end_partial(d, error);
+        case KC_WALK_END:
             return KC_EVENT_END;
     }
     if (kc_msgset_is_plain(d->data, &span)) {

@@ -12,6 +12,7 @@
 typedef struct kc_decoder_options {
     bool verify_crc;
     bool include_control;
+    bool search_partial;              /* a partial batch that intact ones follow is a fault */
     int64_t start_offset, end_offset; /* records outside [start, end) are dropped */
 } kc_decoder_options;
 

@@ -102,14 +102,27 @@ uint64_t kc_resync_next(const uint8_t *data, uint64_t size, uint64_t from, kc_re
     return size;
 }
 
+/* The next intact batch whose offset could follow that of the partial batch at `position` in a log. */
+static uint64_t next_in_order(const uint8_t *data, uint64_t size, uint64_t position, kc_resync *state) {
+    if (size - position < OVERHEAD) return size;
+    const uint64_t offset = kc_load_u64(data + position);
+    uint64_t at = position;
+    while ((at = kc_resync_next(data, size, at + 1, state)) < size) {
+        const uint64_t found = kc_load_u64(data + at);
+        if (found > offset && found - offset <= INT32_MAX) break;
+    }
+    return at;
+}
+
 uint64_t kc_resync_behind(const uint8_t *data, uint64_t size, uint64_t position, kc_resync *state) {
     kc_span span;
     kc_error ignored = {0};
     uint64_t total;
     if (position >= size) return size;
-    if (kc_log_next(data, size, position, &span, &ignored) != KC_WALK_BATCH) {
-        return kc_resync_next(data, size, position + 1, state);
-    }
+    const kc_walk here = kc_log_next(data, size, position, &span, &ignored);
+    if (here == KC_WALK_END) return size;
+    if (here == KC_WALK_FAULT) return kc_resync_next(data, size, position + 1, state);
+    if (here == KC_WALK_PARTIAL) return next_in_order(data, size, position, state);
     const uint64_t end = position + span.size;
     const kc_walk there = kc_log_next(data, size, end, &span, &ignored);
     if (there == KC_WALK_END || intact(data, size, end, &total, state)) {

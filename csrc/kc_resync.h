@@ -26,7 +26,9 @@ static inline kc_resync kc_resync_start(void) { return (kc_resync){KC_RESYNC_FIR
 bool kc_resync_plausible(const uint8_t *data, uint64_t size, uint64_t position, uint64_t *batch_size);
 
 /* Where to go on behind the faulty batch at `position`: its own end, where an intact batch, the end of the data or (if
- * no intact batch comes first) the start of a partial one is found there; else the next intact batch; else `size`. */
+ * no intact batch comes first) the start of a partial one is found there; else the next intact batch; else `size`.
+ * Behind a partial batch, intact ones count only if their offsets follow its own: what is cut off may hold batches as
+ * values. */
 uint64_t kc_resync_behind(const uint8_t *data, uint64_t size, uint64_t position, kc_resync *state);
 
 /* The position of the first batch at or after `from`, or `size` where there is none. `state` is kept from one search

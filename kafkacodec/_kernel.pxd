@@ -243,6 +243,7 @@ cdef extern from "kc_decoder.h" nogil:
     ctypedef struct kc_decoder_options:
         bint verify_crc
         bint include_control
+        bint search_partial
         int64_t start_offset
         int64_t end_offset
 

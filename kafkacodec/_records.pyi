@@ -26,6 +26,7 @@ class Decoder:
         start_offset: int,
         end_offset: int,
         limit: int,
+        search_partial: bool = False,
         start: int = 0,
         end: int | None = None,
     ) -> None: ...

@@ -55,7 +55,7 @@ cdef class Decoder:
 
     def __cinit__(
         self, data, *, uint64_t wanted, bint verify_crc, bint include_control, int64_t start_offset, int64_t end_offset,
-        uint64_t limit, uint64_t start=0, end=None,
+        uint64_t limit, bint search_partial=False, uint64_t start=0, end=None,
     ):
         cdef k.kc_decoder_options options
         cdef uint64_t size
@@ -66,6 +66,7 @@ cdef class Decoder:
             size = end
         options.verify_crc = verify_crc
         options.include_control = include_control
+        options.search_partial = search_partial
         options.start_offset = start_offset
         options.end_offset = end_offset
         k.kc_decoder_init(&self.decoder, <const uint8_t *> self.view.buf, size, &options)

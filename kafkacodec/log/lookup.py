@@ -124,6 +124,8 @@ class Lookup:
             batch = first_batches(self.file, position, verify_crc=True)
             if _is_whole(batch) and _timestamp(batch) == claimed:
                 return position
+            if _is_whole(batch) and np.isnat(batch["max_timestamp"][0]):
+                continue  # of a log without timestamps: brokers of 0.10 wrote down when they closed the file
             self._note(index, i, layout.TIME_INDEX_ENTRY.itemsize, "the batch with the offset has another timestamp")
         return 0
 

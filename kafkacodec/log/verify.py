@@ -233,6 +233,8 @@ class _SegmentChecker:
             good: npt.NDArray[np.bool_] = claimed >= times[at]
         else:
             good = (claimed == largest[at]) & (claimed == times[at])
+        # Where messages have no time, brokers of 0.10 wrote down when they closed the file.
+        good |= largest[at] == NO_TIMESTAMP
         return good
 
     def _check_epochs(self, headers: BatchHeaders) -> None:

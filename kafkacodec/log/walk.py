@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kafkacodec._resync import Resync
-from kafkacodec.errors import DecodeError
+from kafkacodec.errors import CorruptRecord, DecodeError
 from kafkacodec.log.files import MappedFile, named
 from kafkacodec.records.columns import BatchHeaders
 from kafkacodec.records.decode import scan
@@ -77,12 +77,17 @@ def walk_over_damage(file: MappedFile, start: int = 0, end: int | None = None) -
         headers = None
         for headers in walk(file, position, size):
             yield headers
-        if headers is None or not headers.problems:
+        fault = headers.consumed if headers is not None else size
+        if headers is None or fault >= size:
             return
         search = search or Resync(file.data, size)
-        fault, error = headers.consumed, headers.problems[0].exception
-        assert isinstance(error, DecodeError)
         position = search.behind(fault)
-        yield Damage(fault, position, named(error, file.path))
+        if headers.problems:
+            error = headers.problems[0].exception
+            assert isinstance(error, DecodeError)
+            yield Damage(fault, position, named(error, file.path))
+        elif position < size:
+            text = "a batch reaches over the end of the file, but intact ones follow it"
+            yield Damage(fault, position, CorruptRecord(text, position=fault, path=file.path))
         if position >= size:
             return

@@ -104,6 +104,7 @@ class _Plan(NamedTuple):
             start_offset=self.start_offset,
             end_offset=self.end_offset,
             limit=self.limit,
+            search_partial=self.on_error == "skip",
             start=start,
             end=end,
         )
@@ -143,8 +144,8 @@ def _plan(
 def decode(data: Buffer, *, threads: int = 1, **options: Unpack[DecodeOptions]) -> RecordColumns:
     """Decodes a whole record set into one table.
 
-    Batches of any magic (0, 1, 2) and codec may follow one another. A partial batch at the end is normal and left alone, and so are the
-    zeros of a preallocated file: `RecordColumns.consumed` tells how many bytes were whole batches.
+    Batches of any magic (0, 1, 2) and codec may follow one another. A partial batch at the end is normal and left
+    alone, and so are the zeros of a preallocated file: `RecordColumns.consumed` is how many bytes were whole batches.
 
     Args:
         data: any contiguous buffer (bytes, memoryview, mmap, numpy, pyarrow.Buffer); it is not copied.
@@ -154,9 +155,9 @@ def decode(data: Buffer, *, threads: int = 1, **options: Unpack[DecodeOptions]) 
         include_control: also give the records of control batches (transaction markers and the like).
         start_offset, end_offset: give only records with start_offset <= offset < end_offset; batches wholly
             outside are passed over by their headers, unverified.
-        on_error: ``"raise"``; ``"stop"`` gives what came before the first fault; ``"skip"`` goes on behind it. Both
-            list what was passed over in `RecordColumns.problems`. Records before a fault inside a batch whose
-            checksum is right are kept.
+        on_error: ``"raise"``; ``"stop"`` gives what came before the first fault; ``"skip"`` goes on with the next
+            intact batch. Both list what was passed over in `RecordColumns.problems`. Records before a fault inside a
+            batch whose checksum is right are kept.
         max_decompressed_bytes: the most that the records of one batch may decompress to, in bytes.
         threads: how many threads share the work on a large buffer.
 

@@ -13,7 +13,7 @@ import pytest
 import kafkacodec as kc
 from tests.corpus import ROOT, assert_same_records, log_directories, read_committed, segments
 
-SEGMENTS = segments(magics={2})
+SEGMENTS = segments()
 PARTITIONS = sorted({s.path.parent for s in SEGMENTS if s.name.endswith(".log") and "truncated" not in s.name})
 
 

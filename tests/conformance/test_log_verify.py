@@ -12,7 +12,7 @@ import kafkacodec as kc
 from kafkacodec.log import indexes
 from tests.corpus import ROOT, segments
 
-SAMPLES = [s for s in segments(magics={2}) if s.name.endswith(".log") and "truncated" not in s.name]
+SAMPLES = [s for s in segments() if s.name.endswith(".log") and "truncated" not in s.name]
 SOURCE = ROOT / "logs/kraft-4.1.0/txn-0"
 
 
@@ -31,7 +31,7 @@ def test_real_partitions_are_clean(directory):
     assert report.formats == Counter(f"v{b['magic']}/{b['codec']}" for s in mine for b in s.expected.batches)
 
 
-@pytest.mark.parametrize("sample", [s for s in segments(magics={2}) if "truncated" in s.name], ids=str)
+@pytest.mark.parametrize("sample", [s for s in segments() if "truncated" in s.name], ids=str)
 def test_cut_segments_have_a_torn_tail(sample):
     report = kc.log.Segment(sample.path).verify()
     (tail,) = [finding for finding in report.findings if finding.kind == "torn-tail"]
