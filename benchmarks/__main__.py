@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import goals, java, primitives, reading, report
+from benchmarks import goals, java, primitives, reading, report, spark, writing
 from benchmarks.cases import CASES, record_set
 from benchmarks.contest import Rates, run
+
+ENCODED = ("none", "lz4", "zstd", "snappy", "gzip")
 
 
 def main() -> None:
@@ -23,9 +26,16 @@ def main() -> None:
     for case in cases:
         results[case.name] = run(reading.contest(case, record_sets[case.name]), rounds)
         note(case.name)
+    for case in cases:
+        if case.name in ENCODED:
+            results[f"encode, {case.name}"] = run(writing.contest(case), rounds)
+            note(f"encode, {case.name}")
     for contest in primitives.contests(record_sets):
         results[contest.name] = run(contest, rounds)
     left_out = [java.add(results, record_sets)] if not arguments.quick else ["Java was left out: --quick"]
+    if arguments.spark:
+        for contest in spark.contests():
+            results[contest.name] = run(contest, rounds=3, clock=time.perf_counter)
     finish(results, left_out, arguments.save)
 
 
@@ -33,6 +43,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--only", metavar="NAME", help="cases whose name contains this")
     parser.add_argument("--quick", action="store_true", help="a tenth of the data, fewer rounds and no Java")
+    parser.add_argument("--spark", action="store_true", help="Spark too: two cores, wall-clock time, minutes")
     parser.add_argument("--save", metavar="DIR", type=Path, help="write rates.json and a plot there")
     return parser.parse_args()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -41,6 +41,7 @@ CASES = [
     Case("zstd, 1 MiB batches", codec="zstd", batch_bytes=1 << 20),
     Case("snappy, 1 MiB batches", codec="snappy", batch_bytes=1 << 20),
     Case("gzip, 1 MiB batches", codec="gzip", batch_bytes=1 << 20, total_bytes=24_000_000),
+    Case("magic 1", magic=1),
 ]
 
 
@@ -66,11 +67,14 @@ def records(case: Case) -> Iterator[tuple[int, bytes, bytes]]:
         yield FIRST_TIMESTAMP + i, b"key-%0*d" % (digits, i % 10**digits), bodies[i % len(bodies)]
 
 
-def record_set(case: Case) -> bytes:
-    """Batches of `batch_bytes` (before compression), one after another; in magic 1, plain messages."""
+def record_set(case: Case, entries: Iterable[tuple[int, bytes, bytes]] | None = None) -> bytes:
+    """Batches of `batch_bytes` (before compression), one after another; in magic 1, plain messages.
+
+    `entries` are the records of the case, where the caller has them already.
+    """
     headers = [(f"header-{i}", b"abcdef") for i in range(case.headers)]
     parts, first, size, builder = [], 0, 0, _builder(case)
-    for offset, (timestamp, key, body) in enumerate(records(case)):
+    for offset, (timestamp, key, body) in enumerate(entries or records(case)):
         if size >= case.batch_bytes:
             parts.append(_finished(builder, case.magic, first))
             first, size, builder = offset, 0, _builder(case)

@@ -1,12 +1,14 @@
-"""Checksums, a plain copy: what the rest is built on, and where the limits of the machine lie."""
+"""Checksums, a plain copy, the partitioner: what the rest is built on, and where the limits of the machine lie."""
 
 from __future__ import annotations
 
 from functools import partial
 
 import crc32c
+import pyarrow as pa
 
 import kafkacodec as kc
+from benchmarks.cases import Case, records
 from benchmarks.contest import Contest
 from benchmarks.reading import iter_columns
 
@@ -17,7 +19,7 @@ def contests(record_sets: dict[str, bytes]) -> list[Contest]:
     """Those that the record sets at hand allow."""
     found = [throughput(name, data) for name, data in record_sets.items() if name.startswith("none")]
     if "none" in record_sets:
-        found += [checksum(record_sets["none"])]
+        found += [checksum(record_sets["none"]), partitioner()]
     return found
 
 
@@ -52,3 +54,8 @@ def checksum(data: bytes) -> Contest:
             "PyPI crc32c": lambda: [crc32c.crc32c(block) for block in blocks],
         },
     )
+
+
+def partitioner() -> Contest:
+    keys = pa.array([key for _, key, _ in records(Case("keys", total_bytes=12_000_000))], pa.binary())
+    return Contest("partition of 10 B keys", "keys", float(len(keys)), {"partition": partial(kc.partition, keys, 64)})

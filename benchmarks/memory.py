@@ -1,0 +1,62 @@
+"""Peak memory of reading a segment of any size by chunks: `python -m benchmarks.memory [GIB]`.
+
+Each figure comes from a process of its own that maps a sparse-free file of the given size and reads all of it.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.cases import Case, record_set
+
+CODECS = ("none", "lz4")
+
+# What the resident pages of the mapping itself take is the system's cache, not ours: only anonymous memory counts.
+PROBE = """
+import sys, threading, time
+import kafkacodec as kc
+from kafkacodec.log import Segment
+
+def anonymous():
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon"))
+
+chunk = next(iter(kc.iter_columns(open(sys.argv[1], "rb").read(1 << 20)))).nbytes
+before = peak = anonymous()
+for count, columns in enumerate(Segment(sys.argv[1]).read()):
+    if count % 64 == 0:
+        peak = max(peak, anonymous())
+print(chunk, peak - before)
+"""
+
+
+def main() -> None:
+    size = int(float(sys.argv[1] if len(sys.argv) > 1 else 1) * (1 << 30))
+    print("| codec | file, MiB | chunk, KiB | peak above the start, KiB | in chunks |\n|---|---|---|---|---|")
+    for codec in CODECS:
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory) / "00000000000000000000.log"
+            write(path, codec, size)
+            chunk, peak = probe(path)
+            print(f"| {codec} | {size >> 20} | {chunk >> 10} | {peak >> 10} | {peak / chunk:.1f} |")
+
+
+def write(path: Path, codec: str, size: int) -> None:
+    """A segment of at least `size` bytes: the same batches again and again, offsets and all."""
+    data = record_set(Case("memory", codec=codec, total_bytes=64 << 20))
+    with open(path, "wb") as file:
+        while file.tell() < size:
+            file.write(data)
+
+
+def probe(path: Path) -> tuple[int, int]:
+    finished = subprocess.run([sys.executable, "-c", PROBE, path], check=True, capture_output=True, text=True)
+    chunk, peak = finished.stdout.split()
+    return int(chunk), int(peak)
+
+
+if __name__ == "__main__":
+    main()

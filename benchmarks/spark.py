@@ -1,0 +1,108 @@
+"""Spark on two cores: sums over segments by `kafkalog`, beside a data source that yields ready-made Arrow batches.
+
+Ready-made batches cost nothing to make, so they show what Spark itself takes for as many rows of the same shape.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+import kafkacodec as kc
+from benchmarks.cases import FIRST_TIMESTAMP, Case, record_set, values
+from benchmarks.contest import Contest
+
+ROOT = Path(__file__).parent.parent
+PARTITIONS = 4
+CASE = Case("Spark", total_bytes=120_000_000)  # a million records, in each partition
+ROWS = 8192
+
+
+class ReadyMade(DataSource):
+    """As many rows as the segments hold, in one batch that is yielded again and again."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "readymade"
+
+    def schema(self) -> str:
+        return (
+            "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
+            "timestampType int"
+        )
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return ReadyMadeReader()
+
+
+class ReadyMadeReader(DataSourceReader):
+    def partitions(self) -> Sequence[InputPartition]:
+        return [InputPartition(i) for i in range(PARTITIONS)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        batch = ready_made()
+        whole, rest = divmod(CASE.num_records, ROWS)
+        for _ in range(whole):
+            yield batch
+        yield batch.slice(0, rest)
+
+
+def ready_made() -> pa.RecordBatch:
+    bodies = values(CASE.value_bytes)
+    times = pa.array([1000 * (FIRST_TIMESTAMP + i) for i in range(ROWS)], pa.timestamp("us", "UTC"))
+    columns = {
+        "key": pa.array([b"key-%06d" % i for i in range(ROWS)], pa.binary()),
+        "value": pa.array([bodies[i % len(bodies)] for i in range(ROWS)], pa.binary()),
+        "topic": pa.array(["bench"] * ROWS),
+        "partition": pa.array([0] * ROWS, pa.int32()),
+        "offset": pa.array(range(ROWS), pa.int64()),
+        "timestamp": times,
+        "timestampType": pa.array([0] * ROWS, pa.int32()),
+    }
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def contests() -> Iterator[Contest]:
+    """The contest, with a session and segments that live as long as it does."""
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    spark = kc.spark.session(master="local[2]", app_name="kafkacodec benchmarks")
+    try:
+        with tempfile.TemporaryDirectory() as directory:
+            write(Path(directory))
+            yield contest(spark, directory)
+    finally:
+        spark.stop()
+
+
+def write(directory: Path) -> None:
+    data = record_set(CASE)
+    for partition in range(PARTITIONS):
+        place = directory / f"bench-{partition}"
+        place.mkdir()
+        (place / "00000000000000000000.log").write_bytes(data)
+
+
+def contest(spark: SparkSession, directory: str) -> Contest:
+    spark.dataSource.register(ReadyMade)
+    kc.spark.register(spark)
+    segments = spark.read.format("kafkalog").load(directory)
+    ready = spark.read.format("readymade").load()
+    work = {"kafkalog": segments, "ready-made Arrow batches": ready}
+    expected = PARTITIONS * CASE.num_records * CASE.value_bytes
+    for name, rows in work.items():
+        if (found := total(rows)) != expected:
+            raise SystemExit(f"{name} sums to {found}, not {expected}")
+    competitors = {name: partial(total, rows) for name, rows in work.items()}
+    return Contest("Spark, sum of value lengths", "records", PARTITIONS * CASE.num_records, competitors)
+
+
+def total(rows: DataFrame) -> int:
+    return rows.selectExpr("sum(length(value))").first()[0]

@@ -1,0 +1,38 @@
+"""Writing record sets from columns, against aiokafka's builder and the libraries that merely compress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pyarrow as pa
+
+import kafkacodec as kc
+from benchmarks import libraries
+from benchmarks.cases import Case, record_set, records
+from benchmarks.contest import Contest
+
+
+def table(entries: list[tuple[int, bytes, bytes]]) -> pa.Table:
+    """Records as columns."""
+    timestamps, keys, bodies = zip(*entries, strict=True)
+    return pa.table({"key": pa.array(keys, pa.binary()), "value": pa.array(bodies, pa.binary())}).append_column(
+        "timestamp", pa.array(timestamps, pa.timestamp("ms", "UTC"))
+    )
+
+
+def contest(case: Case) -> Contest:
+    """kc.encode beside aiokafka's builder; where the case is compressed, beside the libraries on the same batches."""
+    entries = list(records(case))
+    columns = table(entries)
+    encode = partial(kc.encode, columns, codec=case.codec, batch_bytes=case.batch_bytes)
+    competitors: dict[str, Callable[[], object]] = {"encode": encode, "aiokafka": partial(record_set, case, entries)}
+    if case.codec != "none":
+        contents = list(libraries.payloads(bytes(kc.encode(columns, batch_bytes=case.batch_bytes))))
+        competitors["compressing alone"] = partial(_compress_all, libraries.COMPRESSORS[case.codec], contents)
+    return Contest(f"encode, {case.name}", "records", case.num_records, competitors)
+
+
+def _compress_all(compress: Callable[[bytes], object], contents: list[bytes]) -> None:
+    for content in contents:
+        compress(content)
