@@ -33,6 +33,7 @@ _HOMES: dict[str, str | None] = {
     "Record": "kafkacodec.records.decode",
     "RecordColumns": "kafkacodec.records.columns",
     "decode": "kafkacodec.records.decode",
+    "decode_batches": "kafkacodec.records.blobs",
     "iter_columns": "kafkacodec.records.decode",
     "iter_records": "kafkacodec.records.decode",
     "scan": "kafkacodec.records.decode",

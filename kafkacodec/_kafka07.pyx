@@ -96,10 +96,8 @@ cdef class Decoder:
         """The next chunk. Afterwards `done` or `fault` may be set; `skip` goes on behind a fault."""
         cdef Table chunk = cls.__new__(cls)
         cdef k.kc_error error
-        cdef k.kc_event event
         cdef size_t size
         error.code = k.KC_OK
-        error.what = NULL
         chunk.table = k.kc_table_new(k.kc_msgset07_fields, k.KC_NUM_MSGSET07_COLUMNS, self.wanted)
         if chunk.table == NULL:
             raise MemoryError("no memory for the columns")
@@ -107,6 +105,15 @@ cdef class Decoder:
             size = min(self.decoder.size - self.decoder.position, <uint64_t> INT32_MAX)
             if k.kc_column_reserve(&chunk.table.columns[<int> k.KC_COL_VALUE], 0, size, &error):
                 check(&error)
+        self.read_on(chunk, max_rows, max_bytes)
+        return chunk
+
+    def read_on(self, Table chunk, int64_t max_rows, uint64_t max_bytes):
+        """Adds to a chunk that `read` gave, behind a fault."""
+        cdef k.kc_error error
+        cdef k.kc_event event
+        error.code = k.KC_OK
+        error.what = NULL
         while True:
             with nogil:
                 event = k.kc_msgset07_run(&self.decoder, chunk.table, max_rows, max_bytes, &error)
@@ -116,7 +123,6 @@ cdef class Decoder:
         if event == k.KC_EVENT_FAULT:
             self.fault = self.explain(exception_from(&error))
         self.done = event == k.KC_EVENT_END
-        return chunk
 
     def skip(self):
         """Passes over the faulty message; returns its size in bytes."""

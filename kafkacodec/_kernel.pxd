@@ -257,6 +257,7 @@ cdef extern from "kc_decoder.h" nogil:
         kc_decoder_options options
         uint64_t size
         uint64_t position
+        kc_decoder_options options
         bint decompressed
         bint located
         kc_batch batch

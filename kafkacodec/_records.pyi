@@ -1,8 +1,9 @@
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from typing_extensions import Buffer
 
+from kafkacodec._arrow_import import ImportedArray
 from kafkacodec._columns import Table
 
 _T = TypeVar("_T", bound=Table)
@@ -18,7 +19,7 @@ class Decoder:
     base_offset: int | None
     def __init__(
         self,
-        data: Buffer,
+        data: Buffer = b"",
         *,
         wanted: int,
         verify_crc: bool,
@@ -31,7 +32,10 @@ class Decoder:
         end: int | None = None,
     ) -> None: ...
     def read(self, cls: type[_T], max_rows: int, max_bytes: int, whole: bool = False) -> _T: ...
+    def read_on(self, chunk: Table, max_rows: int, max_bytes: int) -> None: ...
     def skip(self) -> int: ...
+    def empty_table(self, cls: type[_T]) -> _T: ...
+    def read_blobs(self, table: Table, blobs: ImportedArray, first_row: int, settle: Callable[[int], bool]) -> int: ...
     def take_fault(self) -> Exception | None: ...
 
 def scan(

@@ -9,6 +9,7 @@ from libc.stdint cimport INT64_MAX, int8_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
 from kafkacodec cimport _kernel as k
+from kafkacodec._arrow_import cimport ImportedArray
 from kafkacodec._columns cimport Table
 from kafkacodec._compression cimport Decompressor
 from kafkacodec._errors cimport check, exception_from
@@ -54,7 +55,7 @@ cdef class Decoder:
     cdef readonly bint done
 
     def __cinit__(
-        self, data, *, uint64_t wanted, bint verify_crc, bint include_control, int64_t start_offset, int64_t end_offset,
+        self, data=b"", *, uint64_t wanted, bint verify_crc, bint include_control, int64_t start_offset, int64_t end_offset,
         uint64_t limit, bint search_partial=False, uint64_t start=0, end=None,
     ):
         cdef k.kc_decoder_options options
@@ -137,15 +138,32 @@ cdef class Decoder:
                 check(&error)
         return 0
 
-    def read(self, cls, int64_t max_rows, uint64_t max_bytes, bint whole=False):
-        """The next chunk. Afterwards `done` or `fault` may be set: take the fault; `skip` goes on behind it."""
-        cdef Table chunk = new_table(cls, k.kc_record_fields, k.KC_NUM_RECORD_COLUMNS, self.wanted)
+    cdef int fill(self, k.kc_table *table, int64_t max_rows, uint64_t max_bytes) except -1:
+        """Adds rows to the table; sets `fault` and `done`."""
         cdef k.kc_error error
         cdef k.kc_event event
-        cdef int64_t rows = 0
-        cdef uint64_t size = 0
         error.code = k.KC_OK
         error.what = NULL
+        while True:
+            with nogil:
+                event = k.kc_decoder_run(&self.decoder, table, max_rows, max_bytes, &error)
+            if event == k.KC_EVENT_COMPRESSED and self.provide(&error):
+                continue
+            break
+        if event == k.KC_EVENT_FAULT:
+            self.fault = self.explain(exception_from(&error))
+        self.done = event == k.KC_EVENT_END
+        return 0
+
+    def empty_table(self, cls):
+        """A table of this decoder's columns without rows."""
+        return new_table(cls, k.kc_record_fields, k.KC_NUM_RECORD_COLUMNS, self.wanted)
+
+    def read(self, cls, int64_t max_rows, uint64_t max_bytes, bint whole=False):
+        """The next chunk. Afterwards `done` or `fault` may be set; `skip` goes on behind a fault."""
+        cdef Table chunk = self.empty_table(cls)
+        cdef int64_t rows = 0
+        cdef uint64_t size = 0
         if whole:
             with nogil:
                 k.kc_decoder_estimate(&self.decoder, &rows, &size)
@@ -153,20 +171,16 @@ cdef class Decoder:
             self.reserve(chunk.table, rows)
         else:
             self.reserve(chunk.table, min(max_rows, <int64_t> ((self.decoder.size - self.decoder.position) // 8 + 1)))
-        while True:
-            with nogil:
-                event = k.kc_decoder_run(&self.decoder, chunk.table, max_rows, max_bytes, &error)
-            if event == k.KC_EVENT_COMPRESSED and self.provide(&error):
-                continue
-            break
-        if event == k.KC_EVENT_FAULT:
-            self.fault = self.explain(exception_from(&error))
-        self.done = event == k.KC_EVENT_END
+        self.fill(chunk.table, max_rows, max_bytes)
         self.key_hint = chunk.table.columns[<int> k.KC_COL_KEY].data.size
         self.value_hint = chunk.table.columns[<int> k.KC_COL_VALUE].data.size
         self.key_hint += self.key_hint // 8 + 32768
         self.value_hint += self.value_hint // 8 + 32768
         return chunk
+
+    def read_on(self, Table chunk, int64_t max_rows, uint64_t max_bytes):
+        """Adds to a chunk that `read` gave, behind a fault."""
+        self.fill(chunk.table, max_rows, max_bytes)
 
     def skip(self):
         """Passes over the faulty batch, to the next one that can be read; returns how many bytes that is."""
@@ -180,6 +194,44 @@ cdef class Decoder:
         fault = self.fault
         self.fault = None
         return fault
+
+    def read_blobs(self, Table table, ImportedArray blobs, int64_t first_row, settle):
+        """Adds the records of every blob of an Arrow array of bytes, with the blob's row in the column `row`.
+
+        `settle(row)` is called at a fault; True goes on with the same blob (after a `skip`), False with the next one.
+        Returns the bytes that were whole batches.
+        """
+        cdef k.kc_bytes_column column
+        cdef k.kc_spans spans
+        cdef k.kc_error error
+        cdef int64_t rows = blobs.array.length, row, i, n
+        cdef uint64_t consumed = 0
+        error.code = k.KC_OK
+        if k.kc_bytes_column_import(&column, &blobs.owner.schema, &blobs.array, 0, rows, &error):
+            raise TypeError(f"a column of raw blobs is binary: {error.what.decode()}")
+        for row in range(0, rows, <int64_t> k.KC_BLOCK_ROWS):
+            n = min(rows - row, <int64_t> k.KC_BLOCK_ROWS)
+            if k.kc_bytes_column_load(&column, row, n, &spans, &error):
+                raise ValueError(f"the Arrow array is damaged: {error.what.decode()} (row {error.position})")
+            for i in range(n):
+                if spans.size[i] > 0:
+                    consumed += self.read_blob(table.table, spans.data[i], spans.size[i], first_row + row + i, settle)
+        return consumed
+
+    cdef int64_t read_blob(self, k.kc_table *table, const uint8_t *data, size_t size, int64_t row, settle) except -1:
+        cdef k.kc_decoder_options options = self.decoder.options
+        cdef k.kc_column *rows = &table.columns[<int> k.KC_COL_ROW]
+        cdef int64_t before = table.length
+        cdef k.kc_error error
+        error.code = k.KC_OK
+        k.kc_decoder_init(&self.decoder, data, size, &options)
+        while True:
+            self.fill(table, 0x7fffffff, 0x7fffffffffffffff)
+            if self.done or not settle(row):
+                break
+        if rows.wanted and k.kc_column_append_repeated(rows, row, table.length - before, &error):
+            check(&error)
+        return self.decoder.position
 
 
 def scan(

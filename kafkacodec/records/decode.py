@@ -84,7 +84,7 @@ class DecodeOptions(TypedDict, total=False):
     max_decompressed_bytes: int
 
 
-class _Plan(NamedTuple):
+class Plan(NamedTuple):
     """Checked options, in the terms of the core."""
 
     wanted: int
@@ -94,6 +94,10 @@ class _Plan(NamedTuple):
     end_offset: int
     on_error: OnError
     limit: int
+
+    def with_rows(self) -> Plan:
+        """The same with the column `row` of `decode_batches`."""
+        return self._replace(wanted=self.wanted | _BIT["row"])
 
     def decoder(self, data: Buffer, start: int = 0, end: int | None = None) -> _records.Decoder:
         return _records.Decoder(
@@ -110,7 +114,7 @@ class _Plan(NamedTuple):
         )
 
 
-def _plan(
+def plan_of(
     *,
     columns: Iterable[str] | None = None,
     batch_columns: bool = False,
@@ -120,7 +124,7 @@ def _plan(
     end_offset: int | None = None,
     on_error: OnError = "raise",
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
-) -> _Plan:
+) -> Plan:
     names = RECORD_COLUMNS if columns is None else tuple(columns)
     if batch_columns:
         names += BATCH_COLUMNS
@@ -138,7 +142,7 @@ def _plan(
         wanted |= _BIT[name]
     first = _FIRST if start_offset is None else max(start_offset, _FIRST)
     last = _LAST if end_offset is None else min(end_offset, _LAST)
-    return _Plan(wanted, verify_crc, include_control, first, last, on_error, max_decompressed_bytes)
+    return Plan(wanted, verify_crc, include_control, first, last, on_error, max_decompressed_bytes)
 
 
 def decode(data: Buffer, *, threads: int = 1, **options: Unpack[DecodeOptions]) -> RecordColumns:
@@ -169,7 +173,7 @@ def decode(data: Buffer, *, threads: int = 1, **options: Unpack[DecodeOptions]) 
 
     Source: KIP-98 (record batch v2), KIP-82 (headers), KIP-31 and KIP-32 (message set v1); specs/kafka-protocol-guide.
     """
-    plan = _plan(**options)
+    plan = plan_of(**options)
     if threads < 1:
         raise ValueError(f"threads is {threads}; it must be at least 1")
     if threads > 1:
@@ -202,7 +206,7 @@ def iter_columns(
     Raises:
         As `decode`; with ``on_error="raise"`` the rows before the fault are yielded first.
     """
-    plan = _plan(**options)
+    plan = plan_of(**options)
     if max_rows < 1 or max_bytes < 1:
         raise ValueError(f"max_rows ({max_rows}) and max_bytes ({max_bytes}) must be at least 1")
     _check_range(start_position, end_position)
@@ -289,6 +293,9 @@ class ChunkDecoder(Protocol):
     def read(self, cls: type[RecordColumns], max_rows: int, max_bytes: int, whole: bool = False) -> RecordColumns:
         """The next chunk."""
 
+    def read_on(self, chunk: RecordColumns, max_rows: int, max_bytes: int) -> None:
+        """Add to a chunk behind a fault that was passed over."""
+
     def skip(self) -> int:
         """Pass over the faulty batch; its size in bytes."""
 
@@ -342,32 +349,23 @@ def _settle(decoder: ChunkDecoder, on_error: OnError, chunk: RecordColumns) -> E
 
 def read_whole(decoder: ChunkDecoder, on_error: OnError) -> RecordColumns:
     """All that a decoder gives, as `decode` gives it."""
-    parts = []
-    problems: list[Problem] = []
-    while True:
-        chunk: RecordColumns = decoder.read(RecordColumns, _NO_ROW_LIMIT, _NO_BYTE_LIMIT, whole=True)
-        chunk.problems = []
-        parts.append(chunk)
-        fault = _settle(decoder, on_error, chunk) if decoder.fault is not None else None
-        problems += chunk.problems
-        if fault is not None and (on_error == "raise" or not isinstance(fault, KafkaCodecError)):
+    whole: RecordColumns = decoder.read(RecordColumns, _NO_ROW_LIMIT, _NO_BYTE_LIMIT, whole=True)
+    whole.problems = []
+    while not decoder.done:
+        fault = _settle(decoder, on_error, whole)
+        if fault is not None:
+            if on_error == "stop" and isinstance(fault, KafkaCodecError):
+                break
             try:
                 raise fault
             finally:
                 del fault
-        if decoder.done or fault is not None:
-            break
-    return _join(parts, decoder.position, problems)
-
-
-def _join(parts: list[RecordColumns], consumed: int, problems: list[Problem]) -> RecordColumns:
-    whole: RecordColumns = parts[0] if len(parts) == 1 else _columns.concatenate(RecordColumns, parts)
-    whole.consumed = consumed
-    whole.problems = problems
+        decoder.read_on(whole, _NO_ROW_LIMIT, _NO_BYTE_LIMIT)
+    whole.consumed = decoder.position
     return whole
 
 
-def _decode_in_threads(data: Buffer, plan: _Plan, threads: int) -> RecordColumns:
+def _decode_in_threads(data: Buffer, plan: Plan, threads: int) -> RecordColumns:
     """Cuts the data at batch boundaries into ranges of about equal size, a thread for each."""
     headers = scan(data, verify_crc=False, on_error="stop")
     positions = headers["position"]
@@ -386,5 +384,9 @@ def _decode_in_threads(data: Buffer, plan: _Plan, threads: int) -> RecordColumns
             parts.append(job.result())
             if parts[-1].problems and plan.on_error == "stop":
                 break
-    problems = [problem for part in parts for problem in part.problems]
-    return _join(parts, parts[-1].consumed, problems)
+    if len(parts) == 1:
+        return parts[0]
+    whole: RecordColumns = _columns.concatenate(RecordColumns, parts)
+    whole.problems = [problem for part in parts for problem in part.problems]
+    whole.consumed = parts[-1].consumed
+    return whole

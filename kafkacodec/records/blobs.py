@@ -1,0 +1,58 @@
+"""Decoding a column of raw record sets: a table with one blob per row, into one table with a row per record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafkacodec._arrow_import import ArrowReader
+from kafkacodec.errors import DecodeError, KafkaCodecError
+from kafkacodec.records.columns import Problem, RecordColumns
+from kafkacodec.records.decode import DecodeOptions, plan_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+__all__ = ["decode_batches"]
+
+
+def decode_batches(column: object, **options: Unpack[DecodeOptions]) -> RecordColumns:
+    """Decodes every blob of a column, each a record set of its own.
+
+    Args:
+        column: anything with the Arrow PyCapsule interface that is one column of binary, large binary, binary view,
+            fixed size binary or text, such as a ``pyarrow.Array``, a ``pyarrow.ChunkedArray`` or a ``polars.Series``.
+            Null and empty blobs have no records.
+        options: those of `kafkacodec.decode`, without ``threads``. ``on_error`` holds for each blob: ``"stop"`` leaves
+            the rest of the faulty blob and goes on with the next one.
+
+    Returns:
+        RecordColumns: the columns of `kafkacodec.decode` and, last, ``row`` int64, the row of the blob in the column.
+        ``consumed`` is the sum over all blobs. The position in a `Problem` counts from the start of its blob; the
+        path of its exception names the row.
+
+    Raises:
+        DecodeError: as `kafkacodec.decode`; the path names the row.
+        TypeError: the column is of another type.
+    """
+    plan = plan_of(**options)
+    decoder = plan.with_rows().decoder(b"")
+    result = decoder.empty_table(RecordColumns)
+    result.problems = []
+
+    def settle(row: int) -> bool:
+        """Notes a fault; whether to go on in the same blob."""
+        fault = decoder.take_fault()
+        if isinstance(fault, DecodeError):
+            fault.path = f"row {row}: {fault.path}" if fault.path else f"row {row}"
+        if plan.on_error == "raise" or not isinstance(fault, KafkaCodecError):
+            raise fault or RuntimeError("the decoder stopped without a fault")
+        position, base_offset = decoder.position, decoder.base_offset
+        size = decoder.skip() if plan.on_error == "skip" else decoder.size - position
+        result.problems.append(Problem(position, base_offset, size, fault))
+        return plan.on_error == "skip"
+
+    row = 0
+    for array in ArrowReader(column):
+        result.consumed += decoder.read_blobs(result, array, row, settle)
+        row += len(array)
+    return result
