@@ -39,7 +39,7 @@ BATCH_COLUMNS: tuple[str, ...] = tuple(name for name in _ALL[6:] if name != "row
 DEFAULT_MAX_ROWS = 8192
 """Rows of a chunk of `iter_columns`: large enough to share its costs, small enough to stay in cache."""
 
-DEFAULT_MAX_BYTES = 1 << 20
+DEFAULT_MAX_BYTES = 512 << 10
 """Bytes of keys and values after which a chunk of `iter_columns` ends early; one record more may be in it."""
 
 DEFAULT_MAX_DECOMPRESSED_BYTES = 128 << 20
