@@ -14,7 +14,7 @@ from libc.string cimport memcpy, memmove
 from kafkacodec cimport _kernel as k
 from kafkacodec cimport _pyobject as py
 from kafkacodec._program cimport (
-    BOOL, BYTES, F_ARRAY, F_COMPACT, F_COUNT16, F_LAZY, F_NULLABLE, FLOAT64, INT8, INT16, INT32, INT64, RECORDS, STRING,
+    ANY_ARRAY, BOOL, BYTES, F_COMPACT, F_COUNT16, F_LAZY, F_NULLABLE, FLOAT64, INT8, INT16, INT32, INT64, NULLABLE_STRUCT, RECORDS, STRING,
     STRUCT, UINT16, UINT32, Fault, Op, Plan, Program, path_of, step,
 )
 
@@ -163,9 +163,9 @@ cdef bint write_struct(Writer *w, const Plan *plan, PyObject *made) noexcept:
 
 
 cdef inline bint write_field(Writer *w, const Op *op, PyObject *value) noexcept:
-    if op.flags & F_ARRAY:
+    if op.kind == ANY_ARRAY:
         return write_array(w, op, value)
-    if op.flags & F_NULLABLE and op.code == STRUCT:
+    if op.kind == NULLABLE_STRUCT:
         if not room(w, 1):
             return False
         w.at[0] = 0xff if value == py.Py_None else 1
@@ -446,7 +446,7 @@ cdef bint write_tagged(Writer *w, const Op *op, PyObject *made) noexcept:
 
 
 cdef bint write_tagged_value(Writer *w, const Op *op, PyObject *value) noexcept:
-    if op.flags & F_NULLABLE and op.code == STRUCT and not op.flags & F_ARRAY:
+    if op.kind == NULLABLE_STRUCT:
         if value == py.Py_None:
             return write_uvarint(w, 0)
         return write_uvarint(w, 1) and write_struct(w, op.plan, value)

@@ -8,6 +8,11 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 cdef enum:
     BOOL, INT8, INT16, INT32, INT64, UINT16, UINT32, FLOAT64, UUID, STRING, BYTES, RECORDS, STRUCT
 
+# What a field is on the wire, besides the scalar codes.
+cdef enum:
+    NULLABLE_STRUCT = 13
+    ANY_ARRAY = 14
+
 # How a field is shaped.
 cdef enum:
     F_NULLABLE = 1    # may be null
@@ -22,6 +27,7 @@ cdef enum:
 
 cdef struct Op:
     uint8_t code
+    uint8_t kind         # the code, or one of the two above: one look tells how to read and write the field
     uint8_t flags
     int32_t tag
     Py_ssize_t offset

@@ -50,6 +50,9 @@ cdef class Program:
             raise MemoryError
         for i, (name, code, flags, tag, program, descriptor, default) in enumerate(fields):
             ops[i].code, ops[i].flags, ops[i].tag = code, flags, tag
+            ops[i].kind = ANY_ARRAY if flags & F_ARRAY else code
+            if code == STRUCT and ops[i].kind == STRUCT and flags & F_NULLABLE:
+                ops[i].kind = NULLABLE_STRUCT
             ops[i].offset = slot_offset(descriptor)
             if program is not None:
                 inner = program

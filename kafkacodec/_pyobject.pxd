@@ -64,16 +64,46 @@ cdef extern from *:
     #endif
     }
 
-    /* Generated classes hold nothing but object pointers behind the object's head, so that one loop frees them;
-     * CPython's own routine looks each slot up in the class. They cannot be subclassed (see kc_seal_class). */
+    /* Generated classes hold nothing but object pointers behind the object's head, and cannot be subclassed (see
+     * kc_seal_class), so that one loop frees them; CPython's own routine looks each slot up in the class. The memory
+     * of dead objects is kept, up to a limit for each size, for new objects of any class of that size. */
+    enum { KC_KEPT_SIZES = 64, KC_KEPT_OBJECTS = 1024 };
+    typedef struct {
+        PyObject *first; /* linked through ob_type */
+        int count;
+    } kc_kept;
+    static kc_kept kc_kept_objects[KC_KEPT_SIZES];
+
     static void kc_struct_dealloc(PyObject *self) {
         PyTypeObject *type = Py_TYPE(self);
+        size_t size = (size_t)type->tp_basicsize;
+        kc_kept *kept = &kc_kept_objects[size / sizeof(PyObject *) % KC_KEPT_SIZES];
         PyObject **slot = (PyObject **)((char *)self + sizeof(PyObject));
-        PyObject **end = (PyObject **)((char *)self + type->tp_basicsize);
+        PyObject **end = (PyObject **)((char *)self + size);
         PyObject_GC_UnTrack(self);
-        for (; slot < end; slot++) Py_CLEAR(*slot);
-        PyObject_GC_Del(self);
+        for (; slot < end; slot++) Py_XDECREF(*slot);
+        if (size / sizeof(PyObject *) < KC_KEPT_SIZES && kept->count < KC_KEPT_OBJECTS) {
+            self->ob_type = (PyTypeObject *)kept->first;
+            kept->first = self;
+            kept->count++;
+        } else {
+            PyObject_GC_Del(self);
+        }
         Py_DECREF(type);
+    }
+
+    /* A new object of a sealed class, with empty slots. */
+    static inline PyObject *kc_struct_alloc(PyTypeObject *type) {
+        size_t size = (size_t)type->tp_basicsize;
+        kc_kept *kept = &kc_kept_objects[size / sizeof(PyObject *) % KC_KEPT_SIZES];
+        PyObject *self = kept->first;
+        if (self == NULL || size / sizeof(PyObject *) >= KC_KEPT_SIZES) return type->tp_alloc(type, 0);
+        kept->first = (PyObject *)self->ob_type;
+        kept->count--;
+        memset((char *)self + sizeof(PyObject), 0, size - sizeof(PyObject));
+        PyObject_Init(self, type);
+        PyObject_GC_Track(self);
+        return self;
     }
 
     static inline void kc_seal_class(PyTypeObject *type) {
@@ -88,6 +118,7 @@ cdef extern from *:
     PyObject *kc_int_from_16_bytes(const unsigned char *bytes) noexcept
     int kc_int_to_16_bytes(PyObject *value, unsigned char *bytes) noexcept
     void kc_seal_class(PyTypeObject *type) noexcept
+    PyObject *kc_struct_alloc(PyTypeObject *type) noexcept
     PyObject *kc_byte_view(PyObject *source) noexcept
     bint kc_keep(PyObject **dict, uint32_t tag, const char *data, Py_ssize_t size) noexcept
     PyObject *kc_item(PyObject *sequence, Py_ssize_t i) noexcept

@@ -154,6 +154,14 @@ cdef class Struct:
         return restore, (type(self), plain, self._unknown)
 
 
+cdef PyObject *new_struct(PyTypeObject *cls) noexcept:
+    cdef PyObject *made = py.kc_struct_alloc(cls)
+    if made != NULL:
+        py.Py_INCREF(py.Py_None)
+        py.kc_slot(made, sizeof(PyObject))[0] = py.Py_None
+    return made
+
+
 def restore(type cls, tuple values, unknown):
     """An object from the values of its fields in the order of the layout; for copy and pickle."""
     cdef Struct made = cls.__new__(cls)

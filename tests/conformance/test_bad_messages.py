@@ -29,6 +29,15 @@ def outcome(vector):
         return error
 
 
+def root_of(path):
+    return path.split(".")[0].split("[")[0]
+
+
+def tagged_fields(vector):
+    cls = getattr(messages, vector["api"] + vector["kind"].capitalize())
+    return {field.attribute for field in cls._spec.fields if field.tagged}
+
+
 def java_accepts(vector):
     return [result for result in vector["java"].values() if "exception" not in result]
 
@@ -52,7 +61,11 @@ def test_where_kafka_is_lenient():
         result = outcome(vector)
         kind = re.sub(r"-\d+$", "", vector["case"])
         if isinstance(result, kc.DecodeError):
-            refused[kind] += 1
+            if kind in ACCEPTED:
+                # The longer number makes the size of the tagged field around it wrong, and that is refused.
+                assert root_of(result.path) in tagged_fields(vector), vector["case"]
+            else:
+                refused[kind] += 1
             continue
         accepted[kind] += 1
         shown = next((r["json"] for r in lenient if "json" in r), {})
