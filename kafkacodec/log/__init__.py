@@ -17,18 +17,23 @@ from kafkacodec.log.partition import Partition
 from kafkacodec.log.ranges import SegmentRange
 from kafkacodec.log.report import Finding, Report
 from kafkacodec.log.segment import Segment
+from kafkacodec.log.segment_writer import PendingSegment, SegmentWriter, remove_unfinished
 from kafkacodec.log.transactions import Transactions
+from kafkacodec.log.writer import LogWriter
 
 __all__ = [
     "Finding",
     "IndexFile",
     "LeaderEpoch",
     "LogDirectory",
+    "LogWriter",
     "Partition",
+    "PendingSegment",
     "ProducerSnapshot",
     "Report",
     "Segment",
     "SegmentRange",
+    "SegmentWriter",
     "Transactions",
     "discover",
     "read_checkpoint",
@@ -39,4 +44,5 @@ __all__ = [
     "read_time_index",
     "read_topic_id",
     "read_transaction_index",
+    "remove_unfinished",
 ]

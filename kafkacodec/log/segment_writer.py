@@ -1,0 +1,306 @@
+"""Writing one segment: batches and index entries under temporary names, visible only when all of it is on disk."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kafkacodec.errors import EncodeError
+from kafkacodec.log import layout
+from kafkacodec.log.indexes import encode_offset_index, encode_time_index
+from kafkacodec.records.encode import EncodedBatch
+
+DEFAULT_INDEX_INTERVAL = 4096
+"""Bytes between two index entries: `log.index.interval.bytes` of a broker."""
+
+MAX_INDEX_ENTRIES = 10 * 1024 * 1024 // layout.TIME_INDEX_ENTRY.itemsize
+"""As many as the smaller index of a broker holds with `log.index.size.max.bytes` at its default."""
+
+_BUFFER_BYTES = 1 << 20
+_MAX_INT32 = 2**31 - 1
+_NO_TIMESTAMP = -1
+
+# Where the segment's name becomes visible, its indexes already are: the order of the commit.
+_COMMIT_ORDER = (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX, layout.LOG_SUFFIX)
+_UNFINISHED = re.compile(r"\d{20}\.(?:log|index|timeindex)\.[0-9a-f]{16}\.tmp")
+
+
+@dataclass(frozen=True)
+class PendingSegment:
+    """A segment that is whole and on disk, under temporary names that no reader takes for a segment.
+
+    It can be pickled, so that one process may write it and another commit it. `remove_unfinished` takes it for a
+    leftover: keep pending segments in a directory of their own until they are committed.
+
+    Attributes:
+        directory (str): where its files lie.
+        token (str): what tells its files from those of other writers.
+        base_offset, last_offset (int): its first and last offset.
+        max_timestamp (int): the largest timestamp, -1 for none.
+        size_in_bytes (int): of the ``.log`` file.
+        record_count (int): its records.
+    """
+
+    directory: str
+    token: str
+    base_offset: int
+    last_offset: int
+    max_timestamp: int
+    size_in_bytes: int
+    record_count: int
+
+    def commit(self, directory: str | None = None, *, sync: bool = True) -> str:
+        """Give the files their names, in `directory` if it is given (on the same file system).
+
+        The ``.log`` file comes last: until then there is no segment, from then on there is a whole one.
+
+        Returns:
+            The path of the ``.log`` file.
+
+        Raises:
+            FileExistsError: a segment with records lies there already.
+            OSError: a file cannot be renamed.
+        """
+        directory = self.directory if directory is None else directory
+        path = os.path.join(directory, layout.file_name(self.base_offset, layout.LOG_SUFFIX))
+        # A broker leaves an empty segment in a new partition; that may be replaced.
+        if os.path.exists(path) and os.path.getsize(path):
+            raise FileExistsError(errno.EEXIST, "a segment with records is there", path)
+        for suffix in _COMMIT_ORDER:
+            name = layout.file_name(self.base_offset, suffix)
+            os.replace(_temporary(self.directory, name, self.token), os.path.join(directory, name))
+        if sync:
+            sync_directory(directory)
+        return path
+
+    def discard(self) -> None:
+        """Remove the files; none may be there."""
+        for suffix in _COMMIT_ORDER:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(_temporary(self.directory, layout.file_name(self.base_offset, suffix), self.token))
+
+
+class SegmentWriter:
+    """Writes one segment of a partition: the batches, and the entries of ``.index`` and ``.timeindex`` that a broker
+    would write beside them (`org.apache.kafka.storage.internals.log.LogSegment.append`).
+
+    Nothing is visible under a segment's name before `commit`. Used as a context manager it commits at the end, and
+    removes its files where an exception comes instead.
+
+    Args:
+        directory: the partition's directory, or one on the same file system to commit from.
+        base_offset: the offset that names the segment; no record may have a smaller one.
+        index_interval_bytes: an index entry is due after this many bytes.
+        sync: wait until the bytes are on the disk (fsync) before the names change.
+
+    Attributes:
+        size_in_bytes (int): bytes of batches so far.
+        next_offset (int): the smallest offset that the next batch may have.
+        record_count (int): records so far.
+        first_timestamp (int): the largest timestamp of the first batch, -1 for none.
+        max_timestamp (int): the largest timestamp so far, -1 for none.
+
+    Raises:
+        OSError: the directory is not there or not writable, the disk is full; `filename` names the file.
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        base_offset: int,
+        *,
+        index_interval_bytes: int = DEFAULT_INDEX_INTERVAL,
+        sync: bool = True,
+    ) -> None:
+        self.directory = os.fspath(directory)
+        self.base_offset = self.next_offset = base_offset
+        self.size_in_bytes = self.record_count = 0
+        self.first_timestamp = self.max_timestamp = _NO_TIMESTAMP
+        self._offset_of_max = base_offset
+        self._interval, self._sync = index_interval_bytes, sync
+        self._since_entry = 0
+        self._offsets: list[tuple[int, int]] = []
+        self._times: list[tuple[int, int]] = []
+        self._token = secrets.token_hex(8)
+        self._path = self._temporary(layout.LOG_SUFFIX)
+        self._file = open(self._path, "xb", buffering=_BUFFER_BYTES)  # noqa: SIM115
+        # Held while this process lives: what is not locked, `remove_unfinished` may remove.
+        fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def __enter__(self) -> SegmentWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.commit()
+        else:
+            self.discard()
+
+    def takes(self, batch: EncodedBatch) -> bool:
+        """Whether the batch can be addressed in this segment: its indexes have 31 bits for offsets and positions."""
+        return (
+            batch.last_offset - self.base_offset <= _MAX_INT32
+            and self.size_in_bytes + len(batch.data) <= _MAX_INT32
+            and len(self._offsets) < MAX_INDEX_ENTRIES - 1
+        )
+
+    def append(self, batch: EncodedBatch) -> None:
+        """Write one batch behind the others.
+
+        Raises:
+            EncodeError: its offsets are below `next_offset`, or it cannot be addressed (see `takes`).
+            OSError: it cannot be written. The files are then removed.
+        """
+        if batch.base_offset < self.next_offset:
+            reason = f"a batch from offset {batch.base_offset} on, where offset {self.next_offset} comes next"
+            raise EncodeError(reason, path=self._path)
+        if not self.takes(batch):
+            raise EncodeError(
+                f"the batch at offset {batch.base_offset} is beyond what a segment holds", path=self._path
+            )
+        try:
+            with _naming(self._path):
+                self._file.write(batch.data)
+        except BaseException:  # part of the batch may be there
+            self.discard()
+            raise
+        if self.size_in_bytes == 0:
+            self.first_timestamp = batch.max_timestamp
+        if batch.max_timestamp > self.max_timestamp:
+            self.max_timestamp, self._offset_of_max = batch.max_timestamp, batch.last_offset
+        if self._since_entry > self._interval:
+            self._offsets.append((batch.last_offset, self.size_in_bytes))
+            self._add_time()
+            self._since_entry = 0
+        self._since_entry += len(batch.data)
+        self.size_in_bytes += len(batch.data)
+        self.record_count += batch.record_count
+        self.next_offset = batch.last_offset + 1
+
+    def finish(self) -> PendingSegment:
+        """Write the indexes and wait for the disk. The segment is then whole, but not visible.
+
+        Raises:
+            OSError: as for `append`. The files are then removed.
+        """
+        try:
+            self._add_time()
+            offsets, positions = zip(*self._offsets, strict=True) if self._offsets else ((), ())
+            timestamps, times_of = zip(*self._times, strict=True) if self._times else ((), ())
+            self._write(layout.OFFSET_INDEX_SUFFIX, encode_offset_index(offsets, positions, self.base_offset))
+            self._write(layout.TIME_INDEX_SUFFIX, encode_time_index(timestamps, times_of, self.base_offset))
+            with _naming(self._path):
+                self._file.flush()
+                if self._sync:
+                    os.fsync(self._file.fileno())
+                self._file.close()
+        except BaseException:
+            self.discard()
+            raise
+        return self._pending()
+
+    def commit(self) -> str:
+        """Make the segment visible, whole; returns its path. Raises as `finish` and `PendingSegment.commit` do."""
+        pending = self.finish()
+        try:
+            return pending.commit(sync=self._sync)
+        except BaseException:
+            pending.discard()
+            raise
+
+    def discard(self) -> None:
+        """Remove all that was written."""
+        with contextlib.suppress(OSError):  # what is left in the buffer may not fit the disk
+            self._file.close()
+        self._pending().discard()
+
+    def _pending(self) -> PendingSegment:
+        return PendingSegment(
+            self.directory,
+            self._token,
+            self.base_offset,
+            self.next_offset - 1,
+            self.max_timestamp,
+            self.size_in_bytes,
+            self.record_count,
+        )
+
+    def _add_time(self) -> None:
+        """An entry of the time index, where the largest timestamp has grown since the last one."""
+        if self.max_timestamp > (self._times[-1][0] if self._times else _NO_TIMESTAMP):
+            self._times.append((self.max_timestamp, self._offset_of_max))
+
+    def _temporary(self, suffix: str) -> str:
+        return _temporary(self.directory, layout.file_name(self.base_offset, suffix), self._token)
+
+    def _write(self, suffix: str, data: bytes) -> None:
+        write_file(self._temporary(suffix), data, sync=self._sync)
+
+
+def remove_unfinished(directory: str | os.PathLike[str]) -> list[str]:
+    """Remove what killed writers left in a partition's directory; files of writers that are alive stay.
+
+    Returns:
+        The removed paths.
+    """
+    removed = []
+    for entry in sorted(os.scandir(directory), key=lambda e: e.name):
+        if not _UNFINISHED.fullmatch(entry.name):
+            continue
+        with contextlib.suppress(FileNotFoundError, BlockingIOError), open(entry.path, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.unlink(entry.path)
+            removed.append(entry.path)
+    return removed
+
+
+def replace_file(path: str, data: bytes, *, sync: bool = True) -> None:
+    """Write a small file at once: at any moment the old or the new content is there, whole."""
+    temporary = f"{path}.{secrets.token_hex(8)}.tmp"
+    try:
+        write_file(temporary, data, sync=sync)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    if sync:
+        sync_directory(os.path.dirname(path) or ".")
+
+
+def write_file(path: str, data: bytes, *, sync: bool) -> None:
+    """Write a new file, down to the disk with `sync`."""
+    with _naming(path), open(path, "xb") as file:
+        file.write(data)
+        file.flush()
+        if sync:
+            os.fsync(file.fileno())
+
+
+def sync_directory(path: str) -> None:
+    """Wait until the names in a directory are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _temporary(directory: str, name: str, token: str) -> str:
+    return os.path.join(directory, f"{name}.{token}.tmp")
+
+
+@contextlib.contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Errors of writing name no file by themselves."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or path
+        raise

@@ -1,0 +1,293 @@
+"""Writing a partition's directory as a broker expects it: segments, indexes, leader epochs, partition metadata."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import errno
+import os
+import re
+import uuid
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kafkacodec.errors import CorruptRecord, CrcMismatch, DecodeError, EncodeError
+from kafkacodec.log import layout
+from kafkacodec.log.checkpoints import LeaderEpoch, encode_leader_epochs, read_topic_id
+from kafkacodec.log.partition import Partition
+from kafkacodec.log.segment_writer import (
+    DEFAULT_INDEX_INTERVAL,
+    SegmentWriter,
+    remove_unfinished,
+    replace_file,
+    sync_directory,
+)
+from kafkacodec.records.decode import scan
+from kafkacodec.records.encode import EncodedBatch, encode_batches
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+DEFAULT_SEGMENT_BYTES = 1 << 30
+
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_MAX_INT32 = 2**31 - 1
+
+
+class LogWriter:
+    """Writes records into a partition of a log directory, in segments.
+
+    Segments become visible whole, one by one: at any moment the directory holds a valid log, of all segments that were
+    committed; a writer that is killed leaves nothing else but temporary files, which the next one removes. Used as a
+    context manager, the last segment is committed at the end, and dropped where an exception comes instead.
+
+    A broker that finds such a directory without its ``.kafka_cleanshutdown`` marker reads the segments through as it
+    starts and makes the producer snapshots and transaction indexes, which are not written here. For a broker in KRaft
+    mode the topic must exist, and `topic_id` be its id. One writer at a time may write to a partition.
+
+    Args:
+        log_dir: the log directory (`log.dirs` of a broker); made if missing.
+        topic, partition: what to write; the partition's directory is ``topic-partition``.
+        append: continue a partition that has records. Without it such a destination is refused.
+        start_offset: the first offset of a new partition.
+        segment_bytes: a segment takes batches up to this size (`segment.bytes`).
+        segment_ms: a segment ends before a batch that is this much younger than its first one (`segment.ms`); None:
+            age does not matter.
+        index_interval_bytes: an index entry is due after this many bytes (`index.interval.bytes`).
+        leader_epoch: the leader's term that the batches are marked with; None: the last one of the partition, or 0.
+        topic_id: the topic's id (KIP-516). None: that of the partition, or of the topic's other partitions in
+            `log_dir`, or a random one.
+        sync: wait for the disk (fsync) before anything becomes visible.
+
+    Attributes:
+        path (str): the partition's directory.
+        next_offset (int): the offset that the next record gets.
+        topic_id (uuid.UUID): the topic's id.
+        leader_epoch (int): the leader's term.
+
+    Raises:
+        EncodeError: an illegal topic name, a number out of range, a topic id or leader epoch that contradicts the
+            partition's.
+        FileExistsError: the partition has records and `append` is not set.
+        CorruptRecord: the existing log ends in something else than whole batches.
+        OSError: the destination cannot be written; `filename` names it.
+    """
+
+    def __init__(
+        self,
+        log_dir: str | os.PathLike[str],
+        topic: str,
+        partition: int,
+        *,
+        append: bool = False,
+        start_offset: int = 0,
+        segment_bytes: int = DEFAULT_SEGMENT_BYTES,
+        segment_ms: int | None = None,
+        index_interval_bytes: int = DEFAULT_INDEX_INTERVAL,
+        leader_epoch: int | None = None,
+        topic_id: uuid.UUID | None = None,
+        sync: bool = True,
+    ) -> None:
+        if not _TOPIC.fullmatch(topic) or topic in (".", ".."):
+            raise EncodeError(f"a topic is named with at most 249 of a-z, A-Z, 0-9, '.', '_' and '-', not {topic!r}")
+        _require("partition", partition, 0, _MAX_INT32)
+        _require("start_offset", start_offset, 0, 2**63 - 2)
+        _require("segment_bytes", segment_bytes, 1, _MAX_INT32)
+        _require("segment_ms", 0 if segment_ms is None else segment_ms, 0, 2**63 - 1)
+        _require("index_interval_bytes", index_interval_bytes, 0, _MAX_INT32)
+        _require("leader_epoch", 0 if leader_epoch is None else leader_epoch, 0, _MAX_INT32)
+        self.path = os.path.join(os.fspath(log_dir), f"{topic}-{partition}")
+        self._segment_bytes, self._segment_ms = segment_bytes, segment_ms
+        self._index_interval, self._sync = index_interval_bytes, sync
+        self._segment: SegmentWriter | None = None
+        existing = Partition(self.path) if os.path.isdir(self.path) else None
+        self.next_offset = self._end_of(existing, append, start_offset)
+        epochs = existing.leader_epochs if existing else []
+        self.leader_epoch = self._continued_epoch(epochs, leader_epoch)
+        self.topic_id = self._continued_topic_id(os.fspath(log_dir), topic, topic_id)
+        self._prepare(epochs)
+
+    def __enter__(self) -> LogWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.commit()
+        else:
+            self.discard()
+
+    def write(
+        self,
+        records: Any,
+        *,
+        codec: str = "none",
+        level: int | None = None,
+        batch_bytes: int = 16384,
+        timestamp_type: int = 0,
+    ) -> int:
+        """Encode records and write them; see `kafkacodec.encode` for what they and the options may be.
+
+        Records without an offset column continue at `next_offset`; their memory is bounded by one chunk of the input.
+
+        Returns:
+            How many records were written.
+
+        Raises:
+            EncodeError: as `kafkacodec.encode`; or an offset below `next_offset`. What was written before stays.
+            OSError: a segment cannot be written; the records since the last commit are then dropped.
+        """
+        return self._append(
+            encode_batches(
+                records,
+                codec=codec,
+                level=level,
+                base_offset=self.next_offset,
+                batch_bytes=batch_bytes,
+                timestamp_type=timestamp_type,
+                partition_leader_epoch=self.leader_epoch,
+            )
+        )
+
+    def write_batches(self, data: Buffer) -> int:
+        """Write record batches as they are: those of another log, of `kafkacodec.encode` or `control_batch`.
+
+        Returns:
+            How many records were written.
+
+        Raises:
+            DecodeError: a damaged batch, or one of magic 0 or 1, which has no place in a new log.
+            EncodeError: a partial batch at the end, or an offset below `next_offset`.
+            OSError: a segment cannot be written; the records since the last commit are then dropped.
+        """
+        headers = scan(data)
+        if headers.consumed != memoryview(data).nbytes:
+            raise EncodeError(f"the last {memoryview(data).nbytes - headers.consumed} bytes are no whole batch")
+        for position in headers["position"][~headers["crc_ok"]]:
+            raise CrcMismatch("the checksum of a batch is wrong", position=int(position))
+        if (headers["magic"] < 2).any():
+            raise EncodeError("batches of magic 0 and 1 are not written")
+        # Null, seen by numpy, is the smallest number.
+        timestamps = np.maximum(headers["max_timestamp"].astype(np.int64), -1).tolist()
+        columns = [headers[n].tolist() for n in ("position", "size_in_bytes", "base_offset", "last_offset", "count")]
+        view = memoryview(data).cast("B")
+        return self._append(
+            EncodedBatch(bytes(view[position : position + size]), first, last, timestamp, count)
+            for (position, size, first, last, count), timestamp in zip(
+                zip(*columns, strict=True), timestamps, strict=True
+            )
+        )
+
+    def commit(self) -> None:
+        """Make all that was written visible. Further writes begin a new segment.
+
+        Raises:
+            OSError: a file cannot be written or renamed. The records since the last commit are then dropped.
+        """
+        segment, self._segment = self._segment, None
+        if segment is not None:
+            segment.commit()
+
+    def discard(self) -> None:
+        """Drop what has not become visible; segments that were committed stay."""
+        segment, self._segment = self._segment, None
+        if segment is not None:
+            self.next_offset = segment.base_offset
+            segment.discard()
+
+    def _append(self, batches: Iterable[EncodedBatch]) -> int:
+        count = 0
+        for batch in batches:
+            if batch.base_offset < self.next_offset:
+                reason = f"a record at offset {batch.base_offset}, where offset {self.next_offset} comes next"
+                raise EncodeError(reason, path=self.path)
+            try:
+                self._segment_for(batch).append(batch)
+            except OSError:
+                self.discard()
+                raise
+            self.next_offset = batch.last_offset + 1
+            count += batch.record_count
+        return count
+
+    def _segment_for(self, batch: EncodedBatch) -> SegmentWriter:
+        """The segment that the batch goes into, a new one where it is full or too old."""
+        segment = self._segment
+        if segment is not None and self._is_due(segment, batch):
+            self.commit()
+            segment = None
+        if segment is None:
+            segment = self._segment = SegmentWriter(
+                self.path, batch.base_offset, index_interval_bytes=self._index_interval, sync=self._sync
+            )
+        return segment
+
+    def _is_due(self, segment: SegmentWriter, batch: EncodedBatch) -> bool:
+        age = batch.max_timestamp - segment.first_timestamp
+        return (
+            segment.size_in_bytes + len(batch.data) > self._segment_bytes
+            or not segment.takes(batch)
+            or (self._segment_ms is not None and segment.first_timestamp >= 0 and age > self._segment_ms)
+        )
+
+    def _end_of(self, existing: Partition | None, append: bool, start_offset: int) -> int:
+        """The next offset, once the destination is known to be a log that can be continued."""
+        filled = [s for s in existing.segments if s.size_in_bytes] if existing else []
+        if not filled:
+            return max([start_offset, *(s.base_offset or 0 for s in (existing.segments if existing else ()))])
+        if not append:
+            raise FileExistsError(errno.EEXIST, "the partition has records; append=True continues it", self.path)
+        last = filled[-1]
+        with contextlib.suppress(DecodeError):
+            if last.end_position() == last.size_in_bytes:
+                return Partition(self.path).end_offset()
+        raise CorruptRecord("the log does not end in a whole batch, and cannot be continued", path=last.path)
+
+    def _continued_epoch(self, epochs: list[LeaderEpoch], wanted: int | None) -> int:
+        last = epochs[-1].epoch if epochs else 0
+        if wanted is not None and epochs and wanted < last:
+            raise EncodeError(f"leader epoch {wanted}, where the partition is at {last} already", path=self.path)
+        return last if wanted is None else wanted
+
+    def _continued_topic_id(self, log_dir: str, topic: str, wanted: uuid.UUID | None) -> uuid.UUID:
+        own = os.path.join(self.path, layout.PARTITION_METADATA)
+        for path in (own, *_metadata_of_topic(log_dir, topic)):
+            if not os.path.exists(path):
+                continue
+            found = read_topic_id(path)
+            if wanted is not None and wanted != found:
+                raise EncodeError(f"topic id {wanted}, where the topic has {found} already", path=path)
+            return found
+        return wanted or uuid.uuid4()
+
+    def _prepare(self, epochs: list[LeaderEpoch]) -> None:
+        """Make the directory and the small files, and clear away what killed writers left."""
+        if not os.path.isdir(self.path):
+            os.makedirs(self.path)
+            if self._sync:
+                sync_directory(os.path.dirname(self.path) or ".")
+        remove_unfinished(self.path)
+        metadata = os.path.join(self.path, layout.PARTITION_METADATA)
+        if not os.path.exists(metadata):
+            text = base64.urlsafe_b64encode(self.topic_id.bytes).rstrip(b"=")
+            replace_file(metadata, b"version: 0\ntopic_id: " + text, sync=self._sync)
+        if not epochs or epochs[-1].epoch < self.leader_epoch:
+            epochs = [*epochs, LeaderEpoch(self.leader_epoch, self.next_offset)]
+            path = os.path.join(self.path, layout.LEADER_EPOCH_CHECKPOINT)
+            replace_file(path, encode_leader_epochs(epochs), sync=self._sync)
+
+
+def _metadata_of_topic(log_dir: str, topic: str) -> Iterator[str]:
+    """The metadata files of the topic's partitions."""
+    for entry in os.scandir(log_dir) if os.path.isdir(log_dir) else ():
+        name = layout.parse_directory_name(entry.name)
+        if name is not None and name.state == "current" and name.topic == topic:
+            yield os.path.join(entry.path, layout.PARTITION_METADATA)
+
+
+def _require(name: str, value: int, lowest: int, highest: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise EncodeError(f"{name} must be an integer, not {type(value).__name__}")
+    if not lowest <= value <= highest:
+        raise EncodeError(f"{name} must be from {lowest} to {highest}, not {value}")

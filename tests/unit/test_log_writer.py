@@ -1,0 +1,301 @@
+"""kc.log.LogWriter: segments rolled, continued, refused, and dropped without a trace."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pickle
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import kafkacodec as kc
+from kafkacodec.log import LogDirectory, LogWriter, Partition, SegmentWriter, remove_unfinished
+
+
+def records(count: int, start: int = 0, *, time: int = 1_700_000_000_000) -> pa.Table:
+    numbers = range(start, start + count)
+    return pa.table(
+        {
+            "key": pa.array([b"%d" % n for n in numbers]),
+            "value": pa.array([b"value %d" % n * 5 for n in numbers]),
+            "timestamp": pa.array([time + n for n in numbers], pa.timestamp("ms")),
+        }
+    )
+
+
+def offsets(directory: Path, topic: str = "orders", partition: int = 0) -> list[int]:
+    log = LogDirectory(directory)
+    return [n for chunk in log.read(topic, partition) for n in chunk["offset"].tolist()]
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+def test_a_new_partition(tmp_path: Path) -> None:
+    number = uuid.uuid4()
+    with LogWriter(tmp_path / "logs", "orders", 3, topic_id=number, leader_epoch=5) as writer:
+        assert writer.write(records(1000), codec="zstd") == 1000
+        assert names(tmp_path / "logs" / "orders-3")[-2:] == ["leader-epoch-checkpoint", "partition.metadata"]
+        assert Partition(tmp_path / "logs" / "orders-3").segments == []
+    assert offsets(tmp_path / "logs", "orders", 3) == list(range(1000))
+    assert names(tmp_path / "logs" / "orders-3") == [
+        "00000000000000000000.index",
+        "00000000000000000000.log",
+        "00000000000000000000.timeindex",
+        "leader-epoch-checkpoint",
+        "partition.metadata",
+    ]
+    assert (tmp_path / "logs" / "orders-3" / "leader-epoch-checkpoint").read_bytes() == b"0\n1\n5 0\n"
+    assert kc.log.read_topic_id(tmp_path / "logs" / "orders-3" / "partition.metadata") == number
+    headers = Partition(tmp_path / "logs" / "orders-3").segments[0].scan()
+    assert set(headers["partition_leader_epoch"].tolist()) == {5}
+
+
+def test_segments_end_by_size(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, "orders", 0, segment_bytes=10_000, start_offset=100, sync=False) as writer:
+        writer.write(records(1000), batch_bytes=1000)
+    segments = Partition(tmp_path / "orders-0").segments
+    assert len(segments) > 5
+    assert segments[0].base_offset == 100
+    assert all(s.size_in_bytes <= 10_000 for s in segments)
+    assert all(s.first_offset() == s.base_offset for s in segments)
+    assert offsets(tmp_path) == list(range(100, 1100))
+
+
+def test_segments_end_by_age(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, "orders", 0, segment_ms=100, sync=False) as writer:
+        writer.write(records(1000), batch_bytes=300)
+    spans = []
+    for segment in Partition(tmp_path / "orders-0").segments:
+        times = [t for chunk in segment.read() for t in chunk["timestamp"].astype(int).tolist()]
+        spans.append(times[-1] - times[0])
+    assert len(spans) == 10
+    assert max(spans) <= 100 + 4  # the first batch's largest timestamp counts
+
+
+def test_a_batch_larger_than_a_segment_has_its_own(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, "orders", 0, segment_bytes=500, sync=False) as writer:
+        writer.write([(None, b"x" * n) for n in (10, 2000, 10)], batch_bytes=100)
+    assert [s.base_offset for s in Partition(tmp_path / "orders-0").segments] == [0, 1, 2]
+
+
+def test_offsets_too_far_apart_for_one_index(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, "orders", 0, sync=False) as writer:
+        writer.write(pa.table({"value": ["a", "b", "c"], "offset": [5, 2**31 + 5, 2**40]}))
+    assert [s.base_offset for s in Partition(tmp_path / "orders-0").segments] == [5, 2**31 + 5, 2**40]
+    assert offsets(tmp_path) == [5, 2**31 + 5, 2**40]
+
+
+def test_look_up_through_what_was_written(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, "orders", 0, index_interval_bytes=500, sync=False) as writer:
+        writer.write(records(5000), batch_bytes=400)
+    segment = Partition(tmp_path / "orders-0").segments[0]
+    assert segment.offset_of_timestamp(1_700_000_000_000 + 1234) == 1234
+    assert not segment.index_problems
+    assert len(kc.log.read_offset_index(segment.path.replace(".log", ".index"))) > 50
+
+
+def test_a_partition_is_continued(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, "orders", 0, sync=False) as writer:
+        writer.write(records(100))
+        number = writer.topic_id
+    with LogWriter(tmp_path, "orders", 0, append=True, leader_epoch=2, sync=False) as writer:
+        assert (writer.next_offset, writer.topic_id) == (100, number)
+        writer.write(records(50))
+        writer.commit()
+        writer.write(records(50))
+    assert offsets(tmp_path) == list(range(200))
+    assert Partition(tmp_path / "orders-0").leader_epochs == [(0, 0), (2, 100)]
+    with LogWriter(tmp_path, "orders", 1, sync=False) as writer:
+        assert writer.topic_id == number
+
+
+def test_nothing_written_leaves_an_empty_partition(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, "orders", 0, sync=False) as writer:
+        writer.write([])
+    assert names(tmp_path / "orders-0") == ["leader-epoch-checkpoint", "partition.metadata"]
+    with LogWriter(tmp_path, "orders", 0, sync=False) as writer:
+        writer.write(records(3))
+    assert offsets(tmp_path) == [0, 1, 2]
+
+
+def test_a_broker_s_empty_segment_is_replaced(tmp_path: Path) -> None:
+    directory = tmp_path / "orders-0"
+    directory.mkdir()
+    (directory / "00000000000000000000.log").touch()
+    (directory / "00000000000000000000.index").write_bytes(bytes(8192))
+    with LogWriter(tmp_path, "orders", 0, sync=False) as writer:
+        writer.write(records(3))
+    assert offsets(tmp_path) == [0, 1, 2]
+    assert (directory / "00000000000000000000.index").read_bytes() == b""
+
+
+def test_batches_as_they_are(tmp_path: Path) -> None:
+    transaction: dict[str, Any] = {"producer_id": 9, "producer_epoch": 0}
+    data = kc.encode(records(10), is_transactional=True, base_sequence=0, **transaction)
+    data += kc.control_batch("abort", offset=10, **transaction)
+    data += kc.encode(records(5), base_offset=11)
+    with LogWriter(tmp_path, "orders", 0, sync=False) as writer:
+        assert writer.write_batches(data) == 16
+        assert writer.next_offset == 16
+    assert Partition(tmp_path / "orders-0").segments[0].path
+    assert (tmp_path / "orders-0" / "00000000000000000000.log").read_bytes() == data
+    committed = LogDirectory(tmp_path).read("orders", 0, isolation_level="read_committed")
+    assert [n for chunk in committed for n in chunk["offset"].tolist()] == list(range(11, 16))
+
+
+def test_an_exception_drops_what_is_not_visible(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path, "orders", 0, sync=False)
+
+    def fail_half_way() -> None:
+        with writer:
+            writer.write(records(10))
+            writer.commit()
+            writer.write(records(10))
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail_half_way()
+    assert offsets(tmp_path) == list(range(10))
+    assert not [n for n in names(tmp_path / "orders-0") if n.endswith(".tmp")]
+    assert writer.next_offset == 10
+
+
+def test_a_pending_segment_can_be_committed_elsewhere(tmp_path: Path) -> None:
+    staging, final = tmp_path / "staging", tmp_path / "orders-0"
+    staging.mkdir()
+    final.mkdir()
+    writer = SegmentWriter(staging, 7)
+    for batch in kc.encode_batches(records(500), base_offset=7):
+        writer.append(batch)
+    pending = pickle.loads(pickle.dumps(writer.finish()))
+    assert (pending.base_offset, pending.last_offset, pending.record_count) == (7, 506, 500)
+    assert offsets(tmp_path) == []
+    path = pending.commit(str(final))
+    assert path == str(final / "00000000000000000007.log")
+    assert os.path.getsize(path) == pending.size_in_bytes
+    assert offsets(tmp_path) == list(range(7, 507))
+    assert names(staging) == []
+
+
+def test_a_segment_is_never_overwritten(tmp_path: Path) -> None:
+    for content in (b"first", b"second"):
+        writer = SegmentWriter(tmp_path, 0, sync=False)
+        (batch,) = kc.encode_batches([(None, content)])
+        writer.append(batch)
+        if content == b"second":
+            with pytest.raises(FileExistsError):
+                writer.commit()
+        else:
+            writer.commit()
+    assert b"first" in (tmp_path / "00000000000000000000.log").read_bytes()
+    assert not [n for n in names(tmp_path) if n.endswith(".tmp")]
+
+
+def test_leftovers_are_removed_but_not_those_of_the_living(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, "orders", 0, sync=False) as writer:
+        writer.write(records(3))
+    directory = tmp_path / "orders-0"
+    stale = directory / "00000000000000000003.log.0123456789abcdef.tmp"
+    stale.write_bytes(b"half a batch")
+    other = directory / "notes.tmp"
+    other.touch()
+    with SegmentWriter(directory, 3, sync=False) as alive:
+        assert remove_unfinished(directory) == [str(stale)]
+        (batch,) = kc.encode_batches([(b"k", b"v")], base_offset=3)
+        alive.append(batch)
+    assert offsets(tmp_path) == [0, 1, 2, 3]
+    assert other.exists()
+    stale.write_bytes(b"half a batch")
+    LogWriter(tmp_path, "orders", 0, append=True, sync=False)
+    assert not stale.exists()
+
+
+class TestRefused:
+    def test_a_partition_with_records(self, tmp_path: Path) -> None:
+        with LogWriter(tmp_path, "orders", 0, sync=False) as writer:
+            writer.write(records(3))
+        with pytest.raises(FileExistsError, match="append=True") as caught:
+            LogWriter(tmp_path, "orders", 0)
+        assert caught.value.filename == str(tmp_path / "orders-0")
+
+    def test_a_torn_log(self, tmp_path: Path) -> None:
+        with LogWriter(tmp_path, "orders", 0, sync=False) as writer:
+            writer.write(records(30), batch_bytes=200)
+        log = tmp_path / "orders-0" / "00000000000000000000.log"
+        log.write_bytes(log.read_bytes()[:-5])
+        with pytest.raises(kc.CorruptRecord, match="does not end in a whole batch"):
+            LogWriter(tmp_path, "orders", 0, append=True)
+
+    def test_another_topic_id_or_an_older_leader(self, tmp_path: Path) -> None:
+        LogWriter(tmp_path, "orders", 0, leader_epoch=4, sync=False)
+        with pytest.raises(kc.EncodeError, match="topic id"):
+            LogWriter(tmp_path, "orders", 1, topic_id=uuid.uuid4())
+        with pytest.raises(kc.EncodeError, match="leader epoch 3"):
+            LogWriter(tmp_path, "orders", 0, leader_epoch=3)
+
+    @pytest.mark.parametrize("topic", ["", ".", "..", "a/b", "a b", "ü", "x" * 250])
+    def test_topic_names(self, topic: str, tmp_path: Path) -> None:
+        with pytest.raises(kc.EncodeError, match="topic"):
+            LogWriter(tmp_path, topic, 0)
+        assert names(tmp_path) == []
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"partition": -1},
+            {"partition": "0"},
+            {"start_offset": -1},
+            {"segment_bytes": 0},
+            {"segment_bytes": 2**31},
+            {"segment_ms": -1},
+            {"index_interval_bytes": -1},
+            {"leader_epoch": -1},
+        ],
+        ids=str,
+    )
+    def test_numbers(self, options: dict[str, Any], tmp_path: Path) -> None:
+        with pytest.raises(kc.EncodeError, match=next(iter(options))):
+            LogWriter(tmp_path, "orders", **{"partition": 0, **options})
+        assert names(tmp_path) == []
+
+    def test_offsets_that_go_back(self, tmp_path: Path) -> None:
+        with LogWriter(tmp_path, "orders", 0, start_offset=10, sync=False) as writer:
+            with pytest.raises(kc.EncodeError, match="offset 3, where offset 10"):
+                writer.write(pa.table({"value": ["x"], "offset": [3]}))
+            with pytest.raises(kc.EncodeError, match="offset 0, where offset 10"):
+                writer.write_batches(kc.encode(records(1)))
+
+    def test_what_is_no_batches(self, tmp_path: Path) -> None:
+        data = kc.encode(records(3))
+        with LogWriter(tmp_path, "orders", 0, sync=False) as writer:
+            with pytest.raises(kc.EncodeError, match="no whole batch"):
+                writer.write_batches(data[:-1])
+            with pytest.raises(kc.DecodeError):
+                writer.write_batches(data[:-1] + b"?")
+        assert offsets(tmp_path) == []
+
+    def test_a_destination_that_is_a_file(self, tmp_path: Path) -> None:
+        (tmp_path / "orders-0").touch()
+        with pytest.raises(OSError, match="orders-0"):
+            LogWriter(tmp_path, "orders", 0)
+
+    def test_a_full_disk(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def full(descriptor: int) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        writer = LogWriter(tmp_path, "orders", 0)
+        writer.write(records(10))
+        writer.commit()
+        writer.write(records(10))
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space left") as caught:
+            writer.commit()
+        assert caught.value.filename
+        assert offsets(tmp_path) == list(range(10))
+        assert not [n for n in names(tmp_path / "orders-0") if n.endswith(".tmp")]
