@@ -73,6 +73,7 @@ def declarations_changed() -> bool:
 
 
 setup(
+    options={"build_ext": {"parallel": os.cpu_count()}},
     libraries=[library],
     ext_modules=cythonize(
         extensions,

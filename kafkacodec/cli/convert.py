@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 import click
 
 import kafkacodec
-from kafkacodec.cli.inputs import Reading, Source, reading_options, require_batches, warn
+from kafkacodec.cli.inputs import Reading, reading_options
 from kafkacodec.cli.output import Advance, counted, progress, size
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kafkacodec import RecordColumns
     from kafkacodec.cli.writers import Writer
+    from kafkacodec.log import SegmentRange
 
 FORMATS = {
     "parquet": [".parquet", ".pq"],
@@ -50,58 +52,55 @@ def convert(
         raise click.UsageError(f"the format cannot be told from the name {output}: add --format")
     if compression is not None and kind not in ("parquet", "arrow"):
         raise click.UsageError(f"--compression does not apply to {kind}")
-    sources = reading.sources()
-    _check_output(output, sources, force)
-    total = sum(source.size for source in sources)
+    pieces = reading.ranges()
+    _check_output(output, pieces, force)
+    total = sum(piece.size_in_bytes for piece in pieces)
     partial = f"{output}.partial"
     try:
         with progress("converting", total) as advance:
-            batches = chain.from_iterable(_batches(source, reading, batch_columns, advance) for source in sources)
-            rows = _write(batches, WRITERS[kind], partial, compression)
+            batches = chain.from_iterable(_batches(piece, reading, batch_columns, advance) for piece in pieces)
+            rows = _write(chain([_nothing(batch_columns)], batches), WRITERS[kind], partial, compression)
         os.replace(partial, output)
     finally:
         if os.path.exists(partial):
             os.unlink(partial)
-    click.echo(f"{output}: {counted(rows, 'record')} from {counted(len(sources), 'segment')} ({size(total)})", err=True)
+    click.echo(f"{output}: {counted(rows, 'record')} from {counted(len(pieces), 'segment')} ({size(total)})", err=True)
 
 
 def _write(batches: Iterator[pa.RecordBatch], writer: type[Writer], path: str, compression: str | None) -> int:
-    """Returns the number of rows. There is always a first batch, if only to tell the schema."""
+    """Returns the number of rows. The first batch tells the schema."""
     first = next(batches)
     rows = 0
     with writer(path, first.schema, compression) as file:
-        for batch in chain([first], batches):
+        for batch in batches:
             file.write(batch)
             rows += batch.num_rows
     return rows
 
 
-def _check_output(output: str, sources: list[Source], force: bool) -> None:
+def _check_output(output: str, pieces: list[SegmentRange], force: bool) -> None:
     if not os.path.exists(output):
         return
-    if any(os.path.samefile(output, source.path) for source in sources):
+    if any(os.path.samefile(output, piece.path) for piece in pieces):
         raise click.UsageError(f"{output} is an input; inputs are never written to")
     if not force:
         raise click.UsageError(f"{output} exists; --force replaces it")
 
 
-def _batches(source: Source, reading: Reading, batch_columns: bool, advance: Advance) -> Iterator[pa.RecordBatch]:
-    """The segment's chunks with the two columns that its place gives."""
+def _batches(piece: SegmentRange, reading: Reading, batch_columns: bool, advance: Advance) -> Iterator[pa.RecordBatch]:
+    for chunk in reading.read(piece, advance, batch_columns=batch_columns):
+        yield _placed(chunk, piece.topic, piece.partition)
+
+
+def _nothing(batch_columns: bool) -> pa.RecordBatch:
+    return _placed(kafkacodec.decode(b"", batch_columns=batch_columns), None, None)
+
+
+def _placed(chunk: RecordColumns, topic: str | None, partition: int | None) -> pa.RecordBatch:
+    """The columns behind two more that the place of the file gives."""
     import pyarrow as pa
 
-    options = reading.options()
-    options["batch_columns"] = batch_columns
-    done = 0
-    with source.data() as data:
-        for chunk in kafkacodec.iter_columns(data, **options):
-            batch = pa.record_batch(chunk)
-            topic = pa.repeat(pa.scalar(source.topic, pa.string()), batch.num_rows)
-            partition = pa.repeat(pa.scalar(source.partition, pa.int32()), batch.num_rows)
-            names = ["topic", "partition", *batch.schema.names]
-            yield pa.record_batch([topic, partition, *batch.columns], names=names)
-            advance(chunk.consumed - done)
-            done = chunk.consumed
-            warn(source, chunk.problems)
-        if not chunk.problems:
-            require_batches(source, data, chunk.consumed)
-    advance(source.size - done)
+    batch = pa.record_batch(chunk)
+    topics = pa.repeat(pa.scalar(topic, pa.string()), batch.num_rows)
+    partitions = pa.repeat(pa.scalar(partition, pa.int32()), batch.num_rows)
+    return pa.record_batch([topics, partitions, *batch.columns], names=["topic", "partition", *batch.schema.names])

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import click
 
-import kafkacodec
-from kafkacodec.cli.inputs import Reading, Source, reading_options, require_batches, warn
+from kafkacodec.cli.inputs import Reading, place, reading_options
 from kafkacodec.cli.output import Column, json_line, json_value, print_table, text, timestamp
 
-Found = tuple[Source, "kafkacodec.Record"]
+if TYPE_CHECKING:
+    from kafkacodec import Record
+    from kafkacodec.log import SegmentRange
+
+# Few enough rows that the first ones show at once.
+_CHUNK_ROWS = 1024
 
 
 @click.command()
 @reading_options
-@click.option("-n", "--limit", type=click.IntRange(min=0), help="At most this many records.")
+@click.option("-n", "--limit", metavar="N", type=click.IntRange(min=0), help="At most this many records.")
 @click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table.")
 def dump(reading: Reading, limit: int | None, as_json: bool) -> None:
     """Print records.
@@ -24,28 +29,26 @@ def dump(reading: Reading, limit: int | None, as_json: bool) -> None:
     The table shows keys and values as text where they are printable, else in hex, cut to the width of a terminal. In
     JSON they are strings where they are UTF-8, else {"base64": "..."}; timestamps are milliseconds.
     """
-    sources = reading.sources()
-    records = islice(((source, record) for source in sources for record in _records(source, reading)), limit)
+    pieces = reading.ranges()
+    records = islice(_records(pieces, reading), limit)
     if as_json:
-        for source, record in records:
-            click.echo(json_line(_fields(source, record)))
+        for piece, record in records:
+            click.echo(json_line(_fields(piece, record)))
     else:
-        _print(records, several=len({(source.topic, source.partition) for source in sources}) > 1)
+        _print(records, several=len({(piece.topic, piece.partition) for piece in pieces}) > 1)
 
 
-def _records(source: Source, reading: Reading) -> Iterator[kafkacodec.Record]:
-    with source.data() as data:
-        for chunk in kafkacodec.iter_columns(data, max_rows=1024, **reading.options()):
-            yield from chunk.records()
-            warn(source, chunk.problems)
-        if not chunk.problems:
-            require_batches(source, data, chunk.consumed)
+def _records(pieces: list[SegmentRange], reading: Reading) -> Iterator[tuple[SegmentRange, Record]]:
+    for piece in pieces:
+        for chunk in reading.read(piece, lambda count: None, max_rows=_CHUNK_ROWS):
+            for record in chunk.records():
+                yield piece, record
 
 
-def _fields(source: Source, record: kafkacodec.Record) -> dict[str, object]:
+def _fields(piece: SegmentRange, record: Record) -> dict[str, object]:
     return {
-        "topic": source.topic,
-        "partition": source.partition,
+        "topic": piece.topic,
+        "partition": piece.partition,
         "offset": record.offset,
         "timestamp": record.timestamp,
         "timestamp_type": record.timestamp_type,
@@ -55,21 +58,21 @@ def _fields(source: Source, record: kafkacodec.Record) -> dict[str, object]:
     }
 
 
-def _print(records: Iterator[Found], *, several: bool) -> None:
+def _print(records: Iterator[tuple[SegmentRange, Record]], *, several: bool) -> None:
     columns = [
         Column("offset", right=True),
-        Column("timestamp"),
+        Column("timestamp (UTC)"),
         Column("key", stretch=True),
         Column("value", stretch=True),
         Column("headers", stretch=True),
     ]
     if several:
-        columns.insert(0, Column("partition"))
+        columns.insert(0, Column("partition", stretch=True))
 
     def rows() -> Iterator[list[str]]:
-        for source, record in records:
+        for piece, record in records:
             headers = " ".join(f"{key}={text(value)}" for key, value in record.headers)
             row = [str(record.offset), timestamp(record.timestamp), text(record.key), text(record.value), headers]
-            yield [f"{source.topic}-{source.partition}", *row] if several else row
+            yield [place(piece.topic, piece.partition, piece.path), *row] if several else row
 
     print_table(columns, rows())

@@ -1,104 +1,123 @@
-"""From the paths and options of a command to segment files."""
+"""From the paths and options of a command to what has to be read."""
 
 from __future__ import annotations
 
 import dataclasses
 import fnmatch
 import functools
-import mmap
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import click
 
-from kafkacodec.errors import KafkaCodecError
-from kafkacodec.log import layout
+from kafkacodec.log import Partition, Segment, SegmentRange, discover
 
 if TYPE_CHECKING:
-    from kafkacodec import Problem
+    from kafkacodec import RecordColumns
+    from kafkacodec.cli.output import Advance
     from kafkacodec.records.decode import DecodeOptions
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
-class Source:
-    """A segment file. Topic and partition come from the directory's name and are None when it is not a partition's."""
-
-    path: str
-    size: int
-    topic: str | None
-    partition: int | None
-
-    @contextmanager
-    def data(self) -> Iterator[mmap.mmap | bytes]:
-        """The file's bytes, mapped; errors about them name the file."""
-        with open(self.path, "rb") as file:
-            # An empty file cannot be mapped.
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if self.size else None
-        try:
-            yield b"" if mapped is None else mapped
-        except KafkaCodecError as error:
-            raise click.ClickException(f"{self.path}: {error}") from None
-
-
-@dataclass(frozen=True)
 class Choice:
-    """Which segments and offsets a command is about."""
+    """Which partitions and offsets a command is about."""
 
     paths: tuple[str, ...]
     topics: tuple[str, ...]
-    partitions: tuple[int, ...]
+    numbers: tuple[int, ...]
     start_offset: int | None
     end_offset: int | None
     verify_crc: bool
 
-    def sources(self) -> list[Source]:
-        """The segments, in the order of the paths; those below a directory by topic, partition and base offset."""
-        found = [source for path in self.paths for source in _below(path)]
-        chosen = [source for source in found if self._wanted(source)]
+    def partitions(self) -> list[Partition]:
+        """The chosen partitions; those of a directory by topic and number."""
+        found = discover(self.paths)
+        chosen = [partition for partition in found if self._wanted(partition)]
         if not chosen:
-            reason = "no segment is of the chosen topics and partitions" if found else "no segments (*.log) found"
-            raise click.ClickException(f"{', '.join(self.paths)}: {reason}")
+            raise click.ClickException(f"{', '.join(self.paths)}: nothing here is of the chosen topics and partitions")
         return chosen
 
-    def _wanted(self, source: Source) -> bool:
-        topic = not self.topics or any(fnmatch.fnmatchcase(source.topic or "", pattern) for pattern in self.topics)
-        return topic and (not self.partitions or source.partition in self.partitions)
+    def _wanted(self, partition: Partition) -> bool:
+        topic = not self.topics or any(fnmatch.fnmatchcase(partition.topic or "", glob) for glob in self.topics)
+        return topic and (not self.numbers or partition.partition in self.numbers)
 
 
 @dataclass(frozen=True)
 class Reading(Choice):
     """How to decode what was chosen."""
 
+    start_time: int | datetime | None
+    end_time: int | datetime | None
+    committed: bool
     include_control: bool
     on_error: Literal["raise", "stop", "skip"]
 
-    def options(self) -> DecodeOptions:
-        """Arguments for the functions that decode."""
-        return {
-            "start_offset": self.start_offset,
-            "end_offset": self.end_offset,
+    def ranges(self) -> list[SegmentRange]:
+        """The pieces of segments to read, in order."""
+        return [
+            piece
+            for partition in self.partitions()
+            for piece in partition.ranges(
+                start_offset=self.start_offset,
+                end_offset=self.end_offset,
+                start_timestamp=self.start_time,
+                end_timestamp=self.end_time,
+                isolation_level="read_committed" if self.committed else "read_uncommitted",
+            )
+        ]
+
+    def read(
+        self, piece: SegmentRange, advance: Advance, *, max_rows: int = 8192, batch_columns: bool = False
+    ) -> Iterator[RecordColumns]:
+        """The records of a piece, in chunks. What is passed over is told on standard error."""
+        options: DecodeOptions = {
             "verify_crc": self.verify_crc,
             "include_control": self.include_control,
             "on_error": self.on_error,
+            "batch_columns": batch_columns,
         }
+        done = piece.start_position
+        for chunk in piece.read(max_rows=max_rows, **options):
+            yield chunk
+            advance(chunk.consumed - done)
+            done = chunk.consumed
+            for problem in chunk.problems:
+                note = f"{problem.num_bytes:,} bytes passed over: {problem.exception}"
+                click.echo(f"kafkacodec: warning: {piece.path}: {note}", err=True)
+        if done == 0:
+            # Not one batch: raises where the file does not even begin like a segment.
+            Segment(piece.path).scan(verify_crc=False, on_error="raise" if self.on_error == "raise" else "stop")
+        advance(piece.end_position - done)
+
+
+def _time(context: click.Context, option: click.Parameter, value: str | None) -> int | datetime | None:
+    """Milliseconds since 1970, or a date and time of ISO 8601 (UTC unless it says otherwise)."""
+    if value is None or value.removeprefix("-").isdecimal():
+        return None if value is None else int(value)
+    try:
+        return datetime.fromisoformat(value)
+    except ValueError:
+        reason = f"{value!r} is neither milliseconds nor a date and time such as 2024-05-01T12:00"
+        raise click.BadParameter(reason, context, option) from None
 
 
 _CHOICE_OPTIONS = (
     click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, readable=True)),
     click.option("--topic", "topics", metavar="GLOB", multiple=True, help="Only topics that match; may be repeated."),
-    click.option(
-        "--partition", "partitions", metavar="N", type=int, multiple=True, help="Only this partition; may be repeated."
-    ),
+    click.option("--partition", "numbers", metavar="N", type=int, multiple=True, help="Only these; may be repeated."),
     click.option("--start-offset", metavar="N", type=int, help="Only from this offset on."),
     click.option("--end-offset", metavar="N", type=int, help="Only what is before this offset."),
     click.option("--crc/--no-crc", "verify_crc", default=True, help="Check the checksums (the default) or not."),
 )
 _READING_OPTIONS = (
+    click.option("--start-time", metavar="TIME", callback=_time, help="Only from the first record of this time on."),
+    click.option("--end-time", metavar="TIME", callback=_time, help="Only what is before the first record then."),
+    click.option("--committed", is_flag=True, help="Leave out transactions that were aborted or are open."),
     click.option("--control", "include_control", is_flag=True, help="Include control records (transaction markers)."),
     click.option(
         "--on-error",
@@ -132,37 +151,6 @@ def _gathered(command: Command, name: str, kind: type[Choice], options: tuple[Ca
     return result
 
 
-def warn(source: Source, problems: list[Problem]) -> None:
-    """A line on standard error for everything that was passed over."""
-    for problem in problems:
-        note = f"{problem.num_bytes:,} bytes passed over: {problem.exception}"
-        click.echo(f"kafkacodec: warning: {source.path}: {note}", err=True)
-
-
-def require_batches(source: Source, data: mmap.mmap | bytes, consumed: int) -> None:
-    """Fail for a file that has bytes but not one whole batch. Zeros alone are a preallocated segment."""
-    if consumed == 0 and any(data[:4096]):
-        raise click.ClickException(f"{source.path}: not a log segment: no whole batch in its {source.size:,} bytes")
-
-
-def _below(path: str) -> Iterator[Source]:
-    if not os.path.isdir(path):
-        yield _source(path)
-        return
-    found = []
-    for directory, _, names in os.walk(path):
-        partition = layout.parse_directory_name(os.path.basename(os.path.abspath(directory)))
-        if partition is None or partition.state == "current":
-            found += [os.path.join(directory, name) for name in names if _is_segment(name)]
-    yield from sorted(map(_source, found), key=lambda s: (s.topic or "", s.partition or 0, s.path))
-
-
-def _is_segment(name: str) -> bool:
-    parsed = layout.parse_file_name(name)
-    return parsed is not None and parsed.suffix == layout.LOG_SUFFIX
-
-
-def _source(path: str) -> Source:
-    place = layout.parse_directory_name(os.path.basename(os.path.dirname(os.path.abspath(path))))
-    topic, partition = (place.topic, place.partition) if place else (None, None)
-    return Source(path, os.path.getsize(path), topic, partition)
+def place(topic: str | None, partition: int | None, path: str) -> str:
+    """How tables name a partition: ``orders-3``, or the file's name where the directory's does not tell."""
+    return os.path.basename(path) if topic is None else f"{topic}-{partition}"

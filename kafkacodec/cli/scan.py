@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
-import kafkacodec
-from kafkacodec.cli.inputs import Choice, Source, choice_options, require_batches
+from kafkacodec.cli.inputs import Choice, choice_options, place
 from kafkacodec.cli.output import Column, counted, json_line, print_table, progress, size, timestamp
 
 if TYPE_CHECKING:
-    from kafkacodec import Problem
+    from kafkacodec import BatchHeaders, Problem
+    from kafkacodec.log import Segment
 
 Batch = dict[str, Any]
 LOG_APPEND_TIME = 1
@@ -24,7 +24,7 @@ _FLAGS = (("is_transactional", "transaction"), ("is_control", "control"))
 
 
 @dataclass
-class Segment:
+class Summary:
     """A segment in one line.
 
     Offsets and timestamp are None when there is no batch, records when headers do not tell (magic 0 and 1).
@@ -58,21 +58,18 @@ def scan(choice: Choice, batches: bool | None, as_json: bool) -> None:
     Offsets choose whole batches. A wrong checksum is shown and is no error; a place where no batch can be is one.
     Producers are shown as id/epoch:first sequence.
     """
-    sources = choice.sources()
-    by_batch = batches if batches is not None else len(sources) == 1 and os.path.isfile(choice.paths[0])
+    segments = [segment for partition in choice.partitions() for segment in partition.segments]
+    by_batch = batches if batches is not None else len(segments) == 1 and os.path.isfile(choice.paths[0])
     if by_batch:
-        found = ((source, batch) for source in sources for batch in _batches(source, choice))
-        _print_batches(found, as_json, several=len(sources) > 1)
+        found = chain.from_iterable(_batches(segment, choice) for segment in segments)
+        _print_batches(found, as_json, several=len(segments) > 1)
     else:
-        _print_segments(sources, choice, as_json)
+        _print_segments(segments, choice, as_json)
 
 
-def _headers(source: Source, choice: Choice) -> tuple[list[Batch], list[Problem]]:
+def _headers(segment: Segment, choice: Choice) -> tuple[list[Batch], list[Problem]]:
     """The chosen batches up to the first fault, and that fault."""
-    with source.data() as data:
-        headers = kafkacodec.scan(data, verify_crc=choice.verify_crc, on_error="stop")
-        if not headers.problems:
-            require_batches(source, data, headers.consumed)
+    headers = segment.scan(verify_crc=choice.verify_crc, on_error="stop")
     columns = [_values(headers, name) for name in headers.column_names]
     batches = [dict(zip(headers.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
     start, end = choice.start_offset, choice.end_offset
@@ -84,14 +81,15 @@ def _headers(source: Source, choice: Choice) -> tuple[list[Batch], list[Problem]
     return chosen, headers.problems
 
 
-def _batches(source: Source, choice: Choice) -> Iterator[Batch]:
-    batches, problems = _headers(source, choice)
-    yield from batches
+def _batches(segment: Segment, choice: Choice) -> Iterator[tuple[Segment, Batch]]:
+    batches, problems = _headers(segment, choice)
+    for batch in batches:
+        yield segment, batch
     for problem in problems:
-        raise click.ClickException(f"{source.path}: {problem.exception}")
+        raise click.ClickException(f"{segment.path}: {problem.exception}")
 
 
-def _values(headers: kafkacodec.BatchHeaders, name: str) -> list[Any]:
+def _values(headers: BatchHeaders, name: str) -> list[Any]:
     """A column as Python values: None for null, timestamps in milliseconds."""
     parts = headers.buffers(name)
     if name == "codec":
@@ -106,16 +104,17 @@ def _values(headers: kafkacodec.BatchHeaders, name: str) -> list[Any]:
     return [value if known else None for value, known in zip(values, valid, strict=True)]
 
 
-def _summary(source: Source, choice: Choice) -> Segment:
-    batches, problems = _headers(source, choice)
+def _summary(segment: Segment, choice: Choice) -> Summary:
+    batches, problems = _headers(segment, choice)
+    size_in_bytes = segment.size_in_bytes
     counts = [batch["count"] for batch in batches]
     end = batches[-1]["position"] + batches[-1]["size_in_bytes"] if batches else 0
-    return Segment(
-        path=source.path,
-        topic=source.topic,
-        partition=source.partition,
-        size_in_bytes=source.size,
-        trailing_bytes=source.size - end,
+    return Summary(
+        path=segment.path,
+        topic=segment.topic,
+        partition=segment.partition,
+        size_in_bytes=size_in_bytes,
+        trailing_bytes=size_in_bytes - end,
         batches=len(batches),
         records=None if None in counts else sum(counts),
         first_offset=batches[0]["base_offset"] if batches else None,
@@ -130,23 +129,23 @@ def _summary(source: Source, choice: Choice) -> Segment:
     )
 
 
-def _print_segments(sources: list[Source], choice: Choice, as_json: bool) -> None:
-    with progress("scanning", sum(source.size for source in sources)) as advance:
-        segments = []
-        for source in sources:
-            segments.append(_summary(source, choice))
-            advance(source.size)
-    if as_json:
+def _print_segments(segments: list[Segment], choice: Choice, as_json: bool) -> None:
+    with progress("scanning", sum(segment.size_in_bytes for segment in segments)) as advance:
+        summaries = []
         for segment in segments:
-            click.echo(json_line(asdict(segment)))
+            summaries.append(_summary(segment, choice))
+            advance(summaries[-1].size_in_bytes)
+    if as_json:
+        for summary in summaries:
+            click.echo(json_line(asdict(summary)))
     else:
-        _print_segment_table(segments)
-    for segment in segments:
-        if segment.error is not None:
-            raise click.ClickException(f"{segment.path}: {segment.error}")
+        _print_segment_table(summaries)
+    for summary in summaries:
+        if summary.error is not None:
+            raise click.ClickException(f"{summary.path}: {summary.error}")
 
 
-def _print_segment_table(segments: list[Segment]) -> None:
+def _print_segment_table(summaries: list[Summary]) -> None:
     columns = [
         Column("partition", stretch=True),
         Column("size", right=True),
@@ -157,37 +156,37 @@ def _print_segment_table(segments: list[Segment]) -> None:
         Column("format", stretch=True),
         Column("notes", stretch=True),
     ]
-    print_table(columns, map(_segment_row, segments))
-    records = [segment.records for segment in segments]
-    parts = [counted(len(segments), "segment"), counted(sum(s.batches for s in segments), "batch", "batches")]
+    print_table(columns, map(_segment_row, summaries))
+    records = [summary.records for summary in summaries]
+    parts = [counted(len(summaries), "segment"), counted(sum(s.batches for s in summaries), "batch", "batches")]
     if None not in records:
         parts.append(counted(sum(filter(None, records)), "record"))
-    click.echo(", ".join([*parts, size(sum(s.size_in_bytes for s in segments))]))
+    click.echo(", ".join([*parts, size(sum(s.size_in_bytes for s in summaries))]))
 
 
-def _segment_row(segment: Segment) -> list[str]:
-    notes = [] if segment.error is None else ["damaged"]
-    if segment.crc_failures:
-        notes.append(counted(segment.crc_failures, "wrong checksum"))
-    if segment.trailing_bytes:
-        notes.append(f"{size(segment.trailing_bytes)} not in whole batches")
+def _segment_row(summary: Summary) -> list[str]:
+    notes = [] if summary.error is None else ["damaged"]
+    if summary.crc_failures:
+        notes.append(counted(summary.crc_failures, "wrong checksum"))
+    if summary.trailing_bytes:
+        notes.append(f"{size(summary.trailing_bytes)} not in whole batches")
     return [
-        os.path.basename(segment.path) if segment.topic is None else f"{segment.topic}-{segment.partition}",
-        size(segment.size_in_bytes),
-        f"{segment.batches:,}",
-        "-" if segment.records is None else f"{segment.records:,}",
-        "-" if segment.first_offset is None else f"{segment.first_offset}..{segment.last_offset}",
-        timestamp(segment.max_timestamp)[:19],
-        " ".join([*(f"v{magic}" for magic in segment.magics), ",".join(segment.codecs)]),
+        place(summary.topic, summary.partition, summary.path),
+        size(summary.size_in_bytes),
+        f"{summary.batches:,}",
+        "-" if summary.records is None else f"{summary.records:,}",
+        "-" if summary.first_offset is None else f"{summary.first_offset}..{summary.last_offset}",
+        timestamp(summary.max_timestamp)[:19],
+        " ".join([*(f"v{magic}" for magic in summary.magics), ",".join(summary.codecs)]),
         ", ".join(notes),
     ]
 
 
-def _print_batches(found: Iterable[tuple[Source, Batch]], as_json: bool, *, several: bool) -> None:
+def _print_batches(found: Iterable[tuple[Segment, Batch]], as_json: bool, *, several: bool) -> None:
     if as_json:
-        for source, batch in found:
-            place = {"path": source.path, "topic": source.topic, "partition": source.partition}
-            click.echo(json_line(place | batch))
+        for segment, batch in found:
+            where = {"path": segment.path, "topic": segment.topic, "partition": segment.partition}
+            click.echo(json_line(where | batch))
         return
     columns = [
         Column("position", right=True),
@@ -202,7 +201,7 @@ def _print_batches(found: Iterable[tuple[Source, Batch]], as_json: bool, *, seve
     ]
     if several:
         columns.insert(0, Column("partition"))
-        print_table(columns, ([_partition(s.topic, s.partition), *_batch_row(batch)] for s, batch in found))
+        print_table(columns, ([place(s.topic, s.partition, s.path), *_batch_row(batch)] for s, batch in found))
     else:
         print_table(columns, (_batch_row(batch) for _, batch in found))
 
@@ -225,7 +224,3 @@ def _batch_row(batch: Batch) -> list[str]:
         "-" if producer in (None, -1) else f"{producer}/{batch['producer_epoch']}:{batch['base_sequence']}",
         ", ".join(notes),
     ]
-
-
-def _partition(topic: str | None, partition: int | None) -> str:
-    return "-" if topic is None else f"{topic}-{partition}"

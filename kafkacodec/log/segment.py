@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Unpack
+from typing import Literal, Unpack
 
 from kafkacodec.errors import CorruptRecord, DecodeError
 from kafkacodec.log import layout
@@ -67,11 +67,11 @@ class Segment:
         """The file's size now."""
         return os.stat(self.path).st_size
 
-    def scan(self, *, verify_crc: bool = True) -> BatchHeaders:
+    def scan(self, *, verify_crc: bool = True, on_error: Literal["raise", "stop"] = "raise") -> BatchHeaders:
         """All batch headers, as `kafkacodec.scan` gives them; about 120 bytes of memory for each."""
         with MappedFile(self.path) as file:
             try:
-                headers = scan(file.data, verify_crc=verify_crc)
+                headers = scan(file.data, verify_crc=verify_crc, on_error=on_error)
             except DecodeError as error:
                 raise named(error, self.path) from None
             _check_is_segment(file, headers.consumed)
