@@ -12,7 +12,9 @@ import kafkacodec
 COMMANDS = {
     "scan": "List segments and batches without decompressing them.",
     "dump": "Print records.",
+    "verify": "Check that every record can be read and trusted, and the index files.",
     "convert": "Write records to Parquet, Arrow IPC, CSV or JSON lines.",
+    "demo": "Let Spark read a directory of segments and write Parquet.",
 }
 
 EXIT_CODES = """\b

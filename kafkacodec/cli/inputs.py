@@ -25,14 +25,11 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Choice:
-    """Which partitions and offsets a command is about."""
+    """Which partitions a command is about."""
 
     paths: tuple[str, ...]
     topics: tuple[str, ...]
     numbers: tuple[int, ...]
-    start_offset: int | None
-    end_offset: int | None
-    verify_crc: bool
 
     def partitions(self) -> list[Partition]:
         """The chosen partitions; those of a directory by topic and number."""
@@ -48,7 +45,16 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Reading(Choice):
+class Span(Choice):
+    """Which offsets of them, and whether to check their batches."""
+
+    start_offset: int | None
+    end_offset: int | None
+    verify_crc: bool
+
+
+@dataclass(frozen=True)
+class Reading(Span):
     """How to decode what was chosen."""
 
     start_time: int | datetime | None
@@ -110,6 +116,8 @@ _CHOICE_OPTIONS = (
     click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, readable=True)),
     click.option("--topic", "topics", metavar="GLOB", multiple=True, help="Only topics that match; may be repeated."),
     click.option("--partition", "numbers", metavar="N", type=int, multiple=True, help="Only these; may be repeated."),
+)
+_SPAN_OPTIONS = (
     click.option("--start-offset", metavar="N", type=int, help="Only from this offset on."),
     click.option("--end-offset", metavar="N", type=int, help="Only what is before this offset."),
     click.option("--crc/--no-crc", "verify_crc", default=True, help="Check the checksums (the default) or not."),
@@ -134,9 +142,14 @@ def choice_options(command: Command) -> Command:
     return _gathered(command, "choice", Choice, _CHOICE_OPTIONS)
 
 
+def span_options(command: Command) -> Command:
+    """Give a command PATH... and the options of `Span`; it gets them as one argument, ``span``."""
+    return _gathered(command, "span", Span, _CHOICE_OPTIONS + _SPAN_OPTIONS)
+
+
 def reading_options(command: Command) -> Command:
     """Give a command PATH... and the options of `Reading`; it gets them as one argument, ``reading``."""
-    return _gathered(command, "reading", Reading, _CHOICE_OPTIONS + _READING_OPTIONS)
+    return _gathered(command, "reading", Reading, _CHOICE_OPTIONS + _SPAN_OPTIONS + _READING_OPTIONS)
 
 
 def _gathered(command: Command, name: str, kind: type[Choice], options: tuple[Callable[..., Any], ...]) -> Command:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from kafkacodec.cli.inputs import Choice, choice_options, place
+from kafkacodec.cli.inputs import Span, place, span_options
 from kafkacodec.cli.output import Column, counted, json_line, print_table, progress, size, timestamp
 
 if TYPE_CHECKING:
@@ -49,30 +49,30 @@ class Summary:
 
 
 @click.command()
-@choice_options
+@span_options
 @click.option("--batches/--segments", default=None, help="A line per batch (the default for one file) or per segment.")
 @click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table.")
-def scan(choice: Choice, batches: bool | None, as_json: bool) -> None:
+def scan(span: Span, batches: bool | None, as_json: bool) -> None:
     """List segments and batches without decompressing them.
 
     Offsets choose whole batches. A wrong checksum is shown and is no error; a place where no batch can be is one.
     Producers are shown as id/epoch:first sequence.
     """
-    segments = [segment for partition in choice.partitions() for segment in partition.segments]
-    by_batch = batches if batches is not None else len(segments) == 1 and os.path.isfile(choice.paths[0])
+    segments = [segment for partition in span.partitions() for segment in partition.segments]
+    by_batch = batches if batches is not None else len(segments) == 1 and os.path.isfile(span.paths[0])
     if by_batch:
-        found = chain.from_iterable(_batches(segment, choice) for segment in segments)
+        found = chain.from_iterable(_batches(segment, span) for segment in segments)
         _print_batches(found, as_json, several=len(segments) > 1)
     else:
-        _print_segments(segments, choice, as_json)
+        _print_segments(segments, span, as_json)
 
 
-def _headers(segment: Segment, choice: Choice) -> tuple[list[Batch], list[Problem]]:
+def _headers(segment: Segment, span: Span) -> tuple[list[Batch], list[Problem]]:
     """The chosen batches up to the first fault, and that fault."""
-    headers = segment.scan(verify_crc=choice.verify_crc, on_error="stop")
+    headers = segment.scan(verify_crc=span.verify_crc, on_error="stop")
     columns = [_values(headers, name) for name in headers.column_names]
     batches = [dict(zip(headers.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
-    start, end = choice.start_offset, choice.end_offset
+    start, end = span.start_offset, span.end_offset
     chosen = [
         batch
         for batch in batches
@@ -81,8 +81,8 @@ def _headers(segment: Segment, choice: Choice) -> tuple[list[Batch], list[Proble
     return chosen, headers.problems
 
 
-def _batches(segment: Segment, choice: Choice) -> Iterator[tuple[Segment, Batch]]:
-    batches, problems = _headers(segment, choice)
+def _batches(segment: Segment, span: Span) -> Iterator[tuple[Segment, Batch]]:
+    batches, problems = _headers(segment, span)
     for batch in batches:
         yield segment, batch
     for problem in problems:
@@ -104,8 +104,8 @@ def _values(headers: BatchHeaders, name: str) -> list[Any]:
     return [value if known else None for value, known in zip(values, valid, strict=True)]
 
 
-def _summary(segment: Segment, choice: Choice) -> Summary:
-    batches, problems = _headers(segment, choice)
+def _summary(segment: Segment, span: Span) -> Summary:
+    batches, problems = _headers(segment, span)
     size_in_bytes = segment.size_in_bytes
     counts = [batch["count"] for batch in batches]
     end = batches[-1]["position"] + batches[-1]["size_in_bytes"] if batches else 0
@@ -124,16 +124,16 @@ def _summary(segment: Segment, choice: Choice) -> Summary:
         codecs=sorted({batch["codec"] for batch in batches}),
         transactional_batches=sum(bool(batch["is_transactional"]) for batch in batches),
         control_batches=sum(bool(batch["is_control"]) for batch in batches),
-        crc_failures=sum(batch["crc_ok"] is False for batch in batches) if choice.verify_crc else None,
+        crc_failures=sum(batch["crc_ok"] is False for batch in batches) if span.verify_crc else None,
         error=str(problems[0].exception) if problems else None,
     )
 
 
-def _print_segments(segments: list[Segment], choice: Choice, as_json: bool) -> None:
+def _print_segments(segments: list[Segment], span: Span, as_json: bool) -> None:
     with progress("scanning", sum(segment.size_in_bytes for segment in segments)) as advance:
         summaries = []
         for segment in segments:
-            summaries.append(_summary(segment, choice))
+            summaries.append(_summary(segment, span))
             advance(summaries[-1].size_in_bytes)
     if as_json:
         for summary in summaries:

@@ -1,0 +1,70 @@
+"""``kafkacodec verify``: whether every record can be read and trusted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kafkacodec.cli.inputs import Choice, choice_options, place
+from kafkacodec.cli.output import Column, counted, json_line, print_table, progress, size
+
+if TYPE_CHECKING:
+    from kafkacodec.log import Partition, Report
+
+
+@click.command()
+@choice_options
+@click.option("--strict", is_flag=True, help="Fail for warnings too: wrong index files, torn tails.")
+@click.option("--json", "as_json", is_flag=True, help="A JSON object per partition.")
+def verify(choice: Choice, strict: bool, as_json: bool) -> None:
+    """Check every batch, the order of offsets, and the index files.
+
+    Decompresses and reads all records. Damage is an error; a broker would repair what is a warning by itself. The exit
+    code is 1 when there is an error (with --strict: or a warning).
+    """
+    partitions = choice.partitions()
+    reports: list[tuple[Partition, Report]] = []
+    with progress("verifying", sum(partition.size_in_bytes for partition in partitions)) as advance:
+        for partition in partitions:
+            reports.append((partition, partition.verify()))
+            advance(partition.size_in_bytes)
+    if as_json:
+        for partition, report in reports:
+            click.echo(json_line({"topic": partition.topic, "partition": partition.partition} | report.to_dict()))
+    else:
+        _print(reports)
+    bad = [report for _, report in reports if not (report.clean if strict else report.ok)]
+    if bad:
+        raise click.ClickException(f"{counted(len(bad), 'partition')} of {len(reports)} not in order")
+
+
+def _print(reports: list[tuple[Partition, Report]]) -> None:
+    columns = [
+        Column("partition", stretch=True),
+        Column("segments", right=True),
+        Column("size", right=True),
+        Column("batches", right=True),
+        Column("records", right=True),
+        Column("damaged", right=True),
+        Column("state"),
+    ]
+    print_table(columns, (_row(partition, report) for partition, report in reports))
+    for _, report in reports:
+        for finding in report.findings:
+            click.echo(str(finding))
+        hidden = sum(report.counts.values()) - len(report.findings)
+        if hidden:
+            click.echo(f"{report.path}: {counted(hidden, 'more finding')}")
+
+
+def _row(partition: Partition, report: Report) -> list[str]:
+    return [
+        place(partition.topic, partition.partition, partition.segments[0].path if partition.segments else report.path),
+        str(report.num_segments),
+        size(report.size_in_bytes),
+        f"{report.num_batches:,}",
+        f"{report.num_records:,}",
+        size(report.damaged_bytes) if report.damaged_bytes else "-",
+        "intact" if report.clean else "warnings" if report.ok else "DAMAGED",
+    ]
