@@ -1,6 +1,6 @@
 """Peak memory of reading a segment of any size by chunks: `python -m benchmarks.memory [GIB]`.
 
-Each figure comes from a process of its own that maps a sparse-free file of the given size and reads all of it.
+Each figure comes from a process of its own that maps a segment of the given size and reads all of it.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ CODECS = ("none", "lz4")
 
 # What the resident pages of the mapping itself take is the system's cache, not ours: only anonymous memory counts.
 PROBE = """
-import sys, threading, time
-import kafkacodec as kc
+import sys
+import kafkacodec.records.decode
 from kafkacodec.log import Segment
 
 def anonymous():
     with open("/proc/self/status") as lines:
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon"))
 
-chunk = next(iter(kc.iter_columns(open(sys.argv[1], "rb").read(1 << 20)))).nbytes
 before = peak = anonymous()
+chunk = 0
 for count, columns in enumerate(Segment(sys.argv[1]).read()):
-    if count % 64 == 0:
+    chunk = max(chunk, columns.nbytes)
+    if count % 16 == 0:
         peak = max(peak, anonymous())
 print(chunk, peak - before)
 """

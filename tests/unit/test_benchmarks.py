@@ -1,0 +1,64 @@
+"""The benchmarks' own parts: cases that make what they say, goals that name contests which exist, ratios."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import kafkacodec as kc
+from benchmarks import contest, goals, libraries, report
+from benchmarks.cases import CASES, Case, record_set, records
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_cases_make_what_they_say(case: Case) -> None:
+    small = Case(**{**vars(case), "total_bytes": 60_000})
+    data = record_set(small)
+    headers = kc.scan(data)
+    assert set(headers["magic"]) == {case.magic}
+    decoded = list(kc.iter_records(data))
+    assert [(r.timestamp, r.key, r.value) for r in decoded] == list(records(small))
+    assert all(len(r.headers) == case.headers for r in decoded)
+
+
+@pytest.mark.parametrize("codec", libraries.CANDIDATES)
+def test_libraries_give_the_same_content(codec: str) -> None:
+    data = record_set(Case("libraries", codec=codec, total_bytes=200_000, batch_bytes=100_000))
+    plain = record_set(Case("libraries", total_bytes=200_000, batch_bytes=100_000))
+    expected = list(libraries.payloads(plain))
+    assert len(expected) > 1
+    for name, decompress in libraries.CANDIDATES[codec].items():
+        for payload, content in zip(libraries.payloads(data), expected, strict=True):
+            found = decompress(payload)
+            size = found[1] if isinstance(found, tuple) and isinstance(found[1], int) else found
+            assert size == len(content) or bytes(found[0] if isinstance(found, tuple) else found) == content, name
+
+
+def test_goals_are_held_against_the_fastest_library() -> None:
+    rates = {"iter_columns": 90.0, "lz4.frame.decompress": 60.0, "cramjam.lz4.decompress_into": 100.0}
+    found = goals.outcomes({"lz4": rates})
+    assert [(outcome.measured, outcome.met) for outcome in found] == [(0.9, True)]
+
+
+def test_a_missing_competitor_leaves_its_goal_open() -> None:
+    found = goals.outcomes({"none": {"iter_columns": 30.0, "aiokafka": 2.0}})
+    by_competitor = {(outcome.goal.ours, outcome.goal.against): outcome.met for outcome in found}
+    assert by_competitor["iter_columns", "aiokafka"] is True
+    assert by_competitor["iter_columns", goals.JAVA] is None
+    assert "not measured" in report.goals_table(found)
+
+
+def test_goals_name_cases_that_exist() -> None:
+    names = {case.name for case in CASES}
+    for goal in goals.GOALS:
+        case = goal.contest.removeprefix("encode, ").removeprefix("bytes of ")
+        assert case in names or case in ("partition of 10 B keys", "Spark, sum of value lengths")
+
+
+def test_the_best_round_counts() -> None:
+    ticks = iter([0.0, 5.0, 10.0, 10.25, 20.0, 21.0])
+    measured = contest.run(
+        contest.Contest("c", "records", 10.0, {"a": lambda: None}), rounds=3, clock=lambda: next(ticks)
+    )
+    assert math.isclose(measured["a"], 2.0)  # the first round was too slow to be repeated
