@@ -13,6 +13,7 @@ COMMANDS = {
     "scan": "List segments and batches without decompressing them.",
     "dump": "Print records.",
     "verify": "Check that every record can be read and trusted, and the index files.",
+    "message": "Read single requests and responses.",
     "convert": "Write records to Parquet, Arrow IPC, CSV or JSON lines.",
     "demo": "Let Spark read a directory of segments and write Parquet.",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -10,10 +10,11 @@ import click
 
 from kafkacodec.cli.inputs import Reading, place, reading_options
 from kafkacodec.cli.output import Column, json_line, json_value, print_table, text, timestamp
+from kafkacodec.log import SegmentRange
+from kafkacodec.log.files import MappedFile
 
 if TYPE_CHECKING:
     from kafkacodec import Record
-    from kafkacodec.log import SegmentRange
 
 # Few enough rows that the first ones show at once.
 _CHUNK_ROWS = 1024
@@ -23,14 +24,22 @@ _CHUNK_ROWS = 1024
 @reading_options
 @click.option("-n", "--limit", metavar="N", type=click.IntRange(min=0), help="At most this many records.")
 @click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table.")
-def dump(reading: Reading, limit: int | None, as_json: bool) -> None:
+@click.option(
+    "--format",
+    "format_name",
+    type=click.Choice(["kafka", "kafka07"]),
+    default="kafka",
+    show_default=True,
+    help="kafka07: logs of Kafka 0.6 and 0.7 (*.kafka).",
+)
+def dump(reading: Reading, limit: int | None, as_json: bool, format_name: str) -> None:
     """Print records.
 
     The table shows keys and values as text where they are printable, else in hex, cut to the width of a terminal. In
     JSON they are strings where they are UTF-8, else {"base64": "..."}; timestamps are milliseconds.
     """
-    pieces = reading.ranges()
-    records = islice(_records(pieces, reading), limit)
+    pieces, read = _FORMATS[format_name](reading)
+    records = islice(((piece, record) for piece in pieces for record in read(piece, reading)), limit)
     if as_json:
         for piece, record in records:
             click.echo(json_line(_fields(piece, record)))
@@ -38,11 +47,43 @@ def dump(reading: Reading, limit: int | None, as_json: bool) -> None:
         _print(records, several=len({(piece.topic, piece.partition) for piece in pieces}) > 1)
 
 
-def _records(pieces: list[SegmentRange], reading: Reading) -> Iterator[tuple[SegmentRange, Record]]:
-    for piece in pieces:
-        for chunk in reading.read(piece, lambda count: None, max_rows=_CHUNK_ROWS):
-            for record in chunk.records():
-                yield piece, record
+def _records(piece: SegmentRange, reading: Reading) -> Iterator[Record]:
+    for chunk in reading.read(piece, lambda count: None, max_rows=_CHUNK_ROWS):
+        yield from chunk.records()
+
+
+def _records07(piece: SegmentRange, reading: Reading) -> Iterator[Record]:
+    """As `_records`. Offsets are positions behind `first_offset`, which the file's name gives."""
+    from kafkacodec.dialects import kafka07
+
+    with MappedFile(piece.path) as file:
+        for chunk in kafka07.iter_columns(
+            file.data,
+            max_rows=_CHUNK_ROWS,
+            initial_offset=piece.first_offset,
+            verify_crc=reading.verify_crc,
+            on_error=reading.on_error,
+        ):
+            yield from (record for record in chunk.records() if reading.has(record.offset))
+            reading.warn(piece, chunk.problems)
+
+
+def _pieces07(reading: Reading) -> list[SegmentRange]:
+    if reading.committed or reading.start_time is not None or reading.end_time is not None:
+        raise click.UsageError("logs of Kafka 0.6 and 0.7 have neither times nor transactions")
+    return [
+        SegmentRange(s.path, partition.topic, partition.partition, 0, s.size_in_bytes, first_offset=s.base_offset or 0)
+        for partition in reading.partitions()
+        for s in partition.segments
+    ]
+
+
+_Read = Callable[["SegmentRange", Reading], Iterator["Record"]]
+# --format: the files to read, and how.
+_FORMATS: dict[str, Callable[[Reading], tuple[list[SegmentRange], _Read]]] = {
+    "kafka": lambda reading: (reading.ranges(), _records),
+    "kafka07": lambda reading: (_pieces07(reading), _records07),
+}
 
 
 def _fields(piece: SegmentRange, record: Record) -> dict[str, object]:

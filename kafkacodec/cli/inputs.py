@@ -16,7 +16,7 @@ import click
 from kafkacodec.log import Partition, Segment, SegmentRange, discover
 
 if TYPE_CHECKING:
-    from kafkacodec import RecordColumns
+    from kafkacodec import Problem, RecordColumns
     from kafkacodec.cli.output import Advance
     from kafkacodec.records.decode import DecodeOptions
 
@@ -92,13 +92,23 @@ class Reading(Span):
             yield chunk
             advance(chunk.consumed - done)
             done = chunk.consumed
-            for problem in chunk.problems:
-                note = f"{problem.num_bytes:,} bytes passed over: {problem.exception}"
-                click.echo(f"kafkacodec: warning: {piece.path}: {note}", err=True)
+            self.warn(piece, chunk.problems)
         if done == 0:
             # Not one batch: raises where the file does not even begin like a segment.
             Segment(piece.path).scan(verify_crc=False, on_error="raise" if self.on_error == "raise" else "stop")
         advance(piece.end_position - done)
+
+    def has(self, offset: int) -> bool:
+        """Whether a record of that offset was chosen."""
+        first, last = self.start_offset, self.end_offset
+        return (first is None or offset >= first) and (last is None or offset < last)
+
+    @staticmethod
+    def warn(piece: SegmentRange, problems: list[Problem]) -> None:
+        """A line on standard error for everything that was passed over."""
+        for problem in problems:
+            note = f"{problem.num_bytes:,} bytes passed over: {problem.exception}"
+            click.echo(f"kafkacodec: warning: {piece.path}: {note}", err=True)
 
 
 def _time(context: click.Context, option: click.Parameter, value: str | None) -> int | datetime | None:

@@ -1,0 +1,95 @@
+"""``kafkacodec message``: single requests and responses, from hex or bytes to JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from enum import IntEnum
+from typing import Any, BinaryIO
+
+import click
+
+from kafkacodec.cli.output import json_line, json_value
+
+_HEX = re.compile(rb"(?:0x)?(?:[0-9a-fA-F]{2}\s*)+")
+
+
+@click.group()
+def message() -> None:
+    """Read single requests and responses."""
+
+
+@message.command()
+@click.option("--protocol", required=True, type=click.Choice(["kafka07", "rewrite", "line"]), help="Which protocol.")
+@click.option("--rpc", metavar="NAME", help="rewrite: the call's name, such as Heartbeat (its bytes do not tell).")
+@click.option("--answers", metavar="REQUEST", help="A response to this: a request in hex (kafka07), a command (line).")
+@click.argument("data", type=click.File("rb"), default="-")
+def decode(protocol: str, rpc: str | None, answers: str | None, data: BinaryIO) -> None:
+    """Print messages as JSON.
+
+    DATA is a file, or - for standard input: hex or the bytes themselves, of one frame (kafka07) or one body (rewrite);
+    lines of text, of which each is a message, for the line protocol.
+
+    Bytes that are not UTF-8 become {"base64": "..."}.
+    """
+    from kafkacodec.dialects.line import split_lines
+
+    content = data.read()
+    if protocol == "line":
+        for text in split_lines(content if content.endswith(b"\n") else content + b"\n")[0]:
+            click.echo(json_line(_line(text, answers)))
+        return
+    frame = _bytes(content)
+    click.echo(json_line(_kafka07(frame, answers) if protocol == "kafka07" else _rewrite(frame, rpc)))
+
+
+def _bytes(content: bytes) -> bytes:
+    """What hex stands for; anything else is taken as it is."""
+    text = content.strip()
+    return bytes.fromhex(text.removeprefix(b"0x").decode("ascii")) if _HEX.fullmatch(text) else content
+
+
+def _line(text: str, command: str | None) -> dict[str, Any]:
+    from kafkacodec.dialects import line
+
+    made: dict[str, Any] = _plain(line.parse_request(text) if command is None else line.parse_response(text, command))
+    return made
+
+
+def _rewrite(body: bytes, rpc: str | None) -> dict[str, Any]:
+    from kafkacodec.dialects import rewrite
+
+    names = [name for name in rewrite.__all__ if isinstance(getattr(rewrite, name), type)]
+    calls = [name for name in names if issubclass(getattr(rewrite, name), rewrite.Rpc) and name != "Rpc"]
+    if rpc not in calls:
+        raise click.UsageError(f"--rpc must be one of {', '.join(calls)}")
+    return {"type": rpc, **_plain(getattr(rewrite, rpc).decode(body).to_dict())}
+
+
+def _kafka07(frame: bytes, answers: str | None) -> dict[str, Any]:
+    from kafkacodec.dialects import kafka07
+
+    made: dict[str, Any]
+    if answers is None:
+        made = _plain(kafka07.decode_request(frame))
+        return made
+    try:
+        asked = bytes.fromhex(answers)
+    except ValueError:
+        raise click.UsageError("--answers takes the request in hex") from None
+    made = _plain(kafka07.decode_response(frame, kafka07.decode_request(asked)))
+    return made
+
+
+def _plain(value: Any) -> Any:
+    """For JSON: messages as dicts with their type, bytes as `json_value` has them."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {"type": type(value).__name__, **fields}
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, (bytes, memoryview)):
+        return json_value(bytes(value))
+    return int(value) if isinstance(value, IntEnum) else value
