@@ -2,14 +2,16 @@
 
 #include <string.h>
 
+#include "kc_crc32.h"
 #include "kc_crc32c.h"
 #include "kc_varint.h"
 
-/* Places in a batch's header. */
+/* Places in a batch's header; of the first four, the CRC alone is elsewhere in a message. */
 enum {
     BASE_OFFSET = 0,
     LENGTH = 8,
     LEADER_EPOCH = 12,
+    MESSAGE_CRC = 12,
     MAGIC = 16,
     CRC = 17,
     ATTRIBUTES = 21,
@@ -120,8 +122,50 @@ KC_INLINE uint8_t *put_record(uint8_t *p, const uint8_t *end, const kc_batch_pla
     return p == record_end ? p : NULL;
 }
 
-int kc_batch_write_records(const kc_batch_plan *batch, const kc_record_chunk *const *chunks, int64_t chunk_count,
-                           uint8_t *out, size_t capacity, size_t *size, kc_error *error) {
+/* A message of magic 0 or 1 up to its value, whose `size` bytes follow; without offset, length and CRC. */
+static uint8_t *put_message_head(uint8_t *p, int magic, int attributes, int64_t timestamp, const uint8_t *key,
+                                 int32_t key_size, int32_t size) {
+    *p++ = (uint8_t)magic;
+    *p++ = (uint8_t)attributes;
+    if (magic) {
+        kc_store_u64(p, (uint64_t)timestamp);
+        p += 8;
+    }
+    kc_store_u32(p, (uint32_t)key_size);
+    p += 4;
+    if (key_size > 0) {
+        copy_bytes(p, key, (size_t)key_size);
+        p += key_size;
+    }
+    kc_store_u32(p, (uint32_t)size);
+    return p + 4;
+}
+
+static void put_message_frame(uint8_t *message, uint64_t offset, size_t size, uint32_t crc) {
+    kc_store_u64(message, offset);
+    kc_store_u32(message + LENGTH, (uint32_t)(size - LEADER_EPOCH));
+    kc_store_u32(message + MESSAGE_CRC, crc);
+}
+
+/* Row i of the block as a message at p. Inside a wrapper it has no codec, and in magic 1 an offset of its own set. */
+KC_INLINE uint8_t *put_message(uint8_t *p, const uint8_t *end, const kc_batch_plan *batch,
+                               const kc_batch_options *options, const kc_record_block *block, int64_t i) {
+    const int64_t size = kc_message_bytes(options->magic, block, i);
+    if (KC_UNLIKELY(end - p < size)) return NULL;
+    const bool relative = options->magic && options->attributes & 7;
+    const int32_t value_size = block->value.size[i];
+    uint8_t *value = put_message_head(p + MAGIC, options->magic, options->attributes & ~7, block->timestamp[i],
+                                      block->key.data[i], block->key.size[i], value_size);
+    if (value_size > 0) copy_bytes(value, block->value.data[i], (size_t)value_size);
+    put_message_frame(p, (uint64_t)block->offset[i] - (relative ? (uint64_t)batch->base_offset : 0), (size_t)size,
+                      kc_crc32(0, p + MAGIC, (size_t)size - MAGIC));
+    return p + size;
+}
+
+/* Walks the batch's rows; `messages` is a constant in both of its instances. */
+KC_INLINE int write_records(const kc_batch_plan *batch, const kc_batch_options *options,
+                            const kc_record_chunk *const *chunks, int64_t chunk_count, uint8_t *out, size_t capacity,
+                            size_t *size, const bool messages, kc_error *error) {
     kc_record_block block;
     uint8_t *p = out;
     const uint8_t *end = out + capacity;
@@ -133,7 +177,8 @@ int kc_batch_write_records(const kc_batch_plan *batch, const kc_record_chunk *co
             if (n > KC_BLOCK_ROWS) n = KC_BLOCK_ROWS;
             if (kc_record_block_load(&block, chunk, row, n, batch->base_offset + done, error)) return error->code;
             for (int64_t i = 0; i < n; i++) {
-                p = put_record(p, end, batch, chunk, &block, i, error);
+                p = messages ? put_message(p, end, batch, options, &block, i)
+                             : put_record(p, end, batch, chunk, &block, i, error);
                 if (KC_UNLIKELY(!p)) return changed(error, row + i);
             }
             row += n;
@@ -144,8 +189,30 @@ int kc_batch_write_records(const kc_batch_plan *batch, const kc_record_chunk *co
     return done == batch->count ? KC_OK : changed(error, row);
 }
 
+int kc_batch_write_records(const kc_batch_plan *batch, const kc_batch_options *options,
+                           const kc_record_chunk *const *chunks, int64_t chunk_count, uint8_t *out, size_t capacity,
+                           size_t *size, kc_error *error) {
+    if (options->magic == 2) {
+        return write_records(batch, options, chunks, chunk_count, out, capacity, size, false, error);
+    }
+    return write_records(batch, options, chunks, chunk_count, out, capacity, size, true, error);
+}
+
+/* The wrapper's offset is that of its last message, and its time the latest one. */
+static void write_wrapper(const kc_batch_plan *batch, const kc_batch_options *options, const uint8_t *records,
+                          size_t size, uint8_t *out) {
+    const size_t header = kc_message_header_bytes(options->magic);
+    put_message_head(out + MAGIC, options->magic, options->attributes, batch->max_timestamp, NULL, -1, (int32_t)size);
+    const uint32_t crc = kc_crc32(kc_crc32(0, out + MAGIC, header - MAGIC), records, size);
+    put_message_frame(out, (uint64_t)batch->last_offset, header + size, crc);
+}
+
 void kc_batch_write_header(const kc_batch_plan *batch, const kc_batch_options *options, const uint8_t *records,
-                           size_t size, uint8_t out[KC_BATCH_HEADER_BYTES]) {
+                           size_t size, uint8_t *out) {
+    if (options->magic < 2) {
+        if (options->attributes & 7) write_wrapper(batch, options, records, size, out);
+        return;
+    }
     kc_store_u64(out + BASE_OFFSET, (uint64_t)batch->base_offset);
     kc_store_u32(out + LENGTH, (uint32_t)(KC_BATCH_HEADER_BYTES - LEADER_EPOCH + size));
     kc_store_u32(out + LEADER_EPOCH, (uint32_t)options->leader_epoch);

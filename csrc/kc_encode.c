@@ -134,17 +134,23 @@ static void open_batch(kc_plan *plan, int64_t offset, int64_t timestamp, int64_t
                                  .last_offset = offset,
                                  .base_timestamp = timestamp,
                                  .max_timestamp = timestamp,
-                                 .size = KC_BATCH_HEADER_BYTES,
+                                 .size = (int64_t)kc_batch_header_bytes(&plan->options),
                                  .base_sequence = plan->next_sequence};
 }
 
+/* What row i of the block adds to the batch. */
+KC_INLINE int64_t row_bytes(const kc_batch_plan *batch, const kc_record_block *block, int64_t i, int magic) {
+    if (magic < 2) return kc_message_bytes(magic, block, i);
+    return kc_record_bytes(kc_body_bytes(batch, block, i));
+}
+
 /* Puts rows of the block, from i on, into the open batch while they fit: one in any case where that is empty.
- * Returns the first row that does not fit, or block->rows. */
-static int64_t fill_batch(kc_plan *plan, const kc_record_block *block, int64_t i) {
+ * Returns the first row that does not fit, or block->rows. `magic` is a constant where that matters for speed. */
+KC_INLINE int64_t fill_with(kc_plan *plan, const kc_record_block *block, int64_t i, const int magic) {
     kc_batch_plan open = plan->open;
     const int64_t first = i, limit = plan->options.batch_bytes, last_offset = offset_limit(&open);
     for (; i < block->rows; i++) {
-        int64_t size = open.size + kc_record_bytes(kc_body_bytes(&open, block, i));
+        int64_t size = open.size + row_bytes(&open, block, i, magic);
         if ((size > limit || block->offset[i] > last_offset) && (open.count || i > first)) break;
         open.size = size;
         if (block->timestamp[i] > open.max_timestamp) open.max_timestamp = block->timestamp[i];
@@ -153,6 +159,29 @@ static int64_t fill_batch(kc_plan *plan, const kc_record_block *block, int64_t i
     if (i > first) open.last_offset = block->offset[i - 1];
     plan->open = open;
     return i;
+}
+
+static int64_t fill_batch(kc_plan *plan, const kc_record_block *block, int64_t i) {
+    const int magic = plan->options.magic;
+    return magic == 2 ? fill_with(plan, block, i, 2) : fill_with(plan, block, i, magic);
+}
+
+/* That messages of magic 0 and 1 can hold the block's rows, or what they cannot is dropped. */
+static int check_messages(const kc_plan *plan, kc_record_block *block, int64_t row, kc_error *error) {
+    const bool drop = plan->options.drop_unsupported, has_timestamp = plan->options.magic == 1;
+    for (int64_t i = 0; i < block->rows; i++) {
+        const bool headers = block->has_headers && block->header_bounds[2 * i] != block->header_bounds[2 * i + 1];
+        if (headers && !drop) {
+            return kc_fail(error, KC_CANNOT_ENCODE, "messages of magic 0 and 1 have no headers", (uint64_t)(row + i), 0,
+                           0);
+        }
+        if (has_timestamp || block->timestamp[i] == -1) continue;
+        if (!drop) {
+            return kc_fail(error, KC_CANNOT_ENCODE, "messages of magic 0 have no timestamp", (uint64_t)(row + i), 0, 0);
+        }
+        block->timestamp[i] = -1;
+    }
+    return KC_OK;
 }
 
 /* That the block's offsets increase, from one that is allowed on. */
@@ -173,7 +202,7 @@ static int plan_block(kc_plan *plan, const kc_record_block *block, int64_t chunk
     for (int64_t i = plan->open.count ? fill_batch(plan, block, 0) : 0; i < block->rows;) {
         if (plan->open.count && close_batch(plan, error)) return error->code;
         open_batch(plan, block->offset[i], block->timestamp[i], chunk, row + i);
-        int64_t size = kc_record_bytes(kc_body_bytes(&plan->open, block, i));
+        int64_t size = row_bytes(&plan->open, block, i, plan->options.magic);
         if (KC_UNLIKELY(size > INT32_MAX - KC_BATCH_HEADER_BYTES))
             return kc_fail(error, KC_CANNOT_ENCODE, "a record larger than a batch may be", (uint64_t)(row + i), size,
                            INT32_MAX - KC_BATCH_HEADER_BYTES);
@@ -191,6 +220,7 @@ int kc_plan_add(kc_plan *plan, const kc_record_chunk *chunk, int64_t number, kc_
         int64_t n = chunk->rows - row < KC_BLOCK_ROWS ? chunk->rows - row : KC_BLOCK_ROWS;
         if (kc_record_block_load(&block, chunk, row, n, plan->next_offset, error)) return error->code;
         if (check_offsets(plan, &block, row, error)) return error->code;
+        if (plan->options.magic < 2 && check_messages(plan, &block, row, error)) return error->code;
         if (plan_block(plan, &block, number, row, error)) return error->code;
         plan->next_offset = block.offset[n - 1] + 1;
     }

@@ -34,11 +34,13 @@ KC_MUST_CHECK int kc_record_block_load(kc_record_block *block, const kc_record_c
 
 /* What all batches of one encoding share. */
 typedef struct kc_batch_options {
+    int8_t magic;
+    bool drop_unsupported; /* leave out headers and timestamps where the magic has none; else they are faults */
     int64_t producer_id;
     int32_t base_sequence; /* of the first batch; -1: none */
     int32_t leader_epoch;
     int16_t producer_epoch;
-    int16_t attributes;  /* as in the batch header, codec included */
+    int16_t attributes;  /* as in the batch's header or in a message, codec included */
     int64_t base_offset; /* for records without an offset column */
     int64_t batch_bytes; /* a batch of several records is no larger, uncompressed and with its header */
 } kc_batch_options;
@@ -48,7 +50,7 @@ typedef struct kc_batch_plan {
     int64_t chunk, row;
     int64_t base_offset, last_offset;
     int64_t base_timestamp, max_timestamp;
-    int64_t size; /* uncompressed, with the header */
+    int64_t size; /* uncompressed, with the header that goes in front of all records */
     int32_t count, base_sequence;
 } kc_batch_plan;
 

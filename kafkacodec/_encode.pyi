@@ -38,7 +38,7 @@ class ListChunk(RecordChunk):
         """Let the kernels see the rows; none may be added afterwards."""
 
 class BatchEncoder:
-    """Spreads chunks over batches of magic 2 and writes those that are complete.
+    """Spreads chunks over batches and writes those that are complete.
 
     Chunks are kept, and may not change, until `forget` after their last batch was written.
     """
@@ -46,6 +46,8 @@ class BatchEncoder:
     def __init__(
         self,
         *,
+        magic: int,
+        drop_unsupported: bool,
         base_offset: int,
         batch_bytes: int,
         producer_id: int,
@@ -62,7 +64,8 @@ class BatchEncoder:
         """Take the chunk's rows; the last batch stays open for the next chunk.
 
         Raises:
-            EncodeError: offsets do not increase, or a record is larger than a batch may be; `path` names the row.
+            EncodeError: offsets do not increase, a record is larger than a batch may be, or the magic cannot hold it;
+                `path` names the row.
         """
 
     def finish(self) -> None:

@@ -97,12 +97,14 @@ cdef class BatchEncoder:
     cdef list chunks
     cdef k.kc_buffer pointers
     cdef int64_t first_chunk, rows
-    cdef size_t taken
+    cdef size_t taken, header_bytes
     cdef object scratch
 
-    def __cinit__(self, *, int64_t base_offset, int64_t batch_bytes, int64_t producer_id, int producer_epoch,
-                  int base_sequence, int leader_epoch, int attributes):
+    def __cinit__(self, *, int magic, bint drop_unsupported, int64_t base_offset, int64_t batch_bytes,
+                  int64_t producer_id, int producer_epoch, int base_sequence, int leader_epoch, int attributes):
         cdef k.kc_batch_options options
+        options.magic = <signed char> magic
+        options.drop_unsupported = drop_unsupported
         options.base_offset = base_offset
         options.batch_bytes = batch_bytes
         options.producer_id = producer_id
@@ -110,6 +112,7 @@ cdef class BatchEncoder:
         options.base_sequence = base_sequence
         options.leader_epoch = leader_epoch
         options.attributes = <short> attributes
+        self.header_bytes = k.kc_batch_header_bytes(&options)
         k.kc_plan_begin(&self.plan, &options)
         self.chunks = []
         self.scratch = bytearray()
@@ -153,14 +156,14 @@ cdef class BatchEncoder:
                            k.kc_error *error) noexcept nogil:
         cdef int64_t skipped = batch.chunk - self.first_chunk
         cdef int64_t held = <int64_t> (self.pointers.size // sizeof(void *))
-        return k.kc_batch_write_records(batch, (<const k.kc_record_chunk **> self.pointers.data) + skipped,
+        return k.kc_batch_write_records(batch, &self.plan.options, (<const k.kc_record_chunk **> self.pointers.data) + skipped,
                                         held - skipped, out, capacity, size, error)
 
     cdef int write_batch(self, const k.kc_batch_plan *batch, uint8_t *out, k.kc_error *error) noexcept nogil:
         cdef size_t size
-        cdef uint8_t *records = out + k.KC_BATCH_HEADER_BYTES
+        cdef uint8_t *records = out + self.header_bytes
         error.code = k.KC_OK
-        if self.write_records(batch, records, <size_t> batch.size - k.KC_BATCH_HEADER_BYTES, &size, error):
+        if self.write_records(batch, records, <size_t> batch.size - self.header_bytes, &size, error):
             return error.code
         k.kc_batch_write_header(batch, &self.plan.options, records, size, out)
         return k.KC_OK
@@ -206,7 +209,7 @@ cdef class BatchEncoder:
         cdef Py_buffer view
         cdef uint8_t *out
         cdef const k.kc_batch_plan *batch = self.next_batch()
-        cdef size_t capacity = <size_t> batch.size - k.KC_BATCH_HEADER_BYTES
+        cdef size_t capacity = <size_t> batch.size - self.header_bytes
         if <size_t> len(self.scratch) < capacity:
             self.scratch = bytearray(2 * capacity)
         cdef uint8_t[::1] room = self.scratch
@@ -218,15 +221,15 @@ cdef class BatchEncoder:
         packed = compress(memoryview(self.scratch)[:size])
         PyObject_GetBuffer(packed, &view, PyBUF_SIMPLE)
         try:
-            if view.len > 0x7fffffff - k.KC_BATCH_HEADER_BYTES:
+            if view.len > 0x7fffffff - <Py_ssize_t> self.header_bytes:
                 raise EncodeError(f"a batch of {view.len} compressed bytes is larger than a batch may be")
-            result = PyBytes_FromStringAndSize(NULL, k.KC_BATCH_HEADER_BYTES + view.len)
+            result = PyBytes_FromStringAndSize(NULL, self.header_bytes + view.len)
             out = <uint8_t *> PyBytes_AS_STRING(result)
-            memcpy(out + k.KC_BATCH_HEADER_BYTES, view.buf, view.len)
+            memcpy(out + self.header_bytes, view.buf, view.len)
         finally:
             PyBuffer_Release(&view)
-        k.kc_batch_write_header(batch, &self.plan.options, out + k.KC_BATCH_HEADER_BYTES,
-                                len(result) - k.KC_BATCH_HEADER_BYTES, out)
+        k.kc_batch_write_header(batch, &self.plan.options, out + self.header_bytes,
+                                len(result) - self.header_bytes, out)
         return self.described(result, batch)
 
     cdef tuple described(self, bytes data, const k.kc_batch_plan *batch):

@@ -371,6 +371,8 @@ cdef extern from "kc_encode.h" nogil:
         kc_pairs_column headers
 
     ctypedef struct kc_batch_options:
+        int8_t magic
+        bint drop_unsupported
         int64_t producer_id
         int32_t base_sequence
         int32_t leader_epoch
@@ -407,9 +409,10 @@ cdef extern from "kc_encode.h" nogil:
 
 
 cdef extern from "kc_batch_write.h" nogil:
-    int KC_BATCH_HEADER_BYTES
-    int kc_batch_write_records(const kc_batch_plan *batch, const kc_record_chunk *const *chunks, int64_t chunk_count,
-                               uint8_t *out, size_t capacity, size_t *size, kc_error *error)
+    size_t kc_batch_header_bytes(const kc_batch_options *options)
+    int kc_batch_write_records(const kc_batch_plan *batch, const kc_batch_options *options,
+                               const kc_record_chunk *const *chunks, int64_t chunk_count, uint8_t *out,
+                               size_t capacity, size_t *size, kc_error *error)
     void kc_batch_write_header(const kc_batch_plan *batch, const kc_batch_options *options, const uint8_t *records,
                                size_t size, uint8_t *out)
 

@@ -23,7 +23,7 @@ static inline void check_column(const kc_column *c, int64_t length) {
         for (int64_t row = 0; row < length; row++) MUST(ends[row] <= ends[row + 1]);
         if (type != KC_LIST) MUST((size_t)ends[length] == c->data.size);
         if (type == KC_LIST) check_column(&c->children[0], ends[length]);
-        if (type == KC_STRING) MUST(kc_utf8_valid(c->data.data, c->data.size));
+        if (type == KC_STRING && c->data.size) MUST(kc_utf8_valid(c->data.data, c->data.size));
     } else if (type == KC_STRUCT) {
         for (int i = 0; i < c->field->num_children; i++) check_column(&c->children[i], length);
     } else if (type != KC_BOOL) {

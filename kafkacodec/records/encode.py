@@ -1,6 +1,7 @@
 """Records into record sets: Arrow columns or Python records in, Kafka's bytes out.
 
-The format is the record batch of magic 2 (KIP-98; `org.apache.kafka.common.record.DefaultRecordBatch`).
+The formats are the record batch of magic 2 (KIP-98; `org.apache.kafka.common.record.DefaultRecordBatch`) and the
+message sets of magic 0 and 1 (KIP-31, KIP-32; `org.apache.kafka.common.record.LegacyRecord`).
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ def encode(
     is_transactional: bool = False,
     timestamp_type: int = 0,
     partition_leader_epoch: int = -1,
+    drop_unsupported: bool = False,
 ) -> bytes:
     """Encode records as a record set: whole batches, one behind the other.
 
@@ -66,7 +68,9 @@ def encode(
               null, and a missing column, become -1, which is Kafka's "no timestamp". No clock is read, so that the same
               records give the same bytes.
             - ``headers`` (list or large_list of struct<key, value>, or map; optional).
-        magic: format of the batches: 2.
+        magic: format of the batches: 2, or 0 or 1 for message sets as Kafka wrote them before 0.11. There, a batch is
+            a run of messages or, with a codec, one compressed message that holds them; none of the arguments about
+            producers, transactions and leaders may be given, nor zstd.
         codec: "none", "gzip", "snappy", "lz4" or "zstd".
         level: compression level as in Kafka's ``compression.<codec>.level``; None takes the library's default.
         base_offset: offset of the first record, where there is no offset column.
@@ -79,6 +83,8 @@ def encode(
         timestamp_type: 0 create time, 1 log append time. With 1 a reader gives every record of a batch the batch's
             largest timestamp.
         partition_leader_epoch: of every batch.
+        drop_unsupported: leave out what the magic cannot hold, headers in 0 and 1 and timestamps in 0, instead of
+            raising EncodeError at the first record that has any.
 
     Returns:
         The bytes; none where there are no records.
@@ -90,9 +96,9 @@ def encode(
     """
     encoder = _encoder(
         magic, codec, base_offset, batch_bytes, producer_id, producer_epoch, base_sequence, is_transactional,
-        timestamp_type, partition_leader_epoch, is_control=False,
+        timestamp_type, partition_leader_epoch, drop_unsupported=drop_unsupported, is_control=False,
     )  # fmt: skip
-    write = _writer(encoder, codec, level)
+    write = _writer(encoder, codec, level, magic)
     for chunk in _chunks(records):
         encoder.add(chunk)
     encoder.finish()
@@ -115,6 +121,7 @@ def encode_batches(
     is_transactional: bool = False,
     timestamp_type: int = 0,
     partition_leader_epoch: int = -1,
+    drop_unsupported: bool = False,
 ) -> Iterator[EncodedBatch]:
     """Encode records batch by batch: the same bytes as `encode` in bounded memory.
 
@@ -124,9 +131,9 @@ def encode_batches(
     """
     encoder = _encoder(
         magic, codec, base_offset, batch_bytes, producer_id, producer_epoch, base_sequence, is_transactional,
-        timestamp_type, partition_leader_epoch, is_control=False,
+        timestamp_type, partition_leader_epoch, drop_unsupported=drop_unsupported, is_control=False,
     )  # fmt: skip
-    return _each_batch(encoder, _writer(encoder, codec, level), records)
+    return _each_batch(encoder, _writer(encoder, codec, level, magic), records)
 
 
 def control_batch(
@@ -164,8 +171,9 @@ def control_batch(
     key = version + _CONTROL_TYPES[kind].to_bytes(2, "big")
     value = version + coordinator_epoch.to_bytes(4, "big", signed=True)
     encoder = _encoder(
-        2, "none", offset, 2**31 - 1, producer_id, producer_epoch, -1, True, 0, partition_leader_epoch, is_control=True
-    )
+        2, "none", offset, 2**31 - 1, producer_id, producer_epoch, -1, True, 0, partition_leader_epoch,
+        drop_unsupported=False, is_control=True,
+    )  # fmt: skip
     chunk = ListChunk()
     chunk.append_record(offset, timestamp, key, value, ())
     encoder.add(chunk.finish())
@@ -185,11 +193,11 @@ def _encoder(
     timestamp_type: int,
     leader_epoch: int,
     *,
+    drop_unsupported: bool,
     is_control: bool,
 ) -> BatchEncoder:
     """The encoder for these options, once they are known to fit the format."""
-    if magic != 2:
-        raise EncodeError(f"records are encoded with magic 2, not {magic!r}")
+    _require_int("magic", magic, 0, 2)
     if codec not in CODECS:
         raise EncodeError(f"the codec must be one of {', '.join(CODECS)}, not {codec!r}")
     _require_int("base_offset", base_offset, 0, 2**63 - 2)
@@ -199,6 +207,14 @@ def _encoder(
     _require_int("base_sequence", base_sequence, -1, 2**31 - 1)
     _require_int("timestamp_type", timestamp_type, 0, 1)
     _require_int("partition_leader_epoch", leader_epoch, -1, 2**31 - 1)
+    if magic < 2:
+        numbers = {
+            "producer_id": producer_id,
+            "producer_epoch": producer_epoch,
+            "base_sequence": base_sequence,
+            "partition_leader_epoch": leader_epoch,
+        }
+        _require_message_set(magic, codec, is_transactional, timestamp_type, numbers)
     attributes = (
         CODECS.index(codec)
         | timestamp_type * _TIMESTAMP_TYPE_BIT
@@ -206,6 +222,8 @@ def _encoder(
         | is_control * _CONTROL_BIT
     )
     return BatchEncoder(
+        magic=magic,
+        drop_unsupported=drop_unsupported,
         base_offset=base_offset,
         batch_bytes=batch_bytes,
         producer_id=producer_id,
@@ -216,6 +234,21 @@ def _encoder(
     )
 
 
+def _require_message_set(
+    magic: int, codec: str, is_transactional: bool, timestamp_type: int, numbers: dict[str, int]
+) -> None:
+    """Raise EncodeError for what no message of magic 0 or 1 can say."""
+    given = [name for name, value in numbers.items() if value != -1]
+    if is_transactional:
+        given.append("is_transactional")
+    if timestamp_type and magic == 0:
+        given.append("timestamp_type")
+    if given:
+        raise EncodeError(f"messages of magic {magic} have no {given[0]}")
+    if codec == "zstd":
+        raise EncodeError(f"zstd needs magic 2, not {magic}")
+
+
 def _require_int(name: str, value: int, lowest: int, highest: int) -> None:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise EncodeError(f"{name} must be an integer, not {type(value).__name__}")
@@ -223,14 +256,16 @@ def _require_int(name: str, value: int, lowest: int, highest: int) -> None:
         raise EncodeError(f"{name} must be from {lowest} to {highest}, not {value}")
 
 
-def _writer(encoder: BatchEncoder, codec: str, level: int | None) -> Callable[[], tuple[bytes, int, int, int, int]]:
+def _writer(
+    encoder: BatchEncoder, codec: str, level: int | None, magic: int
+) -> Callable[[], tuple[bytes, int, int, int, int]]:
     """What gives the encoder's next batch. A level is checked here, before there are records."""
     number = CODECS.index(codec)
     if level is not None:
-        compress(number, b"", level=level)
+        compress(number, b"", level=level, magic=magic)
     if number == 0:
         return encoder.write_next
-    return partial(encoder.compress_next, partial(compress, number, level=level))
+    return partial(encoder.compress_next, partial(compress, number, level=level, magic=magic))
 
 
 def _each_batch(
