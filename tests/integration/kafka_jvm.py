@@ -1,0 +1,126 @@
+"""Kafka's own classes and a broker of its own for tests: jars from Maven Central, kept in .cache/test-java."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+HERE = Path(__file__).parent / "java"
+TARGET = Path(__file__).parent.parent.parent / ".cache" / "test-java"
+
+
+class JavaRecord(NamedTuple):
+    """A record as Kafka's classes read it; `source` is the number of its partition or file."""
+
+    source: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
+
+
+def prepare() -> None:
+    """Fetch the jars and compile the program, once."""
+    jars = TARGET / "jars"
+    if not jars.is_dir():
+        goal = ["dependency:copy-dependencies", f"-DoutputDirectory={jars}.partial"]
+        subprocess.run(["mvn", "-q", "-B", "-f", HERE / "pom.xml", *goal], check=True)
+        os.rename(f"{jars}.partial", jars)
+    sources = list(HERE.glob("*.java"))
+    classes = [TARGET / f"{source.stem}.class" for source in sources]
+    if not all(c.exists() and c.stat().st_mtime >= s.stat().st_mtime for c, s in zip(classes, sources, strict=True)):
+        subprocess.run(["javac", "-cp", _classpath(), "-d", TARGET, *sources], check=True)
+
+
+def tool(*arguments: Any, text: str | None = None) -> list[str]:
+    """Run KafkaTool; the lines that it prints."""
+    prepare()
+    command = ["java", "-Xmx512m", "-cp", _classpath(), "KafkaTool", *map(str, arguments)]
+    finished = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120, check=False)
+    assert finished.returncode == 0, finished.stderr[-2000:]
+    return finished.stdout.splitlines()
+
+
+def records(lines: list[str]) -> list[JavaRecord]:
+    """The records that KafkaTool printed."""
+    found = []
+    for line in lines:
+        source, offset, timestamp, key, value, *headers = line.split(" ")
+        pairs = [((_bytes(k) or b"").decode(), _bytes(v)) for k, v in zip(headers[::2], headers[1::2], strict=True)]
+        found.append(JavaRecord(int(source), int(offset), int(timestamp), _bytes(key), _bytes(value), pairs))
+    return found
+
+
+class Broker:
+    """A KRaft broker on the loopback interface, controller included."""
+
+    def __init__(self, directory: Path) -> None:
+        prepare()
+        self.logs = directory / "logs"
+        self._directory = directory
+        self._settings = directory / "server.properties"
+        port, controller = _free_port(), _free_port()
+        self.server = f"127.0.0.1:{port}"
+        self._settings.write_text(
+            f"""process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+controller.listener.names=CONTROLLER
+log.dirs={self.logs}
+offsets.topic.num.partitions=1
+offsets.topic.replication.factor=1
+transaction.state.log.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+"""
+        )
+        self._run("kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", self._settings)
+
+    def start(self) -> None:
+        """Wait until it answers."""
+        command = ["java", "-Xmx512m", "-cp", _classpath(), "kafka.Kafka", self._settings]
+        self._output = open(self._directory / "broker.out", "ab")  # noqa: SIM115
+        self._process = subprocess.Popen(command, stdout=self._output, stderr=self._output)
+        host, port = self.server.split(":")
+        for _ in range(600):
+            assert self._process.poll() is None, (self._directory / "broker.out").read_text()[-2000:]
+            with socket.socket() as probe:
+                if probe.connect_ex((host, int(port))) == 0:
+                    return
+            time.sleep(0.1)
+        raise AssertionError("the broker does not listen")
+
+    def stop(self) -> None:
+        """Shut down in good order; kill what does not."""
+        self._process.terminate()
+        try:
+            self._process.wait(60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._output.close()
+
+    def _run(self, *command: Any) -> None:
+        finished = subprocess.run(["java", "-cp", _classpath(), *command], capture_output=True, text=True, check=False)
+        assert finished.returncode == 0, finished.stdout + finished.stderr
+
+
+def _bytes(text: str) -> bytes | None:
+    return None if text == "-" else bytes.fromhex(text[1:])
+
+
+def _classpath() -> str:
+    return f"{TARGET}{os.pathsep}{TARGET}/jars/*"
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

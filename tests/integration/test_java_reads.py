@@ -1,0 +1,97 @@
+"""Kafka's own Java classes, and a real broker and consumer, read what is written here."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import kafkacodec as kc
+from kafkacodec.log import LogWriter, Partition
+from tests.integration import kafka_jvm
+
+pytestmark = pytest.mark.java
+
+CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
+
+
+def rows(count: int, seed: int) -> list[Any]:
+    """Rows shaped like Record, from offset 77 on, with nulls, gaps in time and headers."""
+    rnd = random.Random(seed)
+    found = []
+    for n in range(count):
+        key = None if rnd.random() < 0.1 else rnd.randbytes(rnd.randrange(40))
+        value = None if rnd.random() < 0.1 else rnd.randbytes(rnd.randrange(8)) * rnd.randrange(60)
+        pairs = [(f"h{i}ü", None if rnd.random() < 0.3 else rnd.randbytes(9)) for i in range(rnd.randrange(4))]
+        time = 1_700_000_000_000 + rnd.randrange(-(10**9), 10**9)
+        found.append((77 + n, time, 0, key, value, pairs if rnd.random() < 0.3 else []))
+    return found
+
+
+def as_read(source: int, written: list[Any]) -> list[kafka_jvm.JavaRecord]:
+    return [kafka_jvm.JavaRecord(source, *row[:2], *row[3:]) for row in written]
+
+
+def test_every_codec(tmp_path: Path) -> None:
+    written = rows(3000, 5)
+    files = []
+    for codec in CODECS:
+        files.append(tmp_path / codec)
+        files[-1].write_bytes(kc.encode(written, codec=codec))
+    read = kafka_jvm.records(kafka_jvm.tool("dump", *files))
+    assert read == [r for number in range(len(CODECS)) for r in as_read(number, written)]
+
+
+def test_offset_gaps_sequences_and_control_batches(tmp_path: Path) -> None:
+    file = tmp_path / "gaps"
+    written = [(offset, 5, 0, b"k", b"v", []) for offset in (3, 4, 9, 2**31 + 3, 2**40)]
+    producer: dict[str, Any] = {"producer_id": 5, "producer_epoch": 1}
+    data = kc.encode(written, base_sequence=2**31 - 2, is_transactional=True, **producer)
+    file.write_bytes(data + kc.control_batch("commit", offset=2**40 + 1, timestamp=6, **producer))
+    *read, marker = kafka_jvm.records(kafka_jvm.tool("dump", file))
+    assert read == as_read(0, written)
+    assert (marker.offset, marker.timestamp, marker.key) == (2**40 + 1, 6, bytes([0, 0, 0, 1]))
+
+
+def test_partitions() -> None:
+    rnd = random.Random(3)
+    keys = [b"", *(rnd.randbytes(rnd.randrange(50)) for _ in range(2000))]
+    lines = kafka_jvm.tool("partition", 12, text="".join(f"{key.hex()}\n" for key in keys))
+    assert [f"{kc.murmur2(k)} {p}" for k, p in zip(keys, kc.partition(pa.array(keys), 12), strict=True)] == lines
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[kafka_jvm.Broker]:
+    broker = kafka_jvm.Broker(tmp_path)
+    broker.start()
+    yield broker
+    broker.stop()
+
+
+def test_a_broker_opens_what_was_written_and_a_consumer_reads_it(broker: kafka_jvm.Broker) -> None:
+    kafka_jvm.tool("create", broker.server, "written", 2)
+    broker.stop()
+    first, second = rows(2000, 1), rows(500, 2)
+    producer: dict[str, Any] = {"producer_id": 4000, "producer_epoch": 0}
+    with LogWriter(broker.logs, "written", 0, start_offset=77, segment_bytes=100_000) as writer:
+        writer.write(first[:1000], codec="lz4")
+        writer.write(first[1000:], codec="zstd")
+    with LogWriter(broker.logs, "written", 1, start_offset=77, segment_bytes=20_000) as writer:
+        writer.write_batches(kc.encode(second[:200], codec="gzip"))
+        writer.write_batches(kc.encode(second[200:300], base_sequence=0, is_transactional=True, **producer))
+        writer.write_batches(kc.control_batch("abort", offset=377, **producer))
+        writer.write(pa.table({"value": [row[4] for row in second[300:]]}))
+    assert len(Partition(writer.path).segments) > 1
+    (broker.logs / ".kafka_cleanshutdown").unlink()
+    broker.start()
+    for isolation in ("read_uncommitted", "read_committed"):
+        read = kafka_jvm.records(kafka_jvm.tool("consume", broker.server, "written", 2, isolation))
+        assert [r for r in read if r.source == 0] == as_read(0, first)
+        aborted = 0 if isolation == "read_committed" else 100
+        offsets = [*range(77, 277 + aborted), *range(378, 578)]
+        assert [r.offset for r in read if r.source == 1] == offsets
+        assert [r.value for r in read if r.source == 1][-200:] == [row[4] for row in second[300:]]
