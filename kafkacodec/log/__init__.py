@@ -15,6 +15,7 @@ from kafkacodec.log.directory import LogDirectory, discover
 from kafkacodec.log.indexes import IndexFile, read_offset_index, read_time_index, read_transaction_index
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.ranges import SegmentRange
+from kafkacodec.log.recover import recover
 from kafkacodec.log.report import Finding, Report
 from kafkacodec.log.segment import Segment
 from kafkacodec.log.segment_writer import PendingSegment, SegmentWriter, remove_unfinished
@@ -44,5 +45,6 @@ __all__ = [
     "read_time_index",
     "read_topic_id",
     "read_transaction_index",
+    "recover",
     "remove_unfinished",
 ]

@@ -222,11 +222,12 @@ class Partition:
         with _noted(report, "leader-epoch", os.path.join(self.path, layout.LEADER_EPOCH_CHECKPOINT)):
             epochs = self.leader_epochs
         last = -1
-        for segment in self.segments:
+        for i, segment in enumerate(self.segments):
+            following = self.segments[i + 1].base_offset if i + 1 < len(self.segments) else None
             if segment.base_offset is not None and segment.base_offset <= last:
                 text = f"the segment's offsets begin at {segment.base_offset}, those before it end at {last}"
                 report.add(Finding("error", "offset-order", segment.path, text))
-            report.include(segment.verify(leader_epochs=epochs))
+            report.include(segment.verify(leader_epochs=epochs, following=following))
             end = segment.last_offset()
             last = last if end is None else end
         for problem in self.transactions().problems:

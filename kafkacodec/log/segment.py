@@ -177,11 +177,12 @@ class Segment:
         with MappedFile(self.path) as file:
             return self._lookup(file).end()[0]
 
-    def verify(self, *, leader_epochs: list[LeaderEpoch] | None = None) -> Report:
+    def verify(self, *, leader_epochs: list[LeaderEpoch] | None = None, following: int | None = None) -> Report:
         """Inspect the segment: every batch's checksum and structure, the order of offsets, and its index files.
 
         Args:
             leader_epochs: the partition's, to be held against those of the batches.
+            following: the base offset of the next segment, which tells what damage at the end has cost.
 
         Returns:
             Report: damage is in it, not raised.
@@ -189,7 +190,7 @@ class Segment:
         Raises:
             OSError, Truncated: the file cannot be read to its end.
         """
-        return verify_segment(self.path, self.base_offset, leader_epochs=leader_epochs)
+        return verify_segment(self.path, self.base_offset, following=following, leader_epochs=leader_epochs)
 
     def _lookup(self, file: MappedFile) -> Lookup:
         lookup = Lookup(file, self.base_offset)

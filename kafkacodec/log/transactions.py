@@ -30,6 +30,8 @@ from kafkacodec.records.decode import iter_records
 
 ABORTED = np.dtype([("producer_id", "i8"), ("first_offset", "i8"), ("last_offset", "i8")])
 
+FINISHED = np.dtype([("first_offset", "i8"), ("last_offset", "i8")])
+
 # The second int16 of a control record's key (KIP-98); others are KRaft's and end no transaction.
 _ABORT, _COMMIT = 0, 1
 
@@ -42,11 +44,13 @@ class Transactions:
         aborted (numpy.ndarray): structured int64 fields producer_id, first_offset, last_offset (of the abort marker),
             by producer and offset.
         open (dict[int, int]): the first offset of each unfinished transaction, by producer id.
+        finished (numpy.ndarray): first_offset and last_offset of every transaction that ended, by its end.
         problems (list[DecodeError]): where transaction index and log disagree, and damage that may hide markers.
     """
 
     aborted: npt.NDArray[np.void]
     open: dict[int, int]
+    finished: npt.NDArray[np.void]
     problems: list[DecodeError] = field(default_factory=list)
 
     @property
@@ -72,6 +76,26 @@ class Transactions:
         owner = self.aborted[np.where(before >= 0, order[before], 0)]
         result[rows] = (before >= 0) & (owner["producer_id"] == producers) & (offsets <= owner["last_offset"])
         return result
+
+    def index_entries(self, start_offset: int, end_offset: int) -> npt.NDArray[np.void]:
+        """The entries of a transaction index for the markers in [start_offset, end_offset), as a broker writes them.
+
+        An entry's last stable offset is the first offset of the oldest transaction that ran on when the marker came,
+        or the one behind the marker.
+        """
+        wanted = self.aborted[self.aborted["first_offset"] < self.aborted["last_offset"]]
+        wanted = wanted[(wanted["last_offset"] >= start_offset) & (wanted["last_offset"] < end_offset)]
+        wanted = wanted[np.argsort(wanted["last_offset"])]
+        entries = np.zeros(len(wanted), layout.TRANSACTION_INDEX_ENTRY.newbyteorder("="))
+        for name in ABORTED.names or ():
+            entries[name] = wanted[name]
+        entries["last_stable_offset"] = [self._stable_after(marker) for marker in wanted["last_offset"].tolist()]
+        return entries
+
+    def _stable_after(self, marker: int) -> int:
+        later = self.finished[np.searchsorted(self.finished["last_offset"], marker, "right") :]["first_offset"]
+        running = later[later < marker].tolist() + [first for first in self.open.values() if first < marker]
+        return min(running, default=marker + 1)
 
     def exclude_aborted(self, piece: SegmentRange) -> SegmentRange:
         """The range, with the batches of aborted transactions excluded."""
@@ -120,6 +144,7 @@ class _Tracker:
     def __init__(self) -> None:
         self.open: dict[int, int] = {}
         self.aborted: list[npt.NDArray[np.void]] = []
+        self.finished: list[npt.NDArray[np.void]] = []
         self.problems: list[DecodeError] = []
         self.next_offset = 0
         self.damaged_from: int | None = None  # markers may be missing from this offset on
@@ -138,7 +163,8 @@ class _Tracker:
     def result(self) -> Transactions:
         aborted = np.concatenate([np.empty(0, ABORTED), *self.aborted])
         order = np.lexsort((aborted["first_offset"], aborted["producer_id"]))
-        return Transactions(aborted[order], self.open, self.problems)
+        finished = np.concatenate([np.empty(0, FINISHED), *self.finished])
+        return Transactions(aborted[order], self.open, finished[np.argsort(finished["last_offset"])], self.problems)
 
     def read_segment(self, segment: Segment, begin: int | None) -> None:
         index, found = _TransactionIndex(segment.path, self.problems), len(self.aborted)
@@ -177,7 +203,7 @@ class _Tracker:
         last = np.flatnonzero(ends)
         first = np.concatenate([[0], last[:-1] + 1])
         new_producer = np.concatenate([[True], producers[last[1:]] != producers[last[:-1]]])
-        aborted = []
+        aborted, finished = [], []
         for begin, end, carried in zip(first.tolist(), last.tolist(), new_producer.tolist(), strict=True):
             producer = int(producers[end])
             start = self.open.pop(producer, None) if carried else None
@@ -186,10 +212,12 @@ class _Tracker:
                 self.open[producer] = start
                 continue
             marker = int(offsets[end])
+            finished.append((start, marker))
             kind = kinds.get(marker, _ABORT if index.has(producer, marker) else _COMMIT)
             if kind == _ABORT:
                 aborted.append((producer, self._begin(index, producer, start, marker), marker))
         self.aborted.append(np.array(aborted, ABORTED))
+        self.finished.append(np.array(finished, FINISHED))
 
     def _begin(self, index: _TransactionIndex, producer: int, start: int, marker: int) -> int:
         """Where an aborted transaction begins: by the index where an earlier marker may have been lost."""

@@ -34,6 +34,7 @@ def verify_segment(
     path: str,
     base_offset: int | None,
     *,
+    following: int | None = None,
     leader_epochs: list[LeaderEpoch] | None = None,
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
     keep: Callable[[MappedFile, BatchHeaders], None] | None = None,
@@ -43,6 +44,7 @@ def verify_segment(
     Args:
         path: the segment.
         base_offset: the offset in its name; None where it has none: then no index belongs to it.
+        following: the base offset of the next segment: what damage at the end has cost is told by it.
         leader_epochs: the partition's leader epochs, to be held against those of the batches.
         max_decompressed_bytes: larger batches count as damaged.
         keep: is called with the headers of every piece of intact batches.
@@ -75,7 +77,7 @@ def verify_segment(
             file.check_size()
             file.drop_before(position - DROP_BEHIND)
         checker.tail(position)
-        checker.finish()
+        checker.finish(following)
     return report
 
 
@@ -93,6 +95,7 @@ class _SegmentChecker:
         self.last_epoch = -1
         self.epochs = epochs
         self.open_damage: Problem | None = None
+        self.lost_from = 0
         self.missing: list[tuple[str, str]] = []
         self.offset_index = self._index(read_offset_index, layout.OFFSET_INDEX_SUFFIX, "offset-index")
         self.time_index = self._index(read_time_index, layout.TIME_INDEX_SUFFIX, "time-index")
@@ -117,8 +120,12 @@ class _SegmentChecker:
 
     def damaged(self, problem: Problem) -> None:
         """Note a stretch that was passed over; its offsets are known when the next batch is."""
-        self._settle_damage(None)
+        base_offset = problem.base_offset
+        if base_offset is not None and not 0 < base_offset - self.last_offset < 2**31:
+            base_offset = None  # not to be believed
+        self._settle_damage(base_offset)
         self.open_damage = problem
+        self.lost_from = self.last_offset + 1 if base_offset is None else base_offset
         self.report.damaged_bytes += problem.num_bytes
 
     def tail(self, position: int) -> None:
@@ -134,9 +141,9 @@ class _SegmentChecker:
             self._note("warning", "torn-tail", "a batch that is not whole ends the file", position, left)
         rest.release()
 
-    def finish(self) -> None:
+    def finish(self, following: int | None) -> None:
         """Say what the index files have beyond the log."""
-        self._settle_damage(None)
+        self._settle_damage(following)
         for kind, path in self.missing:
             # Brokers before 0.10 wrote no time index, nor had messages a time.
             if self.report.num_batches and (kind == "offset-index" or self.largest_timestamp != NO_TIMESTAMP):
@@ -160,8 +167,8 @@ class _SegmentChecker:
                     reason_of(problem.exception),
                     problem.position,
                     problem.num_bytes,
-                    self.last_offset + 1,
-                    next_offset if next_offset is None or next_offset > self.last_offset else None,
+                    self.lost_from,
+                    next_offset if next_offset is not None and next_offset >= self.lost_from else None,
                 )
             )
 

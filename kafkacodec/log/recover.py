@@ -1,0 +1,178 @@
+"""Saving what is intact of damaged logs: the batches in their original bytes, in new segments with new index files."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from contextlib import suppress
+
+import numpy as np
+
+from kafkacodec.errors import KafkaCodecError
+from kafkacodec.log import layout
+from kafkacodec.log.checkpoints import LeaderEpoch, encode_leader_epochs, read_topic_id
+from kafkacodec.log.directory import discover
+from kafkacodec.log.files import MappedFile, reason_of
+from kafkacodec.log.indexes import encode_transaction_index
+from kafkacodec.log.partition import Partition
+from kafkacodec.log.report import Finding, Report
+from kafkacodec.log.segment import Segment
+from kafkacodec.log.segment_writer import SegmentWriter, write_file
+from kafkacodec.log.verify import verify_segment
+from kafkacodec.records.columns import BatchHeaders
+from kafkacodec.records.encode import EncodedBatch
+
+_NO_TIMESTAMP = np.iinfo(np.int64).min
+
+# Files of a log directory that say whose it is; the checkpoints are left out, so that a broker looks at every segment.
+_DIRECTORY_FILES = ("meta.properties", "bootstrap.checkpoint")
+_PARTITION_FILES = ("quorum-state",)
+
+
+def recover(src: str | os.PathLike[str], dest: str | os.PathLike[str]) -> Report:
+    """Write all intact batches of a log directory, a partition or a segment into a new log directory.
+
+    Every batch whose checksum and records are right is copied byte for byte into a segment of the same name, unless its
+    offsets do not follow those before it. Offset, time and transaction indexes and the leader-epoch checkpoint are made
+    anew; topic ids and ``meta.properties`` are copied. Producer snapshots and offset checkpoints are not: a broker
+    that finds none reads the segments through and makes them. The source is only read.
+
+    Args:
+        src: the damaged log directory, partition directory or segment.
+        dest: the new log directory; it must not exist, or be empty.
+
+    Returns:
+        Report: what was found in the source: each finding of kind ``damaged`` or ``offset-order`` is what was left out.
+
+    Raises:
+        FileExistsError: the destination is not empty.
+        ValueError: the destination lies in the source, or the source in the destination.
+        FileNotFoundError: there is no segment in the source.
+        OSError: the source cannot be read, or the destination cannot be written.
+    """
+    src, dest = os.fspath(src), os.fspath(dest)
+    partitions = discover(src)
+    _check_destination(src, dest)
+    os.makedirs(dest, exist_ok=True)
+    if os.path.isdir(src):
+        _copy_files(_DIRECTORY_FILES, src, dest)
+    report = Report(src)
+    for partition in partitions:
+        if partition.is_kafka07:
+            text = "not copied: a log of Kafka 0.6 or 0.7 has nothing to recover but its longest valid start"
+            report.add(Finding("error", "left-out", partition.path, text))
+            continue
+        report.include(_recover_partition(partition, os.path.join(dest, _directory_name(partition))))
+    return report
+
+
+def _check_destination(src: str, dest: str) -> None:
+    source, target = os.path.realpath(src), os.path.realpath(dest)
+    if os.path.commonpath([source, target]) in (source, target):
+        raise ValueError(f"source {src!r} and destination {dest!r} lie one in the other")
+    if os.path.exists(dest) and (not os.path.isdir(dest) or os.listdir(dest)):
+        raise FileExistsError(errno.EEXIST, "the destination is not an empty directory", dest)
+
+
+def _directory_name(partition: Partition) -> str:
+    if partition.topic is None or partition.partition is None:
+        return os.path.basename(os.path.abspath(partition.path)) + "-0"
+    return f"{partition.topic}-{partition.partition}"
+
+
+def _recover_partition(partition: Partition, target: str) -> Report:
+    os.mkdir(target)
+    report = Report(partition.path)
+    copier = _Copier(target, report)
+    for i, segment in enumerate(partition.segments):
+        following = partition.segments[i + 1].base_offset if i + 1 < len(partition.segments) else None
+        report.include(copier.copy(segment, following))
+    epochs = encode_leader_epochs(_earliest(copier.epochs, partition))
+    write_file(os.path.join(target, layout.LEADER_EPOCH_CHECKPOINT), epochs, sync=True)
+    _write_transaction_indexes(target)
+    metadata = os.path.join(partition.path, layout.PARTITION_METADATA)
+    try:
+        read_topic_id(metadata)
+        shutil.copyfile(metadata, os.path.join(target, layout.PARTITION_METADATA))
+    except FileNotFoundError:
+        pass
+    except (OSError, KafkaCodecError) as error:
+        report.add(Finding("warning", "partition-metadata", metadata, f"not copied: {reason_of(error)}"))
+    _copy_files(_PARTITION_FILES, partition.path, target)
+    return report
+
+
+def _earliest(found: list[LeaderEpoch], partition: Partition) -> list[LeaderEpoch]:
+    """The terms of the batches, begun where the source's checkpoint says: the first batches may be compacted away."""
+    known: dict[int, int] = {}
+    with suppress(OSError, KafkaCodecError):
+        known = dict(partition.leader_epochs)
+    epochs: list[LeaderEpoch] = []
+    for epoch, first in found:
+        least = epochs[-1].start_offset + 1 if epochs else 0
+        epochs.append(LeaderEpoch(epoch, max(least, min(first, known.get(epoch, first)))))
+    return epochs
+
+
+class _Copier:
+    """Copies the intact batches of a partition's segments, in order."""
+
+    def __init__(self, target: str, report: Report) -> None:
+        self.target = target
+        self.report = report
+        self.next_offset = 0
+        self.epochs: list[LeaderEpoch] = []
+
+    def copy(self, segment: Segment, following: int | None) -> Report:
+        base_offset = segment.base_offset
+        if base_offset is None:
+            base_offset = segment.first_offset() or 0
+        with SegmentWriter(self.target, base_offset) as writer:
+            writer.next_offset = max(base_offset, self.next_offset)
+
+            def keep(file: MappedFile, headers: BatchHeaders) -> None:
+                self._append(writer, file, headers)
+
+            report = verify_segment(segment.path, segment.base_offset, following=following, keep=keep)
+            self.next_offset = writer.next_offset
+        return report
+
+    def _append(self, writer: SegmentWriter, file: MappedFile, headers: BatchHeaders) -> None:
+        magics = headers["magic"]
+        # A compressed set of old messages tells its last offset only.
+        bases = np.where(magics >= 2, headers["base_offset"], headers["last_offset"]).tolist()
+        times = headers["max_timestamp"].astype(np.int64)
+        times = np.where(times == _NO_TIMESTAMP, -1, times).tolist()
+        starts, sizes = headers["position"].tolist(), headers["size_in_bytes"].tolist()
+        lasts, epochs = headers["last_offset"].tolist(), headers["partition_leader_epoch"].tolist()
+        for i, start in enumerate(starts):
+            if bases[i] < writer.next_offset:  # the report of the segment says so, or that of the partition
+                self._left_out(file.path, start, sizes[i], bases[i], lasts[i])
+                continue
+            data = file.data[start : start + sizes[i]]
+            writer.append(EncodedBatch(data, bases[i], lasts[i], times[i], 0))
+            if magics[i] >= 2 and epochs[i] > (self.epochs[-1].epoch if self.epochs else -1):
+                self.epochs.append(LeaderEpoch(epochs[i], bases[i]))
+
+    def _left_out(self, path: str, position: int, size: int, first: int, last: int) -> None:
+        text = "not copied: its offsets do not follow those before it"
+        self.report.add(Finding("error", "left-out", path, text, position, size, first, last + 1))
+
+
+def _write_transaction_indexes(target: str) -> None:
+    partition = Partition(target)
+    transactions = partition.transactions()
+    for i, segment in enumerate(partition.segments):
+        following = partition.segments[i + 1].base_offset if i + 1 < len(partition.segments) else None
+        assert segment.base_offset is not None
+        entries = transactions.index_entries(segment.base_offset, following or np.iinfo(np.int64).max)
+        if len(entries):
+            path = layout.sibling(segment.path, layout.TRANSACTION_INDEX_SUFFIX)
+            write_file(path, encode_transaction_index(entries), sync=True)
+
+
+def _copy_files(names: tuple[str, ...], src: str, dest: str) -> None:
+    for name in names:
+        with suppress(FileNotFoundError):
+            shutil.copyfile(os.path.join(src, name), os.path.join(dest, name))
