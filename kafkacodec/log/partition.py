@@ -15,6 +15,7 @@ from kafkacodec.log.files import reason_of
 from kafkacodec.log.ranges import SegmentRange
 from kafkacodec.log.report import Finding, Report
 from kafkacodec.log.segment import Segment, Timestamp
+from kafkacodec.log.segment07 import Kafka07Segment, segment_at
 from kafkacodec.log.transactions import Transactions, scan_transactions
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.decode import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, DecodeOptions
@@ -77,8 +78,8 @@ class Partition:
 
     @property
     def is_kafka07(self) -> bool:
-        """Whether this is a log of Kafka 0.6 or 0.7, which `kafkacodec.dialects.kafka07` reads."""
-        return any(segment.path.endswith(layout.KAFKA07_SUFFIX) for segment in self.segments)
+        """Whether this is a log of Kafka 0.6 or 0.7, whose segments end in ``.kafka``."""
+        return any(isinstance(segment, Kafka07Segment) for segment in self.segments)
 
     @property
     def size_in_bytes(self) -> int:
@@ -207,7 +208,8 @@ class Partition:
 
     def transactions(self, start_offset: int | None = None, end_offset: int | None = None) -> Transactions:
         """Which transactions were aborted, and which are open, as far as they matter for a span of the log."""
-        return scan_transactions(self.path, self.segments, start_offset, end_offset)
+        segments = [segment for segment in self.segments if not isinstance(segment, Kafka07Segment)]
+        return scan_transactions(self.path, segments, start_offset, end_offset)
 
     def verify(self) -> Report:
         """Inspect every segment as `Segment.verify` does, and what holds them together.
@@ -252,7 +254,7 @@ class Partition:
         return chosen
 
     def _in_order(self, paths: Iterable[str]) -> list[Segment]:
-        segments = [Segment(path, topic=self.topic, partition=self.partition) for path in paths]
+        segments = [segment_at(path, topic=self.topic, partition=self.partition) for path in paths]
         return sorted(segments, key=lambda s: (s.base_offset is None, s.base_offset or 0, s.path))
 
 

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Unpack
+from typing import TypedDict, Unpack
 
 from kafkacodec.errors import DecodeError
+from kafkacodec.log import kafka07, layout
 from kafkacodec.log.files import MappedFile, named
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.decode import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, DecodeOptions, iter_columns
+
+
+class _Span(TypedDict):
+    max_rows: int
+    max_bytes: int
+    start_position: int
+    end_position: int
+
 
 DROP_BEHIND = 8 << 20
 """Bytes of the mapped file that stay in memory behind the place where reading is."""
@@ -70,9 +80,7 @@ class SegmentRange:
         for start, end in self._kept():
             file.check_size()
             try:
-                for chunk in iter_columns(
-                    file.data, max_rows=max_rows, max_bytes=max_bytes, start_position=start, end_position=end, **options
-                ):
+                for chunk in self._chunks(file, start, end, max_rows, max_bytes, options):
                     file.drop_before(chunk.consumed - DROP_BEHIND)
                     yield chunk
                     if chunk.problems and options.get("on_error") == "stop":
@@ -80,6 +88,20 @@ class SegmentRange:
                     file.check_size()
             except DecodeError as error:
                 raise named(error, self.path) from None
+
+    def _chunks(
+        self, file: MappedFile, start: int, end: int, max_rows: int, max_bytes: int, options: DecodeOptions
+    ) -> Iterator[RecordColumns]:
+        span: _Span = {
+            "max_rows": max_rows,
+            "max_bytes": max_bytes,
+            "start_position": start,
+            "end_position": end,
+        }
+        name = layout.parse_file_name(os.path.basename(self.path))
+        if kafka07.is_kafka07(self.path) and name is not None:
+            return kafka07.read(file, name.base_offset, **span, **options)
+        return iter_columns(file.data, **span, **options)
 
     def _kept(self) -> Iterator[tuple[int, int]]:
         """The runs of bytes between the excluded ones."""

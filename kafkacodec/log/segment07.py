@@ -1,0 +1,78 @@
+"""A segment of Kafka 0.6 or 0.7: no indexes, no timestamps, and an offset is a position in the log."""
+
+from __future__ import annotations
+
+from kafkacodec.errors import UnsupportedMagic
+from kafkacodec.log import kafka07
+from kafkacodec.log.checkpoints import LeaderEpoch
+from kafkacodec.log.files import MappedFile
+from kafkacodec.log.ranges import SegmentRange
+from kafkacodec.log.report import Report
+from kafkacodec.log.segment import Segment, Timestamp
+from kafkacodec.records.columns import BatchHeaders
+
+
+class Kafka07Segment(Segment):
+    """A ``.kafka`` file. The methods are those of `Segment`; a start offset must be that of a message.
+
+    `read` leaves out the column ``next_offset``, which `kafkacodec.dialects.kafka07.decode` has.
+    """
+
+    def scan(self, *, verify_crc: bool = True) -> BatchHeaders:
+        """Not for this format, which has no batches.
+
+        Raises:
+            UnsupportedMagic: always.
+        """
+        raise UnsupportedMagic("a log of Kafka 0.6 or 0.7 has no batches", path=self.path)
+
+    def ranges(
+        self, *, max_bytes: int | None = None, start_offset: int | None = None, end_offset: int | None = None
+    ) -> list[SegmentRange]:
+        """One range at most: a segment cannot be cut without reading it."""
+        size, base = self.size_in_bytes, self._base
+        start = 0 if start_offset is None else min(max(start_offset - base, 0), size)
+        end = size if end_offset is None else min(max(end_offset - base, 0), size)
+        if start >= end:
+            return []
+        return [
+            SegmentRange(
+                self.path, self.topic, self.partition, start, end, base + start, None, start_offset, end_offset
+            )
+        ]
+
+    def first_offset(self) -> int | None:
+        """The offset in the file's name."""
+        return self._base
+
+    def last_offset(self) -> int | None:
+        """The offset of the last whole message, None without one; reads the whole segment."""
+        with MappedFile(self.path) as file:
+            return kafka07.end_of(file, self._base)[1]
+
+    def end_position(self) -> int:
+        """Where the whole messages end, in bytes; reads the whole segment."""
+        with MappedFile(self.path) as file:
+            return kafka07.end_of(file, self._base)[0]
+
+    def position_of_offset(self, offset: int) -> int:
+        """Where the offset lies, in bytes."""
+        return min(max(offset - self._base, 0), self.size_in_bytes)
+
+    def offset_of_timestamp(self, timestamp: Timestamp) -> int | None:
+        """None: messages had no timestamps."""
+        return None
+
+    def verify(self, *, leader_epochs: list[LeaderEpoch] | None = None, following: int | None = None) -> Report:
+        """Inspect the segment: every message's checksum, and what is compressed."""
+        return kafka07.verify(self.path, self._base)
+
+    @property
+    def _base(self) -> int:
+        return self.base_offset or 0
+
+
+def segment_at(path: str, *, topic: str | None = None, partition: int | None = None) -> Segment:
+    """The segment in a file, by the kind that its name tells."""
+    cls = Kafka07Segment if kafka07.is_kafka07(path) else Segment
+    return cls(path, topic=topic, partition=partition)
