@@ -42,10 +42,11 @@ static kc_event chunk(kc_decoder *d, outcome *o, uint32_t want, int64_t max_rows
 static outcome decode(const uint8_t *data, size_t size, bool verify, bool filter, uint32_t want, int64_t max_rows,
                       uint64_t max_bytes) {
     const kc_decoder_options options = {
-        verify,
-        !filter,
-        filter ? 3 : INT64_MIN,
-        filter ? INT64_C(1) << 40 : INT64_MAX,
+        .verify_crc = verify,
+        .include_control = !filter,
+        .search_partial = verify == filter,
+        .start_offset = filter ? 3 : INT64_MIN,
+        .end_offset = filter ? INT64_C(1) << 40 : INT64_MAX,
     };
     outcome o = {0, UINT64_C(0xcbf29ce484222325), 0, 0};
     kc_decoder d;

@@ -1,0 +1,302 @@
+#include "build.h"
+#include "check.h"
+#include "kc_decoder.h"
+
+static const kc_decoder_options OPTIONS = {
+    .verify_crc = true, .include_control = true, .start_offset = INT64_MIN, .end_offset = INT64_MAX};
+
+static const int64_t *ints(const kc_table *t, int column) {
+    return (const int64_t *)(const void *)t->columns[column].values.data;
+}
+
+static bool is_null(const kc_column *c, int64_t row) {
+    return c->null_count && !(c->validity.data[row / 8] >> (row % 8) & 1);
+}
+
+static bool cell_is(const kc_column *c, int64_t row, const char *text) {
+    const int32_t *ends = (const int32_t *)(const void *)c->values.data;
+    const size_t size = (size_t)(ends[row + 1] - ends[row]);
+    return !is_null(c, row) && size == strlen(text) && memcmp(c->data.data + ends[row], text, size) == 0;
+}
+
+static kc_table *new_table(void) {
+    return kc_table_new(kc_record_fields, KC_NUM_RECORD_COLUMNS, (1u << KC_COL_ROW) - 1);
+}
+
+static void sample_records(bytes *records) {
+    records->size = 0;
+    add_record(records, 0, 0, "k", "value", NULL, NULL);
+    add_record(records, 1, -5, NULL, "", "h", "x");
+    add_record(records, 4, 7, "", NULL, "n", NULL);
+}
+
+static void sample_batch(bytes *data, int attributes) {
+    bytes records;
+    sample_records(&records);
+    data->size = 0;
+    add_batch(data, attributes, 3, &records);
+}
+
+TEST(decoder_reads_a_batch) {
+    bytes data;
+    sample_batch(&data, 0);
+    kc_decoder d;
+    kc_error error = {0};
+    kc_table *t = new_table();
+    CHECK(t != NULL);
+    kc_decoder_init(&d, data.data, data.size, &OPTIONS);
+    CHECK_EQ(kc_decoder_run(&d, t, 100, 1000, &error), KC_EVENT_END);
+    CHECK_EQ(t->length, 3);
+    CHECK_EQ(d.position, data.size);
+    CHECK_EQ(ints(t, KC_COL_OFFSET)[0], 100);
+    CHECK_EQ(ints(t, KC_COL_OFFSET)[2], 104);
+    CHECK_EQ(ints(t, KC_COL_TIMESTAMP)[1], 995);
+    CHECK(cell_is(&t->columns[KC_COL_KEY], 0, "k"));
+    CHECK(is_null(&t->columns[KC_COL_KEY], 1));
+    CHECK(cell_is(&t->columns[KC_COL_KEY], 2, ""));
+    CHECK(cell_is(&t->columns[KC_COL_VALUE], 0, "value"));
+    CHECK(cell_is(&t->columns[KC_COL_VALUE], 1, ""));
+    CHECK(is_null(&t->columns[KC_COL_VALUE], 2));
+    const kc_column *entries = t->columns[KC_COL_HEADERS].children;
+    CHECK_EQ(entries->length, 2);
+    CHECK(cell_is(&entries->children[0], 0, "h"));
+    CHECK(cell_is(&entries->children[1], 0, "x"));
+    CHECK(is_null(&entries->children[1], 1));
+    CHECK_EQ(((const int32_t *)(const void *)t->columns[KC_COL_SEQUENCE].values.data)[2], 44);
+    CHECK_EQ(ints(t, KC_COL_PRODUCER_ID)[0], 55);
+    CHECK(cell_is(&t->columns[KC_COL_CODEC], 0, "none"));
+    kc_table_release(t);
+}
+
+TEST(decoder_gives_append_time_for_every_record) {
+    bytes data;
+    sample_batch(&data, KC_LOG_APPEND_TIME);
+    kc_decoder d;
+    kc_error error = {0};
+    kc_table *t = new_table();
+    kc_decoder_init(&d, data.data, data.size, &OPTIONS);
+    CHECK_EQ(kc_decoder_run(&d, t, 100, 1000, &error), KC_EVENT_END);
+    for (int row = 0; row < 3; row++) CHECK_EQ(ints(t, KC_COL_TIMESTAMP)[row], 2000);
+    CHECK_EQ(t->columns[KC_COL_TIMESTAMP_TYPE].values.data[1], 1);
+    kc_table_release(t);
+}
+
+TEST(decoder_stops_at_rows_and_bytes) {
+    bytes data;
+    sample_batch(&data, 0);
+    for (int by_rows = 0; by_rows < 2; by_rows++) {
+        kc_decoder d;
+        kc_error error = {0};
+        kc_decoder_init(&d, data.data, data.size, &OPTIONS);
+        int64_t rows = 0;
+        kc_event event;
+        do {
+            kc_table *t = new_table();
+            event = kc_decoder_run(&d, t, by_rows ? 1 : 100, by_rows ? 1000 : 1, &error);
+            CHECK(t->length <= (by_rows ? 1 : 3));
+            rows += t->length;
+            kc_table_release(t);
+        } while (event == KC_EVENT_FULL);
+        CHECK_EQ(event, KC_EVENT_END);
+        CHECK_EQ(rows, 3);
+    }
+}
+
+TEST(decoder_leaves_a_partial_batch_and_padding) {
+    bytes data;
+    sample_batch(&data, 0);
+    const size_t whole = data.size;
+    kc_error error = {0};
+    for (size_t cut = 0; cut < whole; cut++) {
+        kc_decoder d;
+        kc_table *t = new_table();
+        kc_decoder_init(&d, data.data, cut, &OPTIONS);
+        CHECK_EQ(kc_decoder_run(&d, t, 100, 1000, &error), KC_EVENT_END);
+        CHECK_EQ(t->length, 0);
+        CHECK_EQ(d.position, 0);
+        kc_table_release(t);
+    }
+    memset(data.data + whole, 0, 100);
+    kc_decoder d;
+    kc_table *t = new_table();
+    kc_decoder_init(&d, data.data, whole + 100, &OPTIONS);
+    CHECK_EQ(kc_decoder_run(&d, t, 100, 1000, &error), KC_EVENT_END);
+    CHECK_EQ(d.position, whole);
+    kc_table_release(t);
+}
+
+/* Sets one byte of a fresh sample batch, corrects the checksum, and decodes it. */
+static int fault_of(size_t at, uint8_t byte, bool correct) {
+    bytes data;
+    sample_batch(&data, 0);
+    data.data[at] = byte;
+    if (correct) kc_store_u32(data.data + 17, kc_crc32c(0, data.data + 21, data.size - 21));
+    kc_decoder d;
+    kc_error error = {0};
+    kc_table *t = new_table();
+    kc_decoder_init(&d, data.data, data.size, &OPTIONS);
+    kc_event event = kc_decoder_run(&d, t, 100, 1000, &error);
+    if (event == KC_EVENT_COMPRESSED) error.code = -1;
+    if (event == KC_EVENT_END) error.code = KC_OK;
+    kc_table_release(t);
+    return error.code;
+}
+
+TEST(decoder_refuses_faults) {
+    CHECK_EQ(fault_of(16, 3, false), KC_BAD_MAGIC);
+    CHECK_EQ(fault_of(16, 0xff, false), KC_BAD_MAGIC);
+    CHECK_EQ(fault_of(17, 1, false), KC_CRC_MISMATCH);
+    CHECK_EQ(fault_of(8, 0xff, false), KC_CORRUPT); /* a negative length */
+    CHECK_EQ(fault_of(22, 5, true), KC_BAD_CODEC);
+    CHECK_EQ(fault_of(22, 1, true), -1);            /* asks for decompression */
+    CHECK_EQ(fault_of(60, 2, true), KC_CORRUPT);    /* fewer records than bytes */
+    CHECK_EQ(fault_of(60, 4, true), KC_CORRUPT);    /* more */
+    CHECK_EQ(fault_of(57, 0xff, true), KC_CORRUPT); /* a negative count */
+    CHECK_EQ(fault_of(57, 0x7f, true), KC_CORRUPT); /* more than fit */
+    CHECK_EQ(fault_of(61, 0, true), KC_CORRUPT);    /* record length 0 */
+    CHECK_EQ(fault_of(61, 1, true), KC_CORRUPT);    /* -1 */
+    CHECK_EQ(fault_of(65, 0x7e, true), KC_CORRUPT); /* a key of 63 bytes */
+    CHECK_EQ(fault_of(12, 9, false), KC_OK);        /* the leader epoch lies outside the checksum */
+}
+
+TEST(decoder_takes_decompressed_records) {
+    bytes records, data = {.size = 0}, stored = {.size = 0};
+    sample_records(&records);
+    add(&stored, "packed", 6);
+    add_batch(&data, KC_CODEC_ZSTD, 3, &stored);
+    kc_decoder d;
+    kc_error error = {0};
+    kc_table *t = new_table();
+    kc_decoder_init(&d, data.data, data.size, &OPTIONS);
+    CHECK_EQ(kc_decoder_run(&d, t, 100, 1000, &error), KC_EVENT_COMPRESSED);
+    CHECK_EQ(kc_decoder_run(&d, t, 100, 1000, &error), KC_EVENT_COMPRESSED); /* until it is given */
+    CHECK_EQ(d.batch.records_size, 6);
+    CHECK_EQ(kc_decoder_provide(&d, records.data, records.size, &error), KC_OK);
+    CHECK_EQ(kc_decoder_run(&d, t, 100, 1000, &error), KC_EVENT_END);
+    CHECK_EQ(t->length, 3);
+    kc_table_release(t);
+    kc_decoder_init(&d, data.data, data.size, &OPTIONS);
+    t = new_table();
+    CHECK_EQ(kc_decoder_run(&d, t, 100, 1000, &error), KC_EVENT_COMPRESSED);
+    CHECK_EQ(kc_decoder_provide(&d, records.data, 4, &error), KC_CORRUPT);
+    CHECK_EQ(error.position, 0); /* of the batch: there are no positions inside */
+    kc_table_release(t);
+}
+
+TEST(decoder_skips_a_faulty_batch) {
+    bytes data, bad;
+    sample_batch(&data, 0);
+    sample_batch(&bad, 0);
+    bad.data[30] ^= 1;
+    const size_t one = data.size;
+    add(&data, bad.data, bad.size);
+    sample_batch(&bad, 0);
+    add(&data, bad.data, bad.size);
+    kc_decoder d;
+    kc_error error = {0};
+    kc_table *t = new_table();
+    kc_decoder_init(&d, data.data, data.size, &OPTIONS);
+    CHECK_EQ(kc_decoder_run(&d, t, 100, 1000, &error), KC_EVENT_FAULT);
+    CHECK_EQ(error.code, KC_CRC_MISMATCH);
+    CHECK_EQ(error.position, one);
+    CHECK_EQ(t->length, 3);
+    CHECK_EQ(kc_decoder_skip(&d), one);
+    CHECK_EQ(kc_decoder_run(&d, t, 100, 1000, &error), KC_EVENT_END);
+    CHECK_EQ(t->length, 6);
+    kc_table_release(t);
+}
+
+TEST(decoder_reads_only_the_offsets_asked_for) {
+    bytes data;
+    sample_batch(&data, 0);
+    const kc_decoder_options some = {
+        .verify_crc = true, .include_control = true, .start_offset = 101, .end_offset = 104};
+    kc_decoder d;
+    kc_error error = {0};
+    kc_table *t = new_table();
+    kc_decoder_init(&d, data.data, data.size, &some);
+    CHECK_EQ(kc_decoder_run(&d, t, 100, 1000, &error), KC_EVENT_END);
+    CHECK_EQ(t->length, 1);
+    CHECK_EQ(ints(t, KC_COL_OFFSET)[0], 101);
+    kc_table_release(t);
+}
+
+TEST(decoder_reads_messages_of_all_magics_in_one_run) {
+    bytes data = {.size = 0}, batch;
+    add_message(&data, 0, 0, 5, 0, "k", "a", 1);
+    add_message(&data, 1, 0, 6, 777, NULL, NULL, -1);
+    sample_batch(&batch, 0);
+    add(&data, batch.data, batch.size);
+    add_message(&data, 1, KC_LOG_APPEND_TIME, 200, 888, NULL, "z", 1);
+    kc_decoder d;
+    kc_error error = {0};
+    kc_table *t = new_table();
+    kc_decoder_init(&d, data.data, data.size, &OPTIONS);
+    CHECK_EQ(kc_decoder_run(&d, t, 100, 1000, &error), KC_EVENT_END);
+    CHECK_EQ(t->length, 6);
+    CHECK_EQ(ints(t, KC_COL_OFFSET)[1], 6);
+    CHECK(is_null(&t->columns[KC_COL_TIMESTAMP], 0));
+    CHECK_EQ(ints(t, KC_COL_TIMESTAMP)[1], 777);
+    CHECK(is_null(&t->columns[KC_COL_VALUE], 1));
+    CHECK(is_null(&t->columns[KC_COL_PRODUCER_ID], 5));
+    const int8_t *types = (const int8_t *)t->columns[KC_COL_TIMESTAMP_TYPE].values.data;
+    CHECK_EQ(types[0], -1);
+    CHECK_EQ(types[1], 0);
+    CHECK_EQ(types[5], 1);
+    kc_table_release(t);
+}
+
+/* A wrapper of `magic` and `offset` around two messages with offsets `first` and `last`; the code and first offset. */
+static int wrapped(int magic, int64_t offset, int64_t first, int64_t last, int inner_attributes, int64_t *got) {
+    bytes inner = {.size = 0}, data = {.size = 0};
+    add_message(&inner, magic, inner_attributes, first, 10, NULL, "a", 1);
+    add_message(&inner, magic, 0, last, 11, NULL, "b", 1);
+    add_message(&data, magic, KC_CODEC_GZIP | KC_LOG_APPEND_TIME, offset, 99, NULL, "packed", 6);
+    kc_decoder d;
+    kc_error error = {0};
+    kc_table *t = new_table();
+    kc_decoder_init(&d, data.data, data.size, &OPTIONS);
+    kc_event event = kc_decoder_run(&d, t, 100, 1000, &error);
+    if (event == KC_EVENT_COMPRESSED && !kc_decoder_provide(&d, inner.data, inner.size, &error)) {
+        event = kc_decoder_run(&d, t, 100, 1000, &error);
+        if (event == KC_EVENT_END && t->length == 2) {
+            *got = ints(t, KC_COL_OFFSET)[0];
+            if (magic && ints(t, KC_COL_TIMESTAMP)[0] != 99) error.code = -1;
+        }
+    }
+    kc_table_release(t);
+    return error.code;
+}
+
+TEST(decoder_resolves_inner_offsets) {
+    int64_t got = -1;
+    CHECK_EQ(wrapped(0, 50, 48, 50, 0, &got), KC_OK);
+    CHECK_EQ(got, 48);
+    CHECK_EQ(wrapped(1, 50, 0, 7, 0, &got), KC_OK);
+    CHECK_EQ(got, 43);
+    CHECK_EQ(wrapped(1, 0, 0, 7, 0, &got), KC_OK);
+    CHECK_EQ(got, 0);
+    CHECK_EQ(wrapped(1, 5, 0, 7, 0, &got), KC_CORRUPT);
+    CHECK_EQ(wrapped(1, INT64_MAX, INT64_MIN, -1, 0, &got), KC_OK); /* wraps around, as any sum of a stranger's */
+    CHECK_EQ(wrapped(1, 50, 0, 7, KC_CODEC_LZ4, &got), KC_CORRUPT); /* a second level */
+}
+
+TEST(decoder_gives_back_all_memory) {
+    const size_t before = kc_live_blocks();
+    bytes data;
+    sample_batch(&data, 0);
+    kc_decoder d;
+    kc_error error = {0};
+    kc_table *t = new_table(), *u = new_table();
+    kc_decoder_init(&d, data.data, data.size, &OPTIONS);
+    CHECK_EQ(kc_decoder_run(&d, t, 100, 1000, &error), KC_EVENT_END);
+    CHECK_EQ(kc_table_append(u, t, &error), KC_OK);
+    CHECK_EQ(kc_table_append(u, t, &error), KC_OK);
+    CHECK_EQ(u->length, 6);
+    CHECK(cell_is(&u->columns[KC_COL_VALUE], 3, "value"));
+    CHECK(is_null(&u->columns[KC_COL_VALUE], 5));
+    CHECK_EQ(u->columns[KC_COL_HEADERS].children->length, 4);
+    kc_table_release(t);
+    kc_table_release(u);
+    CHECK_EQ(kc_live_blocks(), before);
+}

@@ -1,0 +1,76 @@
+#include "build.h"
+#include "check.h"
+#include "kc_log.h"
+#include "kc_resync.h"
+#include "kc_scan.h"
+
+TEST(log_tells_what_lies_at_a_position) {
+    static const struct {
+        int32_t length;
+        uint8_t magic;
+        size_t size;
+        kc_walk walk;
+        int code;
+    } CASES[] = {
+        {0, 0, 0, KC_WALK_END, 0},
+        {0, 0, 11, KC_WALK_END, 0},
+        {0, 0, 200, KC_WALK_END, 0},
+        {14, 0, 26, KC_WALK_BATCH, 0},
+        {14, 0, 25, KC_WALK_PARTIAL, 0},
+        {14, 0, 16, KC_WALK_PARTIAL, 0},
+        {13, 0, 200, KC_WALK_FAULT, KC_CORRUPT},
+        {-1, 0, 200, KC_WALK_FAULT, KC_CORRUPT},
+        {INT32_MIN, 0, 200, KC_WALK_FAULT, KC_CORRUPT},
+        {INT32_MAX, 2, 200, KC_WALK_PARTIAL, 0},
+        {49, 2, 61, KC_WALK_BATCH, 0},
+        {48, 2, 200, KC_WALK_FAULT, KC_CORRUPT},
+        {100, 3, 200, KC_WALK_FAULT, KC_BAD_MAGIC},
+        {100, 0xff, 200, KC_WALK_FAULT, KC_BAD_MAGIC},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        uint8_t data[200] = {0};
+        kc_store_u32(data + 8, (uint32_t)CASES[i].length);
+        data[16] = CASES[i].magic;
+        kc_span span;
+        kc_error error = {0};
+        CHECK_EQ(kc_log_next(data, CASES[i].size, 0, &span, &error), CASES[i].walk);
+        CHECK_EQ(error.code, CASES[i].code);
+        if (CASES[i].walk == KC_WALK_BATCH) CHECK_EQ(span.size, CASES[i].length + 12);
+    }
+}
+
+TEST(scan_tells_headers_and_checksums) {
+    bytes data = {.size = 0}, records = {.size = 0};
+    add_record(&records, 0, 0, "k", "v", NULL, NULL);
+    add_batch(&data, KC_TRANSACTIONAL, 1, &records);
+    const size_t second = data.size;
+    add_message(&data, 1, KC_CODEC_GZIP, 300, 5, NULL, "packed", 6);
+    data.data[data.size - 1] ^= 1;
+    kc_table *t = kc_table_new(kc_header_fields, KC_NUM_HEADER_COLUMNS, UINT64_MAX);
+    kc_error error = {0};
+    uint64_t position = 0;
+    CHECK_EQ(kc_scan(data.data, data.size, &position, true, INT64_MAX, t, &error), KC_WALK_END);
+    CHECK_EQ(position, data.size);
+    CHECK_EQ(t->length, 2);
+    CHECK_EQ(((const int64_t *)(const void *)t->columns[KC_HEADER_POSITION].values.data)[1], second);
+    CHECK_EQ(t->columns[KC_HEADER_CRC_OK].values.data[0], 1); /* the first right, the second wrong */
+    CHECK_EQ(t->columns[KC_HEADER_IS_TRANSACTIONAL].values.data[0], 1);
+    CHECK_EQ(t->columns[KC_HEADER_COUNT].null_count, 1); /* a wrapper does not tell */
+    kc_table_release(t);
+}
+
+TEST(resync_finds_batches_in_garbage) {
+    bytes data = {.size = 0}, records = {.size = 0};
+    uint64_t random = 11;
+    for (int i = 0; i < 500; i++) add_u8(&data, (unsigned)next_random(&random) & 255);
+    const size_t first = data.size;
+    add_record(&records, 0, 0, "k", "v", NULL, NULL);
+    add_batch(&data, 0, 1, &records);
+    for (int i = 0; i < 100; i++) add_u8(&data, (unsigned)next_random(&random) & 255);
+    const size_t second = data.size;
+    add_message(&data, 0, 0, 7, 0, "k", "v", 1);
+    kc_resync state = kc_resync_start();
+    CHECK_EQ(kc_resync_next(data.data, data.size, 0, &state), first);
+    CHECK_EQ(kc_resync_next(data.data, data.size, first + 1, &state), second);
+    CHECK_EQ(kc_resync_next(data.data, data.size, second + 1, &state), data.size);
+}
