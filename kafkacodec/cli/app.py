@@ -13,8 +13,11 @@ COMMANDS = {
     "scan": "List segments and batches without decompressing them.",
     "dump": "Print records.",
     "verify": "Check that every record can be read and trusted, and the index files.",
-    "message": "Read single requests and responses.",
     "convert": "Write records to Parquet, Arrow IPC, CSV or JSON lines.",
+    "offsets": "List the offsets that consumer groups committed.",
+    "groups": "List consumer groups and their members.",
+    "metadata": "Show a KRaft cluster's topics, configs, ACLs and brokers.",
+    "message": "Decode, encode and describe messages of the protocol.",
     "demo": "Let Spark read a directory of segments and write Parquet.",
 }
 

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 
 import click
 
+from kafkacodec.cli.kafka_messages import decoded, describe, encode
 from kafkacodec.cli.output import json_line, json_value
 
 _HEX = re.compile(rb"(?:0x)?(?:[0-9a-fA-F]{2}\s*)+")
@@ -16,19 +17,32 @@ _HEX = re.compile(rb"(?:0x)?(?:[0-9a-fA-F]{2}\s*)+")
 
 @click.group()
 def message() -> None:
-    """Read single requests and responses."""
+    """Decode, encode and describe single messages."""
+
+
+message.add_command(encode)
+message.add_command(describe)
 
 
 @message.command()
-@click.option("--protocol", required=True, type=click.Choice(["kafka07", "rewrite", "line"]), help="Which protocol.")
-@click.option("--rpc", metavar="NAME", help="rewrite: the call's name, such as Heartbeat (its bytes do not tell).")
+@click.option(
+    "--protocol",
+    default="kafka",
+    type=click.Choice(["kafka", "kafka07", "rewrite", "line"]),
+    help="Which protocol; Kafka's own where it is not given.",
+)
+@click.option("--rpc", metavar="NAME", help="The message: MetadataRequest (kafka), Heartbeat (rewrite).")
+@click.option("--version", type=int, help="kafka: the version of the message.")
+@click.option("--frame", is_flag=True, help="kafka: the bytes are a frame, with size and header.")
 @click.option("--answers", metavar="REQUEST", help="A response to this: a request in hex (kafka07), a command (line).")
 @click.argument("data", type=click.File("rb"), default="-")
-def decode(protocol: str, rpc: str | None, answers: str | None, data: BinaryIO) -> None:
+def decode(
+    protocol: str, rpc: str | None, version: int | None, frame: bool, answers: str | None, data: BinaryIO
+) -> None:
     """Print messages as JSON.
 
-    DATA is a file, or - for standard input: hex or the bytes themselves, of one frame (kafka07) or one body (rewrite);
-    lines of text, of which each is a message, for the line protocol.
+    DATA is a file, or - for standard input: hex or the bytes themselves, of one frame (kafka07) or one body
+    (kafka, rewrite); lines of text, of which each is a message, for the line protocol.
 
     Bytes that are not UTF-8 become {"base64": "..."}.
     """
@@ -39,8 +53,11 @@ def decode(protocol: str, rpc: str | None, answers: str | None, data: BinaryIO) 
         for text in split_lines(content if content.endswith(b"\n") else content + b"\n")[0]:
             click.echo(json_line(_line(text, answers)))
         return
-    frame = _bytes(content)
-    click.echo(json_line(_kafka07(frame, answers) if protocol == "kafka07" else _rewrite(frame, rpc)))
+    raw = _bytes(content)
+    if protocol == "kafka":
+        click.echo(decoded(rpc, version, raw, frame))
+    else:
+        click.echo(json_line(_kafka07(raw, answers) if protocol == "kafka07" else _rewrite(raw, rpc)))
 
 
 def _bytes(content: bytes) -> bytes:

@@ -11,7 +11,7 @@ from kafkacodec.messages.model import version_range
 if TYPE_CHECKING:
     from kafkacodec.messages.classes import Message
 
-__all__ = ["APIS", "Api", "by_key", "message_class", "message_names"]
+__all__ = ["APIS", "Api", "by_key", "message_class", "message_names", "names_in"]
 
 _SCHEMAS = Path(__file__).parent / "schema"
 _MODULE = "kafkacodec.messages"
@@ -56,6 +56,11 @@ _classes: dict[str, type[Message]] = {}
 def message_names() -> list[str]:
     """The names of all message classes."""
     return list(_FILES)
+
+
+def names_in(table: str) -> list[str]:
+    """The names of the data schemas in one table, such as ``group`` or ``metadata``."""
+    return [name for name, file in _FILES.items() if file == f"{table}.kmsg"]
 
 
 def message_class(name: str) -> type[Message]:

@@ -9,6 +9,7 @@ from kafkacodec.protocol.connection import (
     VersionsAgreed,
     VersionsRefused,
 )
+from kafkacodec.protocol.fetch import fetch_to_columns
 from kafkacodec.protocol.frames import (
     MAX_FRAME_SIZE,
     decode_request,
@@ -33,6 +34,7 @@ __all__ = [
     "decode_response",
     "encode_request",
     "encode_response",
+    "fetch_to_columns",
     "frame_size",
     "highest_common",
     "ranges_in",

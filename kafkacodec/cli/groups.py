@@ -1,0 +1,42 @@
+"""``kafkacodec groups``: consumer groups and their members, from a broker's disk."""
+
+from __future__ import annotations
+
+import click
+
+from kafkacodec.cli.output import Column, counted, json_line, print_table
+from kafkacodec.log.groups import consumer_groups
+
+
+@click.command()
+@click.argument("directory", type=click.Path(exists=True, file_okay=False))
+@click.option("--json", "as_json", is_flag=True, help="JSON lines, with the members, instead of a table.")
+def groups(directory: str, as_json: bool) -> None:
+    """List the consumer groups in a broker's data DIRECTORY, as their last records leave them."""
+    found = consumer_groups(directory)
+    if as_json:
+        for group in found:
+            members = [member._asdict() for member in group.members]
+            click.echo(json_line(group._asdict() | {"members": members}))
+        return
+    columns = [
+        Column("group", stretch=True),
+        Column("kind"),
+        Column("generation", right=True),
+        Column("protocol", stretch=True),
+        Column("members", right=True),
+        Column("topics", stretch=True),
+    ]
+    rows = (
+        [
+            group.group,
+            group.kind,
+            str(group.generation),
+            group.protocol or group.protocol_type or "-",
+            str(len(group.members)),
+            ", ".join(sorted({topic for member in group.members for topic in member.topics})) or "-",
+        ]
+        for group in found
+    )
+    print_table(columns, rows)
+    click.echo(counted(len(found), "group"))

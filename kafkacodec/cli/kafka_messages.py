@@ -1,0 +1,138 @@
+"""The commands of ``kafkacodec message`` for Kafka's own protocol: bodies to JSON and back, and a message's fields."""
+
+from __future__ import annotations
+
+import base64
+import json
+import uuid
+from collections.abc import Iterator
+from typing import Any, TextIO
+
+import click
+
+from kafkacodec import messages, protocol
+from kafkacodec.cli.output import Column, print_table
+from kafkacodec.errors import KafkaCodecError
+from kafkacodec.messages.model import FieldSpec, StructSpec, version_text
+
+
+def _class_of(name: str) -> Any:
+    if name not in messages.message_names():
+        near = [known for known in messages.message_names() if known.lower().startswith(name.lower())]
+        hint = f"; there is {', '.join(near)}" if near else ""
+        raise click.UsageError(f"no message is called {name!r}{hint}")
+    return getattr(messages, name)
+
+
+def decoded(name: str | None, version: int | None, raw: bytes, frame: bool) -> str:
+    """A body, or a whole frame, as JSON. Bytes and records are in base64."""
+    if name is None or version is None:
+        raise click.UsageError("--rpc and --version are needed: the bytes do not tell")
+    cls = _class_of(name)
+    if not frame:
+        return _json(cls.decode(raw, version).to_dict())
+    header: Any
+    if name.endswith("Request"):
+        header, found = protocol.decode_request(raw)
+    else:
+        header, found = protocol.decode_response(raw, cls.api_key, version)
+    return _json({"header": header.to_dict(), "message": found.to_dict()})
+
+
+@click.command()
+@click.argument("name")
+@click.argument("version", type=int)
+@click.argument("content", metavar="JSON", type=click.File("r"), default="-")
+def encode(name: str, version: int, content: TextIO) -> None:
+    """Print the body of message NAME that JSON (as decode prints it) stands for, in hex.
+
+    JSON is a file, or - for standard input.
+    """
+    cls = _class_of(name)
+    try:
+        values = json.loads(content.read())
+        made = cls.from_dict(_typed(values, cls._spec))
+    except KafkaCodecError:
+        raise
+    except ValueError as error:  # JSON, base64 or a tag
+        raise click.UsageError(f"the JSON cannot be read: {error}") from None
+    click.echo(made.encode(version).hex())
+
+
+@click.command()
+@click.argument("name")
+@click.option("--version", "-v", type=int, help="Only the fields of this version.")
+def describe(name: str, version: int | None) -> None:
+    """Print the fields of a message by version. An API's name (Fetch) stands for request and response."""
+    names = [name + "Request", name + "Response"] if name + "Request" in messages.message_names() else [name]
+    for each in names:
+        cls = _class_of(each)
+        key = f", key {cls.api_key}" if cls.api_key is not None else ""
+        flexible = version_text(cls.flexible_versions, cls.valid_versions)
+        click.echo(f"{each}{key}, versions {version_text(cls.valid_versions)}, flexible {flexible}")
+        columns = [
+            Column("field"),
+            Column("type"),
+            Column("versions"),
+            Column("null"),
+            Column("tag"),
+            Column("default"),
+        ]
+        print_table(columns, _field_rows(cls._spec, cls.valid_versions, version, 0))
+
+
+def _field_rows(spec: StructSpec, valid: range, version: int | None, depth: int) -> Iterator[list[str]]:
+    for field in spec.fields:
+        if version is not None and version not in field.versions:
+            continue
+        yield [
+            "  " * depth + field.attribute,
+            ("[]" if field.array else "") + field.type,
+            version_text(field.versions, valid),
+            version_text(field.nullable, valid) if field.nullable else "",
+            str(field.tag) if field.tagged else "",
+            _default(field),
+        ]
+        if field.struct:
+            yield from _field_rows(field.struct, valid, version, depth + 1)
+
+
+def _default(field: FieldSpec) -> str:
+    if field.default is None:
+        return "null"
+    return "" if field.default in (0, "", b"", [], False, ...) else str(field.default)
+
+
+def _json(values: Any) -> str:
+    return json.dumps(values, ensure_ascii=False, indent=2, default=_json_default)
+
+
+def _json_default(value: Any) -> str:
+    return base64.b64encode(value).decode("ascii") if isinstance(value, bytes) else str(value)
+
+
+def _typed(values: Any, spec: StructSpec) -> Any:
+    """JSON values with base64 and uuids turned into what the fields hold."""
+    if not isinstance(values, dict):
+        return values
+    kinds = {field.attribute: field for field in spec.fields}
+    typed = {name: _typed_field(value, kinds[name]) if name in kinds else value for name, value in values.items()}
+    tags = typed.get("unknown_tagged_fields")
+    if isinstance(tags, dict):
+        typed["unknown_tagged_fields"] = {int(tag): base64.b64decode(data) for tag, data in tags.items()}
+    return typed
+
+
+def _typed_field(value: Any, field: FieldSpec) -> Any:
+    if field.array and isinstance(value, list):
+        return [_typed_field(item, field._replace(array="")) for item in value]
+    if field.struct:
+        return _typed(value, field.struct)
+    if field.type in ("bytes", "records") and isinstance(value, str):
+        return base64.b64decode(value, validate=True)
+    if field.type == "uuid" and isinstance(value, str):
+        try:
+            return uuid.UUID(value)
+        except ValueError as error:
+            raise click.UsageError(f"{field.attribute}: {error}") from None
+    return value

@@ -1,0 +1,47 @@
+"""``kafkacodec offsets``: what consumer groups committed, from a broker's disk."""
+
+from __future__ import annotations
+
+import click
+
+from kafkacodec.cli.output import Column, counted, json_line, print_table, timestamp
+from kafkacodec.log.groups import committed_offsets
+
+
+@click.command()
+@click.argument("directory", type=click.Path(exists=True, file_okay=False))
+@click.option("--group", "-g", "groups", multiple=True, help="Only this group; may be given again.")
+@click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table.")
+def offsets(directory: str, groups: tuple[str, ...], as_json: bool) -> None:
+    """List the committed offsets in a broker's data DIRECTORY.
+
+    Commits of transactions that were aborted or never ended are left out. Times are UTC.
+    """
+    found = [commit for commit in committed_offsets(directory) if not groups or commit.group in groups]
+    if as_json:
+        for commit in found:
+            click.echo(json_line(commit._asdict()))
+        return
+    columns = [
+        Column("group", stretch=True),
+        Column("topic", stretch=True),
+        Column("partition", right=True),
+        Column("offset", right=True),
+        Column("committed (UTC)"),
+        Column("expires (UTC)"),
+        Column("metadata", stretch=True),
+    ]
+    rows = (
+        [
+            commit.group,
+            commit.topic,
+            str(commit.partition),
+            str(commit.offset),
+            timestamp(commit.commit_timestamp)[:19],
+            timestamp(commit.expire_timestamp)[:19],
+            commit.metadata,
+        ]
+        for commit in found
+    )
+    print_table(columns, rows)
+    click.echo(counted(len(found), "committed offset"))

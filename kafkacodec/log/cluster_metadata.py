@@ -1,0 +1,172 @@
+"""A KRaft cluster's metadata as of the end of its metadata log: the last snapshot and the records behind it."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kafkacodec.log.directory import LogDirectory
+from kafkacodec.messages.stored import decode_metadata_record
+from kafkacodec.records.decode import iter_records
+
+__all__ = ["ClusterMetadata", "read_cluster_metadata"]
+
+TOPIC = "__cluster_metadata"
+_RESOURCES = {2: "topic", 4: "broker", 8: "broker-logger", 16: "client-metrics", 32: "group"}
+# A PartitionChangeRecord's way of saying that the leader stays.
+_NO_LEADER_CHANGE = -2
+
+
+@dataclass
+class ClusterMetadata:
+    """What the records amount to, as plain values that JSON can hold (uuids are `uuid.UUID`).
+
+    Attributes:
+        offset: the offset behind the last record.
+        topics: by name: ``topic_id`` and ``partitions`` by number (``replicas``, ``isr``, ``leader``,
+            ``leader_epoch``, ``partition_epoch``).
+        configs: ``"topic:orders"`` -> name -> value.
+        acls: the entries of access control, by id.
+        brokers: by id: ``epoch``, ``rack``, ``fenced``, ``endpoints``.
+        features: name -> level.
+    """
+
+    offset: int = 0
+    topics: dict[str, dict[str, Any]] = field(default_factory=dict)
+    configs: dict[str, dict[str, str]] = field(default_factory=dict)
+    acls: dict[uuid.UUID, dict[str, Any]] = field(default_factory=dict)
+    brokers: dict[int, dict[str, Any]] = field(default_factory=dict)
+    features: dict[str, int] = field(default_factory=dict)
+
+    def apply(self, record: Any) -> None:
+        """Change the state by one metadata record; records that say nothing of it are passed over."""
+        change = getattr(self, "_" + type(record).__name__, None)
+        if change is not None:
+            change(record)
+
+    def _topic(self, topic_id: uuid.UUID) -> dict[str, Any]:
+        found = next((topic for topic in self.topics.values() if topic["topic_id"] == topic_id), None)
+        return found if found is not None else {"topic_id": topic_id, "partitions": {}}
+
+    def _TopicRecord(self, record: Any) -> None:
+        self.topics[record.name] = {"topic_id": record.topic_id, "partitions": {}}
+
+    def _RemoveTopicRecord(self, record: Any) -> None:
+        gone = [name for name, topic in self.topics.items() if topic["topic_id"] == record.topic_id]
+        for name in gone:
+            del self.topics[name]
+            self.configs.pop(f"topic:{name}", None)
+
+    def _PartitionRecord(self, record: Any) -> None:
+        self._topic(record.topic_id)["partitions"][record.partition_id] = {
+            "replicas": record.replicas,
+            "isr": record.isr,
+            "leader": record.leader,
+            "leader_epoch": record.leader_epoch,
+            "partition_epoch": record.partition_epoch,
+        }
+
+    def _PartitionChangeRecord(self, record: Any) -> None:
+        partition = self._topic(record.topic_id)["partitions"].get(record.partition_id)
+        if partition is None:
+            return
+        if record.isr is not None:
+            partition["isr"] = record.isr
+        if record.replicas is not None:
+            partition["replicas"] = record.replicas
+        if record.leader != _NO_LEADER_CHANGE:
+            partition["leader"] = record.leader
+            partition["leader_epoch"] += 1
+        partition["partition_epoch"] += 1
+
+    def _ConfigRecord(self, record: Any) -> None:
+        kind = _RESOURCES.get(record.resource_type, str(record.resource_type))
+        configs = self.configs.setdefault(f"{kind}:{record.resource_name}", {})
+        if record.value is None:
+            configs.pop(record.name, None)
+        else:
+            configs[record.name] = record.value
+
+    def _AccessControlEntryRecord(self, record: Any) -> None:
+        entry = record.to_dict()
+        self.acls[entry.pop("id")] = entry
+
+    def _RemoveAccessControlEntryRecord(self, record: Any) -> None:
+        self.acls.pop(record.id, None)
+
+    def _RegisterBrokerRecord(self, record: Any) -> None:
+        self.brokers[record.broker_id] = {
+            "epoch": record.broker_epoch,
+            "rack": record.rack,
+            "fenced": record.fenced,
+            "endpoints": [f"{point.name}://{point.host}:{point.port}" for point in record.end_points],
+        }
+
+    def _UnregisterBrokerRecord(self, record: Any) -> None:
+        self.brokers.pop(record.broker_id, None)
+
+    def _FenceBrokerRecord(self, record: Any) -> None:
+        self._set_fenced(record.id, True)
+
+    def _UnfenceBrokerRecord(self, record: Any) -> None:
+        self._set_fenced(record.id, False)
+
+    def _BrokerRegistrationChangeRecord(self, record: Any) -> None:
+        if record.fenced:
+            self._set_fenced(record.broker_id, record.fenced > 0)
+
+    def _set_fenced(self, broker: int, fenced: bool) -> None:
+        if broker in self.brokers:
+            self.brokers[broker]["fenced"] = fenced
+
+    def _FeatureLevelRecord(self, record: Any) -> None:
+        if record.feature_level:
+            self.features[record.name] = record.feature_level
+        else:
+            self.features.pop(record.name, None)
+
+
+def read_cluster_metadata(path: str | os.PathLike[str]) -> ClusterMetadata:
+    """The metadata that a controller's or a broker's data directory holds.
+
+    Records of a metadata transaction count from its end on; those of an aborted or open one do not (KIP-868).
+    Raises DecodeError for records that cannot be read, FileNotFoundError where there is no metadata log.
+    """
+    partitions = LogDirectory(path).partitions(TOPIC)
+    if not partitions:
+        raise FileNotFoundError(2, "no metadata log", os.path.join(os.fspath(path), f"{TOPIC}-0"))
+    state = ClusterMetadata()
+    held: list[Any] | None = None
+    for offset, record in _records(partitions[0]):
+        state.offset = offset + 1
+        name = type(record).__name__
+        if name == "BeginTransactionRecord":
+            held = []
+        elif name in ("EndTransactionRecord", "AbortTransactionRecord"):
+            for one in held if held and name == "EndTransactionRecord" else ():
+                state.apply(one)
+            held = None
+        elif held is not None:
+            held.append(record)
+        else:
+            state.apply(record)
+    return state
+
+
+def _records(partition: Any) -> Iterator[tuple[int, Any]]:
+    """The last snapshot's records, then those of the log from where it ends."""
+    start = 0
+    snapshots = sorted(Path(partition.path).glob("*-*.checkpoint"))
+    if snapshots:
+        start = int(snapshots[-1].name.partition("-")[0])
+        for record in iter_records(snapshots[-1].read_bytes()):
+            if record.value is not None:
+                yield start - 1, decode_metadata_record(record.value)
+    for chunk in partition.read(start_offset=start):
+        for record in chunk.records():
+            if record.value is not None:
+                yield record.offset, decode_metadata_record(record.value)

@@ -1,0 +1,163 @@
+"""Consumer groups and their committed offsets, read from the ``__consumer_offsets`` partitions of a data directory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from kafkacodec.errors import DecodeError
+from kafkacodec.log.directory import LogDirectory
+from kafkacodec.log.partition import Partition
+from kafkacodec.messages import ConsumerProtocolSubscription
+from kafkacodec.messages.stored import decode_coordinator_record
+
+__all__ = ["CommittedOffset", "Group", "GroupMember", "committed_offsets", "consumer_groups"]
+
+TOPIC = "__consumer_offsets"
+
+
+class CommittedOffset(NamedTuple):
+    """What a group committed last for a partition. Times are milliseconds; -1 where there is none."""
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int
+    metadata: str
+    commit_timestamp: int
+    expire_timestamp: int
+
+
+class GroupMember(NamedTuple):
+    """A member of a group; `topics` are what it subscribes to, where that can be told."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    topics: list[str]
+
+
+class Group(NamedTuple):
+    """A group as its last records leave it. `kind` is classic, consumer, share or streams; `generation` its epoch."""
+
+    group: str
+    kind: str
+    generation: int
+    protocol_type: str
+    protocol: str | None
+    leader: str | None
+    members: list[GroupMember]
+
+
+def committed_offsets(path: str | os.PathLike[str]) -> list[CommittedOffset]:
+    """The committed offsets of all groups, by group, topic and partition.
+
+    Commits of aborted or open transactions do not count. Raises DecodeError for records that cannot be read.
+    """
+    last: dict[tuple[str, str, int], CommittedOffset] = {}
+    for key, value in _group_records(path):
+        if type(key).__name__ not in ("OffsetCommitKey", "LegacyOffsetCommitKey"):
+            continue
+        place = key.group, key.topic, key.partition
+        if value is None:
+            last.pop(place, None)
+        else:
+            last[place] = CommittedOffset(
+                *place,
+                value.offset,
+                value.leader_epoch,
+                value.metadata,
+                value.commit_timestamp,
+                value.expire_timestamp,
+            )
+    return [last[place] for place in sorted(last)]
+
+
+def consumer_groups(path: str | os.PathLike[str]) -> list[Group]:
+    """All groups by name, with their members. Raises DecodeError for records that cannot be read."""
+    groups: dict[str, Group] = {}
+    members: dict[str, dict[str, GroupMember]] = {}
+    for key, value in _group_records(path):
+        name = type(key).__name__
+        if name == "GroupMetadataKey":
+            groups.pop(key.group, None)
+            if value is not None:
+                groups[key.group] = _classic_group(key.group, value)
+        elif name in _KINDS:
+            groups.pop(key.group_id, None)
+            if value is not None:
+                kind = _KINDS[name]
+                groups[key.group_id] = Group(key.group_id, kind, value.epoch, kind, None, None, [])
+        elif name in _MEMBERS:
+            of_group = members.setdefault(key.group_id, {})
+            of_group.pop(key.member_id, None)
+            if value is not None:
+                of_group[key.member_id] = _member(key.member_id, value)
+    for name, of_group in members.items():
+        if name in groups and groups[name].kind != "classic":
+            groups[name] = groups[name]._replace(members=[of_group[member] for member in sorted(of_group)])
+    return [groups[name] for name in sorted(groups)]
+
+
+# The record types of the newer kinds of groups, by the names of their keys.
+_KINDS = {
+    "ConsumerGroupMetadataKey": "consumer",
+    "ShareGroupMetadataKey": "share",
+    "StreamsGroupMetadataKey": "streams",
+}
+_MEMBERS = ("ConsumerGroupMemberMetadataKey", "ShareGroupMemberMetadataKey", "StreamsGroupMemberMetadataKey")
+
+
+def _classic_group(name: str, value: Any) -> Group:
+    members = [
+        GroupMember(m.member_id, m.group_instance_id, m.client_id, m.client_host, _subscribed(value, m.subscription))
+        for m in value.members
+    ]
+    return Group(name, "classic", value.generation, value.protocol_type, value.protocol, value.leader, members)
+
+
+def _subscribed(group: Any, subscription: bytes) -> list[str]:
+    """The topics of a classic consumer's subscription; members of other protocol types have their own bytes there."""
+    if group.protocol_type != "consumer" or len(subscription) < 2:
+        return []
+    version = int.from_bytes(subscription[:2], "big", signed=True)
+    known = ConsumerProtocolSubscription.valid_versions
+    try:
+        # A newer version has more behind what is known here.
+        found, _ = ConsumerProtocolSubscription.decode_prefix(subscription, min(version, known[-1]), 2)
+    except (DecodeError, ValueError):
+        return []
+    return list(found.topics)
+
+
+def _member(member_id: str, value: Any) -> GroupMember:
+    topics = list(getattr(value, "subscribed_topic_names", None) or [])
+    return GroupMember(member_id, getattr(value, "instance_id", None), value.client_id, value.client_host, topics)
+
+
+def _group_records(path: str | os.PathLike[str]) -> Iterator[tuple[Any, Any]]:
+    """The records of all partitions, decoded; those of one group are in one partition, so their order is kept."""
+    for partition in LogDirectory(path).partitions(TOPIC):
+        for record in _settled_records(partition):
+            found = decode_coordinator_record("group", record.key, record.value) if record.key is not None else None
+            if found is not None:
+                yield found
+
+
+def _settled_records(partition: Partition) -> list[Any]:
+    """Records outside transactions, and those of committed ones, in the order of their offsets."""
+    settled: list[Any] = []
+    transactional = False
+    for chunk in partition.read(batch_columns=True):
+        flags = chunk["is_transactional"]
+        settled += [r for r, inside in zip(chunk.records(), flags.tolist(), strict=True) if not inside]
+        transactional = transactional or bool(flags.any())
+    if transactional:
+        for chunk in partition.read(batch_columns=True, isolation_level="read_committed"):
+            flags = chunk["is_transactional"]
+            settled += [r for r, inside in zip(chunk.records(), flags.tolist(), strict=True) if inside]
+        settled.sort(key=lambda record: record.offset)
+    return settled

@@ -1,0 +1,64 @@
+"""The commands about messages and internal topics, in this process."""
+
+import json
+
+import pytest
+
+pytest.importorskip("click")
+
+from click.testing import CliRunner
+
+from kafkacodec import messages, protocol
+from kafkacodec.cli.app import application
+from tests.corpus import ROOT
+
+
+def run(*arguments, code=0, stdin=None):
+    result = CliRunner().invoke(application, arguments, input=stdin)
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def test_message_decode_and_encode():
+    message = messages.FetchRequest(topics=[messages.FetchRequest.FetchTopic(topic="orders")])
+    message.unknown_tagged_fields[99] = b"\x00\xff"
+    body = message.encode(12).hex()
+    shown = run("message", "decode", "--rpc", "FetchRequest", "--version", "12", stdin=body)
+    assert json.loads(shown)["topics"][0]["topic"] == "orders"
+    assert run("message", "encode", "FetchRequest", "12", stdin=shown).strip() == body
+
+
+def test_message_frames_and_files(tmp_path):
+    frame = protocol.encode_request(messages.MetadataRequest(), 12, 5, "me")
+    path = tmp_path / "frame"
+    path.write_bytes(frame)
+    shown = json.loads(run("message", "decode", "--rpc", "MetadataRequest", "--version", "12", "--frame", str(path)))
+    assert shown["header"]["correlation_id"] == 5
+
+
+def test_message_describe():
+    shown = run("message", "describe", "Fetch")
+    assert "FetchRequest, key 1" in shown
+    assert "FetchResponse, key 1" in shown
+    assert "aborted_transactions" in shown
+    assert "session_id" not in run("message", "describe", "FetchRequest", "--version", "3")
+
+
+def test_wrong_usage():
+    run("message", "describe", "Nothing", code=2)
+    run("message", "decode", "--rpc", "FetchRequest", code=2, stdin="00")
+    run("message", "encode", "FetchRequest", "12", code=2, stdin="{")
+
+
+def test_offsets_groups_and_metadata():
+    directory = str(ROOT / "logs" / "kraft-4.1.0")
+    lines = [json.loads(line) for line in run("offsets", directory, "--json").splitlines()]
+    assert len(lines) == 12
+    assert set(lines[0]) >= {"group", "topic", "partition", "offset", "metadata", "commit_timestamp"}
+    one = lines[0]["group"]
+    assert all(one in line for line in run("offsets", directory, "--group", one).splitlines()[1:-1])
+    assert [json.loads(line)["kind"] for line in run("groups", directory, "--json").splitlines()] == ["classic"] * 3
+    assert "3 groups" in run("groups", directory)
+    shown = json.loads(run("metadata", directory, "--json"))
+    assert shown["features"]["metadata.version"] == 27
+    assert "__consumer_offsets" in run("metadata", directory)
