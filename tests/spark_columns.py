@@ -21,9 +21,17 @@ def as_decoded(table):
     )
 
 
+# Spark counts microseconds: what is further from 1970 than that allows becomes the nearest.
+LIMIT = ((1 << 63) - 1) // 1000
+
+
 def consumer_records(samples: list[Sample]) -> list[Row]:
     """What a consumer is given of these segments, one after the other: everything but control records."""
-    return [row for sample in samples for row in sample.expected.records if not row.is_control]
+    return [_limited(row) for sample in samples for row in sample.expected.records if not row.is_control]
+
+
+def _limited(row: Row) -> Row:
+    return row if row.timestamp is None else row._replace(timestamp=min(max(row.timestamp, -LIMIT), LIMIT))
 
 
 def partition_directories(magics: set[int]) -> dict[Path, list[Sample]]:

@@ -11,7 +11,7 @@ from tests.spark_columns import as_decoded, consumer_records, partition_director
 pytestmark = pytest.mark.spark
 
 LOGS = ROOT / "logs" / "kraft-4.1.0"
-PARTITIONS = partition_directories(magics={2})
+PARTITIONS = partition_directories(magics={0, 1, 2})
 DIRECTORIES = sorted({path.parent for path in PARTITIONS})
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 

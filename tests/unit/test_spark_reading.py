@@ -18,7 +18,7 @@ from tests.spark_columns import as_decoded, consumer_records, partition_director
 
 ALL = column_names(headers=True)
 LOGS = ROOT / "logs" / "kraft-4.1.0"
-PARTITIONS = partition_directories(magics={2})
+PARTITIONS = partition_directories(magics={0, 1, 2})
 
 
 def options(path, **given):
