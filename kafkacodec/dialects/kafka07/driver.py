@@ -163,15 +163,15 @@ def answer_fetch(segments: Sequence[Segment], request: FetchRequest) -> FetchRes
     """What a broker answers to a FETCH: a piece of one segment, however little that is.
 
     Args:
-        segments: the partition's, in order, each starting where the one before ends; none for a new partition.
+        segments: the partition's, in order, each starting where the one before ends; none for a partition that nobody
+            has written yet, which has no messages at any offset.
         request: what is asked for.
     """
-    first, end = (segments[0].start, segments[-1].end) if segments else (0, 0)
-    if request.max_size < 0 or not first <= request.offset <= end:
+    if not segments:
+        return FetchResponse(ErrorCode.NONE, b"")
+    if request.max_size < 0 or not segments[0].start <= request.offset <= segments[-1].end:
         return FetchResponse(ErrorCode.OFFSET_OUT_OF_RANGE, b"")
     i = bisect_right([segment.start for segment in segments], request.offset) - 1
-    if i < 0:
-        return FetchResponse(ErrorCode.NONE, b"")
     at = request.offset - segments[i].start
     return FetchResponse(ErrorCode.NONE, memoryview(segments[i].data).cast("B")[at : at + request.max_size])
 
