@@ -18,6 +18,7 @@ COMMANDS = {
     "groups": "List consumer groups and their members.",
     "metadata": "Show a KRaft cluster's topics, configs, ACLs and brokers.",
     "message": "Decode, encode and describe messages of the protocol.",
+    "encode": "Write records from such files as segments.",
     "demo": "Let Spark read a directory of segments and write Parquet.",
 }
 

@@ -1,0 +1,114 @@
+"""``kafkacodec encode``: records from files into segments."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import kafkacodec
+from kafkacodec.cli.convert import FORMATS
+from kafkacodec.cli.output import counted, progress
+from kafkacodec.log import LogWriter
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@click.command()
+@click.argument("inputs", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False), metavar="FILE...")
+@click.option("-o", "--output", required=True, type=click.Path(file_okay=False), help="The log directory to write to.")
+@click.option("--topic", required=True, help="The topic; its partitions become directories TOPIC-N.")
+@click.option("--partition", type=click.IntRange(0), help="The partition to write (0 by default).")
+@click.option(
+    "--partitions", type=click.IntRange(1), help="Spread the records over so many, by their keys as Kafka does."
+)
+@click.option("--format", "kind", type=click.Choice(list(FORMATS)), help="By default from the files' suffixes.")
+@click.option(
+    "--codec", type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]), default="zstd", show_default=True
+)
+@click.option("--level", type=int, help="Compression level of the codec.")
+@click.option("--batch-bytes", type=int, default=65536, show_default=True, help="Size of a batch before compression.")
+@click.option("--segment-bytes", type=int, default=1 << 30, show_default=True, help="Size of a segment.")
+@click.option("--append", is_flag=True, help="Continue partitions that have records.")
+@click.option("--keep-offsets", is_flag=True, help="Take offsets from the column offset; otherwise they are counted.")
+@click.option("--key-column", default="key", show_default=True)
+@click.option("--value-column", default="value", show_default=True)
+@click.option("--timestamp-column", default="timestamp", show_default=True, help="Times, or integers: milliseconds.")
+def encode(
+    inputs: tuple[str, ...],
+    output: str,
+    topic: str,
+    partition: int | None,
+    partitions: int | None,
+    kind: str | None,
+    append: bool,
+    segment_bytes: int,
+    keep_offsets: bool,
+    key_column: str,
+    value_column: str,
+    timestamp_column: str,
+    **encoding: Any,
+) -> None:
+    """Write records from Parquet, Arrow IPC, CSV or JSON lines as segments that a broker opens.
+
+    Columns key, value, timestamp and headers are taken, as `kafkacodec convert` writes them. Text becomes UTF-8. In
+    JSON lines {"base64": "..."} stands for bytes. Segments appear when they are whole. Records without a key are dealt
+    out in turn where --partitions is given.
+    """
+    if partition is not None and partitions is not None:
+        raise click.UsageError("--partition and --partitions exclude each other")
+    if keep_offsets and partitions is not None:
+        raise click.UsageError("--keep-offsets needs one partition")
+    kinds = [kind or _kind(path) for path in inputs]
+    names = {"key": key_column, "value": value_column, "timestamp": timestamp_column, "headers": "headers"}
+    if keep_offsets:
+        names["offset"] = "offset"
+    numbers = list(range(partitions)) if partitions is not None else [partition or 0]
+    written = 0
+    with ExitStack() as stack:
+        writers = [
+            stack.enter_context(LogWriter(output, topic, number, append=append, segment_bytes=segment_bytes))
+            for number in numbers
+        ]
+        for batch in _batches(inputs, kinds, names):
+            for writer, part in zip(writers, _spread(batch, len(writers)), strict=True):
+                written += writer.write(part, **encoding)
+    click.echo(f"{output}: {counted(written, 'record')} in {counted(len(numbers), 'partition')} of {topic}", err=True)
+
+
+def _kind(path: str) -> str:
+    suffix = os.path.splitext(path)[1].lower()
+    for name, suffixes in FORMATS.items():
+        if suffix in suffixes:
+            return name
+    raise click.UsageError(f"the format cannot be told from the name {path}: add --format")
+
+
+def _batches(inputs: tuple[str, ...], kinds: list[str], names: dict[str, str]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    from kafkacodec.cli.readers import READERS
+
+    with progress("encoding", sum(map(os.path.getsize, inputs))) as advance:
+        for path, kind in zip(inputs, kinds, strict=True):
+            try:
+                yield from READERS[kind](path, names)
+            except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+                raise click.ClickException(f"{path}: {error}") from None
+            advance(os.path.getsize(path))
+
+
+def _spread(batch: pa.RecordBatch, count: int) -> list[pa.RecordBatch]:
+    """The rows of each partition, in their order."""
+    import numpy as np
+    import pyarrow as pa
+
+    if count == 1:
+        return [batch]
+    keys = batch.column("key") if "key" in batch.schema.names else pa.nulls(batch.num_rows, pa.binary())
+    places = kafkacodec.partition(keys, count, null_keys="round_robin")
+    return [batch.take(pa.array(np.flatnonzero(places == number))) for number in range(count)]

@@ -1,0 +1,114 @@
+"""kafkacodec encode: files to segments and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import kafkacodec as kc
+from kafkacodec.cli.__main__ import BAD_INPUT, DONE, WRONG_USAGE, run
+from kafkacodec.log import LogDirectory
+from tests.corpus import ROOT, assert_same_records, sample
+
+SEGMENT = "logs/kraft-4.1.0/none-0/00000000000000000000.log"
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def kafkacodec(capsys: pytest.CaptureFixture[str]) -> Command:
+    def call(*arguments: Any) -> tuple[int, str, str]:
+        code = run([str(argument) for argument in arguments])
+        return code, *capsys.readouterr()
+
+    return call
+
+
+def read(directory: Path, topic: str, partition: int = 0) -> list[kc.Record]:
+    chunks = LogDirectory(directory).read(topic, partition)
+    data = b"".join(kc.encode(chunk) for chunk in chunks if len(chunk))
+    return list(kc.iter_records(data))
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "jsonl"])
+def test_what_convert_wrote_comes_back(suffix: str, tmp_path: Path, kafkacodec: Command) -> None:
+    file = tmp_path / f"records.{suffix}"
+    assert kafkacodec("convert", ROOT / SEGMENT, "-o", file)[0] == DONE
+    code, _, err = kafkacodec("encode", file, "-o", tmp_path / "logs", "--topic", "again", "--keep-offsets")
+    assert code == DONE
+    assert "in 1 partition of again" in err
+    (log,) = (tmp_path / "logs" / "again-0").glob("*.log")
+    assert_same_records(kc.decode(log.read_bytes()), [r for r in sample(SEGMENT).expected.records if not r.is_control])
+
+
+def test_csv_and_other_names(tmp_path: Path, kafkacodec: Command) -> None:
+    file = tmp_path / "records.csv"
+    file.write_text('user,text,at\n7,"a ""quoted"" text",2024-05-06 07:08:09\n8,,\n9,"",2024-05-06 07:08:10\n')
+    columns = ("--key-column", "user", "--value-column", "text", "--timestamp-column", "at")
+    assert kafkacodec("encode", file, "-o", tmp_path, "--topic", "t", *columns) == (
+        DONE, "", f"{tmp_path}: 3 records in 1 partition of t\n",
+    )  # fmt: skip
+    found = read(tmp_path, "t")
+    assert [(r.key, r.value) for r in found] == [(b"7", b'a "quoted" text'), (b"8", None), (b"9", b"")]
+    assert [r.timestamp for r in found] == [1714979289000, None, 1714979290000]
+
+
+def test_json_values_stay_json(tmp_path: Path, kafkacodec: Command) -> None:
+    file = tmp_path / "records.jsonl"
+    rows = [
+        {"key": "ü", "value": {"a": [1, "ü"]}, "headers": [{"key": "h", "value": {"base64": "/w=="}}]},
+        {"key": None, "value": 5, "timestamp": 17},
+        {"value": {"base64": "AP8="}},
+    ]
+    file.write_text("".join(json.dumps(row) + "\n\n" for row in rows))
+    assert kafkacodec("encode", file, "-o", tmp_path, "--topic", "t", "--codec", "gzip")[0] == DONE
+    assert [(r.key, r.value, r.timestamp, list(r.headers)) for r in read(tmp_path, "t")] == [
+        ("ü".encode(), '{"a":[1,"ü"]}'.encode(), None, [("h", b"\xff")]),
+        (None, b"5", 17, []),
+        (None, b"\0\xff", None, []),
+    ]
+
+
+def test_partitions_by_key_and_continued(tmp_path: Path, kafkacodec: Command) -> None:
+    file = tmp_path / "records.parquet"
+    keys = [b"%d" % n for n in range(1000)]
+    parquet.write_table(pa.table({"key": keys, "value": keys}), file)
+    command = ("encode", file, "-o", tmp_path, "--topic", "t", "--partitions", 3)
+    assert kafkacodec(*command)[0] == DONE
+    code, _, err = kafkacodec(*command)
+    assert (code, "append=True" in err) == (BAD_INPUT, True)
+    assert kafkacodec(*command, "--append")[0] == DONE
+    for number in range(3):
+        found = read(tmp_path, "t", number)
+        mine = [k for k, p in zip(keys, kc.partition(keys, 3), strict=True) if p == number]
+        assert [r.key for r in found] == mine * 2
+        assert [r.offset for r in found] == list(range(len(found)))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options", "code", "words"),
+    [
+        ("a.txt", "", [], WRONG_USAGE, "add --format"),
+        ("a.csv", "a,b\n1,2\n", [], BAD_INPUT, "neither a column key nor value"),
+        ("a.jsonl", '{"value": "a"}\n{"value"\n', [], BAD_INPUT, "line 2"),
+        ("a.jsonl", '{"value": "a", "timestamp": "now"}\n', [], BAD_INPUT, "line 1: timestamp is no integer"),
+        ("a.jsonl", '{"value": {"base64": "?"}}\n', [], BAD_INPUT, "line 1: base64"),
+        ("a.jsonl", '{"value": "a"}\n', ["--partition", 1, "--partitions", 2], WRONG_USAGE, "exclude each other"),
+        ("a.jsonl", '{"value": "a"}\n', ["--codec", "gzip", "--level", 99], BAD_INPUT, "level 99"),
+        ("a.parquet", "no parquet", [], BAD_INPUT, "a.parquet"),
+    ],
+)
+def test_refused(
+    name: str, content: str, options: list[Any], code: int, words: str, tmp_path: Path, kafkacodec: Command
+) -> None:
+    (tmp_path / name).write_text(content)
+    got, out, err = kafkacodec("encode", tmp_path / name, "-o", tmp_path / "logs", "--topic", "t", *options)
+    assert (got, out) == (code, "")
+    assert words in err
+    assert not list(tmp_path.glob("logs/*/*.log"))
