@@ -19,6 +19,7 @@ except ImportError:
     from zlib import error as _InflateError, decompressobj as _inflater
 
 cdef object _lz4_decompress_into = _lz4_library.decompress_block_into
+cdef object _snappy_compress_into = _snappy_library.compress_raw_into
 cdef object _snappy_decompress_into = _snappy_library.decompress_raw_into
 
 cdef int _GZIP_ONLY = 31  # zlib's "window bits" for a gzip header and trailer, and nothing else
@@ -223,23 +224,40 @@ cdef class Decompressor:
         return 0
 
 
-cdef Py_ssize_t _XERIAL_BLOCK = 32 << 10
+cdef size_t _XERIAL_BLOCK = 32 << 10
+
+
+cdef inline size_t snappy_most(size_t size):
+    """What a block of `size` bytes can become, by the library's own formula."""
+    return 32 + size + size // 6
 
 
 def compress_snappy(data):
     """compress_snappy(data: Buffer) -> bytes"""
-    cdef uint8_t header[16]
-    cdef uint8_t length[4]
-    cdef Py_ssize_t at
-    k.kc_xerial_header(header)
-    parts = [PyBytes_FromStringAndSize(<const char *> header, 16)]
-    view = memoryview(data).cast("B")
-    for at in range(0, len(view), _XERIAL_BLOCK):
-        block = bytes(_snappy_library.compress_raw(view[at : at + _XERIAL_BLOCK]))
-        k.kc_store_u32(length, <k.uint32_t> len(block))
-        parts.append(PyBytes_FromStringAndSize(<const char *> length, 4))
-        parts.append(block)
-    return b"".join(parts)
+    cdef Py_buffer view
+    cdef k.kc_buffer packed = k.kc_buffer(NULL, 0, 0)
+    cdef k.kc_error error
+    cdef size_t at = 0, piece, size
+    error.code = k.KC_OK
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    try:
+        size = <size_t> view.len
+        if k.kc_buffer_reserve(&packed, k.KC_XERIAL_HEADER_BYTES + snappy_most(size) + (size // _XERIAL_BLOCK + 1) * 40,
+                               &error):
+            check(&error)
+        k.kc_xerial_header(packed.data)
+        packed.size = k.KC_XERIAL_HEADER_BYTES
+        while at < <size_t> view.len:
+            piece = min(_XERIAL_BLOCK, <size_t> view.len - at)
+            target = writable(packed.data + packed.size + 4, snappy_most(piece))
+            size = _snappy_compress_into(readable(<const uint8_t *> view.buf + at, piece), target)
+            k.kc_store_u32(packed.data + packed.size, <k.uint32_t> size)
+            packed.size += 4 + size
+            at += piece
+        return PyBytes_FromStringAndSize(<const char *> packed.data, <Py_ssize_t> packed.size)
+    finally:
+        k.kc_buffer_free(&packed)
+        PyBuffer_Release(&view)
 
 
 def with_old_lz4_checksum(bytes frame):

@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 import zlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import lz4.frame
 from zstandard import ZstdCompressor
@@ -20,7 +21,7 @@ from kafkacodec.errors import EncodeError
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["CODECS", "LEVELS", "compress", "decompress"]
+__all__ = ["CODECS", "LEVELS", "compress", "compressor", "decompress"]
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 """Names of the codecs; the index is the number in a batch's attributes (KIP-110 added zstd)."""
@@ -74,6 +75,19 @@ def compress(codec: int, data: Buffer, *, level: int | None = None, magic: int =
 
     Raises:
         EncodeError: the codec is unknown, has no such level, or does not exist in this magic.
+
+    Threads may call this at the same time.
+    """
+    prepared = _per_thread.compressors.get((codec, level, magic))
+    if prepared is None:
+        prepared = _per_thread.compressors[codec, level, magic] = compressor(codec, level=level, magic=magic)
+    return prepared(data)
+
+
+def compressor(codec: int, *, level: int | None = None, magic: int = 2) -> Callable[[Buffer], Buffer]:
+    """What compresses batch after batch, with contexts of its own: not for two threads at once.
+
+    Arguments and errors are those of `compress`.
     """
     if codec not in range(len(CODECS)):
         raise EncodeError(f"compression codec {codec} is unknown")
@@ -81,10 +95,10 @@ def compress(codec: int, data: Buffer, *, level: int | None = None, magic: int =
         raise EncodeError(f"zstd needs magic 2, not {magic}")
     if level is not None:
         _check_level(codec, level)
+    made = _COMPRESSORS[codec](level)
     if codec == _LZ4 and magic == 0:
-        return _compression.with_old_lz4_checksum(_compress_lz4(data, level))
-    compressed: Buffer = _COMPRESSORS[codec](data, level)
-    return compressed
+        return lambda data: _compression.with_old_lz4_checksum(made(data))
+    return made
 
 
 def _check_level(codec: int, level: int) -> None:
@@ -93,10 +107,6 @@ def _check_level(codec: int, level: int) -> None:
         raise EncodeError(f"{CODECS[codec]} has no levels")
     if not levels.lowest <= level <= levels.highest:
         raise EncodeError(f"level {level} of {CODECS[codec]} is outside {levels.lowest} to {levels.highest}")
-
-
-def _keep(data: Buffer, level: int | None) -> Buffer:
-    return data
 
 
 def _fastest_deflate() -> Callable[..., bytes]:
@@ -111,32 +121,31 @@ def _fastest_deflate() -> Callable[..., bytes]:
 _deflate = _fastest_deflate()
 
 
-def _compress_gzip(data: Buffer, level: int | None) -> bytes:
-    return _deflate(data, wbits=31) if level is None else zlib.compress(data, level, wbits=31)
+def _gzip(level: int | None) -> Callable[[Buffer], Buffer]:
+    return partial(_deflate, wbits=31) if level is None else partial(zlib.compress, level=level, wbits=31)
 
 
-def _compress_snappy(data: Buffer, level: int | None) -> bytes:
-    return _compression.compress_snappy(data)
-
-
-def _compress_lz4(data: Buffer, level: int | None) -> bytes:
+def _lz4(level: int | None) -> Callable[[Buffer], Buffer]:
     """Independent blocks of 64 KiB, and nothing optional: what Kafka's reader takes in every version."""
-    frame: bytes = lz4.frame.compress(
-        data, compression_level=level or 0, block_size=lz4.frame.BLOCKSIZE_MAX64KB, block_linked=False, store_size=False
+    return partial(
+        lz4.frame.compress,
+        compression_level=level or 0,
+        block_size=lz4.frame.BLOCKSIZE_MAX64KB,
+        block_linked=False,
+        store_size=False,
     )
-    return frame
 
 
-def _compress_zstd(data: Buffer, level: int | None) -> bytes:
-    return _per_thread.zstd_compressor(3 if level is None else level).compress(memoryview(data))
+def _zstd(level: int | None) -> Callable[[Buffer], Buffer]:
+    return ZstdCompressor(3 if level is None else level).compress
 
 
-_COMPRESSORS: Final[tuple[Callable[[Any, int | None], Any], ...]] = (
-    _keep,
-    _compress_gzip,
-    _compress_snappy,
-    _compress_lz4,
-    _compress_zstd,
+_COMPRESSORS: Final[tuple[Callable[[int | None], Callable[[Buffer], Buffer]], ...]] = (
+    lambda level: lambda data: data,
+    _gzip,
+    lambda level: _compression.compress_snappy,
+    _lz4,
+    _zstd,
 )
 
 
@@ -145,13 +154,7 @@ class _PerThread(threading.local):
 
     def __init__(self) -> None:
         self.decompressor = _compression.Decompressor()
-        self._zstd: dict[int, ZstdCompressor] = {}
-
-    def zstd_compressor(self, level: int) -> ZstdCompressor:
-        found = self._zstd.get(level)
-        if found is None:
-            found = self._zstd[level] = ZstdCompressor(level)
-        return found
+        self.compressors: dict[tuple[int, int | None, int], Callable[[Buffer], Buffer]] = {}
 
 
 _per_thread = _PerThread()

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple
 from kafkacodec._arrow_import import ArrowReader
 from kafkacodec._encode import ArrowChunk, BatchEncoder, ListChunk, RecordChunk
 from kafkacodec.errors import EncodeError
-from kafkacodec.records.compression import CODECS, compress
+from kafkacodec.records.compression import CODECS, compressor
 
 __all__ = ["EncodedBatch", "control_batch", "encode", "encode_batches"]
 
@@ -261,11 +261,8 @@ def _writer(
 ) -> Callable[[], tuple[bytes, int, int, int, int]]:
     """What gives the encoder's next batch. A level is checked here, before there are records."""
     number = CODECS.index(codec)
-    if level is not None:
-        compress(number, b"", level=level, magic=magic)
-    if number == 0:
-        return encoder.write_next
-    return partial(encoder.compress_next, partial(compress, number, level=level, magic=magic))
+    put_through = compressor(number, level=level, magic=magic)
+    return partial(encoder.compress_next, put_through) if number else encoder.write_next
 
 
 def _each_batch(
