@@ -10,7 +10,7 @@ import threading
 import zlib
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import lz4.frame
 from zstandard import ZstdCompressor
@@ -97,7 +97,7 @@ def compressor(codec: int, *, level: int | None = None, magic: int = 2) -> Calla
         _check_level(codec, level)
     made = _COMPRESSORS[codec](level)
     if codec == _LZ4 and magic == 0:
-        return lambda data: _compression.with_old_lz4_checksum(made(data))
+        return lambda data: _compression.with_old_lz4_checksum(bytes(made(data)))
     return made
 
 
@@ -137,7 +137,8 @@ def _lz4(level: int | None) -> Callable[[Buffer], Buffer]:
 
 
 def _zstd(level: int | None) -> Callable[[Buffer], Buffer]:
-    return ZstdCompressor(3 if level is None else level).compress
+    made: Callable[[Any], bytes] = ZstdCompressor(3 if level is None else level).compress
+    return made
 
 
 _COMPRESSORS: Final[tuple[Callable[[int | None], Callable[[Buffer], Buffer]], ...]] = (
