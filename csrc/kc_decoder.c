@@ -24,7 +24,7 @@ static void close_batch(kc_decoder *d) {
 static bool outside(const kc_decoder *d) {
     const kc_batch *b = &d->batch;
     if (!kc_batch_is_wrapper(b)) {
-        return b->last_offset < d->options.start_offset || b->base_offset >= d->options.end_offset;
+        return b->last_offset < d->options.start_offset || !kc_before_end(b->base_offset, d->options.end_offset);
     }
     /* A wrapper does not tell its first offset; nor its last one, where a producer left 0. */
     return b->last_offset < d->options.start_offset && b->last_offset != 0;

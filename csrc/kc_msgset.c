@@ -185,7 +185,7 @@ KC_INLINE int read_rows(kc_msgset *m, const kc_batch *wrapper, kc_table *t, int6
         const uint64_t size = whole_message(at, end);
         if (KC_UNLIKELY(!size || size > (uint64_t)(limit - at) || is_compressed(at))) break;
         const int64_t offset = (int64_t)(kc_load_u64(at) + offset_shift);
-        if (KC_LIKELY(offset >= first_offset && offset < end_offset)) {
+        if (KC_LIKELY(offset >= first_offset && kc_before_end(offset, end_offset))) {
             message x;
             code = read_message(at, size, verify_crc, &x, error);
             if (KC_UNLIKELY(code)) {

@@ -224,7 +224,7 @@ KC_INLINE int read_rows(kc_records *r, const kc_batch *batch, kc_table *t, int32
         }
         kc_fetch_ahead(at, f.end);
         const int64_t offset = (int64_t)(base_offset + (uint64_t)(int64_t)f.offset_delta);
-        if (filter && (offset < r->first_offset || offset >= r->end_offset)) {
+        if (filter && (offset < r->first_offset || !kc_before_end(offset, r->end_offset))) {
             at = f.end;
             continue;
         }
@@ -275,23 +275,43 @@ KC_INLINE int read_rows(kc_records *r, const kc_batch *batch, kc_table *t, int32
 enum {
     WANT_VALUE = 1u << KC_COL_VALUE,
     WANT_POSITION = 1u << KC_COL_OFFSET | 1u << KC_COL_TIMESTAMP,
+    WANT_OWN = KC_WANT_RECORD | 1u << KC_COL_SEQUENCE, /* what differs from record to record */
 };
 
-#define INSTANCE(name, want)                                                                                   \
+#define INSTANCE(name, want, filter)                                                                           \
     static __attribute__((noinline)) int name(kc_records *r, const kc_batch *batch, kc_table *t, int32_t rows, \
                                               kc_error *error) {                                               \
-        return read_rows(r, batch, t, rows, want, false, error);                                               \
+        return read_rows(r, batch, t, rows, want, filter, error);                                              \
     }
 
-INSTANCE(read_plain, KC_WANT_RECORD)
-INSTANCE(read_no_headers, KC_WANT_NO_HEADERS)
-INSTANCE(read_payload, KC_WANT_PAYLOAD)
-INSTANCE(read_value, WANT_VALUE)
-INSTANCE(read_position, WANT_POSITION)
+INSTANCE(read_record, KC_WANT_RECORD, false)
+INSTANCE(read_record_in_range, KC_WANT_RECORD, true)
+INSTANCE(read_no_headers, KC_WANT_NO_HEADERS, false)
+INSTANCE(read_no_headers_in_range, KC_WANT_NO_HEADERS, true)
+INSTANCE(read_payload, KC_WANT_PAYLOAD, false)
+INSTANCE(read_value, WANT_VALUE, false)
+INSTANCE(read_position, WANT_POSITION, false)
+INSTANCE(read_any_in_range, kc_rows_wanted(t) & WANT_OWN, true)
+INSTANCE(read_any, kc_rows_wanted(t) & WANT_OWN, false)
 
-static KC_NOINLINE int read_any(kc_records *r, const kc_batch *batch, kc_table *t, int32_t rows, uint32_t want,
-                                kc_error *error) {
-    return read_rows(r, batch, t, rows, want, true, error);
+typedef int reader(kc_records *r, const kc_batch *batch, kc_table *t, int32_t rows, kc_error *error);
+
+/* The instance for these columns. A range is held against every record, as a header may lie about its offsets. */
+static reader *reader_for(uint32_t want, bool range) {
+    static const struct {
+        uint32_t want;
+        reader *all, *in_range;
+    } READERS[] = {
+        {KC_WANT_RECORD, read_record, read_record_in_range},
+        {KC_WANT_NO_HEADERS, read_no_headers, read_no_headers_in_range},
+        {KC_WANT_PAYLOAD, read_payload, read_any_in_range},
+        {WANT_VALUE, read_value, read_any_in_range},
+        {WANT_POSITION, read_position, read_any_in_range},
+    };
+    for (size_t i = 0; i < sizeof READERS / sizeof *READERS; i++) {
+        if (READERS[i].want == want) return range ? READERS[i].in_range : READERS[i].all;
+    }
+    return range ? read_any_in_range : read_any;
 }
 
 /* The columns that are the same for all records of a batch. */
@@ -322,27 +342,13 @@ static int append_batch_columns(const kc_batch *b, kc_table *t, int64_t rows, kc
 }
 
 int kc_records_read(kc_records *r, const kc_batch *batch, kc_table *t, int32_t rows, kc_error *error) {
-    const uint32_t want = kc_rows_wanted(t), core = want & (KC_WANT_RECORD | 1u << KC_COL_SEQUENCE);
+    const uint32_t want = kc_rows_wanted(t), core = want & WANT_OWN;
     if (rows > r->left) rows = r->left;
     int code = kc_rows_reserve(t, core, rows, (size_t)(r->end - r->at), error);
     if (code) return code;
     const int64_t before = t->length;
-    const bool filter = r->first_offset > batch->base_offset || r->end_offset <= batch->last_offset;
-    if (filter) {
-        code = read_any(r, batch, t, rows, core, error);
-    } else if (core == KC_WANT_RECORD) {
-        code = read_plain(r, batch, t, rows, error);
-    } else if (core == KC_WANT_NO_HEADERS) {
-        code = read_no_headers(r, batch, t, rows, error);
-    } else if (core == KC_WANT_PAYLOAD) {
-        code = read_payload(r, batch, t, rows, error);
-    } else if (core == WANT_VALUE) {
-        code = read_value(r, batch, t, rows, error);
-    } else if (core == WANT_POSITION) {
-        code = read_position(r, batch, t, rows, error);
-    } else {
-        code = read_any(r, batch, t, rows, core, error);
-    }
+    const bool range = r->first_offset != INT64_MIN || r->end_offset != INT64_MAX;
+    code = reader_for(core, range)(r, batch, t, rows, error);
     kc_error later = {0};
     int appended = want == core ? KC_OK : append_batch_columns(batch, t, t->length - before, &later);
     if (!code && appended) *error = later;

@@ -46,6 +46,11 @@ uint32_t kc_rows_wanted(const kc_table *t);
 /* Spare bytes behind what is reserved, so that short values are copied with whole-vector loads and stores. */
 enum { KC_COPY_SLACK = 32, KC_COPY_WIDE_MAX = 256, KC_FETCH_AHEAD = 24576 };
 
+/* Whether an offset lies in front of the end of a range; the largest end is none. */
+KC_INLINE bool kc_before_end(int64_t offset, int64_t end_offset) {
+    return KC_LIKELY(offset < end_offset) || end_offset == INT64_MAX;
+}
+
 /* Where the keys or values of one run of rows go. */
 typedef struct kc_rows_bytes {
     uint8_t *at;

@@ -67,9 +67,9 @@ def test_magic_1() -> None:
 
 
 def test_all_formats_in_one_buffer() -> None:
-    v2 = kc.encode([(b"k", b"v2")], base_offset=2) if hasattr(kc, "encode") else b""
+    v2 = kc.encode([(b"k", b"v2")], base_offset=2)
     data = message(0, b"v0", magic=0) + message(1, b"v1") + v2 + wrapper(4, message(0, b"a"), message(1, b"b"))
-    assert table(data, columns=["offset", "value"])["value"] == [b"v0", b"v1", *([b"v2"] if v2 else []), b"a", b"b"]
+    assert table(data, columns=["offset", "value"])["value"] == [b"v0", b"v1", b"v2", b"a", b"b"]
 
 
 def test_inner_offsets_are_relative_in_magic_1() -> None:
@@ -231,3 +231,19 @@ def test_every_flipped_byte_is_found_or_harmless() -> None:
                 continue
             # Only the offset lies outside the checksum; a longer length may make the rest a partial message.
             assert all((a.key, a.value) == (b.key, b.value) for a, b in zip(got, right, strict=False))
+
+
+def test_a_range_is_held_against_every_record() -> None:
+    """Also where the header of a batch says that all of its records are inside."""
+    batch = bytearray(kc.encode([kc.Record(offset, None, 0, None, b"x", ()) for offset in (10, 11, 40)]))
+    struct.pack_into(">i", batch, 23, 1)  # the last offset delta
+    struct.pack_into(">I", batch, 17, kc.crc32c(batch[21:]))
+    for columns in (None, ["offset"], ["offset", "value"], ["offset", "timestamp"]):
+        assert table(bytes(batch), columns=columns, start_offset=10, end_offset=20)["offset"] == [10, 11]
+    assert table(bytes(batch))["offset"] == [10, 11, 40]
+
+
+def test_the_largest_offset_is_in_no_range_but_in_the_whole() -> None:
+    data = message(2**63 - 1, b"x")
+    assert table(data)["offset"] == [2**63 - 1]
+    assert table(data, end_offset=2**63 - 2)["offset"] == []
