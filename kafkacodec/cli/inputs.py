@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import click
 
-from kafkacodec.log import Partition, Segment, SegmentRange, discover
+from kafkacodec.log import Partition, Segment, SegmentRange, discover, layout
 
 if TYPE_CHECKING:
     from kafkacodec import Problem, RecordColumns
@@ -93,7 +93,7 @@ class Reading(Span):
             advance(chunk.consumed - done)
             done = chunk.consumed
             self.warn(piece, chunk.problems)
-        if done == 0:
+        if done == 0 and not piece.path.endswith(layout.KAFKA07_SUFFIX):
             # Not one batch: raises where the file does not even begin like a segment.
             Segment(piece.path).scan(verify_crc=False, on_error="raise" if self.on_error == "raise" else "stop")
         advance(piece.end_position - done)

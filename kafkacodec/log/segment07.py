@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from kafkacodec.errors import UnsupportedMagic
 from kafkacodec.log import kafka07
 from kafkacodec.log.checkpoints import LeaderEpoch
@@ -18,7 +20,7 @@ class Kafka07Segment(Segment):
     `read` leaves out the column ``next_offset``, which `kafkacodec.dialects.kafka07.decode` has.
     """
 
-    def scan(self, *, verify_crc: bool = True) -> BatchHeaders:
+    def scan(self, *, verify_crc: bool = True, on_error: Literal["raise", "stop"] = "raise") -> BatchHeaders:
         """Not for this format, which has no batches.
 
         Raises:
