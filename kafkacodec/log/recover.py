@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
+from collections.abc import Callable
 from contextlib import suppress
 
 import numpy as np
@@ -25,12 +27,16 @@ from kafkacodec.records.encode import EncodedBatch
 
 _NO_TIMESTAMP = np.iinfo(np.int64).min
 
+REPORT_FILE = "recovery-report.json"
+
 # Files of a log directory that say whose it is; the checkpoints are left out, so that a broker looks at every segment.
 _DIRECTORY_FILES = ("meta.properties", "bootstrap.checkpoint")
 _PARTITION_FILES = ("quorum-state",)
 
 
-def recover(src: str | os.PathLike[str], dest: str | os.PathLike[str]) -> Report:
+def recover(
+    src: str | os.PathLike[str], dest: str | os.PathLike[str], *, advance: Callable[[int], object] | None = None
+) -> Report:
     """Write all intact batches of a log directory, a partition or a segment into a new log directory.
 
     Every batch whose checksum and records are right is copied byte for byte into a segment of the same name, unless its
@@ -41,9 +47,11 @@ def recover(src: str | os.PathLike[str], dest: str | os.PathLike[str]) -> Report
     Args:
         src: the damaged log directory, partition directory or segment.
         dest: the new log directory; it must not exist, or be empty.
+        advance: is called with the size of each segment that is done, in bytes.
 
     Returns:
-        Report: what was found in the source: each finding of kind ``damaged`` or ``offset-order`` is what was left out.
+        Report: what was found in the source; findings of kind ``damaged`` and ``left-out`` are what was left out. It is
+        also in the file ``recovery-report.json`` of the destination.
 
     Raises:
         FileExistsError: the destination is not empty.
@@ -63,7 +71,9 @@ def recover(src: str | os.PathLike[str], dest: str | os.PathLike[str]) -> Report
             text = "not copied: a log of Kafka 0.6 or 0.7 has nothing to recover but its longest valid start"
             report.add(Finding("error", "left-out", partition.path, text))
             continue
-        report.include(_recover_partition(partition, os.path.join(dest, _directory_name(partition))))
+        target = os.path.join(dest, _directory_name(partition))
+        report.include(_recover_partition(partition, target, advance or (lambda size: None)))
+    write_file(os.path.join(dest, REPORT_FILE), (json.dumps(report.to_dict(), indent=1) + "\n").encode(), sync=True)
     return report
 
 
@@ -81,13 +91,14 @@ def _directory_name(partition: Partition) -> str:
     return f"{partition.topic}-{partition.partition}"
 
 
-def _recover_partition(partition: Partition, target: str) -> Report:
+def _recover_partition(partition: Partition, target: str, advance: Callable[[int], object]) -> Report:
     os.mkdir(target)
     report = Report(partition.path)
     copier = _Copier(target, report)
     for i, segment in enumerate(partition.segments):
         following = partition.segments[i + 1].base_offset if i + 1 < len(partition.segments) else None
         report.include(copier.copy(segment, following))
+        advance(segment.size_in_bytes)
     epochs = encode_leader_epochs(_earliest(copier.epochs, partition))
     write_file(os.path.join(target, layout.LEADER_EPOCH_CHECKPOINT), epochs, sync=True)
     _write_transaction_indexes(target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 from itertools import pairwise
@@ -76,6 +77,7 @@ def test_what_is_damaged_is_left_out_and_told(tmp_path):
         o for first, end in sorted(lost) for o in range(first, end)
     ]
     assert kc.log.LogDirectory(tmp_path / "saved").verify().clean
+    assert json.loads((tmp_path / "saved/recovery-report.json").read_text()) == report.to_dict()
 
 
 def test_repeated_and_swapped_batches_are_left_out(tmp_path):

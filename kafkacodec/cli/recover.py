@@ -1,0 +1,35 @@
+"""``kafkacodec recover``: what is intact of damaged logs, saved into a new directory."""
+
+from __future__ import annotations
+
+import click
+
+from kafkacodec.cli.output import counted, json_line, progress, size
+
+
+@click.command()
+@click.argument("source", type=click.Path(exists=True))
+@click.argument("destination", type=click.Path())
+@click.option("--json", "as_json", is_flag=True, help="The report as a JSON object.")
+def recover(source: str, destination: str, as_json: bool) -> None:
+    """Copy every intact batch of SOURCE into a new log directory, DESTINATION.
+
+    SOURCE is a data directory of a broker, a partition's directory or a segment; it is only read. Batches keep their
+    bytes; offset, time and transaction indexes are made anew. DESTINATION must be empty or not exist. What was left out
+    is printed, and kept in DESTINATION/recovery-report.json.
+    """
+    from kafkacodec import log
+
+    total = sum(partition.size_in_bytes for partition in log.discover(source))
+    with progress("recovering", total) as advance:
+        try:
+            report = log.recover(source, destination, advance=advance)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
+    if as_json:
+        click.echo(json_line(report.to_dict()))
+        return
+    for finding in report.findings:
+        click.echo(str(finding))
+    left_out = "nothing was lost" if report.ok else f"{size(report.damaged_bytes)} damaged"
+    click.echo(f"{destination}: {counted(report.num_batches, 'batch', 'batches')} saved, {left_out}")
