@@ -83,6 +83,13 @@ lint: $(VENV)/.dev $(VENV)/.built ## style, types, dependencies between rooms, s
 	$(VENV)/bin/lint-imports --no-logo
 	$(PY) -m mypy.stubtest --mypy-config-file pyproject.toml --ignore-disjoint-bases --ignore-unused-allowlist \
 		--allowlist tests/typing/stubtest.txt $(EXTENSIONS)
+	PYTHONPATH=. $(PY) tools/message_stubs.py --check
+
+# The jars of a release: kafka-clients, and for the data schemas the coordinator, raft, metadata and storage jars.
+JARS ?= $(wildcard .cache/test-java/jars/kafka-*.jar)
+.PHONY: schemas-check
+schemas-check: $(VENV)/.dev $(VENV)/.built ## what the message definitions in a Kafka release's JARS would change
+	PYTHONPATH=. $(PY) tools/schemas.py check $(JARS)
 
 .PHONY: format
 format: $(VENV)/.dev ## rewrite Python and C in the project's style

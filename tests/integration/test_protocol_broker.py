@@ -1,0 +1,214 @@
+"""A real KRaft broker answers what the connection without I/O built, over a socket loop of a dozen lines."""
+
+import socket
+import uuid
+
+import pytest
+
+import kafkacodec as kc
+from kafkacodec import messages, protocol
+from kafkacodec.protocol import Connection, ResponseReceived, VersionsAgreed
+from tests.integration.kafka_jvm import Broker
+
+pytestmark = [pytest.mark.java, pytest.mark.slow]
+
+
+class Client:
+    """A blocking client of one connection."""
+
+    def __init__(self, server, **options):
+        host, port = server.split(":")
+        self.socket = socket.create_connection((host, int(port)), timeout=60)
+        self.connection = Connection("client", client_id="kafkacodec-test", **options)
+        self.agreed = False
+        while not self.agreed:  # a second time where the broker lacks our version of ApiVersions
+            self.wait(*self.connection.negotiate())
+
+    def wait(self, correlation_id, data):
+        self.socket.sendall(data)
+        while True:
+            received = self.socket.recv(65536)
+            assert received, "the broker closed the connection"
+            events = self.connection.receive(received)
+            self.agreed = self.agreed or any(isinstance(event, VersionsAgreed) for event in events)
+            for event in events:
+                if isinstance(event, ResponseReceived) and event.correlation_id == correlation_id:
+                    return event.message
+
+    def ask(self, message, version=None):
+        return self.wait(*self.connection.send_request(message, version))
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory):
+    made = Broker(tmp_path_factory.mktemp("broker"))
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def client(broker):
+    made = Client(broker.server)
+    yield made
+    made.socket.close()
+
+
+def create_topic(client, name, partitions=2):
+    topic = messages.CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+    response = client.ask(messages.CreateTopicsRequest(topics=[topic], timeout_ms=30000))
+    assert response.topics[0].error_code == 0, response
+    for _ in range(100):
+        found = client.ask(messages.MetadataRequest(topics=[messages.MetadataRequest.MetadataRequestTopic(name=name)]))
+        if not found.topics[0].error_code and all(p.leader_id >= 0 for p in found.topics[0].partitions):
+            return found.topics[0].topic_id
+    raise AssertionError("the topic did not come up")
+
+
+def produce_request(name, topic_id, version, records, acks=-1):
+    data = messages.ProduceRequest.PartitionProduceData(index=1, records=records)
+    topic = messages.ProduceRequest.TopicProduceData(partition_data=[data])
+    if version >= 13:
+        topic.topic_id = topic_id
+    else:
+        topic.name = name
+    return messages.ProduceRequest(acks=acks, timeout_ms=30000, topic_data=[topic])
+
+
+def fetch_request(name, topic_id, version, offset=0):
+    partition = messages.FetchRequest.FetchPartition(partition=1, fetch_offset=offset, partition_max_bytes=1 << 20)
+    topic = messages.FetchRequest.FetchTopic(partitions=[partition])
+    if version >= 13:
+        topic.topic_id = topic_id
+    else:
+        topic.topic = name
+    return messages.FetchRequest(max_wait_ms=100, min_bytes=1, topics=[topic])
+
+
+def test_negotiation_and_metadata(client):
+    assert client.connection.peer_versions[3].start <= client.connection.version_of(3)
+    response = client.ask(messages.MetadataRequest(topics=None))
+    assert [broker.node_id for broker in response.brokers] == [1]
+    assert response.cluster_id
+    for version in messages.APIS[3].valid_versions:
+        if version in client.connection.peer_versions[3]:
+            assert client.ask(messages.MetadataRequest(topics=[]), version).brokers[0].node_id == 1
+
+
+def test_a_version_that_the_broker_lacks(broker):
+    """The answer to an ApiVersions request of the future can be read, and names what the broker has."""
+    client = Client(broker.server)
+    ahead = protocol.encode_request(messages.ApiVersionsRequest(), 4, 0)
+    ahead = ahead[:6] + (99).to_bytes(2, "big") + ahead[8:]
+    client.socket.sendall(ahead)
+    frame = b""
+    while not frame or protocol.frame_size(frame) > len(frame):
+        frame += client.socket.recv(65536)
+    _, response = protocol.decode_response(frame, 18, 99)
+    assert response.error_code == 35
+    assert 18 in protocol.ranges_in(response)
+    client.socket.close()
+
+
+def test_produce_list_offsets_and_fetch(client):
+    name = f"orders-{uuid.uuid4().hex}"
+    topic_id = create_topic(client, name)
+    records = kc.encode([(b"k1", b"v1"), (b"k2", None), (None, b"v3")], codec="lz4")
+    written = client.connection.version_of(0)
+    response = client.ask(produce_request(name, topic_id, written, records))
+    assert response.responses[0].partition_responses[0].error_code == 0
+    assert response.responses[0].partition_responses[0].base_offset == 0
+    # acks=0 has no response: the next answer is that of the next request.
+    _, data = client.connection.send_request(
+        produce_request(name, topic_id, written, kc.encode([(b"k4", b"v4")]), acks=0)
+    )
+    client.socket.sendall(data)
+
+    place = messages.ListOffsetsRequest.ListOffsetsPartition(partition_index=1, timestamp=-1)
+    topic = messages.ListOffsetsRequest.ListOffsetsTopic(name=name, partitions=[place])
+    latest = client.ask(messages.ListOffsetsRequest(replica_id=-1, topics=[topic]))
+    assert latest.topics[0].partitions[0].offset == 4
+
+    for version in (4, 11, 12, client.connection.version_of(1)):
+        fetched = client.ask(fetch_request(name, topic_id, version), version)
+        table = protocol.fetch_to_columns(fetched, topic_names={topic_id: name})
+        assert table.column("topic").to_pylist() == [name] * 4
+        assert table.column("key").to_pylist() == [b"k1", b"k2", None, b"k4"]
+        assert table.column("value").to_pylist() == [b"v1", None, b"v3", b"v4"]
+
+
+def test_errors_of_the_broker(client):
+    topic_id = create_topic(client, "errors", 2)
+    fetched = client.ask(fetch_request("errors", topic_id, client.connection.version_of(1), offset=99))
+    with pytest.raises(kc.errors.OffsetOutOfRangeError):
+        protocol.fetch_to_columns(fetched)
+    asked = messages.MetadataRequest.MetadataRequestTopic(name="missing")
+    found = client.ask(messages.MetadataRequest(topics=[asked], allow_auto_topic_creation=False))
+    assert kc.errors.error(found.topics[0].error_code) is kc.errors.UnknownTopicOrPartitionError
+
+
+def test_group_calls(client):
+    create_topic(client, "work", 1)
+    for _ in range(300):
+        found = client.ask(messages.FindCoordinatorRequest(key_type=0, coordinator_keys=["workers"]))
+        if found.coordinators[0].error_code == 0:
+            break
+    assert found.coordinators[0].node_id == 1
+
+    subscription = (1).to_bytes(2, "big") + messages.ConsumerProtocolSubscription(topics=["work"]).encode(1)
+    offer = messages.JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=subscription)
+    join = messages.JoinGroupRequest(
+        group_id="workers",
+        session_timeout_ms=30000,
+        rebalance_timeout_ms=5000,
+        protocol_type="consumer",
+        protocols=[offer],
+    )
+    joined = client.ask(join)
+    for _ in range(300):
+        if joined.error_code == 79:  # the member id comes first, then it is to be used
+            join.member_id = joined.member_id
+        elif joined.error_code == 0:
+            break
+        joined = client.ask(join)
+    assert joined.leader == joined.member_id
+    assert joined.members[0].metadata == subscription
+
+    owned = messages.ConsumerProtocolAssignment.TopicPartition(topic="work", partitions=[0])
+    assignment = (1).to_bytes(2, "big") + messages.ConsumerProtocolAssignment(assigned_partitions=[owned]).encode(1)
+    place = {"group_id": "workers", "member_id": joined.member_id, "generation_id": joined.generation_id}
+    mine = messages.SyncGroupRequest.SyncGroupRequestAssignment(member_id=joined.member_id, assignment=assignment)
+    synced = client.ask(
+        messages.SyncGroupRequest(**place, protocol_type="consumer", protocol_name="range", assignments=[mine])
+    )
+    assert (synced.error_code, synced.assignment) == (0, assignment)
+    assert client.ask(messages.HeartbeatRequest(**place)).error_code == 0
+
+    commit = messages.OffsetCommitRequest
+    partition = commit.OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=7, committed_metadata="half way"
+    )
+    committed = client.ask(
+        commit(
+            group_id="workers",
+            member_id=joined.member_id,
+            generation_id_or_member_epoch=joined.generation_id,
+            topics=[commit.OffsetCommitRequestTopic(name="work", partitions=[partition])],
+        ),
+        8,
+    )
+    assert committed.topics[0].partitions[0].error_code == 0
+    fetch = messages.OffsetFetchRequest
+    group = fetch.OffsetFetchRequestGroup(
+        group_id="workers", topics=[fetch.OffsetFetchRequestTopics(name="work", partition_indexes=[0])]
+    )
+    fetched = client.ask(fetch(groups=[group]), 8)
+    assert fetched.groups[0].topics[0].partitions[0].committed_offset == 7
+    assert fetched.groups[0].topics[0].partitions[0].metadata == "half way"
+
+    described = client.ask(messages.DescribeGroupsRequest(groups=["workers"]))
+    assert described.groups[0].group_state == "Stable"
+    assert described.groups[0].members[0].member_assignment == assignment
+    assert "workers" in [entry.group_id for entry in client.ask(messages.ListGroupsRequest()).groups]
+    leaving = messages.LeaveGroupRequest.MemberIdentity(member_id=joined.member_id)
+    assert client.ask(messages.LeaveGroupRequest(group_id="workers", members=[leaving])).error_code == 0
