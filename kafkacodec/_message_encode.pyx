@@ -141,6 +141,7 @@ cdef bint write_struct(Writer *w, const Plan *plan, PyObject *made) noexcept:
     cdef const Op *op = plan.required
     cdef const Op *end = plan.required + plan.required_count
     cdef PyObject *value
+    cdef bint done
     if py.Py_TYPE(made) != plan.type:
         return refuse(w, "an object of another class is needed", made)
     while op < end:
@@ -155,7 +156,10 @@ cdef bint write_struct(Writer *w, const Plan *plan, PyObject *made) noexcept:
         value = py.kc_slot(made, op.offset)[0]
         if value == NULL:
             value = op.default if op.flags & F_LAZY else py.Py_None
-        if not write_field(w, op, value):
+        shared(value)    # encoding may run Python code (__index__), which may drop it elsewhere
+        done = write_field(w, op, value)
+        py.Py_DECREF(value)
+        if not done:
             step(&w.fault, op.name, -1)
             return False
         op += 1
@@ -184,7 +188,9 @@ cdef bint is_default(const Op *op, PyObject *value) noexcept:
         return False
     if py.Py_TYPE(value) != py.Py_TYPE(op.default) and op.code != BYTES and op.code != RECORDS:
         return False
+    shared(value)
     equal = py.PyObject_RichCompareBool(value, op.default, py.Py_EQ)
+    py.Py_DECREF(value)
     if equal < 0:
         py.PyErr_Clear()
     return equal == 1
@@ -428,6 +434,7 @@ cdef bint write_tagged(Writer *w, const Op *op, PyObject *made) noexcept:
     """Tag, size and value. Room for the longest size is left, then the value is moved up to the real one."""
     cdef PyObject *value = py.kc_slot(made, op.offset)[0]
     cdef Py_ssize_t begin, size, size_bytes
+    cdef bint done
     if value == NULL:
         value = py.Py_None
     if not write_uvarint(w, op.tag) or not room(w, SIZE_BYTES):
@@ -435,7 +442,10 @@ cdef bint write_tagged(Writer *w, const Op *op, PyObject *made) noexcept:
         return False
     begin = w.at - w.start
     w.at += SIZE_BYTES
-    if not write_tagged_value(w, op, value):
+    shared(value)
+    done = write_tagged_value(w, op, value)
+    py.Py_DECREF(value)
+    if not done:
         step(&w.fault, op.name, -1)
         return False
     size = w.at - w.start - begin - SIZE_BYTES

@@ -1,0 +1,104 @@
+"""Memory that hostile bodies can ask for, and who holds what afterwards."""
+
+import contextlib
+import gc
+import sys
+import tracemalloc
+
+import pytest
+
+import kafkacodec as kc
+from kafkacodec import messages
+from tests.protocol_vectors import vectors
+
+# The most that decoding may allocate, in bytes for each byte of the input, besides a fixed part: an object of a dozen
+# slots may come from two bytes on the wire.
+BYTES_PER_BYTE = 200
+
+
+def test_counts_are_bounded_by_the_bytes_left():
+    for count in (2**31 - 1, 2**28, 10**6):
+        with pytest.raises(kc.Truncated) as caught:
+            messages.MetadataResponse.decode(bytes(4) + count.to_bytes(4, "big") + bytes(100), 3)
+        assert caught.value.path == "brokers"
+
+
+def test_hostile_bodies_take_little_memory():
+    for vector in vectors("bad"):
+        cls = getattr(messages, vector["api"] + vector["kind"].capitalize())
+        cls._program(vector["version"])
+    worst = 0.0
+    tracemalloc.start()
+    try:
+        for vector in vectors("bad"):
+            cls = getattr(messages, vector["api"] + vector["kind"].capitalize())
+            raw = bytes.fromhex(vector["hex"])
+            tracemalloc.reset_peak()
+            before = tracemalloc.get_traced_memory()[0]
+            with contextlib.suppress(kc.DecodeError):
+                cls.decode(raw, vector["version"])
+            worst = max(worst, (tracemalloc.get_traced_memory()[1] - before - 20000) / max(1, len(raw)))
+    finally:
+        tracemalloc.stop()
+    assert worst < BYTES_PER_BYTE
+
+
+def test_the_densest_messages():
+    """Arrays whose elements are a byte or two each."""
+    body = bytes(4) + (2000).to_bytes(4, "big") + b"\0\0" * 2000 + bytes(3)
+    tracemalloc.start()
+    try:
+        messages.MetadataRequest.decode((2000).to_bytes(4, "big") + b"\0\0" * 2000, 0)
+        assert tracemalloc.get_traced_memory()[1] < BYTES_PER_BYTE * len(body)
+    finally:
+        tracemalloc.stop()
+
+
+def test_no_references_are_lost():
+    request = messages.MetadataRequest(topics=[messages.MetadataRequest.MetadataRequestTopic(name="orders" * 10)])
+    body = request.encode(12)
+
+    def work():
+        for _ in range(200):
+            decoded = messages.MetadataRequest.decode(body, 12)
+            decoded.encode(12)
+            for damaged in (body[:-1], body + b"\0", b"\xff" * 9):
+                with pytest.raises(kc.DecodeError):
+                    messages.MetadataRequest.decode(damaged, 12)
+            decoded.topics[0].name = 5
+            with pytest.raises(kc.EncodeError):
+                decoded.encode(12)
+
+    work()
+    gc.collect()
+    before, none = sys.getallocatedblocks(), sys.getrefcount(None)
+    work()
+    gc.collect()
+    assert abs(sys.getallocatedblocks() - before) < 100
+    assert abs(sys.getrefcount(None) - none) < 100
+
+
+def test_a_list_that_changes_while_it_is_encoded():
+    class Shrinking:
+        def __index__(self):
+            nodes.clear()
+            return 1
+
+    nodes = [Shrinking(), 2, 3]
+    partition = messages.MetadataResponse.MetadataResponsePartition(replica_nodes=nodes)
+    topic = messages.MetadataResponse.MetadataResponseTopic(name="t", partitions=[partition])
+    with pytest.raises(kc.EncodeError, match="changed meanwhile"):
+        messages.MetadataResponse(topics=[topic]).encode(1)
+
+
+def test_a_struct_that_is_replaced_while_it_is_encoded():
+    class Replacing:
+        def __index__(self):
+            message.assignment = None
+            gc.collect()
+            return 1
+
+    part = messages.ConsumerGroupHeartbeatResponse
+    own = part.TopicPartitions(partitions=[Replacing(), 2])
+    message = part(assignment=part.Assignment(topic_partitions=[own]))
+    assert part.decode(message.encode(0), 0).assignment.topic_partitions[0].partitions == [1, 2]
