@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec.log import LogWriter, Partition
+from tests.corpus import ROOT
 from tests.integration import kafka_jvm
 
 pytestmark = pytest.mark.java
@@ -95,3 +97,34 @@ def test_a_broker_opens_what_was_written_and_a_consumer_reads_it(broker: kafka_j
         offsets = [*range(77, 277 + aborted), *range(378, 578)]
         assert [r.offset for r in read if r.source == 1] == offsets
         assert [r.value for r in read if r.source == 1][-200:] == [row[4] for row in second[300:]]
+
+
+def test_a_broker_opens_what_was_recovered(broker: kafka_jvm.Broker, tmp_path: Path) -> None:
+    kafka_jvm.tool("create", broker.server, "saved", 1)
+    broker.stop()
+    source = tmp_path / "damaged" / "txn-0"
+    shutil.copytree(ROOT / "logs/kraft-4.1.0/txn-0", source, copy_function=shutil.copyfile)
+    source.chmod(0o755)
+    for path in sorted(source.glob("*.log"))[::4]:
+        data = bytearray(path.read_bytes())
+        middle = int(kc.scan(bytes(data))["position"][5])
+        data[middle + 40 : middle + 90] = bytes(50)
+        path.write_bytes(data + data[:200])
+    report = kc.log.recover(source, tmp_path / "recovered")
+    assert not report.ok
+    target = broker.logs / "saved-0"
+    identity = (target / "partition.metadata").read_bytes()
+    shutil.rmtree(target)
+    shutil.copytree(tmp_path / "recovered" / "txn-0", target)
+    (target / "partition.metadata").write_bytes(identity)
+    (broker.logs / ".kafka_cleanshutdown").unlink()
+    broker.start()
+    for isolation in ("read_uncommitted", "read_committed"):
+        read = kafka_jvm.records(kafka_jvm.tool("consume", broker.server, "saved", 1, isolation))
+        mine = Partition(tmp_path / "recovered" / "txn-0").read(isolation_level=isolation)
+        assert [r.offset for r in read] == [offset for chunk in mine for offset in chunk["offset"].tolist()]
+    broker.stop()
+    made = {path.name: path.read_bytes() for path in target.glob("*.txnindex")}
+    mine_made = {path.name: path.read_bytes() for path in (tmp_path / "recovered/txn-0").glob("*.txnindex")}
+    assert mine_made == {name: data for name, data in made.items() if data}
+    broker.start()
