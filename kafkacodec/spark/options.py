@@ -22,9 +22,13 @@ __all__ = [
     "OptionError",
     "ReadOptions",
     "Selection",
+    "one_of",
+    "parse_json",
     "parse_read_options",
+    "positive",
     "refuse_unknown",
     "take",
+    "whole_number",
 ]
 
 EARLIEST, LATEST = -2, -1
@@ -140,7 +144,7 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -
         listed = "lists" if "headers" in columns else "does not list"
         raise OptionError(f"includeHeaders: {str(headers).lower()} contradicts columns, which {listed} headers")
     start, end = _start(given, streaming), _end(given, streaming)
-    strategy = take(given, "startingOffsetsByTimestampStrategy", _one_of("error", "latest"), None)
+    strategy = take(given, "startingOffsetsByTimestampStrategy", one_of("error", "latest"), None)
     if strategy is not None and not start.by_timestamp:
         raise OptionError(
             "startingOffsetsByTimestampStrategy: needs startingTimestamp or startingOffsetsByTimestamp beside it"
@@ -152,8 +156,8 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -
         end=end,
         columns=columns,
         headers=bool(headers) or (columns is not None and "headers" in columns),
-        permissive=take(given, "mode", _one_of("FAILFAST", "PERMISSIVE"), "FAILFAST") == "PERMISSIVE",
-        read_committed=take(given, "isolationLevel", _one_of("read_uncommitted", "read_committed"), None)
+        permissive=take(given, "mode", one_of("FAILFAST", "PERMISSIVE"), "FAILFAST") == "PERMISSIVE",
+        read_committed=take(given, "isolationLevel", one_of("read_uncommitted", "read_committed"), None)
         == "read_committed",
         latest_when_no_later_record=strategy == "latest",
         min_partitions=take(given, "minPartitions", positive, None),
@@ -357,6 +361,14 @@ def positive(name: str, value: str) -> int:
     return number
 
 
+def whole_number(name: str, value: str) -> int:
+    """An option's value as a whole number."""
+    try:
+        return int(value)
+    except ValueError:
+        raise OptionError(f"{name}: {value!r} is not a whole number") from None
+
+
 def _boolean(name: str, value: str) -> bool:
     word = value.strip().lower()
     if word not in ("true", "false"):
@@ -364,7 +376,9 @@ def _boolean(name: str, value: str) -> bool:
     return word == "true"
 
 
-def _one_of(*words: str) -> Callable[[str, str], str]:
+def one_of(*words: str) -> Callable[[str, str], str]:
+    """A parser that takes one of these words, in any case."""
+
     def parse(name: str, value: str) -> str:
         for word in words:
             if value.strip().lower() == word.lower():

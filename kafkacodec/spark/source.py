@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from kafkacodec.spark.filters import prune
@@ -14,6 +14,7 @@ from kafkacodec.spark.options import ReadOptions, parse_read_options
 from kafkacodec.spark.planning import Pruning, plan
 from kafkacodec.spark.reading import read_ranges
 from kafkacodec.spark.schema import check_schema, column_names, spark_schema
+from kafkacodec.spark.writing import SegmentsWriter
 
 __all__ = ["KafkaLogDataSource"]
 
@@ -41,6 +42,10 @@ class KafkaLogDataSource(DataSource):
         hands_down = "pyspark.sql.worker.data_source_pushdown_filters" in sys.modules
         kind = FilteringReader if hands_down else SegmentReader
         return kind(parse_read_options(self.options), check_schema(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        """A writer that appends to the partitions of a log directory."""
+        return SegmentsWriter(self.options, schema, overwrite)
 
 
 class SegmentReader(DataSourceReader):

@@ -1,0 +1,281 @@
+"""Writing data frames as Kafka's log segments: tasks write in a staging directory, the driver numbers and publishes.
+
+A task cannot know how many records other tasks write to the same partition. So each writes segments that count from
+offset 0; when all tasks have succeeded, the driver shifts their base offsets, which no checksum covers and to which all
+else in a segment and its indexes is relative, and renames the files into place, oldest first.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+import kafkacodec as kc
+from kafkacodec.errors import EncodeError
+from kafkacodec.log import LogWriter, Partition, Segment, layout
+from kafkacodec.log.segment_writer import sync_directory
+from kafkacodec.records.compression import CODECS
+from kafkacodec.spark.options import OptionError, TopicPartition, one_of, positive, refuse_unknown, take, whole_number
+
+__all__ = ["SegmentsWriter"]
+
+# Column -> the Spark types that it may have.
+_COLUMNS = {
+    "key": ("binary", "string"),
+    "value": ("binary", "string"),
+    "headers": ("array<struct<key:string,value:binary>>",),
+    "timestamp": ("timestamp",),
+    "topic": ("string",),
+    "partition": ("int",),
+}
+# What reading gives beside them: offsets are numbered anew, and all records get create time.
+_PASSED_OVER = ("offset", "timestampType")
+_OPTIONS = ("path", "topic", "numPartitions", "codec", "level", "batchBytes", "segmentBytes")
+
+# Records of a partition are encoded when so many rows or bytes have come together.
+_ROWS, _BYTES = 8192, 1 << 20
+_MOVED = (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX, layout.LOG_SUFFIX)
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """The writer's options, checked."""
+
+    path: str
+    topic: str | None
+    num_partitions: int
+    codec: str
+    level: int | None
+    batch_bytes: int
+    segment_bytes: int
+
+
+def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
+    """Check the options of ``df.write``.
+
+    Raises:
+        OptionError: for the first option that is unknown or malformed.
+    """
+    given = refuse_unknown(options, _OPTIONS)
+    if not given.get("path", "").strip():
+        raise OptionError("path: missing; give the log directory to write to")
+    return WriteOptions(
+        path=os.path.abspath(given["path"].removeprefix("file://")),
+        topic=given.get("topic"),
+        num_partitions=take(given, "numPartitions", positive, 1),
+        codec=take(given, "codec", one_of(*CODECS), "none"),
+        level=take(given, "level", whole_number, None),
+        batch_bytes=take(given, "batchBytes", positive, 16384),
+        segment_bytes=take(given, "segmentBytes", positive, 1 << 30),
+    )
+
+
+@dataclass(frozen=True)
+class Staged(WriterCommitMessage):
+    """What one task has written: its place among the tasks, and where."""
+
+    task: int
+    directory: str
+
+
+class SegmentsWriter(DataSourceArrowWriter):
+    """Writes a data frame into the partitions of a log directory, behind the records that are there."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
+        self.options = parse_write_options(options)
+        _check_schema(schema, self.options)
+        if overwrite and os.path.isdir(self.options.path) and os.listdir(self.options.path):
+            raise FileExistsError(
+                errno.EEXIST, "the directory is not empty; only append writes to it", self.options.path
+            )
+        # The dots keep readers, ours and brokers', from taking it for a partition.
+        self.staging = os.path.join(self.options.path, f".kafkalog.{secrets.token_hex(8)}.staging")
+        self.now = int(time.time() * 1000)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
+        """In a task: encode its records into the staging directory."""
+        context = TaskContext.get()
+        task = context.partitionId() if context is not None else 0
+        directory = os.path.join(self.staging, f"{task}.{secrets.token_hex(8)}")
+        writer = _TaskWriter(self.options, directory, self.now)
+        for batch in iterator:
+            writer.add(batch)
+        writer.finish()
+        return Staged(task, directory)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """On the driver, when all tasks have succeeded: number what they wrote and make it visible."""
+        staged = sorted((m for m in messages if isinstance(m, Staged)), key=lambda message: message.task)
+        found: dict[TopicPartition, list[Partition]] = {}
+        for message in staged:
+            if os.path.isdir(message.directory):
+                for partition in kc.log.LogDirectory(message.directory).all_partitions:
+                    if partition.topic is not None and partition.partition is not None:
+                        found.setdefault((partition.topic, partition.partition), []).append(partition)
+        for (topic, number), parts in sorted(found.items()):
+            _publish(self.options.path, topic, number, parts)
+        self.abort(messages)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Remove the staging directory, with what failed tasks left in it."""
+        shutil.rmtree(self.staging, ignore_errors=True)
+
+
+def _check_schema(schema: StructType, options: WriteOptions) -> None:
+    for field in schema.fields:
+        if field.name in _PASSED_OVER:
+            continue
+        if field.name not in _COLUMNS:
+            raise OptionError(f"column {field.name!r}: a record has no such part; there are {', '.join(_COLUMNS)}")
+        if field.dataType.simpleString() not in _COLUMNS[field.name]:
+            expected = " or ".join(_COLUMNS[field.name])
+            raise OptionError(f"column {field.name!r}: is {field.dataType.simpleString()}, not {expected}")
+    names = schema.fieldNames()
+    if "value" not in names:
+        raise OptionError("column 'value': missing")
+    if "topic" not in names and options.topic is None:
+        raise OptionError("topic: missing; give the option or a column of that name")
+
+
+class _TaskWriter:
+    """Sorts records by partition and encodes them in runs; memory is about 1 MiB for each partition."""
+
+    def __init__(self, options: WriteOptions, directory: str, now: int) -> None:
+        self.options = options
+        self.directory = directory
+        self.now = now
+        self.logs: dict[TopicPartition, LogWriter] = {}
+        self.waiting: dict[TopicPartition, list[pa.RecordBatch]] = {}
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take records; those of a partition that has enough are written."""
+        for target, rows in self._by_partition(batch):
+            waiting = self.waiting.setdefault(target, [])
+            waiting.append(rows)
+            if sum(r.num_rows for r in waiting) >= _ROWS or sum(r.nbytes for r in waiting) >= _BYTES:
+                self._encode(target)
+
+    def finish(self) -> None:
+        """Write what is left."""
+        for target in list(self.waiting):
+            self._encode(target)
+        for log in self.logs.values():
+            log.commit()
+
+    def _encode(self, target: TopicPartition) -> None:
+        log = self.logs.get(target)
+        if log is None:
+            # The driver waits for the disk when it publishes.
+            log = self.logs[target] = LogWriter(
+                self.directory, *target, segment_bytes=self.options.segment_bytes, sync=False
+            )
+        rows = pa.Table.from_batches(self.waiting.pop(target))
+        log.write(rows, codec=self.options.codec, level=self.options.level, batch_bytes=self.options.batch_bytes)
+
+    def _by_partition(self, batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, pa.RecordBatch]]:
+        if batch.num_rows == 0:
+            return
+        names, topics = self._topics(batch)
+        numbers = self._numbers(batch)
+        records = self._records(batch)
+        targets, inverse, counts = np.unique(
+            topics.astype(np.int64) << 32 | numbers, return_inverse=True, return_counts=True
+        )
+        if len(targets) > 1:
+            records = records.take(pa.array(np.argsort(inverse, kind="stable")))
+        start = 0
+        for target, count in zip(targets.tolist(), counts.tolist(), strict=True):
+            yield (names[target >> 32], target & 0xFFFFFFFF), records.slice(start, count)
+            start += count
+
+    def _topics(self, batch: pa.RecordBatch) -> tuple[list[str], np.ndarray]:
+        """The topics' names, and the index of each row's."""
+        if self.options.topic is not None:
+            return [self.options.topic], np.zeros(batch.num_rows, np.int32)
+        column = batch.column("topic")
+        if column.null_count:
+            raise EncodeError("the topic is null", path=f"row {_first(column.is_null())}")
+        encoded = column.dictionary_encode()
+        return encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
+
+    def _numbers(self, batch: pa.RecordBatch) -> np.ndarray:
+        """Each row's partition: the column's; where that is null or missing, the one that Kafka's producer takes."""
+        given = batch.column("partition") if "partition" in batch.schema.names else None
+        if given is None or given.null_count:
+            if "key" in batch.schema.names:
+                numbers = kc.partition(batch.column("key"), self.options.num_partitions, null_keys="round_robin")
+            else:
+                numbers = np.arange(batch.num_rows, dtype=np.int32) % self.options.num_partitions
+            if given is None:
+                return numbers
+            given = pc.coalesce(given, pa.array(numbers))
+        numbers = np.asarray(given)
+        if numbers.min() < 0:
+            row = int(np.argmax(numbers < 0))
+            raise EncodeError(f"the partition is {numbers[row]}; it must not be negative", path=f"row {row}")
+        return numbers
+
+    def _records(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns that are encoded; without timestamps records get the time at which the job began."""
+        names = [name for name in ("key", "value", "headers", "timestamp") if name in batch.schema.names]
+        records = batch.select(names)
+        if "timestamp" not in names:
+            now = pa.repeat(pa.scalar(self.now, pa.int64()), batch.num_rows)
+            records = pa.RecordBatch.from_arrays([*records.columns, now], names=[*names, "timestamp"])
+        return records
+
+
+def _first(mask: pa.BooleanArray) -> int:
+    return int(np.argmax(mask.to_numpy(zero_copy_only=False)))
+
+
+def _publish(log_dir: str, topic: str, number: int, staged: list[Partition]) -> None:
+    """Move staged segments behind the records of a partition, which is made if it is not there."""
+    with LogWriter(log_dir, topic, number, append=True) as log:
+        directory, start, epoch = log.path, log.next_offset, log.leader_epoch
+    for partition in staged:
+        end = start
+        for segment in partition.segments:
+            base = start + (segment.base_offset or 0)
+            end = _shift(segment.path, start, epoch)
+            for suffix in _MOVED:
+                source = layout.sibling(segment.path, suffix)
+                _sync(source)
+                os.replace(source, os.path.join(directory, layout.file_name(base, suffix)))
+        start = end
+    sync_directory(directory)
+
+
+def _shift(path: str, by: int, leader_epoch: int) -> int:
+    """Add to the base offsets of all batches and set their leader epoch, in place; returns the next offset."""
+    headers = Segment(path).scan(verify_crc=False)
+    positions = headers["position"][:, None]
+    with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as mapping:
+        data = np.ndarray(len(mapping), np.uint8, mapping)
+        offsets = (headers["base_offset"] + by).astype(">i8")
+        data[positions + np.arange(8)] = offsets.view(np.uint8).reshape(-1, 8)
+        data[positions + np.arange(12, 16)] = np.array([leader_epoch], ">i4").view(np.uint8)
+        del data  # the mapping cannot be closed while it is seen
+    return int(headers["last_offset"][-1]) + by + 1
+
+
+def _sync(path: str) -> None:
+    """Wait until a file is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

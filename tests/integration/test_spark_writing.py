@@ -1,0 +1,57 @@
+"""Writing the format `kafkalog` from a real Spark session."""
+
+import pytest
+from pyspark.errors import AnalysisException, PythonException
+
+import kafkacodec as kc
+from tests.corpus import ROOT
+
+pytestmark = pytest.mark.spark
+
+LOGS = ROOT / "logs" / "kraft-4.1.0"
+
+
+def written(spark, path):
+    return spark.read.format("kafkalog").options(includeHeaders=True).load(str(path))
+
+
+def test_what_is_read_can_be_written(spark, tmp_path):
+    records = written(spark, LOGS).where("topic NOT LIKE '\\_\\_%'").repartition(3)
+    for _ in range(2):
+        records.write.format("kafkalog").mode("append").option("codec", "zstd").save(str(tmp_path))
+    content = ["topic", "partition", "key", "value", "timestamp", "headers"]
+    expected = records.select(content).union(records.select(content))
+    found = written(spark, tmp_path).select(content)
+    assert found.exceptAll(expected).count() == expected.exceptAll(found).count() == 0
+    counts = {
+        (r["topic"], r["partition"]): r["count"] for r in expected.groupBy("topic", "partition").count().collect()
+    }
+    directory = kc.log.LogDirectory(tmp_path)
+    assert {(p.topic, p.partition): p.end_offset() for p in directory.all_partitions} == counts
+
+
+def test_rows_of_text_by_key(spark, tmp_path):
+    frame = spark.range(1000).selectExpr("string(id % 10) AS key", "string(id) AS value")
+    frame.write.format("kafkalog").mode("append").options(topic="numbers", numPartitions=4).save(str(tmp_path))
+    rows = written(spark, tmp_path).selectExpr("string(key)", "int(string(value)) AS value", "partition").collect()
+    assert sorted(row["value"] for row in rows) == list(range(1000))
+    assert all(row["partition"] == kc.partition([row["key"]], 4)[0] for row in rows)
+
+
+def test_a_failing_task_leaves_nothing_visible(spark, tmp_path):
+    frame = spark.range(0, 1000, 1, 4).selectExpr(
+        "'t' AS topic", "int(if(id = 999, -1, id % 3)) AS partition", "string(id) AS value"
+    )
+    with pytest.raises(PythonException, match="partition is -1"):
+        frame.write.format("kafkalog").mode("append").save(str(tmp_path / "out"))
+    assert not list((tmp_path / "out").rglob("*.log"))
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_errors_name_the_option(spark, tmp_path):
+    frame = spark.range(3).selectExpr("string(id) AS value")
+    with pytest.raises(AnalysisException, match="topic: missing"):
+        frame.write.format("kafkalog").mode("append").save(str(tmp_path / "out"))
+    with pytest.raises(AnalysisException, match=r"(?i)numpartition: no such option; did you mean numPartitions"):
+        frame.write.format("kafkalog").mode("append").options(topic="t", numPartition=3).save(str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,168 @@
+"""Writing as Spark's tasks and its driver do it, without Spark."""
+
+import re
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import StructType
+
+import kafkacodec as kc
+from kafkacodec.errors import EncodeError
+from kafkacodec.spark.options import OptionError
+from kafkacodec.spark.writing import SegmentsWriter
+from tests.corpus import ROOT, assert_same_records
+from tests.spark_columns import as_decoded, consumer_records, partition_directories
+from tests.unit.test_spark_reading import read
+
+LOGS = ROOT / "logs" / "kraft-4.1.0"
+ANY = "topic string, partition int, key binary, value binary"
+
+
+def schema_of(text):
+    """A schema without a Spark session."""
+    types = {"binary": "binary", "string": "string", "int": "integer", "bigint": "long", "timestamp": "timestamp"}
+    fields = [field.strip().split() for field in text.split(",")]
+    return StructType.fromJson(
+        {
+            "type": "struct",
+            "fields": [{"name": n, "type": types[t], "nullable": True, "metadata": {}} for n, t in fields],
+        }
+    )
+
+
+def batch(**columns):
+    kinds = {"partition": pa.int32(), "topic": pa.string(), "timestamp": pa.timestamp("us", tz="UTC")}
+    return pa.record_batch({name: pa.array(c, kinds.get(name, pa.binary())) for name, c in columns.items()})
+
+
+def job(directory, tasks, schema=ANY, overwrite=False, **options):
+    """A whole job: each task's batches, then the commit."""
+    visible = sorted(directory.glob("*-[0-9]/*"))
+    writer = SegmentsWriter({"path": str(directory), **options}, schema_of(schema), overwrite)
+    messages = [writer.write(iter(batches)) for batches in tasks]
+    assert sorted(directory.glob("*-[0-9]/*")) == visible
+    for task, message in enumerate(messages):
+        object.__setattr__(message, "task", task)
+    writer.commit(messages)
+    assert not list(directory.glob(".kafkalog*"))
+    return writer
+
+
+def test_golden_records_come_back(tmp_path):
+    """Read a broker's partitions, write them, read them again."""
+    names = ["none-0", "zstd-0", "partitions-0", "partitions-1", "partitions-2", "big-none-0"]
+    table = read(",".join(str(LOGS / name) for name in names))
+    writer = SegmentsWriter({"path": str(tmp_path), "codec": "lz4"}, schema_of(ANY), False)
+    writer.commit([writer.write(iter(table.to_batches()))])
+    golden = partition_directories({2})
+    for name in names:
+        expected = [row._replace(offset=i) for i, row in enumerate(consumer_records(golden[LOGS / name]))]
+        assert_same_records(as_decoded(read(tmp_path / name)), expected)
+
+
+def test_tasks_continue_one_another_and_earlier_jobs(tmp_path):
+    def rows(first, count):
+        values = [b"%d" % i for i in range(first, first + count)]
+        return batch(topic=["t"] * count, partition=[0] * count, key=[None] * count, value=values)
+
+    job(tmp_path, [[rows(0, 100), rows(100, 50)], [], [rows(150, 75)]], segmentBytes="1000", batchBytes="200")
+    job(tmp_path, [[rows(225, 10)]])
+    table = read(tmp_path / "t-0")
+    assert table["value"].to_pylist() == [b"%d" % i for i in range(235)]
+    assert table["offset"].to_pylist() == list(range(235))
+    assert len(kc.log.Partition(tmp_path / "t-0").segments) > 4
+
+
+def test_indexes_fit_the_segments(tmp_path):
+    rows = [batch(value=[b"%0100d" % i for i in range(start, start + 500)]) for start in (0, 500, 1000)]
+    job(tmp_path, [rows[:1], rows[1:]], "value binary", topic="t", batchBytes="300", segmentBytes="40000")
+    partition = kc.log.Partition(tmp_path / "t-0")
+    assert len(partition.segments) > 3
+    for segment in partition.segments:
+        headers = segment.scan()
+        assert headers["crc_ok"].all()
+        assert segment.base_offset == headers["base_offset"][0]
+        assert len(kc.log.read_offset_index(segment.path.replace(".log", ".index"))) > 2
+        for offset, position in zip(headers["last_offset"].tolist(), headers["position"].tolist(), strict=True):
+            assert segment.position_of_offset(offset) == position
+    assert not partition.index_problems
+
+
+def test_keys_go_where_kafkas_producer_puts_them(tmp_path):
+    keys = [b"key-%d" % (i % 37) for i in range(500)]
+    job(tmp_path, [[batch(key=keys, value=keys)]], "key binary, value binary", topic="t", numPartitions="4")
+    for number in range(4):
+        found = read(tmp_path / f"t-{number}")["key"].to_pylist()
+        assert found == [key for key, wanted in zip(keys, kc.partition(keys, 4), strict=True) if wanted == number]
+
+
+def test_partition_column_wins_over_the_key(tmp_path):
+    rows = batch(partition=[2, None, 0], key=[b"a", b"b", None], value=[b"1", b"2", b"3"])
+    job(tmp_path, [[rows]], "partition int, key binary, value binary", topic="t", numPartitions="3")
+    expected = {2: [b"1"], 0: [b"3"]}
+    expected.setdefault(int(kc.partition([b"b"], 3)[0]), []).append(b"2")
+    for number, values in expected.items():
+        assert sorted(read(tmp_path / f"t-{number}")["value"].to_pylist()) == sorted(values)
+
+
+def test_timestamps_are_kept_or_the_time_of_the_job(tmp_path):
+    job(
+        tmp_path,
+        [[batch(value=[b"x"], timestamp=[1_600_000_000_123_456])]],
+        "value binary, timestamp timestamp",
+        topic="a",
+    )
+    assert read(tmp_path / "a-0")["timestamp"].cast(pa.int64()).to_pylist() == [1_600_000_000_123_000]
+    writer = job(tmp_path, [[batch(value=[b"x"])]], "value binary", topic="b")
+    assert read(tmp_path / "b-0")["timestamp"].cast(pa.int64()).to_pylist() == [writer.now * 1000]
+
+
+def test_nothing_is_visible_of_a_job_that_fails(tmp_path):
+    writer = SegmentsWriter({"path": str(tmp_path), "topic": "t"}, schema_of("partition int, value binary"), False)
+    done = writer.write(iter([batch(partition=[0], value=[b"1"])]))
+    with pytest.raises(EncodeError, match="partition is -3"):
+        writer.write(iter([batch(partition=[1, -3], value=[b"1", b"2"])]))
+    assert not list(tmp_path.glob("t-*"))
+    writer.abort([done, None])
+    assert not list(tmp_path.iterdir())
+
+
+def test_leader_epoch_is_that_of_the_partition(tmp_path):
+    with kc.log.LogWriter(tmp_path, "t", 0, leader_epoch=7) as log:
+        log.write([(None, b"first")])
+    job(tmp_path, [[batch(value=[b"second"])]], "value binary", topic="t")
+    epochs = np.concatenate([s.scan()["partition_leader_epoch"] for s in kc.log.Partition(tmp_path / "t-0").segments])
+    assert epochs.tolist() == [7, 7]
+
+
+@pytest.mark.parametrize(
+    ("schema", "options", "message"),
+    [
+        ("value binary", {}, "topic: missing"),
+        ("key binary", {"topic": "t"}, "column 'value': missing"),
+        ("value int", {"topic": "t"}, "column 'value': is int, not binary or string"),
+        ("value binary, colour string", {"topic": "t"}, "column 'colour': a record has no such part"),
+        ("value binary", {"topic": "t", "codec": "brotli"}, "codec: expected none or gzip"),
+        ("value binary", {"topic": "t", "numPartitions": "0"}, "numPartitions: '0' is not a whole number above 0"),
+        ("value binary", {"topic": "t", "level": "high"}, "level: 'high' is not a whole number"),
+        ("value binary", {"topic": "t", "compression": "gzip"}, "compression: no such option"),
+        ("value binary", {"topic": "t", "path": ""}, "path: missing"),
+    ],
+)
+def test_refused_by_name(tmp_path, schema, options, message):
+    with pytest.raises(OptionError, match=f"^{re.escape(message)}"):
+        SegmentsWriter({"path": str(tmp_path), **options}, schema_of(schema), False)
+    assert not list(tmp_path.iterdir())
+
+
+def test_overwriting_is_refused(tmp_path):
+    (tmp_path / "t-0").mkdir()
+    with pytest.raises(FileExistsError, match="not empty"):
+        SegmentsWriter({"path": str(tmp_path), "topic": "t"}, schema_of("value binary"), True)
+    SegmentsWriter({"path": str(tmp_path / "new"), "topic": "t"}, schema_of("value binary"), True)
+
+
+def test_null_topics_are_refused(tmp_path):
+    with pytest.raises(EncodeError, match="topic is null"):
+        job(tmp_path, [[batch(topic=["t", None], value=[b"", b""])]], "topic string, value binary")
