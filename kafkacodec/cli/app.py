@@ -13,7 +13,6 @@ COMMANDS = {
     "scan": "List segments and batches without decompressing them.",
     "dump": "Print records.",
     "verify": "Check that every record can be read and trusted, and the index files.",
-    "recover": "Copy what is intact of a damaged log directory into a new one.",
     "convert": "Write records to Parquet, Arrow IPC, CSV or JSON lines.",
     "offsets": "List the offsets that consumer groups committed.",
     "groups": "List consumer groups and their members.",
