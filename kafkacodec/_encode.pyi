@@ -3,12 +3,6 @@ from typing import Any
 
 from kafkacodec._arrow_import import ImportedArray
 
-class ByteColumn:
-    """A growing column of bytes, for values that come as Python objects."""
-
-class IntColumn:
-    """A growing column of 64-bit integers; None becomes a given number."""
-
 class RecordChunk:
     """Rows that the kernels can read: imported columns, or ones made from Python records."""
 
