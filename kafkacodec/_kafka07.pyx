@@ -12,6 +12,10 @@ from kafkacodec._errors cimport check, exception_from
 from kafkacodec.errors import DecodeError, EncodeError
 
 
+cdef enum:
+    LEAST_MESSAGE = 9  # bytes: magic 0, no payload
+
+
 def columns():
     """The names of all columns, in order; the index is the bit in a mask of wanted ones."""
     cdef int i
@@ -26,6 +30,7 @@ cdef class Decoder:
     cdef uint64_t wanted
     cdef uint64_t limit   # bytes that the outermost message may decompress to
     cdef uint64_t budget  # what is left of it
+    cdef uint64_t value_hint
     cdef list decompressors  # one for each level of compressed messages inside one another
     cdef readonly object fault
     cdef readonly bint done
@@ -92,20 +97,32 @@ cdef class Decoder:
             return False
         return True
 
+    cdef int reserve(self, k.kc_table *table, int64_t max_rows, bint whole) except -1:
+        """Room for as much as the chunk before took: growing step by step would copy all of it again."""
+        cdef k.kc_error error
+        cdef int i
+        cdef uint64_t left = self.decoder.size - self.decoder.position
+        cdef int64_t rows = 0 if whole else min(max_rows, <int64_t> (left // LEAST_MESSAGE + 1))
+        cdef size_t values = min(left if whole else self.value_hint, <uint64_t> INT32_MAX)
+        error.code = k.KC_OK
+        for i in range(table.num_columns):
+            if not table.columns[i].wanted:
+                continue
+            if k.kc_column_reserve(&table.columns[i], rows, values if i == k.KC_COL_VALUE else 0, &error):
+                check(&error)
+        return 0
+
     def read(self, cls, int64_t max_rows, uint64_t max_bytes, bint whole=False):
         """The next chunk. Afterwards `done` or `fault` may be set; `skip` goes on behind a fault."""
         cdef Table chunk = cls.__new__(cls)
-        cdef k.kc_error error
         cdef size_t size
-        error.code = k.KC_OK
         chunk.table = k.kc_table_new(k.kc_msgset07_fields, k.KC_NUM_MSGSET07_COLUMNS, self.wanted)
         if chunk.table == NULL:
             raise MemoryError("no memory for the columns")
-        if whole and chunk.table.columns[<int> k.KC_COL_VALUE].wanted:
-            size = min(self.decoder.size - self.decoder.position, <uint64_t> INT32_MAX)
-            if k.kc_column_reserve(&chunk.table.columns[<int> k.KC_COL_VALUE], 0, size, &error):
-                check(&error)
+        self.reserve(chunk.table, max_rows, whole)
         self.read_on(chunk, max_rows, max_bytes)
+        size = chunk.table.columns[<int> k.KC_COL_VALUE].data.size
+        self.value_hint = size + size // 8
         return chunk
 
     def read_on(self, Table chunk, int64_t max_rows, uint64_t max_bytes):
