@@ -213,19 +213,24 @@ int kc_column_append_bytes(kc_column *c, const void *data, size_t size, kc_error
 }
 
 int kc_column_append_nulls(kc_column *c, int64_t rows, kc_error *error) {
+    if (rows == 0) return KC_OK;
     int code = kc_column_reserve(c, rows, 0, error);
+    if (!code) code = grow_validity(c, error);
+    if (code) return code;
     kc_type type = c->field->type;
-    bool binary = type == KC_BINARY || type == KC_STRING;
-    for (int64_t row = c->length; !code && row < c->length + rows; row++) {
-        if (binary) {
-            ((int32_t *)(void *)c->values.data)[row + 1] = (int32_t)c->data.size;
-        } else {
-            write_int(c, row, type == KC_TIMESTAMP_MS ? KC_NOT_A_TIME : 0);
-        }
-        code = kc_column_set_null(c, row, error);
+    const int64_t end = c->length + rows;
+    for (int64_t row = c->length; row < end; row++) {
+        c->validity.data[row / 8] &= (uint8_t)~(1u << (row % 8));
     }
-    if (!code) note_rows(c, rows);
-    return code;
+    if (type == KC_BINARY || type == KC_STRING) {
+        int32_t *ends = (int32_t *)(void *)c->values.data;
+        for (int64_t row = c->length; row < end; row++) ends[row + 1] = (int32_t)c->data.size;
+    } else {
+        for (int64_t row = c->length; row < end; row++) write_int(c, row, type == KC_TIMESTAMP_MS ? KC_NOT_A_TIME : 0);
+    }
+    c->null_count += rows;
+    note_rows(c, rows);
+    return KC_OK;
 }
 
 int kc_column_append_null(kc_column *c, kc_error *error) { return kc_column_append_nulls(c, 1, error); }

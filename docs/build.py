@@ -17,6 +17,11 @@ PAGES = {
     "messages": "kafkacodec.messages",
     "protocol": "kafkacodec.protocol",
     "dialects": "kafkacodec.dialects",
+    "dialects-kafka07": "kafkacodec.dialects.kafka07",
+    "dialects-kafka07-driver": "kafkacodec.dialects.kafka07.driver",
+    "dialects-line": "kafkacodec.dialects.line",
+    "dialects-rewrite": "kafkacodec.dialects.rewrite",
+    "dialects-zookeeper": "kafkacodec.dialects.zookeeper",
     "spark": "kafkacodec.spark",
 }
 
