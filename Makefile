@@ -84,6 +84,7 @@ lint: $(VENV)/.dev $(VENV)/.built ## style, types, dependencies between rooms, s
 	$(PY) -m mypy.stubtest --mypy-config-file pyproject.toml --ignore-disjoint-bases --ignore-unused-allowlist \
 		--allowlist tests/typing/stubtest.txt $(EXTENSIONS)
 	PYTHONPATH=. $(PY) tools/message_stubs.py --check
+	PYTHONPATH=. $(PY) tools/protocol_docs.py --check
 
 # The jars of a release: kafka-clients, and for the data schemas the coordinator, raft, metadata and storage jars.
 JARS ?= $(wildcard .cache/test-java/jars/kafka-*.jar)
