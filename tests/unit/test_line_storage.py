@@ -118,5 +118,6 @@ def test_a_kill_at_any_moment_leaves_a_whole_file(tmp_path: Path) -> None:
         rows = line.FileStorage(tmp_path).load_offsets()
         assert [row["partition"] for row in rows] == list(range(500))
         assert len({row["offset"] for row in rows}) == 1
+        assert [path.name for path in tmp_path.iterdir()] == ["offsets.json"]
         last = max(last, rows[0]["offset"])
     assert last > 1

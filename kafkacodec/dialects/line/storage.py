@@ -90,7 +90,8 @@ class FileStorage(MemoryStorage):
     """Groups in ``groups.json`` and offsets in ``offsets.json`` of a directory; records in memory.
 
     The protocol names these two files and none for records. Each write leaves the old file or the new one, whenever
-    the process is killed.
+    the process is killed; what a killed one left unfinished (``groups.json.*``, ``offsets.json.*``) is removed here. A
+    directory belongs to one broker at a time.
 
     Raises:
         CorruptRecord: on construction, a file that is not what was written.
@@ -101,6 +102,9 @@ class FileStorage(MemoryStorage):
         super().__init__()
         self._groups_path = Path(directory) / "groups.json"
         self._offsets_path = Path(directory) / "offsets.json"
+        for path in (self._groups_path, self._offsets_path):
+            for unfinished in Path(directory).glob(f"{path.name}.*"):
+                unfinished.unlink(missing_ok=True)
         super().save_groups(_load(self._groups_path, _GROUP))
         super().save_offsets(_load(self._offsets_path, _OFFSET))
 
