@@ -112,9 +112,10 @@ cdef class Decompressor:
         return 0
 
     cdef int _reserve(self, size_t size) except -1:
+        """Room for `size` more bytes, and never at NULL: not every library survives that, even for no bytes."""
         cdef k.kc_error error
         error.code = k.KC_OK
-        if k.kc_buffer_reserve(&self._scratch, size, &error) != k.KC_OK:
+        if k.kc_buffer_reserve(&self._scratch, size + 1, &error) != k.KC_OK:
             check(&error)
         return 0
 

@@ -20,12 +20,16 @@ static void add_rows(outcome *o, const kc_table *t) {
     o->rows += (uint64_t)t->length;
 }
 
-/* One table's worth; the event that ended it. */
-static kc_event chunk(kc_decoder *d, outcome *o, uint32_t want, int64_t max_rows, uint64_t max_bytes) {
+static kc_table *new_table(uint32_t want) {
     kc_table *t = kc_table_new(kc_record_fields, KC_NUM_RECORD_COLUMNS, want);
+    MUST(t != NULL);
+    return t;
+}
+
+/* Adds to a table; the event that ended it. */
+static kc_event fill(kc_decoder *d, kc_table *t, int64_t max_rows, uint64_t max_bytes) {
     kc_error error = {0};
     kc_event event;
-    MUST(t != NULL);
     do {
         event = kc_decoder_run(d, t, max_rows, max_bytes, &error);
         if (event == KC_EVENT_COMPRESSED && kc_decoder_provide(d, d->batch.records, d->batch.records_size, &error)) {
@@ -34,8 +38,6 @@ static kc_event chunk(kc_decoder *d, outcome *o, uint32_t want, int64_t max_rows
     } while (event == KC_EVENT_COMPRESSED);
     MUST(t->length <= max_rows);
     MUST(event != KC_EVENT_FAULT || (error.code != KC_OK && error.what && error.position <= d->size));
-    add_rows(o, t);
-    kc_table_release(t);
     return event;
 }
 
@@ -55,15 +57,21 @@ static outcome decode(const uint8_t *data, size_t size, bool verify, bool filter
     uint64_t bytes;
     kc_decoder_estimate(&d, &rows, &bytes);
     MUST(rows >= 0 && (uint64_t)rows <= size && bytes <= size);
-    for (;;) {
-        uint64_t before = d.position;
-        kc_event event = chunk(&d, &o, want, max_rows, max_bytes);
+    kc_table *t = new_table(want);
+    kc_event event;
+    do { /* a table goes on behind a fault */
+        const uint64_t before = d.position;
+        event = fill(&d, t, max_rows, max_bytes);
         MUST(d.position >= before && d.position <= size);
-        if (event == KC_EVENT_END) break;
-        if (event != KC_EVENT_FAULT) continue;
-        o.problems++;
-        MUST(kc_decoder_skip(&d) > 0 && d.position <= size);
-    }
+        if (event == KC_EVENT_FAULT) {
+            o.problems++;
+            MUST(kc_decoder_skip(&d) > 0 && d.position <= size);
+            continue;
+        }
+        add_rows(&o, t);
+        kc_table_release(t);
+        t = event == KC_EVENT_END ? NULL : new_table(want);
+    } while (event != KC_EVENT_END);
     o.consumed = d.position;
     return o;
 }

@@ -50,7 +50,8 @@ static inline uint64_t mix_rows(uint64_t hash, const kc_column *c, int64_t row) 
     if (width) return mix(hash, c->values.data + (size_t)row * width, width);
     const int32_t *ends = (const int32_t *)(const void *)c->values.data;
     if (c->field->type == KC_BINARY || c->field->type == KC_STRING) {
-        return mix(hash, c->data.data + ends[row], (size_t)(ends[row + 1] - ends[row]));
+        const size_t size = (size_t)(ends[row + 1] - ends[row]);
+        return mix(hash, size ? c->data.data + ends[row] : NULL, size);
     }
     if (c->field->type == KC_LIST) {
         const kc_column *entries = c->children->children;

@@ -357,3 +357,21 @@ def test_a_block_checksum_counts_where_the_batch_checksum_does_not() -> None:
     assert len(kc.decode(data)) == 400
     with pytest.raises(CrcMismatch):
         kc.decode(data, verify_crc=False)
+
+
+@pytest.mark.parametrize("damaged", [b"\x00\x92\xff", b"\x00\x00"])
+def test_a_block_that_claims_to_be_empty_comes_first(damaged: bytes) -> None:
+    """In a thread of its own, whose decompressor holds no memory yet."""
+    with ThreadPoolExecutor(1) as thread:
+        assert bytes(thread.submit(decompress, 2, b"\x00", limit=100).result()) == b""
+    with ThreadPoolExecutor(1) as thread:
+        job = thread.submit(decompress, 2, damaged, limit=100)
+        with pytest.raises(kc.CorruptRecord):
+            job.result()
+
+
+def test_lz4_with_no_room_at_all() -> None:
+    with ThreadPoolExecutor(1) as thread:
+        job = thread.submit(decompress, 3, compress(3, b"x" * 100), limit=0)
+        with pytest.raises(kc.LimitExceeded):
+            job.result()
