@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "kc_cpu.h"
 #include "kc_crc32.h"
 #include "kc_crc32c.h"
 #include "kc_varint.h"
@@ -192,6 +193,7 @@ KC_INLINE int write_records(const kc_batch_plan *batch, const kc_batch_options *
 int kc_batch_write_records(const kc_batch_plan *batch, const kc_batch_options *options,
                            const kc_record_chunk *const *chunks, int64_t chunk_count, uint8_t *out, size_t capacity,
                            size_t *size, kc_error *error) {
+    kc_cpu_settle();
     if (options->magic == 2) {
         return write_records(batch, options, chunks, chunk_count, out, capacity, size, false, error);
     }

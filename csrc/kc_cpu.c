@@ -41,6 +41,20 @@ unsigned kc_cpu_features(void) { return 0; }
 
 #endif
 
+#if defined(__x86_64__) && defined(__GNUC__)
+
+__attribute__((target("avx"))) static void clear_upper_halves(void) { __builtin_ia32_vzeroupper(); }
+
+void kc_cpu_settle(void) {
+    if (__builtin_cpu_supports("avx")) clear_upper_halves();
+}
+
+#else
+
+void kc_cpu_settle(void) {}
+
+#endif
+
 const char *kc_forced_kernel(void) {
     const char *name = getenv("KAFKACODEC_FORCE_KERNEL");
     return name ? name : "";

@@ -1,5 +1,7 @@
 #include "kc_decoder.h"
 
+#include "kc_cpu.h"
+
 /* Rows read between two looks at how many bytes the chunk holds. */
 enum { ROWS_PER_RUN = 1024 };
 
@@ -167,6 +169,7 @@ static bool is_full(const kc_table *t, int64_t max_rows, uint64_t max_bytes) {
 }
 
 kc_event kc_decoder_run(kc_decoder *d, kc_table *t, int64_t max_rows, uint64_t max_bytes, kc_error *error) {
+    kc_cpu_settle();
     kc_event event = KC_EVENT_NONE;
     while (event == KC_EVENT_NONE) {
         /* A batch is closed before the chunk is called full, and the next one is not touched. */

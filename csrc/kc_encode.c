@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "kc_batch_write.h"
+#include "kc_cpu.h"
 #include "kc_varint.h"
 
 /* ---- chunks --------------------------------------------------------------------------------------------------- */
@@ -212,6 +213,7 @@ static int plan_block(kc_plan *plan, const kc_record_block *block, int64_t chunk
 }
 
 int kc_plan_add(kc_plan *plan, const kc_record_chunk *chunk, int64_t number, kc_error *error) {
+    kc_cpu_settle();
     kc_record_block block;
     /* The first offset of a column is the caller's choice; only afterwards must it increase. */
     if (chunk->offset.layout != KC_LAYOUT_ABSENT && !plan->started) plan->next_offset = 0;

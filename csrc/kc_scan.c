@@ -1,5 +1,7 @@
 #include "kc_scan.h"
 
+#include "kc_cpu.h"
+
 const kc_field kc_header_fields[KC_NUM_HEADER_COLUMNS] = {
     [KC_HEADER_POSITION] = {"position", KC_INT64, 0, NULL},
     [KC_HEADER_SIZE_IN_BYTES] = {"size_in_bytes", KC_INT64, 0, NULL},
@@ -68,6 +70,7 @@ static int append_row(kc_table *t, const kc_batch *b, bool crc_known, bool crc_o
 
 kc_walk kc_scan(const uint8_t *data, uint64_t size, uint64_t *position, bool verify_crc, int64_t max_batches,
                 kc_table *t, kc_error *error) {
+    kc_cpu_settle();
     while (t->length < max_batches) {
         kc_span span;
         kc_walk found = kc_log_next(data, size, *position, &span, error);
