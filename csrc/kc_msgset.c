@@ -184,6 +184,7 @@ KC_INLINE int read_rows(kc_msgset *m, const kc_batch *wrapper, kc_table *t, int6
     while (row < rows && at < limit) {
         const uint64_t size = whole_message(at, end);
         if (KC_UNLIKELY(!size || size > (uint64_t)(limit - at) || is_compressed(at))) break;
+        if (!inner) kc_fetch_ahead(at, at + size);
         const int64_t offset = (int64_t)(kc_load_u64(at) + offset_shift);
         if (KC_LIKELY(offset >= first_offset && kc_before_end(offset, end_offset))) {
             message x;
