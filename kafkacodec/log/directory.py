@@ -78,7 +78,7 @@ class LogDirectory:
         Without a `start_offset`, reading starts at the log start offset, below which records count as deleted.
         """
         chosen = self.partition(topic, partition)
-        if options.get("start_offset") is None and options.get("start_timestamp") is None:
+        if options.get("start_offset") is None:
             options["start_offset"] = self.log_start_offsets.get((topic, partition))
         return chosen.read(**options)
 

@@ -152,26 +152,19 @@ class Partition:
         """
         if isolation_level not in ("read_uncommitted", "read_committed"):
             raise ValueError(f"isolation_level must be 'read_uncommitted' or 'read_committed', not {isolation_level!r}")
-        if start_timestamp is not None:
-            found = self.offset_of_timestamp(start_timestamp)
-            if found is None:
-                return []
-            start_offset = found if start_offset is None else max(start_offset, found)
-        if end_timestamp is not None:
-            found = self.offset_of_timestamp(end_timestamp)
-            if found is not None:
-                end_offset = found if end_offset is None else min(end_offset, found)
+        span = self._offsets(start_offset, end_offset, start_timestamp, end_timestamp)
+        if span is None:
+            return []
+        first, behind = span
         transactions = None
         if isolation_level == "read_committed":
-            transactions = self.transactions(start_offset, end_offset)
-            stable = transactions.last_stable_offset
-            if stable is not None:
-                end_offset = stable if end_offset is None else min(end_offset, stable)
-        found_ranges: list[SegmentRange] = []
-        for segment in self._segments_between(start_offset, end_offset):
-            pieces = segment.ranges(max_bytes=max_bytes, start_offset=start_offset, end_offset=end_offset)
-            found_ranges += pieces if transactions is None else map(transactions.exclude_aborted, pieces)
-        return found_ranges
+            transactions = self.transactions(first, behind)
+            behind = _least(behind, transactions.last_stable_offset)
+        found: list[SegmentRange] = []
+        for segment in self._segments_between(first, behind):
+            pieces = segment.ranges(max_bytes=max_bytes, start_offset=first, end_offset=behind)
+            found += pieces if transactions is None else map(transactions.exclude_aborted, pieces)
+        return found
 
     def read(
         self,
@@ -242,6 +235,23 @@ class Partition:
                     read_producer_snapshot(path)
         return report
 
+    def _offsets(
+        self,
+        start_offset: int | None,
+        end_offset: int | None,
+        start_timestamp: Timestamp | None,
+        end_timestamp: Timestamp | None,
+    ) -> tuple[int | None, int | None] | None:
+        """The bounds as offsets; None where no record is young enough."""
+        if start_timestamp is not None:
+            found = self.offset_of_timestamp(start_timestamp)
+            if found is None:
+                return None
+            start_offset = found if start_offset is None else max(start_offset, found)
+        if end_timestamp is not None:
+            end_offset = _least(end_offset, self.offset_of_timestamp(end_timestamp))
+        return start_offset, end_offset
+
     def _segments_between(self, start_offset: int | None, end_offset: int | None) -> list[Segment]:
         chosen = []
         for i, segment in enumerate(self.segments):
@@ -265,3 +275,8 @@ def _noted(report: Report, kind: str, path: str) -> Iterator[None]:
         yield
     except (OSError, KafkaCodecError) as error:
         report.add(Finding("warning", kind, path, f"cannot be read: {reason_of(error)}"))
+
+
+def _least(a: int | None, b: int | None) -> int | None:
+    """The smaller of two bounds, either of which may not be there."""
+    return b if a is None else a if b is None else min(a, b)

@@ -196,3 +196,22 @@ def test_log_start_offset_is_respected_unless_told_otherwise(tmp_path):
 def test_isolation_level_is_checked():
     with pytest.raises(ValueError, match="isolation_level"):
         kc.log.Partition(SEGMENT.parent).ranges(isolation_level="serializable")
+
+
+def test_bounds_of_time_and_offset_together():
+    partition = kc.log.Partition(SEGMENT.parent)
+    times = {
+        int(t): int(o) for o, t in zip(*(kc.decode(DATA)[n].astype("i8") for n in ("offset", "timestamp")), strict=True)
+    }
+    time, later = sorted(set(times))[3], max(times)
+
+    def span(**bounds):
+        found = [offset for chunk in partition.read(**bounds) for offset in chunk["offset"].tolist()]
+        return (found[0], found[-1]) if found else None
+
+    first, behind = partition.offset_of_timestamp(time), partition.offset_of_timestamp(later)
+    assert span(start_timestamp=time, end_timestamp=later)[0] == first
+    assert span(start_timestamp=time, start_offset=first + 2, end_timestamp=later)[0] == first + 2
+    assert span(start_timestamp=time, end_timestamp=later, end_offset=1000)[1] < behind
+    assert span(start_timestamp=4_102_444_800_000, start_offset=0) is None
+    assert span(end_timestamp=4_102_444_800_000) == span()
