@@ -23,6 +23,7 @@ __all__ = [
     "ReadOptions",
     "Selection",
     "one_of",
+    "parse_columns",
     "parse_json",
     "parse_read_options",
     "positive",
@@ -138,11 +139,7 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -
         OptionError: for the first option that is unknown, malformed or contradictory.
     """
     given = refuse_unknown(options, _STREAM_OPTIONS if streaming else _READ_OPTIONS)
-    columns = _columns(given)
-    headers = take(given, "includeHeaders", _boolean, None)
-    if columns is not None and headers is not None and headers != ("headers" in columns):
-        listed = "lists" if "headers" in columns else "does not list"
-        raise OptionError(f"includeHeaders: {str(headers).lower()} contradicts columns, which {listed} headers")
+    columns, headers = parse_columns(given)
     start, end = _start(given, streaming), _end(given, streaming)
     strategy = take(given, "startingOffsetsByTimestampStrategy", one_of("error", "latest"), None)
     if strategy is not None and not start.by_timestamp:
@@ -155,7 +152,7 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -
         start=start,
         end=end,
         columns=columns,
-        headers=bool(headers) or (columns is not None and "headers" in columns),
+        headers=headers,
         permissive=take(given, "mode", one_of("FAILFAST", "PERMISSIVE"), "FAILFAST") == "PERMISSIVE",
         read_committed=take(given, "isolationLevel", one_of("read_uncommitted", "read_committed"), None)
         == "read_committed",
@@ -166,6 +163,21 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -
         max_offsets_per_trigger=take(given, "maxOffsetsPerTrigger", positive, None),
         fail_on_data_loss=take(given, "failOnDataLoss", _boolean, True),
     )
+
+
+def parse_columns(options: Mapping[str, str]) -> tuple[tuple[str, ...] | None, bool]:
+    """The columns that are asked for by name, and whether headers are wanted, of a batch or a stream.
+
+    Raises:
+        OptionError: for an option that neither has, or where the two options about columns are wrong.
+    """
+    given = refuse_unknown(options, _STREAM_OPTIONS)
+    columns = _columns(given)
+    headers = take(given, "includeHeaders", _boolean, None)
+    if columns is not None and headers is not None and headers != ("headers" in columns):
+        listed = "lists" if "headers" in columns else "does not list"
+        raise OptionError(f"includeHeaders: {str(headers).lower()} contradicts columns, which {listed} headers")
+    return columns, bool(headers) or (columns is not None and "headers" in columns)
 
 
 def refuse_unknown(options: Mapping[str, str], known: Iterable[str]) -> dict[str, str]:

@@ -19,7 +19,7 @@ import numpy as np
 from kafkacodec.log import Partition, Segment, SegmentRange, discover
 from kafkacodec.spark.options import EARLIEST, LATEST, Bound, OptionError, ReadOptions, TopicPartition
 
-__all__ = ["Pruning", "partitions_of", "plan"]
+__all__ = ["Pruning", "partitions_of", "plan", "span"]
 
 _NO_LIMIT = (1 << 63) - 1
 
@@ -51,7 +51,7 @@ def plan(options: ReadOptions, pruning: Pruning | None = None) -> list[tuple[Seg
     pruning = pruning or Pruning()
     spans = []
     for partition in partitions_of(options):
-        start, end = _span(partition, options)
+        start, end = span(partition, options)
         if pruning.leaves(partition) and max(start, pruning.start_offset) < min(end, pruning.end_offset):
             spans.append((partition, max(start, pruning.start_offset), min(end, pruning.end_offset)))
     target = options.max_partition_bytes
@@ -120,7 +120,7 @@ def _names(partitions: Iterable[TopicPartition]) -> list[str]:
     return [f"{topic}-{partition}" for topic, partition in partitions]
 
 
-def _span(partition: Partition, options: ReadOptions) -> tuple[int, int]:
+def span(partition: Partition, options: ReadOptions) -> tuple[int, int]:
     """The first offset to read in a partition and the one to stop before."""
     start, end = _value(options.start, partition), _value(options.end, partition)
     if options.start.by_timestamp == options.end.by_timestamp and start > end >= 0:

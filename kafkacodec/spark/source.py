@@ -6,11 +6,18 @@ import sys
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamReader,
+    Filter,
+    InputPartition,
+)
 from pyspark.sql.types import StructType
 
 from kafkacodec.spark.filters import prune
-from kafkacodec.spark.options import ReadOptions, parse_read_options
+from kafkacodec.spark.options import ReadOptions, parse_columns, parse_read_options
 from kafkacodec.spark.planning import Pruning, plan
 from kafkacodec.spark.reading import read_ranges
 from kafkacodec.spark.schema import check_schema, column_names, spark_schema
@@ -32,8 +39,9 @@ class KafkaLogDataSource(DataSource):
 
     def schema(self) -> StructType:
         """The schema that the options `columns` and `includeHeaders` ask for."""
-        options = parse_read_options(self.options)
-        return spark_schema(options.columns or column_names(headers=options.headers))
+        # Spark does not tell here whether a batch or a stream is wanted: the rest is checked by the readers.
+        columns, headers = parse_columns(self.options)
+        return spark_schema(columns or column_names(headers=headers))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader that takes Spark's filters in the sessions that hand them down, else a plain one."""
@@ -42,6 +50,12 @@ class KafkaLogDataSource(DataSource):
         hands_down = "pyspark.sql.worker.data_source_pushdown_filters" in sys.modules
         kind = FilteringReader if hands_down else SegmentReader
         return kind(parse_read_options(self.options), check_schema(schema))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """A reader that follows segments as they grow. Needs Spark 4.2."""
+        from kafkacodec.spark.streaming import SegmentStreamReader
+
+        return SegmentStreamReader(parse_read_options(self.options, streaming=True), check_schema(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """A writer that appends to the partitions of a log directory."""

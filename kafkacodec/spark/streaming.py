@@ -1,0 +1,119 @@
+"""The format `kafkalog` as a stream: segments that grow, read from where the last micro-batch ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+
+from kafkacodec.log import Partition
+from kafkacodec.spark.options import EARLIEST, Bound, OptionError, ReadOptions, Selection, TopicPartition
+from kafkacodec.spark.planning import partitions_of, plan, span
+from kafkacodec.spark.reading import read_ranges
+
+__all__ = ["SegmentStreamReader"]
+
+# As in the checkpoints of Spark's Kafka source: topic -> partition (as text) -> the next offset to read.
+Offsets = dict[str, dict[str, int]]
+
+
+class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans micro-batches on the driver, by offsets; tasks read as in a batch."""
+
+    def __init__(self, options: ReadOptions, names: tuple[str, ...]) -> None:
+        if options.read_committed:
+            raise OptionError(
+                "isolationLevel: a stream cannot wait for open transactions; read_committed is for batches"
+            )
+        self.options = options
+        self.names = names
+        self._stop_at: Offsets | None = None
+
+    def initialOffset(self) -> Offsets:
+        """Where a new query starts."""
+        found = _by_name(partitions_of(self.options))
+        return _nested({key: max(span(p, self.options)[0], p.start_offset()) for key, p in found.items()})
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """What `maxOffsetsPerTrigger` allows."""
+        most = self.options.max_offsets_per_trigger
+        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Read up to what is there now, and no further."""
+        self._stop_at = self._ends()
+
+    def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
+        """Where the next micro-batch ends: at what is there, or before it, in equal shares, where a limit says so."""
+        ends = _flat(self._ends() if self._stop_at is None else self._stop_at)
+        starts = _flat(start)
+        starts = {key: starts.get(key, 0) for key in ends}
+        available = {key: max(0, end - starts[key]) for key, end in ends.items()}
+        if isinstance(limit, ReadMaxRows):
+            available = _shares(available, limit.max_rows)
+        return _nested({**_flat(start), **{key: starts[key] + count for key, count in available.items()}})
+
+    def partitions(self, start: Offsets, end: Offsets) -> list[InputPartition]:
+        """The tasks of a micro-batch.
+
+        Raises:
+            OptionError: naming `failOnDataLoss`, where segments that were to be read have gone.
+        """
+        ends, starts = _flat(end), _flat(start)
+        starts = {key: starts.get(key, 0) for key, stop in ends.items() if stop > starts.get(key, 0)}
+        present = self._partitions()
+        for key, first in starts.items():
+            lost = key not in present or (first and first < present[key].start_offset())
+            if lost and self.options.fail_on_data_loss:
+                raise OptionError(f"failOnDataLoss: offset {first} of {key[0]}-{key[1]} is no longer there")
+        starts = {key: first for key, first in starts.items() if key in present}
+        if not starts:
+            return [InputPartition(())]
+        batch = replace(
+            self.options,
+            selection=Selection(partitions=frozenset(starts)),
+            start=Bound("startingOffsets", values=starts),
+            end=Bound("endingOffsets", values={key: ends[key] for key in starts}),
+        )
+        return [InputPartition(ranges) for ranges in plan(batch) or [()]]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The records of one task's ranges as Arrow batches."""
+        return read_ranges(partition.value, self.names, permissive=self.options.permissive)
+
+    def _partitions(self) -> dict[TopicPartition, Partition]:
+        # Where to start is for the first micro-batch alone: partitions that come later are read from their beginning.
+        return _by_name(partitions_of(replace(self.options, start=Bound("startingOffsets", EARLIEST))))
+
+    def _ends(self) -> Offsets:
+        return _nested({key: partition.end_offset() for key, partition in self._partitions().items()})
+
+
+def _by_name(partitions: Iterable[Partition]) -> dict[TopicPartition, Partition]:
+    return {(p.topic, p.partition): p for p in partitions if p.topic is not None and p.partition is not None}
+
+
+def _shares(available: dict[TopicPartition, int], most: int) -> dict[TopicPartition, int]:
+    """At most so many offsets in all, each partition in proportion to what it has."""
+    total, left = sum(available.values()), most
+    if total <= most:
+        return available
+    shares = {}
+    for key, count in sorted(available.items()):
+        shares[key] = min(count, max(1, count * most // total), left)
+        left -= shares[key]
+    return shares
+
+
+def _flat(offsets: Offsets) -> dict[TopicPartition, int]:
+    return {(topic, int(number)): offset for topic, numbers in offsets.items() for number, offset in numbers.items()}
+
+
+def _nested(offsets: dict[TopicPartition, int]) -> Offsets:
+    nested: Offsets = {}
+    for (topic, number), offset in sorted(offsets.items()):
+        nested.setdefault(topic, {})[str(number)] = offset
+    return nested

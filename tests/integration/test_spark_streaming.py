@@ -1,0 +1,79 @@
+"""The format `kafkalog` as a stream, in a real Spark session."""
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+
+import kafkacodec as kc
+from kafkacodec.spark.options import OptionError, parse_read_options
+from kafkacodec.spark.streaming import SegmentStreamReader
+
+pytestmark = pytest.mark.spark
+
+
+def append(path, partition, count):
+    with kc.log.LogWriter(path, "t", partition, append=True) as log:
+        log.write([(None, b"%d" % i) for i in range(log.next_offset, log.next_offset + count)])
+
+
+def reader(path, **options):
+    return SegmentStreamReader(parse_read_options({"path": str(path), **options}, streaming=True), ("offset",))
+
+
+def test_batches_follow_one_another(spark, tmp_path):
+    """Three runs of one query, with records, a partition and nothing new in between."""
+    source, out, checkpoint = (tmp_path / name for name in ("logs", "out", "checkpoint"))
+
+    def run():
+        stream = spark.readStream.format("kafkalog").option("maxOffsetsPerTrigger", 60).load(str(source))
+        query = stream.writeStream.format("parquet").option("checkpointLocation", str(checkpoint))
+        query.trigger(availableNow=True).start(str(out)).awaitTermination()
+        rows = spark.read.parquet(str(out)).selectExpr("partition", "offset", "int(string(value)) AS value").collect()
+        assert all(row["offset"] == row["value"] for row in rows)
+        return sorted((row["partition"], row["offset"]) for row in rows)
+
+    append(source, 0, 100)
+    assert run() == [(0, i) for i in range(100)]
+    append(source, 0, 50)
+    append(source, 1, 30)
+    everything = [(0, i) for i in range(150)] + [(1, i) for i in range(30)]
+    assert run() == everything
+    assert run() == everything
+
+
+def test_limit_is_shared(tmp_path):
+    append(tmp_path, 0, 90)
+    append(tmp_path, 1, 10)
+    start = {"t": {"0": 0, "1": 0}}
+    assert reader(tmp_path).latestOffset(start, ReadMaxRows(10)) == {"t": {"0": 9, "1": 1}}
+    assert reader(tmp_path).latestOffset(start, ReadMaxRows(1)) == {"t": {"0": 1, "1": 0}}
+    assert reader(tmp_path).latestOffset(start, ReadAllAvailable()) == {"t": {"0": 90, "1": 10}}
+
+
+def test_starts(tmp_path):
+    append(tmp_path, 0, 5)
+    assert reader(tmp_path).initialOffset() == {"t": {"0": 0}}
+    assert reader(tmp_path, startingOffsets="latest").initialOffset() == {"t": {"0": 5}}
+    assert reader(tmp_path, startingOffsets='{"t": {"0": 3}}').initialOffset() == {"t": {"0": 3}}
+
+
+def test_later_partitions_need_no_start(tmp_path):
+    append(tmp_path, 0, 5)
+    stream = reader(tmp_path, startingOffsets='{"t": {"0": 3}}')
+    start = stream.initialOffset()
+    append(tmp_path, 1, 2)
+    assert stream.latestOffset(start, ReadAllAvailable()) == {"t": {"0": 5, "1": 2}}
+
+
+def test_lost_records(tmp_path):
+    with kc.log.LogWriter(tmp_path, "t", 0, start_offset=100) as log:
+        log.write([(None, b"x")])
+    lost = {"t": {"0": 40}}, {"t": {"0": 101}}
+    with pytest.raises(OptionError, match=r"^failOnDataLoss: offset 40 of t-0"):
+        reader(tmp_path).partitions(*lost)
+    [task] = reader(tmp_path, failOnDataLoss="false").partitions(*lost)
+    assert sum(piece.size_in_bytes for piece in task.value) > 0
+
+
+def test_refused(tmp_path):
+    with pytest.raises(OptionError, match=r"^isolationLevel: "):
+        reader(tmp_path, isolationLevel="read_committed")
