@@ -65,14 +65,15 @@ class BatchEncoder:
     def finish(self) -> None:
         """Close the open batch."""
 
-    def write_all(self) -> bytes:
-        """Every complete batch, uncompressed."""
+    def write_all(self, compress: Callable[[memoryview], Any] | None = None) -> bytes:
+        """Every complete batch, the records of each put through `compress`, a function from buffer to buffer."""
 
-    def write_next(self) -> tuple[bytes, int, int, int, int]:
-        """The next batch: bytes, first offset, last offset, largest timestamp, number of records."""
+    def write_next(self, compress: Callable[[memoryview], Any] | None = None) -> tuple[bytes, int, int, int, int]:
+        """The next complete batch: bytes, first offset, last offset, largest timestamp, number of records.
 
-    def compress_next(self, compress: Callable[[memoryview], Any]) -> tuple[bytes, int, int, int, int]:
-        """As `write_next`, with the records put through `compress`."""
+        Raises:
+            IndexError: no batch is complete.
+        """
 
     def forget(self) -> None:
         """Let go of the chunks whose rows are all in batches that were written."""

@@ -1,6 +1,9 @@
 # Columns and Python records into record batches: holds the memory, calls the kernels without the GIL.
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_XDECREF
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy, memmove
 
@@ -10,6 +13,13 @@ from kafkacodec._errors cimport exception_from
 from kafkacodec._value_columns cimport ByteColumn, IntColumn
 
 from kafkacodec.errors import EncodeError
+
+cdef extern from "Python.h":
+    # Bytes that are still being made: the declarations of cpython.bytes take finished ones.
+    PyObject *new_bytes "PyBytes_FromStringAndSize"(const char *data, Py_ssize_t size) except NULL
+    int _PyBytes_Resize(PyObject **object, Py_ssize_t size) except -1
+    char *bytes_data "PyBytes_AS_STRING"(PyObject *object) nogil
+    Py_ssize_t bytes_size "PyBytes_GET_SIZE"(PyObject *object) nogil
 
 
 cdef object fault(const k.kc_error *error, str column, bint located):
@@ -98,7 +108,7 @@ cdef class BatchEncoder:
     cdef k.kc_buffer pointers
     cdef int64_t first_chunk, rows
     cdef size_t taken, header_bytes
-    cdef object scratch
+    cdef bytearray scratch
 
     def __cinit__(self, *, int magic, bint drop_unsupported, int64_t base_offset, int64_t batch_bytes,
                   int64_t producer_id, int producer_epoch, int base_sequence, int leader_epoch, int attributes):
@@ -168,8 +178,13 @@ cdef class BatchEncoder:
         k.kc_batch_write_header(batch, &self.plan.options, records, size, out)
         return k.KC_OK
 
-    def write_all(self):
-        """Every complete batch, uncompressed."""
+    def write_all(self, compress=None):
+        """Every complete batch."""
+        result = self.write_all_compressed(compress) if compress is not None else self.write_all_plain()
+        self.forget()
+        return result
+
+    cdef bytes write_all_plain(self):
         cdef k.kc_error error
         cdef int code = 0
         cdef const k.kc_batch_plan *batch
@@ -185,55 +200,72 @@ cdef class BatchEncoder:
                 self.taken += 1
         if code:
             raise fault(&error, None, False)
-        self.forget()
         return result
 
-    def write_next(self):
-        """The next complete batch, uncompressed."""
-        cdef k.kc_error error
-        cdef int code
-        cdef const k.kc_batch_plan *batch = self.next_batch()
-        result = PyBytes_FromStringAndSize(NULL, batch.size)
-        cdef uint8_t *out = <uint8_t *> PyBytes_AS_STRING(result)
-        with nogil:
-            code = self.write_batch(batch, out, &error)
-        if code:
-            raise fault(&error, None, False)
-        return self.described(result, batch)
+    cdef bytes write_all_compressed(self, compress):
+        """Into memory for the uncompressed size, of which the system gives only what is used."""
+        cdef PyObject *result = new_bytes(NULL, self.plan.closed_bytes)
+        cdef Py_ssize_t used = 0
+        try:
+            while self.ready:
+                used = self.add_compressed(&result, used, compress, self.next_batch())
+            _PyBytes_Resize(&result, used)
+            return <bytes> result
+        finally:
+            Py_XDECREF(result)
 
-    def compress_next(self, compress):
-        """The next complete batch, its records put through `compress`, a function from buffer to buffer."""
+    cdef Py_ssize_t add_compressed(self, PyObject **into, Py_ssize_t at, compress,
+                                   const k.kc_batch_plan *batch) except -1:
+        """Write one batch at a place in the bytes, which grow where they must; the place behind it."""
+        cdef Py_buffer view
+        cdef uint8_t *out
+        cdef Py_ssize_t header = self.header_bytes
+        PyObject_GetBuffer(self.compressed(batch, compress), &view, PyBUF_SIMPLE)
+        try:
+            if view.len > 0x7fffffff - header:
+                raise EncodeError(f"a batch of {view.len} compressed bytes is larger than a batch may be")
+            if bytes_size(into[0]) - at < header + view.len:
+                _PyBytes_Resize(into, at + at // 2 + header + view.len)
+            out = <uint8_t *> bytes_data(into[0]) + at
+            memcpy(out + header, view.buf, view.len)
+            k.kc_batch_write_header(batch, &self.plan.options, out + header, view.len, out)
+            return at + header + view.len
+        finally:
+            PyBuffer_Release(&view)
+
+    cdef object compressed(self, const k.kc_batch_plan *batch, compress):
         cdef k.kc_error error
         cdef int code
         cdef size_t size
-        cdef Py_buffer view
-        cdef uint8_t *out
-        cdef const k.kc_batch_plan *batch = self.next_batch()
         cdef size_t capacity = <size_t> batch.size - self.header_bytes
         if <size_t> len(self.scratch) < capacity:
             self.scratch = bytearray(2 * capacity)
-        cdef uint8_t[::1] room = self.scratch
+        cdef uint8_t *room = <uint8_t *> PyByteArray_AS_STRING(self.scratch)
         error.code = k.KC_OK
         with nogil:
-            code = self.write_records(batch, &room[0], capacity, &size, &error)
+            code = self.write_records(batch, room, capacity, &size, &error)
         if code:
             raise fault(&error, None, False)
-        packed = compress(memoryview(self.scratch)[:size])
-        PyObject_GetBuffer(packed, &view, PyBUF_SIMPLE)
-        try:
-            if view.len > 0x7fffffff - <Py_ssize_t> self.header_bytes:
-                raise EncodeError(f"a batch of {view.len} compressed bytes is larger than a batch may be")
-            result = PyBytes_FromStringAndSize(NULL, self.header_bytes + view.len)
-            out = <uint8_t *> PyBytes_AS_STRING(result)
-            memcpy(out + self.header_bytes, view.buf, view.len)
-        finally:
-            PyBuffer_Release(&view)
-        k.kc_batch_write_header(batch, &self.plan.options, out + self.header_bytes,
-                                len(result) - self.header_bytes, out)
-        return self.described(result, batch)
+        return compress(memoryview(self.scratch)[:size])
 
-    cdef tuple described(self, bytes data, const k.kc_batch_plan *batch):
-        return data, batch.base_offset, batch.last_offset, batch.max_timestamp, batch.count
+    def write_next(self, compress=None):
+        """The next complete batch and what an index needs of it."""
+        cdef k.kc_error error
+        cdef int code
+        cdef const k.kc_batch_plan *batch = self.next_batch()
+        cdef PyObject *result = new_bytes(NULL, batch.size)
+        cdef uint8_t *out = <uint8_t *> bytes_data(result)
+        try:
+            if compress is not None:
+                _PyBytes_Resize(&result, self.add_compressed(&result, 0, compress, batch))
+            else:
+                with nogil:
+                    code = self.write_batch(batch, out, &error)
+                if code:
+                    raise fault(&error, None, False)
+            return <bytes> result, batch.base_offset, batch.last_offset, batch.max_timestamp, batch.count
+        finally:
+            Py_XDECREF(result)
 
     def forget(self):
         """Let go of the chunks whose rows are all in batches that were written."""

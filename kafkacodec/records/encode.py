@@ -7,7 +7,6 @@ message sets of magic 0 and 1 (KIP-31, KIP-32; `org.apache.kafka.common.record.L
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from typing import Any, Final, Literal, NamedTuple
 
 from kafkacodec._arrow_import import ArrowReader
@@ -98,13 +97,11 @@ def encode(
         magic, codec, base_offset, batch_bytes, producer_id, producer_epoch, base_sequence, is_transactional,
         timestamp_type, partition_leader_epoch, drop_unsupported=drop_unsupported, is_control=False,
     )  # fmt: skip
-    write = _writer(encoder, codec, level, magic)
+    compress_records = _compressor(codec, level, magic)
     for chunk in _chunks(records):
         encoder.add(chunk)
     encoder.finish()
-    if write == encoder.write_next:
-        return encoder.write_all()
-    return b"".join([write()[0] for _ in range(encoder.ready)])
+    return encoder.write_all(compress_records)
 
 
 def encode_batches(
@@ -133,7 +130,7 @@ def encode_batches(
         magic, codec, base_offset, batch_bytes, producer_id, producer_epoch, base_sequence, is_transactional,
         timestamp_type, partition_leader_epoch, drop_unsupported=drop_unsupported, is_control=False,
     )  # fmt: skip
-    return _each_batch(encoder, _writer(encoder, codec, level, magic), records)
+    return _each_batch(encoder, _compressor(codec, level, magic), records)
 
 
 def control_batch(
@@ -256,26 +253,24 @@ def _require_int(name: str, value: int, lowest: int, highest: int) -> None:
         raise EncodeError(f"{name} must be from {lowest} to {highest}, not {value}")
 
 
-def _writer(
-    encoder: BatchEncoder, codec: str, level: int | None, magic: int
-) -> Callable[[], tuple[bytes, int, int, int, int]]:
-    """What gives the encoder's next batch. A level is checked here, before there are records."""
+def _compressor(codec: str, level: int | None, magic: int) -> Callable[[Any], Any] | None:
+    """What the records of a batch are put through. A level is checked here, before there are records."""
     number = CODECS.index(codec)
     put_through = compressor(number, level=level, magic=magic)
-    return partial(encoder.compress_next, put_through) if number else encoder.write_next
+    return put_through if number else None
 
 
 def _each_batch(
-    encoder: BatchEncoder, write: Callable[[], tuple[bytes, int, int, int, int]], records: Any
+    encoder: BatchEncoder, compress_records: Callable[[Any], Any] | None, records: Any
 ) -> Iterator[EncodedBatch]:
     for chunk in _chunks(records):
         encoder.add(chunk)
         while encoder.ready:
-            yield EncodedBatch(*write())
+            yield EncodedBatch(*encoder.write_next(compress_records))
         encoder.forget()
     encoder.finish()
     while encoder.ready:
-        yield EncodedBatch(*write())
+        yield EncodedBatch(*encoder.write_next(compress_records))
 
 
 def _chunks(records: Any) -> Iterator[RecordChunk]:
