@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypedDict, Unpack
 
-from kafkacodec.errors import DecodeError
+from kafkacodec.errors import CorruptRecord, DecodeError
 from kafkacodec.log import kafka07, layout
 from kafkacodec.log.files import MappedFile, named
-from kafkacodec.records.columns import RecordColumns
-from kafkacodec.records.decode import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, DecodeOptions, iter_columns
+from kafkacodec.records.columns import Problem, RecordColumns
+from kafkacodec.records.decode import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, DecodeOptions, decode, iter_columns
 
 
 class _Span(TypedDict):
@@ -79,15 +79,28 @@ class SegmentRange:
         options["end_offset"] = _smaller(self.end_offset, options.get("end_offset"))
         for start, end in self._kept():
             file.check_size()
+            consumed = start
             try:
                 for chunk in self._chunks(file, start, end, max_rows, max_bytes, options):
-                    file.drop_before(chunk.consumed - DROP_BEHIND)
+                    consumed = chunk.consumed
+                    file.drop_before(consumed - DROP_BEHIND)
                     yield chunk
                     if chunk.problems and options.get("on_error") == "stop":
                         return
                     file.check_size()
             except DecodeError as error:
                 raise named(error, self.path) from None
+            if consumed < end < file.size and not kafka07.is_kafka07(self.path):
+                yield self._cut_short(consumed, end, options)
+
+    def _cut_short(self, position: int, end: int, options: DecodeOptions) -> RecordColumns:
+        """What to say of a batch that is not whole where a range ends inside the file: batches end there."""
+        error = CorruptRecord("the batch reaches over the end of its range", position=position, path=self.path)
+        if options.get("on_error", "raise") == "raise":
+            raise error
+        empty = decode(b"", columns=options.get("columns"), batch_columns=options.get("batch_columns", False))
+        empty.consumed, empty.problems = end, [Problem(position, None, end - position, error)]
+        return empty
 
     def _chunks(
         self, file: MappedFile, start: int, end: int, max_rows: int, max_bytes: int, options: DecodeOptions

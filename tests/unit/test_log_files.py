@@ -200,9 +200,7 @@ def test_isolation_level_is_checked():
 
 def test_bounds_of_time_and_offset_together():
     partition = kc.log.Partition(SEGMENT.parent)
-    times = {
-        int(t): int(o) for o, t in zip(*(kc.decode(DATA)[n].astype("i8") for n in ("offset", "timestamp")), strict=True)
-    }
+    times = kc.decode(DATA)["timestamp"].astype("i8").tolist()
     time, later = sorted(set(times))[3], max(times)
 
     def span(**bounds):
@@ -215,3 +213,18 @@ def test_bounds_of_time_and_offset_together():
     assert span(start_timestamp=time, end_timestamp=later, end_offset=1000)[1] < behind
     assert span(start_timestamp=4_102_444_800_000, start_offset=0) is None
     assert span(end_timestamp=4_102_444_800_000) == span()
+
+
+def test_a_batch_that_reaches_over_the_end_of_its_range_is_told(tmp_path):
+    path = tmp_path / "00000000000000000000.log"
+    headers = kc.scan(DATA)
+    at, cut = int(headers["position"][4]), int(headers["position"][9])
+    path.write_bytes(DATA[: at + 8] + (cut - at + 100).to_bytes(4, "big") + DATA[at + 12 :])
+    piece = kc.log.SegmentRange(str(path), None, None, 0, cut)
+    with pytest.raises(kc.CorruptRecord, match="over the end of its range") as caught:
+        list(piece.read())
+    assert caught.value.position == at
+    stopped = list(piece.read(on_error="stop"))
+    assert [(p.position, p.num_bytes) for chunk in stopped for p in chunk.problems] == [(at, cut - at)]
+    skipped = list(piece.read(on_error="skip"))
+    assert sum(map(len, skipped)) == int(headers["count"][:9].sum() - headers["count"][4])
