@@ -25,14 +25,14 @@ public final class Build {
     public static void main(String[] argv) throws Exception {
         for (int i = 1; i < argv.length; i++) {
             List<Source> batches = load(Path.of(argv[i]));
-            long end = System.nanoTime() + (long) (Double.parseDouble(argv[0]) * 1e9);
+            long end = THREAD.getCurrentThreadCpuTime() + (long) (Double.parseDouble(argv[0]) * 1e9);
             long best = Long.MAX_VALUE;
             long count = 0;
             do {
                 long start = THREAD.getCurrentThreadCpuTime();
                 count = build(batches);
                 best = Math.min(best, THREAD.getCurrentThreadCpuTime() - start);
-            } while (System.nanoTime() < end);
+            } while (THREAD.getCurrentThreadCpuTime() < end);
             System.out.println(count + " " + best);
         }
         if (written == 42) System.out.println();

@@ -17,14 +17,14 @@ public final class Iterate {
     public static void main(String[] argv) throws Exception {
         for (int i = 1; i < argv.length; i++) {
             MemoryRecords records = MemoryRecords.readableRecords(ByteBuffer.wrap(Files.readAllBytes(Path.of(argv[i]))));
-            long end = System.nanoTime() + (long) (Double.parseDouble(argv[0]) * 1e9);
+            long end = THREAD.getCurrentThreadCpuTime() + (long) (Double.parseDouble(argv[0]) * 1e9);
             long best = Long.MAX_VALUE;
             long count = 0;
             do {
                 long start = THREAD.getCurrentThreadCpuTime();
                 count = read(records);
                 best = Math.min(best, THREAD.getCurrentThreadCpuTime() - start);
-            } while (System.nanoTime() < end);
+            } while (THREAD.getCurrentThreadCpuTime() < end);
             System.out.println(count + " " + best);
         }
         if (touched == 42) System.out.println();
