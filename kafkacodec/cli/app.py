@@ -14,12 +14,12 @@ COMMANDS = {
     "dump": "Print records.",
     "verify": "Check that every record can be read and trusted, and the index files.",
     "convert": "Write records to Parquet, Arrow IPC, CSV or JSON lines.",
+    "encode": "Write records from such files as segments.",
     "offsets": "List the offsets that consumer groups committed.",
     "groups": "List consumer groups and their members.",
     "metadata": "Show a KRaft cluster's topics, configs, ACLs and brokers.",
     "recover": "Save what is intact of damaged logs into a new directory.",
     "message": "Decode, encode and describe messages of the protocol.",
-    "encode": "Write records from such files as segments.",
     "demo": "Let Spark read a directory of segments and write Parquet.",
 }
 
