@@ -11,7 +11,7 @@ from kafkacodec.errors import KafkaCodecError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kafkacodec.spark.functions import decode_batches
+    from kafkacodec.spark.functions import decode_batches, split_confluent
     from kafkacodec.spark.jvm import NoUsableJava, java_home, session
     from kafkacodec.spark.options import OptionError
 
@@ -22,9 +22,19 @@ _HOMES = {
     "decode_batches": "functions",
     "java_home": "jvm",
     "session": "jvm",
+    "split_confluent": "functions",
 }
 
-__all__ = ["NoUsableJava", "OptionError", "decode_batches", "java_home", "register", "require_pyspark", "session"]
+__all__ = [
+    "NoUsableJava",
+    "OptionError",
+    "decode_batches",
+    "java_home",
+    "register",
+    "require_pyspark",
+    "session",
+    "split_confluent",
+]
 
 
 def register(spark: SparkSession) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.functions import arrow_udf
 from pyspark.sql.types import BinaryType, StructType
 
 import kafkacodec as kc
@@ -15,7 +16,7 @@ from kafkacodec.spark.options import OptionError
 from kafkacodec.spark.reading import ROWS, Shaper, log_problems
 from kafkacodec.spark.schema import spark_schema
 
-__all__ = ["decode_batches"]
+__all__ = ["decode_batches", "split_confluent"]
 
 RECORD_COLUMNS = ("key", "value", "offset", "timestamp", "timestampType", "headers")
 
@@ -59,6 +60,20 @@ def decode_batches(
                 yield from _with_kept(shaper.shape(chunk), batch, keep, chunk["row"] + start)
 
     return df.select(column, *[name for name in keep if name != column]).mapInArrow(explode, schema)
+
+
+def split_confluent(column: Column | str) -> Column:
+    """Take Confluent's framing off a binary column: a struct of ``schema_id`` (int) and ``payload`` (binary).
+
+    A value without the framing has a null id and is its own payload; a null gives null in both.
+    """
+    return arrow_udf(_split_confluent, "schema_id int, payload binary")(column)
+
+
+def _split_confluent(values: pa.Array) -> pa.Array:
+    split = kc.split_confluent(values)
+    payloads = pa.array(split.payloads).cast(pa.binary())
+    return pa.StructArray.from_arrays([pa.array(split.schema_ids), payloads], names=["schema_id", "payload"])
 
 
 def _check(df: DataFrame, column: str, columns: Sequence[str], keep: Sequence[str], mode: str) -> None:

@@ -63,3 +63,13 @@ def test_damaged_blobs(spark, raw, samples):
 def test_wrong_arguments(raw, arguments, message):
     with pytest.raises(kc.spark.OptionError, match=message):
         kc.spark.decode_batches(raw, **arguments)
+
+
+def test_confluent_framing(spark):
+    values = [b"\0\0\0\1\2payload of more than twelve bytes", b"\0\0\0\0\7", b"plain", b"", None]
+    frame = spark.createDataFrame(
+        [(i, None if v is None else bytearray(v)) for i, v in enumerate(values)], "i int, value binary"
+    )
+    found = frame.select("i", kc.spark.split_confluent("value").alias("s")).select("i", "s.*").orderBy("i").toArrow()
+    assert found["schema_id"].to_pylist() == [258, 7, None, None, None]
+    assert found["payload"].to_pylist() == [b"payload of more than twelve bytes", b"", b"plain", b"", None]
