@@ -349,9 +349,9 @@ cdef PyObject *read_records(Reader *r, int flags) noexcept:
     begin = r.at - r.start
     r.at += length
     if length:
-        return py.PySequence_GetSlice(r.view, begin, begin + length)
+        return py.kc_byte_slice(r.view, begin, length)
     if r.nothing == NULL:
-        r.nothing = py.PySequence_GetSlice(r.view, 0, 0)
+        r.nothing = py.kc_byte_slice(r.view, 0, 0)
         if r.nothing == NULL:
             return NULL
     return shared(r.nothing)
@@ -399,6 +399,9 @@ cdef PyObject *read_array(Reader *r, const Op *op) noexcept:
     cdef Py_ssize_t i
     cdef PyObject *made
     cdef PyObject *item
+    if op.flags & F_COMPACT and r.at < r.end and r.at[0] <= 1:    # null, or no elements
+        r.at += 1
+        return py.PyList_New(0) if (r.at - 1)[0] else read_null(r, op.flags, "null, where an array is needed")
     if not read_count(r, op, &count):
         return NULL
     if count < 0:

@@ -146,7 +146,7 @@ cdef bint write_struct(Writer *w, const Plan *plan, PyObject *made) noexcept:
         return refuse(w, "an object of another class is needed", made)
     while op < end:
         value = py.kc_slot(made, op.offset)[0]
-        if value != op.default and not is_default(op, value):
+        if value != op.default and value != NULL and not is_default(op, value):
             refuse(w, "a field that this version lacks must keep its default", value)
             step(&w.fault, op.name, -1)
             return False
@@ -180,12 +180,8 @@ cdef inline bint write_field(Writer *w, const Op *op, PyObject *value) noexcept:
 
 
 cdef bint is_default(const Op *op, PyObject *value) noexcept:
-    """Whether a value equals the default, and would be written in the same way."""
+    """Whether a value equals the default, and would be written in the same way. An empty slot does, without a look here."""
     cdef int equal
-    if value == op.default or (value == NULL and op.flags & F_LAZY):
-        return True
-    if value == NULL:
-        return False
     if py.Py_TYPE(value) != py.Py_TYPE(op.default) and op.code != BYTES and op.code != RECORDS:
         return False
     shared(value)
@@ -386,9 +382,11 @@ cdef bint write_tags(Writer *w, const Plan *plan, PyObject *made) noexcept:
     cdef uint64_t present = 0
     cdef Py_ssize_t i
     cdef Py_ssize_t count = 0
+    cdef PyObject *value
     cdef PyObject *unknown = py.kc_slot(made, UNKNOWN)[0]
     for i in range(plan.tagged_count):
-        if not is_default(&plan.tagged[i], py.kc_slot(made, plan.tagged[i].offset)[0]):
+        value = py.kc_slot(made, plan.tagged[i].offset)[0]
+        if value != plan.tagged[i].default and value != NULL and not is_default(&plan.tagged[i], value):
             present |= <uint64_t> 1 << i
             count += 1
     if unknown != py.Py_None:

@@ -31,6 +31,16 @@ cdef extern from *:
         return cast;
     }
 
+    /* A part of what kc_byte_view gave. The same as slicing it, without the objects that a slice is made of. */
+    static inline PyObject *kc_byte_slice(PyObject *view, Py_ssize_t begin, Py_ssize_t size) {
+        PyObject *part = PyMemoryView_FromObject(view);
+        if (part == NULL) return NULL;
+        Py_buffer *buffer = PyMemoryView_GET_BUFFER(part);
+        buffer->buf = (char *)buffer->buf + begin;
+        buffer->len = buffer->shape[0] = size;
+        return part;
+    }
+
     /* {tag: bytes}, made with its first entry; false with an exception set where there is no memory. */
     static inline int kc_keep(PyObject **dict, uint32_t tag, const char *data, Py_ssize_t size) {
         if (*dict == Py_None) {
@@ -120,6 +130,7 @@ cdef extern from *:
     void kc_seal_class(PyTypeObject *type) noexcept
     PyObject *kc_struct_alloc(PyTypeObject *type) noexcept
     PyObject *kc_byte_view(PyObject *source) noexcept
+    PyObject *kc_byte_slice(PyObject *view, Py_ssize_t begin, Py_ssize_t size) noexcept
     bint kc_keep(PyObject **dict, uint32_t tag, const char *data, Py_ssize_t size) noexcept
     PyObject *kc_item(PyObject *sequence, Py_ssize_t i) noexcept
 
@@ -159,7 +170,6 @@ cdef extern from *:
     PyObject *PyFloat_FromDouble(double v) noexcept
     PyObject *PyUnicode_DecodeUTF8(const char *s, Py_ssize_t size, const char *errors) noexcept
     PyObject *PyBytes_FromStringAndSize(const char *s, Py_ssize_t size) noexcept
-    PyObject *PySequence_GetSlice(PyObject *o, Py_ssize_t a, Py_ssize_t b) noexcept
     PyObject *PyList_New(Py_ssize_t size) noexcept
     void PyList_SET_ITEM(PyObject *list, Py_ssize_t i, PyObject *item) noexcept
     PyObject *PyNumber_Index(PyObject *o) noexcept
