@@ -5,6 +5,11 @@ from __future__ import annotations
 import shutil
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# No test is about time: a busy machine must not fail one.
+settings.register_profile("timeless", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("timeless")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -47,6 +47,7 @@ _OPTIONS = ("path", "topic", "numPartitions", "codec", "level", "batchBytes", "s
 
 # Records of a partition are encoded when so many rows or bytes have come together.
 _ROWS, _BYTES = 8192, 1 << 20
+_STOPPING = 5.0
 _MOVED = (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX, layout.LOG_SUFFIX)
 
 
@@ -127,11 +128,22 @@ class SegmentsWriter(DataSourceArrowWriter):
                         found.setdefault((partition.topic, partition.partition), []).append(partition)
         for (topic, number), parts in sorted(found.items()):
             _publish(self.options.path, topic, number, parts)
-        self.abort(messages)
+        shutil.rmtree(self.staging, ignore_errors=True)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Remove the staging directory, with what failed tasks left in it."""
-        shutil.rmtree(self.staging, ignore_errors=True)
+        """Remove the staging directory, with what failed tasks left in it.
+
+        Spark calls this while it is still stopping the other tasks, which may write a little longer: the directory is
+        removed until it stays away, for `_STOPPING` seconds at most.
+        """
+        deadline = time.monotonic() + _STOPPING
+        while True:
+            shutil.rmtree(self.staging, ignore_errors=True)
+            if time.monotonic() > deadline:
+                return
+            time.sleep(0.25)
+            if not os.path.exists(self.staging):
+                return
 
 
 def _check_schema(schema: StructType, options: WriteOptions) -> None:

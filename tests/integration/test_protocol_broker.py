@@ -1,6 +1,7 @@
 """A real KRaft broker answers what the connection without I/O built, over a socket loop of a dozen lines."""
 
 import socket
+import time
 import uuid
 
 import pytest
@@ -58,11 +59,21 @@ def create_topic(client, name, partitions=2):
     topic = messages.CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
     response = client.ask(messages.CreateTopicsRequest(topics=[topic], timeout_ms=30000))
     assert response.topics[0].error_code == 0, response
-    for _ in range(100):
+    for _ in range(300):
         found = client.ask(messages.MetadataRequest(topics=[messages.MetadataRequest.MetadataRequestTopic(name=name)]))
-        if not found.topics[0].error_code and all(p.leader_id >= 0 for p in found.topics[0].partitions):
+        if not found.topics[0].error_code and leads(client, name, partitions):
             return found.topics[0].topic_id
+        time.sleep(0.05)
     raise AssertionError("the topic did not come up")
+
+
+def leads(client, name, partitions):
+    """Whether the broker answers for every partition: metadata names a leader before it knows that it is one."""
+    asked = messages.ListOffsetsRequest
+    places = [asked.ListOffsetsPartition(partition_index=i, timestamp=-1) for i in range(partitions)]
+    topic = asked.ListOffsetsTopic(name=name, partitions=places)
+    found = client.ask(asked(replica_id=-1, topics=[topic]))
+    return all(partition.error_code == 0 for partition in found.topics[0].partitions)
 
 
 def produce_request(name, topic_id, version, records, acks=-1):
