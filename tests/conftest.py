@@ -12,6 +12,7 @@ settings.register_profile("timeless", deadline=None, suppress_health_check=[Heal
 settings.load_profile("timeless")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     missing = [tool for tool in ("java", "mvn") if shutil.which(tool) is None]
     for item in items:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
 import socket
 import subprocess
 import time
@@ -25,12 +27,24 @@ class JavaRecord(NamedTuple):
 
 
 def prepare() -> None:
-    """Fetch the jars and compile the program, once."""
-    jars = TARGET / "jars"
+    """Fetch the jars and compile the program, once; others who want the same wait."""
+    TARGET.mkdir(parents=True, exist_ok=True)
+    with open(TARGET / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _fetch()
+        _compile()
+
+
+def _fetch() -> None:
+    jars, partial = TARGET / "jars", TARGET / "jars.partial"
     if not jars.is_dir():
-        goal = ["dependency:copy-dependencies", f"-DoutputDirectory={jars}.partial"]
+        shutil.rmtree(partial, ignore_errors=True)
+        goal = ["dependency:copy-dependencies", f"-DoutputDirectory={partial}"]
         subprocess.run(["mvn", "-q", "-B", "-f", HERE / "pom.xml", *goal], check=True)
-        os.rename(f"{jars}.partial", jars)
+        os.rename(partial, jars)
+
+
+def _compile() -> None:
     sources = list(HERE.glob("*.java"))
     classes = [TARGET / f"{source.stem}.class" for source in sources]
     if not all(c.exists() and c.stat().st_mtime >= s.stat().st_mtime for c, s in zip(classes, sources, strict=True)):
