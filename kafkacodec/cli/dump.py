@@ -69,7 +69,7 @@ def _records07(piece: SegmentRange, reading: Reading) -> Iterator[Record]:
 
 
 def _pieces07(reading: Reading) -> list[SegmentRange]:
-    if reading.committed or reading.start_time is not None or reading.end_time is not None:
+    if reading.isolation == "read_committed" or reading.start_time is not None or reading.end_time is not None:
         raise click.UsageError("logs of Kafka 0.6 and 0.7 have neither times nor transactions")
     return [
         SegmentRange(s.path, partition.topic, partition.partition, 0, s.size_in_bytes, first_offset=s.base_offset or 0)

@@ -59,7 +59,7 @@ class Reading(Span):
 
     start_time: int | datetime | None
     end_time: int | datetime | None
-    committed: bool
+    isolation: Literal["read_uncommitted", "read_committed"]
     include_control: bool
     on_error: Literal["raise", "stop", "skip"]
 
@@ -73,7 +73,7 @@ class Reading(Span):
                 end_offset=self.end_offset,
                 start_timestamp=self.start_time,
                 end_timestamp=self.end_time,
-                isolation_level="read_committed" if self.committed else "read_uncommitted",
+                isolation_level=self.isolation,
             )
         ]
 
@@ -128,14 +128,27 @@ _CHOICE_OPTIONS = (
     click.option("--partition", "numbers", metavar="N", type=int, multiple=True, help="Only these; may be repeated."),
 )
 _SPAN_OPTIONS = (
-    click.option("--start-offset", metavar="N", type=int, help="Only from this offset on."),
+    click.option("--start-offset", "--offset", "start_offset", metavar="N", type=int, help="Only from this offset on."),
     click.option("--end-offset", metavar="N", type=int, help="Only what is before this offset."),
     click.option("--crc/--no-crc", "verify_crc", default=True, help="Check the checksums (the default) or not."),
 )
 _READING_OPTIONS = (
-    click.option("--start-time", metavar="TIME", callback=_time, help="Only from the first record of this time on."),
+    click.option(
+        "--start-time",
+        "--from-time",
+        "start_time",
+        metavar="TIME",
+        callback=_time,
+        help="Only from the first record of this time on.",
+    ),
     click.option("--end-time", metavar="TIME", callback=_time, help="Only what is before the first record then."),
-    click.option("--committed", is_flag=True, help="Leave out transactions that were aborted or are open."),
+    click.option(
+        "--isolation",
+        type=click.Choice(["read_uncommitted", "read_committed"]),
+        default="read_uncommitted",
+        show_default=True,
+        help="read_committed leaves out transactions that were aborted or are open.",
+    ),
     click.option("--control", "include_control", is_flag=True, help="Include control records (transaction markers)."),
     click.option(
         "--on-error",

@@ -155,7 +155,7 @@ def test_dump_chooses_by_time(kafkacodec):
 
 def test_dump_leaves_out_what_was_not_committed(kafkacodec):
     item = next(c for c in read_committed() if c.directory == BROKER and c.topic == "txn-open")
-    _, out, _ = kafkacodec("dump", BROKER / "txn-open-0", "--committed", "--json")
+    _, out, _ = kafkacodec("dump", BROKER / "txn-open-0", "--isolation", "read_committed", "--json")
     assert [json.loads(line)["offset"] for line in out.splitlines()] == item.offsets
 
 
