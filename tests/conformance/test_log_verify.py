@@ -10,7 +10,7 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec.log import indexes
-from tests.corpus import ROOT, segments
+from tests.corpus import ROOT, blobs, segments
 
 SAMPLES = [s for s in segments() if s.name.endswith(".log") and "truncated" not in s.name]
 SOURCE = ROOT / "logs/kraft-4.1.0/txn-0"
@@ -179,3 +179,15 @@ def test_many_findings_are_counted_but_not_kept():
     assert len(report.findings) == 1000
     assert report.counts["warning", "offset-index"] == 3000
     assert "and 2000 more findings" in str(report)
+
+
+MILDER = {"v2-length-2147483647.bin", "v2-then-zeros.bin", "zeros.bin"}  # a partial batch; a preallocated tail
+REFUSED = [s for s in blobs("corrupt", magics={2}) if s.expected.error and s.path.name not in MILDER]
+
+
+@pytest.mark.parametrize("sample", REFUSED, ids=str)
+def test_what_no_reader_takes_is_found(sample, tmp_path):
+    """Damage under a right checksum too, in headers, lengths or compressed data."""
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(sample.data())
+    assert not kc.log.Segment(path).verify().ok
