@@ -1,11 +1,14 @@
 """The format `kafkalog` in a real Spark session."""
 
+import base64
+
 import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException, PythonException
 
 import kafkacodec as kc
 from tests.corpus import ROOT, assert_same_records
+from tests.dialect_vectors import ROOT as DIALECTS, rows
 from tests.spark_columns import as_decoded, consumer_records, partition_directories
 
 pytestmark = pytest.mark.spark
@@ -34,6 +37,23 @@ def test_golden_segments(spark, directory):
             pa.compute.equal(table["topic"], topic), pa.compute.equal(table["partition"], int(partition))
         )
         assert_same_records(as_decoded(table.filter(mine)), consumer_records(samples))
+
+
+def test_segments_of_kafka_07(spark):
+    """Uncompressed segments against what 0.7.2 itself read in them."""
+    entries = [
+        e for e in rows("kafka07/segments/index") if e["file"].startswith("segments/broker-0/") and not e["error"]
+    ]
+    plain = [e for e in entries if e["entries"] and all(m["codec"] == "none" for m in e["entries"])]
+    assert len(plain) > 3
+    table = load(
+        spark, DIALECTS / "kafka07" / "segments" / "broker-0", columns="topic,partition,offset,value"
+    ).toArrow()
+    found = {(r["topic"], r["partition"], r["offset"]): r["value"] for r in table.to_pylist()}
+    for entry in plain:
+        for message in entry["entries"]:
+            value = found[entry["topic"], entry["partition"], message["offset"]]
+            assert value == base64.b64decode(message["payload"])
 
 
 def test_schema_is_that_of_sparks_kafka_source(spark):
