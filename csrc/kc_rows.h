@@ -28,6 +28,9 @@ typedef enum kc_record_column {
     KC_NUM_RECORD_COLUMNS,
 } kc_record_column;
 
+/* The items of the column `headers`: a struct of key and value. */
+extern const kc_field kc_headers_item;
+
 extern const kc_field kc_record_fields[KC_NUM_RECORD_COLUMNS];
 
 /* Sets of columns, a bit for each. */

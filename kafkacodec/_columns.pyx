@@ -5,6 +5,7 @@ from libc.stdint cimport int32_t
 from libc.stdlib cimport calloc, free
 
 from kafkacodec cimport _kernel as k
+from kafkacodec._capsules cimport drop_array, drop_schema
 from kafkacodec._errors cimport check
 
 import numpy as np
@@ -37,20 +38,6 @@ cdef str type_name(const k.kc_field *field):
         inner = [f"{field.children[i].name.decode()}: {type_name(&field.children[i])}" for i in range(field.num_children)]
         return f"struct<{', '.join(inner)}>"
     return TYPE_NAMES[field.type]
-
-
-cdef void drop_schema(object capsule) noexcept:
-    cdef k.ArrowSchema *schema = <k.ArrowSchema *> PyCapsule_GetPointer(capsule, "arrow_schema")
-    if schema.release != NULL:
-        schema.release(schema)
-    free(schema)
-
-
-cdef void drop_array(object capsule) noexcept:
-    cdef k.ArrowArray *array = <k.ArrowArray *> PyCapsule_GetPointer(capsule, "arrow_array")
-    if array.release != NULL:
-        array.release(array)
-    free(array)
 
 
 cdef void drop_stream(object capsule) noexcept:

@@ -1,30 +1,17 @@
 # Confluent's framing taken off a column: ids and views of the payloads, over the memory of the values.
-from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
+from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc
 from libc.string cimport memset
 
 from kafkacodec cimport _kernel as k
+from kafkacodec._capsules cimport drop_array, drop_schema
 from kafkacodec._arrow_import cimport ImportedArray
 from kafkacodec._errors cimport exception_from
 from kafkacodec._value_columns cimport ByteColumn
 
 from kafkacodec.errors import EncodeError
-
-
-cdef void drop_schema(object capsule) noexcept:
-    cdef k.ArrowSchema *schema = <k.ArrowSchema *> PyCapsule_GetPointer(capsule, "arrow_schema")
-    if schema.release != NULL:
-        schema.release(schema)
-    free(schema)
-
-
-cdef void drop_array(object capsule) noexcept:
-    cdef k.ArrowArray *array = <k.ArrowArray *> PyCapsule_GetPointer(capsule, "arrow_array")
-    if array.release != NULL:
-        array.release(array)
-    free(array)
 
 
 cdef void release_schema(k.ArrowSchema *schema) noexcept nogil:
