@@ -1,8 +1,10 @@
-"""One Spark session for all tests that need one: it takes seconds to start."""
+"""One Spark session for all tests that need one, since it takes seconds to start; a broker for each that needs one."""
 
 import os
 
 import pytest
+
+from tests.integration import kafka_jvm
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
@@ -21,3 +23,11 @@ def spark(tmp_path_factory):
     session = kc.spark.session(conf, master="local[2]", quick_start=True)
     yield session
     session.stop()
+
+
+@pytest.fixture
+def broker(tmp_path):
+    broker = kafka_jvm.Broker(tmp_path)
+    broker.start()
+    yield broker
+    broker.stop()

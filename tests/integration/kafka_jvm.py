@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -24,6 +25,19 @@ class JavaRecord(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: list[tuple[str, bytes | None]]
+
+
+def random_rows(count: int, seed: int) -> list[Any]:
+    """Rows shaped like `kafkacodec.Record`, from offset 77 on, with nulls, gaps in time and headers."""
+    rnd = random.Random(seed)
+    found = []
+    for n in range(count):
+        key = None if rnd.random() < 0.1 else rnd.randbytes(rnd.randrange(40))
+        value = None if rnd.random() < 0.1 else rnd.randbytes(rnd.randrange(8)) * rnd.randrange(60)
+        pairs = [(f"h{i}ü", None if rnd.random() < 0.3 else rnd.randbytes(9)) for i in range(rnd.randrange(4))]
+        time = 1_700_000_000_000 + rnd.randrange(-(10**9), 10**9)
+        found.append((77 + n, time, 0, key, value, pairs if rnd.random() < 0.3 else []))
+    return found
 
 
 def prepare() -> None:

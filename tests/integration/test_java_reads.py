@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +14,11 @@ import kafkacodec as kc
 from kafkacodec.log import LogWriter, Partition
 from tests.corpus import ROOT
 from tests.integration import kafka_jvm
+from tests.integration.kafka_jvm import random_rows
 
 pytestmark = pytest.mark.java
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
-
-
-def rows(count: int, seed: int) -> list[Any]:
-    """Rows shaped like Record, from offset 77 on, with nulls, gaps in time and headers."""
-    rnd = random.Random(seed)
-    found = []
-    for n in range(count):
-        key = None if rnd.random() < 0.1 else rnd.randbytes(rnd.randrange(40))
-        value = None if rnd.random() < 0.1 else rnd.randbytes(rnd.randrange(8)) * rnd.randrange(60)
-        pairs = [(f"h{i}ü", None if rnd.random() < 0.3 else rnd.randbytes(9)) for i in range(rnd.randrange(4))]
-        time = 1_700_000_000_000 + rnd.randrange(-(10**9), 10**9)
-        found.append((77 + n, time, 0, key, value, pairs if rnd.random() < 0.3 else []))
-    return found
 
 
 def as_read(source: int, written: list[Any]) -> list[kafka_jvm.JavaRecord]:
@@ -39,7 +26,7 @@ def as_read(source: int, written: list[Any]) -> list[kafka_jvm.JavaRecord]:
 
 
 def test_every_codec(tmp_path: Path) -> None:
-    written = rows(3000, 5)
+    written = random_rows(3000, 5)
     files = []
     for codec in CODECS:
         files.append(tmp_path / codec)
@@ -66,18 +53,10 @@ def test_partitions() -> None:
     assert [f"{kc.murmur2(k)} {p}" for k, p in zip(keys, kc.partition(pa.array(keys), 12), strict=True)] == lines
 
 
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[kafka_jvm.Broker]:
-    broker = kafka_jvm.Broker(tmp_path)
-    broker.start()
-    yield broker
-    broker.stop()
-
-
 def test_a_broker_opens_what_was_written_and_a_consumer_reads_it(broker: kafka_jvm.Broker) -> None:
     kafka_jvm.tool("create", broker.server, "written", 2)
     broker.stop()
-    first, second = rows(2000, 1), rows(500, 2)
+    first, second = random_rows(2000, 1), random_rows(500, 2)
     producer: dict[str, Any] = {"producer_id": 4000, "producer_epoch": 0}
     with LogWriter(broker.logs, "written", 0, start_offset=77, segment_bytes=100_000) as writer:
         writer.write(first[:1000], codec="lz4")

@@ -17,6 +17,8 @@ import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.internals.BuiltInPartitioner;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.Header;
@@ -24,6 +26,7 @@ import org.apache.kafka.common.record.MemoryRecords;
 import org.apache.kafka.common.record.Record;
 import org.apache.kafka.common.record.RecordBatch;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.utils.Utils;
 
 public class KafkaTool {
@@ -33,6 +36,7 @@ public class KafkaTool {
             case "partition" -> partition(Integer.parseInt(args[1]));
             case "create" -> create(args[1], args[2], Integer.parseInt(args[3]));
             case "consume" -> consume(args[1], args[2], Integer.parseInt(args[3]), args[4]);
+            case "produce" -> produce(args[1], args[2], Integer.parseInt(args[3]));
             default -> throw new IllegalArgumentException(args[0]);
         }
     }
@@ -62,6 +66,18 @@ public class KafkaTool {
     static void create(String server, String topic, int partitions) throws Exception {
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", server))) {
             admin.createTopics(List.of(new NewTopic(topic, partitions, (short) 1))).all().get();
+        }
+    }
+
+    // Values come as lines of hex; they go to the partitions in turn.
+    static void produce(String server, String topic, int partitions) throws Exception {
+        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
+        try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(Map.of("bootstrap.servers", server,
+                "key.serializer", ByteArraySerializer.class, "value.serializer", ByteArraySerializer.class))) {
+            int count = 0;
+            for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+                producer.send(new ProducerRecord<>(topic, count++ % partitions, null, HexFormat.of().parseHex(line)));
+            }
         }
     }
 
