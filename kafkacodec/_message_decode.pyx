@@ -29,6 +29,8 @@ cdef enum:
 
 # Kafka's own limit on the bytes of a string.
 cdef int64_t MAX_STRING_BYTES = 32767
+# The last tag that can be written: Kafka's reader keeps higher ones, its writer fails on them.
+cdef uint32_t MAX_TAG = 0x7FFFFFFE
 
 # uuid.UUID objects are filled through their slots: its constructor takes a microsecond.
 cdef object UUID_CLASS = _uuid.UUID
@@ -504,6 +506,9 @@ cdef PyObject *read_tagged_value(Reader *r, const Op *op) noexcept:
 
 cdef bint keep_unknown(Reader *r, const Plan *plan, PyObject *made, uint32_t tag, uint32_t size) noexcept:
     cdef Py_ssize_t i
+    if tag > MAX_TAG:
+        fail(r, k.KC_LIMIT, "a tag", tag, MAX_TAG)
+        return False
     for i in range(plan.absent_count):
         if plan.absent[i].tag == <int64_t> tag:
             fail(r, k.KC_CORRUPT, "a tag that the schema has, but not in this version", tag, -1)

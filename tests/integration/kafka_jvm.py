@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import random
 import shutil
 import socket
+import struct
 import subprocess
 import time
 from pathlib import Path
@@ -14,6 +16,8 @@ from typing import Any, NamedTuple
 
 HERE = Path(__file__).parent / "java"
 TARGET = Path(__file__).parent.parent.parent / ".cache" / "test-java"
+# What a broker of some release needs, and the message classes of the newest release: directory of jars -> dependencies.
+RELEASES = {"jars": "pom.xml", "newest": "messages.xml"}
 
 
 class JavaRecord(NamedTuple):
@@ -40,21 +44,33 @@ def random_rows(count: int, seed: int) -> list[Any]:
     return found
 
 
-def prepare() -> None:
-    """Fetch the jars and compile the program, once; others who want the same wait."""
+class JavaMessage(NamedTuple):
+    """A message in Kafka's classes: the bytes that reading left over, and what they write as bytes and as JSON.
+
+    `encoded` is empty where they do not write again what they have read.
+    """
+
+    remaining: int
+    encoded: bytes
+    shown: Any
+
+
+def prepare(release: str = "jars") -> None:
+    """Fetch the jars and compile the programs, once; others who want the same wait."""
     TARGET.mkdir(parents=True, exist_ok=True)
     with open(TARGET / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        _fetch()
+        for needed in {"jars", release}:
+            _fetch(needed)
         _compile()
 
 
-def _fetch() -> None:
-    jars, partial = TARGET / "jars", TARGET / "jars.partial"
+def _fetch(release: str) -> None:
+    jars, partial = TARGET / release, TARGET / f"{release}.partial"
     if not jars.is_dir():
         shutil.rmtree(partial, ignore_errors=True)
         goal = ["dependency:copy-dependencies", f"-DoutputDirectory={partial}"]
-        subprocess.run(["mvn", "-q", "-B", "-f", HERE / "pom.xml", *goal], check=True)
+        subprocess.run(["mvn", "-q", "-B", "-f", HERE / RELEASES[release], *goal], check=True)
         os.rename(partial, jars)
 
 
@@ -62,7 +78,7 @@ def _compile() -> None:
     sources = list(HERE.glob("*.java"))
     classes = [TARGET / f"{source.stem}.class" for source in sources]
     if not all(c.exists() and c.stat().st_mtime >= s.stat().st_mtime for c, s in zip(classes, sources, strict=True)):
-        subprocess.run(["javac", "-cp", _classpath(), "-d", TARGET, *sources], check=True)
+        subprocess.run(["javac", "-encoding", "UTF-8", "-cp", _classpath(), "-d", TARGET, *sources], check=True)
 
 
 def tool(*arguments: Any, text: str | None = None) -> list[str]:
@@ -82,6 +98,74 @@ def records(lines: list[str]) -> list[JavaRecord]:
         pairs = [((_bytes(k) or b"").decode(), _bytes(v)) for k, v in zip(headers[::2], headers[1::2], strict=True)]
         found.append(JavaRecord(int(source), int(offset), int(timestamp), _bytes(key), _bytes(value), pairs))
     return found
+
+
+class Messages:
+    """Kafka's generated message classes of one release, in a JVM that answers batches of questions."""
+
+    def __init__(self, release: str) -> None:
+        prepare(release)
+        command = ["java", "-Xmx512m", "-cp", _classpath(release), "MessageTool"]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def versions(self) -> dict[str, range]:
+        """The versions of every message, by the simple name of its class."""
+        answer = _Answer(self._batch(_utf("list")))
+        return {
+            answer.bytes().decode(): range(answer.integer("h"), answer.integer("h") + 1)
+            for _ in range(answer.integer("i"))
+        }
+
+    def decode(self, asked: list[tuple[str, int, bytes]]) -> list[JavaMessage | str]:
+        """What becomes of each body of a class and version; the exception's text where it is refused."""
+        return self._ask("decode", asked)
+
+    def make(self, asked: list[tuple[str, int, int]]) -> list[JavaMessage | str]:
+        """Random messages of a class and version, by seed; a message of defaults for seed 0."""
+        return self._ask("make", [(name, version, seed.to_bytes(8, "big")) for name, version, seed in asked])
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.communicate()
+        assert self._process.returncode == 0
+
+    def _ask(self, command: str, asked: list[tuple[str, int, bytes]]) -> list[JavaMessage | str]:
+        entries = (_utf(command) + _utf(name) + struct.pack(">hi", v, len(data)) + data for name, v, data in asked)
+        answer = _Answer(self._batch(b"".join(entries)))
+        return [answer.message() for _ in asked]
+
+    def _batch(self, questions: bytes) -> bytes:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(len(questions).to_bytes(4, "big") + questions)
+        self._process.stdin.flush()
+        return self._process.stdout.read(int.from_bytes(self._process.stdout.read(4), "big"))
+
+
+class _Answer:
+    """Reads the answers of MessageTool."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    def integer(self, form: str) -> int:
+        (value,) = struct.unpack_from(f">{form}", self._data, self._at)
+        self._at += struct.calcsize(form)
+        return int(value)
+
+    def bytes(self) -> bytes:
+        size = self.integer("i")
+        self._at += size
+        return self._data[self._at - size : self._at]
+
+    def message(self) -> JavaMessage | str:
+        if self.integer("b"):
+            return JavaMessage(self.integer("i"), self.bytes(), json.loads(self.bytes()))
+        return self.bytes().decode()
+
+
+def _utf(text: str) -> bytes:
+    return len(text).to_bytes(2, "big") + text.encode()
 
 
 class Broker:
@@ -143,8 +227,8 @@ def _bytes(text: str) -> bytes | None:
     return None if text == "-" else bytes.fromhex(text[1:])
 
 
-def _classpath() -> str:
-    return f"{TARGET}{os.pathsep}{TARGET}/jars/*"
+def _classpath(release: str = "jars") -> str:
+    return f"{TARGET}{os.pathsep}{TARGET}/{release}/*"
 
 
 def _free_port() -> int:

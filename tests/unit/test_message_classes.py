@@ -138,6 +138,16 @@ def test_decode_errors_name_position_and_path():
     assert caught.value.path == "topics[0].topic_authorized_operations"
 
 
+def test_tags_that_could_not_be_written_back_are_refused():
+    front = kc.messages.ApiVersionsRequest().encode(3)[:-1]
+    last = front + bytes.fromhex("01 feffffff07 02 aabb")
+    assert kc.messages.ApiVersionsRequest.decode(last, 3).encode(3) == last
+    for tag in ("ffffffff07", "8080808008", "ffffffff0f"):
+        with pytest.raises(kc.LimitExceeded, match="a tag: ") as caught:
+            kc.messages.ApiVersionsRequest.decode(front + bytes.fromhex(f"01 {tag} 02 aabb"), 3)
+        assert caught.value.position == len(front) + 7
+
+
 def test_input_is_given_back():
     data = bytearray(example().encode(9))
     decoded = Metadata.decode(data, 9)
