@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "kc_copy.h"
+
 static bool bit_at(const uint8_t *bits, int64_t i) { return bits[i >> 3] >> (i & 7) & 1; }
 
 static int fail(kc_error *error, const char *what, int64_t row, int64_t got, int64_t want) {
@@ -107,6 +109,7 @@ static int load_offsets32(const kc_bytes_column *c, int64_t row, int64_t n, kc_s
     }
     if (KC_UNLIKELY(bad < 0 || offsets[n] > c->end))
         return fail(error, "the array's offsets decrease or pass its end", row, 0, 0);
+    out->wide = c->end - offsets[n] >= KC_COPY_SLACK;
     return KC_OK;
 }
 
@@ -128,11 +131,13 @@ static int load_offsets64(const kc_bytes_column *c, int64_t row, int64_t n, kc_s
         return fail(error, "a value is longer than the format can hold", row + i, offsets[i + 1] - offsets[i],
                     INT32_MAX);
     }
+    out->wide = c->end - offsets[n] >= KC_COPY_SLACK;
     return KC_OK;
 }
 
 static int load_views(const kc_bytes_column *c, int64_t row, int64_t n, kc_spans *out, kc_error *error) {
     const kc_view *views = (const kc_view *)c->index + c->first + row;
+    bool wide = (c->length - row - n) * (int64_t)sizeof *views >= KC_COPY_SLACK; /* for bytes that lie in a view */
     for (int64_t i = 0; i < n; i++) {
         const kc_view *v = views + i;
         out->data[i] = v->at.inlined;
@@ -146,7 +151,9 @@ static int load_views(const kc_bytes_column *c, int64_t row, int64_t n, kc_spans
         if (KC_UNLIKELY(position < 0 || v->size > c->view_sizes[buffer] - position))
             return fail(error, "a view passes the end of its buffer", row + i, position, c->view_sizes[buffer]);
         out->data[i] = (const uint8_t *)c->view_data[buffer] + position;
+        wide = wide && c->view_sizes[buffer] - position - v->size >= KC_COPY_SLACK;
     }
+    out->wide = wide;
     return KC_OK;
 }
 
@@ -155,6 +162,7 @@ static int load_fixed(const kc_bytes_column *c, int64_t row, int64_t n, kc_spans
         out->data[i] = c->width ? (const uint8_t *)c->index + (c->first + row + i) * c->width : NULL;
         out->size[i] = (int32_t)c->width;
     }
+    out->wide = c->width && (c->length - row - n) * c->width >= KC_COPY_SLACK;
     return KC_OK;
 }
 
@@ -173,6 +181,7 @@ static void apply_nulls(const kc_bytes_column *c, int64_t row, int64_t n, kc_spa
 
 int kc_bytes_column_load(const kc_bytes_column *c, int64_t row, int64_t n, kc_spans *out, kc_error *error) {
     int code = KC_OK;
+    out->wide = false;
     switch (c->layout) {
         case KC_LAYOUT_OFFSETS32:
             code = load_offsets32(c, row, n, out, error);
@@ -192,6 +201,22 @@ int kc_bytes_column_load(const kc_bytes_column *c, int64_t row, int64_t n, kc_sp
     }
     if (code == KC_OK && c->validity) apply_nulls(c, row, n, out);
     return code;
+}
+
+static size_t views_extent(const kc_bytes_column *c) {
+    const kc_view *views = (const kc_view *)c->index + c->first;
+    size_t extent = 0;
+    for (int64_t i = 0; i < c->length; i++) extent += views[i].size > 0 ? (size_t)views[i].size : 0;
+    return extent;
+}
+
+size_t kc_bytes_column_extent(const kc_bytes_column *c) {
+    if (c->length == 0) return 0;
+    if (c->layout == KC_LAYOUT_VIEWS) return views_extent(c);
+    if (c->layout == KC_LAYOUT_FIXED) return (size_t)(c->length * c->width);
+    if (c->layout == KC_LAYOUT_ABSENT) return 0;
+    const int64_t start = offset_at(c->layout, c->index, c->first);
+    return start >= 0 && start <= c->end ? (size_t)(c->end - start) : 0;
 }
 
 /* ---- integers and points in time ------------------------------------------------------------------------------ */

@@ -30,8 +30,9 @@ typedef struct kc_view {
 /* Rows are loaded in blocks of at most this many, which stay in the first-level cache. */
 enum { KC_BLOCK_ROWS = 256 };
 
-/* A block of values: `size` is -1 where one is null. */
+/* A block of values: `size` is -1 where one is null. `wide` says that KC_COPY_SLACK bytes may be read behind each. */
 typedef struct kc_spans {
+    bool wide;
     const uint8_t *data[KC_BLOCK_ROWS];
     int32_t size[KC_BLOCK_ROWS];
 } kc_spans;
@@ -95,6 +96,9 @@ KC_MUST_CHECK int kc_struct_check(const struct ArrowSchema *schema, const struct
 /* Rows [row, row + n), which the caller keeps within the column, n at most KC_BLOCK_ROWS. */
 KC_MUST_CHECK int kc_bytes_column_load(const kc_bytes_column *c, int64_t row, int64_t n, kc_spans *out,
                                        kc_error *error);
+
+/* How many bytes all rows have together, as the column's index says before it has been checked. */
+size_t kc_bytes_column_extent(const kc_bytes_column *c);
 
 /* Null rows give `null_value`; with `nulls` false they are an error. */
 KC_MUST_CHECK int kc_int_column_load(const kc_int_column *c, int64_t row, int64_t n, bool nulls, int64_t null_value,

@@ -1,80 +1,52 @@
-/* Columns of records on their way into batches: a chunk is one imported record batch, a plan says which rows go
- * into which batch. The plan is made in one pass over lengths; kc_batch_write.h then writes the bytes. */
+/* Rows of columns into batches, in one pass: a record is written as soon as its size is known, behind the others of
+ * the batch that is open. The rows of several chunks may go into one batch; no chunk is needed after its rows. */
 #ifndef KC_ENCODE_H
 #define KC_ENCODE_H
 
-#include "kc_alloc.h"
-#include "kc_arrow_import.h"
+#include "kc_batch_header.h"
+#include "kc_record_block.h"
 
-/* One record batch of columns. Absent columns: every key or value null, no headers, timestamp -1, offsets that
- * follow one another. */
-typedef struct kc_record_chunk {
-    int64_t rows;
-    kc_bytes_column key, value;
-    kc_int_column offset, timestamp;
-    kc_pairs_column headers;
-} kc_record_chunk;
+/* The memory that batches are written to: [at, end). Whoever owns it moves `at` and `end` along when it grows. */
+typedef struct kc_room {
+    uint8_t *at;
+    const uint8_t *end;
+} kc_room;
 
-/* Finds the columns by name. On an error `column` (may stay NULL) names the one at fault. */
-KC_MUST_CHECK int kc_record_chunk_import(kc_record_chunk *chunk, const struct ArrowSchema *schema,
-                                         const struct ArrowArray *array, const char **column, kc_error *error);
+typedef enum kc_encode_event {
+    KC_ENCODE_FAULT,    /* see the error; its position is the row in the chunk */
+    KC_ENCODE_ROWS_END, /* all rows of the chunk are written; the next chunk may follow */
+    KC_ENCODE_BATCH,    /* no more rows fit the open batch: close it, then go on */
+    KC_ENCODE_NO_ROOM,  /* go on with `wanted` bytes of room at least */
+} kc_encode_event;
 
-typedef struct kc_record_block {
-    int64_t rows;
-    bool has_headers;
-    int64_t offset[KC_BLOCK_ROWS], timestamp[KC_BLOCK_ROWS];
-    kc_spans key, value;
-    int64_t header_bounds[2 * KC_BLOCK_ROWS]; /* start and end among the header items */
-    int64_t fixed_bytes[KC_BLOCK_ROWS];       /* of a record's body: all but its two deltas */
-} kc_record_block;
-
-/* Rows [row, row + n), n at most KC_BLOCK_ROWS. Where the chunk has no offsets they run on from `next_offset`. */
-KC_MUST_CHECK int kc_record_block_load(kc_record_block *block, const kc_record_chunk *chunk, int64_t row, int64_t n,
-                                       int64_t next_offset, kc_error *error);
-
-/* What all batches of one encoding share. */
-typedef struct kc_batch_options {
-    int8_t magic;
-    bool drop_unsupported; /* leave out headers and timestamps where the magic has none; else they are faults */
-    int64_t producer_id;
-    int32_t base_sequence; /* of the first batch; -1: none */
-    int32_t leader_epoch;
-    int16_t producer_epoch;
-    int16_t attributes;  /* as in the batch's header or in a message, codec included */
-    int64_t base_offset; /* for records without an offset column */
-    int64_t batch_bytes; /* a batch of several records is no larger, uncompressed and with its header */
-} kc_batch_options;
-
-/* A batch: `count` rows from `row` of `chunk` on, over as many chunks as that takes. */
-typedef struct kc_batch_plan {
-    int64_t chunk, row;
-    int64_t base_offset, last_offset;
-    int64_t base_timestamp, max_timestamp;
-    int64_t size; /* uncompressed, with the header that goes in front of all records */
-    int32_t count, base_sequence;
-} kc_batch_plan;
-
-typedef struct kc_plan {
+/* The open batch lies in front of the room: `open.size` bytes, of which its header is not yet written. */
+typedef struct kc_encoder {
     kc_batch_options options;
+    kc_open_batch open;  /* count 0: none */
     int64_t next_offset; /* no record may have a smaller one */
     int32_t next_sequence;
-    bool started;       /* a record has been seen */
-    kc_batch_plan open; /* count 0: none */
-    kc_buffer closed;   /* of kc_batch_plan */
-    int64_t closed_bytes;
-} kc_plan;
+    bool started; /* a record has been seen */
+    size_t wanted;
+    int64_t loaded; /* rows of the chunk that the block holds or held */
+    int64_t next;   /* of the block's rows */
+    kc_record_block block;
+} kc_encoder;
 
-void kc_plan_begin(kc_plan *plan, const kc_batch_options *options);
-/* Spreads the rows of the chunk with this number over batches; the last stays open for the next chunk. */
-KC_MUST_CHECK int kc_plan_add(kc_plan *plan, const kc_record_chunk *chunk, int64_t number, kc_error *error);
-KC_MUST_CHECK int kc_plan_finish(kc_plan *plan, kc_error *error);
-/* Forgets the closed batches, once they have been written. */
-void kc_plan_clear(kc_plan *plan);
-void kc_plan_free(kc_plan *plan);
+void kc_encoder_begin(kc_encoder *e, const kc_batch_options *options);
 
-static inline size_t kc_plan_batches(const kc_plan *plan) { return plan->closed.size / sizeof(kc_batch_plan); }
-static inline const kc_batch_plan *kc_plan_batch(const kc_plan *plan, size_t i) {
-    return (const kc_batch_plan *)(const void *)plan->closed.data + i;
-}
+/* Writes rows of the chunk until one of the events. */
+KC_MUST_CHECK kc_encode_event kc_encoder_fill(kc_encoder *e, const kc_record_chunk *chunk, kc_room *room,
+                                              kc_error *error);
+
+/* Writes the open batch's header to `out`, for the `size` bytes of its records, compressed or not, at `records`; at
+ * most 2^31-50 of them. Then no batch is open. */
+void kc_encoder_close(kc_encoder *e, const uint8_t *records, size_t size, uint8_t *out);
+
+/* As kc_encoder_fill, and closes batches where they lie: KC_ENCODE_BATCH is not among the events. */
+KC_MUST_CHECK kc_encode_event kc_encoder_run(kc_encoder *e, const kc_record_chunk *chunk, kc_room *room,
+                                             kc_error *error);
+
+/* kc_encoder_close for a batch whose records stay uncompressed where they lie. */
+void kc_encoder_close_in_place(kc_encoder *e, const kc_room *room);
 
 #endif

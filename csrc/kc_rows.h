@@ -2,8 +2,7 @@
 #ifndef KC_ROWS_H
 #define KC_ROWS_H
 
-#include <string.h>
-
+#include "kc_copy.h"
 #include "kc_table.h"
 
 /* The columns that records decode to, in their public order. */
@@ -45,9 +44,6 @@ enum {
 uint32_t kc_rows_wanted(const kc_table *t);
 
 #define KC_WANTS(want, id) ((want) >> (id) & 1)
-
-/* Spare bytes behind what is reserved, so that short values are copied with whole-vector loads and stores. */
-enum { KC_COPY_SLACK = 32, KC_COPY_WIDE_MAX = 256, KC_FETCH_AHEAD = 24576 };
 
 /* Whether an offset lies in front of the end of a range; the largest end is none. */
 KC_INLINE bool kc_before_end(int64_t offset, int64_t end_offset) {
@@ -102,30 +98,12 @@ KC_INLINE kc_rows kc_rows_open(kc_table *t, uint32_t want) {
  * would keep it in memory there. */
 void kc_rows_close(kc_table *t, uint32_t want, kc_rows s, int64_t rows);
 
-/* Copies `n` bytes; both sides may be touched KC_COPY_SLACK bytes beyond their end where `wide` says so. */
-KC_INLINE void kc_rows_copy(uint8_t *to, const uint8_t *from, size_t n, bool wide) {
-    if (KC_UNLIKELY(!wide || n > KC_COPY_WIDE_MAX)) {
-        if (n) memcpy(to, from, n);
-        return;
-    }
-    memcpy(to, from, KC_COPY_SLACK);
-    for (size_t done = KC_COPY_SLACK; done < n; done += KC_COPY_SLACK) memcpy(to + done, from + done, KC_COPY_SLACK);
-}
-
-/* While a record is copied, asks for the bytes a batch further on: the checksum of the next batch would otherwise wait
- * for memory. An address, never a pointer: it may lie outside the data. */
-KC_INLINE void kc_fetch_ahead(const uint8_t *from, const uint8_t *to) {
-    for (uintptr_t line = (uintptr_t)from; line < (uintptr_t)to; line += 64) {
-        __builtin_prefetch((const void *)(line + KC_FETCH_AHEAD), 0, 2);
-    }
-}
-
 /* Writes a key or value to row `row` of the run; a negative size is null. */
 KC_INLINE int kc_rows_put(kc_rows_bytes *s, kc_column *c, int64_t first_row, int64_t row, const uint8_t *data,
                           int32_t size, bool wide, kc_error *error) {
     int code = KC_OK;
     if (KC_LIKELY(size >= 0)) {
-        kc_rows_copy(s->at, data, (size_t)size, wide);
+        kc_copy(s->at, data, (size_t)size, wide);
         s->at += size;
         s->end += size;
     } else {

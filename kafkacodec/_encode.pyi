@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from kafkacodec._arrow_import import ImportedArray
@@ -32,9 +32,11 @@ class ListChunk(RecordChunk):
         """Let the kernels see the rows; none may be added afterwards."""
 
 class BatchEncoder:
-    """Spreads chunks over batches and writes those that are complete.
+    """Spreads the rows of chunks over batches, in one pass. Nothing of a chunk is needed once its rows are written.
 
-    Chunks are kept, and may not change, until `forget` after their last batch was written.
+    Raises:
+        EncodeError: from every method that takes rows: offsets do not increase, a record is larger than a batch may be,
+            or the magic cannot hold it; `path` names the row.
     """
 
     def __init__(
@@ -50,30 +52,20 @@ class BatchEncoder:
         leader_epoch: int,
         attributes: int,
     ) -> None: ...
-    @property
-    def ready(self) -> int:
-        """How many complete batches have not been written."""
+    def encode(
+        self, chunks: Iterable[RecordChunk], compress: Callable[[memoryview], Any] | None = None
+    ) -> bytes:
+        """All batches of the chunks, the records of each put through `compress`, which keeps nothing of what it gets."""
 
-    def add(self, chunk: RecordChunk) -> None:
-        """Take the chunk's rows; the last batch stays open for the next chunk.
+    def next_batch(
+        self, chunk: RecordChunk, compress: Callable[[memoryview], Any] | None = None
+    ) -> tuple[bytes, int, int, int, int] | None:
+        """The next batch that is complete: bytes, first offset, last offset, largest timestamp, number of records.
 
-        Raises:
-            EncodeError: offsets do not increase, a record is larger than a batch may be, or the magic cannot hold it;
-                `path` names the row.
+        None where the chunk's rows have all been taken; the batch that is open goes on with the next chunk's.
         """
 
-    def finish(self) -> None:
-        """Close the open batch."""
-
-    def write_all(self, compress: Callable[[memoryview], Any] | None = None) -> bytes:
-        """Every complete batch, the records of each put through `compress`, a function from buffer to buffer."""
-
-    def write_next(self, compress: Callable[[memoryview], Any] | None = None) -> tuple[bytes, int, int, int, int]:
-        """The next complete batch: bytes, first offset, last offset, largest timestamp, number of records.
-
-        Raises:
-            IndexError: no batch is complete.
-        """
-
-    def forget(self) -> None:
-        """Let go of the chunks whose rows are all in batches that were written."""
+    def last_batch(
+        self, compress: Callable[[memoryview], Any] | None = None
+    ) -> tuple[bytes, int, int, int, int] | None:
+        """The batch that is open, or None."""

@@ -1,11 +1,11 @@
 # Columns and Python records into record batches: holds the memory, calls the kernels without the GIL.
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytearray cimport PyByteArray_AS_STRING
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_XDECREF
 from libc.stdint cimport int64_t, uint8_t
-from libc.string cimport memcpy, memmove
+from libc.string cimport memcpy
 
 from kafkacodec cimport _kernel as k
 from kafkacodec._arrow_import cimport ImportedArray
@@ -13,6 +13,9 @@ from kafkacodec._errors cimport exception_from
 from kafkacodec._value_columns cimport ByteColumn, IntColumn
 
 from kafkacodec.errors import EncodeError
+
+# The most that is taken for a chunk before its rows have been checked.
+cdef size_t FIRST_GUESS_BYTES = 256 << 20
 
 cdef extern from "Python.h":
     # Bytes that are still being made: the declarations of cpython.bytes take finished ones.
@@ -101,14 +104,49 @@ cdef class ListChunk(RecordChunk):
         return self
 
 
+cdef class GrowingBytes:
+    """A bytes object that is written from front to back and takes its final size at the end.
+
+    The system gives memory only where it is written, so that room which stays empty costs nothing.
+    """
+    cdef PyObject *object
+    cdef Py_ssize_t used
+
+    def __dealloc__(self):
+        Py_XDECREF(self.object)
+
+    cdef k.kc_room room(self) noexcept:
+        cdef k.kc_room room
+        room.at = <uint8_t *> bytes_data(self.object) + self.used
+        room.end = <uint8_t *> bytes_data(self.object) + bytes_size(self.object)
+        return room
+
+    cdef int reserve(self, Py_ssize_t size) except -1:
+        """Room for so many more bytes."""
+        cdef Py_ssize_t capacity = 0 if self.object == NULL else bytes_size(self.object)
+        if self.object != NULL and capacity - self.used >= size:
+            return 0
+        capacity = max(self.used + size, capacity + capacity // 2)
+        if self.object == NULL:
+            self.object = new_bytes(NULL, capacity)
+        else:
+            _PyBytes_Resize(&self.object, capacity)
+        k.kc_advise_huge(bytes_data(self.object) + self.used, capacity - self.used)
+        return 0
+
+    cdef bytes finish(self):
+        if self.object == NULL:
+            return b""
+        _PyBytes_Resize(&self.object, self.used)
+        return <bytes> self.object
+
+
 cdef class BatchEncoder:
-    """Spreads chunks over batches and writes those that are complete."""
-    cdef k.kc_plan plan
-    cdef list chunks
-    cdef k.kc_buffer pointers
-    cdef int64_t first_chunk, rows
-    cdef size_t taken, header_bytes
-    cdef bytearray scratch
+    """Spreads the rows of chunks over batches, in one pass. Nothing of a chunk is needed once its rows are written."""
+    cdef k.kc_encoder encoder
+    cdef k.kc_buffer batch     # the open one, where batches are taken out one by one
+    cdef size_t header_bytes
+    cdef int64_t rows          # of the chunks before
 
     def __cinit__(self, *, int magic, bint drop_unsupported, int64_t base_offset, int64_t batch_bytes,
                   int64_t producer_id, int producer_epoch, int base_sequence, int leader_epoch, int attributes):
@@ -123,164 +161,108 @@ cdef class BatchEncoder:
         options.leader_epoch = leader_epoch
         options.attributes = <short> attributes
         self.header_bytes = k.kc_batch_header_bytes(&options)
-        k.kc_plan_begin(&self.plan, &options)
-        self.chunks = []
-        self.scratch = bytearray()
+        k.kc_encoder_begin(&self.encoder, &options)
 
     def __dealloc__(self):
-        k.kc_plan_free(&self.plan)
-        k.kc_buffer_free(&self.pointers)
+        k.kc_buffer_free(&self.batch)
 
-    @property
-    def ready(self):
-        return k.kc_plan_batches(&self.plan) - self.taken
+    def encode(self, chunks, compress=None):
+        cdef GrowingBytes out = GrowingBytes()
+        cdef RecordChunk chunk
+        for chunk in chunks:
+            out.reserve(min(k.kc_record_chunk_bytes(&chunk.columns), FIRST_GUESS_BYTES))
+            if compress is None:
+                self.write_rows(chunk, out)
+            else:
+                while self.fill_batch(chunk):
+                    self.put_compressed(out, compress)
+        if self.encoder.open.count:
+            if compress is None:
+                room = out.room()
+                k.kc_encoder_close_in_place(&self.encoder, &room)
+            else:
+                self.put_compressed(out, compress)
+        return out.finish()
 
-    def add(self, RecordChunk chunk not None):
+    def next_batch(self, RecordChunk chunk not None, compress=None):
+        return self.take_batch(compress) if self.fill_batch(chunk) else None
+
+    def last_batch(self, compress=None):
+        return self.take_batch(compress) if self.encoder.open.count else None
+
+    cdef int write_rows(self, RecordChunk chunk, GrowingBytes out) except -1:
+        """All rows of the chunk, uncompressed."""
         cdef k.kc_error error
-        cdef int code
-        cdef int64_t number = self.first_chunk + len(self.chunks)
-        if k.kc_buffer_reserve(&self.pointers, sizeof(void *), &error):
-            raise exception_from(&error)
-        (<k.kc_record_chunk **> self.pointers.data)[len(self.chunks)] = &chunk.columns
-        self.pointers.size += sizeof(void *)
-        self.chunks.append(chunk)
-        with nogil:
-            code = k.kc_plan_add(&self.plan, &chunk.columns, number, &error)
-        if code:
+        cdef k.kc_encode_event event
+        cdef k.kc_room room
+        while True:
+            room = out.room()
+            with nogil:
+                event = k.kc_encoder_run(&self.encoder, &chunk.columns, &room, &error)
+            out.used = room.at - <uint8_t *> bytes_data(out.object)
+            if event != k.KC_ENCODE_NO_ROOM:
+                break
+            out.reserve(self.encoder.wanted)
+        self.end_rows(chunk, event, &error)
+        return 0
+
+    cdef bint fill_batch(self, RecordChunk chunk) except -1:
+        """Rows of the chunk into `self.batch`, until that is complete; False where the chunk ends first."""
+        cdef k.kc_error error
+        cdef k.kc_encode_event event
+        cdef k.kc_room room
+        if not self.encoder.open.count:
+            self.batch.size = 0
+        while True:
+            room.at, room.end = self.batch.data + self.batch.size, self.batch.data + self.batch.capacity
+            with nogil:
+                event = k.kc_encoder_fill(&self.encoder, &chunk.columns, &room, &error)
+            self.batch.size = room.at - self.batch.data
+            if event != k.KC_ENCODE_NO_ROOM:
+                break
+            if k.kc_buffer_reserve(&self.batch, self.encoder.wanted, &error):
+                raise exception_from(&error)
+        if event == k.KC_ENCODE_BATCH:
+            return True
+        self.end_rows(chunk, event, &error)
+        return False
+
+    cdef int end_rows(self, RecordChunk chunk, k.kc_encode_event event, k.kc_error *error) except -1:
+        if event == k.KC_ENCODE_FAULT:
             error.position += self.rows
-            raise fault(&error, None, True)
+            raise fault(error, None, True)
         self.rows += chunk.columns.rows
+        return 0
 
-    def finish(self):
-        cdef k.kc_error error
-        if k.kc_plan_finish(&self.plan, &error):
-            raise exception_from(&error)
-
-    cdef const k.kc_batch_plan *next_batch(self) except NULL:
-        if self.taken >= k.kc_plan_batches(&self.plan):
-            raise IndexError("no batch is complete")
-        self.taken += 1
-        return k.kc_plan_batch(&self.plan, self.taken - 1)
-
-    cdef int write_records(self, const k.kc_batch_plan *batch, uint8_t *out, size_t capacity, size_t *size,
-                           k.kc_error *error) noexcept nogil:
-        cdef int64_t skipped = batch.chunk - self.first_chunk
-        cdef int64_t held = <int64_t> (self.pointers.size // sizeof(void *))
-        return k.kc_batch_write_records(batch, &self.plan.options, (<const k.kc_record_chunk **> self.pointers.data) + skipped,
-                                        held - skipped, out, capacity, size, error)
-
-    cdef int write_batch(self, const k.kc_batch_plan *batch, uint8_t *out, k.kc_error *error) noexcept nogil:
-        cdef size_t size
-        cdef uint8_t *records = out + self.header_bytes
-        error.code = k.KC_OK
-        if self.write_records(batch, records, <size_t> batch.size - self.header_bytes, &size, error):
-            return error.code
-        k.kc_batch_write_header(batch, &self.plan.options, records, size, out)
-        return k.KC_OK
-
-    def write_all(self, compress=None):
-        """Every complete batch."""
-        result = self.write_all_compressed(compress) if compress is not None else self.write_all_plain()
-        self.forget()
-        return result
-
-    cdef bytes write_all_plain(self):
-        cdef k.kc_error error
-        cdef int code = 0
-        cdef const k.kc_batch_plan *batch
-        cdef size_t batches = k.kc_plan_batches(&self.plan)
-        result = PyBytes_FromStringAndSize(NULL, self.plan.closed_bytes)
-        cdef uint8_t *out = <uint8_t *> PyBytes_AS_STRING(result)
-        with nogil:
-            k.kc_advise_huge(out, <size_t> self.plan.closed_bytes)
-            while self.taken < batches and not code:
-                batch = k.kc_plan_batch(&self.plan, self.taken)
-                code = self.write_batch(batch, out, &error)
-                out += batch.size
-                self.taken += 1
-        if code:
-            raise fault(&error, None, False)
-        return result
-
-    cdef bytes write_all_compressed(self, compress):
-        """Into memory for the uncompressed size, of which the system gives only what is used."""
-        cdef PyObject *result = new_bytes(NULL, self.plan.closed_bytes)
-        cdef Py_ssize_t used = 0
-        try:
-            while self.ready:
-                used = self.add_compressed(&result, used, compress, self.next_batch())
-            _PyBytes_Resize(&result, used)
-            return <bytes> result
-        finally:
-            Py_XDECREF(result)
-
-    cdef Py_ssize_t add_compressed(self, PyObject **into, Py_ssize_t at, compress,
-                                   const k.kc_batch_plan *batch) except -1:
-        """Write one batch at a place in the bytes, which grow where they must; the place behind it."""
+    cdef int put_compressed(self, GrowingBytes out, compress) except -1:
+        """The batch in `self.batch`, its records put through `compress`."""
         cdef Py_buffer view
-        cdef uint8_t *out
+        cdef k.kc_room room
         cdef Py_ssize_t header = self.header_bytes
-        PyObject_GetBuffer(self.compressed(batch, compress), &view, PyBUF_SIMPLE)
+        records = PyMemoryView_FromMemory(<char *> self.batch.data + header, self.batch.size - header, PyBUF_READ)
+        PyObject_GetBuffer(compress(records), &view, PyBUF_SIMPLE)
         try:
             if view.len > 0x7fffffff - header:
                 raise EncodeError(f"a batch of {view.len} compressed bytes is larger than a batch may be")
-            if bytes_size(into[0]) - at < header + view.len:
-                _PyBytes_Resize(into, at + at // 2 + header + view.len)
-            out = <uint8_t *> bytes_data(into[0]) + at
-            memcpy(out + header, view.buf, view.len)
-            k.kc_batch_write_header(batch, &self.plan.options, out + header, view.len, out)
-            return at + header + view.len
+            out.reserve(header + view.len)
+            room = out.room()
+            memcpy(room.at + header, view.buf, view.len)
+            k.kc_encoder_close(&self.encoder, room.at + header, view.len, room.at)
+            out.used += header + view.len
         finally:
             PyBuffer_Release(&view)
+        return 0
 
-    cdef object compressed(self, const k.kc_batch_plan *batch, compress):
-        cdef k.kc_error error
-        cdef int code
-        cdef size_t size
-        cdef size_t capacity = <size_t> batch.size - self.header_bytes
-        if <size_t> len(self.scratch) < capacity:
-            self.scratch = bytearray(2 * capacity)
-        cdef uint8_t *room = <uint8_t *> PyByteArray_AS_STRING(self.scratch)
-        error.code = k.KC_OK
-        with nogil:
-            code = self.write_records(batch, room, capacity, &size, &error)
-        if code:
-            raise fault(&error, None, False)
-        return compress(memoryview(self.scratch)[:size])
-
-    def write_next(self, compress=None):
-        """The next complete batch and what an index needs of it."""
-        cdef k.kc_error error
-        cdef int code
-        cdef const k.kc_batch_plan *batch = self.next_batch()
-        cdef PyObject *result = new_bytes(NULL, batch.size)
-        cdef uint8_t *out = <uint8_t *> bytes_data(result)
-        try:
-            if compress is not None:
-                _PyBytes_Resize(&result, self.add_compressed(&result, 0, compress, batch))
-            else:
-                with nogil:
-                    code = self.write_batch(batch, out, &error)
-                if code:
-                    raise fault(&error, None, False)
-            return <bytes> result, batch.base_offset, batch.last_offset, batch.max_timestamp, batch.count
-        finally:
-            Py_XDECREF(result)
-
-    def forget(self):
-        """Let go of the chunks whose rows are all in batches that were written."""
-        cdef int64_t needed = self.first_chunk + len(self.chunks)
-        cdef int64_t gone
-        if self.taken < k.kc_plan_batches(&self.plan):
-            needed = k.kc_plan_batch(&self.plan, self.taken).chunk
+    cdef tuple take_batch(self, compress):
+        """The batch in `self.batch`, and what an index needs of it."""
+        cdef GrowingBytes out = GrowingBytes()
+        cdef k.kc_room room
+        cdef k.kc_open_batch batch = self.encoder.open
+        if compress is not None:
+            self.put_compressed(out, compress)
+            data = out.finish()
         else:
-            k.kc_plan_clear(&self.plan)
-            self.taken = 0
-            if self.plan.open.count:
-                needed = self.plan.open.chunk
-        gone = needed - self.first_chunk
-        if gone:
-            del self.chunks[:gone]
-            self.pointers.size -= gone * sizeof(void *)
-            memmove(self.pointers.data, self.pointers.data + gone * sizeof(void *), self.pointers.size)
-            self.first_chunk = needed
+            room.at = room.end = self.batch.data + self.batch.size
+            k.kc_encoder_close_in_place(&self.encoder, &room)
+            data = PyBytes_FromStringAndSize(<char *> self.batch.data, self.batch.size)
+        return data, batch.base_offset, batch.last_offset, batch.max_timestamp, batch.count

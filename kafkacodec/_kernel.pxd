@@ -361,7 +361,7 @@ cdef extern from "kc_arrow_import.h" nogil:
                            kc_error *error)
 
 
-cdef extern from "kc_encode.h" nogil:
+cdef extern from "kc_record_block.h" nogil:
     ctypedef struct kc_record_chunk:
         int64_t rows
         kc_bytes_column key
@@ -370,6 +370,12 @@ cdef extern from "kc_encode.h" nogil:
         kc_int_column timestamp
         kc_pairs_column headers
 
+    int kc_record_chunk_import(kc_record_chunk *chunk, const ArrowSchema *schema, const ArrowArray *array,
+                               const char **column, kc_error *error)
+    size_t kc_record_chunk_bytes(const kc_record_chunk *chunk)
+
+
+cdef extern from "kc_batch_header.h" nogil:
     ctypedef struct kc_batch_options:
         int8_t magic
         bint drop_unsupported
@@ -381,40 +387,37 @@ cdef extern from "kc_encode.h" nogil:
         int64_t base_offset
         int64_t batch_bytes
 
-    ctypedef struct kc_batch_plan:
-        int64_t chunk
-        int64_t row
+    ctypedef struct kc_open_batch:
         int64_t base_offset
         int64_t last_offset
-        int64_t base_timestamp
         int64_t max_timestamp
         int64_t size
         int32_t count
-        int32_t base_sequence
 
-    ctypedef struct kc_plan:
-        kc_batch_options options
-        kc_batch_plan open
-        int64_t closed_bytes
-
-    int kc_record_chunk_import(kc_record_chunk *chunk, const ArrowSchema *schema, const ArrowArray *array,
-                               const char **column, kc_error *error)
-    void kc_plan_begin(kc_plan *plan, const kc_batch_options *options)
-    int kc_plan_add(kc_plan *plan, const kc_record_chunk *chunk, int64_t number, kc_error *error)
-    int kc_plan_finish(kc_plan *plan, kc_error *error)
-    void kc_plan_free(kc_plan *plan)
-    size_t kc_plan_batches(const kc_plan *plan)
-    const kc_batch_plan *kc_plan_batch(const kc_plan *plan, size_t i)
-    void kc_plan_clear(kc_plan *plan)
-
-
-cdef extern from "kc_batch_write.h" nogil:
     size_t kc_batch_header_bytes(const kc_batch_options *options)
-    int kc_batch_write_records(const kc_batch_plan *batch, const kc_batch_options *options,
-                               const kc_record_chunk *const *chunks, int64_t chunk_count, uint8_t *out,
-                               size_t capacity, size_t *size, kc_error *error)
-    void kc_batch_write_header(const kc_batch_plan *batch, const kc_batch_options *options, const uint8_t *records,
-                               size_t size, uint8_t *out)
+
+
+cdef extern from "kc_encode.h" nogil:
+    ctypedef struct kc_room:
+        uint8_t *at
+        const uint8_t *end
+
+    ctypedef enum kc_encode_event:
+        KC_ENCODE_FAULT
+        KC_ENCODE_ROWS_END
+        KC_ENCODE_BATCH
+        KC_ENCODE_NO_ROOM
+
+    ctypedef struct kc_encoder:
+        kc_batch_options options
+        kc_open_batch open
+        size_t wanted
+
+    void kc_encoder_begin(kc_encoder *e, const kc_batch_options *options)
+    kc_encode_event kc_encoder_fill(kc_encoder *e, const kc_record_chunk *chunk, kc_room *room, kc_error *error)
+    void kc_encoder_close(kc_encoder *e, const uint8_t *records, size_t size, uint8_t *out)
+    kc_encode_event kc_encoder_run(kc_encoder *e, const kc_record_chunk *chunk, kc_room *room, kc_error *error)
+    void kc_encoder_close_in_place(kc_encoder *e, const kc_room *room)
 
 
 cdef extern from "kc_murmur2.h" nogil:

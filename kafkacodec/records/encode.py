@@ -97,11 +97,7 @@ def encode(
         magic, codec, base_offset, batch_bytes, producer_id, producer_epoch, base_sequence, is_transactional,
         timestamp_type, partition_leader_epoch, drop_unsupported=drop_unsupported, is_control=False,
     )  # fmt: skip
-    compress_records = _compressor(codec, level, magic)
-    for chunk in _chunks(records):
-        encoder.add(chunk)
-    encoder.finish()
-    return encoder.write_all(compress_records)
+    return encoder.encode(_chunks(records), _compressor(codec, level, magic))
 
 
 def encode_batches(
@@ -122,9 +118,9 @@ def encode_batches(
 ) -> Iterator[EncodedBatch]:
     """Encode records batch by batch: the same bytes as `encode` in bounded memory.
 
-    Arguments and errors are those of `encode`; an error comes when its record is reached, with all batches before
-    that record's chunk already given out. Held at any time: one chunk of the input (one record batch of a stream, 4,096
-    Python records), the rows of the batch that is open, and one encoded batch.
+    Arguments and errors are those of `encode`; an error comes when its record is reached, with all batches before it
+    already given out. Held at any time: one chunk of the input (one record batch of a stream, 4,096 Python records), the
+    batch that is open, and one encoded batch.
     """
     encoder = _encoder(
         magic, codec, base_offset, batch_bytes, producer_id, producer_epoch, base_sequence, is_transactional,
@@ -173,9 +169,7 @@ def control_batch(
     )  # fmt: skip
     chunk = ListChunk()
     chunk.append_record(offset, timestamp, key, value, ())
-    encoder.add(chunk.finish())
-    encoder.finish()
-    return encoder.write_all()
+    return encoder.encode([chunk.finish()])
 
 
 def _encoder(
@@ -264,13 +258,10 @@ def _each_batch(
     encoder: BatchEncoder, compress_records: Callable[[Any], Any] | None, records: Any
 ) -> Iterator[EncodedBatch]:
     for chunk in _chunks(records):
-        encoder.add(chunk)
-        while encoder.ready:
-            yield EncodedBatch(*encoder.write_next(compress_records))
-        encoder.forget()
-    encoder.finish()
-    while encoder.ready:
-        yield EncodedBatch(*encoder.write_next(compress_records))
+        while batch := encoder.next_batch(chunk, compress_records):
+            yield EncodedBatch(*batch)
+    if batch := encoder.last_batch(compress_records):
+        yield EncodedBatch(*batch)
 
 
 def _chunks(records: Any) -> Iterator[RecordChunk]:
