@@ -31,6 +31,9 @@ class ListChunk(RecordChunk):
     def finish(self) -> ListChunk:
         """Let the kernels see the rows; none may be added afterwards."""
 
+class GrowingBytes:
+    """A bytes object that is written from front to back and takes its final size at the end."""
+
 class BatchEncoder:
     """Spreads the rows of chunks over batches, in one pass. Nothing of a chunk is needed once its rows are written.
 
@@ -52,10 +55,8 @@ class BatchEncoder:
         leader_epoch: int,
         attributes: int,
     ) -> None: ...
-    def encode(
-        self, chunks: Iterable[RecordChunk], compress: Callable[[memoryview], Any] | None = None
-    ) -> bytes:
-        """All batches of the chunks, the records of each put through `compress`, which keeps nothing of what it gets."""
+    def encode(self, chunks: Iterable[RecordChunk], compress: Callable[[memoryview], Any] | None = None) -> bytes:
+        """All batches of the chunks, the records of each put through `compress`, which keeps no view of its argument."""
 
     def next_batch(
         self, chunk: RecordChunk, compress: Callable[[memoryview], Any] | None = None

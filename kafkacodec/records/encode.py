@@ -119,8 +119,8 @@ def encode_batches(
     """Encode records batch by batch: the same bytes as `encode` in bounded memory.
 
     Arguments and errors are those of `encode`; an error comes when its record is reached, with all batches before it
-    already given out. Held at any time: one chunk of the input (one record batch of a stream, 4,096 Python records), the
-    batch that is open, and one encoded batch.
+    already given out. Held at any time: one chunk of the input (one record batch of a stream, 4,096 Python records),
+    the batch that is open, and one encoded batch.
     """
     encoder = _encoder(
         magic, codec, base_offset, batch_bytes, producer_id, producer_epoch, base_sequence, is_transactional,
