@@ -56,7 +56,7 @@ class BatchEncoder:
         attributes: int,
     ) -> None: ...
     def encode(self, chunks: Iterable[RecordChunk], compress: Callable[[memoryview], Any] | None = None) -> bytes:
-        """All batches of the chunks, the records of each put through `compress`, which keeps no view of its argument."""
+        """All batches of the chunks, each put through `compress`, which keeps no view of its argument."""
 
     def next_batch(
         self, chunk: RecordChunk, compress: Callable[[memoryview], Any] | None = None
