@@ -105,12 +105,11 @@ static kc_event open_batch(kc_decoder *d, kc_error *error) {
     }
     d->located = true;
     kc_batch_read(d->data, &span, b);
-    if (outside(d)) {
-        close_batch(d);
-        return KC_EVENT_NONE;
-    }
-    if (check_crc(d, error)) return KC_EVENT_FAULT;
-    if ((b->attributes & KC_CONTROL) && !d->options.include_control) {
+    const bool unwanted = outside(d);
+    if (!unwanted && check_crc(d, error)) return KC_EVENT_FAULT;
+    /* A marker ends its transaction wherever it lies. */
+    const bool aborted = kc_aborted_has(d->options.aborted, d->options.num_aborted, b);
+    if (unwanted || aborted || ((b->attributes & KC_CONTROL) && !d->options.include_control)) {
         close_batch(d);
         return KC_EVENT_NONE;
     }

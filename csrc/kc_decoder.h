@@ -5,6 +5,7 @@
 #ifndef KC_DECODER_H
 #define KC_DECODER_H
 
+#include "kc_aborted.h"
 #include "kc_msgset.h"
 #include "kc_records.h"
 #include "kc_resync.h"
@@ -14,6 +15,8 @@ typedef struct kc_decoder_options {
     bool include_control;
     bool search_partial;              /* a partial batch that intact ones follow is a fault */
     int64_t start_offset, end_offset; /* records outside [start, end) are dropped */
+    kc_aborted *aborted;              /* batches of these transactions are passed over; the caller's, written to */
+    size_t num_aborted;
 } kc_decoder_options;
 
 typedef enum kc_event {

@@ -3,6 +3,7 @@
 #include "kc_crc32.h"
 
 const kc_field kc_msgset07_fields[KC_NUM_MSGSET07_COLUMNS] = {
+    KC_PLACE_FIELDS,
     [KC_COL_OFFSET] = {"offset", KC_INT64, 0, NULL},
     [KC_COL_TIMESTAMP] = {"timestamp", KC_TIMESTAMP_MS, 0, NULL},
     [KC_COL_TIMESTAMP_TYPE] = {"timestamp_type", KC_INT8, 0, NULL},

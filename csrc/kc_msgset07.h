@@ -14,7 +14,7 @@
 
 #include "kc_decoder.h"
 
-/* The columns. The first six are those of kc_records.h, in the same places. */
+/* The columns. Up to the headers they are those of kc_rows.h, in the same places. */
 typedef enum kc_msgset07_column {
     KC_MSGSET07_NEXT_OFFSET = KC_COL_HEADERS + 1,
     KC_MSGSET07_MAGIC,

@@ -332,7 +332,7 @@ static int append_batch_columns(const kc_batch *b, kc_table *t, int64_t rows, kc
         int code = KC_OK;
         if (id == KC_COL_CODEC) {
             const char *name = kc_codec_name(kc_batch_codec(b));
-            for (int64_t i = 0; !code && i < rows; i++) code = kc_column_append_bytes(c, name, strlen(name), error);
+            code = kc_column_append_repeated_bytes(c, name, strlen(name), rows, error);
         } else {
             code = kc_column_append_repeated(c, values[id], rows, error);
         }

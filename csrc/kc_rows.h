@@ -5,8 +5,10 @@
 #include "kc_copy.h"
 #include "kc_table.h"
 
-/* The columns that records decode to, in their public order. */
+/* The columns that records decode to, in their public order. Those of the place are filled by whoever knows it. */
 typedef enum kc_record_column {
+    KC_COL_TOPIC,
+    KC_COL_PARTITION,
     KC_COL_OFFSET,
     KC_COL_TIMESTAMP,
     KC_COL_TIMESTAMP_TYPE,
@@ -30,14 +32,20 @@ typedef enum kc_record_column {
 /* The items of the column `headers`: a struct of key and value. */
 extern const kc_field kc_headers_item;
 
+/* The fields of the place. */
+#define KC_PLACE_FIELDS \
+    [KC_COL_TOPIC] = {"topic", KC_STRING, 0, NULL}, [KC_COL_PARTITION] = {"partition", KC_INT32, 0, NULL}
+
 extern const kc_field kc_record_fields[KC_NUM_RECORD_COLUMNS];
 
 /* Sets of columns, a bit for each. */
 enum {
+    KC_WANT_PLACE = 1u << KC_COL_TOPIC | 1u << KC_COL_PARTITION,
     KC_WANT_PAYLOAD = 1u << KC_COL_KEY | 1u << KC_COL_VALUE,
     KC_WANT_RECORD = KC_WANT_PAYLOAD | 1u << KC_COL_OFFSET | 1u << KC_COL_TIMESTAMP | 1u << KC_COL_TIMESTAMP_TYPE |
         1u << KC_COL_HEADERS,
     KC_WANT_NO_HEADERS = KC_WANT_RECORD & ~(1u << KC_COL_HEADERS),
+    KC_WANT_DECODED = (1u << KC_COL_ROW) - (1u << KC_COL_OFFSET), /* all that the bytes tell */
 };
 
 /* The columns that the table was made for. */

@@ -212,6 +212,21 @@ int kc_column_append_bytes(kc_column *c, const void *data, size_t size, kc_error
     return KC_OK;
 }
 
+int kc_column_append_repeated_bytes(kc_column *c, const void *data, size_t size, int64_t rows, kc_error *error) {
+    /* A product beyond any column is refused by the limit, not wrapped. */
+    bool huge = size && (uint64_t)rows > SIZE_MAX / size;
+    int code = kc_column_reserve(c, rows, huge ? SIZE_MAX : size * (size_t)rows, error);
+    if (code) return code;
+    int32_t *ends = (int32_t *)(void *)c->values.data + c->length;
+    for (int64_t row = 1; row <= rows; row++) {
+        if (size) memcpy(c->data.data + c->data.size, data, size);
+        c->data.size += size;
+        ends[row] = (int32_t)c->data.size;
+    }
+    note_rows(c, rows);
+    return KC_OK;
+}
+
 int kc_column_append_nulls(kc_column *c, int64_t rows, kc_error *error) {
     if (rows == 0) return KC_OK;
     int code = kc_column_reserve(c, rows, 0, error);

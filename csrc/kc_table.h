@@ -75,6 +75,10 @@ KC_MUST_CHECK int kc_column_append_nulls(kc_column *c, int64_t rows, kc_error *e
 /* Append `rows` copies of one integer (KC_BOOL: of its truth). */
 KC_MUST_CHECK int kc_column_append_repeated(kc_column *c, int64_t value, int64_t rows, kc_error *error);
 
+/* Append `rows` copies of one value of KC_BINARY or KC_STRING. */
+KC_MUST_CHECK int kc_column_append_repeated_bytes(kc_column *c, const void *data, size_t size, int64_t rows,
+                                                  kc_error *error);
+
 /* Appends all rows of `from`, a table of the same fields and wanted columns. */
 KC_MUST_CHECK int kc_table_append(kc_table *t, const kc_table *from, kc_error *error);
 

@@ -194,6 +194,7 @@ cdef extern from "kc_table.h" nogil:
     size_t kc_table_bytes(const kc_table *t)
     int kc_column_reserve(kc_column *c, int64_t rows, size_t bytes, kc_error *error)
     int kc_column_append_repeated(kc_column *c, int64_t value, int64_t rows, kc_error *error)
+    int kc_column_append_repeated_bytes(kc_column *c, const void *data, size_t size, int64_t rows, kc_error *error)
     int kc_table_append(kc_table *t, const kc_table *source, kc_error *error)
     size_t kc_type_width(kc_type type)
 
@@ -229,6 +230,8 @@ cdef extern from "kc_batch.h" nogil:
 
 cdef extern from "kc_rows.h" nogil:
     ctypedef enum kc_record_column:
+        KC_COL_TOPIC
+        KC_COL_PARTITION
         KC_COL_OFFSET
         KC_COL_KEY
         KC_COL_VALUE
@@ -239,6 +242,11 @@ cdef extern from "kc_rows.h" nogil:
     const kc_field kc_record_fields[]
 
 
+cdef extern from "kc_aborted.h" nogil:
+    ctypedef struct kc_aborted:
+        pass
+
+
 cdef extern from "kc_decoder.h" nogil:
     ctypedef struct kc_decoder_options:
         bint verify_crc
@@ -246,6 +254,8 @@ cdef extern from "kc_decoder.h" nogil:
         bint search_partial
         int64_t start_offset
         int64_t end_offset
+        kc_aborted *aborted
+        size_t num_aborted
 
     ctypedef enum kc_event:
         KC_EVENT_END
@@ -257,7 +267,6 @@ cdef extern from "kc_decoder.h" nogil:
         kc_decoder_options options
         uint64_t size
         uint64_t position
-        kc_decoder_options options
         bint decompressed
         bint located
         kc_batch batch

@@ -1,7 +1,8 @@
 """The binding of the decoder: holds buffers, releases the GIL, turns faults into exceptions."""
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.bytearray cimport PyByteArray_AS_STRING
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_SET_ITEM
@@ -46,6 +47,7 @@ cdef class Decoder:
     cdef Py_buffer view
     cdef bint has_view
     cdef k.kc_decoder decoder
+    cdef bytearray aborted  # kc_aborted[], which the decoder writes to
     cdef uint64_t wanted
     cdef uint64_t limit
     cdef Decompressor decompressor  # made for the first compressed batch; keeps the records of the one in work
@@ -56,24 +58,43 @@ cdef class Decoder:
 
     def __cinit__(
         self, data=b"", *, uint64_t wanted, bint verify_crc, bint include_control, int64_t start_offset, int64_t end_offset,
-        uint64_t limit, bint search_partial=False, uint64_t start=0, end=None,
+        uint64_t limit, bint search_partial=False, uint64_t start=0, end=None, aborted=b"",
     ):
-        cdef k.kc_decoder_options options
-        cdef uint64_t size
-        PyObject_GetBuffer(data, &self.view, PyBUF_SIMPLE)
-        self.has_view = True
-        size = self.view.len
-        if end is not None and <uint64_t> end < size:
-            size = end
+        cdef k.kc_decoder_options *options = &self.decoder.options
         options.verify_crc = verify_crc
         options.include_control = include_control
         options.search_partial = search_partial
         options.start_offset = start_offset
         options.end_offset = end_offset
-        k.kc_decoder_init(&self.decoder, <const uint8_t *> self.view.buf, size, &options)
-        self.decoder.position = start
         self.wanted = wanted
         self.limit = limit
+        self.open(data, start, end, aborted)
+
+    def open(self, data, uint64_t start=0, end=None, aborted=b""):
+        """Goes over to other bytes, under the same options.
+
+        `aborted` has the transactions whose batches are passed over: three int64 for each (producer id, first offset,
+        offset of the marker), sorted.
+        """
+        cdef k.kc_decoder_options options = self.decoder.options
+        cdef Py_buffer view
+        cdef uint64_t size
+        transactions = bytearray(aborted)
+        PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+        if self.has_view:
+            PyBuffer_Release(&self.view)
+        self.view = view
+        self.has_view = True
+        size = view.len
+        if end is not None and <uint64_t> end < size:
+            size = end
+        self.aborted = transactions
+        options.num_aborted = len(transactions) // sizeof(k.kc_aborted)
+        options.aborted = <k.kc_aborted *> PyByteArray_AS_STRING(transactions) if options.num_aborted else NULL
+        k.kc_decoder_init(&self.decoder, <const uint8_t *> view.buf, size, &options)
+        self.decoder.position = start
+        self.fault = None
+        self.done = False
 
     def __dealloc__(self):
         if self.has_view:
@@ -130,7 +151,7 @@ cdef class Decoder:
         cdef int i
         cdef size_t size
         error.code = k.KC_OK
-        for i in range(<int> k.KC_COL_HEADERS + 1):
+        for i in range(<int> k.KC_COL_OFFSET, <int> k.KC_COL_HEADERS + 1):
             if not table.columns[i].wanted:
                 continue
             size = self.key_hint if i == k.KC_COL_KEY else self.value_hint if i == k.KC_COL_VALUE else 0
@@ -155,6 +176,17 @@ cdef class Decoder:
         self.done = event == k.KC_EVENT_END
         return 0
 
+    def expect(self, Table chunk, uint64_t size):
+        """Makes room for what is open or, where `size` is larger, for that many bytes of its kind."""
+        cdef int64_t rows = 0
+        cdef uint64_t held = 0
+        cdef double times
+        with nogil:
+            k.kc_decoder_estimate(&self.decoder, &rows, &held)
+        times = max(1.0, <double> size / max(self.decoder.size, <uint64_t> 1))
+        self.key_hint = self.value_hint = <size_t> min(held * times + 64, <double> 0x7fffff00)
+        self.reserve(chunk.table, <int64_t> (rows * times))
+
     def empty_table(self, cls):
         """A table of this decoder's columns without rows."""
         return new_table(cls, k.kc_record_fields, k.KC_NUM_RECORD_COLUMNS, self.wanted)
@@ -162,13 +194,8 @@ cdef class Decoder:
     def read(self, cls, int64_t max_rows, uint64_t max_bytes, bint whole=False):
         """The next chunk. Afterwards `done` or `fault` may be set; `skip` goes on behind a fault."""
         cdef Table chunk = self.empty_table(cls)
-        cdef int64_t rows = 0
-        cdef uint64_t size = 0
         if whole:
-            with nogil:
-                k.kc_decoder_estimate(&self.decoder, &rows, &size)
-            self.key_hint = self.value_hint = min(size + 64, <uint64_t> 0x7fffff00)
-            self.reserve(chunk.table, rows)
+            self.expect(chunk, self.decoder.size)
         else:
             self.reserve(chunk.table, min(max_rows, <int64_t> ((self.decoder.size - self.decoder.position) // 8 + 1)))
         self.fill(chunk.table, max_rows, max_bytes)
@@ -194,6 +221,18 @@ cdef class Decoder:
         fault = self.fault
         self.fault = None
         return fault
+
+    def place(self, Table chunk, str topic, int32_t partition):
+        """Says of the rows that came since the last call in which topic and partition they are."""
+        cdef k.kc_column *topics = &chunk.table.columns[<int> k.KC_COL_TOPIC]
+        cdef k.kc_column *partitions = &chunk.table.columns[<int> k.KC_COL_PARTITION]
+        cdef int64_t rows = chunk.table.length - partitions.length
+        cdef bytes name = topic.encode()
+        cdef k.kc_error error
+        error.code = k.KC_OK
+        if (k.kc_column_append_repeated_bytes(topics, PyBytes_AS_STRING(name), len(name), rows, &error)
+                or k.kc_column_append_repeated(partitions, partition, rows, &error)):
+            check(&error)
 
     def read_blobs(self, Table table, ImportedArray blobs, int64_t first_row, settle):
         """Adds the records of every blob of an Arrow array of bytes, with the blob's row in the column `row`.
@@ -310,7 +349,7 @@ cdef class RecordIterator:
         """Opens the next chunk that has rows; StopIteration where there is none."""
         while self.row == self.rows:
             self.chunk = next(self.chunks)
-            self.columns = self.chunk.table.columns
+            self.columns = self.chunk.table.columns + <int> k.KC_COL_OFFSET
             self.row = 0
             self.rows = self.chunk.table.length
         return 0

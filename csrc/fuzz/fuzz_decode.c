@@ -43,12 +43,15 @@ static kc_event fill(kc_decoder *d, kc_table *t, int64_t max_rows, uint64_t max_
 
 static outcome decode(const uint8_t *data, size_t size, bool verify, bool filter, uint32_t want, int64_t max_rows,
                       uint64_t max_bytes) {
+    kc_aborted aborted[] = {{0, 0, INT64_MAX}, {55, 0, INT64_MAX}, {55, 1000, INT64_MAX}};
     const kc_decoder_options options = {
         .verify_crc = verify,
         .include_control = !filter,
         .search_partial = verify == filter,
         .start_offset = filter ? 3 : INT64_MIN,
         .end_offset = filter ? INT64_C(1) << 40 : INT64_MAX,
+        .aborted = aborted,
+        .num_aborted = filter ? 3 : 0,
     };
     outcome o = {0, UINT64_C(0xcbf29ce484222325), 0, 0};
     kc_decoder d;
@@ -77,7 +80,7 @@ static outcome decode(const uint8_t *data, size_t size, bool verify, bool filter
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    const uint32_t everything = (1u << KC_COL_ROW) - 1, some = 1u << KC_COL_VALUE | 1u << KC_COL_TIMESTAMP;
+    const uint32_t everything = KC_WANT_DECODED, some = 1u << KC_COL_VALUE | 1u << KC_COL_TIMESTAMP;
     for (int variant = 0; variant < 4; variant++) {
         const bool verify = variant & 1, filter = variant & 2;
         const outcome whole = decode(data, size, verify, filter, KC_WANT_RECORD, INT32_MAX, UINT64_MAX);

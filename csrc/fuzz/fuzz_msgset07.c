@@ -9,7 +9,7 @@ static void decode(const uint8_t *data, size_t size, bool verify, bool deep, int
     kc_msgset07_init(&d, data, size, &options);
     kc_event event;
     do {
-        kc_table *t = kc_table_new(kc_msgset07_fields, KC_NUM_MSGSET07_COLUMNS, UINT64_MAX);
+        kc_table *t = kc_table_new(kc_msgset07_fields, KC_NUM_MSGSET07_COLUMNS, ~(uint64_t)KC_WANT_PLACE);
         kc_error error = {0};
         MUST(t != NULL);
         const uint64_t before = d.position;

@@ -19,9 +19,7 @@ static bool cell_is(const kc_column *c, int64_t row, const char *text) {
     return !is_null(c, row) && size == strlen(text) && memcmp(c->data.data + ends[row], text, size) == 0;
 }
 
-static kc_table *new_table(void) {
-    return kc_table_new(kc_record_fields, KC_NUM_RECORD_COLUMNS, (1u << KC_COL_ROW) - 1);
-}
+static kc_table *new_table(void) { return kc_table_new(kc_record_fields, KC_NUM_RECORD_COLUMNS, KC_WANT_DECODED); }
 
 static void sample_records(bytes *records) {
     records->size = 0;

@@ -15,7 +15,9 @@ static kc_msgset07_decoder open_set(const uint8_t *data, size_t size, bool deep)
     return d;
 }
 
-static kc_table *new_table(void) { return kc_table_new(kc_msgset07_fields, KC_NUM_MSGSET07_COLUMNS, UINT64_MAX); }
+static kc_table *new_table(void) {
+    return kc_table_new(kc_msgset07_fields, KC_NUM_MSGSET07_COLUMNS, ~(uint64_t)KC_WANT_PLACE);
+}
 
 static int64_t int_at(const kc_table *t, int column, int64_t row) {
     return ((const int64_t *)(const void *)t->columns[column].values.data)[row];

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypedDict, Unpack
 
+import numpy as np
+
 from kafkacodec.errors import CorruptRecord, DecodeError
 from kafkacodec.log import kafka07, layout
 from kafkacodec.log.files import MappedFile, named
 from kafkacodec.records.columns import Problem, RecordColumns
-from kafkacodec.records.decode import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, DecodeOptions, decode, iter_columns
+from kafkacodec.records.decode import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, DecodeOptions, columns_between, decode
 
 
 class _Span(TypedDict):
@@ -39,8 +41,8 @@ class SegmentRange:
         last_offset (int | None): the last offset of the range's batches; None for what runs to the end of the file.
         start_offset (int | None): records below are left out; the first batch may have some. None: no such bound.
         end_offset (int | None): records from here on are left out. None: no such bound.
-        excluded (tuple[tuple[int, int], ...]): (start, end) positions of batches to pass over, such as those of
-            aborted transactions, in order.
+        aborted (tuple[tuple[int, int, int], ...]): transactions whose records are left out: producer id, first offset
+            and offset of the marker, sorted.
     """
 
     path: str
@@ -52,12 +54,12 @@ class SegmentRange:
     last_offset: int | None = None
     start_offset: int | None = None
     end_offset: int | None = None
-    excluded: tuple[tuple[int, int], ...] = ()
+    aborted: tuple[tuple[int, int, int], ...] = ()
 
     @property
     def size_in_bytes(self) -> int:
         """Bytes to be read."""
-        return self.end_position - self.start_position - sum(end - start for start, end in self.excluded)
+        return self.end_position - self.start_position
 
     def read(
         self, *, max_rows: int = DEFAULT_MAX_ROWS, max_bytes: int = DEFAULT_MAX_BYTES, **options: Unpack[DecodeOptions]
@@ -77,54 +79,46 @@ class SegmentRange:
         """As `read`, from a file that is already open."""
         options["start_offset"] = _larger(self.start_offset, options.get("start_offset"))
         options["end_offset"] = _smaller(self.end_offset, options.get("end_offset"))
-        for start, end in self._kept():
-            file.check_size()
-            consumed = start
-            try:
-                for chunk in self._chunks(file, start, end, max_rows, max_bytes, options):
-                    consumed = chunk.consumed
-                    file.drop_before(consumed - DROP_BEHIND)
-                    yield chunk
-                    if chunk.problems and options.get("on_error") == "stop":
-                        return
-                    file.check_size()
-            except DecodeError as error:
-                raise named(error, self.path) from None
-            if consumed < end < file.size and not kafka07.is_kafka07(self.path):
-                yield self._cut_short(consumed, end, options)
+        file.check_size()
+        consumed = self.start_position
+        try:
+            for chunk in self._chunks(file, max_rows, max_bytes, options):
+                consumed = chunk.consumed
+                file.drop_before(consumed - DROP_BEHIND)
+                yield chunk
+                if chunk.problems and options.get("on_error") == "stop":
+                    return
+                file.check_size()
+        except DecodeError as error:
+            raise named(error, self.path) from None
+        if consumed < self.end_position < file.size and not kafka07.is_kafka07(self.path):
+            yield self._cut_short(consumed, options)
 
-    def _cut_short(self, position: int, end: int, options: DecodeOptions) -> RecordColumns:
+    def _cut_short(self, position: int, options: DecodeOptions) -> RecordColumns:
         """What to say of a batch that is not whole where a range ends inside the file: batches end there."""
         error = CorruptRecord("the batch reaches over the end of its range", position=position, path=self.path)
         if options.get("on_error", "raise") == "raise":
             raise error
         empty = decode(b"", columns=options.get("columns"), batch_columns=options.get("batch_columns", False))
-        empty.consumed, empty.problems = end, [Problem(position, None, end - position, error)]
+        empty.consumed = self.end_position
+        empty.problems = [Problem(position, None, self.end_position - position, error)]
         return empty
 
     def _chunks(
-        self, file: MappedFile, start: int, end: int, max_rows: int, max_bytes: int, options: DecodeOptions
+        self, file: MappedFile, max_rows: int, max_bytes: int, options: DecodeOptions
     ) -> Iterator[RecordColumns]:
-        span: _Span = {
-            "max_rows": max_rows,
-            "max_bytes": max_bytes,
-            "start_position": start,
-            "end_position": end,
-        }
+        start, end = self.start_position, self.end_position
         name = layout.parse_file_name(os.path.basename(self.path))
         if kafka07.is_kafka07(self.path) and name is not None:
+            span: _Span = {
+                "max_rows": max_rows,
+                "max_bytes": max_bytes,
+                "start_position": start,
+                "end_position": end,
+            }
             return kafka07.read(file, name.base_offset, **span, **options)
-        return iter_columns(file.data, **span, **options)
-
-    def _kept(self) -> Iterator[tuple[int, int]]:
-        """The runs of bytes between the excluded ones."""
-        at = self.start_position
-        for start, end in self.excluded:
-            if at < start:
-                yield at, start
-            at = end
-        if at < self.end_position or not self.excluded:
-            yield at, self.end_position
+        aborted = np.array(self.aborted, np.int64).tobytes()
+        return columns_between(file.data, start, end, aborted, max_rows=max_rows, max_bytes=max_bytes, **options)
 
 
 def _larger(a: int | None, b: int | None) -> int | None:

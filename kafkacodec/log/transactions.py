@@ -58,25 +58,6 @@ class Transactions:
         """The first offset of the oldest open transaction; None where none is open."""
         return min(self.open.values(), default=None)
 
-    def is_aborted(self, headers: BatchHeaders) -> npt.NDArray[np.bool_]:
-        """Which batches hold records of an aborted transaction."""
-        result = np.zeros(len(headers), np.bool_)
-        rows = np.flatnonzero(headers["is_transactional"] & ~headers["is_control"] & (headers["magic"] == 2))
-        if not len(self.aborted) or not len(rows):
-            return result
-        producers, offsets = headers["producer_id"][rows], headers["base_offset"][rows]
-        # Sort transactions and batches together: the transaction of a batch, if any, is the last one before it.
-        num = len(self.aborted)
-        both = np.concatenate([self.aborted["producer_id"], producers])
-        starts = np.concatenate([self.aborted["first_offset"], offsets])
-        order = np.lexsort((np.arange(len(both)) >= num, starts, both))
-        latest = np.empty(len(both), np.int64)
-        latest[order] = np.maximum.accumulate(np.where(order < num, np.arange(len(order)), -1))
-        before = latest[num:]
-        owner = self.aborted[np.where(before >= 0, order[before], 0)]
-        result[rows] = (before >= 0) & (owner["producer_id"] == producers) & (offsets <= owner["last_offset"])
-        return result
-
     def index_entries(self, start_offset: int, end_offset: int) -> npt.NDArray[np.void]:
         """The entries of a transaction index for the markers in [start_offset, end_offset), as a broker writes them.
 
@@ -98,20 +79,10 @@ class Transactions:
         return min(running, default=marker + 1)
 
     def exclude_aborted(self, piece: SegmentRange) -> SegmentRange:
-        """The range, with the batches of aborted transactions excluded."""
-        if not self._may_touch(piece):
-            return piece
-        excluded: list[tuple[int, int]] = list(piece.excluded)
-        with MappedFile(piece.path) as file:
-            for part in walk_over_damage(file, piece.start_position, piece.end_position):
-                if not isinstance(part, Damage):
-                    _append_runs(excluded, part, self.is_aborted(part))
-        return replace(piece, excluded=tuple(excluded))
-
-    def _may_touch(self, piece: SegmentRange) -> bool:
+        """The range, to be read without the records of aborted transactions."""
         last = piece.last_offset if piece.last_offset is not None else np.iinfo(np.int64).max
-        aborted = self.aborted
-        return bool(np.any((aborted["last_offset"] >= piece.first_offset) & (aborted["first_offset"] <= last)))
+        inside = (self.aborted["last_offset"] >= piece.first_offset) & (self.aborted["first_offset"] <= last)
+        return replace(piece, aborted=tuple(self.aborted[inside].tolist()))
 
 
 def scan_transactions(
@@ -300,15 +271,3 @@ def _snapshot_before(directory: str, offset: int | None) -> ProducerSnapshot | N
         except (OSError, KafkaCodecError):
             continue
     return None
-
-
-def _append_runs(runs: list[tuple[int, int]], headers: BatchHeaders, mask: npt.NDArray[np.bool_]) -> None:
-    """Add the byte ranges of the batches in `mask`, neighbours joined."""
-    positions, sizes = headers["position"], headers["size_in_bytes"]
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(np.int8)))
-    for first, behind in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
-        start, end = int(positions[first]), int(positions[behind - 1] + sizes[behind - 1])
-        if runs and runs[-1][1] == start:
-            runs[-1] = (runs[-1][0], end)
-        else:
-            runs.append((start, end))

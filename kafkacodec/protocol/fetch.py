@@ -1,110 +1,107 @@
-"""The records of a fetch response as one table. Needs pyarrow."""
+"""The records of a fetch response as one table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from kafkacodec.errors import error
-from kafkacodec.records.columns import RecordColumns
-from kafkacodec.records.decode import RECORD_COLUMNS, decode
+import numpy as np
+
+from kafkacodec.errors import DecodeError, error
+from kafkacodec.records.columns import Problem, RecordColumns
+from kafkacodec.records.decode import PLACE_COLUMNS, DecodeOptions, plan_of, read_further
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from kafkacodec.messages import FetchResponse
 
 __all__ = ["fetch_to_columns"]
 
-# What tells which records belong to an aborted transaction.
-_TRANSACTION_COLUMNS = ("is_transactional", "is_control", "producer_id")
-_ABORT = 0
+_UNKNOWN_MARKER = (1 << 63) - 1
 
 
 def fetch_to_columns(
     response: FetchResponse,
     *,
     isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
-    topic_names: dict[Any, str] | None = None,
-    **options: Any,
-) -> pyarrow.Table:
-    """All records of a fetch response: columns ``topic`` and ``partition``, then those of `kafkacodec.decode`.
+    topic_names: Mapping[uuid.UUID, str] | None = None,
+    **options: Unpack[DecodeOptions],
+) -> RecordColumns:
+    """All records of a fetch response in one table, in the order of the response.
 
-    Record sets are decoded where they lie. A chunk of the table is a partition; values are not copied.
+    Record sets are decoded where they lie in the response. A partition without records adds no rows, and a last batch
+    that the broker has cut is left out: the next fetch brings it whole.
 
     Args:
         response: of any version.
-        isolation_level: ``"read_committed"`` drops the records of the aborted transactions that the response lists,
-            as a consumer does. The broker sends nothing beyond the last stable offset where it was asked for that.
-        topic_names: names by topic id, for versions from 13 on; without it the topic is the id in text.
-        options: those of `kafkacodec.decode`, such as ``columns``.
+        isolation_level: ``"read_committed"`` passes over the batches of the aborted transactions that the response
+            lists, as a consumer does: those of the producer from the transaction's first offset to its next marker. It
+            needs the response to a request with that isolation level; such a one ends at the last stable offset.
+        topic_names: names by topic id, for versions from 13 on; a topic whose name is not there has its id as text.
+        options: those of `kafkacodec.decode`, without ``threads``. Those of offsets hold for every partition.
+            ``on_error`` holds for each partition: ``"stop"`` leaves its rest and goes on with the next one. With
+            ``"stop"`` and ``"skip"`` a partition's error code becomes a `Problem` of no bytes.
+
+    Returns:
+        RecordColumns: ``topic`` string and ``partition`` int32, then the columns of `kafkacodec.decode` that
+        were asked for. ``consumed`` is the sum over all partitions. ``batch_position`` and the position in a `Problem`
+        count from the start of the partition's records; the exception's path names topic and partition.
 
     Raises:
         BrokerError: the response, or one of its partitions, has an error code: the class of that code.
-        DecodeError: as `kafkacodec.decode`; the path names the partition.
-    """
-    import pyarrow as pa
+        DecodeError: as `kafkacodec.decode`; the path names topic and partition.
+        ValueError: an option is wrong.
 
+    Source: KIP-98 (aborted transactions), KIP-516 (topic ids).
+    """
+    if isolation_level not in ("read_uncommitted", "read_committed"):
+        raise ValueError(f"isolation_level must be 'read_uncommitted' or 'read_committed', not {isolation_level!r}")
+    plan = plan_of(**options).with_columns(*PLACE_COLUMNS)
     if response.error_code:
         raise error(response.error_code)()
-    names = topic_names or {}
-    batches = []
-    for topic, partition in _partitions(response, names):
+    decoder = plan.decoder(b"")
+    result = decoder.empty_table(RecordColumns)
+    result.problems = []
+    partitions = list(_partitions(response, topic_names or {}))
+    size = sum(len(partition.records) for _, partition in partitions if partition.records)
+    for topic, partition in partitions:
+        place = f"{topic}-{partition.partition_index}"
         if partition.error_code:
-            raise error(partition.error_code)(
-                f"{topic}-{partition.partition_index}: {error(partition.error_code).name}"
-            )
-        aborted = partition.aborted_transactions if isolation_level == "read_committed" else None
+            refusal = error(partition.error_code)(f"{place}: {error(partition.error_code).name}")
+            if plan.on_error == "raise":
+                raise refusal
+            result.problems.append(Problem(0, None, 0, refusal))
+        if not partition.records:
+            continue
+        before = len(result.problems)
+        aborted = _aborted(partition) if isolation_level == "read_committed" else b""
         try:
-            rows = _rows(partition.records, aborted or [], options)
-        except ValueError as fault:
-            if hasattr(fault, "path"):
-                fault.path = f"{topic}-{partition.partition_index}" + (f": {fault.path}" if fault.path else "")
+            decoder.open(partition.records, aborted=aborted)
+            if not len(result):
+                decoder.expect(result, size)
+            read_further(decoder, plan.on_error, result)
+        except DecodeError as fault:
+            _name(fault, place)
             raise
-        size = len(rows)
-        place = [pa.repeat(pa.scalar(topic), size), pa.repeat(pa.scalar(partition.partition_index, pa.int32()), size)]
-        batches.append(pa.table([*place, *rows.columns], names=["topic", "partition", *rows.column_names]))
-    if not batches:
-        empty = pa.table(decode(b"", **options))
-        place = [pa.array([], pa.string()), pa.array([], pa.int32())]
-        return pa.table([*place, *empty.columns], names=["topic", "partition", *empty.column_names])
-    return pa.concat_tables(batches)
+        for problem in result.problems[before:]:
+            _name(problem.exception, place)
+        decoder.place(result, topic, partition.partition_index)
+    return result
 
 
-def _partitions(response: Any, names: dict[Any, str]) -> Iterator[tuple[str, Any]]:
+def _partitions(response: Any, names: Mapping[uuid.UUID, str]) -> Iterator[tuple[str, Any]]:
     for topic in response.responses:
         name = topic.topic or names.get(topic.topic_id) or str(topic.topic_id)
         for partition in topic.partitions:
             yield name, partition
 
 
-def _rows(records: Any, aborted: list[Any], options: dict[str, Any]) -> Any:
-    import pyarrow as pa
-
-    data = b"" if records is None else records
-    if not aborted:
-        return pa.table(decode(data, **options))
-    shown = list(options.get("columns") or RECORD_COLUMNS)
-    needed = dict.fromkeys([*shown, "offset", "key", *_TRANSACTION_COLUMNS])
-    decoded = decode(data, **{**options, "columns": list(needed), "include_control": True})
-    keep = _kept(decoded, pa.table(decoded).column("key"), aborted, bool(options.get("include_control")))
-    return pa.table(decoded).select(shown).filter(pa.array(keep))
+def _aborted(partition: Any) -> bytes:
+    """The aborted transactions of a partition as the decoder takes them; where they end, the markers will tell."""
+    entries = [(t.producer_id, t.first_offset, _UNKNOWN_MARKER) for t in partition.aborted_transactions or ()]
+    return np.array(sorted(entries), np.int64).tobytes()
 
 
-def _kept(decoded: RecordColumns, keys: Any, aborted: list[Any], include_control: bool) -> list[bool]:
-    """Which rows a consumer is given. An abort marker ends the aborted transaction of its producer."""
-    waiting = sorted(((entry.first_offset, entry.producer_id) for entry in aborted), reverse=True)
-    inside: set[int] = set()
-    keep = []
-    columns = [decoded[name].tolist() for name in ("offset", *_TRANSACTION_COLUMNS)]
-    for row, (offset, transactional, control, producer) in enumerate(zip(*columns, strict=True)):
-        while waiting and waiting[-1][0] <= offset:
-            inside.add(waiting.pop()[1])
-        if control:
-            key = keys[row].as_py()
-            if key and int.from_bytes(key[2:4], "big") == _ABORT:
-                inside.discard(producer)
-            keep.append(include_control)
-        else:
-            keep.append(not (transactional and producer in inside))
-    return keep
+def _name(fault: Exception, place: str) -> None:
+    if isinstance(fault, DecodeError):
+        fault.path = f"{place}: {fault.path}" if fault.path else place

@@ -35,7 +35,7 @@ def decode_batches(column: object, **options: Unpack[DecodeOptions]) -> RecordCo
         TypeError: the column is of another type.
     """
     plan = plan_of(**options)
-    decoder = plan.with_rows().decoder(b"")
+    decoder = plan.with_columns("row").decoder(b"")
     result = decoder.empty_table(RecordColumns)
     result.problems = []
 

@@ -131,7 +131,8 @@ class RecordColumns(Columns):
     ``sequence`` int32, ``is_transactional`` bool, ``is_control`` bool, ``magic`` int8, ``codec`` string,
     ``batch_offset`` int64 (the batch's base offset) and ``batch_position`` int64 (bytes from the start of the data).
     A message of magic 0 or 1 is its own batch, or belongs to that of its wrapper; the four columns about leader and
-    producer are null there, and the two booleans false.
+    producer are null there, and the two booleans false. `kafkacodec.protocol.fetch_to_columns` puts ``topic`` string
+    and ``partition`` int32 before all these, `kafkacodec.decode_batches` ``row`` int64 behind them.
     """
 
     @property

@@ -30,10 +30,15 @@ __all__ = [
 _ALL = _records.record_columns()
 _BIT = {name: 1 << i for i, name in enumerate(_ALL)}
 
-RECORD_COLUMNS: tuple[str, ...] = tuple(_ALL[:6])
+PLACE_COLUMNS = ("topic", "partition")
+"""What bytes alone do not tell: the columns that come first where record sets of several partitions are decoded."""
+
+_FROM_BYTES = [name for name in _ALL if name not in (*PLACE_COLUMNS, "row")]
+
+RECORD_COLUMNS: tuple[str, ...] = tuple(_FROM_BYTES[:6])
 """The columns that `decode` builds unless told otherwise, in order."""
 
-BATCH_COLUMNS: tuple[str, ...] = tuple(name for name in _ALL[6:] if name != "row")
+BATCH_COLUMNS: tuple[str, ...] = tuple(_FROM_BYTES[6:])
 """The columns that ``batch_columns=True`` adds, in order."""
 
 DEFAULT_MAX_ROWS = 8192
@@ -95,11 +100,11 @@ class Plan(NamedTuple):
     on_error: OnError
     limit: int
 
-    def with_rows(self) -> Plan:
-        """The same with the column `row` of `decode_batches`."""
-        return self._replace(wanted=self.wanted | _BIT["row"])
+    def with_columns(self, *names: str) -> Plan:
+        """The same with columns that the caller fills, such as `row` of `decode_batches`."""
+        return self._replace(wanted=self.wanted | sum(_BIT[name] for name in names))
 
-    def decoder(self, data: Buffer, start: int = 0, end: int | None = None) -> _records.Decoder:
+    def decoder(self, data: Buffer, start: int = 0, end: int | None = None, aborted: Buffer = b"") -> _records.Decoder:
         return _records.Decoder(
             data,
             wanted=self.wanted,
@@ -111,6 +116,7 @@ class Plan(NamedTuple):
             search_partial=self.on_error == "skip",
             start=start,
             end=end,
+            aborted=aborted,
         )
 
 
@@ -128,7 +134,7 @@ def plan_of(
     names = RECORD_COLUMNS if columns is None else tuple(columns)
     if batch_columns:
         names += BATCH_COLUMNS
-    unknown = [name for name in names if name not in _BIT or name == "row"]
+    unknown = [name for name in names if name not in _FROM_BYTES]
     if unknown:
         raise ValueError(
             f"no such column: {', '.join(map(repr, unknown))}; there are {', '.join(RECORD_COLUMNS + BATCH_COLUMNS)}"
@@ -206,11 +212,25 @@ def iter_columns(
     Raises:
         As `decode`; with ``on_error="raise"`` the rows before the fault are yielded first.
     """
+    _check_range(start_position, end_position)
+    return columns_between(data, start_position, end_position, max_rows=max_rows, max_bytes=max_bytes, **options)
+
+
+def columns_between(
+    data: Buffer,
+    start: int,
+    end: int | None,
+    aborted: Buffer = b"",
+    *,
+    max_rows: int,
+    max_bytes: int,
+    **options: Unpack[DecodeOptions],
+) -> Iterator[RecordColumns]:
+    """As `iter_columns`, without the batches of aborted transactions, which are given as `Decoder.open` takes them."""
     plan = plan_of(**options)
     if max_rows < 1 or max_bytes < 1:
         raise ValueError(f"max_rows ({max_rows}) and max_bytes ({max_bytes}) must be at least 1")
-    _check_range(start_position, end_position)
-    return read_chunks(plan.decoder(data, start_position, end_position), plan.on_error, max_rows, max_bytes)
+    return read_chunks(plan.decoder(data, start, end, aborted), plan.on_error, max_rows, max_bytes)
 
 
 def iter_records(data: Buffer, **options: Unpack[DecodeOptions]) -> Iterator[Record]:
@@ -351,6 +371,20 @@ def read_whole(decoder: ChunkDecoder, on_error: OnError) -> RecordColumns:
     """All that a decoder gives, as `decode` gives it."""
     whole: RecordColumns = decoder.read(RecordColumns, _NO_ROW_LIMIT, _NO_BYTE_LIMIT, whole=True)
     whole.problems = []
+    _finish(decoder, on_error, whole)
+    whole.consumed = decoder.position
+    return whole
+
+
+def read_further(decoder: ChunkDecoder, on_error: OnError, whole: RecordColumns) -> None:
+    """Adds all that a decoder gives to what others gave; `consumed` becomes the sum."""
+    decoder.read_on(whole, _NO_ROW_LIMIT, _NO_BYTE_LIMIT)
+    _finish(decoder, on_error, whole)
+    whole.consumed += decoder.position
+
+
+def _finish(decoder: ChunkDecoder, on_error: OnError, whole: RecordColumns) -> None:
+    """Goes on behind faults to the end, or to where decoding shall stop."""
     while not decoder.done:
         fault = _settle(decoder, on_error, whole)
         if fault is not None:
@@ -361,8 +395,6 @@ def read_whole(decoder: ChunkDecoder, on_error: OnError) -> RecordColumns:
             finally:
                 del fault
         decoder.read_on(whole, _NO_ROW_LIMIT, _NO_BYTE_LIMIT)
-    whole.consumed = decoder.position
-    return whole
 
 
 def _decode_in_threads(data: Buffer, plan: Plan, threads: int) -> RecordColumns:

@@ -181,14 +181,12 @@ def _split_by_records(whole: SegmentRange, most: int) -> Iterator[SegmentRange]:
         start = int(starts[first])
         # What follows the last whole batch stays with it: reading tells a torn tail from damage.
         end = int(starts[stop]) if stop < len(starts) else whole.end_position
-        excluded = ((max(a, start), min(b, end)) for a, b in whole.excluded)
         yield replace(
             whole,
             start_position=start,
             end_position=end,
             first_offset=int(befores[first]) + 1,
             last_offset=int(last_offsets[stop - 1]),
-            excluded=tuple((a, b) for a, b in excluded if a < b),
         )
 
 

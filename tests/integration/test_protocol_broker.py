@@ -4,6 +4,7 @@ import socket
 import time
 import uuid
 
+import pyarrow as pa
 import pytest
 
 import kafkacodec as kc
@@ -142,7 +143,7 @@ def test_produce_list_offsets_and_fetch(client):
 
     for version in (4, 11, 12, client.connection.version_of(1)):
         fetched = client.ask(fetch_request(name, topic_id, version), version)
-        table = protocol.fetch_to_columns(fetched, topic_names={topic_id: name})
+        table = pa.table(protocol.fetch_to_columns(fetched, topic_names={topic_id: name}))
         assert table.column("topic").to_pylist() == [name] * 4
         assert table.column("key").to_pylist() == [b"k1", b"k2", None, b"k4"]
         assert table.column("value").to_pylist() == [b"v1", None, b"v3", b"v4"]

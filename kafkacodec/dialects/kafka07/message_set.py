@@ -16,6 +16,7 @@ from kafkacodec.records.decode import (
     DEFAULT_MAX_BYTES,
     DEFAULT_MAX_DECOMPRESSED_BYTES,
     DEFAULT_MAX_ROWS,
+    PLACE_COLUMNS,
     read_chunks,
     read_whole,
 )
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["COLUMNS", "DecodeOptions", "decode", "encode_messages", "iter_columns", "valid_bytes"]
 
-_ALL = _kafka07.columns()
-_BIT = {name: 1 << i for i, name in enumerate(_ALL)}
+_BIT = {name: 1 << i for i, name in enumerate(_kafka07.columns())}
+_ALL = [name for name in _BIT if name not in PLACE_COLUMNS]
 
 COLUMNS: tuple[str, ...] = tuple(_ALL[:7])
 """The columns that `decode` builds unless told otherwise, in order."""
@@ -58,7 +59,7 @@ def _decoder(
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
 ) -> _kafka07.Decoder:
     names = COLUMNS if columns is None else tuple(columns)
-    unknown = [name for name in names if name not in _BIT]
+    unknown = [name for name in names if name not in _ALL]
     if unknown:
         raise ValueError(f"no such column: {', '.join(map(repr, unknown))}; there are {', '.join(_ALL)}")
     if on_error not in ("raise", "stop", "skip"):
