@@ -10,55 +10,7 @@
 #ifndef KC_ARROW_IMPORT_H
 #define KC_ARROW_IMPORT_H
 
-#include <stdbool.h>
-
-#include "kc_arrow_abi.h"
-#include "kc_error.h"
-
-/* Arrow's view of one value: its length, then up to twelve bytes in place, or a prefix, a buffer and a position. */
-typedef struct kc_view {
-    int32_t size;
-    union {
-        uint8_t inlined[12];
-        struct {
-            uint8_t prefix[4];
-            int32_t buffer, position;
-        } far;
-    } at;
-} kc_view;
-
-/* Rows are loaded in blocks of at most this many, which stay in the first-level cache. */
-enum { KC_BLOCK_ROWS = 256 };
-
-/* A block of values: `size` is -1 where one is null. `wide` says that KC_COPY_SLACK bytes may be read behind each. */
-typedef struct kc_spans {
-    bool wide;
-    const uint8_t *data[KC_BLOCK_ROWS];
-    int32_t size[KC_BLOCK_ROWS];
-} kc_spans;
-
-typedef enum kc_layout {
-    KC_LAYOUT_ABSENT = 0, /* no such column: every row is null */
-    KC_LAYOUT_OFFSETS32,  /* binary, string, list, map */
-    KC_LAYOUT_OFFSETS64,  /* large_binary, large_string, large_list */
-    KC_LAYOUT_VIEWS,      /* binary_view, string_view */
-    KC_LAYOUT_FIXED,      /* fixed_size_binary */
-    KC_LAYOUT_INT32,
-    KC_LAYOUT_INT64,
-} kc_layout;
-
-/* Bytes or text. `first` is the place of row 0 in the buffers; `end` the last offset. */
-typedef struct kc_bytes_column {
-    kc_layout layout;
-    const uint8_t *validity;
-    int64_t first, length, end;
-    const void *index; /* offsets or views */
-    const uint8_t *data;
-    int64_t width;
-    const void *const *view_data;
-    const int64_t *view_sizes;
-    int64_t view_buffers;
-} kc_bytes_column;
+#include "kc_bytes_column.h"
 
 /* Integers, or points in time as milliseconds since 1970: raw * multiply, then / divide rounded down. */
 typedef struct kc_int_column {
@@ -80,10 +32,7 @@ typedef struct kc_pairs_column {
     kc_bytes_column key, value;
 } kc_pairs_column;
 
-/* Views over rows [offset, offset + length) of `array`, whose own offset comes on top. */
-KC_MUST_CHECK int kc_bytes_column_import(kc_bytes_column *c, const struct ArrowSchema *schema,
-                                         const struct ArrowArray *array, int64_t offset, int64_t length,
-                                         kc_error *error);
+/* Views over rows [offset, offset + length) of `array`, as kc_bytes_column_import gives them. */
 KC_MUST_CHECK int kc_int_column_import(kc_int_column *c, const struct ArrowSchema *schema,
                                        const struct ArrowArray *array, int64_t offset, int64_t length, kc_error *error);
 KC_MUST_CHECK int kc_pairs_column_import(kc_pairs_column *c, const struct ArrowSchema *schema,
@@ -92,13 +41,6 @@ KC_MUST_CHECK int kc_pairs_column_import(kc_pairs_column *c, const struct ArrowS
 
 /* Whether an array's own fields make sense and none of its rows is null: what a record batch must be. */
 KC_MUST_CHECK int kc_struct_check(const struct ArrowSchema *schema, const struct ArrowArray *array, kc_error *error);
-
-/* Rows [row, row + n), which the caller keeps within the column, n at most KC_BLOCK_ROWS. */
-KC_MUST_CHECK int kc_bytes_column_load(const kc_bytes_column *c, int64_t row, int64_t n, kc_spans *out,
-                                       kc_error *error);
-
-/* How many bytes all rows have together, as the column's index says before it has been checked. */
-size_t kc_bytes_column_extent(const kc_bytes_column *c);
 
 /* Null rows give `null_value`; with `nulls` false they are an error. */
 KC_MUST_CHECK int kc_int_column_load(const kc_int_column *c, int64_t row, int64_t n, bool nulls, int64_t null_value,

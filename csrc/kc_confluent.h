@@ -2,7 +2,7 @@
 #ifndef KC_CONFLUENT_H
 #define KC_CONFLUENT_H
 
-#include "kc_arrow_import.h"
+#include "kc_bytes_column.h"
 
 /* Where the parts of the rows go; all for the same number of rows, the bitmaps zeroed. */
 typedef struct kc_confluent_parts {

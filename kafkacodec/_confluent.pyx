@@ -133,6 +133,8 @@ cdef class Values:
         cdef k.kc_bytes_column *c = self.add(array)
         if k.kc_bytes_column_import(c, &array.owner.schema, &array.array, 0, array.array.length, &error):
             raise EncodeError(error.what.decode(), path="values")
+        if c.layout == k.KC_LAYOUT_DICTIONARY:
+            raise EncodeError("the column is dictionary-encoded: payloads are views of values in place", path="values")
         self.count(c)
 
     def add_list(self, list values not None):

@@ -317,16 +317,19 @@ cdef extern from "kc_scan.h" nogil:
                     kc_table *t, kc_error *error)
 
 
-cdef extern from "kc_arrow_import.h" nogil:
+cdef extern from "kc_arrow_array.h" nogil:
     ctypedef enum kc_layout:
         KC_LAYOUT_ABSENT
         KC_LAYOUT_OFFSETS32
         KC_LAYOUT_OFFSETS64
         KC_LAYOUT_VIEWS
         KC_LAYOUT_FIXED
+        KC_LAYOUT_DICTIONARY
         KC_LAYOUT_INT32
         KC_LAYOUT_INT64
 
+
+cdef extern from "kc_bytes_column.h" nogil:
     int KC_BLOCK_ROWS
 
     ctypedef struct kc_spans:
@@ -342,6 +345,12 @@ cdef extern from "kc_arrow_import.h" nogil:
         const void *index
         const uint8_t *data
 
+    int kc_bytes_column_import(kc_bytes_column *c, const ArrowSchema *schema, const ArrowArray *array, int64_t offset,
+                               int64_t length, kc_error *error)
+    int kc_bytes_column_load(const kc_bytes_column *c, int64_t row, int64_t n, kc_spans *out, kc_error *error)
+
+
+cdef extern from "kc_arrow_import.h" nogil:
     ctypedef struct kc_int_column:
         kc_layout layout
         const uint8_t *validity
@@ -361,11 +370,8 @@ cdef extern from "kc_arrow_import.h" nogil:
         kc_bytes_column key
         kc_bytes_column value
 
-    int kc_bytes_column_import(kc_bytes_column *c, const ArrowSchema *schema, const ArrowArray *array, int64_t offset,
-                               int64_t length, kc_error *error)
     int kc_int_column_import(kc_int_column *c, const ArrowSchema *schema, const ArrowArray *array, int64_t offset,
                              int64_t length, kc_error *error)
-    int kc_bytes_column_load(const kc_bytes_column *c, int64_t row, int64_t n, kc_spans *out, kc_error *error)
     int kc_int_column_load(const kc_int_column *c, int64_t row, int64_t n, bint nulls, int64_t null_value, int64_t *out,
                            kc_error *error)
 

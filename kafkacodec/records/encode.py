@@ -59,8 +59,8 @@ def encode(
             batches of pyarrow, polars, pandas, DuckDB, `RecordColumns`) or an iterable of `Record` or of
             ``(key, value)``. Columns are found by name, others are ignored:
 
-            - ``key``, ``value``: binary, string, their large and view forms, or fixed-size binary. A column that is
-              missing is null in every row, but one of the two must be there.
+            - ``key``, ``value``: binary, string, their large and view forms, fixed-size binary, or a dictionary of
+              one of these. A column that is missing is null in every row, but one of the two must be there.
             - ``offset`` (int64 or int32, optional): must increase from row to row, gaps are kept. Without it the
               records are numbered from `base_offset` on; with it `base_offset` is not used.
             - ``timestamp`` (timestamp of any unit, rounded down to milliseconds; date; int64 milliseconds; optional):

@@ -52,6 +52,25 @@ def test_fixed_size_binary() -> None:
     assert keys_and_values(kc.encode(pa.table({"value": column}))) == [(None, b"abcd"), (None, None), (None, b"efgh")]
 
 
+@pytest.mark.parametrize("words", [pa.binary(), pa.large_binary(), pa.string_view(), pa.binary(20)], ids=str)
+@pytest.mark.parametrize("number", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64"])
+def test_dictionaries(number: str, words: pa.DataType) -> None:
+    numbers = pa.array([2, 0, None, 1, 3, 2], number)
+    texts = [b"a word of twenty ...", b"and another of these", b"third of all of them", None]
+    column = pa.DictionaryArray.from_arrays(numbers, pa.array(texts, pa.binary(20)).cast(pa.binary()).cast(words))
+    expected = [texts[2], texts[0], None, texts[1], None, texts[2]]
+    assert keys_and_values(kc.encode(pa.table({"value": column}))) == [(None, v) for v in expected]
+    assert keys_and_values(kc.encode(pa.table({"value": column.slice(3)}))) == [(None, v) for v in expected[3:]]
+
+
+def test_a_dictionary_that_lacks_a_word() -> None:
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int8()), pa.array(["a"]), safe=False)
+    with pytest.raises(
+        kc.EncodeError, match=r"records\[1\]: a number that the dictionary has no word for: got 1, limit 1"
+    ):
+        kc.encode(pa.record_batch({"value": column}))
+
+
 @pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.binary_view()], ids=str)
 def test_slices_and_chunks_give_the_same_bytes_as_one_column(kind: pa.DataType) -> None:
     values = [None if i % 5 == 0 else b"%d" % i * (i % 40) for i in range(1000)]
@@ -261,7 +280,8 @@ class TestRefused:
         ("columns", "words"),
         [
             ({"value": [1, 2]}, r"records\.value: .*neither bytes nor text"),
-            ({"value": pa.array(["a", "a"]).dictionary_encode()}, r"records\.value: .*dictionary-encoded"),
+            ({"value": pa.array([1, 1]).dictionary_encode()}, r"records\.value: .*neither bytes nor text"),
+            ({"value": ["a"], "offset": pa.array([1]).dictionary_encode()}, r"records\.offset: .*dictionary-encoded"),
             ({"value": ["a"], "offset": ["b"]}, r"records\.offset: .*neither int32, int64"),
             ({"value": ["a"], "timestamp": [0.5]}, r"records\.timestamp: "),
             ({"value": ["a"], "headers": [["b"]]}, r"records\.headers: .*structs of key and value"),

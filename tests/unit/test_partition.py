@@ -40,7 +40,11 @@ def test_murmur2_of_every_length_and_high_bytes() -> None:
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 12, 1000, 2**31 - 1])
-@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.binary_view(), pa.string()], ids=str)
+@pytest.mark.parametrize(
+    "kind",
+    [pa.binary(), pa.large_binary(), pa.binary_view(), pa.string(), pa.dictionary(pa.int16(), pa.binary())],
+    ids=str,
+)
 def test_columns(kind: pa.DataType, partitions: int) -> None:
     column = pa.array([b"", *KEYS, b"cut"]).cast(kind)
     result = kc.partition(column.slice(1, 1000), partitions)
