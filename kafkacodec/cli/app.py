@@ -20,6 +20,7 @@ COMMANDS = {
     "metadata": "Show a KRaft cluster's topics, configs, ACLs and brokers.",
     "recover": "Save what is intact of damaged logs into a new directory.",
     "message": "Decode, encode and describe messages of the protocol.",
+    "bench": "Measure how fast this machine reads segments.",
     "demo": "Let Spark read a directory of segments and write Parquet.",
 }
 

@@ -504,3 +504,30 @@ def from_json_value(value):
     if isinstance(value, dict):
         return base64.b64decode(value["base64"])
     return None if value is None else value.encode()
+
+
+# --- bench ------------------------------------------------------------------------------------------------------------
+
+
+def test_bench_measures_every_reading(kafkacodec):
+    code, out, err = kafkacodec("bench", BROKER, "--topic", "zstd", "--seconds", "0", "--json")
+    assert (code, err) == (DONE, "")
+    rates = [json.loads(line) for line in out.splitlines()]
+    assert len({rate["reading"] for rate in rates}) == 5
+    assert all(rate["bytes_per_second"] > 0 for rate in rates)
+    assert [rate["records_per_second"] is None for rate in rates] == [True, True, False, False, False]
+
+
+def test_bench_takes_whole_segments_up_to_the_limit(kafkacodec):
+    code, out, _ = kafkacodec("bench", BROKER, "--seconds", "0", "--limit", "1")
+    count = int(out.split()[0])
+    assert code == DONE
+    assert 1 < count < len(segments(writer="kraft-4.1.0"))
+    assert "all columns" in out
+
+
+def test_bench_of_nothing_fails(kafkacodec, tmp_path):
+    (tmp_path / "00000000000000000000.log").touch()
+    code, _, err = kafkacodec("bench", tmp_path)
+    assert code == BAD_INPUT
+    assert "all segments are empty" in err

@@ -1,0 +1,109 @@
+"""``kafkacodec bench``: how fast this machine reads the segments at hand."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import click
+
+import kafkacodec as kc
+from kafkacodec.cli.inputs import Choice, choice_options
+from kafkacodec.cli.output import Column, counted, json_line, print_table, progress, size
+from kafkacodec.log import layout
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Rate:
+    """What one way of reading reached: bytes are those of the segments, as they are on the disk."""
+
+    reading: str
+    bytes_per_second: float
+    records_per_second: float | None
+
+
+@click.command()
+@choice_options
+@click.option("--limit", metavar="MIB", type=click.IntRange(1), default=256, show_default=True, help="Take no more.")
+@click.option("--seconds", type=click.FloatRange(0), default=1, show_default=True, help="For each way of reading.")
+@click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table.")
+def bench(choice: Choice, limit: int, seconds: float, as_json: bool) -> None:
+    """Measure how fast this machine reads the segments at PATH, in one thread.
+
+    Whole segments are taken into memory until the limit is reached, the first in any case, so that disks are not
+    measured. The rate is that of the best round, by the thread's processor time. Damage ends a segment.
+    """
+    segments = _load(choice, limit * MIB)
+    num_bytes = sum(map(len, segments))
+    if not as_json:
+        click.echo(f"{counted(len(segments), 'segment')}, {size(num_bytes)}")
+    with progress("measuring", num_bytes * len(_READINGS)) as advance:
+        rates = []
+        for name, read in _READINGS.items():
+            rates.append(_measure(name, read, segments, num_bytes, seconds))
+            advance(num_bytes)
+    if as_json:
+        for rate in rates:
+            click.echo(json_line(asdict(rate)))
+    else:
+        columns = Column("reading"), Column("a second", right=True), Column("records a second", right=True)
+        print_table(columns, map(_row, rates))
+
+
+def _load(choice: Choice, limit: int) -> list[bytes]:
+    """Segments of the chosen partitions, as many as fit the limit and one at least; empty ones are left out."""
+    segments: list[bytes] = []
+    for partition in choice.partitions():
+        for segment in partition.segments:
+            if segment.path.endswith(layout.KAFKA07_SUFFIX):
+                raise click.ClickException(f"{segment.path}: logs of Kafka 0.6 and 0.7 are not measured")
+            if not segment.size_in_bytes:
+                continue
+            limit -= segment.size_in_bytes
+            if segments and limit < 0:
+                return segments
+            with open(segment.path, "rb") as file:
+                segments.append(file.read())
+    if not segments:
+        raise click.ClickException(f"{', '.join(choice.paths)}: all segments are empty")
+    return segments
+
+
+def _measure(
+    name: str, read: Callable[[bytes], int | None], segments: list[bytes], num_bytes: int, seconds: float
+) -> Rate:
+    best, end = float("inf"), time.monotonic() + seconds
+    while True:
+        start = time.thread_time()
+        counts = [read(data) for data in segments]
+        best = min(best, max(time.thread_time() - start, 1e-9))
+        if time.monotonic() >= end:
+            break
+    records = None if None in counts else sum(filter(None, counts))
+    return Rate(name, num_bytes / best, None if records is None else records / best)
+
+
+def _rows(chunks: Iterable[Any]) -> int:
+    return sum(map(len, chunks))
+
+
+def _headers(data: bytes, *, verify_crc: bool) -> None:
+    kc.scan(data, verify_crc=verify_crc, on_error="stop")
+
+
+_READINGS: dict[str, Callable[[bytes], int | None]] = {
+    "batch headers": lambda data: _headers(data, verify_crc=False),
+    "batch headers and checksums": lambda data: _headers(data, verify_crc=True),
+    "all columns": lambda data: _rows(kc.iter_columns(data, on_error="stop")),
+    "the column value alone": lambda data: _rows(kc.iter_columns(data, columns=("value",), on_error="stop")),
+    "one Python object a record": lambda data: sum(1 for _ in kc.iter_records(data, on_error="stop")),
+}
+
+
+def _row(rate: Rate) -> list[str]:
+    records = "-" if rate.records_per_second is None else f"{rate.records_per_second:,.0f}"
+    return [rate.reading, size(rate.bytes_per_second), records]
