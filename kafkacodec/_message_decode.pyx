@@ -14,10 +14,10 @@ from libc.string cimport memcpy
 from kafkacodec cimport _kernel as k
 from kafkacodec cimport _pyobject as py
 from kafkacodec._program cimport (
-    ANY_ARRAY, BOOL, BYTES, F_COMPACT, F_COUNT16, F_LAZY, F_NULLABLE, FLOAT64, INT8, INT16, INT32, INT64,
+    ANY_ARRAY, BOOL, BYTES, F_COMPACT, F_COUNT16, F_LAZY, F_NULLABLE, FLOAT64, INT8, INT16, INT32, INT32_ARRAY, INT64,
     NULLABLE_STRUCT, STRING, STRUCT, UINT16, UINT32, UUID, Fault, Op, Plan, Program, element_bytes, path_of, step,
 )
-from kafkacodec._struct cimport new_struct
+from kafkacodec._struct cimport new_slice, new_source
 
 import uuid as _uuid
 
@@ -39,14 +39,17 @@ cdef object UUID_SAFETY = _uuid.SafeUUID.unknown
 cdef Py_ssize_t UUID_INT = slot_offset(_uuid.UUID.int)
 cdef Py_ssize_t UUID_IS_SAFE = slot_offset(_uuid.UUID.is_safe)
 
+cdef object EMPTY = ""
+py.kc_fill_small_ints()
+
 
 cdef struct Reader:
     const uint8_t *at
     const uint8_t *end
     const uint8_t *start
-    PyObject *source     # the object that was handed in
-    PyObject *view       # a memoryview of it, made when the first records field is met; owned
-    PyObject *nothing    # an empty memoryview; owned
+    PyObject *data       # the object that was handed in
+    PyObject *source     # a Source of it, made when the first records field is met; owned
+    PyObject *nothing    # an empty Slice; owned
     Fault fault
 
 
@@ -78,15 +81,15 @@ cdef tuple decode_front(Program program, object data, Py_ssize_t start, bint who
         raise Truncated(f"position {start} lies outside {buffer.len} bytes", position=start)
     r.start = <const uint8_t *> buffer.buf
     r.at, r.end = r.start + start, r.start + buffer.len
-    r.source = <PyObject *> data
-    r.view = r.nothing = NULL
+    r.data = <PyObject *> data
+    r.source = r.nothing = NULL
     r.fault.code, r.fault.step_count, r.fault.value = k.KC_OK, 0, NULL
     # Nothing that is built here can be garbage before it is handed out, so the collector need not look at it.
     collecting = py.PyGC_Disable()
     made = read_struct(&r, &program.plan)
     if collecting:
         py.PyGC_Enable()
-    py.Py_XDECREF(r.view)
+    py.Py_XDECREF(r.source)
     py.Py_XDECREF(r.nothing)
     PyBuffer_Release(&buffer)
     if made != NULL and whole and r.at != r.end:
@@ -151,53 +154,83 @@ cdef inline PyObject *shared(PyObject *value) noexcept:
 
 
 cdef PyObject *read_struct(Reader *r, const Plan *plan) noexcept:
-    cdef PyObject *made = new_struct(plan.type)
-    cdef PyObject *value
-    cdef const Op *op = plan.ops
-    cdef const Op *end = plan.ops + plan.op_count
+    cdef PyObject *made = py.kc_struct_alloc(plan.type, plan.kept)
+    cdef const Op *op = plan.filled
+    cdef const Op *end = plan.filled + plan.filled_count
     if made == NULL:
         return NULL
+    py.kc_slot(made, UNKNOWN)[0] = shared(py.Py_None)
     while op < end:
-        value = read_field(r, op)
-        if value == NULL:
+        py.kc_slot(made, op.offset)[0] = shared(op.default)
+        op += 1
+    op, end = plan.ops, plan.ops + plan.op_count
+    while op < end:
+        if not read_field(r, op, py.kc_slot(made, op.offset)):
             step(&r.fault, op.name, -1)
             py.Py_DECREF(made)
             return NULL
-        py.kc_slot(made, op.offset)[0] = value
         op += 1
     if plan.flexible and not read_tags(r, plan, made):
         py.Py_DECREF(made)
         return NULL
-    op, end = plan.absent, plan.absent + plan.absent_count
-    while op < end:
-        if not op.flags & F_LAZY:
-            py.kc_slot(made, op.offset)[0] = shared(op.default)
-        op += 1
     return made
 
 
-cdef inline PyObject *read_field(Reader *r, const Op *op) noexcept:
-    """A field of any type; the frequent ones without another call."""
+cdef inline bint read_field(Reader *r, const Op *op, PyObject **slot) noexcept:
+    """A field, or an item of an array, into its slot, which is empty and stays so where that stands for the value."""
     cdef const uint8_t *at = r.at
     if op.kind == INT32:
-        if r.end - at >= 4:
-            r.at = at + 4
-            return py.PyLong_FromLong(<int32_t> k.kc_load_u32(at))
+        if not has(r, 4, "an int32"):
+            return False
+        slot[0] = py.kc_int(<int32_t> k.kc_load_u32(at))
+        r.at = at + 4
     elif op.kind == INT64:
-        if r.end - at >= 8:
-            r.at = at + 8
-            return py.PyLong_FromLong(<int64_t> k.kc_load_u64(at))
+        if not has(r, 8, "an int64"):
+            return False
+        slot[0] = py.kc_int(<int64_t> k.kc_load_u64(at))
+        r.at = at + 8
     elif op.kind == INT16:
-        if r.end - at >= 2:
-            r.at = at + 2
-            return py.PyLong_FromLong(<int16_t> k.kc_load_u16(at))
+        if not has(r, 2, "an int16"):
+            return False
+        slot[0] = py.kc_int(<int16_t> k.kc_load_u16(at))
+        r.at = at + 2
     elif op.kind == STRING:
-        return read_string(r, op.flags)
-    elif op.kind == ANY_ARRAY:
-        return read_array(r, op)
+        slot[0] = read_string(r, op.flags)
+    elif op.kind == INT32_ARRAY or op.kind == ANY_ARRAY:
+        return read_array(r, op, slot)
+    elif op.kind == STRUCT:
+        slot[0] = read_struct(r, op.plan)
     elif op.kind == NULLABLE_STRUCT:
-        return read_nullable_struct(r, op)
-    return read_value(r, op)
+        slot[0] = read_nullable_struct(r, op)
+    elif op.kind == BOOL:
+        if not has(r, 1, "a bool"):
+            return False
+        slot[0] = shared(py.Py_True if at[0] else py.Py_False)
+        r.at = at + 1
+    elif op.kind == INT8:
+        if not has(r, 1, "an int8"):
+            return False
+        slot[0] = py.kc_int(<int8_t> at[0])
+        r.at = at + 1
+    elif op.kind == UINT16:
+        if not has(r, 2, "a uint16"):
+            return False
+        slot[0] = py.kc_int(k.kc_load_u16(at))
+        r.at = at + 2
+    elif op.kind == UINT32:
+        if not has(r, 4, "a uint32"):
+            return False
+        slot[0] = py.kc_int(k.kc_load_u32(at))
+        r.at = at + 4
+    elif op.kind == FLOAT64:
+        slot[0] = read_float(r)
+    elif op.kind == UUID:
+        slot[0] = read_uuid(r)
+    elif op.kind == BYTES:
+        slot[0] = read_bytes(r, op.flags)
+    else:
+        slot[0] = read_records(r, op.flags)
+    return slot[0] != NULL
 
 
 cdef PyObject *read_nullable_struct(Reader *r, const Op *op) noexcept:
@@ -214,62 +247,15 @@ cdef PyObject *read_nullable_struct(Reader *r, const Op *op) noexcept:
     return read_struct(r, op.plan)
 
 
-cdef PyObject *read_value(Reader *r, const Op *op) noexcept:
-    """One value of any type but array."""
-    cdef const uint8_t *at = r.at
+cdef PyObject *read_float(Reader *r) noexcept:
     cdef uint64_t bits
     cdef double number
-    if op.code == INT32:
-        if not has(r, 4, "an int32"):
-            return NULL
-        r.at += 4
-        return py.PyLong_FromLong(<int32_t> k.kc_load_u32(at))
-    if op.code == INT64:
-        if not has(r, 8, "an int64"):
-            return NULL
-        r.at += 8
-        return py.PyLong_FromLongLong(<int64_t> k.kc_load_u64(at))
-    if op.code == STRING:
-        return read_string(r, op.flags)
-    if op.code == INT16:
-        if not has(r, 2, "an int16"):
-            return NULL
-        r.at += 2
-        return py.PyLong_FromLong(<int16_t> k.kc_load_u16(at))
-    if op.code == STRUCT:
-        return read_struct(r, op.plan)
-    if op.code == BOOL:
-        if not has(r, 1, "a bool"):
-            return NULL
-        r.at += 1
-        return shared(py.Py_True if at[0] else py.Py_False)
-    if op.code == INT8:
-        if not has(r, 1, "an int8"):
-            return NULL
-        r.at += 1
-        return py.PyLong_FromLong(<int8_t> at[0])
-    if op.code == UINT16:
-        if not has(r, 2, "a uint16"):
-            return NULL
-        r.at += 2
-        return py.PyLong_FromLong(k.kc_load_u16(at))
-    if op.code == UINT32:
-        if not has(r, 4, "a uint32"):
-            return NULL
-        r.at += 4
-        return py.PyLong_FromLongLong(k.kc_load_u32(at))
-    if op.code == FLOAT64:
-        if not has(r, 8, "a float64"):
-            return NULL
-        r.at += 8
-        bits = k.kc_load_u64(at)
-        memcpy(&number, &bits, 8)
-        return py.PyFloat_FromDouble(number)
-    if op.code == UUID:
-        return read_uuid(r)
-    if op.code == BYTES:
-        return read_bytes(r, op.flags)
-    return read_records(r, op.flags)
+    if not has(r, 8, "a float64"):
+        return NULL
+    bits = k.kc_load_u64(r.at)
+    memcpy(&number, &bits, 8)
+    r.at += 8
+    return py.PyFloat_FromDouble(number)
 
 
 cdef inline bint read_length(Reader *r, bint compact, bint wide, int64_t *length) noexcept:
@@ -300,6 +286,8 @@ cdef PyObject *read_string(Reader *r, int flags) noexcept:
     cdef PyObject *text
     if not read_length(r, flags & F_COMPACT, False, &length):
         return NULL
+    if length == 0:
+        return shared(<PyObject *> EMPTY)
     if length < 0:
         return read_null(r, flags, "null, where a string is needed")
     if length > MAX_STRING_BYTES:
@@ -335,25 +323,23 @@ cdef PyObject *read_bytes(Reader *r, int flags) noexcept:
 
 
 cdef PyObject *read_records(Reader *r, int flags) noexcept:
-    """A memoryview of the part of the input that holds the records."""
+    """A Slice: the part of the input that holds the records."""
     cdef int64_t length
-    cdef Py_ssize_t begin
     if not read_length(r, flags & F_COMPACT, True, &length):
         return NULL
     if length < 0:
         return read_null(r, flags, "null, where records are needed")
     if not has(r, length, "a record set"):
         return NULL
-    if r.view == NULL:
-        r.view = py.kc_byte_view(r.source)
-        if r.view == NULL:
+    if r.source == NULL:
+        r.source = new_source(r.data)
+        if r.source == NULL:
             return NULL
-    begin = r.at - r.start
     r.at += length
     if length:
-        return py.kc_byte_slice(r.view, begin, length)
+        return new_slice(r.source, r.at - length, length)
     if r.nothing == NULL:
-        r.nothing = py.kc_byte_slice(r.view, 0, 0)
+        r.nothing = new_slice(r.source, r.start, 0)
         if r.nothing == NULL:
             return NULL
     return shared(r.nothing)
@@ -396,56 +382,43 @@ cdef bint read_count(Reader *r, const Op *op, int64_t *count) noexcept:
     return True
 
 
-cdef PyObject *read_array(Reader *r, const Op *op) noexcept:
+cdef bint read_array(Reader *r, const Op *op, PyObject **slot) noexcept:
     cdef int64_t count
     cdef Py_ssize_t i
-    cdef PyObject *made
-    cdef PyObject *item
-    if op.flags & F_COMPACT and r.at < r.end and r.at[0] <= 1:    # null, or no elements
-        r.at += 1
-        return py.PyList_New(0) if (r.at - 1)[0] else read_null(r, op.flags, "null, where an array is needed")
+    cdef PyObject **items
     if not read_count(r, op, &count):
-        return NULL
+        return False
     if count < 0:
-        return read_null(r, op.flags, "null, where an array is needed")
-    made = py.PyList_New(count)
-    if made == NULL:
-        return NULL
-    if op.code == INT32:    # the most frequent one: the count has been checked
+        slot[0] = read_null(r, op.flags, "null, where an array is needed")
+        return slot[0] != NULL
+    if count == 0 and op.flags & F_LAZY:
+        return True
+    slot[0] = py.PyList_New(count)
+    if slot[0] == NULL:
+        return False
+    items = py.kc_items(slot[0])
+    if op.kind == INT32_ARRAY:    # the most frequent one; the count has been checked
         for i in range(count):
-            item = py.PyLong_FromLong(<int32_t> k.kc_load_u32(r.at))
-            if item == NULL:
-                py.Py_DECREF(made)
-                return NULL
+            items[i] = py.kc_int(<int32_t> k.kc_load_u32(r.at))
+            if items[i] == NULL:
+                return False
             r.at += 4
-            py.PyList_SET_ITEM(made, i, item)
-        return made
+        return True
     for i in range(count):
-        item = read_element(r, op)
-        if item == NULL:
+        if not read_field(r, op.element, &items[i]):
             step(&r.fault, NULL, i)
-            py.Py_DECREF(made)
-            return NULL
-        py.PyList_SET_ITEM(made, i, item)
-    return made
-
-
-cdef inline PyObject *read_element(Reader *r, const Op *op) noexcept:
-    """Elements are never null, whatever the array may be."""
-    cdef Op element
-    if op.code == STRUCT:
-        return read_struct(r, op.plan)
-    element.code = op.code
-    element.flags = op.flags & F_COMPACT
-    return read_value(r, &element)
+            return False
+    return True
 
 
 cdef bint read_tags(Reader *r, const Plan *plan, PyObject *made) noexcept:
-    """The tagged fields behind a struct; those that are not there get their defaults."""
+    """The tagged fields behind a struct."""
     cdef uint32_t count, tag, size
     cdef int64_t previous = -1
     cdef Py_ssize_t i
-    cdef PyObject **slot
+    if r.at < r.end and r.at[0] == 0:
+        r.at += 1
+        return True
     if not read_uvarint(r, &count):
         return False
     if count > <uint64_t> (r.end - r.at) // 2:
@@ -460,10 +433,6 @@ cdef bint read_tags(Reader *r, const Plan *plan, PyObject *made) noexcept:
         previous = tag
         if not read_tagged(r, plan, made, tag, size):
             return False
-    for i in range(plan.tagged_count):
-        slot = py.kc_slot(made, plan.tagged[i].offset)
-        if slot[0] == NULL and not plan.tagged[i].flags & F_LAZY:
-            slot[0] = shared(plan.tagged[i].default)
     return True
 
 
@@ -471,37 +440,40 @@ cdef bint read_tagged(Reader *r, const Plan *plan, PyObject *made, uint32_t tag,
     cdef const Op *op
     cdef const uint8_t *outer_end = r.end
     cdef PyObject *value
+    cdef bint done
     cdef Py_ssize_t i
     for i in range(plan.tagged_count):
         op = &plan.tagged[i]
         if <uint32_t> op.tag != tag:
             continue
         r.end = r.at + size    # the field cannot see past its own bytes
-        value = read_tagged_value(r, op)
-        if value != NULL and r.at != r.end:
-            py.Py_DECREF(value)
-            value = fail(r, k.KC_CORRUPT, "bytes left over behind a tagged field", r.end - r.at, 0)
+        value = NULL
+        done = read_tagged_value(r, op, &value)
+        if done and r.at != r.end:
+            fail(r, k.KC_CORRUPT, "bytes left over behind a tagged field", r.end - r.at, 0)
+            done = False
         r.end = outer_end
-        if value == NULL:
+        py.kc_replace(py.kc_slot(made, op.offset), value)
+        if not done:
             step(&r.fault, op.name, -1)
-            return False
-        py.kc_slot(made, op.offset)[0] = value
-        return True
+        return done
     return keep_unknown(r, plan, made, tag, size)
 
 
-cdef PyObject *read_tagged_value(Reader *r, const Op *op) noexcept:
+cdef bint read_tagged_value(Reader *r, const Op *op, PyObject **slot) noexcept:
     """As read_field, but the marker of a nullable struct is a varint here: 0 null, 1 present."""
     cdef uint32_t marker
-    if op.kind == NULLABLE_STRUCT:
-        if not read_uvarint(r, &marker):
-            return NULL
-        if marker == 0:
-            return shared(py.Py_None)
-        if marker != 1:
-            return fail(r, k.KC_CORRUPT, "the marker of a tagged struct is neither 0 nor 1", marker, 0)
-        return read_struct(r, op.plan)
-    return read_field(r, op)
+    if op.kind != NULLABLE_STRUCT:
+        return read_field(r, op, slot)
+    if not read_uvarint(r, &marker):
+        return False
+    if marker == 0:
+        slot[0] = shared(py.Py_None)
+    elif marker == 1:
+        slot[0] = read_struct(r, op.plan)
+    else:
+        fail(r, k.KC_CORRUPT, "the marker of a tagged struct is neither 0 nor 1", marker, 0)
+    return slot[0] != NULL
 
 
 cdef bint keep_unknown(Reader *r, const Plan *plan, PyObject *made, uint32_t tag, uint32_t size) noexcept:

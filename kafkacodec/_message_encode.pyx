@@ -4,6 +4,7 @@ A value that does not fit is noted in a C struct; the path to its field is put t
 costs nothing until then.
 """
 from cpython.buffer cimport PyBUF_SIMPLE
+from cpython.object cimport PyTypeObject
 from cpython.ref cimport PyObject
 from libc.stdint cimport (
     INT8_MAX, INT8_MIN, INT16_MAX, INT16_MIN, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, UINT16_MAX, UINT32_MAX,
@@ -14,9 +15,10 @@ from libc.string cimport memcpy, memmove
 from kafkacodec cimport _kernel as k
 from kafkacodec cimport _pyobject as py
 from kafkacodec._program cimport (
-    ANY_ARRAY, BOOL, BYTES, F_COMPACT, F_COUNT16, F_LAZY, F_NULLABLE, FLOAT64, INT8, INT16, INT32, INT64, NULLABLE_STRUCT, RECORDS, STRING,
-    STRUCT, UINT16, UINT32, Fault, Op, Plan, Program, path_of, step,
+    ANY_ARRAY, BOOL, BYTES, F_COMPACT, F_COUNT16, F_LAZY, F_NULLABLE, FLOAT64, INT8, INT16, INT32, INT32_ARRAY, INT64, NULLABLE_STRUCT,
+    RECORDS, STRING, STRUCT, UINT16, UINT32, Fault, Op, Plan, Program, path_of, step,
 )
+from kafkacodec._struct cimport Slice
 
 import uuid as _uuid
 
@@ -152,31 +154,78 @@ cdef bint write_struct(Writer *w, const Plan *plan, PyObject *made) noexcept:
             return False
         op += 1
     op, end = plan.ops, plan.ops + plan.op_count
+    # What runs Python code (__index__, a buffer's export) holds its own value; that code may drop this object elsewhere.
+    shared(made)
     while op < end:
         value = py.kc_slot(made, op.offset)[0]
         if value == NULL:
             value = op.default if op.flags & F_LAZY else py.Py_None
-        shared(value)    # encoding may run Python code (__index__), which may drop it elsewhere
-        done = write_field(w, op, value)
-        py.Py_DECREF(value)
-        if not done:
+        if not write_field(w, op, value):
             step(&w.fault, op.name, -1)
-            return False
+            break
         op += 1
-    return not plan.flexible or write_tags(w, plan, made)
+    done = op == end and (not plan.flexible or write_tags(w, plan, made))
+    py.Py_DECREF(made)
+    return done
 
 
 cdef inline bint write_field(Writer *w, const Op *op, PyObject *value) noexcept:
-    if op.kind == ANY_ARRAY:
-        return write_array(w, op, value)
-    if op.kind == NULLABLE_STRUCT:
-        if not room(w, 1):
+    """A field, or an item of an array."""
+    cdef int64_t number = 0
+    if not room(w, 16):    # for any scalar or length
+        return False
+    if op.kind == INT32:
+        if not py.kc_short_int(value, &number) and not take_int(w, value, INT32_MIN, INT32_MAX, "an int32 is needed", &number):
             return False
+        k.kc_store_u32(w.at, <uint32_t> number)
+        w.at += 4
+    elif op.kind == INT64:
+        if not py.kc_short_int(value, &number) and not take_int(w, value, INT64_MIN, INT64_MAX, "an int64 is needed", &number):
+            return False
+        k.kc_store_u64(w.at, <uint64_t> number)
+        w.at += 8
+    elif op.kind == INT16:
+        if not take_int(w, value, INT16_MIN, INT16_MAX, "an int16 is needed", &number):
+            return False
+        k.kc_store_u16(w.at, <uint16_t> number)
+        w.at += 2
+    elif op.kind == STRING:
+        return write_string(w, op.flags, value)
+    elif op.kind == INT32_ARRAY or op.kind == ANY_ARRAY:
+        return write_array(w, op, value)
+    elif op.kind == STRUCT:
+        return write_struct(w, op.plan, value)
+    elif op.kind == NULLABLE_STRUCT:
         w.at[0] = 0xff if value == py.Py_None else 1
         w.at += 1
-        if value == py.Py_None:
-            return True
-    return write_value(w, op, value)
+        return value == py.Py_None or write_struct(w, op.plan, value)
+    elif op.kind == BOOL:
+        if value != py.Py_True and value != py.Py_False:
+            return refuse(w, "a bool is needed", value)
+        w.at[0] = value == py.Py_True
+        w.at += 1
+    elif op.kind == INT8:
+        if not take_int(w, value, INT8_MIN, INT8_MAX, "an int8 is needed", &number):
+            return False
+        w.at[0] = <uint8_t> number
+        w.at += 1
+    elif op.kind == UINT16:
+        if not take_int(w, value, 0, UINT16_MAX, "a uint16 is needed", &number):
+            return False
+        k.kc_store_u16(w.at, <uint16_t> number)
+        w.at += 2
+    elif op.kind == UINT32:
+        if not take_int(w, value, 0, UINT32_MAX, "a uint32 is needed", &number):
+            return False
+        k.kc_store_u32(w.at, <uint32_t> number)
+        w.at += 4
+    elif op.kind == FLOAT64:
+        return write_float(w, value)
+    elif op.kind == BYTES or op.kind == RECORDS:
+        return write_bytes(w, op.flags, value)
+    else:
+        return write_uuid(w, value)
+    return True
 
 
 cdef bint is_default(const Op *op, PyObject *value) noexcept:
@@ -193,131 +242,95 @@ cdef bint is_default(const Op *op, PyObject *value) noexcept:
 
 
 cdef inline bint take_int(Writer *w, PyObject *value, int64_t low, int64_t high, const char *what, int64_t *out) noexcept:
+    if py.kc_short_int(value, out):
+        return low <= out[0] <= high or refuse(w, what, value)
+    return take_any_int(w, value, low, high, what, out)
+
+
+cdef bint take_any_int(Writer *w, PyObject *value, int64_t low, int64_t high, const char *what, int64_t *out) noexcept:
     cdef int overflow = 0
+    cdef bint fits
     cdef PyObject *index
-    if py.PyLong_CheckExact(value):
-        out[0] = py.PyLong_AsLongLongAndOverflow(value, &overflow)
+    if py.PyBool_Check(value) or not py.PyIndex_Check(value):
+        return refuse(w, what, value)
+    shared(value)    # __index__ may drop it elsewhere
+    index = py.PyNumber_Index(value)
+    if index == NULL:
+        py.PyErr_Clear()
+        fits = False
     else:
-        if py.PyBool_Check(value) or not py.PyIndex_Check(value):
-            return refuse(w, what, value)
-        shared(value)    # what follows may run Python code, which may drop it elsewhere
-        index = py.PyNumber_Index(value)
-        if index == NULL:
-            py.PyErr_Clear()
-            refuse(w, what, value)
-            py.Py_DECREF(value)
-            return False
         out[0] = py.PyLong_AsLongLongAndOverflow(index, &overflow)
         py.Py_DECREF(index)
-        py.Py_DECREF(value)
-    if overflow or out[0] < low or out[0] > high:
-        return refuse(w, what, value)
-    return True
+        fits = not overflow and low <= out[0] <= high
+    if not fits:
+        refuse(w, what, value)
+    py.Py_DECREF(value)
+    return fits
 
 
-cdef bint write_value(Writer *w, const Op *op, PyObject *value) noexcept:
-    """One value of any type but array."""
-    cdef int64_t number = 0
+cdef bint write_float(Writer *w, PyObject *value) noexcept:
     cdef double real
     cdef uint64_t bits
-    if op.code == STRING:
-        return write_string(w, op.flags, value)
-    if op.code == STRUCT:
-        return write_struct(w, op.plan, value)
-    if op.code >= BYTES:
-        return write_bytes(w, op.flags, value)
-    if not room(w, 16):
-        return False
-    if op.code == INT32:
-        if not take_int(w, value, INT32_MIN, INT32_MAX, "an int32 is needed", &number):
-            return False
-        k.kc_store_u32(w.at, <uint32_t> number)
-        w.at += 4
-    elif op.code == INT64:
-        if not take_int(w, value, INT64_MIN, INT64_MAX, "an int64 is needed", &number):
-            return False
-        k.kc_store_u64(w.at, <uint64_t> number)
-        w.at += 8
-    elif op.code == INT16:
-        if not take_int(w, value, INT16_MIN, INT16_MAX, "an int16 is needed", &number):
-            return False
-        k.kc_store_u16(w.at, <uint16_t> number)
-        w.at += 2
-    elif op.code == BOOL:
-        if value != py.Py_True and value != py.Py_False:
-            return refuse(w, "a bool is needed", value)
-        w.at[0] = value == py.Py_True
-        w.at += 1
-    elif op.code == INT8:
-        if not take_int(w, value, INT8_MIN, INT8_MAX, "an int8 is needed", &number):
-            return False
-        w.at[0] = <uint8_t> number
-        w.at += 1
-    elif op.code == UINT16:
-        if not take_int(w, value, 0, UINT16_MAX, "a uint16 is needed", &number):
-            return False
-        k.kc_store_u16(w.at, <uint16_t> number)
-        w.at += 2
-    elif op.code == UINT32:
-        if not take_int(w, value, 0, UINT32_MAX, "a uint32 is needed", &number):
-            return False
-        k.kc_store_u32(w.at, <uint32_t> number)
-        w.at += 4
-    elif op.code == FLOAT64:
-        if not py.PyFloat_Check(value) and (not py.PyLong_Check(value) or py.PyBool_Check(value)):
-            return refuse(w, "a float is needed", value)
-        real = py.PyFloat_AsDouble(value)
-        if real == -1.0 and py.PyErr_Occurred() != NULL:
-            py.PyErr_Clear()
-            return refuse(w, "a float64 is needed", value)
-        memcpy(&bits, &real, 8)
-        k.kc_store_u64(w.at, bits)
-        w.at += 8
-    else:
-        if not py.PyObject_TypeCheck(value, <py.PyTypeObject *> UUID_CLASS):
-            return refuse(w, "a uuid.UUID is needed", value)
-        if py.kc_int_to_16_bytes(py.kc_slot(value, UUID_INT)[0], w.at) < 0:
-            py.PyErr_Clear()
-            return refuse(w, "a uuid.UUID is needed", value)
-        w.at += 16
+    if not py.PyFloat_Check(value) and (not py.PyLong_Check(value) or py.PyBool_Check(value)):
+        return refuse(w, "a float is needed", value)
+    real = py.PyFloat_AsDouble(value)
+    if real == -1.0 and py.PyErr_Occurred() != NULL:
+        py.PyErr_Clear()
+        return refuse(w, "a float64 is needed", value)
+    memcpy(&bits, &real, 8)
+    k.kc_store_u64(w.at, bits)
+    w.at += 8
     return True
 
 
-cdef bint write_length(Writer *w, bint compact, bint wide, int64_t length) noexcept:
-    """A length or a count, -1 for null; `wide` is int32, otherwise int16. The caller has checked its range."""
-    if compact:
-        return write_uvarint(w, <uint64_t> (length + 1))
-    if not room(w, 4):
-        return False
-    if wide:
+cdef bint write_uuid(Writer *w, PyObject *value) noexcept:
+    if not py.PyObject_TypeCheck(value, <PyTypeObject *> UUID_CLASS):
+        return refuse(w, "a uuid.UUID is needed", value)
+    if py.kc_int_to_16_bytes(py.kc_slot(value, UUID_INT)[0], w.at) < 0:
+        py.PyErr_Clear()
+        return refuse(w, "a uuid.UUID is needed", value)
+    w.at += 16
+    return True
+
+
+cdef inline void write_length(Writer *w, bint compact, bint wide, int64_t length) noexcept:
+    """A length or a count, -1 for null; `wide` is int32, otherwise int16. The caller has checked its range, write_field the room."""
+    if compact and length < 0x7f:
+        w.at[0] = <uint8_t> (length + 1)
+        w.at += 1
+    elif compact:
+        w.at += k.kc_uvarint64_encode(w.at, <uint64_t> (length + 1))
+    elif wide:
         k.kc_store_u32(w.at, <uint32_t> length)
         w.at += 4
     else:
         k.kc_store_u16(w.at, <uint16_t> length)
         w.at += 2
-    return True
 
 
 cdef bint write_null(Writer *w, int flags, bint wide) noexcept:
     if not flags & F_NULLABLE:
         return refuse(w, "this version does not allow null here", py.Py_None)
-    return write_length(w, flags & F_COMPACT, wide, -1)
+    write_length(w, flags & F_COMPACT, wide, -1)
+    return True
 
 
 cdef bint write_string(Writer *w, int flags, PyObject *value) noexcept:
     cdef Py_ssize_t size = 0
-    cdef const char *text
-    if value == py.Py_None:
-        return write_null(w, flags, False)
-    if not py.PyUnicode_Check(value):
-        return refuse(w, "a str is needed", value)
-    text = py.PyUnicode_AsUTF8AndSize(value, &size)
+    cdef const char *text = py.kc_ascii(value, &size)
+    if text == NULL:
+        if value == py.Py_None:
+            return write_null(w, flags, False)
+        if not py.PyUnicode_Check(value):
+            return refuse(w, "a str is needed", value)
+        text = py.PyUnicode_AsUTF8AndSize(value, &size)
     if text == NULL:
         py.PyErr_Clear()
         return refuse(w, "a str that UTF-8 can hold is needed", value)
     if size > MAX_STRING_BYTES:
         return refuse(w, "a str of at most 32767 bytes is needed", value)
-    return write_length(w, flags & F_COMPACT, False, size) and write_raw(w, text, size)
+    write_length(w, flags & F_COMPACT, False, size)
+    return write_raw(w, text, size)
 
 
 cdef inline bint write_raw(Writer *w, const void *data, Py_ssize_t size) noexcept:
@@ -334,23 +347,33 @@ cdef bint write_bytes(Writer *w, int flags, PyObject *value) noexcept:
     cdef bint done
     if value == py.Py_None:
         return write_null(w, flags, True)
+    if py.Py_TYPE(value) == <PyTypeObject *> Slice:
+        return write_sized(w, flags, value, (<Slice> value).data, (<Slice> value).size)
+    if py.PyBytes_CheckExact(value):
+        return write_sized(w, flags, value, py.PyBytes_AS_STRING(value), py.Py_SIZE(value))
+    shared(value)    # its export may run Python code, which may drop it elsewhere
     if py.PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE) < 0:
         py.PyErr_Clear()
-        return refuse(w, "bytes are needed", value)
-    if buffer.len > INT32_MAX - 1:
-        refuse(w, "at most 2147483646 bytes are needed", value)
-        done = False
+        done = refuse(w, "bytes are needed", value)
     else:
-        done = write_length(w, flags & F_COMPACT, True, buffer.len) and write_raw(w, buffer.buf, buffer.len)
-    py.PyBuffer_Release(&buffer)
+        done = write_sized(w, flags, value, buffer.buf, buffer.len)
+        py.PyBuffer_Release(&buffer)
+    py.Py_DECREF(value)
     return done
 
 
+cdef inline bint write_sized(Writer *w, int flags, PyObject *value, const void *data, Py_ssize_t size) noexcept:
+    if size > INT32_MAX - 1:
+        return refuse(w, "at most 2147483646 bytes are needed", value)
+    write_length(w, flags & F_COMPACT, True, size)
+    return write_raw(w, data, size)
+
+
 cdef bint write_array(Writer *w, const Op *op, PyObject *value) noexcept:
-    cdef Py_ssize_t count, i
-    cdef PyObject *item
-    cdef Op element
-    cdef bint done = True
+    cdef Py_ssize_t count
+    cdef Py_ssize_t i = 0
+    cdef int64_t number
+    cdef PyObject **items
     if value == py.Py_None:
         return write_null(w, op.flags, not op.flags & F_COUNT16)
     if not py.PyList_Check(value) and not py.PyTuple_Check(value):
@@ -358,20 +381,30 @@ cdef bint write_array(Writer *w, const Op *op, PyObject *value) noexcept:
     count = py.Py_SIZE(value)
     if count > (INT16_MAX if op.flags & F_COUNT16 else INT32_MAX - 1):
         return refuse(w, "a shorter list is needed", value)
-    if not write_length(w, op.flags & F_COMPACT, not op.flags & F_COUNT16, count):
-        return False
-    element = op[0]
-    element.flags = op.flags & F_COMPACT
+    write_length(w, op.flags & F_COMPACT, not op.flags & F_COUNT16, count)
+    if op.kind == INT32_ARRAY:    # the most frequent one; short ints run no Python code
+        if not room(w, 4 * count):
+            return False
+        items = py.kc_items(value)
+        while i < count and py.kc_short_int(items[i], &number):
+            k.kc_store_u32(w.at, <uint32_t> number)
+            w.at += 4
+            i += 1
+    return i == count or write_items(w, op.element, value, i, count)
+
+
+cdef bint write_items(Writer *w, const Op *op, PyObject *value, Py_ssize_t first, Py_ssize_t count) noexcept:
+    """Items of a list or a tuple that had `count` of them."""
+    cdef Py_ssize_t i
+    cdef bint done = True
     shared(value)
-    for i in range(count):
+    for i in range(first, count):
         if i >= py.Py_SIZE(value):
             done = refuse(w, "the list changed meanwhile", value)
-            break
-        item = shared(py.kc_item(value, i))
-        done = write_value(w, &element, item)
-        py.Py_DECREF(item)
-        if not done:
+        elif not write_field(w, op, py.kc_items(value)[i]):
             step(&w.fault, NULL, i)
+            done = False
+        if not done:
             break
     py.Py_DECREF(value)
     return done

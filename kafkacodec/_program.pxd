@@ -3,15 +3,18 @@ from cpython.object cimport PyTypeObject
 from cpython.ref cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from kafkacodec._pyobject cimport kc_kept
+
 
 # Type codes, in the order of _program.TYPES.
 cdef enum:
     BOOL, INT8, INT16, INT32, INT64, UINT16, UINT32, FLOAT64, UUID, STRING, BYTES, RECORDS, STRUCT
 
-# What a field is on the wire, besides the scalar codes.
+# What a field is on the wire, besides the codes.
 cdef enum:
     NULLABLE_STRUCT = 13
-    ANY_ARRAY = 14
+    INT32_ARRAY = 14
+    ANY_ARRAY = 15
 
 # How a field is shaped.
 cdef enum:
@@ -27,22 +30,25 @@ cdef enum:
 
 cdef struct Op:
     uint8_t code
-    uint8_t kind         # the code, or one of the two above: one look tells how to read and write the field
+    uint8_t kind         # the code, or one of the three above: one look tells how to read and write the field
     uint8_t flags
     int32_t tag
     Py_ssize_t offset
     Plan *plan           # of the struct, where there is one
-    PyObject *default    # borrowed from the Program; NULL with F_LAZY while decoding
+    Op *element          # of the array, where there is one: what its items are
+    PyObject *default    # borrowed from the Program
     PyObject *name
 
 
 cdef struct Plan:
     PyTypeObject *type
+    kc_kept *kept        # memory for objects of the type
     Op *ops              # fields in the order of the wire
     Op *tagged           # tagged fields in the order of their tags
-    Op *absent           # fields that this version lacks and that hold their defaults
+    Op *absent           # fields that this version lacks
     Op *required         # of these, the ones that must hold their defaults to be encoded
-    Py_ssize_t op_count, tagged_count, absent_count, required_count
+    Op *filled           # tagged and absent fields that hold their defaults before anything is read
+    Py_ssize_t op_count, tagged_count, absent_count, required_count, filled_count
     bint flexible
     Py_ssize_t least_bytes
 
@@ -68,6 +74,7 @@ cdef class Program:
     cdef readonly str title
     cdef object keep
     cdef Op *rows(self, list fields) except NULL
+    cdef int row(self, Op *op, tuple field, Op *element) except -1
 
 
 cdef Py_ssize_t element_bytes(const Op *op) noexcept

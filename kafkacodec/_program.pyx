@@ -3,7 +3,7 @@ from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cpython.object cimport PyTypeObject
 from cpython.ref cimport PyObject
 
-from kafkacodec._struct cimport Struct
+from kafkacodec._struct cimport Struct, kept_for
 
 from kafkacodec._struct import slot_offset
 
@@ -34,38 +34,55 @@ cdef class Program:
         self.title = title
         self.keep = (fields, tagged, absent, required)
         self.plan.type = <PyTypeObject *> cls
+        self.plan.kept = kept_for(self.plan.type)
         self.plan.flexible = flexible
         self.plan.op_count, self.plan.ops = len(fields), self.rows(fields)
         self.plan.tagged_count, self.plan.tagged = len(tagged), self.rows(tagged)
         self.plan.absent_count, self.plan.absent = len(absent), self.rows(absent)
         self.plan.required_count, self.plan.required = len(required), self.rows(required)
+        filled = [row for row in tagged + absent if not row[2] & F_LAZY]
+        self.plan.filled_count, self.plan.filled = len(filled), self.rows(filled)
         self.plan.least_bytes = 1 if flexible else 0
         for i in range(self.plan.op_count):
             self.plan.least_bytes += field_bytes(&self.plan.ops[i])
 
     cdef Op *rows(self, list fields) except NULL:
-        cdef Op *ops = <Op *> PyMem_Calloc(len(fields) + 1, sizeof(Op))
-        cdef Program inner
+        """Operations in their order; those of the items of arrays behind them."""
+        cdef Py_ssize_t count = len(fields)
+        cdef Op *ops = <Op *> PyMem_Calloc(2 * count + 1, sizeof(Op))
         if ops == NULL:
             raise MemoryError
-        for i, (name, code, flags, tag, program, descriptor, default) in enumerate(fields):
-            ops[i].code, ops[i].flags, ops[i].tag = code, flags, tag
-            ops[i].kind = ANY_ARRAY if flags & F_ARRAY else code
-            if code == STRUCT and ops[i].kind == STRUCT and flags & F_NULLABLE:
-                ops[i].kind = NULLABLE_STRUCT
-            ops[i].offset = slot_offset(descriptor)
-            if program is not None:
-                inner = program
-                ops[i].plan = &inner.plan
-            ops[i].default = <PyObject *> default
-            ops[i].name = <PyObject *> name
+        for i in range(count):
+            self.row(&ops[i], fields[i], &ops[count + i])
         return ops
+
+    cdef int row(self, Op *op, tuple field, Op *element) except -1:
+        cdef Program inner
+        name, code, flags, tag, program, descriptor, default = field
+        op.code, op.flags, op.tag = code, flags, tag
+        op.offset = slot_offset(descriptor)
+        op.default = <PyObject *> default
+        op.name = <PyObject *> name
+        if program is not None:
+            inner = program
+            op.plan = &inner.plan
+        if not op.flags & F_ARRAY:
+            op.kind = NULLABLE_STRUCT if op.code == STRUCT and op.flags & F_NULLABLE else op.code
+            return 0
+        op.kind = INT32_ARRAY if op.code == INT32 else ANY_ARRAY
+        op.element = element
+        element.plan = op.plan
+        element.flags = op.flags & F_COMPACT    # items are never null, whatever the array may be
+        # Records are memoryviews only where an attribute can make them; in a list they are copied.
+        element.code = element.kind = BYTES if op.code == RECORDS else op.code
+        return 0
 
     def __dealloc__(self):
         PyMem_Free(self.plan.ops)
         PyMem_Free(self.plan.tagged)
         PyMem_Free(self.plan.absent)
         PyMem_Free(self.plan.required)
+        PyMem_Free(self.plan.filled)
 
 
 cdef Py_ssize_t field_bytes(const Op *op) noexcept:

@@ -1,7 +1,7 @@
 # The parts of CPython's C interface that work on borrowed pointers, and the few layouts that differ between versions.
 from cpython.object cimport PyTypeObject
 from cpython.ref cimport PyObject
-from libc.stdint cimport uint32_t
+from libc.stdint cimport int64_t, uint32_t
 
 
 cdef extern from *:
@@ -14,11 +14,25 @@ cdef extern from *:
         return (PyObject **)((char *)object + offset);
     }
 
+    static inline void kc_replace(PyObject **slot, PyObject *value) {
+        PyObject *old = *slot;
+        *slot = value;
+        Py_XDECREF(old);
+    }
+
     static inline Py_ssize_t kc_slot_offset(PyObject *descriptor) {
         return Py_IS_TYPE(descriptor, &PyMemberDescr_Type) ? ((PyMemberDescrObject *)descriptor)->d_member->offset : -1;
     }
 
     static inline PyObject *kc_type_alloc(PyTypeObject *type) { return type->tp_alloc(type, 0); }
+
+    /* An object of a class without constructor arguments. */
+    static inline PyObject *kc_type_new(PyTypeObject *type) {
+        PyObject *none = PyTuple_New(0);
+        PyObject *made = none ? type->tp_new(type, none, NULL) : NULL;
+        Py_XDECREF(none);
+        return made;
+    }
 
     /* A memoryview of the bytes of any contiguous buffer. */
     static inline PyObject *kc_byte_view(PyObject *source) {
@@ -56,17 +70,12 @@ cdef extern from *:
         return done;
     }
 
-    /* Item of a list or a tuple, borrowed. */
-    static inline PyObject *kc_item(PyObject *sequence, Py_ssize_t i) {
-        return PyList_Check(sequence) ? PyList_GET_ITEM(sequence, i) : PyTuple_GET_ITEM(sequence, i);
-    }
-
     static inline PyObject *kc_int_from_16_bytes(const unsigned char *bytes) {
         return _PyLong_FromByteArray(bytes, 16, 0, 0);
     }
 
     static inline int kc_int_to_16_bytes(PyObject *value, unsigned char *bytes) {
-        if (!PyLong_Check(value)) return -1;
+        if (value == NULL || !PyLong_Check(value)) return -1;
     #if PY_VERSION_HEX >= 0x030D0000
         return _PyLong_AsByteArray((PyLongObject *)value, bytes, 16, 0, 0, 1);
     #else
@@ -74,65 +83,83 @@ cdef extern from *:
     #endif
     }
 
-    /* Generated classes hold nothing but object pointers behind the object's head, and cannot be subclassed (see
-     * kc_seal_class), so that one loop frees them; CPython's own routine looks each slot up in the class. The memory
-     * of dead objects is kept, up to a limit for each size, for new objects of any class of that size. */
-    enum { KC_KEPT_SIZES = 64, KC_KEPT_OBJECTS = 1024 };
+    /* The memory of dead objects of one size, linked through ob_type, with empty slots. */
     typedef struct {
-        PyObject *first; /* linked through ob_type */
-        int count;
+        PyObject *first;
+        Py_ssize_t count;
     } kc_kept;
-    static kc_kept kc_kept_objects[KC_KEPT_SIZES];
 
-    static void kc_struct_dealloc(PyObject *self) {
-        PyTypeObject *type = Py_TYPE(self);
-        size_t size = (size_t)type->tp_basicsize;
-        kc_kept *kept = &kc_kept_objects[size / sizeof(PyObject *) % KC_KEPT_SIZES];
-        PyObject **slot = (PyObject **)((char *)self + sizeof(PyObject));
-        PyObject **end = (PyObject **)((char *)self + size);
-        PyObject_GC_UnTrack(self);
-        for (; slot < end; slot++) Py_XDECREF(*slot);
-        if (size / sizeof(PyObject *) < KC_KEPT_SIZES && kept->count < KC_KEPT_OBJECTS) {
-            self->ob_type = (PyTypeObject *)kept->first;
-            kept->first = self;
-            kept->count++;
-        } else {
-            PyObject_GC_Del(self);
-        }
-        Py_DECREF(type);
-    }
-
-    /* A new object of a sealed class, with empty slots. */
-    static inline PyObject *kc_struct_alloc(PyTypeObject *type) {
-        size_t size = (size_t)type->tp_basicsize;
-        kc_kept *kept = &kc_kept_objects[size / sizeof(PyObject *) % KC_KEPT_SIZES];
+    /* A new object of a sealed class (see _struct.pyx), with empty slots. `kept` is the list for its size. */
+    static inline PyObject *kc_struct_alloc(PyTypeObject *type, kc_kept *kept) {
         PyObject *self = kept->first;
-        if (self == NULL || size / sizeof(PyObject *) >= KC_KEPT_SIZES) return type->tp_alloc(type, 0);
+        if (self == NULL) return type->tp_alloc(type, 0);
         kept->first = (PyObject *)self->ob_type;
         kept->count--;
-        memset((char *)self + sizeof(PyObject), 0, size - sizeof(PyObject));
         PyObject_Init(self, type);
         PyObject_GC_Track(self);
         return self;
     }
 
-    static inline void kc_seal_class(PyTypeObject *type) {
-        type->tp_dealloc = kc_struct_dealloc;
-        type->tp_flags &= ~Py_TPFLAGS_BASETYPE;
-        PyType_Modified(type);
+    /* Small ints are shared by all of CPython; finding them here saves the call. */
+    enum { KC_LEAST_SMALL_INT = -5, KC_SMALL_INTS = 262 };
+    static PyObject *kc_small_ints[KC_SMALL_INTS];
+
+    static inline int kc_fill_small_ints(void) {
+        for (int i = 0; i < KC_SMALL_INTS; i++) {
+            kc_small_ints[i] = PyLong_FromLong(i + KC_LEAST_SMALL_INT);
+            if (kc_small_ints[i] == NULL) return -1;
+        }
+        return 0;
     }
+
+    static inline PyObject *kc_int(long long value) {
+        unsigned long long place = (unsigned long long)value - KC_LEAST_SMALL_INT;
+        return place < KC_SMALL_INTS ? Py_NewRef(kc_small_ints[place]) : PyLong_FromLongLong(value);
+    }
+
+    /* The value of an int of one digit (less than 2**30 either way) and of no subclass; false for anything else. */
+    static inline int kc_short_int(PyObject *object, int64_t *value) {
+        if (!PyLong_CheckExact(object)) return 0;
+    #if PY_VERSION_HEX >= 0x030C0000
+        if (!PyUnstable_Long_IsCompact((PyLongObject *)object)) return 0;
+        *value = PyUnstable_Long_CompactValue((PyLongObject *)object);
+    #else
+        Py_ssize_t digits = Py_SIZE(object);
+        if (digits < -1 || digits > 1) return 0;
+        *value = digits * (int64_t)((PyLongObject *)object)->ob_digit[0];
+    #endif
+        return 1;
+    }
+
+    /* The bytes of a str that holds them as they are in UTF-8; NULL without an exception for any other. */
+    static inline const char *kc_ascii(PyObject *object, Py_ssize_t *size) {
+        if (!PyUnicode_CheckExact(object) || !PyUnicode_IS_COMPACT_ASCII(object)) return NULL;
+        *size = PyUnicode_GET_LENGTH(object);
+        return (const char *)PyUnicode_DATA(object);
+    }
+
+    static inline PyObject **kc_items(PyObject *list_or_tuple) { return PySequence_Fast_ITEMS(list_or_tuple); }
     """
     PyObject **kc_slot(PyObject *object, Py_ssize_t offset) noexcept
+    void kc_replace(PyObject **slot, PyObject *value) noexcept
     Py_ssize_t kc_slot_offset(PyObject *descriptor) noexcept
     PyObject *kc_type_alloc(PyTypeObject *type) noexcept
+    PyObject *kc_type_new(PyTypeObject *type) noexcept
     PyObject *kc_int_from_16_bytes(const unsigned char *bytes) noexcept
     int kc_int_to_16_bytes(PyObject *value, unsigned char *bytes) noexcept
-    void kc_seal_class(PyTypeObject *type) noexcept
-    PyObject *kc_struct_alloc(PyTypeObject *type) noexcept
+
+    ctypedef struct kc_kept:
+        pass
+
+    PyObject *kc_struct_alloc(PyTypeObject *type, kc_kept *kept) noexcept
+    int kc_fill_small_ints() except -1
+    PyObject *kc_int(long long value) noexcept
+    bint kc_short_int(PyObject *object, int64_t *value) noexcept
+    const char *kc_ascii(PyObject *object, Py_ssize_t *size) noexcept
+    PyObject **kc_items(PyObject *list_or_tuple) noexcept
     PyObject *kc_byte_view(PyObject *source) noexcept
     PyObject *kc_byte_slice(PyObject *view, Py_ssize_t begin, Py_ssize_t size) noexcept
     bint kc_keep(PyObject **dict, uint32_t tag, const char *data, Py_ssize_t size) noexcept
-    PyObject *kc_item(PyObject *sequence, Py_ssize_t i) noexcept
 
     ctypedef struct Py_buffer:
         void *buf
@@ -156,7 +183,6 @@ cdef extern from *:
     int PyGC_Enable() noexcept
 
     bint PyLong_Check(PyObject *o) noexcept
-    bint PyLong_CheckExact(PyObject *o) noexcept
     bint PyBool_Check(PyObject *o) noexcept
     bint PyIndex_Check(PyObject *o) noexcept
     bint PyUnicode_Check(PyObject *o) noexcept
@@ -165,17 +191,15 @@ cdef extern from *:
     bint PyTuple_Check(PyObject *o) noexcept
     bint PyObject_TypeCheck(PyObject *o, PyTypeObject *type) noexcept
 
-    PyObject *PyLong_FromLong(long v) noexcept
-    PyObject *PyLong_FromLongLong(long long v) noexcept
     PyObject *PyFloat_FromDouble(double v) noexcept
     PyObject *PyUnicode_DecodeUTF8(const char *s, Py_ssize_t size, const char *errors) noexcept
     PyObject *PyBytes_FromStringAndSize(const char *s, Py_ssize_t size) noexcept
     PyObject *PyList_New(Py_ssize_t size) noexcept
-    void PyList_SET_ITEM(PyObject *list, Py_ssize_t i, PyObject *item) noexcept
     PyObject *PyNumber_Index(PyObject *o) noexcept
     long long PyLong_AsLongLongAndOverflow(PyObject *o, int *overflow) noexcept
     double PyFloat_AsDouble(PyObject *o) noexcept
     const char *PyUnicode_AsUTF8AndSize(PyObject *o, Py_ssize_t *size) noexcept
+    bint PyBytes_CheckExact(PyObject *o) noexcept
     char *PyBytes_AS_STRING(PyObject *o) noexcept
     int PyObject_RichCompareBool(PyObject *a, PyObject *b, int op) noexcept
     PyObject *PyErr_Occurred() noexcept

@@ -2,18 +2,123 @@
 
 Classes are made by `kafkacodec.messages.classes`, which gives each its `Layout` and seals it here.
 """
+cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyTypeObject
 from cpython.ref cimport PyObject
+from libc.stdint cimport uint8_t
 
 from kafkacodec cimport _pyobject as py
+
+
+cdef extern from *:
+    """
+    /* Generated classes hold nothing but object pointers behind the object's head, and cannot be subclassed (see
+     * kc_seal_class), so that one loop frees them; CPython's own routine looks each slot up in the class. The memory
+     * of dead objects is kept, up to a limit for each size, for new objects of any class of that size. */
+    enum { KC_KEPT_SIZES = 64, KC_KEPT_OBJECTS = 1024 };
+    static kc_kept kc_kept_objects[KC_KEPT_SIZES];
+
+    /* The list for the objects of a class; the first one, which stays empty, for those that are too large. */
+    static kc_kept *kc_kept_for(const PyTypeObject *type) {
+        size_t words = (size_t)type->tp_basicsize / sizeof(PyObject *);
+        return &kc_kept_objects[words < KC_KEPT_SIZES ? words : 0];
+    }
+
+    static void kc_struct_dealloc(PyObject *self) {
+        PyTypeObject *type = Py_TYPE(self);
+        PyObject **slot = (PyObject **)((char *)self + sizeof(PyObject));
+        PyObject **end = (PyObject **)((char *)self + type->tp_basicsize);
+        kc_kept *kept = kc_kept_for(type);
+        PyObject_GC_UnTrack(self);
+        for (; slot < end; slot++) {
+            PyObject *value = *slot;
+            if (value == NULL) continue;
+            *slot = NULL;
+            Py_DECREF(value);
+        }
+        if (kept != kc_kept_objects && kept->count < KC_KEPT_OBJECTS) {
+            self->ob_type = (PyTypeObject *)kept->first;
+            kept->first = self;
+            kept->count++;
+        } else {
+            PyObject_GC_Del(self);
+        }
+        Py_DECREF(type);
+    }
+
+    static void kc_seal_class(PyTypeObject *type) {
+        type->tp_dealloc = kc_struct_dealloc;
+        type->tp_flags &= ~Py_TPFLAGS_BASETYPE;
+        PyType_Modified(type);
+    }
+    """
+    py.kc_kept *kc_kept_for(const PyTypeObject *type) noexcept
+    void kc_seal_class(PyTypeObject *type) noexcept
+
+
+@cython.final
+@cython.no_gc
+cdef class Source:
+    """What was decoded, kept alive for the records that are parts of it."""
+
+    def __dealloc__(self):
+        if self.view is not None:
+            py.PyBuffer_Release(&self.buffer)
+
+
+cdef PyObject *new_source(PyObject *data) noexcept:
+    cdef PyObject *view = py.kc_byte_view(data)
+    cdef PyObject *made = NULL
+    if view == NULL:
+        return NULL
+    made = py.kc_type_new(<PyTypeObject *> Source)
+    # With a buffer of our own, nobody else can release the view.
+    if made != NULL and py.PyObject_GetBuffer(view, &(<Source> made).buffer, PyBUF_SIMPLE) == 0:
+        (<Source> made).view = <object> view
+    elif made != NULL:
+        py.Py_DECREF(made)
+        made = NULL
+    py.Py_DECREF(view)
+    return made
+
+
+@cython.final
+@cython.no_gc
+@cython.freelist(1024)
+cdef class Slice:
+    """Records in a decoded struct until they are looked at, when a memoryview takes their place.
+
+    A memoryview costs several times what decoding the rest of its struct does, and encoding needs none.
+    """
+
+    cdef object look(self):
+        cdef Py_ssize_t begin = self.data - <const uint8_t *> self.source.buffer.buf
+        cdef PyObject *made = py.kc_byte_slice(<PyObject *> self.source.view, begin, self.size)
+        if made == NULL:
+            raise MemoryError
+        view = <object> made
+        py.Py_DECREF(made)
+        return view
+
+    def __eq__(self, other):
+        return self.look() == other
+
+
+cdef PyObject *new_slice(PyObject *source, const uint8_t *data, Py_ssize_t size) noexcept:
+    cdef PyObject *made = py.kc_type_new(<PyTypeObject *> Slice)
+    if made != NULL:
+        (<Slice> made).source = <Source> source
+        (<Slice> made).data, (<Slice> made).size = data, size
+    return made
 
 
 cdef class Layout:
     """The fields of a class: names, where their slots are, and what they hold when nobody has set them.
 
     A default that is a mutable object is made by its factory, a list or a class, for every object anew; a lazy one
-    only when it is looked at, until when the slot is empty.
+    only when it is looked at, until when the slot is empty. Decoded records are a Slice until then.
     """
     cdef readonly tuple names
     cdef readonly tuple defaults
@@ -38,46 +143,47 @@ cdef class Layout:
         PyMem_Free(self.lazy)
 
     cdef object value(self, Struct of, Py_ssize_t i):
-        """What field `i` of an object holds; an empty slot is filled with its default first."""
+        """What field `i` of an object holds; what is made at the first look is made now."""
         cdef PyObject **slot = py.kc_slot(<PyObject *> of, self.offsets[i])
+        cdef Slice records
         if slot[0] == NULL:
             store(slot, self.factories[i]() if self.factories[i] is not None else self.defaults[i])
+        elif py.Py_TYPE(slot[0]) == <PyTypeObject *> Slice:
+            records = <Slice> slot[0]
+            store(slot, records.look())
         return <object> slot[0]
 
 
 cdef inline void store(PyObject **slot, object value) noexcept:
-    cdef PyObject *old = slot[0]
     py.Py_INCREF(<PyObject *> value)
-    slot[0] = <PyObject *> value
-    py.Py_XDECREF(old)
+    py.kc_replace(slot, <PyObject *> value)
 
 
 cdef class LazyField:
-    """The attribute of a field whose default is made when it is first looked at."""
-    cdef Py_ssize_t offset
-    cdef object factory
+    """The attribute of a field whose value may be made when it is first looked at."""
+    cdef Layout layout
+    cdef Py_ssize_t index
     cdef type owner
 
-    def __init__(self, descriptor, factory, type owner):
-        self.offset = slot_offset(descriptor)
-        self.factory = factory
-        self.owner = owner
+    def __init__(self, Layout layout not None, Py_ssize_t index, type owner not None):
+        if not 0 <= index < layout.count:
+            raise IndexError(f"no field {index} of {layout.count}")
+        self.layout, self.index, self.owner = layout, index, owner
 
     def __get__(self, instance, owner):
         if instance is None:
             return self
-        cdef PyObject **slot = self.slot(instance)
-        if slot[0] == NULL:
-            store(slot, self.factory())
-        return <object> slot[0]
+        self.require(instance)
+        return self.layout.value(instance, self.index)
 
     def __set__(self, instance, value):
-        store(self.slot(instance), value)
+        self.require(instance)
+        store(py.kc_slot(<PyObject *> instance, self.layout.offsets[self.index]), value)
 
-    cdef PyObject **slot(self, object instance) except NULL:
+    cdef inline int require(self, object instance) except -1:
         if type(instance) is not self.owner:
             raise TypeError(f"a field of {self.owner.__qualname__}, not of {type(instance).__qualname__}")
-        return py.kc_slot(<PyObject *> instance, self.offset)
+        return 0
 
 
 cdef class Struct:
@@ -154,14 +260,6 @@ cdef class Struct:
         return restore, (type(self), plain, self._unknown)
 
 
-cdef PyObject *new_struct(PyTypeObject *cls) noexcept:
-    cdef PyObject *made = py.kc_struct_alloc(cls)
-    if made != NULL:
-        py.Py_INCREF(py.Py_None)
-        py.kc_slot(made, sizeof(PyObject))[0] = py.Py_None
-    return made
-
-
 def restore(type cls, tuple values, unknown):
     """An object from the values of its fields in the order of the layout; for copy and pickle."""
     cdef Struct made = cls.__new__(cls)
@@ -186,4 +284,8 @@ def seal(type cls):
     """Forbids subclasses of a generated class and gives it the quick destructor that this allows."""
     if not issubclass(cls, Struct) or cls.__dictoffset__ or cls.__weakrefoffset__:
         raise TypeError(f"{cls.__qualname__} is not a class of slots")
-    py.kc_seal_class(<PyTypeObject *> cls)
+    kc_seal_class(<PyTypeObject *> cls)
+
+
+cdef py.kc_kept *kept_for(PyTypeObject *cls) noexcept:
+    return kc_kept_for(cls)

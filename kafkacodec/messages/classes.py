@@ -184,9 +184,9 @@ def _struct_class(
     slots = [made._rows[name][2] for name in names]
     lazies = tuple(made._rows[name][1] for name in names)
     made._layout = Layout(names, tuple(slots), tuple(defaults), tuple(factories), lazies)
-    for name, lazy, slot, factory in zip(names, lazies, slots, factories, strict=True):
-        if lazy and factory is not None:
-            setattr(made, name, LazyField(slot, factory, made))
+    for i, field in enumerate(spec.fields):
+        if lazies[i] or field.type == "records":
+            setattr(made, field.attribute, LazyField(made._layout, i, made))
     seal(made)
     parts[spec.name] = made
     return made
