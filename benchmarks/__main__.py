@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import goals, java, primitives, reading, report, spark, writing
+from benchmarks import goals, java, messages, primitives, reading, report, spark, writing
 from benchmarks.cases import CASES, record_set
 from benchmarks.contest import Rates, run
 
@@ -20,6 +20,7 @@ def main() -> None:
     cases = [case for case in CASES if not arguments.only or arguments.only in case.name]
     if arguments.quick:
         cases = [replace(case, total_bytes=case.total_bytes // 10) for case in cases]
+    bodies = [body for body in messages.bodies() if not arguments.only or arguments.only in str(body)]
     rounds = 3 if arguments.quick else 5
     results: dict[str, Rates] = {}
     record_sets = {case.name: record_set(case) for case in cases}
@@ -32,7 +33,11 @@ def main() -> None:
             note(f"encode, {case.name}")
     for contest in primitives.contests(record_sets):
         results[contest.name] = run(contest, rounds)
-    left_out = [java.add(results, record_sets)] if not arguments.quick else ["Java was left out: --quick"]
+    for body in bodies:
+        for contest in messages.contests(body):
+            results[contest.name] = run(contest, rounds)
+        note(str(body))
+    left_out = [java.add(results, record_sets, bodies)] if not arguments.quick else ["Java was left out: --quick"]
     if arguments.spark:
         for contest in spark.contests():
             results[contest.name] = run(contest, rounds=3, clock=time.perf_counter)
@@ -41,7 +46,7 @@ def main() -> None:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    parser.add_argument("--only", metavar="NAME", help="cases whose name contains this")
+    parser.add_argument("--only", metavar="NAME", help="cases and messages whose name contains this")
     parser.add_argument("--quick", action="store_true", help="a tenth of the data, fewer rounds and no Java")
     parser.add_argument("--spark", action="store_true", help="Spark too: two cores, wall-clock time, minutes")
     parser.add_argument("--save", metavar="DIR", type=Path, help="write rates.json and a plot there")

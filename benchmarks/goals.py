@@ -9,6 +9,13 @@ from benchmarks.contest import Rates
 
 JAVA = "Kafka's Java classes"
 DECOMPRESSING = "fastest library alone"
+# The messages of `messages.bodies()`.
+MESSAGES = (
+    *(f"Metadata response v{version}" for version in (1, 5, 8, 12)),
+    *(f"Fetch response v{version}" for version in (4, 11, 12, 13)),
+    *(f"Produce request v{version}" for version in (7, 9)),
+    *(f"OffsetCommit request v{version}" for version in (7, 8)),
+)
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,10 @@ GOALS = [
     Goal("encode, none", "encode", "aiokafka", 10),
     Goal("encode, none", "encode", JAVA, 3),
     *(Goal(f"encode, {codec}", "encode", "compressing alone", 0.85) for codec in libraries.COMPRESSORS),
+    *(Goal(f"decode, {body}", "kafkacodec", "kio", 4) for body in MESSAGES),
+    *(Goal(f"encode, {body}", "kafkacodec", "kio", 40) for body in MESSAGES),
+    *(Goal(f"decode, {body}", "kafkacodec", JAVA, 1) for body in MESSAGES if body.startswith("Metadata")),
+    *(Goal(f"encode, {body}", "kafkacodec", JAVA, 0.5) for body in MESSAGES if body.startswith("Metadata")),
     Goal("partition of 10 B keys", "partition", None, 100e6),
     Goal("Spark, sum of value lengths", "kafkalog", "ready-made Arrow batches", 0.8),
 ]

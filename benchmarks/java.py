@@ -6,10 +6,12 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.contest import Rates
 from benchmarks.goals import JAVA
+from benchmarks.messages import Body
 
 HERE = Path(__file__).parent / "java"
 TARGET = Path(__file__).parent.parent / ".cache" / "bench-java"
@@ -17,17 +19,21 @@ TARGET = Path(__file__).parent.parent / ".cache" / "bench-java"
 SECONDS_PER_CASE = 3.0
 
 
-def add(results: dict[str, Rates], record_sets: dict[str, bytes]) -> str | None:
-    """Adds Java's rates of reading and writing to the contests; says why not where Java is missing."""
+def add(results: dict[str, Rates], record_sets: dict[str, bytes], bodies: Sequence[Body] = ()) -> str | None:
+    """Adds Java's rates to the contests that were run; says why not where Java is missing."""
     absent = [tool for tool in ("mvn", "javac", "java") if shutil.which(tool) is None]
     if absent:
         return f"Kafka's Java classes were left out: no {', '.join(absent)} on PATH."
     prepare()
-    for name, rate in rates("Iterate", record_sets).items():
+    for name, rate in zip(record_sets, rates("Iterate", record_sets), strict=True):
         results[name][JAVA] = rate
     written = {name: data for name, data in record_sets.items() if f"encode, {name}" in results}
-    for name, rate in rates("Build", written).items():
+    for name, rate in zip(written, rates("Build", written), strict=True):
         results[f"encode, {name}"][JAVA] = rate
+    files = {f"{body.key}-{body.kind}-{body.version}": body.data for body in bodies}
+    contests = [f"{work}, {body}" for body in bodies for work in ("decode", "encode")]
+    for name, rate in zip(contests, rates("Messages", files), strict=True):
+        results[name][JAVA] = rate
     return None
 
 
@@ -40,20 +46,18 @@ def prepare() -> None:
     subprocess.run(["javac", "-cp", _classpath(), "-d", TARGET, *HERE.glob("*.java")], check=True)
 
 
-def rates(program: str, record_sets: dict[str, bytes]) -> Rates:
-    """Records per second for each record set, best run of several."""
-    if not record_sets:
-        return {}
+def rates(program: str, files: dict[str, bytes]) -> list[float]:
+    """What a program gets done per second (records, bytes) in the order of its files: the best run of several."""
+    if not files:
+        return []
     command = ["java", "-Xmx2g", "-XX:+UseSerialGC", "-cp", _classpath(), program, str(SECONDS_PER_CASE)]
     with tempfile.TemporaryDirectory() as directory:
-        paths = [Path(directory) / str(number) for number in range(len(record_sets))]
-        for path, data in zip(paths, record_sets.values(), strict=True):
+        paths = [Path(directory) / name for name in files]
+        for path, data in zip(paths, files.values(), strict=True):
             path.write_bytes(data)
         finished = subprocess.run([*command, *paths], check=True, capture_output=True, text=True)
     lines = [line.split() for line in finished.stdout.splitlines() if line]
-    return {
-        name: int(count) / int(nanoseconds) * 1e9 for name, (count, nanoseconds) in zip(record_sets, lines, strict=True)
-    }
+    return [int(amount) / int(nanoseconds) * 1e9 for amount, nanoseconds in lines]
 
 
 def _classpath() -> str:

@@ -13,7 +13,7 @@ import kafkacodec as kc
 from benchmarks.contest import Rates
 from benchmarks.goals import JAVA, Outcome
 
-PEERS = ("aiokafka", "kafka-python", "lz4", "zstandard", "cramjam", "isal", "crc32c", "numpy", "pyarrow")
+PEERS = ("aiokafka", "kafka-python", "kio", "lz4", "zstandard", "cramjam", "isal", "crc32c", "numpy", "pyarrow")
 OURS = ("iter_columns", "decode", "iter_records")
 
 

@@ -15,6 +15,7 @@ from kafkacodec.messages.model import snake_case
 
 kio_schema = pytest.importorskip("kio.schema")
 serial = pytest.importorskip("kio.serial")
+OUTSIDE = (ValueError, OverflowError, importlib.import_module("kio.serial.errors").OutOfBoundValue)
 
 INTEGERS = {"int8": (-128, 127), "int16": (-(2**15), 2**15 - 1), "int32": (-(2**31), 2**31 - 1)}
 INTEGERS |= {"int64": (-(2**63), 2**63 - 1), "uint16": (0, 2**16 - 1), "uint32": (0, 2**32 - 1)}
@@ -94,13 +95,13 @@ def test_kio_reads_and_writes_the_same(api, kind, version):
         body = message.encode(version)
         try:
             theirs, size = reader(body, 0)
-        except (ValueError, OverflowError):
+        except OUTSIDE:
             return  # times and durations outside what kio's types can hold
         assert size == len(body)
         out = io.BytesIO()
         try:
             writer(out, theirs)
-        except (ValueError, OverflowError):
+        except OUTSIDE:
             return
         again = cls.decode(out.getvalue(), version)
         assert names_of(again) == names_of(message)

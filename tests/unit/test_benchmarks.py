@@ -7,7 +7,7 @@ import math
 import pytest
 
 import kafkacodec as kc
-from benchmarks import contest, goals, libraries, report
+from benchmarks import contest, goals, libraries, messages, report
 from benchmarks.cases import CASES, Case, record_set, records
 
 
@@ -50,9 +50,9 @@ def test_a_missing_competitor_leaves_its_goal_open() -> None:
 
 
 def test_goals_name_cases_that_exist() -> None:
-    names = {case.name for case in CASES}
+    names = {case.name for case in CASES} | {str(body) for body in messages.bodies()}
     for goal in goals.GOALS:
-        case = goal.contest.removeprefix("encode, ").removeprefix("bytes of ")
+        case = goal.contest.removeprefix("encode, ").removeprefix("decode, ").removeprefix("bytes of ")
         assert case in names or case in ("partition of 10 B keys", "Spark, sum of value lengths")
 
 
@@ -62,3 +62,16 @@ def test_the_best_round_counts() -> None:
         contest.Contest("c", "records", 10.0, {"a": lambda: None}), rounds=3, clock=lambda: next(ticks)
     )
     assert math.isclose(measured["a"], 2.0)  # the first round was too slow to be repeated
+
+
+def test_all_messages_have_goals() -> None:
+    assert [str(body) for body in messages.bodies()] == list(goals.MESSAGES)
+
+
+@pytest.mark.filterwarnings("ignore:.*_text is deprecated:DeprecationWarning")  # inside kafka-python
+@pytest.mark.parametrize("body", messages.bodies()[4:], ids=str)
+def test_everybody_gives_the_same_message_back(body: messages.Body) -> None:
+    for prepare in messages.COMPETITORS.values():
+        decode, encode = prepare(body)
+        assert bytes(encode()) == body.data
+        assert decode() is not None

@@ -1,0 +1,110 @@
+"""Large protocol messages decoded and encoded, by kafkacodec, kio, kafka-python and Kafka's own classes (java.py).
+
+The bodies are those of tests/data/protocol/bench.jsonl.xz, which Kafka's serializers wrote. Decoding includes freeing
+what was decoded; encoding starts from the objects that decoding gave.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+import lzma
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import kafkacodec as kc
+from benchmarks.contest import Contest
+
+BODIES = Path(__file__).parent.parent / "tests" / "data" / "protocol" / "bench.jsonl.xz"
+# A competitor goes through a body so often in a row that the clock's own cost does not count.
+BYTES_PER_ROUND = 1_500_000
+
+Work = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Body:
+    """One message without size and header."""
+
+    api: str
+    key: int
+    kind: str
+    version: int
+    data: bytes
+
+    @property
+    def name(self) -> str:
+        return f"{self.api}{self.kind.capitalize()}"
+
+    def __str__(self) -> str:
+        return f"{self.api} {self.kind} v{self.version}"
+
+
+def bodies() -> list[Body]:
+    with lzma.open(BODIES, "rt", encoding="ascii") as lines:
+        found = [json.loads(line) for line in lines]
+    return [Body(line["api"], line["key"], line["kind"], line["version"], bytes.fromhex(line["hex"])) for line in found]
+
+
+def contests(body: Body) -> Iterator[Contest]:
+    """Decoding and encoding by everybody."""
+    pairs = {name: prepare(body) for name, prepare in COMPETITORS.items()}
+    repeats = max(1, BYTES_PER_ROUND // len(body.data))
+    for i, work in enumerate(("decode", "encode")):
+        competitors = {name: _repeated(pair[i], repeats) for name, pair in pairs.items()}
+        yield Contest(f"{work}, {body}", "bytes", repeats * len(body.data), competitors)
+
+
+def kafkacodec(body: Body) -> tuple[Work, Work]:
+    cls = getattr(kc.messages, body.name)
+    message = cls.decode(body.data, body.version)
+    _require(message.encode(body.version) == body.data, "kafkacodec", body)
+    return lambda: cls.decode(body.data, body.version), lambda: message.encode(body.version)
+
+
+def kio(body: Body) -> tuple[Work, Work]:
+    from kio.serial import entity_reader, entity_writer
+
+    api = importlib.import_module(f"kio.schema.{_snake_case(body.api)}.v{body.version}.{body.kind}")
+    cls = getattr(api, body.name)
+    read, write = entity_reader(cls), entity_writer(cls)
+    message, _ = read(body.data, 0)
+
+    def encode() -> bytes:
+        out = io.BytesIO()
+        write(out, message)
+        return out.getvalue()
+
+    _require(encode() == body.data, "kio", body)
+    return lambda: read(body.data, 0), encode
+
+
+def kafka_python(body: Body) -> tuple[Work, Work]:
+    places = {"Metadata": "metadata", "Produce": "producer"}
+    cls = getattr(importlib.import_module(f"kafka.protocol.{places.get(body.api, 'consumer')}"), body.name)
+    message = cls.decode(body.data, version=body.version)
+    message._header = None  # its decoder leaves this out, and its encoder asks for it
+    _require(bytes(message.encode(version=body.version)) == body.data, "kafka-python", body)
+    return lambda: cls.decode(body.data, version=body.version), lambda: message.encode(version=body.version)
+
+
+COMPETITORS = {"kafkacodec": kafkacodec, "kio": kio, "kafka-python": kafka_python}
+
+
+def _repeated(work: Work, times: int) -> Work:
+    def run() -> None:
+        for _ in range(times):
+            work()
+
+    return run
+
+
+def _snake_case(name: str) -> str:
+    return "".join("_" + letter.lower() if letter.isupper() else letter for letter in name).lstrip("_")
+
+
+def _require(holds: bool, name: str, body: Body) -> None:
+    if not holds:
+        raise SystemExit(f"{name} does not give {body} back")
