@@ -107,6 +107,12 @@ def test_wrong_values_name_their_path(value):
     assert caught.value.path == "topics[0].partitions[0].leader_id"
 
 
+def test_a_uuid_that_was_never_filled_is_refused():
+    hollow = uuid.UUID.__new__(uuid.UUID)
+    with pytest.raises(kc.EncodeError, match="a uuid.UUID is needed"):
+        Metadata(topics=[Topic(topic_id=hollow, name="t")]).encode(12)
+
+
 def test_a_set_field_that_the_version_lacks():
     partition = kc.messages.FetchRequest.FetchPartition(last_fetched_epoch=3)
     topic = kc.messages.FetchRequest.FetchTopic(topic="t", partitions=[partition])
