@@ -1,5 +1,5 @@
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Self, final
 
 class Layout:
     names: tuple[str, ...]
@@ -13,6 +13,13 @@ class Layout:
         factories: tuple[Callable[[], Any] | None, ...],
         lazy: tuple[bool, ...],
     ) -> None: ...
+
+@final
+class Source: ...
+
+@final
+class Slice:
+    def __eq__(self, other: object, /) -> bool: ...
 
 class LazyField:
     def __init__(self, layout: Layout, index: int, owner: type) -> None: ...

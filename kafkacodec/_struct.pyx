@@ -94,8 +94,10 @@ cdef class Slice:
     """
 
     cdef object look(self):
-        cdef Py_ssize_t begin = self.data - <const uint8_t *> self.source.buffer.buf
-        cdef PyObject *made = py.kc_byte_slice(<PyObject *> self.source.view, begin, self.size)
+        cdef PyObject *made
+        if self.source is None:
+            raise ValueError("a Slice that the decoder did not make")
+        made = py.kc_byte_slice(<PyObject *> self.source.view, self.data - <const uint8_t *> self.source.buffer.buf, self.size)
         if made == NULL:
             raise MemoryError
         view = <object> made
