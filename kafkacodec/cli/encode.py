@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import kafkacodec
-from kafkacodec.cli.convert import FORMATS
+from kafkacodec.cli.destination import FORMATS
 from kafkacodec.cli.output import counted, progress
 from kafkacodec.log import LogWriter
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from kafkacodec.cli.destination import Destination, destination_options
 from kafkacodec.cli.output import Column, counted, json_line, print_table
 from kafkacodec.log.groups import consumer_groups
 
@@ -11,9 +12,17 @@ from kafkacodec.log.groups import consumer_groups
 @click.command()
 @click.argument("directory", type=click.Path(exists=True, file_okay=False))
 @click.option("--json", "as_json", is_flag=True, help="JSON lines, with the members, instead of a table.")
-def groups(directory: str, as_json: bool) -> None:
+@destination_options()
+def groups(directory: str, as_json: bool, output: Destination) -> None:
     """List the consumer groups in a broker's data DIRECTORY, as their last records leave them."""
+    if output:
+        output.check([directory])
     found = consumer_groups(directory)
+    if output:
+        from kafkacodec.log.tables import groups_table
+
+        output.write_table(groups_table(found))
+        return
     if as_json:
         for group in found:
             members = [member._asdict() for member in group.members]

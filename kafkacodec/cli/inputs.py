@@ -162,20 +162,22 @@ _READING_OPTIONS = (
 
 def choice_options(command: Command) -> Command:
     """Give a command PATH... and the options of `Choice`; it gets them as one argument, ``choice``."""
-    return _gathered(command, "choice", Choice, _CHOICE_OPTIONS)
+    return gathered(command, "choice", Choice, _CHOICE_OPTIONS)
 
 
 def span_options(command: Command) -> Command:
     """Give a command PATH... and the options of `Span`; it gets them as one argument, ``span``."""
-    return _gathered(command, "span", Span, _CHOICE_OPTIONS + _SPAN_OPTIONS)
+    return gathered(command, "span", Span, _CHOICE_OPTIONS + _SPAN_OPTIONS)
 
 
 def reading_options(command: Command) -> Command:
     """Give a command PATH... and the options of `Reading`; it gets them as one argument, ``reading``."""
-    return _gathered(command, "reading", Reading, _CHOICE_OPTIONS + _SPAN_OPTIONS + _READING_OPTIONS)
+    return gathered(command, "reading", Reading, _CHOICE_OPTIONS + _SPAN_OPTIONS + _READING_OPTIONS)
 
 
-def _gathered(command: Command, name: str, kind: type[Choice], options: tuple[Callable[..., Any], ...]) -> Command:
+def gathered(command: Command, name: str, kind: type[Any], options: tuple[Callable[..., Any], ...]) -> Command:
+    """Give a command options that it gets as one argument, an instance of the dataclass `kind`."""
+
     @functools.wraps(command)
     def wrapped(**arguments: Any) -> Any:
         taken = {field.name: arguments.pop(field.name) for field in dataclasses.fields(kind)}

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import click
 
+from kafkacodec.cli.destination import Destination, destination_options
 from kafkacodec.cli.output import Column, counted, json_line, print_table
 from kafkacodec.log.cluster_metadata import ClusterMetadata, read_cluster_metadata
+
+TABLES = ["topics", "partitions", "configs", "acls", "brokers", "features"]
 
 
 @click.command()
 @click.argument("directory", type=click.Path(exists=True, file_okay=False))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of tables.")
-def metadata(directory: str, as_json: bool) -> None:
+@click.option("--table", type=click.Choice(TABLES), help="Which table --output gets.")
+@destination_options()
+def metadata(directory: str, as_json: bool, table: str | None, output: Destination) -> None:
     """Show the cluster's metadata as of the end of the metadata log in a data DIRECTORY."""
+    if bool(output) != (table is not None):
+        raise click.UsageError(f"--output and --table go together; there are the tables {', '.join(TABLES)}")
+    if output:
+        output.check([directory])
     found = read_cluster_metadata(directory)
+    if table is not None:
+        from kafkacodec.log.tables import metadata_table
+
+        output.write_table(metadata_table(found, table))
+        return
     if as_json:
         click.echo(json_line(_plain(found)))
         return

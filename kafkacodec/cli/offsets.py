@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from kafkacodec.cli.destination import Destination, destination_options
 from kafkacodec.cli.output import Column, counted, json_line, print_table, timestamp
 from kafkacodec.log.groups import committed_offsets
 
@@ -12,12 +13,20 @@ from kafkacodec.log.groups import committed_offsets
 @click.argument("directory", type=click.Path(exists=True, file_okay=False))
 @click.option("--group", "-g", "groups", multiple=True, help="Only this group; may be given again.")
 @click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table.")
-def offsets(directory: str, groups: tuple[str, ...], as_json: bool) -> None:
+@destination_options()
+def offsets(directory: str, groups: tuple[str, ...], as_json: bool, output: Destination) -> None:
     """List the committed offsets in a broker's data DIRECTORY.
 
     Commits of transactions that were aborted or never ended are left out. Times are UTC.
     """
+    if output:
+        output.check([directory])
     found = [commit for commit in committed_offsets(directory) if not groups or commit.group in groups]
+    if output:
+        from kafkacodec.log.tables import offsets_table
+
+        output.write_table(offsets_table(found))
+        return
     if as_json:
         for commit in found:
             click.echo(json_line(commit._asdict()))

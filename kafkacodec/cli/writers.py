@@ -155,7 +155,8 @@ def _as_text(column: pa.Array) -> pa.Array:
         except pa.ArrowInvalid:  # some value is not UTF-8
             return pa.array([None if value is None else text(value) for value in column.to_pylist()], pa.string())
     if pa.types.is_list(column.type):
-        return pa.array([json.dumps(headers, ensure_ascii=False) for headers in _as_json(column)], pa.string())
+        values = _as_json(column)
+        return pa.array([None if v is None else json.dumps(v, ensure_ascii=False) for v in values], pa.string())
     return column
 
 
@@ -164,8 +165,17 @@ def _as_json(column: pa.Array) -> list[Any]:
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.int64())
     values: list[Any] = column.to_pylist()
-    if pa.types.is_binary(column.type):
-        return [json_value(value) for value in values]
-    if pa.types.is_list(column.type):
-        return [[header | {"value": json_value(header["value"])} for header in headers or []] for headers in values]
+    if pa.types.is_binary(column.type) or pa.types.is_list(column.type):
+        return [_plain(value) for value in values]
     return values
+
+
+def _plain(value: Any) -> Any:
+    """A value, bytes inside it as `json_value` gives them."""
+    if isinstance(value, bytes):
+        return json_value(value)
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    return value

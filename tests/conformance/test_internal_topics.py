@@ -59,8 +59,8 @@ def records_of(writer, topic):
                 yield record
 
 
-@pytest.mark.parametrize("writer", WRITERS)
-def test_committed_offsets(writer):
+def expected_offsets(writer):
+    """(offset, leader epoch, metadata, commit time, expiry) by (group, topic, partition)."""
     expected = {}
     for record in records_of(writer, "__consumer_offsets"):
         key = commit_key(base64.b64decode(record["key"]))
@@ -69,8 +69,13 @@ def test_committed_offsets(writer):
         expected.pop(key, None)
         if record["value"] is not None:
             expected[key] = commit_value(base64.b64decode(record["value"]))
+    return expected
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_committed_offsets(writer):
     found = committed_offsets(ROOT / "logs" / writer)
-    assert {tuple(commit[:3]): tuple(commit[3:]) for commit in found} == expected
+    assert {tuple(commit[:3]): tuple(commit[3:]) for commit in found} == expected_offsets(writer)
     assert len(found) >= 9
     assert found == sorted(found)
 

@@ -1,0 +1,104 @@
+"""The file that a command writes a table to: which format, and that it appears whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from kafkacodec.cli.inputs import Command, gathered
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FORMATS = {
+    "parquet": [".parquet", ".pq"],
+    "arrow": [".arrow", ".feather", ".ipc"],
+    "csv": [".csv"],
+    "jsonl": [".jsonl", ".ndjson"],
+}
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where to write; `path` is None where nothing was asked for."""
+
+    path: str | None
+    kind: str | None
+    compression: str | None
+    force: bool
+
+    def __bool__(self) -> bool:
+        return self.path is not None
+
+    def check(self, inputs: Iterable[str]) -> None:
+        """Refuse a name that tells no format, and a file that exists or is one of the inputs or in one of them."""
+        self._format()
+        path = self._name()
+        if not os.path.exists(path):
+            return
+        if any(os.path.samefile(path, name) or _is_inside(path, name) for name in inputs):
+            raise click.UsageError(f"{path} is an input; inputs are never written to")
+        if not self.force:
+            raise click.UsageError(f"{path} exists; --force replaces it")
+
+    def write(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
+        """Write batches of one schema; returns the number of rows."""
+        from kafkacodec.cli.writers import WRITERS
+
+        partial = f"{self._name()}.partial"
+        rows = 0
+        try:
+            with WRITERS[self._format()](partial, schema, self.compression) as file:
+                for batch in batches:
+                    file.write(batch)
+                    rows += batch.num_rows
+            os.replace(partial, self._name())
+        finally:
+            if os.path.exists(partial):
+                os.unlink(partial)
+        return rows
+
+    def write_table(self, table: pa.Table) -> None:
+        """Write a whole table."""
+        self.write(table.schema, table.to_batches())
+
+    def _name(self) -> str:
+        assert self.path is not None
+        return self.path
+
+    def _format(self) -> str:
+        suffix = os.path.splitext(self._name())[1].lower()
+        kind = self.kind or next((name for name, suffixes in FORMATS.items() if suffix in suffixes), None)
+        if kind is None:
+            raise click.UsageError(f"the format cannot be told from the name {self.path}: add --format")
+        if self.compression is not None and kind not in ("parquet", "arrow"):
+            raise click.UsageError(f"--compression does not apply to {kind}")
+        return kind
+
+
+def _is_inside(path: str, directory: str) -> bool:
+    return os.path.realpath(path).startswith(os.path.join(os.path.realpath(directory), ""))
+
+
+def destination_options(*, required: bool = False) -> Callable[[Command], Command]:
+    """Give a command the options of `Destination`; it gets them as one argument, ``output``."""
+    options = (
+        click.option(
+            *("-o", "--output", "path"),
+            required=required,
+            type=click.Path(dir_okay=False),
+            help="The file to write: Parquet, Arrow IPC, CSV or JSON lines.",
+        ),
+        click.option("--format", "kind", type=click.Choice(list(FORMATS)), help="By default from the output's suffix."),
+        click.option("--compression", help="Of Parquet (zstd by default) or Arrow (none, lz4, zstd)."),
+        click.option("--force", is_flag=True, help="Replace the output if it exists."),
+    )
+
+    def give(command: Command) -> Command:
+        return gathered(command, "output", Destination, options)
+
+    return give

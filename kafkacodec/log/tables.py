@@ -1,0 +1,174 @@
+"""Committed offsets, groups and cluster metadata as Arrow tables. Needs pyarrow.
+
+from kafkacodec.log.groups import committed_offsets
+from kafkacodec.log.tables import offsets_table
+table = offsets_table(committed_offsets("/var/lib/kafka/data"))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from kafkacodec.log.cluster_metadata import ClusterMetadata
+from kafkacodec.log.groups import CommittedOffset, Group
+
+__all__ = ["GROUPS", "METADATA", "OFFSETS", "groups_table", "metadata_table", "offsets_table"]
+
+_TIME = pa.timestamp("ms", tz="UTC")
+
+OFFSETS = pa.schema(
+    {
+        "group": pa.string(),
+        "topic": pa.string(),
+        "partition": pa.int32(),
+        "offset": pa.int64(),
+        "leader_epoch": pa.int32(),
+        "metadata": pa.string(),
+        "commit_timestamp": _TIME,
+        "expire_timestamp": _TIME,
+    }
+)
+"""A row for a group and partition. Leader epoch and times are null where the commit has none."""
+
+_MEMBER = pa.struct(
+    {
+        "member_id": pa.string(),
+        "instance_id": pa.string(),
+        "client_id": pa.string(),
+        "client_host": pa.string(),
+        "topics": pa.list_(pa.string()),
+    }
+)
+
+GROUPS = pa.schema(
+    {
+        "group": pa.string(),
+        "kind": pa.string(),
+        "generation": pa.int32(),
+        "protocol_type": pa.string(),
+        "protocol": pa.string(),
+        "leader": pa.string(),
+        "members": pa.list_(_MEMBER),
+    }
+)
+"""A row for a group, as `kafkacodec.log.groups.Group`."""
+
+METADATA = {
+    "topics": pa.schema({"topic": pa.string(), "topic_id": pa.string(), "partitions": pa.int32()}),
+    "partitions": pa.schema(
+        {
+            "topic": pa.string(),
+            "partition": pa.int32(),
+            "leader": pa.int32(),
+            "leader_epoch": pa.int32(),
+            "partition_epoch": pa.int32(),
+            "replicas": pa.list_(pa.int32()),
+            "isr": pa.list_(pa.int32()),
+        }
+    ),
+    "configs": pa.schema(
+        {"resource_type": pa.string(), "resource_name": pa.string(), "name": pa.string(), "value": pa.string()}
+    ),
+    "acls": pa.schema(
+        {
+            "id": pa.string(),
+            "resource_type": pa.int8(),
+            "resource_name": pa.string(),
+            "pattern_type": pa.int8(),
+            "principal": pa.string(),
+            "host": pa.string(),
+            "operation": pa.int8(),
+            "permission_type": pa.int8(),
+        }
+    ),
+    "brokers": pa.schema(
+        {
+            "broker": pa.int32(),
+            "epoch": pa.int64(),
+            "rack": pa.string(),
+            "fenced": pa.bool_(),
+            "endpoints": pa.list_(pa.string()),
+        }
+    ),
+    "features": pa.schema({"feature": pa.string(), "level": pa.int16()}),
+}
+"""The tables that `metadata_table` makes. Ids are text; of access control, types and operations are Kafka's numbers."""
+
+
+def offsets_table(commits: Iterable[CommittedOffset]) -> pa.Table:
+    """What `committed_offsets` found, as a table of the schema `OFFSETS`."""
+    rows = [commit._asdict() for commit in commits]
+    for row in rows:
+        for name in ("leader_epoch", "commit_timestamp", "expire_timestamp"):
+            row[name] = None if row[name] == -1 else row[name]
+    return pa.Table.from_pylist(rows, OFFSETS)
+
+
+def groups_table(groups: Iterable[Group]) -> pa.Table:
+    """What `consumer_groups` found, as a table of the schema `GROUPS`."""
+    rows = [group._asdict() | {"members": [member._asdict() for member in group.members]} for group in groups]
+    return pa.Table.from_pylist(rows, GROUPS)
+
+
+def metadata_table(metadata: ClusterMetadata, name: str) -> pa.Table:
+    """One part of what `read_cluster_metadata` found, as a table.
+
+    Args:
+        metadata: the state.
+        name: one of `METADATA`: ``topics``, ``partitions``, ``configs``, ``acls``, ``brokers``, ``features``.
+
+    Returns:
+        pyarrow.Table: of the schema ``METADATA[name]``, sorted by its first columns.
+
+    Raises:
+        ValueError: there is no such table.
+    """
+    if name not in METADATA:
+        raise ValueError(f"no such table: {name!r}; there are {', '.join(METADATA)}")
+    return pa.Table.from_pylist(list(_ROWS[name](metadata)), METADATA[name])
+
+
+def _topics(metadata: ClusterMetadata) -> Iterator[dict[str, Any]]:
+    for topic, facts in sorted(metadata.topics.items()):
+        yield {"topic": topic, "topic_id": str(facts["topic_id"]), "partitions": len(facts["partitions"])}
+
+
+def _partitions(metadata: ClusterMetadata) -> Iterator[dict[str, Any]]:
+    for topic, facts in sorted(metadata.topics.items()):
+        for number, partition in sorted(facts["partitions"].items()):
+            yield {"topic": topic, "partition": number} | partition
+
+
+def _configs(metadata: ClusterMetadata) -> Iterator[dict[str, Any]]:
+    for resource, values in sorted(metadata.configs.items()):
+        kind, _, name = resource.partition(":")
+        for config, value in sorted(values.items()):
+            yield {"resource_type": kind, "resource_name": name, "name": config, "value": value}
+
+
+def _acls(metadata: ClusterMetadata) -> Iterator[dict[str, Any]]:
+    for acl_id, entry in sorted(metadata.acls.items()):
+        yield {"id": str(acl_id)} | entry
+
+
+def _brokers(metadata: ClusterMetadata) -> Iterator[dict[str, Any]]:
+    for broker, facts in sorted(metadata.brokers.items()):
+        yield {"broker": broker} | facts
+
+
+def _features(metadata: ClusterMetadata) -> Iterator[dict[str, Any]]:
+    for feature, level in sorted(metadata.features.items()):
+        yield {"feature": feature, "level": level}
+
+
+_ROWS: dict[str, Callable[[ClusterMetadata], Iterator[dict[str, Any]]]] = {
+    "topics": _topics,
+    "partitions": _partitions,
+    "configs": _configs,
+    "acls": _acls,
+    "brokers": _brokers,
+    "features": _features,
+}

@@ -1,0 +1,124 @@
+"""The commands `offsets`, `groups` and `metadata`: their output as files of columns, against Kafka's own reading."""
+
+import csv
+import json
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from kafkacodec.cli.__main__ import DONE, WRONG_USAGE, run
+from kafkacodec.cli.metadata import TABLES
+from kafkacodec.log.cluster_metadata import read_cluster_metadata
+from kafkacodec.log.groups import consumer_groups
+from kafkacodec.log.tables import METADATA
+from tests.conformance.test_internal_topics import WRITERS, expected_offsets
+from tests.corpus import ROOT
+
+BROKER = ROOT / "logs" / "kraft-4.1.0"
+
+
+@pytest.fixture
+def kafkacodec(capsys):
+    """Run the command; gives exit code, standard output and standard error."""
+
+    def call(*arguments):
+        code = run([str(argument) for argument in arguments])
+        return code, *capsys.readouterr()
+
+    return call
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_offsets_as_parquet(kafkacodec, tmp_path, writer):
+    output = tmp_path / "offsets.parquet"
+    assert kafkacodec("offsets", ROOT / "logs" / writer, "-o", output) == (DONE, "", "")
+    table = parquet.read_table(output)
+    for name in ("commit_timestamp", "expire_timestamp"):
+        table = table.set_column(table.schema.get_field_index(name), name, table.column(name).cast(pa.int64()))
+    found = {
+        (row["group"], row["topic"], row["partition"]): (
+            row["offset"],
+            -1 if row["leader_epoch"] is None else row["leader_epoch"],
+            row["metadata"],
+            row["commit_timestamp"],
+            -1 if row["expire_timestamp"] is None else row["expire_timestamp"],
+        )
+        for row in table.to_pylist()
+    }
+    assert found == expected_offsets(writer)
+    assert table.num_rows == len(found) >= 9
+
+
+def test_offsets_of_a_group_as_csv_and_json_lines(kafkacodec, tmp_path):
+    group = consumer_groups(BROKER)[0].group
+    wanted = {key: value for key, value in expected_offsets("kraft-4.1.0").items() if key[0] == group}
+    lines, table = tmp_path / "offsets.jsonl", tmp_path / "offsets.csv"
+    for output in (lines, table):
+        assert kafkacodec("offsets", BROKER, "--group", group, "-o", output)[0] == DONE
+    with open(table, newline="", encoding="utf-8") as file:
+        assert {(r["group"], r["topic"], int(r["partition"])) for r in csv.DictReader(file)} == set(wanted)
+    for line in lines.read_text().splitlines():
+        row = json.loads(line)
+        assert wanted[row["group"], row["topic"], row["partition"]][3] == row["commit_timestamp"]
+
+
+def test_groups_in_every_format(kafkacodec, tmp_path):
+    directory = ROOT / "logs" / "v0-0.9.0.1"
+    expected = [
+        group._asdict() | {"members": [m._asdict() for m in group.members]} for group in consumer_groups(directory)
+    ]
+    assert expected[0]["members"][0]["topics"] == ["gzip"]
+    for suffix in ("arrow", "parquet", "jsonl", "csv"):
+        assert kafkacodec("groups", directory, "--output", tmp_path / f"groups.{suffix}")[0] == DONE
+    assert pa.ipc.open_file(tmp_path / "groups.arrow").read_all().to_pylist() == expected
+    assert parquet.read_table(tmp_path / "groups.parquet").to_pylist() == expected
+    assert [json.loads(line) for line in (tmp_path / "groups.jsonl").read_text().splitlines()] == expected
+    with open(tmp_path / "groups.csv", newline="", encoding="utf-8") as file:
+        assert [json.loads(row["members"]) for row in csv.DictReader(file)] == [row["members"] for row in expected]
+
+
+@pytest.mark.parametrize("name", METADATA)
+def test_metadata(kafkacodec, tmp_path, name):
+    output = tmp_path / f"{name}.arrow"
+    assert kafkacodec("metadata", BROKER, "--table", name, "-o", output) == (DONE, "", "")
+    table = pa.ipc.open_file(output).read_all()
+    assert table.schema == METADATA[name]
+    state = read_cluster_metadata(BROKER)
+    if name == "configs":
+        assert table.num_rows == sum(map(len, state.configs.values())) > 0
+    elif name != "partitions":
+        assert table.num_rows == len(getattr(state, name))
+
+
+def test_tables_of_metadata_have_one_list_of_names():
+    assert list(METADATA) == TABLES
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["metadata", BROKER, "-o", "x.csv"], "--table"),
+        (["metadata", BROKER, "--table", "acls"], "--output"),
+        (["offsets", BROKER, "-o", "x"], "--format"),
+        (["groups", BROKER, "-o", "x.csv", "--compression", "zstd"], "--compression"),
+    ],
+)
+def test_wrong_usage(kafkacodec, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = kafkacodec(*arguments)
+    assert (code, list(tmp_path.iterdir())) == (WRONG_USAGE, [])
+    assert message in err
+
+
+def test_neither_inputs_nor_other_files_are_replaced(kafkacodec, tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    inside, outside = data / "meta.csv", tmp_path / "mine.csv"
+    for path in (inside, outside):
+        path.write_text("mine")
+    assert kafkacodec("groups", data, "-o", inside, "--force")[0] == WRONG_USAGE
+    assert kafkacodec("groups", data, "-o", outside)[0] == WRONG_USAGE
+    assert (inside.read_text(), outside.read_text()) == ("mine", "mine")
+    assert kafkacodec("groups", data, "-o", outside, "--force")[0] == DONE
+    assert outside.read_text().startswith('"group","kind"')
