@@ -99,19 +99,24 @@ format: $(VENV)/.dev ## rewrite Python and C in the project's style
 	$(PY) -m ruff format .
 	$(VENV)/bin/clang-format -i $(C_FILES)
 
+BUILD_SANITIZED = SANITIZE=1 $(PY) setup.py --quiet build --build-base $(SANITIZED) --build-lib $(SANITIZED)/lib
+SANITIZED_RUN = LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libstdc++.so.6)" PYTHONMALLOC=malloc \
+	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+
 # Spark's JVM and its workers do not run under a preloaded sanitizer, so tests that host one stay out.
 .PHONY: asan
 asan: $(VENV)/.dev ## the suite under AddressSanitizer and UndefinedBehaviorSanitizer (not Spark and Java)
-	SANITIZE=1 $(PY) setup.py --quiet build --build-base $(SANITIZED) --build-lib $(SANITIZED)/lib
+	$(BUILD_SANITIZED)
 	$(MAKE) --no-print-directory -C csrc asan
 	@echo "tests marked spark or java are left out: a JVM does not start under a preloaded AddressSanitizer"
-	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libstdc++.so.6)" PYTHONMALLOC=malloc \
-	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
-	$(PY) -m pytest -n $(JOBS) --dist loadgroup -o pythonpath='$(SANITIZED)/lib .' -m 'not spark and not java' tests $(PYTEST_ARGS)
+	$(SANITIZED_RUN) $(PY) -m pytest -n $(JOBS) --dist loadgroup -o pythonpath='$(SANITIZED)/lib .' -m 'not spark and not java' tests $(PYTEST_ARGS)
 
+# The interpreter of messages needs Python; -P keeps the ordinary build in this directory out of its way.
 .PHONY: fuzz
-fuzz: ## replay and mutate the fuzz corpus for FUZZ_SECONDS a target
+fuzz: $(VENV)/.dev ## replay and mutate the fuzz corpus for FUZZ_SECONDS a target
 	$(MAKE) --no-print-directory -C csrc fuzz FUZZ_SECONDS=$(FUZZ_SECONDS)
+	$(BUILD_SANITIZED)
+	PYTHONPATH='$(SANITIZED)/lib:.' $(SANITIZED_RUN) $(PY) -P -m tests.fuzz.messages --seconds $(FUZZ_SECONDS)
 
 .PHONY: coverage
 coverage: $(VENV)/.dev ## line coverage of Python and C, reports in out/coverage

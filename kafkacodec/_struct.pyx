@@ -16,8 +16,14 @@ cdef extern from *:
     """
     /* Generated classes hold nothing but object pointers behind the object's head, and cannot be subclassed (see
      * kc_seal_class), so that one loop frees them; CPython's own routine looks each slot up in the class. The memory
-     * of dead objects is kept, up to a limit for each size, for new objects of any class of that size. */
-    enum { KC_KEPT_SIZES = 64, KC_KEPT_OBJECTS = 1024 };
+     * of dead objects is kept, up to a limit for each size, for new objects of any class of that size; not under
+     * AddressSanitizer, which is to see the use of a dead object. */
+    enum { KC_KEPT_SIZES = 64 };
+    #ifdef __SANITIZE_ADDRESS__
+    enum { KC_KEPT_OBJECTS = 0 };
+    #else
+    enum { KC_KEPT_OBJECTS = 1024 };
+    #endif
     static kc_kept kc_kept_objects[KC_KEPT_SIZES];
 
     /* The list for the objects of a class; the first one, which stays empty, for those that are too large. */

@@ -9,11 +9,8 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec import messages
+from tests.fuzz.messages import BYTES_PER_BYTE, FIXED_BYTES
 from tests.protocol_vectors import vectors
-
-# The most that decoding may allocate, in bytes for each byte of the input, besides a fixed part: an object of a dozen
-# slots may come from two bytes on the wire.
-BYTES_PER_BYTE = 200
 
 
 def test_counts_are_bounded_by_the_bytes_left():
@@ -37,7 +34,7 @@ def test_hostile_bodies_take_little_memory():
             before = tracemalloc.get_traced_memory()[0]
             with contextlib.suppress(kc.DecodeError):
                 cls.decode(raw, vector["version"])
-            worst = max(worst, (tracemalloc.get_traced_memory()[1] - before - 20000) / max(1, len(raw)))
+            worst = max(worst, (tracemalloc.get_traced_memory()[1] - before - FIXED_BYTES) / max(1, len(raw)))
     finally:
         tracemalloc.stop()
     assert worst < BYTES_PER_BYTE
