@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-# A competitor that needs this long is run once only.
 SLOW_SECONDS = 0.5
 
 Rates = dict[str, float]
@@ -22,8 +21,10 @@ class Contest:
     competitors: dict[str, Callable[[], object]]
 
 
-def run(contest: Contest, rounds: int, clock: Callable[[], float] = time.thread_time) -> Rates:
-    """Units per second for every competitor: its best round.
+def run(
+    contest: Contest, rounds: int, clock: Callable[[], float] = time.thread_time, slow: float = SLOW_SECONDS
+) -> Rates:
+    """Units per second for every competitor: its best round. One that needs `slow` seconds has no further rounds.
 
     The clock is the thread's processor time: what other processes take is not counted, so that a busy machine disturbs
     the ratios less.
@@ -31,7 +32,7 @@ def run(contest: Contest, rounds: int, clock: Callable[[], float] = time.thread_
     best: dict[str, float] = {}
     for _ in range(rounds):
         for name, work in contest.competitors.items():
-            if best.get(name, 0) < SLOW_SECONDS:
+            if best.get(name, 0) < slow:
                 start = clock()
                 work()
                 best[name] = min(best.get(name, float("inf")), clock() - start)

@@ -58,6 +58,8 @@ GOALS = [
     *(Goal(f"encode, {body}", "kafkacodec", JAVA, 0.5) for body in MESSAGES if body.startswith("Metadata")),
     Goal("partition of 10 B keys", "partition", None, 100e6),
     Goal("Spark, sum of value lengths", "kafkalog", "ready-made Arrow batches", 0.8),
+    Goal("Spark, write", "kafkalog, none", "batches thrown away", 0.7),
+    Goal("Spark, write", "kafkalog, lz4", "batches thrown away", 0.7),
 ]
 
 

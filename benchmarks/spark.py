@@ -1,19 +1,26 @@
-"""Spark on two cores: sums over segments by `kafkalog`, beside a data source that yields ready-made Arrow batches.
+"""Spark on two cores: sums over segments, and segments written, by `kafkalog`, beside data sources that do nothing.
 
-Ready-made batches cost nothing to make, so they show what Spark itself takes for as many rows of the same shape.
+One yields ready-made Arrow batches, the other throws away what it is to write: they show what Spark itself takes for
+as many rows of the same shape.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    InputPartition,
+    WriterCommitMessage,
+)
 from pyspark.sql.types import StructType
 
 import kafkacodec as kc
@@ -55,6 +62,24 @@ class ReadyMadeReader(DataSourceReader):
         yield batch.slice(0, rest)
 
 
+class ThrownAway(DataSource):
+    """A destination that keeps nothing."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "thrownaway"
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        return ThrownAwayWriter()
+
+
+class ThrownAwayWriter(DataSourceArrowWriter):
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        for _ in iterator:
+            pass
+        return WriterCommitMessage()
+
+
 def ready_made() -> pa.RecordBatch:
     bodies = values(CASE.value_bytes)
     times = pa.array([1000 * (FIRST_TIMESTAMP + i) for i in range(ROWS)], pa.timestamp("us", "UTC"))
@@ -71,13 +96,15 @@ def ready_made() -> pa.RecordBatch:
 
 
 def contests() -> Iterator[Contest]:
-    """The contest, with a session and segments that live as long as it does."""
+    """The contests, with a session and segments that live as long as they do."""
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    spark = kc.spark.session(master="local[2]", app_name="kafkacodec benchmarks")
+    conf = {"spark.driver.memory": "2g"}  # holds the rows to write
+    spark = kc.spark.session(conf, master="local[2]", app_name="kafkacodec benchmarks")
     try:
         with tempfile.TemporaryDirectory() as directory:
             write(Path(directory))
             yield contest(spark, directory)
+            yield writing_contest(spark)
     finally:
         spark.stop()
 
@@ -102,6 +129,32 @@ def contest(spark: SparkSession, directory: str) -> Contest:
             raise SystemExit(f"{name} sums to {found}, not {expected}")
     competitors = {name: partial(total, rows) for name, rows in work.items()}
     return Contest("Spark, sum of value lengths", "records", PARTITIONS * CASE.num_records, competitors)
+
+
+def writing_contest(spark: SparkSession) -> Contest:
+    """Rows that Spark holds in memory into the partitions of a new log directory."""
+    spark.dataSource.register(ThrownAway)
+    rows = spark.read.format("readymade").load().select("key", "value", "timestamp").cache()
+    expected = PARTITIONS * CASE.num_records
+    competitors: dict[str, Callable[[], object]] = {"batches thrown away": partial(throw_away, rows)}
+    for codec in ("none", "lz4"):
+        competitors[f"kafkalog, {codec}"] = partial(write_segments, rows, codec, expected)
+    for work in competitors.values():  # Java gets warm
+        work()
+    return Contest("Spark, write", "records", expected, competitors)
+
+
+def throw_away(rows: DataFrame) -> None:
+    rows.write.format("thrownaway").mode("append").save()
+
+
+def write_segments(rows: DataFrame, codec: str, expected: int) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        options = {"topic": "bench", "numPartitions": PARTITIONS, "codec": codec}
+        rows.write.format("kafkalog").mode("append").options(**options).save(directory)
+        found = sum(partition.end_offset() for partition in kc.log.LogDirectory(directory).partitions("bench"))
+    if found != expected:
+        raise SystemExit(f"{found} records were written, not {expected}")
 
 
 def total(rows: DataFrame) -> int:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kafkacodec.spark.functions import decode_batches, split_confluent
     from kafkacodec.spark.jvm import NoUsableJava, java_home, session
     from kafkacodec.spark.options import OptionError
+    from kafkacodec.spark.staging import remove_abandoned
 
 # Public name -> the module that holds it; the modules load pyspark, so they load on first use.
 _HOMES = {
@@ -21,6 +22,7 @@ _HOMES = {
     "OptionError": "options",
     "decode_batches": "functions",
     "java_home": "jvm",
+    "remove_abandoned": "staging",
     "session": "jvm",
     "split_confluent": "functions",
 }
@@ -31,6 +33,7 @@ __all__ = [
     "decode_batches",
     "java_home",
     "register",
+    "remove_abandoned",
     "require_pyspark",
     "session",
     "split_confluent",

@@ -8,7 +8,6 @@ from typing import Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kafkacodec.log import SegmentRange
 from kafkacodec.records.columns import RecordColumns
@@ -100,6 +99,8 @@ class Shaper:
 
 def microseconds(milliseconds: pa.Array) -> pa.Array:
     """Timestamps in Spark's unit; those too far from 1970 for it become the nearest that it can hold."""
+    import pyarrow.compute as pc  # here, since it takes long to load and only tasks need it
+
     plain = milliseconds.view(pa.int64())
     limits = pc.min_max(plain)
     lowest, highest = limits["min"].as_py(), limits["max"].as_py()

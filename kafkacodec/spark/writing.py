@@ -1,33 +1,28 @@
-"""Writing data frames as Kafka's log segments: tasks write in a staging directory, the driver numbers and publishes.
+"""Writing data frames as Kafka's log segments: tasks sort records by partition and encode them, the driver publishes.
 
-A task cannot know how many records other tasks write to the same partition. So each writes segments that count from
-offset 0; when all tasks have succeeded, the driver shifts their base offsets, which no checksum covers and to which all
-else in a segment and its indexes is relative, and renames the files into place, oldest first.
+What happens to the files between the tasks and the reader's eye is in `kafkacodec.spark.staging`.
 """
 
 from __future__ import annotations
 
 import errno
-import mmap
 import os
 import secrets
-import shutil
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 import kafkacodec as kc
 from kafkacodec.errors import EncodeError
-from kafkacodec.log import LogWriter, Partition, Segment, layout
-from kafkacodec.log.segment_writer import sync_directory
+from kafkacodec.log import LogWriter
 from kafkacodec.records.compression import CODECS
+from kafkacodec.spark import staging
 from kafkacodec.spark.options import OptionError, TopicPartition, one_of, positive, refuse_unknown, take, whole_number
 
 __all__ = ["SegmentsWriter"]
@@ -47,8 +42,10 @@ _OPTIONS = ("path", "topic", "numPartitions", "codec", "level", "batchBytes", "s
 
 # Records of a partition are encoded when so many rows or bytes have come together.
 _ROWS, _BYTES = 8192, 1 << 20
-_STOPPING = 5.0
-_MOVED = (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX, layout.LOG_SUFFIX)
+
+_TOPIC_STEP = 1 << 32
+# Numbers of one byte are sorted and counted fastest; most topics have no more partitions.
+_FEW = 255
 
 
 @dataclass(frozen=True)
@@ -102,8 +99,7 @@ class SegmentsWriter(DataSourceArrowWriter):
             raise FileExistsError(
                 errno.EEXIST, "the directory is not empty; only append writes to it", self.options.path
             )
-        # The dots keep readers, ours and brokers', from taking it for a partition.
-        self.staging = os.path.join(self.options.path, f".kafkalog.{secrets.token_hex(8)}.staging")
+        self.staging = staging.new_directory(self.options.path)
         self.now = int(time.time() * 1000)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
@@ -120,30 +116,13 @@ class SegmentsWriter(DataSourceArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """On the driver, when all tasks have succeeded: number what they wrote and make it visible."""
         staged = sorted((m for m in messages if isinstance(m, Staged)), key=lambda message: message.task)
-        found: dict[TopicPartition, list[Partition]] = {}
-        for message in staged:
-            if os.path.isdir(message.directory):
-                for partition in kc.log.LogDirectory(message.directory).all_partitions:
-                    if partition.topic is not None and partition.partition is not None:
-                        found.setdefault((partition.topic, partition.partition), []).append(partition)
-        for (topic, number), parts in sorted(found.items()):
-            _publish(self.options.path, topic, number, parts)
-        shutil.rmtree(self.staging, ignore_errors=True)
+        staging.publish(self.options.path, [message.directory for message in staged])
+        staging.remove(self.staging)
+        staging.remove_abandoned(self.options.path)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Remove the staging directory, with what failed tasks left in it.
-
-        Spark calls this while it is still stopping the other tasks, which may write a little longer: the directory is
-        removed until it stays away, for `_STOPPING` seconds at most.
-        """
-        deadline = time.monotonic() + _STOPPING
-        while True:
-            shutil.rmtree(self.staging, ignore_errors=True)
-            if time.monotonic() > deadline:
-                return
-            time.sleep(0.25)
-            if not os.path.exists(self.staging):
-                return
+        """Remove the staging directory, with what failed tasks left in it."""
+        staging.remove(self.staging, may_be_written=True)
 
 
 def _check_schema(schema: StructType, options: WriteOptions) -> None:
@@ -203,15 +182,15 @@ class _TaskWriter:
         names, topics = self._topics(batch)
         numbers = self._numbers(batch)
         records = self._records(batch)
-        targets, inverse, counts = np.unique(
-            topics.astype(np.int64) << 32 | numbers, return_inverse=True, return_counts=True
-        )
-        if len(targets) > 1:
-            records = records.take(pa.array(np.argsort(inverse, kind="stable")))
+        targets, codes = _codes(topics, numbers)
+        counts = np.bincount(codes, minlength=len(targets))
+        if np.count_nonzero(counts) > 1:
+            records = records.take(pa.array(np.argsort(codes, kind="stable")))
         start = 0
-        for target, count in zip(targets.tolist(), counts.tolist(), strict=True):
-            yield (names[target >> 32], target & 0xFFFFFFFF), records.slice(start, count)
-            start += count
+        for i in np.flatnonzero(counts).tolist():
+            topic, number = divmod(int(targets[i]), _TOPIC_STEP)
+            yield (names[topic], number), records.slice(start, int(counts[i]))
+            start += int(counts[i])
 
     def _topics(self, batch: pa.RecordBatch) -> tuple[list[str], np.ndarray]:
         """The topics' names, and the index of each row's."""
@@ -233,6 +212,8 @@ class _TaskWriter:
                 numbers = np.arange(batch.num_rows, dtype=np.int32) % self.options.num_partitions
             if given is None:
                 return numbers
+            import pyarrow.compute as pc  # here, since it takes long to load and only such tasks need it
+
             given = pc.coalesce(given, pa.array(numbers))
         numbers = np.asarray(given)
         if numbers.min() < 0:
@@ -250,44 +231,13 @@ class _TaskWriter:
         return records
 
 
+def _codes(topics: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct pairs of topic and partition as topic * 2^32 + partition, and each row's place among them."""
+    if not topics.any() and numbers.max() <= _FEW:
+        return np.arange(_FEW + 1), numbers.astype(np.uint8)
+    targets, codes = np.unique(topics.astype(np.int64) * _TOPIC_STEP + numbers, return_inverse=True)
+    return targets, codes.astype(np.min_scalar_type(len(targets)))
+
+
 def _first(mask: pa.BooleanArray) -> int:
     return int(np.argmax(mask.to_numpy(zero_copy_only=False)))
-
-
-def _publish(log_dir: str, topic: str, number: int, staged: list[Partition]) -> None:
-    """Move staged segments behind the records of a partition, which is made if it is not there."""
-    with LogWriter(log_dir, topic, number, append=True) as log:
-        directory, start, epoch = log.path, log.next_offset, log.leader_epoch
-    for partition in staged:
-        end = start
-        for segment in partition.segments:
-            base = start + (segment.base_offset or 0)
-            end = _shift(segment.path, start, epoch)
-            for suffix in _MOVED:
-                source = layout.sibling(segment.path, suffix)
-                _sync(source)
-                os.replace(source, os.path.join(directory, layout.file_name(base, suffix)))
-        start = end
-    sync_directory(directory)
-
-
-def _shift(path: str, by: int, leader_epoch: int) -> int:
-    """Add to the base offsets of all batches and set their leader epoch, in place; returns the next offset."""
-    headers = Segment(path).scan(verify_crc=False)
-    positions = headers["position"][:, None]
-    with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as mapping:
-        data = np.ndarray(len(mapping), np.uint8, mapping)
-        offsets = (headers["base_offset"] + by).astype(">i8")
-        data[positions + np.arange(8)] = offsets.view(np.uint8).reshape(-1, 8)
-        data[positions + np.arange(12, 16)] = np.array([leader_epoch], ">i4").view(np.uint8)
-        del data  # the mapping cannot be closed while it is seen
-    return int(headers["last_offset"][-1]) + by + 1
-
-
-def _sync(path: str) -> None:
-    """Wait until a file is on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,6 +1,11 @@
 """Writing as Spark's tasks and its driver do it, without Spark."""
 
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +15,7 @@ from pyspark.sql.types import StructType
 import kafkacodec as kc
 from kafkacodec.errors import EncodeError
 from kafkacodec.spark.options import OptionError
+from kafkacodec.spark.staging import remove_abandoned
 from kafkacodec.spark.writing import SegmentsWriter
 from tests.corpus import ROOT, assert_same_records
 from tests.spark_columns import as_decoded, consumer_records, partition_directories
@@ -161,6 +167,80 @@ def test_overwriting_is_refused(tmp_path):
     with pytest.raises(FileExistsError, match="not empty"):
         SegmentsWriter({"path": str(tmp_path), "topic": "t"}, schema_of("value binary"), True)
     SegmentsWriter({"path": str(tmp_path / "new"), "topic": "t"}, schema_of("value binary"), True)
+
+
+KILLED_AMONG_RENAMES = """
+import os, signal, sys
+from tests.unit.test_spark_writing import batch, job
+rename, count = os.replace, 0
+def replace(source, target):
+    global count
+    count += target.endswith(".log") and ".staging" not in target
+    if count == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    rename(source, target)
+os.replace = replace
+from pathlib import Path
+job(Path(sys.argv[1]), [[batch(topic=["t"] * 3, partition=[0, 1, 2], value=[b"a", b"b", b"c"])]])
+"""
+
+
+def leftovers(directory):
+    return list(directory.glob(".kafkalog.*.staging"))
+
+
+def test_what_a_killed_driver_leaves_is_passed_over_and_removed(tmp_path):
+    killed = subprocess.run([sys.executable, "-c", KILLED_AMONG_RENAMES, tmp_path], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    (left,) = leftovers(tmp_path)
+    log = kc.log.LogDirectory(tmp_path)
+    assert {(p.partition, p.end_offset()) for p in log.all_partitions} == {(0, 1), (1, 0), (2, 0)}
+    assert log.verify().ok
+    assert read(tmp_path)["value"].to_pylist() == [b"a"]
+
+    def write_again():
+        rows = [batch(topic=["t"] * 3, partition=[0, 1, 2], value=[b"d", b"e", b"f"])]
+        writer = SegmentsWriter({"path": str(tmp_path)}, schema_of(ANY), False)
+        writer.commit([writer.write(iter(rows))])
+
+    write_again()
+    assert leftovers(tmp_path) == [left]  # who knows whether its job is still at work
+    yesterday = time.time() - 25 * 3600
+    for path in (left, *left.rglob("*")):
+        os.utime(path, (yesterday, yesterday))
+    write_again()
+    assert not leftovers(tmp_path)
+    assert sorted(read(tmp_path)["value"].to_pylist()) == [b"a", *[b"d"] * 2, *[b"e"] * 2, *[b"f"] * 2]
+
+
+def test_a_staging_directory_in_use_stays(tmp_path):
+    used, left = (tmp_path / f".kafkalog.{digit * 16}.staging" for digit in "12")
+    (left / "0.0" / "t-0").mkdir(parents=True)
+    (tmp_path / ".kafkalog.other").mkdir()
+    with kc.log.LogWriter(used / "0.0", "t", 0) as writer:
+        writer.write([(None, b"x")])
+        assert remove_abandoned(tmp_path) == []
+        assert remove_abandoned(tmp_path, older_than=0) == [str(left)]
+    assert leftovers(tmp_path) == [used]
+    assert remove_abandoned(tmp_path, older_than=0) == [str(used)]
+    assert (tmp_path / ".kafkalog.other").exists()
+
+
+def test_many_topics_and_partitions_in_one_batch(tmp_path):
+    topics = [f"t{i % 7}" for i in range(3000)]
+    numbers = [i * i % 1000 for i in range(3000)]
+    values = [b"%d" % i for i in range(3000)]
+    rows = batch(topic=topics, partition=numbers, value=values)
+    writer = SegmentsWriter({"path": str(tmp_path)}, schema_of("topic string, partition int, value binary"), False)
+    log = kc.log.LogDirectory(writer.write(iter([rows])).directory)
+    expected = {}
+    for topic, number, value in zip(topics, numbers, values, strict=True):
+        expected.setdefault((topic, number), []).append(value)
+    found = {
+        (p.topic, p.partition): [r for c in p.read(columns=["value"]) for r in pa.record_batch(c)["value"].to_pylist()]
+        for p in log.all_partitions
+    }
+    assert found == expected
 
 
 def test_null_topics_are_refused(tmp_path):

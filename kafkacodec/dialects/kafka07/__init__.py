@@ -2,11 +2,14 @@
 
 `decode` and `encode_messages` are for message sets and segment files, the requests and responses with
 `decode_request` and `decode_response` for the wire, `Connection` for one side of a connection without I/O; `driver`
-has what the format leaves to the client.
+has what the format leaves to the client. What is not for message sets is loaded on first use.
 """
 
-from kafkacodec.dialects.kafka07 import driver
-from kafkacodec.dialects.kafka07.connection import Connection, RequestReceived, ResponseReceived
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from kafkacodec.dialects.kafka07.message_set import (
     COLUMNS,
     DecodeOptions,
@@ -15,24 +18,28 @@ from kafkacodec.dialects.kafka07.message_set import (
     iter_columns,
     valid_bytes,
 )
-from kafkacodec.dialects.kafka07.wire import (
-    EARLIEST,
-    LATEST,
-    RANDOM_PARTITION,
-    ErrorCode,
-    FetchRequest,
-    FetchResponse,
-    MultiFetchRequest,
-    MultiFetchResponse,
-    MultiProduceRequest,
-    OffsetsRequest,
-    OffsetsResponse,
-    ProduceRequest,
-    Request,
-    Response,
-    decode_request,
-    decode_response,
-)
+
+if TYPE_CHECKING:
+    from kafkacodec.dialects.kafka07 import driver
+    from kafkacodec.dialects.kafka07.connection import Connection, RequestReceived, ResponseReceived
+    from kafkacodec.dialects.kafka07.wire import (
+        EARLIEST,
+        LATEST,
+        RANDOM_PARTITION,
+        ErrorCode,
+        FetchRequest,
+        FetchResponse,
+        MultiFetchRequest,
+        MultiFetchResponse,
+        MultiProduceRequest,
+        OffsetsRequest,
+        OffsetsResponse,
+        ProduceRequest,
+        Request,
+        Response,
+        decode_request,
+        decode_response,
+    )
 
 __all__ = [
     "COLUMNS",
@@ -62,3 +69,18 @@ __all__ = [
     "iter_columns",
     "valid_bytes",
 ]
+
+_CONNECTION = ("Connection", "RequestReceived", "ResponseReceived")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "driver":
+        return importlib.import_module(f"{__name__}.driver")
+    home = "connection" if name in _CONNECTION else "wire"
+    return getattr(importlib.import_module(f"{__name__}.{home}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,178 @@
+"""From a job's staging directory into the log: where tasks write, and how the driver numbers and publishes it.
+
+A task cannot know how many records other tasks write to the same partition. So each writes segments that count from
+offset 0; when all tasks have succeeded, the driver shifts their base offsets, which no checksum covers and to which all
+else in a segment and its indexes is relative, and renames the files into place, oldest first.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+
+from kafkacodec.log import LogDirectory, LogWriter, Partition, Segment, layout
+from kafkacodec.log.segment_writer import sync_directory
+from kafkacodec.spark.options import TopicPartition
+
+__all__ = ["new_directory", "publish", "remove", "remove_abandoned"]
+
+ABANDONED_AFTER = 24 * 3600.0
+"""Seconds without a change after which the staging directory of another job is taken for a leftover."""
+
+# The dots keep readers, ours and brokers', from taking it for a partition.
+_NAME = re.compile(r"\.kafkalog\.[0-9a-f]{16}\.staging")
+_STOPPING = 5.0
+_MOVED = (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX, layout.LOG_SUFFIX)
+# Files that are waited for at a time.
+_SYNCED_AT_ONCE = 4
+
+
+def new_directory(log_dir: str) -> str:
+    """A name for the staging directory of a job. The first task makes it."""
+    return os.path.join(log_dir, f".kafkalog.{secrets.token_hex(8)}.staging")
+
+
+def publish(log_dir: str, directories: Sequence[str]) -> None:
+    """Move what tasks have written behind the records of the log directory's partitions.
+
+    Every byte is on the disk before the first segment becomes visible.
+
+    Args:
+        log_dir: the log directory.
+        directories: what each task has written, in the order of the tasks; those that are not there have no records.
+    """
+    found: dict[TopicPartition, list[Partition]] = {}
+    for directory in filter(os.path.isdir, directories):
+        for partition in LogDirectory(directory).all_partitions:
+            if partition.topic is not None and partition.partition is not None:
+                found.setdefault((partition.topic, partition.partition), []).append(partition)
+    # Their small files first: a disk that is busy with segments lets them wait.
+    logs = [(LogWriter(log_dir, *key, append=True), staged) for key, staged in sorted(found.items())]
+    with ThreadPoolExecutor(_SYNCED_AT_ONCE) as pool:
+        moves = [move for log, staged in logs for move in _number(log, staged, pool)]
+        for move in moves:
+            move.synced.result()
+    for move in moves:
+        os.replace(move.source, move.target)
+    for directory in dict.fromkeys(os.path.dirname(move.target) for move in moves):
+        sync_directory(directory)
+
+
+class _Move(NamedTuple):
+    """A file that gets its final name when it is on the disk."""
+
+    source: str
+    target: str
+    synced: Future[None]
+
+
+def _number(log: LogWriter, staged: list[Partition], pool: ThreadPoolExecutor) -> Iterator[_Move]:
+    """Give staged segments the offsets that come next in a partition, and begin to wait for the disk."""
+    start = log.next_offset
+    for partition in staged:
+        end = start
+        for segment in partition.segments:
+            base = start + (segment.base_offset or 0)
+            end = _shift(segment.path, start, log.leader_epoch)
+            for suffix in _MOVED:
+                source = layout.sibling(segment.path, suffix)
+                target = os.path.join(log.path, layout.file_name(base, suffix))
+                yield _Move(source, target, pool.submit(_sync, source))
+        start = end
+
+
+def _shift(path: str, by: int, leader_epoch: int) -> int:
+    """Add to the base offsets of all batches and set their leader epoch, in place; returns the next offset."""
+    headers = Segment(path).scan(verify_crc=False)
+    end = int(headers["last_offset"][-1]) + by + 1
+    if by == leader_epoch == 0:  # as it was written
+        return end
+    positions = headers["position"][:, None]
+    with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as mapping:
+        data = np.ndarray(len(mapping), np.uint8, mapping)
+        offsets = (headers["base_offset"] + by).astype(">i8")
+        data[positions + np.arange(8)] = offsets.view(np.uint8).reshape(-1, 8)
+        data[positions + np.arange(12, 16)] = np.array([leader_epoch], ">i4").view(np.uint8)
+        del data  # the mapping cannot be closed while it is seen
+    return end
+
+
+def _sync(path: str) -> None:
+    """Wait until a file is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove(directory: str, *, may_be_written: bool = False) -> None:
+    """Remove a staging directory.
+
+    With `may_be_written`, as when Spark is still stopping tasks that may write a little longer: remove it until it
+    stays away, for `_STOPPING` seconds at most.
+    """
+    deadline = time.monotonic() + _STOPPING
+    shutil.rmtree(directory, ignore_errors=True)
+    while may_be_written and time.monotonic() < deadline:
+        time.sleep(0.25)
+        if not os.path.exists(directory):
+            return
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def remove_abandoned(log_dir: str | os.PathLike[str], *, older_than: float = ABANDONED_AFTER) -> list[str]:
+    """Remove the staging directories of jobs whose driver was killed before it could do so.
+
+    Each write does this by itself when it has succeeded. A directory is taken for abandoned when nothing in it has
+    changed for a while and no task of this machine has a file in it open for writing.
+
+    Args:
+        log_dir: the log directory that was written to.
+        older_than: seconds since the last change; a day by default. 0 only where no job is writing.
+
+    Returns:
+        The removed directories.
+
+    Raises:
+        OSError: `log_dir` cannot be listed.
+    """
+    removed: list[str] = []
+    if not os.path.isdir(log_dir):  # no task had a record to write
+        return removed
+    for entry in sorted(os.scandir(log_dir), key=lambda e: e.name):
+        if _NAME.fullmatch(entry.name) and not _in_use(entry.path, time.time() - older_than):
+            remove(entry.path)
+            removed.append(entry.path)
+    return removed
+
+
+def _in_use(directory: str, since: float) -> bool:
+    """Whether anything under a directory has changed since a time, or is locked by a writer."""
+    for place, _, names in os.walk(directory):
+        for path in (place, *(os.path.join(place, name) for name in names)):
+            try:
+                if os.stat(path).st_mtime > since or (path != place and _is_locked(path)):
+                    return True
+            except OSError:  # someone else is at work here, or keeps us out
+                return True
+    return False
+
+
+def _is_locked(path: str) -> bool:
+    with open(path, "rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
