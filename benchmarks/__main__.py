@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import goals, java, messages, primitives, reading, report, spark, writing
+from benchmarks import goals, inspection, java, messages, primitives, reading, report, spark, writing
 from benchmarks.cases import CASES, record_set
 from benchmarks.contest import Rates, run
 
@@ -33,6 +33,10 @@ def main() -> None:
             note(f"encode, {case.name}")
     for contest in primitives.contests(record_sets):
         results[contest.name] = run(contest, rounds)
+    with inspection.contests(cases) as contests:
+        for contest in contests:
+            results[contest.name] = run(contest, rounds)
+            note(contest.name)
     for body in bodies:
         for contest in messages.contests(body):
             results[contest.name] = run(contest, rounds)

@@ -1,8 +1,10 @@
 #include "kc_resync.h"
 
+#include "kc_batch.h"
 #include "kc_crc32.h"
 #include "kc_crc32c.h"
 #include "kc_log.h"
+#include "kc_varint.h"
 
 /* Both formats have base offset (0), length (8), the magic byte (16) and attributes (v2: 21, else 17) in common. */
 enum {
@@ -15,18 +17,44 @@ enum {
     OLD_KNOWN_ATTRIBUTES = 0x0f,
     OLD_SMALLEST = 26,
     RECORD_SMALLEST = 7,
-    NUM_CODECS = 5,
     BLOCK = 64,
 };
+
+/* How the compressed records of a batch begin. Raw Snappy may begin with anything. */
+static bool plausible_compressed(const uint8_t *records, uint64_t size, unsigned codec) {
+    const uint32_t start = size < 4 ? 0 : kc_load_u32(records);
+    switch (codec) {
+        case KC_CODEC_GZIP:
+            return start >> 16 == 0x1f8b;
+        case KC_CODEC_LZ4:
+            return start == 0x04224d18;
+        case KC_CODEC_ZSTD: /* or a frame that decoders skip */
+            return start == 0x28b52ffd || (start & 0xf0ffffff) == 0x502a4d18;
+        default:
+            return codec == KC_CODEC_SNAPPY && size > 0;
+    }
+}
+
+/* The first of `count` records leaves room for the others; the only one takes all there is. */
+static bool plausible_records(const uint8_t *records, uint64_t size, uint64_t count) {
+    int32_t length;
+    const int prefix = kc_varint32_decode(records, records + size, &length);
+    if (prefix <= 0 || length < RECORD_SMALLEST - 1) return false;
+    const uint64_t first = (uint64_t)prefix + (uint64_t)length;
+    return count == 1 ? first == size : first <= size && (count - 1) * RECORD_SMALLEST <= size - first;
+}
 
 static bool plausible_v2(const uint8_t *p, uint64_t total) {
     if (total < V2_HEADER) return false;
     const uint16_t attributes = kc_load_u16(p + V2_ATTRIBUTES_AT);
     const int32_t last_delta = (int32_t)kc_load_u32(p + 23), count = (int32_t)kc_load_u32(p + 57);
-    const bool compressed = attributes & 7;
-    if (attributes & ~V2_KNOWN_ATTRIBUTES || (attributes & 7) >= NUM_CODECS) return false;
+    if (attributes & ~V2_KNOWN_ATTRIBUTES) return false;
     if (last_delta < 0 || count < 0 || (uint64_t)count > (uint64_t)last_delta + 1) return false;
-    return compressed || (uint64_t)count * RECORD_SMALLEST <= total - V2_HEADER;
+    if (count == 0) return total == V2_HEADER; /* what compaction leaves of a producer's last batch */
+    const uint8_t *records = p + V2_HEADER;
+    const unsigned codec = attributes & 7;
+    return codec ? plausible_compressed(records, total - V2_HEADER, codec)
+                 : plausible_records(records, total - V2_HEADER, (uint64_t)count);
 }
 
 /* The sizes of key and value account for every byte of a message. */
@@ -59,24 +87,33 @@ static bool checksum_ok(const uint8_t *p, uint64_t total) {
     return kc_crc32(0, p + MAGIC_AT, total - MAGIC_AT) == kc_load_u32(p + 12);
 }
 
-/* Whether a batch could begin at p, by bytes alone: an offset below 2^48, a length that is neither zero nor negative,
- * a known magic. Without branches, so that the compiler can look at many positions at once. */
-static inline uint8_t could_begin(const uint8_t *p) {
-    const uint8_t zeros = (uint8_t)(p[0] | p[1] | (p[8] & 0x80));
-    const uint8_t length = (uint8_t)(p[8] | p[9] | p[10] | p[11]);
-    return (uint8_t)((zeros == 0) & (length != 0) & (p[MAGIC_AT] <= 2));
+/* Whether a batch could begin at p, by bytes alone: an offset below 2^48; a length that holds a message and is not
+ * beyond what is left (its first byte is at most `high`); a known magic and attributes; for the old magics a key's
+ * length or a timestamp below 2^56, both of which may be -1. Without branches, so that the compiler can look at many
+ * positions at once. */
+static inline uint8_t could_begin(const uint8_t *p, uint8_t high) {
+    const uint8_t magic = p[MAGIC_AT], next = p[OLD_ATTRIBUTES_AT + 1];
+    const uint8_t length = (uint8_t)(((p[8] | p[9] | p[10]) != 0) | (p[11] >= OLD_SMALLEST - OVERHEAD));
+    const uint8_t v2 = (uint8_t)((magic == 2) & (p[V2_ATTRIBUTES_AT] == 0) & (p[V2_ATTRIBUTES_AT + 2] < 0x80));
+    const uint8_t old = (uint8_t)((magic < 2) & (p[OLD_ATTRIBUTES_AT] <= OLD_KNOWN_ATTRIBUTES));
+    const uint8_t small = (uint8_t)((next <= high) | (next == 0xff));
+    return (uint8_t)(((p[0] | p[1]) == 0) & length & (p[8] <= high) & (v2 | (old & small)));
 }
 
-/* The first of `count` positions where a batch could begin, or `count`. */
-static uint64_t first_candidate(const uint8_t *p, uint64_t count) {
-    uint64_t i = 0;
-    for (; i + BLOCK <= count; i += BLOCK) {
-        uint8_t any = 0;
-        for (uint64_t j = i; j < i + BLOCK; j++) any |= could_begin(p + j);
-        if (any) break;
+/* A bit for each of the `count` positions from p on, BLOCK at most, where a batch could begin. */
+static uint64_t candidates(const uint8_t *p, uint64_t count, uint8_t high) {
+    uint8_t found[BLOCK] = {0}, any = 0;
+    uint64_t bits = 0;
+    if (KC_LIKELY(count >= BLOCK)) {
+        for (int i = 0; i < BLOCK; i++) any |= found[i] = could_begin(p + i, high);
+    } else {
+        for (uint64_t i = 0; i < count; i++) any |= found[i] = could_begin(p + i, high);
     }
-    while (i < count && !could_begin(p + i)) i++;
-    return i;
+    if (KC_LIKELY(!any)) return 0;
+    for (int i = 0; i < BLOCK; i += 8) { /* eight bytes of 0 or 1 at a time into eight bits */
+        bits |= (kc_load_le64(found + i) * UINT64_C(0x0102040810204080) >> 56) << i;
+    }
+    return bits;
 }
 
 /* Whether an intact batch lies at the position and the credit covers the proof; its size goes to *total. */
@@ -87,17 +124,24 @@ static bool intact(const uint8_t *data, uint64_t size, uint64_t position, uint64
     return checksum_ok(data + position, *total);
 }
 
+static void advance(kc_resync *state, uint64_t positions) {
+    state->credit += positions * KC_RESYNC_CREDIT_PER_BYTE;
+    state->examined += positions;
+}
+
 uint64_t kc_resync_next(const uint8_t *data, uint64_t size, uint64_t from, kc_resync *state) {
-    for (uint64_t at = from; at < size && size - at >= OLD_SMALLEST;) {
-        const uint64_t step = first_candidate(data + at, size - at - OLD_SMALLEST + 1);
-        at += step;
-        state->credit += step * KC_RESYNC_CREDIT_PER_BYTE;
-        state->examined += step;
-        uint64_t total;
-        if (intact(data, size, at, &total, state)) return at;
-        at++;
-        state->credit += KC_RESYNC_CREDIT_PER_BYTE;
-        state->examined++;
+    for (uint64_t start = from; start < size && size - start >= OLD_SMALLEST; start += BLOCK) {
+        const uint64_t left = size - start, count = left - OLD_SMALLEST + 1;
+        const uint8_t high = left >> 24 < 0x7f ? (uint8_t)(left >> 24) : 0x7f;
+        uint64_t seen = 0; /* positions of the block that credit has been given for */
+        for (uint64_t bits = candidates(data + start, count, high); bits; bits &= bits - 1) {
+            const uint64_t i = (uint64_t)__builtin_ctzll(bits);
+            uint64_t total;
+            advance(state, i - seen);
+            seen = i;
+            if (intact(data, size, start + i, &total, state)) return start + i;
+        }
+        advance(state, (count < BLOCK ? count : BLOCK) - seen);
     }
     return size;
 }

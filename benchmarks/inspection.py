@@ -1,0 +1,64 @@
+"""Damaged and doubtful logs: verifying a segment with its index files, and finding the next batch behind garbage."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+import kafkacodec as kc
+from benchmarks.cases import Case, records
+from benchmarks.contest import Contest
+from benchmarks.writing import table
+from kafkacodec._resync import Resync
+
+GARBAGE_BYTES = 64_000_000
+
+
+@contextmanager
+def contests(cases: list[Case]) -> Iterator[list[Contest]]:
+    """Those of the cases at hand; the segment is there until the context ends."""
+    found = [case for case in cases if case.name == "none"]
+    with tempfile.TemporaryDirectory() as directory:
+        yield [contest for case in found for contest in (verification(case, Path(directory)), resynchronisation())]
+
+
+def verification(case: Case, directory: Path) -> Contest:
+    """Everything `verify` checks, index files too, beside one copy of the same bytes."""
+    with kc.log.SegmentWriter(directory, base_offset=0) as writer:
+        for batch in kc.encode_batches(table(list(records(case))), batch_bytes=case.batch_bytes):
+            writer.append(batch)
+    (path,) = directory.glob("*.log")
+    data, target = path.read_bytes(), bytearray(path.stat().st_size)
+    segment = kc.log.Segment(path)
+
+    def verify() -> None:
+        if not segment.verify().clean:
+            raise RuntimeError("the segment is not in order")
+
+    def copy() -> None:
+        target[:] = data
+
+    return Contest("verify", "bytes", float(len(data)), {"verify": verify, "memcpy": copy})
+
+
+def resynchronisation() -> Contest:
+    """A search that finds nothing, over bytes of several kinds."""
+    made = np.random.default_rng(1)
+    words = b"the quick brown fox jumps over 13 lazy dogs; "
+    kinds = {
+        "random": made.bytes(GARBAGE_BYTES),
+        "text": (words * (GARBAGE_BYTES // len(words) + 1))[:GARBAGE_BYTES],
+        "big-endian integers": made.integers(0, 1000, GARBAGE_BYTES // 8).astype(">i8").tobytes(),
+    }
+    searches: dict[str, Callable[[], object]] = {name: partial(_search, data) for name, data in kinds.items()}
+    return Contest("resynchronisation", "bytes", float(GARBAGE_BYTES), searches)
+
+
+def _search(data: bytes) -> None:
+    if Resync(data).next(0) != len(data):
+        raise RuntimeError("found a batch in garbage")
