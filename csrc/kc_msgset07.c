@@ -3,13 +3,7 @@
 #include "kc_crc32.h"
 
 const kc_field kc_msgset07_fields[KC_NUM_MSGSET07_COLUMNS] = {
-    KC_PLACE_FIELDS,
-    [KC_COL_OFFSET] = {"offset", KC_INT64, 0, NULL},
-    [KC_COL_TIMESTAMP] = {"timestamp", KC_TIMESTAMP_MS, 0, NULL},
-    [KC_COL_TIMESTAMP_TYPE] = {"timestamp_type", KC_INT8, 0, NULL},
-    [KC_COL_KEY] = {"key", KC_BINARY, 0, NULL},
-    [KC_COL_VALUE] = {"value", KC_BINARY, 0, NULL},
-    [KC_COL_HEADERS] = {"headers", KC_LIST, 1, &kc_headers_item},
+    KC_RECORD_FIELDS,
     [KC_MSGSET07_NEXT_OFFSET] = {"next_offset", KC_INT64, 0, NULL},
     [KC_MSGSET07_MAGIC] = {"magic", KC_INT8, 0, NULL},
     [KC_MSGSET07_CODEC] = {"codec", KC_STRING, 0, NULL},

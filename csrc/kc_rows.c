@@ -7,13 +7,7 @@ static const kc_field header_fields[] = {
 const kc_field kc_headers_item = {"item", KC_STRUCT, 2, header_fields};
 
 const kc_field kc_record_fields[KC_NUM_RECORD_COLUMNS] = {
-    KC_PLACE_FIELDS,
-    [KC_COL_OFFSET] = {"offset", KC_INT64, 0, NULL},
-    [KC_COL_TIMESTAMP] = {"timestamp", KC_TIMESTAMP_MS, 0, NULL},
-    [KC_COL_TIMESTAMP_TYPE] = {"timestamp_type", KC_INT8, 0, NULL},
-    [KC_COL_KEY] = {"key", KC_BINARY, 0, NULL},
-    [KC_COL_VALUE] = {"value", KC_BINARY, 0, NULL},
-    [KC_COL_HEADERS] = {"headers", KC_LIST, 1, &kc_headers_item},
+    KC_RECORD_FIELDS,
     [KC_COL_PARTITION_LEADER_EPOCH] = {"partition_leader_epoch", KC_INT32, 0, NULL},
     [KC_COL_PRODUCER_ID] = {"producer_id", KC_INT64, 0, NULL},
     [KC_COL_PRODUCER_EPOCH] = {"producer_epoch", KC_INT16, 0, NULL},

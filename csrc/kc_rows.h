@@ -32,9 +32,12 @@ typedef enum kc_record_column {
 /* The items of the column `headers`: a struct of key and value. */
 extern const kc_field kc_headers_item;
 
-/* The fields of the place. */
-#define KC_PLACE_FIELDS \
-    [KC_COL_TOPIC] = {"topic", KC_STRING, 0, NULL}, [KC_COL_PARTITION] = {"partition", KC_INT32, 0, NULL}
+/* The fields that records of every format have, up to the headers. */
+#define KC_RECORD_FIELDS                                                                                           \
+    [KC_COL_TOPIC] = {"topic", KC_STRING, 0, NULL}, [KC_COL_PARTITION] = {"partition", KC_INT32, 0, NULL},         \
+    [KC_COL_OFFSET] = {"offset", KC_INT64, 0, NULL}, [KC_COL_TIMESTAMP] = {"timestamp", KC_TIMESTAMP_MS, 0, NULL}, \
+    [KC_COL_TIMESTAMP_TYPE] = {"timestamp_type", KC_INT8, 0, NULL}, [KC_COL_KEY] = {"key", KC_BINARY, 0, NULL},    \
+    [KC_COL_VALUE] = {"value", KC_BINARY, 0, NULL}, [KC_COL_HEADERS] = {"headers", KC_LIST, 1, &kc_headers_item}
 
 extern const kc_field kc_record_fields[KC_NUM_RECORD_COLUMNS];
 

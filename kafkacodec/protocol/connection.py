@@ -17,22 +17,15 @@ nothing has changed.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from kafkacodec import messages
-from kafkacodec.errors import DecodeError, LocalProtocolError, RemoteProtocolError, UnsupportedVersion
+from kafkacodec.errors import LocalProtocolError
 from kafkacodec.messages import APIS
-from kafkacodec.protocol.frames import (
-    MAX_FRAME_SIZE,
-    SIZE_BYTES,
-    decode_response,
-    encode_request,
-    encode_response,
-    frame_size,
-)
+from kafkacodec.protocol.framed import FramedConnection
+from kafkacodec.protocol.frames import MAX_FRAME_SIZE, SIZE_BYTES, decode_response, encode_request, encode_response
 from kafkacodec.protocol.headers import API_VERSIONS, PRODUCE, decode_request_header
 from kafkacodec.protocol.versions import api_versions_response, highest_common, ranges_in, supported_ranges
 
@@ -96,8 +89,8 @@ class _Pending:
     answer: bytes | None = field(default=None)
 
 
-class Connection:
-    """One side of a connection.
+class Connection(FramedConnection[_Pending, Any]):
+    """One side of a connection. Records in messages are memoryviews of the frame that they came in.
 
     Args:
         role: ``"client"`` or ``"broker"``.
@@ -116,23 +109,11 @@ class Connection:
         max_frame_size: int = MAX_FRAME_SIZE,
         max_pending: int = 1000,
     ) -> None:
-        if role not in ("client", "broker"):
-            raise ValueError(f"role is 'client' or 'broker', not {role!r}")
-        self.role = role
+        super().__init__(role, max_frame_size=max_frame_size, max_pending=max_pending)
         self.client_id = client_id
         self.versions: Mapping[int, range] = versions if versions is not None else supported_ranges()
-        self.max_frame_size = max_frame_size
-        self.max_pending = max_pending
         self.peer_versions: Mapping[int, range] | None = None
         self._next_correlation_id = 0
-        self._pending: deque[_Pending] = deque()
-        self._received = bytearray()
-        self._failure: str | None = None
-
-    @property
-    def pending(self) -> int:
-        """How many requests wait for their responses."""
-        return len(self._pending)
 
     # A client's side
 
@@ -168,8 +149,7 @@ class Connection:
         api = APIS.get(-1 if message.api_key is None else message.api_key)
         if api is None or not isinstance(message, api.request):
             raise LocalProtocolError(f"{type(message).__name__} is no request")
-        if len(self._pending) >= self.max_pending:
-            raise LocalProtocolError(f"{len(self._pending)} requests wait for their responses")
+        self._check_room()
         if version is None:
             version = self.version_of(api.key)
         correlation_id = self._next_correlation_id
@@ -207,40 +187,9 @@ class Connection:
         """The answer to an ApiVersions request: what this side supports, with error 35 where the version is not."""
         return api_versions_response(self.versions, error_code=0 if event.message else _UNSUPPORTED_VERSION)
 
-    # Both
+    # What has come in
 
-    def receive(self, data: Any) -> list[Any]:
-        """Takes in what has been read (any buffer) and returns the events that it completes, in order.
-
-        Records in messages are memoryviews of the frame. Raises RemoteProtocolError for bytes that break the
-        protocol, then and ever after; its cause is the DecodeError, where there is one. Events of whole frames before
-        the fault are lost with it.
-        """
-        if self._failure is not None:
-            raise RemoteProtocolError(self._failure)
-        self._received += data
-        events: list[Any] = []
-        try:
-            while (frame := self._next_frame()) is not None:
-                events += self._response_events(frame) if self.role == "client" else self._request_events(frame)
-        except (DecodeError, UnsupportedVersion) as error:
-            self._fail(str(error), error)
-        return events
-
-    def _next_frame(self) -> bytes | None:
-        if len(self._received) < SIZE_BYTES:
-            return None
-        size = frame_size(self._received, max_size=self.max_frame_size)
-        if size > len(self._received):
-            return None
-        frame = bytes(memoryview(self._received)[:size])
-        del self._received[:size]
-        return frame
-
-    def _response_events(self, frame: bytes) -> list[Any]:
-        if not self._pending:
-            self._fail("a response, where no request waits for one")
-        waiting = self._pending[0]
+    def _response_events(self, frame: bytes, waiting: _Pending) -> list[Any]:
         assert waiting.request is not None
         found = int.from_bytes(frame[SIZE_BYTES : SIZE_BYTES + 4], "big", signed=True)
         if len(frame) >= SIZE_BYTES + 4 and found != waiting.correlation_id:
@@ -271,7 +220,7 @@ class Connection:
 
     def _request_events(self, frame: bytes) -> list[Any]:
         if len(self._pending) >= self.max_pending:
-            self._fail(f"more than {self.max_pending} requests that wait for their responses")
+            self._fail_full()
         header, at = decode_request_header(frame, SIZE_BYTES)
         api, version = APIS[header.request_api_key], header.request_api_version
         supported = version in self.versions.get(api.key, range(0))
@@ -282,17 +231,6 @@ class Connection:
         if wants_response:
             self._pending.append(_Pending(header.correlation_id, api.key, version, message, supported))
         return [RequestReceived(header.correlation_id, api.key, version, header, message, wants_response)]
-
-    def _require(self, role: str) -> None:
-        if self.role != role:
-            raise LocalProtocolError(f"this is the {self.role}'s side of a connection")
-        if self._failure is not None:
-            raise LocalProtocolError(f"the connection has failed: {self._failure}")
-
-    def _fail(self, reason: str, cause: BaseException | None = None) -> None:
-        self._failure = reason
-        self._received.clear()
-        raise RemoteProtocolError(reason) from cause
 
 
 def _wants_response(api_key: int, message: Any) -> bool:

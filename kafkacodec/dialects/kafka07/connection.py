@@ -15,9 +15,7 @@ is a LocalProtocolError, and nothing has changed.
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NoReturn
 
 from kafkacodec.dialects.kafka07.wire import (
     FetchRequest,
@@ -31,11 +29,8 @@ from kafkacodec.dialects.kafka07.wire import (
     decode_request,
     decode_response,
 )
-from kafkacodec.errors import DecodeError, LocalProtocolError, RemoteProtocolError
-from kafkacodec.protocol.frames import MAX_FRAME_SIZE, SIZE_BYTES, frame_size
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
+from kafkacodec.errors import LocalProtocolError
+from kafkacodec.protocol.framed import FramedConnection
 
 __all__ = ["Connection", "RequestReceived", "ResponseReceived"]
 
@@ -62,31 +57,8 @@ class ResponseReceived:
     response: Response
 
 
-class Connection:
-    """One side of a connection.
-
-    Args:
-        role: ``"client"`` or ``"broker"``.
-        max_frame_size: the largest frame that is taken in, in bytes. No more than this and one read are ever kept.
-        max_pending: how many requests may wait for their responses.
-    """
-
-    def __init__(
-        self, role: Literal["client", "broker"], *, max_frame_size: int = MAX_FRAME_SIZE, max_pending: int = 1000
-    ) -> None:
-        if role not in ("client", "broker"):
-            raise ValueError(f"role is 'client' or 'broker', not {role!r}")
-        self.role = role
-        self.max_frame_size = max_frame_size
-        self.max_pending = max_pending
-        self._pending: deque[Request] = deque()
-        self._received = bytearray()
-        self._failure: str | None = None
-
-    @property
-    def pending(self) -> int:
-        """How many requests wait for their responses."""
-        return len(self._pending)
+class Connection(FramedConnection[Request, "RequestReceived | ResponseReceived"]):
+    """One side of a connection. Its arguments are those of `kafkacodec.protocol.framed.FramedConnection`."""
 
     def send_request(self, request: Request) -> bytes:
         """The bytes of a request.
@@ -96,8 +68,8 @@ class Connection:
             EncodeError: a value that the frame cannot hold.
         """
         self._require("client")
-        if request.has_response and len(self._pending) >= self.max_pending:
-            raise LocalProtocolError(f"{len(self._pending)} requests wait for their responses")
+        if request.has_response:
+            self._check_room()
         data = request.encode()
         if request.has_response:
             self._pending.append(request)
@@ -124,24 +96,6 @@ class Connection:
         self._pending.popleft()
         return data
 
-    def receive(self, data: Buffer) -> list[RequestReceived | ResponseReceived]:
-        """Takes in what has been read and returns the events that it completes, in order.
-
-        Raises:
-            RemoteProtocolError: bytes that break the protocol, then and ever after; its cause is the DecodeError,
-                where there is one. Events of whole frames before the fault are lost with it.
-        """
-        if self._failure is not None:
-            raise RemoteProtocolError(self._failure)
-        self._received += memoryview(data).cast("B")
-        events: list[RequestReceived | ResponseReceived] = []
-        try:
-            while (frame := self._next_frame()) is not None:
-                events.append(self._response(frame) if self.role == "client" else self._request(frame))
-        except DecodeError as error:
-            self._fail(str(error), error)
-        return events
-
     def receive_end(self) -> None:
         """The peer has closed its side.
 
@@ -153,37 +107,15 @@ class Connection:
         if self.role == "client" and self._pending:
             self._fail(f"the connection was closed, {len(self._pending)} requests wait for their responses")
 
-    def _next_frame(self) -> bytes | None:
-        if len(self._received) < SIZE_BYTES:
-            return None
-        size = frame_size(self._received, max_size=self.max_frame_size)
-        if size > len(self._received):
-            return None
-        frame = bytes(memoryview(self._received)[:size])
-        del self._received[:size]
-        return frame
-
-    def _request(self, frame: bytes) -> RequestReceived:
+    def _request_events(self, frame: bytes) -> list[RequestReceived | ResponseReceived]:
         request = decode_request(frame, max_size=self.max_frame_size)
         if request.has_response:
             if len(self._pending) >= self.max_pending:
-                self._fail(f"more than {self.max_pending} requests that wait for their responses")
+                self._fail_full()
             self._pending.append(request)
-        return RequestReceived(request, request.has_response)
+        return [RequestReceived(request, request.has_response)]
 
-    def _response(self, frame: bytes) -> ResponseReceived:
-        if not self._pending:
-            self._fail("a response, where no request waits for one")
-        response = decode_response(frame, self._pending[0], max_size=self.max_frame_size)
-        return ResponseReceived(self._pending.popleft(), response)
-
-    def _require(self, role: str) -> None:
-        if self.role != role:
-            raise LocalProtocolError(f"this is the {self.role}'s side of a connection")
-        if self._failure is not None:
-            raise LocalProtocolError(f"the connection has failed: {self._failure}")
-
-    def _fail(self, reason: str, cause: BaseException | None = None) -> NoReturn:
-        self._failure = reason
-        self._received.clear()
-        raise RemoteProtocolError(reason) from cause
+    def _response_events(self, frame: bytes, waiting: Request) -> list[RequestReceived | ResponseReceived]:
+        response = decode_response(frame, waiting, max_size=self.max_frame_size)
+        self._pending.popleft()
+        return [ResponseReceived(waiting, response)]
