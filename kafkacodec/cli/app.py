@@ -12,7 +12,7 @@ import kafkacodec
 COMMANDS = {
     "scan": "List segments and batches without decompressing them.",
     "dump": "Print records.",
-    "verify": "Check that every record can be read and trusted, and the index files.",
+    "verify": "Check that every record can be read and trusted, index files and checkpoints.",
     "convert": "Write records to Parquet, Arrow IPC, CSV or JSON lines.",
     "encode": "Write records from such files as segments.",
     "offsets": "List the offsets that consumer groups committed.",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import click
 
-from kafkacodec.log import Partition, Segment, SegmentRange, discover, layout
+from kafkacodec.log import LogDirectory, Partition, Segment, SegmentRange, discover, layout
 
 if TYPE_CHECKING:
     from kafkacodec import Problem, RecordColumns
@@ -38,6 +38,10 @@ class Choice:
         if not chosen:
             raise click.ClickException(f"{', '.join(self.paths)}: nothing here is of the chosen topics and partitions")
         return chosen
+
+    def log_directories(self) -> list[LogDirectory]:
+        """The paths that are data directories, not partitions or segments."""
+        return [LogDirectory(path) for path in self.paths if os.path.isdir(path) and not Partition(path).segments]
 
     def _wanted(self, partition: Partition) -> bool:
         topic = not self.topics or any(fnmatch.fnmatchcase(partition.topic or "", glob) for glob in self.topics)

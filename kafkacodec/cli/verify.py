@@ -10,17 +10,17 @@ from kafkacodec.cli.inputs import Choice, choice_options, place
 from kafkacodec.cli.output import Column, counted, json_line, print_table, progress, size
 
 if TYPE_CHECKING:
-    from kafkacodec.log import Partition, Report
+    from kafkacodec.log import LogDirectory, Partition, Report
 
 
 @click.command()
 @choice_options
-@click.option("--strict", is_flag=True, help="Fail for warnings too: wrong index files, torn tails.")
+@click.option("--strict", is_flag=True, help="Fail for warnings too: wrong index files and checkpoints, torn tails.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON object per partition.")
 def verify(choice: Choice, strict: bool, as_json: bool) -> None:
-    """Check every batch, the order of offsets, and the index files.
+    """Check every batch, the order of offsets, the index files, and a data directory's checkpoints.
 
-    Decompresses and reads all records. Damage is an error; a broker would repair what is a warning by itself. The exit
+    Decompresses and reads all records. Damage is an error; what is a warning costs no records. The exit
     code is 1 when there is an error (with --strict: or a warning).
     """
     partitions = choice.partitions()
@@ -29,17 +29,29 @@ def verify(choice: Choice, strict: bool, as_json: bool) -> None:
         for partition in partitions:
             reports.append((partition, partition.verify()))
             advance(partition.size_in_bytes)
+    checkpoints = [_checkpoints(directory, partitions) for directory in choice.log_directories()]
     if as_json:
         for partition, report in reports:
             click.echo(json_line({"topic": partition.topic, "partition": partition.partition} | report.to_dict()))
+        for report in checkpoints:
+            if report.findings:
+                click.echo(json_line({"topic": None, "partition": None} | report.to_dict()))
     else:
-        _print(reports)
+        _print(reports, checkpoints)
     bad = [report for _, report in reports if not (report.clean if strict else report.ok)]
     if bad:
         raise click.ClickException(f"{counted(len(bad), 'partition')} of {len(reports)} not in order")
+    if strict and not all(report.clean for report in checkpoints):
+        raise click.ClickException("checkpoints are not in order")
 
 
-def _print(reports: list[tuple[Partition, Report]]) -> None:
+def _checkpoints(directory: LogDirectory, partitions: list[Partition]) -> Report:
+    """What is wrong with a data directory's own files, as far as the partitions that were chosen can tell."""
+    inside = {partition.path for partition in directory.all_partitions}
+    return directory.verify_checkpoints([partition for partition in partitions if partition.path in inside])
+
+
+def _print(reports: list[tuple[Partition, Report]], checkpoints: list[Report]) -> None:
     columns = [
         Column("partition", stretch=True),
         Column("segments", right=True),
@@ -50,7 +62,7 @@ def _print(reports: list[tuple[Partition, Report]]) -> None:
         Column("state"),
     ]
     print_table(columns, (_row(partition, report) for partition, report in reports))
-    for _, report in reports:
+    for report in [*(report for _, report in reports), *checkpoints]:
         for finding in report.findings:
             click.echo(str(finding))
         hidden = sum(report.counts.values()) - len(report.findings)

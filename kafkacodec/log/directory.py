@@ -12,9 +12,9 @@ from typing import Any
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import read_checkpoint
-from kafkacodec.log.files import reason_of
 from kafkacodec.log.partition import Partition
-from kafkacodec.log.report import Finding, Report
+from kafkacodec.log.report import Report
+from kafkacodec.log.verify_files import check_offset_checkpoints
 from kafkacodec.records.columns import RecordColumns
 
 # Tiered storage of objects: a directory per topic and its id, in it one per partition.
@@ -91,13 +91,26 @@ class LogDirectory:
         report = Report(self.path)
         for partition in self._current:
             report.include(partition.verify())
-        for name in layout.OFFSET_CHECKPOINTS:
-            path = os.path.join(self.path, name)
-            if os.path.exists(path):
-                try:
-                    read_checkpoint(path)
-                except (OSError, KafkaCodecError) as error:
-                    report.add(Finding("warning", "checkpoint", path, f"cannot be read: {reason_of(error)}"))
+        report.include(self.verify_checkpoints())
+        return report
+
+    def verify_checkpoints(self, partitions: Iterable[Partition] | None = None) -> Report:
+        """Inspect the offset checkpoints alone: whether they can be read, and lie in the logs of `partitions`.
+
+        Args:
+            partitions: those of this directory to be held against them; by default all.
+
+        Raises:
+            OSError: a directory or a segment cannot be read.
+        """
+        report = Report(self.path)
+        chosen = self._current if partitions is None else partitions
+        ends = {
+            (p.topic, p.partition): p.end_offset()
+            for p in chosen
+            if p.topic is not None and p.partition is not None and p.state == "current" and p.segments
+        }
+        check_offset_checkpoints(self.path, ends, report)
         return report
 
     @cached_property

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from typing import Literal, Unpack
 
-from kafkacodec.errors import DecodeError, KafkaCodecError
+from kafkacodec.errors import DecodeError
 from kafkacodec.log import layout
-from kafkacodec.log.checkpoints import LeaderEpoch, read_leader_epochs, read_producer_snapshot
-from kafkacodec.log.files import reason_of
+from kafkacodec.log.checkpoints import LeaderEpoch, read_leader_epochs
 from kafkacodec.log.ranges import SegmentRange
 from kafkacodec.log.report import Finding, Report
 from kafkacodec.log.segment import Segment, Timestamp
 from kafkacodec.log.segment07 import Kafka07Segment, segment_at
 from kafkacodec.log.transactions import Transactions, scan_transactions
+from kafkacodec.log.verify_files import check_partition_files, noted
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.decode import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, DecodeOptions
 
@@ -53,6 +52,7 @@ class Partition:
         self.topic = topic if topic is not None or name is None else name.topic
         self.partition = partition if partition is not None or name is None else name.partition
         self.state = state or ("current" if name is None else name.state)
+        self._has_all = segments is None
         if segments is not None:
             self.segments = self._in_order([os.fspath(segment) for segment in segments])
 
@@ -207,14 +207,15 @@ class Partition:
     def verify(self) -> Report:
         """Inspect every segment as `Segment.verify` does, and what holds them together.
 
-        That is: the order of the segments, leader epochs, the transaction indexes and the producer snapshots.
+        That is: the order of the segments, leader epochs, the transaction indexes, the producer snapshots and the
+        topic id.
 
         Raises:
             OSError: the directory or a segment cannot be read.
         """
         report = Report(self.path)
         epochs: list[LeaderEpoch] = []
-        with _noted(report, "leader-epoch", os.path.join(self.path, layout.LEADER_EPOCH_CHECKPOINT)):
+        with noted(report, "leader-epoch", os.path.join(self.path, layout.LEADER_EPOCH_CHECKPOINT)):
             epochs = self.leader_epochs
         last = -1
         for i, segment in enumerate(self.segments):
@@ -228,11 +229,7 @@ class Partition:
         for problem in self.transactions().problems:
             if problem.path is not None and problem.path.endswith(layout.TRANSACTION_INDEX_SUFFIX):
                 report.add(Finding("warning", "transaction-index", problem.path, problem.reason, problem.position))
-        for name in sorted(os.listdir(self.path)):
-            if name.endswith(layout.PRODUCER_SNAPSHOT_SUFFIX):
-                path = os.path.join(self.path, name)
-                with _noted(report, "producer-snapshot", path):
-                    read_producer_snapshot(path)
+        check_partition_files(self.path, epochs, self.end_offset() if self._has_all else None, report)
         return report
 
     def _offsets(
@@ -266,15 +263,6 @@ class Partition:
     def _in_order(self, paths: Iterable[str]) -> list[Segment]:
         segments = [segment_at(path, topic=self.topic, partition=self.partition) for path in paths]
         return sorted(segments, key=lambda s: (s.base_offset is None, s.base_offset or 0, s.path))
-
-
-@contextmanager
-def _noted(report: Report, kind: str, path: str) -> Iterator[None]:
-    """Turns an error in a file beside the segments into a finding."""
-    try:
-        yield
-    except (OSError, KafkaCodecError) as error:
-        report.add(Finding("warning", kind, path, f"cannot be read: {reason_of(error)}"))
 
 
 def _least(a: int | None, b: int | None) -> int | None:

@@ -1,0 +1,78 @@
+"""Inspection of the small files beside the segments: whether they can be read, and whether they agree with the log.
+
+What contradicts the log is a warning: no record is lost by it, and a broker corrects the value or refuses to start.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from kafkacodec.errors import KafkaCodecError
+from kafkacodec.log import layout
+from kafkacodec.log.checkpoints import LeaderEpoch, read_checkpoint, read_producer_snapshot, read_topic_id
+from kafkacodec.log.files import reason_of
+from kafkacodec.log.report import Finding, Report
+
+# Offset checkpoints of a log directory -> what their offsets are. None of them can lie behind the end of the log.
+_MEANINGS = {
+    layout.HIGH_WATERMARK_CHECKPOINT: "the high watermark",
+    layout.RECOVERY_POINT_CHECKPOINT: "the recovery point",
+    layout.LOG_START_CHECKPOINT: "the log start offset",
+    layout.CLEANER_CHECKPOINT: "the offset that cleaning has reached",
+}
+
+
+@contextmanager
+def noted(report: Report, kind: str, path: str) -> Iterator[None]:
+    """Turns an error in a file into a finding. A file that is missing is none: brokers leave out what is empty."""
+    try:
+        yield
+    except FileNotFoundError:
+        pass
+    except (OSError, KafkaCodecError) as error:
+        position = getattr(error, "position", None)
+        report.add(Finding("warning", kind, path, f"cannot be read: {reason_of(error)}", position))
+
+
+def check_partition_files(directory: str, epochs: list[LeaderEpoch], end_offset: int | None, report: Report) -> None:
+    """Read the producer snapshots and the topic id; hold them and the leader epochs against the log's end, if known."""
+    end = math.inf if end_offset is None else end_offset
+    path = os.path.join(directory, layout.LEADER_EPOCH_CHECKPOINT)
+    for epoch in epochs:
+        if epoch.start_offset > end:
+            text = f"leader epoch {epoch.epoch} begins at {epoch.start_offset}, but the log ends at {end}"
+            report.add(Finding("warning", "leader-epoch", path, text, first_offset=epoch.start_offset))
+    for name in sorted(os.listdir(directory)):
+        if name.endswith(layout.PRODUCER_SNAPSHOT_SUFFIX):
+            path = os.path.join(directory, name)
+            with noted(report, "producer-snapshot", path):
+                _check_snapshot(path, end, report)
+    path = os.path.join(directory, layout.PARTITION_METADATA)
+    with noted(report, "partition-metadata", path):
+        read_topic_id(path)
+
+
+def _check_snapshot(path: str, end: float, report: Report) -> None:
+    snapshot = read_producer_snapshot(path)
+    if snapshot.offset > end:
+        text = f"the snapshot was taken at offset {snapshot.offset}, but the log ends at {end}"
+        report.add(Finding("warning", "producer-snapshot", path, text, first_offset=snapshot.offset))
+    last = int(snapshot["last_offset"].max(initial=-1))
+    if last >= snapshot.offset:
+        text = f"a producer's last offset is {last}, behind that of the snapshot"
+        report.add(Finding("warning", "producer-snapshot", path, text, first_offset=last))
+
+
+def check_offset_checkpoints(directory: str, end_offsets: Mapping[tuple[str, int], int], report: Report) -> None:
+    """Hold the offset checkpoints of a log directory against the logs' ends; what is of other partitions is left."""
+    for name, meaning in _MEANINGS.items():
+        path = os.path.join(directory, name)
+        with noted(report, "checkpoint", path):
+            for (topic, partition), offset in read_checkpoint(path).items():
+                end = end_offsets.get((topic, partition))
+                if end is not None and offset > end:
+                    text = f"{meaning} of {topic}-{partition} is {offset}, but the log ends at {end}"
+                    report.add(Finding("warning", "checkpoint", path, text, first_offset=offset))
