@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kafkacodec.log.directory import LogDirectory
+from kafkacodec.log.directory import discover
 from kafkacodec.messages.stored import decode_metadata_record
 from kafkacodec.records.decode import iter_records
 
@@ -41,6 +41,7 @@ class ClusterMetadata:
     acls: dict[uuid.UUID, dict[str, Any]] = field(default_factory=dict)
     brokers: dict[int, dict[str, Any]] = field(default_factory=dict)
     features: dict[str, int] = field(default_factory=dict)
+    _names: dict[uuid.UUID, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def apply(self, record: Any) -> None:
         """Change the state by one metadata record; records that say nothing of it are passed over."""
@@ -48,21 +49,24 @@ class ClusterMetadata:
         if change is not None:
             change(record)
 
-    def _topic(self, topic_id: uuid.UUID) -> dict[str, Any]:
-        found = next((topic for topic in self.topics.values() if topic["topic_id"] == topic_id), None)
-        return found if found is not None else {"topic_id": topic_id, "partitions": {}}
+    def _partitions(self, topic_id: uuid.UUID) -> dict[int, dict[str, Any]]:
+        """The partitions of a topic that is there; else what nobody sees."""
+        name = self._names.get(topic_id)
+        partitions: dict[int, dict[str, Any]] = self.topics[name]["partitions"] if name is not None else {}
+        return partitions
 
     def _TopicRecord(self, record: Any) -> None:
         self.topics[record.name] = {"topic_id": record.topic_id, "partitions": {}}
+        self._names[record.topic_id] = record.name
 
     def _RemoveTopicRecord(self, record: Any) -> None:
-        gone = [name for name, topic in self.topics.items() if topic["topic_id"] == record.topic_id]
-        for name in gone:
+        name = self._names.pop(record.topic_id, None)
+        if name is not None:
             del self.topics[name]
             self.configs.pop(f"topic:{name}", None)
 
     def _PartitionRecord(self, record: Any) -> None:
-        self._topic(record.topic_id)["partitions"][record.partition_id] = {
+        self._partitions(record.topic_id)[record.partition_id] = {
             "replicas": record.replicas,
             "isr": record.isr,
             "leader": record.leader,
@@ -71,7 +75,7 @@ class ClusterMetadata:
         }
 
     def _PartitionChangeRecord(self, record: Any) -> None:
-        partition = self._topic(record.topic_id)["partitions"].get(record.partition_id)
+        partition = self._partitions(record.topic_id).get(record.partition_id)
         if partition is None:
             return
         if record.isr is not None:
@@ -85,11 +89,14 @@ class ClusterMetadata:
 
     def _ConfigRecord(self, record: Any) -> None:
         kind = _RESOURCES.get(record.resource_type, str(record.resource_type))
-        configs = self.configs.setdefault(f"{kind}:{record.resource_name}", {})
-        if record.value is None:
-            configs.pop(record.name, None)
-        else:
+        resource = f"{kind}:{record.resource_name}"
+        configs = self.configs.setdefault(resource, {})
+        if record.value is not None:
             configs[record.name] = record.value
+        else:
+            configs.pop(record.name, None)
+        if not configs:
+            del self.configs[resource]
 
     def _AccessControlEntryRecord(self, record: Any) -> None:
         entry = record.to_dict()
@@ -131,12 +138,13 @@ class ClusterMetadata:
 
 
 def read_cluster_metadata(path: str | os.PathLike[str]) -> ClusterMetadata:
-    """The metadata that a controller's or a broker's data directory holds.
+    """The metadata that a controller's or a broker's data directory holds, or the directory of its metadata log.
 
     Records of a metadata transaction count from its end on; those of an aborted or open one do not (KIP-868).
-    Raises DecodeError for records that cannot be read, FileNotFoundError where there is no metadata log.
+    Raises DecodeError for records that cannot be read, FileNotFoundError where there is no metadata log, or neither
+    its beginning nor a snapshot of that.
     """
-    partitions = LogDirectory(path).partitions(TOPIC)
+    partitions = [found for found in discover(path) if found.topic == TOPIC and found.state == "current"]
     if not partitions:
         raise FileNotFoundError(2, "no metadata log", os.path.join(os.fspath(path), f"{TOPIC}-0"))
     state = ClusterMetadata()
@@ -166,6 +174,10 @@ def _records(partition: Any) -> Iterator[tuple[int, Any]]:
         for record in iter_records(snapshots[-1].read_bytes()):
             if record.value is not None:
                 yield start - 1, decode_metadata_record(record.value)
+    first = partition.start_offset()
+    if first > start:
+        missing = f"the metadata log begins at offset {first}, and no snapshot tells what was before"
+        raise FileNotFoundError(2, missing, partition.path)
     for chunk in partition.read(start_offset=start):
         for record in chunk.records():
             if record.value is not None:

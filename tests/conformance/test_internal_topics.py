@@ -7,6 +7,7 @@ hand: the old forms of offset commits are a few integers and strings.
 import base64
 import gzip
 import json
+import shutil
 import struct
 
 import pytest
@@ -108,6 +109,19 @@ def test_cluster_metadata():
     assert list(found.brokers) == [1]
     partition = found.topics["none"]["partitions"][0]
     assert partition["replicas"] == [1]
+
+
+def test_cluster_metadata_with_and_without_snapshots(tmp_path):
+    """Each snapshot and the log behind it are the whole log."""
+    source = ROOT / "logs" / "kraft-4.1.0" / "__cluster_metadata-0"
+    whole = read_cluster_metadata(source.parent)
+    snapshots = sorted(path.name for path in source.glob("*.checkpoint"))
+    assert len(snapshots) == 4
+    for kept in [None, *snapshots]:
+        gone = set(snapshots) - {kept}
+        copy = tmp_path / str(kept) / source.name
+        shutil.copytree(source, copy, ignore=lambda _, names, gone=gone: gone & set(names))
+        assert read_cluster_metadata(copy.parent) == whole
 
 
 def test_no_metadata_log(tmp_path):

@@ -15,6 +15,7 @@ import faulthandler
 import pickle
 import random
 import re
+import signal
 import time
 import tracemalloc
 from collections.abc import Iterator
@@ -124,9 +125,9 @@ def fuzz(inputs: list[Input], rnd: random.Random, last: Path, seconds: float) ->
     with open(last, "wb", buffering=0) as file:
         for tried, new in enumerate(mutations(inputs, rnd)):
             if time.monotonic() > stop:
-                faulthandler.cancel_dump_traceback_later()
+                signal.alarm(0)
                 return tried
-            faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
+            signal.alarm(HANG_SECONDS)
             file.seek(0)
             file.truncate()
             file.write(str(new).encode())
@@ -145,6 +146,7 @@ def main() -> None:
     parser.add_argument("cases", nargs="*", metavar="CASE")
     options = parser.parse_args()
     faulthandler.enable()
+    faulthandler.register(signal.SIGALRM, chain=True)  # say where it hangs, then end as an alarm does
     for case in options.cases:
         name, version, body = case.split(":")
         print(run(Input(name, int(version), bytes.fromhex(body))))

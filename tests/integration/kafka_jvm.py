@@ -81,10 +81,10 @@ def _compile() -> None:
         subprocess.run(["javac", "-encoding", "UTF-8", "-cp", _classpath(), "-d", TARGET, *sources], check=True)
 
 
-def tool(*arguments: Any, text: str | None = None) -> list[str]:
-    """Run KafkaTool; the lines that it prints."""
+def tool(*arguments: Any, program: str = "KafkaTool", text: str | None = None) -> list[str]:
+    """Run one of the Java programs; the lines that it prints."""
     prepare()
-    command = ["java", "-Xmx512m", "-cp", _classpath(), "KafkaTool", *map(str, arguments)]
+    command = ["java", "-Xmx512m", "-cp", _classpath(), program, *map(str, arguments)]
     finished = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120, check=False)
     assert finished.returncode == 0, finished.stderr[-2000:]
     return finished.stdout.splitlines()
@@ -171,7 +171,8 @@ def _utf(text: str) -> bytes:
 class Broker:
     """A KRaft broker on the loopback interface, controller included."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, **settings: str) -> None:
+        """`settings` are more server properties, with underscores for dots."""
         prepare()
         self.logs = directory / "logs"
         self._directory = directory
@@ -191,6 +192,7 @@ transaction.state.log.num.partitions=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 """
+            + "".join(f"{name.replace('_', '.')}={value}\n" for name, value in settings.items())
         )
         self._run("kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", self._settings)
 

@@ -1,0 +1,113 @@
+"""The metadata log of a real KRaft broker, while it runs, against what the broker says of itself."""
+
+import base64
+import json
+import shutil
+import uuid
+
+import pytest
+
+from kafkacodec import messages
+from kafkacodec.cli.__main__ import DONE, run
+from kafkacodec.log.cluster_metadata import read_cluster_metadata
+from tests.integration import kafka_jvm
+from tests.integration.test_protocol_broker import Client
+
+pytestmark = [pytest.mark.java, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def rounds(tmp_path_factory):
+    """After each of two rounds of changes, with a restart between them: what the broker told, and a copy of its log."""
+    home = tmp_path_factory.mktemp("cluster")
+    broker = kafka_jvm.Broker(
+        home,
+        authorizer_class_name="org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        super_users="User:ANONYMOUS",
+        metadata_log_max_record_bytes_between_snapshots="2500",
+    )
+    found = []
+    for number in (1, 2):
+        broker.start()
+        try:
+            kafka_jvm.tool("change", broker.server, number, program="AdminTool")
+            described = json.loads(*kafka_jvm.tool("describe", broker.server, program="AdminTool"))
+            epochs = leader_epochs(broker.server)
+            copied = shutil.copytree(broker.logs / "__cluster_metadata-0", home / str(number) / "__cluster_metadata-0")
+        finally:
+            broker.stop()
+        found.append((described, epochs, copied.parent))
+    return found
+
+
+def leader_epochs(server):
+    client = Client(server)
+    response = client.ask(messages.MetadataRequest(topics=None))
+    client.socket.close()
+    return {(topic.name, p.partition_index): p.leader_epoch for topic in response.topics for p in topic.partitions}
+
+
+def as_told(state):
+    """The state in the form of `describe` of the Java program, which does not tell epochs and ids of entries."""
+    partition_facts = ("leader", "replicas", "isr")
+    return {
+        "topics": {
+            name: {
+                "topic_id": base64.urlsafe_b64encode(uuid.UUID(str(topic["topic_id"])).bytes).decode().rstrip("="),
+                "partitions": {
+                    str(number): {fact: partition[fact] for fact in partition_facts}
+                    for number, partition in topic["partitions"].items()
+                },
+            }
+            for name, topic in state["topics"].items()
+        },
+        "configs": state["configs"],
+        "acls": sorted(state["acls"].values(), key=str),
+        "brokers": {str(broker): facts["endpoints"] for broker, facts in state["brokers"].items()},
+        "features": state["features"],
+    }
+
+
+def told(described):
+    order = ["resource_type", "resource_name", "pattern_type", "principal", "host", "operation", "permission_type"]
+    acls = [{name: acl[name] for name in order} for acl in described["acls"]]
+    return described | {"acls": sorted(acls, key=str)}
+
+
+@pytest.mark.parametrize("snapshots", [True, False])
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_log_is_what_the_broker_tells(rounds, number, snapshots, tmp_path):
+    described, epochs, directory = rounds[number]
+    if not snapshots:
+        ignored = shutil.ignore_patterns("*.checkpoint")
+        directory = shutil.copytree(directory, tmp_path / "log", ignore=ignored)
+    assert bool(list(directory.glob("*/*.checkpoint"))) == snapshots
+    state = read_cluster_metadata(directory)
+    assert as_told(vars(state)) == told(described)
+    found = {
+        (name, n): p["leader_epoch"] for name, topic in state.topics.items() for n, p in topic["partitions"].items()
+    }
+    assert found == epochs
+    assert not any(facts["fenced"] for facts in state.brokers.values())
+
+
+def test_the_rounds_differ_as_they_should(rounds):
+    """The changes have happened: nothing here compares two empty states."""
+    (first, before, _), (second, after, directory) = rounds
+    assert set(first["topics"]) - set(second["topics"]) == {"gone"}
+    assert first["topics"]["again.and-again_1"]["topic_id"] != second["topics"]["again.and-again_1"]["topic_id"]
+    assert len(second["topics"]["orders"]["partitions"]) == 5
+    assert (len(first["configs"]), len(second["configs"])) == (7, 5)
+    assert (len(first["acls"]), len(second["acls"])) == (3, 3)
+    assert first["features"] != second["features"]
+    assert (before["orders", 0], after["orders", 0]) == (0, 2)
+    snapshots = sorted(int(path.name.partition("-")[0]) for path in directory.glob("*/*.checkpoint"))
+    assert 0 < snapshots[-1] < read_cluster_metadata(directory).offset
+
+
+def test_command(rounds, capsys):
+    described, _, directory = rounds[1]
+    assert run(["metadata", str(directory), "--json"]) == DONE
+    assert as_told(json.loads(capsys.readouterr().out)) == told(described)
+    assert run(["metadata", str(directory / "__cluster_metadata-0")]) == DONE
+    assert "User:álice" in capsys.readouterr().out
