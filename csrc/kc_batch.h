@@ -1,4 +1,4 @@
-/* The header of a record batch v2 (KIP-98).
+/* The header of a record batch v2 (KIP-98), as which a message of magic 0 or 1 is read too (kc_msgset.h).
  *
  *     0  base offset             int64
  *     8  length                  int32
@@ -22,9 +22,26 @@
 #include "kc_log.h"
 
 enum {
+    KC_BATCH_LEADER_EPOCH_AT = 12,
     KC_BATCH_CRC_AT = 17,
     KC_BATCH_ATTRIBUTES_AT = 21,
+    KC_BATCH_LAST_DELTA_AT = 23,
+    KC_BATCH_BASE_TIMESTAMP_AT = 27,
+    KC_BATCH_MAX_TIMESTAMP_AT = 35,
+    KC_BATCH_PRODUCER_ID_AT = 43,
+    KC_BATCH_PRODUCER_EPOCH_AT = 51,
+    KC_BATCH_BASE_SEQUENCE_AT = 53,
+    KC_BATCH_COUNT_AT = 57,
     KC_BATCH_HEADER_SIZE = 61,
+};
+
+/* The same of a message of magic 0 or 1; and the size of the smallest one. */
+enum {
+    KC_MESSAGE_CRC_AT = 12,
+    KC_MESSAGE_ATTRIBUTES_AT = 17,
+    KC_MESSAGE_TIMESTAMP_AT = 18,
+    KC_MESSAGE_MIN_SIZE = KC_LOG_OVERHEAD + KC_MESSAGE_MIN_LENGTH,
+    KC_MESSAGE_V1_MIN_SIZE = KC_MESSAGE_MIN_SIZE + 8,
 };
 
 enum {
@@ -61,7 +78,8 @@ static inline unsigned kc_batch_codec_at(const kc_batch *b) { return b->magic < 
 /* A compressed message of magic 0 or 1, which tells only its last offset and not how many records are in it. */
 static inline bool kc_batch_is_wrapper(const kc_batch *b) { return b->magic < 2 && kc_batch_codec(b) != 0; }
 
-/* Reads the header of the whole batch that `span` found in `data`, of any magic. */
+/* Reads the header of the whole batch that `span` found in `data`, of any magic. What the format lacks is -1; so is the
+ * count of a wrapper, which does not tell. */
 void kc_batch_read(const uint8_t *data, const kc_span *span, kc_batch *batch);
 
 /* The checksum of the batch's bytes, to be held against batch->crc: CRC-32C in magic 2, CRC-32 before. */

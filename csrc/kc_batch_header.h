@@ -1,13 +1,9 @@
-/* What goes in front of the records of a batch. Magic 2: KIP-98 and the comments in Kafka's DefaultRecordBatch.
- * Magic 0 and 1: the layout in kc_msgset.h, KIP-31 and KIP-32; a batch is a run of messages there, or one wrapper. */
+/* Writing what goes in front of the records of a batch: the layouts in kc_batch.h and kc_msgset.h. In magic 0 and 1 a
+ * batch is a run of messages, or one wrapper. */
 #ifndef KC_BATCH_HEADER_H
 #define KC_BATCH_HEADER_H
 
-#include <stdbool.h>
-
-#include "kc_error.h"
-
-enum { KC_BATCH_HEADER_BYTES = 61, KC_MESSAGE_V0_HEADER_BYTES = 26, KC_MESSAGE_V1_HEADER_BYTES = 34 };
+#include "kc_batch.h"
 
 /* What all batches of one encoding share. */
 typedef struct kc_batch_options {
@@ -31,14 +27,12 @@ typedef struct kc_open_batch {
 } kc_open_batch;
 
 /* All of a message of magic 0 or 1 but key and value. */
-static inline size_t kc_message_header_bytes(int magic) {
-    return magic ? KC_MESSAGE_V1_HEADER_BYTES : KC_MESSAGE_V0_HEADER_BYTES;
-}
+static inline size_t kc_message_header_bytes(int magic) { return magic ? KC_MESSAGE_V1_MIN_SIZE : KC_MESSAGE_MIN_SIZE; }
 
 /* What goes in front of all records of a batch: its header, the wrapper's, or nothing. */
 static inline size_t kc_batch_header_bytes(const kc_batch_options *options) {
-    if (options->magic == 2) return KC_BATCH_HEADER_BYTES;
-    return options->attributes & 7 ? kc_message_header_bytes(options->magic) : 0;
+    if (options->magic == 2) return KC_BATCH_HEADER_SIZE;
+    return options->attributes & KC_CODEC_MASK ? kc_message_header_bytes(options->magic) : 0;
 }
 
 /* A message up to its value, whose `size` bytes follow, but for what kc_put_message_frame writes; at `message`, for a
@@ -48,9 +42,6 @@ uint8_t *kc_put_message_head(uint8_t *message, int magic, int attributes, int64_
 
 /* Offset, length and CRC of a message of `size` bytes in all. */
 void kc_put_message_frame(uint8_t *message, uint64_t offset, size_t size, uint32_t crc);
-
-/* The CRC covers a message from its magic byte on. */
-enum { KC_MESSAGE_CRC_START = 16 };
 
 /* What goes in front of the records, compressed or not, that are the `size` bytes at `records`; at most 2^31-50. */
 void kc_batch_write_header(const kc_open_batch *batch, const kc_batch_options *options, const uint8_t *records,

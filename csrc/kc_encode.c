@@ -95,9 +95,9 @@ static kc_encode_event open_batch(kc_encoder *e, kc_room *room, kc_error *error)
                            .size = header,
                            .base_sequence = e->next_sequence};
     const int64_t size = measure(&batch, block, i, e->options.magic).total;
-    if (KC_UNLIKELY(size > INT32_MAX - KC_BATCH_HEADER_BYTES)) {
+    if (KC_UNLIKELY(size > INT32_MAX - KC_BATCH_HEADER_SIZE)) {
         (void)kc_fail(error, KC_CANNOT_ENCODE, "a record larger than a batch may be",
-                      (uint64_t)(e->loaded - block->rows + i), size, INT32_MAX - KC_BATCH_HEADER_BYTES);
+                      (uint64_t)(e->loaded - block->rows + i), size, INT32_MAX - KC_BATCH_HEADER_SIZE);
         return KC_ENCODE_FAULT;
     }
     if (room->end - room->at < header + size + KC_COPY_SLACK) return no_room(e, header + size);

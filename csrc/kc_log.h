@@ -12,6 +12,7 @@
 #include "kc_bytes.h"
 
 enum {
+    KC_LOG_LENGTH_AT = 8,
     KC_LOG_OVERHEAD = 12, /* base offset and length */
     KC_LOG_MAGIC_AT = 16,
     KC_LOG_HEADER_TO_MAGIC = 17, /* what must be there to know the magic */

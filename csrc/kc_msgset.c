@@ -2,7 +2,7 @@
 
 #include "kc_crc32.h"
 
-enum { AT_CRC = 12, AT_MAGIC = KC_LOG_MAGIC_AT, AT_ATTRIBUTES = 17, AT_TIMESTAMP = 18, MAX_MAGIC = 1 };
+enum { MAX_MAGIC = 1 };
 
 /* The most bytes of messages that one run reads, if the first is not longer: what is reserved in the columns. */
 enum { RUN_BYTES = 1 << 16 };
@@ -14,34 +14,35 @@ typedef struct message {
     int8_t magic, attributes;
 } message;
 
-KC_INLINE bool is_compressed(const uint8_t *at) { return at[AT_ATTRIBUTES] & KC_CODEC_MASK; }
+KC_INLINE bool is_compressed(const uint8_t *at) { return at[KC_MESSAGE_ATTRIBUTES_AT] & KC_CODEC_MASK; }
 
 /* The size of the message at `at`; 0 where what is there is no whole message of magic 0 or 1. */
 KC_INLINE uint64_t whole_message(const uint8_t *at, const uint8_t *end) {
     const uint64_t left = (uint64_t)(end - at);
     if (KC_UNLIKELY(left < KC_MESSAGE_MIN_SIZE)) return 0;
-    const int32_t length = (int32_t)kc_load_u32(at + 8);
+    const int32_t length = (int32_t)kc_load_u32(at + KC_LOG_LENGTH_AT);
     if (KC_UNLIKELY(length < KC_MESSAGE_MIN_LENGTH || (uint64_t)length > left - KC_LOG_OVERHEAD)) return 0;
-    return at[AT_MAGIC] <= MAX_MAGIC ? (uint64_t)length + KC_LOG_OVERHEAD : 0;
+    return at[KC_LOG_MAGIC_AT] <= MAX_MAGIC ? (uint64_t)length + KC_LOG_OVERHEAD : 0;
 }
 
 /* Reads the message of `size` bytes at `at`. Positions in the error count from there. */
 KC_INLINE int read_message(const uint8_t *at, uint64_t size, bool verify_crc, message *m, kc_error *error) {
     const uint8_t *const end = at + size;
-    m->magic = (int8_t)at[AT_MAGIC];
-    m->attributes = (int8_t)at[AT_ATTRIBUTES];
+    m->magic = (int8_t)at[KC_LOG_MAGIC_AT];
+    m->attributes = (int8_t)at[KC_MESSAGE_ATTRIBUTES_AT];
     if (KC_UNLIKELY(m->magic && size < KC_MESSAGE_V1_MIN_SIZE)) {
         return kc_fail(error, KC_CORRUPT, "a message of magic 1 is too short", 8, (int64_t)size,
                        KC_MESSAGE_V1_MIN_SIZE);
     }
     if (verify_crc) {
-        const uint32_t stored = kc_load_u32(at + AT_CRC), crc = kc_crc32(0, at + AT_MAGIC, size - AT_MAGIC);
+        const uint32_t stored = kc_load_u32(at + KC_MESSAGE_CRC_AT),
+                       crc = kc_crc32(0, at + KC_LOG_MAGIC_AT, size - KC_LOG_MAGIC_AT);
         if (KC_UNLIKELY(crc != stored)) {
             return kc_fail(error, KC_CRC_MISMATCH, "the CRC-32 of a message is wrong", 0, crc, stored);
         }
     }
-    m->timestamp = m->magic ? (int64_t)kc_load_u64(at + AT_TIMESTAMP) : -1;
-    const uint8_t *p = at + (m->magic ? AT_TIMESTAMP + 8 : AT_TIMESTAMP);
+    m->timestamp = m->magic ? (int64_t)kc_load_u64(at + KC_MESSAGE_TIMESTAMP_AT) : -1;
+    const uint8_t *p = at + (m->magic ? KC_MESSAGE_TIMESTAMP_AT + 8 : KC_MESSAGE_TIMESTAMP_AT);
     m->key_size = (int32_t)kc_load_u32(p);
     m->key = p += 4;
     if (KC_UNLIKELY(m->key_size > end - p - 4)) {
@@ -60,29 +61,6 @@ KC_INLINE int read_message(const uint8_t *at, uint64_t size, bool verify_crc, me
 static int8_t timestamp_type(int magic, int attributes) {
     if (magic == 0) return -1;
     return attributes & KC_LOG_APPEND_TIME ? 1 : 0;
-}
-
-void kc_msgset_header(const uint8_t *data, const kc_span *span, kc_batch *b) {
-    const uint8_t *at = data + span->position;
-    *b = (kc_batch){
-        .position = span->position,
-        .size = span->size,
-        .base_offset = span->base_offset,
-        .last_offset = span->base_offset,
-        .base_timestamp = -1,
-        .max_timestamp = -1,
-        .producer_id = -1,
-        .partition_leader_epoch = -1,
-        .base_sequence = -1,
-        .count = is_compressed(at) ? -1 : 1,
-        .crc = kc_load_u32(at + AT_CRC),
-        .attributes = at[AT_ATTRIBUTES] & (span->magic ? KC_CODEC_MASK | KC_LOG_APPEND_TIME : KC_CODEC_MASK),
-        .producer_epoch = -1,
-        .magic = span->magic,
-    };
-    const bool has_timestamp = span->magic && span->size >= KC_MESSAGE_V1_MIN_SIZE;
-    if (has_timestamp) b->max_timestamp = (int64_t)kc_load_u64(at + AT_TIMESTAMP);
-    if (!is_compressed(at)) b->base_timestamp = b->max_timestamp;
 }
 
 int kc_msgset_find_value(const uint8_t *data, kc_batch *b, kc_error *error) {
@@ -114,10 +92,11 @@ void kc_msgset_open(kc_msgset *m, const uint8_t *data, uint64_t size, uint64_t f
 
 /* Why a compressed message set may not go on with the bytes at `at`. */
 static int refuse_inner(const uint8_t *at, const uint8_t *end, kc_error *error) {
-    if (end - at >= KC_MESSAGE_MIN_SIZE && at[AT_MAGIC] > MAX_MAGIC) {
-        return kc_fail(error, KC_BAD_MAGIC, "a compressed message set holds the magic", 0, (int8_t)at[AT_MAGIC], 0);
+    if (end - at >= KC_MESSAGE_MIN_SIZE && at[KC_LOG_MAGIC_AT] > MAX_MAGIC) {
+        return kc_fail(error, KC_BAD_MAGIC, "a compressed message set holds the magic", 0, (int8_t)at[KC_LOG_MAGIC_AT],
+                       0);
     }
-    const int64_t length = end - at >= KC_LOG_OVERHEAD ? (int32_t)kc_load_u32(at + 8) : 0;
+    const int64_t length = end - at >= KC_LOG_OVERHEAD ? (int32_t)kc_load_u32(at + KC_LOG_LENGTH_AT) : 0;
     return kc_fail(error, KC_CORRUPT, "a compressed message set does not end with a message", 0, length,
                    end - at - KC_LOG_OVERHEAD);
 }
@@ -155,7 +134,7 @@ static KC_NOINLINE int append_batch_columns(const kc_msgset *m, const kc_batch *
                                             int64_t offset, kc_table *t, kc_error *error) {
     const char *codec = kc_codec_name(m->inner ? kc_batch_codec(wrapper) : KC_CODEC_NONE);
     const int64_t values[KC_NUM_RECORD_COLUMNS] = {
-        [KC_COL_MAGIC] = m->inner ? wrapper->magic : (int8_t)at[AT_MAGIC],
+        [KC_COL_MAGIC] = m->inner ? wrapper->magic : (int8_t)at[KC_LOG_MAGIC_AT],
         [KC_COL_BATCH_OFFSET] = m->inner ? wrapper->base_offset : offset,
         [KC_COL_BATCH_POSITION] = m->inner ? (int64_t)wrapper->position : at - m->start,
     };
@@ -243,8 +222,9 @@ INSTANCE(read_any, kc_rows_wanted(t))
 /* The message at m->at as a batch, as far as its bytes tell. */
 static void describe(const kc_msgset *m, kc_batch *batch) {
     const uint64_t size = whole_message(m->at, m->end);
-    const kc_span span = {(uint64_t)(m->at - m->start), size, (int64_t)kc_load_u64(m->at), (int8_t)m->at[AT_MAGIC]};
-    kc_msgset_header(m->start, &span, batch);
+    const kc_span span = {(uint64_t)(m->at - m->start), size, (int64_t)kc_load_u64(m->at),
+                          (int8_t)m->at[KC_LOG_MAGIC_AT]};
+    kc_batch_read(m->start, &span, batch);
 }
 
 kc_msgset_end kc_msgset_read(kc_msgset *m, kc_batch *batch, kc_table *t, int64_t rows, uint64_t bytes,

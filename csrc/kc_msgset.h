@@ -18,20 +18,10 @@
 #include "kc_batch.h"
 #include "kc_rows.h"
 
-/* Bytes from a message's offset field to the end of the smallest one, of magic 0 and of magic 1. */
-enum {
-    KC_MESSAGE_MIN_SIZE = KC_LOG_OVERHEAD + KC_MESSAGE_MIN_LENGTH,
-    KC_MESSAGE_V1_MIN_SIZE = KC_MESSAGE_MIN_SIZE + 8
-};
-
 /* Whether the message or batch that `span` found is a message without a codec. */
 static inline bool kc_msgset_is_plain(const uint8_t *data, const kc_span *span) {
-    return span->magic < 2 && !(data[span->position + KC_LOG_MAGIC_AT + 1] & KC_CODEC_MASK);
+    return span->magic < 2 && !(data[span->position + KC_MESSAGE_ATTRIBUTES_AT] & KC_CODEC_MASK);
 }
-
-/* Reads the fields at the start of the message that `span` found in `data` as a batch. What the format lacks is -1; so
- * is the count of a wrapper, which does not tell. */
-void kc_msgset_header(const uint8_t *data, const kc_span *span, kc_batch *batch);
 
 /* Makes the value of a wrapper the batch's `records`. */
 KC_MUST_CHECK int kc_msgset_find_value(const uint8_t *data, kc_batch *wrapper, kc_error *error);

@@ -79,14 +79,14 @@ KC_INLINE uint8_t *kc_put_record(uint8_t *p, const kc_record_chunk *chunk, const
 /* The same as a message. Inside a wrapper it has no codec, and in magic 1 an offset of its own set. */
 KC_INLINE uint8_t *kc_put_message(uint8_t *p, const kc_open_batch *batch, const kc_batch_options *options,
                                   const kc_record_block *block, int64_t i, const kc_record_size *s) {
-    const bool relative = options->magic && options->attributes & 7;
+    const bool relative = options->magic && options->attributes & KC_CODEC_MASK;
     const int32_t value_size = block->value.size[i];
     const size_t size = (size_t)s->total;
-    uint8_t *value = kc_put_message_head(p, options->magic, options->attributes & ~7, block->timestamp[i],
+    uint8_t *value = kc_put_message_head(p, options->magic, options->attributes & ~KC_CODEC_MASK, block->timestamp[i],
                                          block->key.data[i], block->key.size[i], value_size);
     if (value_size > 0) kc_copy(value, block->value.data[i], (size_t)value_size, block->value.wide);
     kc_put_message_frame(p, (uint64_t)block->offset[i] - (relative ? (uint64_t)batch->base_offset : 0), size,
-                         kc_crc32(0, p + KC_MESSAGE_CRC_START, size - KC_MESSAGE_CRC_START));
+                         kc_crc32(0, p + KC_LOG_MAGIC_AT, size - KC_LOG_MAGIC_AT));
     return p + size;
 }
 

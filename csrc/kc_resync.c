@@ -6,17 +6,10 @@
 #include "kc_log.h"
 #include "kc_varint.h"
 
-/* Both formats have base offset (0), length (8), the magic byte (16) and attributes (v2: 21, else 17) in common. */
 enum {
-    OVERHEAD = 12,
-    MAGIC_AT = 16,
-    V2_ATTRIBUTES_AT = 21,
-    V2_HEADER = 61,
     V2_KNOWN_ATTRIBUTES = 0x7f,
-    OLD_ATTRIBUTES_AT = 17,
     OLD_KNOWN_ATTRIBUTES = 0x0f,
-    OLD_SMALLEST = 26,
-    RECORD_SMALLEST = 7,
+    RECORD_SMALLEST = 7, /* lengths, deltas and attributes of one byte each */
     BLOCK = 64,
 };
 
@@ -45,21 +38,22 @@ static bool plausible_records(const uint8_t *records, uint64_t size, uint64_t co
 }
 
 static bool plausible_v2(const uint8_t *p, uint64_t total) {
-    if (total < V2_HEADER) return false;
-    const uint16_t attributes = kc_load_u16(p + V2_ATTRIBUTES_AT);
-    const int32_t last_delta = (int32_t)kc_load_u32(p + 23), count = (int32_t)kc_load_u32(p + 57);
+    if (total < KC_BATCH_HEADER_SIZE) return false;
+    const uint16_t attributes = kc_load_u16(p + KC_BATCH_ATTRIBUTES_AT);
+    const int32_t last_delta = (int32_t)kc_load_u32(p + KC_BATCH_LAST_DELTA_AT),
+                  count = (int32_t)kc_load_u32(p + KC_BATCH_COUNT_AT);
     if (attributes & ~V2_KNOWN_ATTRIBUTES) return false;
     if (last_delta < 0 || count < 0 || (uint64_t)count > (uint64_t)last_delta + 1) return false;
-    if (count == 0) return total == V2_HEADER; /* what compaction leaves of a producer's last batch */
-    const uint8_t *records = p + V2_HEADER;
+    if (count == 0) return total == KC_BATCH_HEADER_SIZE; /* what compaction leaves of a producer's last batch */
+    const uint8_t *records = p + KC_BATCH_HEADER_SIZE;
     const unsigned codec = attributes & 7;
-    return codec ? plausible_compressed(records, total - V2_HEADER, codec)
-                 : plausible_records(records, total - V2_HEADER, (uint64_t)count);
+    return codec ? plausible_compressed(records, total - KC_BATCH_HEADER_SIZE, codec)
+                 : plausible_records(records, total - KC_BATCH_HEADER_SIZE, (uint64_t)count);
 }
 
 /* The sizes of key and value account for every byte of a message. */
 static bool plausible_old(const uint8_t *p, uint64_t total, uint8_t magic) {
-    if (total < OLD_SMALLEST || p[OLD_ATTRIBUTES_AT] & ~OLD_KNOWN_ATTRIBUTES) return false;
+    if (total < KC_MESSAGE_MIN_SIZE || p[KC_MESSAGE_ATTRIBUTES_AT] & ~OLD_KNOWN_ATTRIBUTES) return false;
     uint64_t at = magic == 1 ? 26 : 18;
     for (int part = 0; part < 2; part++) {
         if (total - at < 4) return false;
@@ -72,19 +66,21 @@ static bool plausible_old(const uint8_t *p, uint64_t total, uint8_t magic) {
 }
 
 bool kc_resync_plausible(const uint8_t *data, uint64_t size, uint64_t position, uint64_t *batch_size) {
-    if (position > size || size - position < OLD_SMALLEST) return false;
+    if (position > size || size - position < KC_MESSAGE_MIN_SIZE) return false;
     const uint8_t *p = data + position;
-    const int32_t length = (int32_t)kc_load_u32(p + 8);
-    if (length < 0 || (int64_t)kc_load_u64(p) < 0 || p[MAGIC_AT] > 2) return false;
-    const uint64_t total = (uint64_t)length + OVERHEAD;
+    const int32_t length = (int32_t)kc_load_u32(p + KC_LOG_LENGTH_AT);
+    if (length < 0 || (int64_t)kc_load_u64(p) < 0 || p[KC_LOG_MAGIC_AT] > 2) return false;
+    const uint64_t total = (uint64_t)length + KC_LOG_OVERHEAD;
     if (total > size - position) return false;
     *batch_size = total;
-    return p[MAGIC_AT] == 2 ? plausible_v2(p, total) : plausible_old(p, total, p[MAGIC_AT]);
+    return p[KC_LOG_MAGIC_AT] == 2 ? plausible_v2(p, total) : plausible_old(p, total, p[KC_LOG_MAGIC_AT]);
 }
 
 static bool checksum_ok(const uint8_t *p, uint64_t total) {
-    if (p[MAGIC_AT] == 2) return kc_crc32c(0, p + V2_ATTRIBUTES_AT, total - V2_ATTRIBUTES_AT) == kc_load_u32(p + 17);
-    return kc_crc32(0, p + MAGIC_AT, total - MAGIC_AT) == kc_load_u32(p + 12);
+    if (p[KC_LOG_MAGIC_AT] == 2)
+        return kc_crc32c(0, p + KC_BATCH_ATTRIBUTES_AT, total - KC_BATCH_ATTRIBUTES_AT) ==
+               kc_load_u32(p + KC_BATCH_CRC_AT);
+    return kc_crc32(0, p + KC_LOG_MAGIC_AT, total - KC_LOG_MAGIC_AT) == kc_load_u32(p + KC_MESSAGE_CRC_AT);
 }
 
 /* Whether a batch could begin at p, by bytes alone: an offset below 2^48; a length that holds a message and is not
@@ -92,10 +88,11 @@ static bool checksum_ok(const uint8_t *p, uint64_t total) {
  * length or a timestamp below 2^56, both of which may be -1. Without branches, so that the compiler can look at many
  * positions at once. */
 static inline uint8_t could_begin(const uint8_t *p, uint8_t high) {
-    const uint8_t magic = p[MAGIC_AT], next = p[OLD_ATTRIBUTES_AT + 1];
-    const uint8_t length = (uint8_t)(((p[8] | p[9] | p[10]) != 0) | (p[11] >= OLD_SMALLEST - OVERHEAD));
-    const uint8_t v2 = (uint8_t)((magic == 2) & (p[V2_ATTRIBUTES_AT] == 0) & (p[V2_ATTRIBUTES_AT + 2] < 0x80));
-    const uint8_t old = (uint8_t)((magic < 2) & (p[OLD_ATTRIBUTES_AT] <= OLD_KNOWN_ATTRIBUTES));
+    const uint8_t magic = p[KC_LOG_MAGIC_AT], next = p[KC_MESSAGE_ATTRIBUTES_AT + 1];
+    const uint8_t length = (uint8_t)(((p[8] | p[9] | p[10]) != 0) | (p[11] >= KC_MESSAGE_MIN_SIZE - KC_LOG_OVERHEAD));
+    const uint8_t v2 =
+        (uint8_t)((magic == 2) & (p[KC_BATCH_ATTRIBUTES_AT] == 0) & (p[KC_BATCH_ATTRIBUTES_AT + 2] < 0x80));
+    const uint8_t old = (uint8_t)((magic < 2) & (p[KC_MESSAGE_ATTRIBUTES_AT] <= OLD_KNOWN_ATTRIBUTES));
     const uint8_t small = (uint8_t)((next <= high) | (next == 0xff));
     return (uint8_t)(((p[0] | p[1]) == 0) & length & (p[8] <= high) & (v2 | (old & small)));
 }
@@ -130,8 +127,8 @@ static void advance(kc_resync *state, uint64_t positions) {
 }
 
 uint64_t kc_resync_next(const uint8_t *data, uint64_t size, uint64_t from, kc_resync *state) {
-    for (uint64_t start = from; start < size && size - start >= OLD_SMALLEST; start += BLOCK) {
-        const uint64_t left = size - start, count = left - OLD_SMALLEST + 1;
+    for (uint64_t start = from; start < size && size - start >= KC_MESSAGE_MIN_SIZE; start += BLOCK) {
+        const uint64_t left = size - start, count = left - KC_MESSAGE_MIN_SIZE + 1;
         const uint8_t high = left >> 24 < 0x7f ? (uint8_t)(left >> 24) : 0x7f;
         uint64_t seen = 0; /* positions of the block that credit has been given for */
         for (uint64_t bits = candidates(data + start, count, high); bits; bits &= bits - 1) {
@@ -148,7 +145,7 @@ uint64_t kc_resync_next(const uint8_t *data, uint64_t size, uint64_t from, kc_re
 
 /* The next intact batch whose offset could follow that of the partial batch at `position` in a log. */
 static uint64_t next_in_order(const uint8_t *data, uint64_t size, uint64_t position, kc_resync *state) {
-    if (size - position < OVERHEAD) return size;
+    if (size - position < KC_LOG_OVERHEAD) return size;
     const uint64_t offset = kc_load_u64(data + position);
     uint64_t at = position;
     while ((at = kc_resync_next(data, size, at + 1, state)) < size) {

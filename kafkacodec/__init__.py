@@ -30,7 +30,7 @@ __version__ = "0.1.0"
 _HOMES: dict[str, str | None] = {
     "BatchHeaders": "kafkacodec.records.columns",
     "Problem": "kafkacodec.records.columns",
-    "Record": "kafkacodec.records.decode",
+    "Record": "kafkacodec.records.record",
     "RecordColumns": "kafkacodec.records.columns",
     "decode": "kafkacodec.records.decode",
     "decode_batches": "kafkacodec.records.blobs",
@@ -98,7 +98,6 @@ if TYPE_CHECKING:  # `x as x` makes a name public for type checkers
     )
     from kafkacodec.records.confluent import ConfluentColumns as ConfluentColumns, split_confluent as split_confluent
     from kafkacodec.records.decode import (
-        Record as Record,
         decode as decode,
         iter_columns as iter_columns,
         iter_records as iter_records,
@@ -111,6 +110,7 @@ if TYPE_CHECKING:  # `x as x` makes a name public for type checkers
         encode_batches as encode_batches,
     )
     from kafkacodec.records.partition import murmur2 as murmur2, partition as partition
+    from kafkacodec.records.record import Record as Record
 
 
 def __getattr__(name: str) -> Any:

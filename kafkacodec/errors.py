@@ -6,11 +6,9 @@ escapes from bad input (running out of memory excepted).
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any, ClassVar
-
-if TYPE_CHECKING:
-    from kafkacodec.broker_errors import CODES, error
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, ClassVar
 
 __all__ = [
     "CODES",
@@ -130,18 +128,65 @@ class BrokerError(KafkaCodecError):
 
 
 def _broker_error(code: int, message: str) -> BrokerError:
-    made: BrokerError = __getattr__("error")(code)(message)
-    return made
+    return error(code)(message)
+
+
+CODES: dict[int, type[BrokerError]]
+"""The class of every known error code, from the table ``broker_errors.txt``."""
+
+
+def error(code: int) -> type[BrokerError]:
+    """The exception class of an error code, with ``code``, ``name``, ``retriable`` and ``stale_metadata``.
+
+    A code that is not known gets a class of its own, which is neither retriable nor a sign of stale metadata.
+    Code 0 (NONE) has a class too, so that every code of a response has a name.
+    """
+    return _codes().get(code) or _unknown(code)
+
+
+@cache
+def _codes() -> dict[int, type[BrokerError]]:
+    """The table, read when a code is asked for."""
+    classes = {}
+    for line in Path(__file__).with_name("broker_errors.txt").read_text("ascii").splitlines():
+        if not line.startswith("#"):
+            code, name, *words = line.split()
+            classes[int(code)] = _make(int(code), name, _class_name(name), words)
+    return classes
+
+
+@lru_cache(maxsize=1024)
+def _unknown(code: int) -> type[BrokerError]:
+    return _make(code, f"UNKNOWN_CODE_{code}", "UnknownCodeError", [])
+
+
+def _make(code: int, name: str, class_name: str, words: list[str]) -> type[BrokerError]:
+    attributes = {
+        "__module__": __name__,
+        "__doc__": f"Error code {code}, {name}.",
+        "code": code,
+        "name": name,
+        "retriable": "retriable" in words,
+        "stale_metadata": "stale-metadata" in words,
+    }
+    return type(class_name, (BrokerError,), attributes)
+
+
+def _class_name(name: str) -> str:
+    """``NOT_CONTROLLER`` becomes NotControllerError."""
+    camel = "".join(word.capitalize() for word in name.split("_"))
+    return camel if camel.endswith("Error") else camel + "Error"
+
+
+@cache
+def _classes() -> dict[str, type[BrokerError]]:
+    return {cls.__name__: cls for cls in _codes().values()}
 
 
 def __getattr__(name: str) -> Any:
-    """`error`, `CODES` and the classes of the error codes, from a table that is read when one is asked for."""
-    if name.startswith("_"):
+    """`CODES` and the classes of the error codes."""
+    if name == "CODES":
+        return _codes()
+    if name.startswith("_") or name not in _classes():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    table = importlib.import_module("kafkacodec.broker_errors")
-    if name in ("CODES", "error"):
-        return getattr(table, name)
-    try:
-        return table.CLASSES[name]
-    except KeyError:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+    return _classes()[name]

@@ -54,7 +54,7 @@ TEST(encode_writes_the_batch_of_the_specification) {
     memcpy(values + 1, long_value, sizeof long_value);
     const kc_record_chunk chunk = four_rows(value_ends, values);
     const bytes expected = one_batch();
-    CHECK(kc_record_chunk_bytes(&chunk) >= expected.size - KC_BATCH_HEADER_BYTES);
+    CHECK(kc_record_chunk_bytes(&chunk) >= expected.size - KC_BATCH_HEADER_SIZE);
     /* Room is given a few bytes at a time, and ends where the memory does. */
     for (size_t step = 1; step < expected.size + 40; step += 3) {
         kc_encoder *e = malloc(sizeof *e);
@@ -87,7 +87,7 @@ TEST(encode_splits_where_a_batch_is_full) {
     const int32_t value_ends[] = {0, 1, 1, 1, 1};
     const kc_record_chunk chunk = four_rows(value_ends, "v");
     kc_batch_options options = OPTIONS;
-    options.batch_bytes = KC_BATCH_HEADER_BYTES + 19;
+    options.batch_bytes = KC_BATCH_HEADER_SIZE + 19;
     uint8_t memory[1024];
     kc_room room = {memory, memory + sizeof memory};
     kc_error error = {0};

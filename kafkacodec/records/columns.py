@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kafkacodec import _records
 from kafkacodec._columns import Table
 from kafkacodec.errors import KafkaCodecError
+from kafkacodec.records.record import Record
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from kafkacodec.records.decode import Record
 
 __all__ = ["BatchHeaders", "Columns", "Field", "Problem", "RecordColumns", "Schema"]
 
@@ -146,8 +146,6 @@ class RecordColumns(Columns):
         Raises:
             KeyError: one of the six columns of `kafkacodec.Record` was not asked for.
         """
-        from kafkacodec.records.decode import Record
-
         missing = {*Record._fields} - {*self.column_names}
         if missing:
             raise KeyError(", ".join(sorted(missing)))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypedDict, Unpa
 from kafkacodec import _columns, _records
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.records.columns import BatchHeaders, Problem, RecordColumns
+from kafkacodec.records.record import Record
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -20,7 +21,6 @@ __all__ = [
     "DEFAULT_MAX_ROWS",
     "RECORD_COLUMNS",
     "DecodeOptions",
-    "Record",
     "decode",
     "iter_columns",
     "iter_records",
@@ -54,26 +54,6 @@ _FIRST, _LAST = -(1 << 63), (1 << 63) - 1
 _NO_ROW_LIMIT, _NO_BYTE_LIMIT = (1 << 31) - 2, (1 << 63) - 1
 
 OnError = Literal["raise", "stop", "skip"]
-
-
-class Record(NamedTuple):
-    """One record.
-
-    Attributes:
-        offset (int): its offset in the partition.
-        timestamp (int | None): ms since the epoch, None where there is none.
-        timestamp_type (int): 0 create time, 1 log append time, -1 none.
-        key (bytes | None): None for a null key.
-        value (bytes | None): None for a null value (a tombstone in a compacted topic).
-        headers (tuple[tuple[str, bytes | None], ...]): in the order of the record; keys may repeat.
-    """
-
-    offset: int
-    timestamp: int | None
-    timestamp_type: int
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...]
 
 
 class DecodeOptions(TypedDict, total=False):
