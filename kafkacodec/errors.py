@@ -6,8 +6,8 @@ escapes from bad input (running out of memory excepted).
 
 from __future__ import annotations
 
+import os.path
 from functools import cache, lru_cache
-from pathlib import Path
 from typing import Any, ClassVar
 
 __all__ = [
@@ -147,12 +147,9 @@ def error(code: int) -> type[BrokerError]:
 @cache
 def _codes() -> dict[int, type[BrokerError]]:
     """The table, read when a code is asked for."""
-    classes = {}
-    for line in Path(__file__).with_name("broker_errors.txt").read_text("ascii").splitlines():
-        if not line.startswith("#"):
-            code, name, *words = line.split()
-            classes[int(code)] = _make(int(code), name, _class_name(name), words)
-    return classes
+    with open(os.path.join(os.path.dirname(__file__), "broker_errors.txt"), encoding="ascii") as table:
+        rows = [line.split() for line in table if not line.startswith("#")]
+    return {int(code): _make(int(code), name, _class_name(name), words) for code, name, *words in rows}
 
 
 @lru_cache(maxsize=1024)
