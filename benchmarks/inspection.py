@@ -33,7 +33,7 @@ def verification(case: Case, directory: Path) -> Contest:
         for batch in kc.encode_batches(table(list(records(case))), batch_bytes=case.batch_bytes):
             writer.append(batch)
     (path,) = directory.glob("*.log")
-    data, target = path.read_bytes(), bytearray(path.stat().st_size)
+    data, target = path.read_bytes(), memoryview(bytearray(path.stat().st_size))
     segment = kc.log.Segment(path)
 
     def verify() -> None:

@@ -25,7 +25,7 @@ def contests(record_sets: dict[str, bytes]) -> list[Contest]:
 
 def throughput(name: str, data: bytes) -> Contest:
     """Bytes per second of reading, beside one copy of the same bytes."""
-    target = bytearray(len(data))
+    target = memoryview(bytearray(len(data)))
 
     def copy() -> None:
         target[:] = data

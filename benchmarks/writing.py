@@ -22,11 +22,17 @@ def table(entries: list[tuple[int, bytes, bytes]]) -> pa.Table:
 
 
 def contest(case: Case) -> Contest:
-    """kc.encode beside aiokafka's builder; where the case is compressed, beside the libraries on the same batches."""
+    """kc.encode, and kc.encode_batches, which keeps no batch, as Kafka's builder does; beside aiokafka's builder and, where
+    the case is compressed, beside the libraries on the same batches.
+    """
     entries = list(records(case))
     columns = table(entries)
-    encode = partial(kc.encode, columns, codec=case.codec, batch_bytes=case.batch_bytes)
-    competitors: dict[str, Callable[[], object]] = {"encode": encode, "aiokafka": partial(record_set, case, entries)}
+    options = {"codec": case.codec, "batch_bytes": case.batch_bytes}
+    competitors: dict[str, Callable[[], object]] = {
+        "encode": partial(kc.encode, columns, **options),
+        "encode_batches": lambda: sum(batch.record_count for batch in kc.encode_batches(columns, **options)),
+        "aiokafka": partial(record_set, case, entries),
+    }
     if case.codec != "none":
         contents = list(libraries.payloads(bytes(kc.encode(columns, batch_bytes=case.batch_bytes))))
         competitors["compressing alone"] = partial(_compress_all, libraries.COMPRESSORS[case.codec], contents)
