@@ -22,8 +22,9 @@ def table(entries: list[tuple[int, bytes, bytes]]) -> pa.Table:
 
 
 def contest(case: Case) -> Contest:
-    """kc.encode, and kc.encode_batches, which keeps no batch, as Kafka's builder does; beside aiokafka's builder and, where
-    the case is compressed, beside the libraries on the same batches.
+    """Both ways of ours, aiokafka's builder and, where the case is compressed, the libraries alone on the same batches.
+
+    `encode_batches` keeps no batch, as Kafka's builder does.
     """
     entries = list(records(case))
     columns = table(entries)
