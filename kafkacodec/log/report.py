@@ -18,7 +18,7 @@ class Finding:
 
     Attributes:
         level (str): ``error``: records are lost or cannot be trusted; ``warning``: an index or a checkpoint is wrong,
-            or the log ends in a torn batch; no record is lost by it; ``note``: worth knowing.
+            or the log ends in a torn batch, which a broker cuts off; ``note``: worth knowing.
         kind (str): a word to sort by, such as ``damaged``, ``offset-order``, ``offset-index``.
         path (str): the file.
         position (int | None): where in the file, in bytes.

@@ -87,14 +87,62 @@ def produce_request(name, topic_id, version, records, acks=-1):
     return messages.ProduceRequest(acks=acks, timeout_ms=30000, topic_data=[topic])
 
 
-def fetch_request(name, topic_id, version, offset=0):
+def fetch_request(name, topic_id, version, offset=0, isolation_level=0):
     partition = messages.FetchRequest.FetchPartition(partition=1, fetch_offset=offset, partition_max_bytes=1 << 20)
     topic = messages.FetchRequest.FetchTopic(partitions=[partition])
     if version >= 13:
         topic.topic_id = topic_id
     else:
         topic.topic = name
-    return messages.FetchRequest(max_wait_ms=100, min_bytes=1, topics=[topic])
+    return messages.FetchRequest(max_wait_ms=100, min_bytes=1, isolation_level=isolation_level, topics=[topic])
+
+
+def in_transaction(client, name, topic_id, values, *, committed):
+    """Writes a batch to partition 1 in a transaction of its own, and ends that."""
+    found = retried(
+        lambda: client.ask(messages.FindCoordinatorRequest(key_type=1, coordinator_keys=["writer"])).coordinators[0]
+    )
+    assert found.node_id == 1
+    start = messages.InitProducerIdRequest(transactional_id="writer", transaction_timeout_ms=30000)
+    producer = retried(lambda: client.ask(start, 4))
+    adding = messages.AddPartitionsToTxnRequest
+    add = adding(
+        v3_and_below_transactional_id="writer",
+        v3_and_below_producer_id=producer.producer_id,
+        v3_and_below_producer_epoch=producer.producer_epoch,
+        v3_and_below_topics=[adding.AddPartitionsToTxnTopic(name=name, partitions=[1])],
+    )
+    retried(
+        lambda: client.ask(add, 3).results_by_topic_v3_and_below[0].results_by_partition[0],
+        "partition_error_code",
+    )
+    records = kc.encode(
+        [(None, value) for value in values],
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        base_sequence=0,
+        is_transactional=True,
+    )
+    request = produce_request(name, topic_id, 9, records)
+    request.transactional_id = "writer"
+    assert client.ask(request, 9).responses[0].partition_responses[0].error_code == 0
+    end = messages.EndTxnRequest(
+        transactional_id="writer",
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        committed=committed,
+    )
+    retried(lambda: client.ask(end, 3))
+
+
+def retried(ask, code="error_code"):
+    """The first answer without an error; coordinators need a moment at first, and after each transaction."""
+    for _ in range(300):
+        answer = ask()
+        if getattr(answer, code) == 0:
+            return answer
+        time.sleep(0.05)
+    raise AssertionError(answer)
 
 
 def test_negotiation_and_metadata(client):
@@ -147,6 +195,33 @@ def test_produce_list_offsets_and_fetch(client):
         assert table.column("topic").to_pylist() == [name] * 4
         assert table.column("key").to_pylist() == [b"k1", b"k2", None, b"k4"]
         assert table.column("value").to_pylist() == [b"v1", None, b"v3", b"v4"]
+
+
+def test_aborted_transactions(client):
+    """What the broker lists as aborted is what is dropped; what was fetched uncommitted lists nothing."""
+    name = f"ledger-{uuid.uuid4().hex}"
+    topic_id = create_topic(client, name)
+    in_transaction(client, name, topic_id, [b"a1", b"a2"], committed=False)
+    in_transaction(client, name, topic_id, [b"b1"], committed=True)
+    in_transaction(client, name, topic_id, [b"c1"], committed=False)
+    in_transaction(client, name, topic_id, [b"d1", b"d2"], committed=True)
+    version = client.connection.version_of(1)
+
+    def fetched():
+        return client.ask(fetch_request(name, topic_id, version, isolation_level=1), version)
+
+    for _ in range(300):  # the last marker may be on its way
+        response = fetched()
+        columns = protocol.fetch_to_columns(response, isolation_level="read_committed", topic_names={topic_id: name})
+        if len(columns) == 3:
+            break
+        time.sleep(0.05)
+    assert len(response.responses[0].partitions[0].aborted_transactions) == 2
+    assert pa.table(columns).column("value").to_pylist() == [b"b1", b"d1", b"d2"]
+    everything = protocol.fetch_to_columns(response, topic_names={topic_id: name})
+    assert pa.table(everything).column("value").to_pylist() == [b"a1", b"a2", b"b1", b"c1", b"d1", b"d2"]
+    plain = client.ask(fetch_request(name, topic_id, version), version)
+    assert len(protocol.fetch_to_columns(plain, isolation_level="read_committed")) == 6
 
 
 def test_errors_of_the_broker(client):
