@@ -34,8 +34,10 @@ class Destination:
     def __bool__(self) -> bool:
         return self.path is not None
 
-    def check(self, inputs: Iterable[str]) -> None:
-        """Refuse a name that tells no format, and a file that exists or is one of the inputs or in one of them."""
+    def check(self, inputs: Iterable[str], *, as_json: bool = False) -> None:
+        """Refuse a name that tells no format, a file that exists or belongs to the inputs, and JSON beside it."""
+        if as_json:
+            raise click.UsageError("--json prints, --output writes a file: give one of them")
         self._format()
         path = self._name()
         if not os.path.exists(path):

@@ -16,7 +16,7 @@ from kafkacodec.log.groups import consumer_groups
 def groups(directory: str, as_json: bool, output: Destination) -> None:
     """List the consumer groups in a broker's data DIRECTORY, as their last records leave them."""
     if output:
-        output.check([directory])
+        output.check([directory], as_json=as_json)
     found = consumer_groups(directory)
     if output:
         from kafkacodec.log.tables import groups_table

@@ -21,7 +21,7 @@ def metadata(directory: str, as_json: bool, table: str | None, output: Destinati
     if bool(output) != (table is not None):
         raise click.UsageError(f"--output and --table go together; there are the tables {', '.join(TABLES)}")
     if output:
-        output.check([directory])
+        output.check([directory], as_json=as_json)
     found = read_cluster_metadata(directory)
     if table is not None:
         from kafkacodec.log.tables import metadata_table

@@ -20,7 +20,7 @@ def offsets(directory: str, groups: tuple[str, ...], as_json: bool, output: Dest
     Commits of transactions that were aborted or never ended are left out. Times are UTC.
     """
     if output:
-        output.check([directory])
+        output.check([directory], as_json=as_json)
     found = [commit for commit in committed_offsets(directory) if not groups or commit.group in groups]
     if output:
         from kafkacodec.log.tables import offsets_table

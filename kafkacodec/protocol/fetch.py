@@ -30,7 +30,8 @@ def fetch_to_columns(
     """All records of a fetch response in one table, in the order of the response.
 
     Record sets are decoded where they lie in the response. A partition without records adds no rows, and a last batch
-    that the broker has cut is left out: the next fetch brings it whole.
+    that the broker has cut is left out: the next fetch brings it whole. The first batch of a partition is whole, too:
+    it may begin before the offset that was asked for.
 
     Args:
         response: of any version.

@@ -118,6 +118,9 @@ def test_read_committed_from_anywhere(case):
         stop = min(end, start + end // 7 + 1)
         got = offsets(partition.read(start_offset=start, end_offset=stop, isolation_level="read_committed"))
         assert got == [offset for offset in case.offsets if start <= offset < stop]
+    for max_bytes in (1, 3000):
+        pieces = partition.ranges(isolation_level="read_committed", max_bytes=max_bytes)
+        assert offsets(chunk for piece in pieces for chunk in piece.read()) == case.offsets
 
 
 @pytest.mark.parametrize("case", read_committed()[::3], ids=lambda c: f"{c.directory.name}/{c.topic}-{c.partition}")

@@ -170,6 +170,11 @@ def test_tasks_of_so_many_records():
 def test_read_committed():
     committed = read(LOGS / "txn-0", isolationLevel="read_committed")
     assert 0 < committed.num_rows < read(LOGS / "txn-0").num_rows
+    cut = options(LOGS / "txn-0", isolationLevel="read_committed", maxRecordsPerPartition=10)
+    tasks = [pickle.loads(pickle.dumps(task)) for task in plan(cut)]
+    assert len(tasks) > 100
+    parts = [batch for task in tasks for batch in read_ranges(task, ALL, permissive=False)]
+    assert pa.Table.from_batches(parts)["offset"].to_pylist() == committed["offset"].to_pylist()
 
 
 def test_pruning_leaves_out_what_cannot_pass():
