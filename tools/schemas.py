@@ -5,7 +5,8 @@
                                  release would change; exit with 1 where something differs
     schemas.py render JSON DIR   write tables from a JSON file of definitions that merges several releases
 
-`make schemas-check JARS="..."` runs the first.
+`make schemas-check JARS="..."` runs the first. The tables hold what any release up to the one in index.txt has. Of an
+older release than that, what later ones may add or rename without other bytes is only counted, and so are its drafts.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ import sys
 import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kafkacodec.messages.grammar import parse
 from kafkacodec.messages.model import FieldSpec, MessageSpec, StructSpec, version_range, version_text
 
 SCHEMAS = Path(__file__).parent.parent / "kafkacodec" / "messages" / "schema"
+# Where jars have definitions: each module has a directory of its own for them.
+DEFINITION = re.compile(r"(?:common/)?(?:message|metadata)/\w+\.json")
 # Definitions of messages that only tests of Kafka use.
 IGNORED = re.compile(r"SimpleExampleMessage|SimpleArrays|SimpleRecords")
 
@@ -61,7 +64,7 @@ def _write_message(out: io.StringIO, definition: Definition, in_api: bool) -> No
 
 def _write_fields(out: io.StringIO, fields: list[Definition], valid: range, depth: int) -> None:
     for field in fields:
-        versions = version_range(field["versions"], valid)
+        versions = version_range(field.get("versions") or field["taggedVersions"], valid)
         if not versions:
             continue
         words = [field["name"], field["type"], version_text(versions, valid)]
@@ -85,7 +88,10 @@ def _write_fields(out: io.StringIO, fields: list[Definition], valid: range, dept
 def render(facts: Definition, directory: Path) -> None:
     """Writes one table per API and per group of data schemas, and the index."""
     directory.mkdir(parents=True, exist_ok=True)
-    index = ["# Where each class comes from: an API's key, name and versions, or a table and its data schemas."]
+    index = [
+        "# Where each class comes from: an API's key, name and versions, or a table and its data schemas.",
+        f"# The newest release: {facts['sources']['new']}",
+    ]
     for api in sorted(facts["apis"], key=lambda a: int(a["key"])):
         text = table([api["request"], api["response"]], (api["key"], api["name"]))
         (directory / f"{api['key']:02}_{api['name']}.kmsg").write_text(text)
@@ -107,82 +113,152 @@ def render(facts: Definition, directory: Path) -> None:
 # Tables against the definitions of one release
 
 
+class Difference(NamedTuple):
+    """What a release has otherwise; `by_age` tells that it may just be older than the tables."""
+
+    text: str
+    by_age: bool = False
+
+
 def definitions_in(jars: Iterable[Path]) -> Iterator[Definition]:
     """The message definitions inside jars: JSON files whose first lines are comments."""
     for jar in jars:
         with zipfile.ZipFile(jar) as archive:
             for name in archive.namelist():
-                if name.startswith("common/message/") and name.endswith(".json") and not IGNORED.search(name):
+                if DEFINITION.fullmatch(name) and not IGNORED.search(name):
                     text = re.sub(r"^\s*//.*$", "", archive.read(name).decode(), flags=re.MULTILINE)
                     yield json.loads(text)
 
 
-def differences(ours: MessageSpec, theirs: MessageSpec) -> Iterator[str]:
-    """What a release changes in one message, over the versions that the release has."""
-    new = [v for v in theirs.versions if v not in ours.versions]
-    if new:
-        yield f"{theirs.name}: new versions {new}"
+def differences(ours: MessageSpec, theirs: MessageSpec, draft: int | None = None) -> Iterator[Difference]:
+    """What a release has otherwise in one message, in the versions that it has; `draft` is one that is not final."""
+    if ours.name != theirs.name:
+        yield Difference(f"{theirs.name}: is {ours.name} in the tables", by_age=True)
     for version in theirs.versions:
-        if version not in ours.versions:
+        # Older releases number the keys of coordinators by their types.
+        own = 0 if ours.kind == "coordinator-key" and theirs.key is None else version
+        where = f"{theirs.name} v{version}"
+        if own not in ours.versions:
+            yield Difference(f"{where}: a new version")
             continue
-        if (version in ours.flexible) != (version in theirs.flexible):
-            yield f"{theirs.name} v{version}: flexible changes to {version in theirs.flexible}"
-        yield from _struct_differences(f"{theirs.name} v{version}: ", ours.struct, theirs.struct, version)
+        found = list(_struct_differences(f"{where}: ", ours.struct, theirs.struct, own, version))
+        if (own in ours.flexible) != (version in theirs.flexible):
+            found.append(Difference(f"{where}: flexible changes to {version in theirs.flexible}"))
+        yield from [Difference(text, by_age=True) for text, _ in found] if version == draft else found
 
 
-def _struct_differences(where: str, ours: StructSpec, theirs: StructSpec, version: int) -> Iterator[str]:
-    mine = [f for f in ours.fields if version in f.versions]
-    other = [f for f in theirs.fields if version in f.versions]
-    by_name = {f.name: f for f in mine}
-    for field in other:
-        if field.name not in by_name:
-            yield f"{where}new field {field.name} {field.type}"
+def _struct_differences(
+    where: str, ours: StructSpec, theirs: StructSpec, own: int, version: int
+) -> Iterator[Difference]:
+    """The same of one struct: in version `own` of the tables, in `version` of the release."""
+    mine = {field.name: field for field in ours.fields if own in field.versions}
+    other = {field.name: field for field in theirs.fields if version in field.versions}
+    names = {name: name for name in other if name in mine} | _renamed(mine, other, own, version)
+    for name, field in other.items():
+        if name not in names:
+            yield Difference(f"{where}new field {name} {field.type}")
             continue
-        known = by_name[field.name]
-        before, after = _facts(known, version), _facts(field, version)
-        for what in before:
-            if before[what] != after[what]:
-                yield f"{where}{field.name}: {what} changes from {before[what]!r} to {after[what]!r}"
+        known = mine[names[name]]
+        if name != known.name:
+            yield Difference(f"{where}{name}: is {known.name} in the tables", by_age=True)
+        yield from _field_differences(f"{where}{name}: ", _facts(known, own), _facts(field, version))
         if known.struct and field.struct:
-            yield from _struct_differences(f"{where}{field.name}.", known.struct, field.struct, version)
-    names = {f.name for f in other}
-    for field in mine:
-        if field.name not in names:
-            yield f"{where}field {field.name} is gone"
-    wire = [[f.name for f in fields if version not in f.tagged] for fields in (mine, other)]
+            yield from _struct_differences(f"{where}{name}.", known.struct, field.struct, own, version)
+    for name in sorted(mine.keys() - names.values()):
+        yield Difference(f"{where}field {name} is gone", by_age=own in mine[name].tagged)
+    wire = [[name for name, field in mine.items() if own not in field.tagged]]
+    wire.append([names.get(name, name) for name, field in other.items() if version not in field.tagged])
     if sorted(wire[0]) == sorted(wire[1]) and wire[0] != wire[1]:
-        yield f"{where}order changes to {', '.join(wire[1])}"
+        yield Difference(f"{where}order changes to {', '.join(wire[1])}")
+
+
+def _renamed(mine: dict[str, FieldSpec], other: dict[str, FieldSpec], own: int, version: int) -> dict[str, str]:
+    """Fields at the same place with the same bytes, but another name."""
+    pairs = zip(mine.items(), other.items(), strict=False)
+    return {
+        new: old
+        for (old, field), (new, changed) in pairs
+        if old not in other
+        and new not in mine
+        and all(_facts(field, own)[what] == _facts(changed, version)[what] for what in ("type", "null", "tag"))
+    }
+
+
+def _field_differences(where: str, before: dict[str, Any], after: dict[str, Any]) -> Iterator[Difference]:
+    for what, value in before.items():
+        if value != after[what]:
+            # Nothing of this changes bytes, or it allows more.
+            by_age = what in ("default", "ignorable") or (what == "null" and value)
+            yield Difference(f"{where}{what} changes from {value!r} to {after[what]!r}", by_age)
 
 
 def _facts(field: FieldSpec, version: int) -> dict[str, Any]:
+    kind = "struct" if field.struct else field.type
     return {
-        "type": f"[{field.array}]{field.type}" if field.array else field.type,
+        "type": f"[{field.array}]{kind}" if field.array else kind,
         "null": version in field.nullable,
         "tag": field.tag if version in field.tagged else None,
-        "default": field.default,
+        # That of records follows from the versions in which they may be null.
+        "default": None if field.type == "records" else field.default,
         "ignorable": field.ignorable,
     }
 
 
+def release_of(jars: Iterable[Path]) -> tuple[int, ...]:
+    """The release in the names of jars; one that no release follows where they do not tell."""
+    found = {match[1] for jar in jars if (match := re.search(r"-(\d+\.\d+\.\d+)[^-]*\.jar$", jar.name))}
+    return _numbers(found.pop()) if len(found) == 1 else (sys.maxsize,)
+
+
+def newest_release() -> str:
+    """The newest release that the tables have."""
+    index = (SCHEMAS / "index.txt").read_text()
+    found = re.search(r"^# The newest release: (.+)$", index, flags=re.MULTILINE)
+    if found is None:
+        raise ValueError("index.txt does not name the newest release")
+    return found[1]
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(map(int, release.split(".")))
+
+
+def compare(definitions: Iterable[Definition], ours: list[MessageSpec]) -> tuple[set[str], list[Difference]]:
+    """The names of the tables' messages that a release has, and what it has otherwise."""
+    by_name = {message.name: message for message in ours}
+    by_key = {(message.kind, message.key): message for message in ours if message.kind in ("request", "response")}
+    valid = [definition for definition in definitions if definition["validVersions"] != "none"]
+    drafts = {definition["apiKey"] for definition in valid if definition.get("latestVersionUnstable")}
+    seen: set[str] = set()
+    found: list[Difference] = []
+    for definition in valid:
+        name, kind, key = definition["name"], definition["type"], definition.get("apiKey")
+        in_api = kind in ("request", "response")
+        theirs = parse(table([definition], (key, name.removesuffix(kind.capitalize())) if in_api else None))[0]
+        known = by_name.get(name) or by_key.get((kind, key))
+        if known is None:
+            found.append(Difference(f"{name}: a new message"))
+            continue
+        seen.add(known.name)
+        found += differences(known, theirs, theirs.versions[-1] if in_api and key in drafts else None)
+    return seen, found
+
+
 def check(jars: list[Path]) -> int:
     """Prints the differences; returns how many there are."""
-    ours = {m.name: m for path in SCHEMAS.glob("*.kmsg") for m in parse(path.read_text())}
-    seen: set[str] = set()
-    count = 0
-    for definition in definitions_in(jars):
-        name, kind = definition["name"], definition["type"]
-        if definition["validVersions"] == "none":
-            continue
-        api = (definition["apiKey"], name.removesuffix(kind.capitalize())) if kind in ("request", "response") else None
-        theirs = parse(table([definition], api))[0]
-        seen.add(name)
-        found = list(differences(ours[name], theirs)) if name in ours else [f"{name}: a new message"]
-        count += len(found)
-        for line in found:
-            print(line)
-    gone = sorted(set(ours) - seen)
-    print(f"{len(seen)} definitions compared, {count} differences; not in these jars: {', '.join(gone) or 'nothing'}")
-    return count
+    ours = [message for path in SCHEMAS.glob("*.kmsg") for message in parse(path.read_text())]
+    seen, found = compare(definitions_in(jars), ours)
+    older = release_of(jars) < _numbers(newest_release())
+    shown = [difference for difference in found if not (older and difference.by_age)]
+    for difference in shown:
+        print(difference.text)
+    gone = sorted({message.name for message in ours} - seen)
+    print(f"{len(seen)} messages compared, {len(shown)} differences; the tables have release {newest_release()}")
+    if older:
+        print(f"these jars are older: {len(found) - len(shown)} changes since, {len(gone)} messages are not in them")
+    else:
+        print(f"not in these jars: {', '.join(gone) or 'nothing'}")
+    return len(shown)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -18,8 +18,9 @@ import pytest
 import kafkacodec as kc
 from kafkacodec import messages
 from kafkacodec.messages.model import snake_case
-from tests.integration.kafka_jvm import RELEASES, JavaMessage, Messages
+from tests.integration.kafka_jvm import RELEASES, TARGET, JavaMessage, Messages
 from tests.message_values import Values, damage
+from tools import schemas
 
 pytestmark = pytest.mark.java
 
@@ -126,6 +127,12 @@ def test_every_message_in_every_version_is_met(releases: dict[str, Release]) -> 
     assert met == {(name, version) for name, cls in classes.items() for version in cls.valid_versions}
     assert len(met) > 850
     assert all(len(release.cases) > 700 for release in releases.values())
+
+
+def test_the_tables_are_what_the_newest_release_defines(releases: dict[str, Release]) -> None:
+    jars = sorted((TARGET / "newest").glob("kafka-*.jar"))
+    assert len(jars) > 5
+    assert schemas.check(jars) == 0
 
 
 def test_what_is_written_here(release: Release) -> None:
