@@ -141,6 +141,14 @@ def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
     return properties
 
 
+def encode_producer_snapshot(entries: npt.NDArray[np.void]) -> bytes:
+    """The bytes of a ``.snapshot`` file, from entries as `read_producer_snapshot` gives them."""
+    body = len(entries).to_bytes(4, "big") + entries.astype(layout.PRODUCER_SNAPSHOT_ENTRY).tobytes()
+    header = np.zeros((), layout.PRODUCER_SNAPSHOT_HEADER)
+    header["version"], header["crc"] = layout.PRODUCER_SNAPSHOT_VERSION, crc32c(body)
+    return header.tobytes()[: layout.PRODUCER_SNAPSHOT_CRC_FROM] + body
+
+
 def encode_leader_epochs(epochs: list[LeaderEpoch]) -> bytes:
     """The bytes of a ``leader-epoch-checkpoint`` file."""
     lines = [str(CHECKPOINT_VERSION), str(len(epochs)), *(f"{e.epoch} {e.start_offset}" for e in epochs)]

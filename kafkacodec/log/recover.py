@@ -16,8 +16,8 @@ from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch, encode_leader_epochs, read_topic_id
 from kafkacodec.log.directory import discover
 from kafkacodec.log.files import MappedFile, reason_of
-from kafkacodec.log.indexes import encode_transaction_index
 from kafkacodec.log.partition import Partition
+from kafkacodec.log.producers import ProducerState
 from kafkacodec.log.report import Finding, Report
 from kafkacodec.log.segment import Segment
 from kafkacodec.log.segment_writer import SegmentWriter, write_file
@@ -40,9 +40,9 @@ def recover(
     """Write all intact batches of a log directory, a partition or a segment into a new log directory.
 
     Every batch whose checksum and records are right is copied byte for byte into a segment of the same name, unless its
-    offsets do not follow those before it. Offset, time and transaction indexes and the leader-epoch checkpoint are made
-    anew; topic ids and ``meta.properties`` are copied. Producer snapshots and offset checkpoints are not: a broker
-    that finds none reads the segments through and makes them. The source is only read.
+    offsets do not follow those before it. Offset, time and transaction indexes, producer snapshots and the leader-epoch
+    checkpoint are made anew; topic ids and ``meta.properties`` are copied. Offset checkpoints are not: a broker that
+    finds none looks at every segment. The source is only read.
 
     Args:
         src: the damaged log directory, partition directory or segment.
@@ -101,7 +101,7 @@ def _recover_partition(partition: Partition, target: str, advance: Callable[[int
         advance(segment.size_in_bytes)
     epochs = encode_leader_epochs(_earliest(copier.epochs, partition))
     write_file(os.path.join(target, layout.LEADER_EPOCH_CHECKPOINT), epochs, sync=True)
-    _write_transaction_indexes(target)
+    _write_producer_files(target)
     metadata = os.path.join(partition.path, layout.PARTITION_METADATA)
     try:
         read_topic_id(metadata)
@@ -171,16 +171,15 @@ class _Copier:
         self.report.add(Finding("error", "left-out", path, text, position, size, first, last + 1))
 
 
-def _write_transaction_indexes(target: str) -> None:
+def _write_producer_files(target: str) -> None:
+    """Transaction indexes, and the producers known where each segment ends."""
     partition = Partition(target)
-    transactions = partition.transactions()
-    for i, segment in enumerate(partition.segments):
-        following = partition.segments[i + 1].base_offset if i + 1 < len(partition.segments) else None
-        assert segment.base_offset is not None
-        entries = transactions.index_entries(segment.base_offset, following or np.iinfo(np.int64).max)
-        if len(entries):
-            path = layout.sibling(segment.path, layout.TRANSACTION_INDEX_SUFFIX)
-            write_file(path, encode_transaction_index(entries), sync=True)
+    producers = ProducerState(target, [], 0)
+    ends = [segment.base_offset or 0 for segment in partition.segments[1:]] + [partition.end_offset()]
+    for segment, end in zip(partition.segments, ends, strict=True):
+        producers.read_segment(segment)
+        for name, data in producers.files_at(segment.base_offset or 0, end).items():
+            write_file(os.path.join(target, name), data, sync=True)
 
 
 def _copy_files(names: tuple[str, ...], src: str, dest: str) -> None:

@@ -8,12 +8,13 @@ import fcntl
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kafkacodec.errors import EncodeError
 from kafkacodec.log import layout
 from kafkacodec.log.indexes import encode_offset_index, encode_time_index
+from kafkacodec.log.segment import Segment
 from kafkacodec.records.encode import EncodedBatch
 
 DEFAULT_INDEX_INTERVAL = 4096
@@ -28,7 +29,7 @@ _NO_TIMESTAMP = -1
 
 # Where the segment's name becomes visible, its indexes already are: the order of the commit.
 _COMMIT_ORDER = (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX, layout.LOG_SUFFIX)
-_UNFINISHED = re.compile(r"\d{20}\.(?:log|index|timeindex)\.[0-9a-f]{16}\.tmp")
+_UNFINISHED = re.compile(r"\d{20}\.(?:log|index|timeindex|txnindex|snapshot)\.[0-9a-f]{16}\.tmp")
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class PendingSegment:
         max_timestamp (int): the largest timestamp, -1 for none.
         size_in_bytes (int): of the ``.log`` file.
         record_count (int): its records.
+        beside (tuple[str, ...]): names of further files that go with it.
     """
 
     directory: str
@@ -54,6 +56,7 @@ class PendingSegment:
     max_timestamp: int
     size_in_bytes: int
     record_count: int
+    beside: tuple[str, ...] = ()
 
     def commit(self, directory: str | None = None, *, sync: bool = True) -> str:
         """Give the files their names, in `directory` if it is given (on the same file system).
@@ -72,8 +75,7 @@ class PendingSegment:
         # A broker leaves an empty segment in a new partition; that may be replaced.
         if os.path.exists(path) and os.path.getsize(path):
             raise FileExistsError(errno.EEXIST, "a segment with records is there", path)
-        for suffix in _COMMIT_ORDER:
-            name = layout.file_name(self.base_offset, suffix)
+        for name in self._names():
             os.replace(_temporary(self.directory, name, self.token), os.path.join(directory, name))
         if sync:
             sync_directory(directory)
@@ -81,9 +83,15 @@ class PendingSegment:
 
     def discard(self) -> None:
         """Remove the files; none may be there."""
-        for suffix in _COMMIT_ORDER:
+        for name in self._names():
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(_temporary(self.directory, layout.file_name(self.base_offset, suffix), self.token))
+                os.unlink(_temporary(self.directory, name, self.token))
+
+    def _names(self) -> Iterator[str]:
+        """The names of all files, in the order of the commit."""
+        yield from self.beside
+        for suffix in _COMMIT_ORDER:
+            yield layout.file_name(self.base_offset, suffix)
 
 
 class SegmentWriter:
@@ -129,6 +137,7 @@ class SegmentWriter:
         self._times: list[tuple[int, int]] = []
         self._token = secrets.token_hex(8)
         self._path = self._temporary(layout.LOG_SUFFIX)
+        self._beside: tuple[str, ...] = ()
         self._file = open(self._path, "xb", buffering=_BUFFER_BYTES)  # noqa: SIM115
         # Held while this process lives: what is not locked, `remove_unfinished` may remove.
         fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -183,14 +192,27 @@ class SegmentWriter:
         self.record_count += batch.record_count
         self.next_offset = batch.last_offset + 1
 
-    def finish(self) -> PendingSegment:
+    def batches(self) -> Segment:
+        """What has been written so far, to be read while it has its temporary name."""
+        with _naming(self._path):
+            self._file.flush()
+        return Segment(self._path)
+
+    def finish(self, beside: Mapping[str, bytes] | None = None) -> PendingSegment:
         """Write the indexes and wait for the disk. The segment is then whole, but not visible.
+
+        Args:
+            beside: further files that become visible before the segment does, by name: its transaction index, the
+                producer snapshot at its end.
 
         Raises:
             OSError: as for `append`. The files are then removed.
         """
         try:
             self._add_time()
+            for name, data in (beside or {}).items():
+                self._beside += (name,)
+                write_file(_temporary(self.directory, name, self._token), data, sync=self._sync)
             offsets, positions = zip(*self._offsets, strict=True) if self._offsets else ((), ())
             timestamps, times_of = zip(*self._times, strict=True) if self._times else ((), ())
             self._write(layout.OFFSET_INDEX_SUFFIX, encode_offset_index(offsets, positions, self.base_offset))
@@ -205,9 +227,12 @@ class SegmentWriter:
             raise
         return self._pending()
 
-    def commit(self) -> str:
-        """Make the segment visible, whole; returns its path. Raises as `finish` and `PendingSegment.commit` do."""
-        pending = self.finish()
+    def commit(self, beside: Mapping[str, bytes] | None = None) -> str:
+        """Make the segment visible, whole; returns its path.
+
+        Arguments and errors are those of `finish` and `PendingSegment.commit`.
+        """
+        pending = self.finish(beside)
         try:
             return pending.commit(sync=self._sync)
         except BaseException:
@@ -229,6 +254,7 @@ class SegmentWriter:
             self.max_timestamp,
             self.size_in_bytes,
             self.record_count,
+            self._beside,
         )
 
     def _add_time(self) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -93,23 +93,20 @@ def scan_transactions(
     Reading begins at the newest producer snapshot at or before `start_offset`, else with the first segment, and ends
     when every transaction that began before `end_offset` is decided, else with the log.
     """
-    tracker = _Tracker()
-    snapshot = _snapshot_before(directory, start_offset)
-    begin = None
-    if snapshot is not None:
-        begin = snapshot.offset
-        tracker.resume(snapshot)
-    for i, segment in enumerate(segments):
-        following = segments[i + 1].base_offset if i + 1 < len(segments) else None
-        if begin is not None and following is not None and following <= begin:
-            continue
-        tracker.read_segment(segment, begin)
-        if end_offset is not None and tracker.decided(end_offset):
-            break
+    tracker = TransactionTracker()
+    tracker.read_log(directory, segments, start_offset, end_offset)
     return tracker.result()
 
 
-class _Tracker:
+class Marker(NamedTuple):
+    """What a control batch of a transaction says: how it ended, and when."""
+
+    kind: int
+    coordinator_epoch: int
+    timestamp: int
+
+
+class TransactionTracker:
     """Follows transactions through the batches of a log, oldest first."""
 
     def __init__(self) -> None:
@@ -129,16 +126,36 @@ class _Tracker:
         self.next_offset = snapshot.offset
 
     def decided(self, end_offset: int) -> bool:
+        """Whether nothing that follows changes what is known of records before an offset."""
         return self.next_offset >= end_offset and all(first >= end_offset for first in self.open.values())
 
     def result(self) -> Transactions:
+        """What has been found so far."""
         aborted = np.concatenate([np.empty(0, ABORTED), *self.aborted])
         order = np.lexsort((aborted["first_offset"], aborted["producer_id"]))
         finished = np.concatenate([np.empty(0, FINISHED), *self.finished])
         return Transactions(aborted[order], self.open, finished[np.argsort(finished["last_offset"])], self.problems)
 
-    def read_segment(self, segment: Segment, begin: int | None) -> None:
-        index, found = _TransactionIndex(segment.path, self.problems), len(self.aborted)
+    def read_log(
+        self, directory: str, segments: Sequence[Segment], start_offset: int | None, end_offset: int | None
+    ) -> None:
+        """Read what decides about a span of a log; see `scan_transactions`."""
+        snapshot = _snapshot_before(directory, start_offset)
+        begin = None
+        if snapshot is not None:
+            begin = snapshot.offset
+            self.resume(snapshot)
+        for i, segment in enumerate(segments):
+            following = segments[i + 1].base_offset if i + 1 < len(segments) else None
+            if begin is not None and following is not None and following <= begin:
+                continue
+            self.read_segment(segment, begin)
+            if end_offset is not None and self.decided(end_offset):
+                break
+
+    def read_segment(self, segment: Segment, begin: int | None = None) -> None:
+        """Read a segment, from the batch of an offset on."""
+        index, found = TransactionIndex(segment.path, self.problems), len(self.aborted)
         with MappedFile(segment.path) as file:
             start = 0 if begin is None else Lookup(file, segment.base_offset).start_for_offset(begin)
             lost: list[tuple[int, int]] = []
@@ -151,20 +168,21 @@ class _Tracker:
                 elif len(part):
                     if lost and lost[-1][1] == np.iinfo(np.int64).max:
                         lost[-1] = (lost[-1][0], int(part["base_offset"][0]))
-                    self._feed(file, part, index)
+                    self.feed(file, part, index)
                     first = int(part["base_offset"][0]) if first is None else first
                     self.next_offset = int(part["last_offset"].max()) + 1
         self.aborted += index.inside(lost)
         if not lost and start == 0:
             index.compare(self.aborted[found:], self.problems)
 
-    def _feed(self, file: MappedFile, headers: BatchHeaders, index: _TransactionIndex) -> None:
+    def feed(self, file: MappedFile, headers: BatchHeaders, index: TransactionIndex) -> None:
+        """Take the next batches."""
         rows = np.flatnonzero(headers["is_transactional"] & (headers["magic"] == 2))
         if not len(rows):
             return
         producers, offsets = headers["producer_id"][rows], headers["base_offset"][rows]
         control = headers["is_control"][rows]
-        kinds = self._marker_kinds(file, headers, rows[control])
+        markers = self.markers(file, headers, rows[control])
         # By producer, then offset; a transaction is a run that ends with a marker.
         order = np.lexsort((offsets, producers))
         producers, offsets, control = producers[order], offsets[order], control[order]
@@ -184,36 +202,39 @@ class _Tracker:
                 continue
             marker = int(offsets[end])
             finished.append((start, marker))
-            kind = kinds.get(marker, _ABORT if index.has(producer, marker) else _COMMIT)
-            if kind == _ABORT:
+            known = _ABORT if index.has(producer, marker) else _COMMIT
+            if (markers[marker].kind if marker in markers else known) == _ABORT:
                 aborted.append((producer, self._begin(index, producer, start, marker), marker))
         self.aborted.append(np.array(aborted, ABORTED))
         self.finished.append(np.array(finished, FINISHED))
 
-    def _begin(self, index: _TransactionIndex, producer: int, start: int, marker: int) -> int:
+    def _begin(self, index: TransactionIndex, producer: int, start: int, marker: int) -> int:
         """Where an aborted transaction begins: by the index where an earlier marker may have been lost."""
         if self.damaged_from is not None and start < self.damaged_from <= marker and index.has(producer, marker):
             return index.first_offset(marker)
         return start
 
-    def _marker_kinds(self, file: MappedFile, headers: BatchHeaders, rows: npt.NDArray[np.intp]) -> dict[int, int]:
-        """What the control batches in `rows` say, by offset."""
+    def markers(self, file: MappedFile, headers: BatchHeaders, rows: npt.NDArray[np.intp]) -> dict[int, Marker]:
+        """What the control batches in `rows` say, by offset; those that cannot be read are among the problems."""
         if not len(rows):
             return {}
         starts = headers["position"][rows].tolist()
         sizes = headers["size_in_bytes"][rows].tolist()
         batches = b"".join(file.data[start : start + size] for start, size in zip(starts, sizes, strict=True))
-        kinds = {}
+        found = {}
         for record in iter_records(batches, include_control=True, on_error="skip"):
             if record.key is not None and len(record.key) >= 4:
-                kinds[record.offset] = int.from_bytes(record.key[2:4], "big")
+                # An EndTxnMarker: version, epoch of the coordinator.
+                epoch = int.from_bytes((record.value or b"")[2:6], "big", signed=True)
+                time = -1 if record.timestamp is None else record.timestamp
+                found[record.offset] = Marker(int.from_bytes(record.key[2:4], "big"), epoch, time)
         for offset in headers["base_offset"][rows].tolist():
-            if offset not in kinds:
+            if offset not in found:
                 self.problems.append(CorruptRecord(f"the marker at offset {offset} cannot be read", path=file.path))
-        return kinds
+        return found
 
 
-class _TransactionIndex:
+class TransactionIndex:
     """The transaction index of a segment, if it has one that can be read."""
 
     def __init__(self, segment_path: str, problems: list[DecodeError]) -> None:
@@ -232,10 +253,12 @@ class _TransactionIndex:
         self._by_marker: dict[int, Any] = {int(entry["last_offset"]): entry for entry in self.entries}
 
     def has(self, producer: int, marker: int) -> bool:
+        """Whether it says that a producer's transaction was aborted by the marker at this offset."""
         entry = self._by_marker.get(marker)
         return entry is not None and int(entry["producer_id"]) == producer
 
     def first_offset(self, marker: int) -> int:
+        """Where the transaction that a marker ended begins."""
         return int(self._by_marker[marker]["first_offset"])
 
     def inside(self, gaps: Iterable[tuple[int, int]]) -> list[npt.NDArray[np.void]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import errno
+import math
 import os
 import re
 import uuid
@@ -17,6 +18,7 @@ from kafkacodec.errors import CorruptRecord, CrcMismatch, DecodeError, EncodeErr
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch, encode_leader_epochs, read_topic_id
 from kafkacodec.log.partition import Partition
+from kafkacodec.log.producers import ProducerState
 from kafkacodec.log.segment_writer import (
     DEFAULT_INDEX_INTERVAL,
     SegmentWriter,
@@ -43,9 +45,9 @@ class LogWriter:
     committed; a writer that is killed leaves nothing else but temporary files, which the next one removes. Used as a
     context manager, the last segment is committed at the end, and dropped where an exception comes instead.
 
-    A broker that finds such a directory without its ``.kafka_cleanshutdown`` marker reads the segments through as it
-    starts and makes the producer snapshots and transaction indexes, which are not written here. For a broker in KRaft
-    mode the topic must exist, and `topic_id` be its id. One writer at a time may write to a partition.
+    Where batches of idempotent or transactional producers are written, transaction indexes and producer snapshots are
+    made beside them as a broker would, so that it knows aborted and open transactions when it starts. For a broker in
+    KRaft mode the topic must exist, and `topic_id` be its id. One writer at a time may write to a partition.
 
     Args:
         log_dir: the log directory (`log.dirs` of a broker); made if missing.
@@ -102,6 +104,8 @@ class LogWriter:
         self._segment_bytes, self._segment_ms = segment_bytes, segment_ms
         self._index_interval, self._sync = index_interval_bytes, sync
         self._segment: SegmentWriter | None = None
+        self._has_producers = False
+        self._producers: ProducerState | None = None
         existing = Partition(self.path) if os.path.isdir(self.path) else None
         self.next_offset = self._end_of(existing, append, start_offset)
         epochs = existing.leader_epochs if existing else []
@@ -168,6 +172,7 @@ class LogWriter:
             raise CrcMismatch("the checksum of a batch is wrong", position=int(position))
         if (headers["magic"] < 2).any():
             raise EncodeError("batches of magic 0 and 1 are not written")
+        self._has_producers = self._has_producers or bool((headers["producer_id"] >= 0).any())
         # Null, seen by numpy, is the smallest number.
         timestamps = np.maximum(headers["max_timestamp"].astype(np.int64), -1).tolist()
         columns = [headers[n].tolist() for n in ("position", "size_in_bytes", "base_offset", "last_offset", "count")]
@@ -187,7 +192,21 @@ class LogWriter:
         """
         segment, self._segment = self._segment, None
         if segment is not None:
-            segment.commit()
+            # What is known of producers holds when the segment is visible, not before.
+            producers, self._producers = self._producers, None
+            try:
+                if self._has_producers and producers is None:
+                    producers = ProducerState(self.path, Partition(self.path).segments, segment.base_offset)
+                if producers is None:
+                    segment.commit()
+                    return
+                producers.read_segment(segment.batches())
+                segment.commit(producers.files_at(segment.base_offset, segment.next_offset))
+            except BaseException:
+                self.next_offset = segment.base_offset
+                segment.discard()
+                raise
+            self._producers = producers
 
     def discard(self) -> None:
         """Drop what has not become visible; segments that were committed stay."""
@@ -268,6 +287,7 @@ class LogWriter:
             if self._sync:
                 sync_directory(os.path.dirname(self.path) or ".")
         remove_unfinished(self.path)
+        _remove_beyond(self.path, self.next_offset)
         metadata = os.path.join(self.path, layout.PARTITION_METADATA)
         if not os.path.exists(metadata):
             text = base64.urlsafe_b64encode(self.topic_id.bytes).rstrip(b"=")
@@ -276,6 +296,15 @@ class LogWriter:
             epochs = [*epochs, LeaderEpoch(self.leader_epoch, self.next_offset)]
             path = os.path.join(self.path, layout.LEADER_EPOCH_CHECKPOINT)
             replace_file(path, encode_leader_epochs(epochs), sync=self._sync)
+
+
+def _remove_beyond(directory: str, end_offset: int) -> None:
+    """Remove snapshots and transaction indexes of segments that a killed writer did not make visible."""
+    for entry in os.scandir(directory):
+        name = layout.parse_file_name(entry.name)
+        first = {layout.PRODUCER_SNAPSHOT_SUFFIX: end_offset + 1, layout.TRANSACTION_INDEX_SUFFIX: end_offset}
+        if name is not None and name.base_offset >= first.get(name.suffix, math.inf):
+            os.unlink(entry.path)
 
 
 def _metadata_of_topic(log_dir: str, topic: str) -> Iterator[str]:

@@ -78,6 +78,35 @@ def test_a_broker_opens_what_was_written_and_a_consumer_reads_it(broker: kafka_j
         assert [r.value for r in read if r.source == 1][-200:] == [row[4] for row in second[300:]]
 
 
+def test_a_broker_after_a_good_shutdown_knows_aborted_and_open_transactions(broker: kafka_jvm.Broker) -> None:
+    kafka_jvm.tool("create", broker.server, "decided", 1)
+    broker.stop()
+    aborting: dict[str, Any] = {"producer_id": 4000, "producer_epoch": 0}
+    lasting: dict[str, Any] = {"producer_id": 4001, "producer_epoch": 3}
+
+    def values(*numbers: int) -> pa.Table:
+        return pa.table({"value": [b"%d" % n for n in numbers]})
+
+    with LogWriter(broker.logs, "decided", 0) as writer:
+        for n in range(0, 40, 10):
+            writer.write(values(n, n + 1))
+            records = values(*range(n + 2, n + 9))
+            writer.write_batches(
+                kc.encode(records, base_offset=n + 2, is_transactional=True, base_sequence=n, **aborting)
+            )
+            kind = "commit" if n == 20 else "abort"
+            writer.write_batches(kc.control_batch(kind, offset=n + 9, **aborting))
+            writer.commit()
+        writer.write_batches(kc.encode(values(40), base_offset=40, is_transactional=True, base_sequence=0, **lasting))
+        writer.write(values(41))
+    assert (broker.logs / ".kafka_cleanshutdown").exists()  # so nothing is read through
+    broker.start()
+    read = kafka_jvm.records(kafka_jvm.tool("consume", broker.server, "decided", 1, "read_committed"))
+    assert [r.offset for r in read] == [0, 1, 10, 11, *range(20, 29), 30, 31]
+    read = kafka_jvm.records(kafka_jvm.tool("consume", broker.server, "decided", 1, "read_uncommitted"))
+    assert [r.value for r in read] == [b"%d" % n for n in range(42) if n % 10 != 9]
+
+
 def test_a_broker_opens_what_was_recovered(broker: kafka_jvm.Broker, tmp_path: Path) -> None:
     kafka_jvm.tool("create", broker.server, "saved", 1)
     broker.stop()

@@ -299,3 +299,34 @@ class TestRefused:
         assert caught.value.filename
         assert offsets(tmp_path) == list(range(10))
         assert not [n for n in names(tmp_path / "orders-0") if n.endswith(".tmp")]
+
+
+def test_files_of_segments_that_never_became_visible_are_removed(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, "orders", 0) as writer:
+        writer.write([(None, b"x")] * 10)
+    partition = Path(writer.path)
+    stale = [partition / f"{offset:020d}.{suffix}" for offset, suffix in ((11, "snapshot"), (10, "txnindex"))]
+    kept = [partition / f"{offset:020d}.{suffix}" for offset, suffix in ((10, "snapshot"), (0, "txnindex"))]
+    for path in stale + kept:
+        path.write_bytes(b"")
+    LogWriter(tmp_path, "orders", 0, append=True)
+    assert not any(path.exists() for path in stale)
+    assert all(path.exists() for path in kept)
+
+
+def test_producers_are_followed_from_where_they_were_last_written_down(tmp_path: Path) -> None:
+    producer: dict[str, Any] = {"producer_id": 7, "producer_epoch": 2}
+    with LogWriter(tmp_path, "orders", 0) as writer:
+        writer.write([(None, b"x")] * 10)
+    with LogWriter(tmp_path, "orders", 0, append=True) as writer:
+        records = [(None, b"y")] * 5
+        batch = kc.encode(records, base_offset=10, base_sequence=2**31 - 3, is_transactional=True, **producer)
+        writer.write_batches(batch)
+    snapshots = [tmp_path / "orders-0" / f"{offset:020d}.snapshot" for offset in (10, 15, 16)]
+    assert [path.exists() for path in snapshots] == [False, True, False]
+    assert kc.log.read_producer_snapshot(snapshots[1]).entries.tolist() == [(7, 2, 1, 14, 4, -1, -1, 10)]
+    with LogWriter(tmp_path, "orders", 0, append=True) as writer:
+        writer.write_batches(kc.control_batch("abort", offset=15, timestamp=99, coordinator_epoch=3, **producer))
+    assert kc.log.read_producer_snapshot(snapshots[2]).entries.tolist() == [(7, 2, 1, 14, 4, 99, 3, -1)]
+    index = kc.log.read_transaction_index(tmp_path / "orders-0" / f"{15:020d}.txnindex")
+    assert index.entries.tolist() == [(0, 7, 10, 15, 16)]
