@@ -15,8 +15,12 @@ import numpy.typing as npt
 from kafkacodec._crc import crc32c
 from kafkacodec.errors import CorruptRecord, CrcMismatch, Truncated, UnsupportedVersion
 from kafkacodec.log import layout
+from kafkacodec.log.files import read_file
 
 CHECKPOINT_VERSION = 0
+
+MAX_BYTES = 64 << 20
+"""The largest checkpoint or snapshot that is read: a million partitions or producers have less."""
 
 
 class LeaderEpoch(NamedTuple):
@@ -64,8 +68,7 @@ def read_producer_snapshot(path: str | os.PathLike[str]) -> ProducerSnapshot:
     name = layout.parse_file_name(os.path.basename(path))
     if name is None:
         raise CorruptRecord("the name of a producer snapshot must be an offset of twenty digits", path=path)
-    with open(path, "rb") as file:
-        data = file.read()
+    data = read_file(path, MAX_BYTES)
     header_size = layout.PRODUCER_SNAPSHOT_HEADER.itemsize
     if len(data) < header_size:
         raise Truncated(f"a producer snapshot has at least {header_size} bytes", position=len(data), path=path)
@@ -183,8 +186,7 @@ def _checkpoint_lines(path: str | os.PathLike[str], num_fields: int) -> list[tup
 
 
 def _lines(path: str | os.PathLike[str]) -> list[str]:
-    with open(path, "rb") as file:
-        data = file.read()
+    data = read_file(os.fspath(path), MAX_BYTES)
     try:
         return data.decode("utf-8").splitlines()
     except UnicodeDecodeError as error:

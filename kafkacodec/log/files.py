@@ -8,7 +8,7 @@ import os
 import stat
 from types import TracebackType
 
-from kafkacodec.errors import DecodeError, Truncated
+from kafkacodec.errors import DecodeError, LimitExceeded, Truncated
 
 
 class MappedFile:
@@ -23,15 +23,9 @@ class MappedFile:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        # Without O_NONBLOCK, opening a named pipe would wait for a writer.
-        self._fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+        self._fd = _open_regular(path)
         try:
-            status = os.fstat(self._fd)
-            if stat.S_ISDIR(status.st_mode):
-                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-            if not stat.S_ISREG(status.st_mode):
-                raise OSError(errno.EINVAL, "not a regular file", path)
-            self.size = status.st_size
+            self.size = os.fstat(self._fd).st_size
             self.data: mmap.mmap | bytes = b""
             if self.size:  # an empty file cannot be mapped
                 self.data = mmap.mmap(self._fd, self.size, access=mmap.ACCESS_READ)
@@ -63,6 +57,32 @@ class MappedFile:
         if isinstance(self.data, mmap.mmap) and position > self._dropped and hasattr(mmap, "MADV_DONTNEED"):
             self.data.madvise(mmap.MADV_DONTNEED, self._dropped, position - self._dropped)
             self._dropped = position
+
+
+def read_file(path: str, limit: int) -> bytes:
+    """The bytes of a small regular file.
+
+    Raises:
+        LimitExceeded: there are more than `limit`.
+        OSError: missing, unreadable, or not a regular file; `filename` names it.
+    """
+    with open(_open_regular(path), "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > limit:
+            raise LimitExceeded(f"the file has {size} bytes, at most {limit} are read", position=limit, path=path)
+        return file.read()
+
+
+def _open_regular(path: str) -> int:
+    """A descriptor of a regular file. Without O_NONBLOCK, opening a named pipe would wait for a writer."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    raise OSError(errno.EINVAL, "not a regular file", path)
 
 
 def named(error: DecodeError, path: str) -> DecodeError:

@@ -16,8 +16,12 @@ import numpy.typing as npt
 
 from kafkacodec.errors import CorruptRecord, DecodeError, EncodeError, Truncated
 from kafkacodec.log import layout
+from kafkacodec.log.files import read_file
 
 Entries = npt.NDArray[np.void]
+
+MAX_BYTES = (1 << 31) - 1
+"""The largest index that is read: brokers count its bytes in 32 bits."""
 
 _OFFSET_ENTRY = np.dtype([("offset", "i8"), ("position", "i8")])
 _TIME_ENTRY = np.dtype([("timestamp", "i8"), ("offset", "i8")])
@@ -129,8 +133,7 @@ def _read(
     name = layout.parse_file_name(os.path.basename(path))
     if name is None:
         raise CorruptRecord("the name of an index file must be an offset of twenty digits", path=path)
-    with open(path, "rb") as file:
-        data = file.read()
+    data = read_file(path, MAX_BYTES)
     problems: list[DecodeError] = []
     whole, rest = divmod(len(data), dtype.itemsize)
     raw = np.frombuffer(data, dtype, whole)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from kafkacodec.errors import CorruptRecord
 from kafkacodec.log.cluster_metadata import ClusterMetadata
 from kafkacodec.log.groups import CommittedOffset, Group
 
@@ -104,13 +105,13 @@ def offsets_table(commits: Iterable[CommittedOffset]) -> pa.Table:
     for row in rows:
         for name in ("leader_epoch", "commit_timestamp", "expire_timestamp"):
             row[name] = None if row[name] == -1 else row[name]
-    return pa.Table.from_pylist(rows, OFFSETS)
+    return _table(rows, OFFSETS)
 
 
 def groups_table(groups: Iterable[Group]) -> pa.Table:
     """What `consumer_groups` found, as a table of the schema `GROUPS`."""
     rows = [group._asdict() | {"members": [member._asdict() for member in group.members]} for group in groups]
-    return pa.Table.from_pylist(rows, GROUPS)
+    return _table(rows, GROUPS)
 
 
 def metadata_table(metadata: ClusterMetadata, name: str) -> pa.Table:
@@ -125,10 +126,18 @@ def metadata_table(metadata: ClusterMetadata, name: str) -> pa.Table:
 
     Raises:
         ValueError: there is no such table.
+        CorruptRecord: a number is beyond its type, as records that no broker wrote may have it.
     """
     if name not in METADATA:
         raise ValueError(f"no such table: {name!r}; there are {', '.join(METADATA)}")
-    return pa.Table.from_pylist(list(_ROWS[name](metadata)), METADATA[name])
+    return _table(list(_ROWS[name](metadata)), METADATA[name])
+
+
+def _table(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
+    try:
+        return pa.Table.from_pylist(rows, schema)
+    except (pa.ArrowInvalid, OverflowError) as error:
+        raise CorruptRecord(f"a stored number is beyond its type: {error}") from None
 
 
 def _topics(metadata: ClusterMetadata) -> Iterator[dict[str, Any]]:

@@ -36,6 +36,33 @@ def test_errors_of_the_system_name_the_file(tmp_path):
         kc.log.LogDirectory(tmp_path).partition("x", 3)
 
 
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("leader-epoch-checkpoint", kc.log.read_leader_epochs),
+        ("recovery-point-offset-checkpoint", kc.log.read_checkpoint),
+        ("partition.metadata", kc.log.read_topic_id),
+        ("00000000000000000000.snapshot", kc.log.read_producer_snapshot),
+        ("00000000000000000000.index", kc.log.read_offset_index),
+    ],
+)
+def test_small_files_that_are_none(tmp_path, name, read):
+    """A pipe would be waited for without end, and a huge file would fill memory."""
+    path = tmp_path / name
+    os.mkfifo(path)
+    with pytest.raises(OSError, match="not a regular file"):
+        read(path)
+    path.unlink()
+    with open(path, "wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(kc.LimitExceeded, match="1099511627776 bytes"):
+        read(path)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(IsADirectoryError):
+        read(path)
+
+
 def test_unreadable_file(monkeypatch):
     def refuse(path, *args):
         raise PermissionError(13, "Permission denied", path)

@@ -5,6 +5,7 @@ import uuid
 
 import pytest
 
+import kafkacodec as kc
 from kafkacodec import messages
 from kafkacodec.log.cluster_metadata import ClusterMetadata, read_cluster_metadata
 from kafkacodec.log.groups import CommittedOffset, Group, GroupMember
@@ -120,6 +121,16 @@ def test_metadata_of_records():
     assert tables["brokers"].num_rows == 0
     with pytest.raises(ValueError, match="no such table: 'quotas'; there are topics"):
         metadata_table(state, "quotas")
+
+
+def test_numbers_beyond_their_types():
+    topic_id, largest = uuid.uuid4(), 2**31 - 1
+    state = ClusterMetadata()
+    state.apply(messages.TopicRecord(name="orders", topic_id=topic_id))
+    state.apply(messages.PartitionRecord(topic_id=topic_id, partition_id=0, leader_epoch=largest))
+    state.apply(messages.PartitionChangeRecord(topic_id=topic_id, partition_id=0, leader=1))
+    with pytest.raises(kc.CorruptRecord, match="beyond its type"):
+        metadata_table(state, "partitions")
 
 
 def test_metadata_of_a_cluster():
