@@ -111,12 +111,13 @@ asan: $(VENV)/.dev ## the suite under AddressSanitizer and UndefinedBehaviorSani
 	@echo "tests marked spark or java are left out: a JVM does not start under a preloaded AddressSanitizer"
 	$(SANITIZED_RUN) $(PY) -m pytest -n $(JOBS) --dist loadgroup -o pythonpath='$(SANITIZED)/lib .' -m 'not spark and not java' tests $(PYTEST_ARGS)
 
-# The interpreter of messages needs Python; -P keeps the ordinary build in this directory out of its way.
+# What needs Python has its targets in tests/fuzz; -P keeps the ordinary build in this directory out of its way.
 .PHONY: fuzz
 fuzz: $(VENV)/.dev ## replay and mutate the fuzz corpus for FUZZ_SECONDS a target
 	$(MAKE) --no-print-directory -C csrc fuzz FUZZ_SECONDS=$(FUZZ_SECONDS)
 	$(BUILD_SANITIZED)
 	PYTHONPATH='$(SANITIZED)/lib:.' $(SANITIZED_RUN) $(PY) -P -m tests.fuzz.messages --seconds $(FUZZ_SECONDS)
+	PYTHONPATH='$(SANITIZED)/lib:.' $(SANITIZED_RUN) $(PY) -P -m tests.fuzz.connection --seconds $(FUZZ_SECONDS)
 
 .PHONY: coverage
 coverage: $(VENV)/.dev ## line coverage of Python and C, reports in out/coverage
