@@ -14,6 +14,9 @@ PAGES = {
     "kafkacodec": "kafkacodec",
     "errors": "kafkacodec.errors",
     "log": "kafkacodec.log",
+    "log-cluster-metadata": "kafkacodec.log.cluster_metadata",
+    "log-groups": "kafkacodec.log.groups",
+    "log-tables": "kafkacodec.log.tables",
     "messages": "kafkacodec.messages",
     "protocol": "kafkacodec.protocol",
     "dialects": "kafkacodec.dialects",
@@ -39,22 +42,27 @@ def main() -> None:
 
 def _page(module: ModuleType) -> Iterator[str]:
     yield f"# {module.__name__}\n\n{inspect.getdoc(module) or ''}\n"
-    for name in getattr(module, "__all__", []):
-        thing = getattr(module, name)
+    public = [getattr(module, name) for name in getattr(module, "__all__", [])]
+    for name, thing in zip(getattr(module, "__all__", []), public, strict=True):
         if inspect.ismodule(thing):
             yield f"## {name}\n\nA module of its own: `{thing.__name__}`.\n"
         elif inspect.isclass(thing):
-            yield from _class(name, thing)
+            yield from _class(name, thing, public)
         elif callable(thing):
             yield f"## {name}{_signature(thing)}\n\n{_doc(thing)}\n"
         else:
             yield f"## {name}\n\n`{type(thing).__name__}`\n"
 
 
-def _class(name: str, cls: type) -> Iterator[str]:
+def _class(name: str, cls: type, public: list[object]) -> Iterator[str]:
+    """A class with its members, also those of its bases that have no place of their own on the page."""
     bases = ", ".join(base.__name__ for base in cls.__bases__ if base is not object)
     yield f"## class {name}" + (f"({bases})" if bases else "") + f"\n\n{_doc(cls)}\n"
-    for member, thing in sorted(vars(cls).items()):
+    members: dict[str, object] = {}
+    for base in cls.__mro__:
+        if base is cls or (base.__module__.startswith("kafkacodec.") and base not in public):
+            members = vars(base) | members
+    for member, thing in sorted(members.items()):
         if member.startswith("_"):
             continue
         if isinstance(thing, property):
