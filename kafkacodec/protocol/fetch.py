@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
-from kafkacodec.errors import DecodeError, error
+from kafkacodec.errors import DecodeError, LimitExceeded, error
 from kafkacodec.records.columns import Problem, RecordColumns
 from kafkacodec.records.decode import PLACE_COLUMNS, DecodeOptions, plan_of, read_further
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["fetch_to_columns"]
 
 _UNKNOWN_MARKER = (1 << 63) - 1
+
+MAX_TOPIC_BYTES = 249
+"""The longest name that Kafka gives a topic. It stands in every row: a longer one could fill memory."""
 
 
 def fetch_to_columns(
@@ -50,7 +53,8 @@ def fetch_to_columns(
 
     Raises:
         BrokerError: the response, or one of its partitions, has an error code: the class of that code.
-        DecodeError: as `kafkacodec.decode`; the path names topic and partition.
+        DecodeError: as `kafkacodec.decode`; the path names topic and partition. `LimitExceeded` for a topic whose name
+            is longer than Kafka's 249 bytes, too.
         ValueError: an option is wrong.
 
     Source: KIP-98 (aborted transactions), KIP-516 (topic ids).
@@ -93,6 +97,8 @@ def fetch_to_columns(
 def _partitions(response: Any, names: Mapping[uuid.UUID, str]) -> Iterator[tuple[str, Any]]:
     for topic in response.responses:
         name = topic.topic or names.get(topic.topic_id) or str(topic.topic_id)
+        if len(name.encode()) > MAX_TOPIC_BYTES:
+            raise LimitExceeded(f"the name of a topic has more than {MAX_TOPIC_BYTES} bytes", path=name[:40])
         for partition in topic.partitions:
             yield name, partition
 

@@ -88,6 +88,13 @@ def test_topic_ids_and_names():
     assert table.column("topic").to_pylist() == ["ordres-\u00e9t\u00e9", str(other)]
 
 
+def test_a_topic_name_that_would_fill_memory():
+    partition = Partition(partition_index=0, records=kc.encode([(b"k", b"v")] * 2))
+    assert pa.table(protocol.fetch_to_columns(response(partition, name="t" * 249)))["topic"][1].as_py() == "t" * 249
+    with pytest.raises(kc.LimitExceeded, match="more than 249 bytes"):
+        protocol.fetch_to_columns(response(partition, name="t" * 250))
+
+
 def test_errors_of_the_broker():
     refused = Partition(partition_index=3, error_code=6, records=b"")
     good = Partition(partition_index=4, records=kc.encode([(b"k", b"v")]))
