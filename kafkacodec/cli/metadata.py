@@ -5,8 +5,29 @@ from __future__ import annotations
 import click
 
 from kafkacodec.cli.destination import Destination, destination_options
-from kafkacodec.cli.output import Column, counted, json_line, print_table
+from kafkacodec.cli.output import Column, counted, json_line, print_table, printable
 from kafkacodec.log.cluster_metadata import ClusterMetadata, read_cluster_metadata
+
+# Kafka's names of the numbers in access control (AclPermissionType, AclOperation, ResourceType, PatternType).
+PERMISSIONS = {2: "DENY", 3: "ALLOW"}
+OPERATIONS = {
+    2: "ALL",
+    3: "READ",
+    4: "WRITE",
+    5: "CREATE",
+    6: "DELETE",
+    7: "ALTER",
+    8: "DESCRIBE",
+    9: "CLUSTER_ACTION",
+    10: "DESCRIBE_CONFIGS",
+    11: "ALTER_CONFIGS",
+    12: "IDEMPOTENT_WRITE",
+    13: "CREATE_TOKENS",
+    14: "DESCRIBE_TOKENS",
+    15: "TWO_PHASE_COMMIT",
+}
+RESOURCES = {2: "TOPIC", 3: "GROUP", 4: "CLUSTER", 5: "TRANSACTIONAL_ID", 6: "DELEGATION_TOKEN", 7: "USER"}
+PATTERNS = {3: "LITERAL", 4: "PREFIXED"}
 
 TABLES = ["topics", "partitions", "configs", "acls", "brokers", "features"]
 
@@ -33,12 +54,11 @@ def metadata(directory: str, as_json: bool, table: str | None, output: Destinati
         return
     _print_topics(found)
     _print_configs(found)
-    for acl in found.acls.values():
-        click.echo("acl: " + ", ".join(f"{name} {value}" for name, value in acl.items()))
+    _print_acls(found)
     for broker, facts in found.brokers.items():
         fenced = " (fenced)" if facts["fenced"] else ""
-        click.echo(f"broker {broker}{fenced}: {', '.join(facts['endpoints'])}")
-    features = ", ".join(f"{name} {level}" for name, level in found.features.items())
+        click.echo(printable(f"broker {broker}{fenced}: {', '.join(facts['endpoints'])}"))
+    features = printable(", ".join(f"{name} {level}" for name, level in found.features.items()))
     click.echo(f"{counted(len(found.topics), 'topic')}; features: {features or 'none'}; end offset {found.offset}")
 
 
@@ -74,6 +94,28 @@ def _print_configs(found: ClusterMetadata) -> None:
     ]
     if rows:
         print_table([Column("resource", stretch=True), Column("config"), Column("value", stretch=True)], rows)
+
+
+def _print_acls(found: ClusterMetadata) -> None:
+    rows = sorted(
+        [
+            acl["principal"],
+            acl["host"],
+            _name(PERMISSIONS, acl["permission_type"]),
+            _name(OPERATIONS, acl["operation"]),
+            _name(RESOURCES, acl["resource_type"]),
+            _name(PATTERNS, acl["pattern_type"]),
+            acl["resource_name"],
+        ]
+        for acl in found.acls.values()
+    )
+    if rows:
+        titles = ["principal", "host", "permission", "operation", "resource type", "pattern", "resource"]
+        print_table([Column(title, stretch=title in ("principal", "resource")) for title in titles], rows)
+
+
+def _name(names: dict[int, str], number: int) -> str:
+    return names.get(number, str(number))
 
 
 def _plain(found: ClusterMetadata) -> dict[str, object]:

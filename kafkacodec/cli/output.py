@@ -35,6 +35,13 @@ def text(value: bytes | None) -> str:
     return decoded if decoded.isprintable() else "0x" + value.hex()
 
 
+def printable(text: str) -> str:
+    """Text of strangers for a terminal: what would steer it, such as the start of an escape sequence, as ``\\x1b``."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
 def json_value(value: bytes | None) -> str | dict[str, str] | None:
     """Bytes for scripts: a string when they are UTF-8, else ``{"base64": "..."}``; null stays null."""
     if value is None:
@@ -85,8 +92,11 @@ class Column:
 
 
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
-    """Print rows as they come, up to an error of theirs. On a terminal they are cut to its width, elsewhere not."""
-    rows = iter(rows)
+    """Print rows as they come, up to an error of theirs. On a terminal they are cut to its width, elsewhere not.
+
+    Control characters in them are shown, not sent.
+    """
+    rows = ([printable(cell) for cell in row] for row in rows)
     sample: list[Sequence[str]] = []
     failure: Exception | None = None
     try:

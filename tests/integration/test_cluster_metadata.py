@@ -8,6 +8,7 @@ import uuid
 import pytest
 
 from kafkacodec import messages
+from kafkacodec.cli import metadata
 from kafkacodec.cli.__main__ import DONE, run
 from kafkacodec.log.cluster_metadata import read_cluster_metadata
 from tests.integration import kafka_jvm
@@ -110,4 +111,19 @@ def test_command(rounds, capsys):
     assert run(["metadata", str(directory), "--json"]) == DONE
     assert as_told(json.loads(capsys.readouterr().out)) == told(described)
     assert run(["metadata", str(directory / "__cluster_metadata-0")]) == DONE
-    assert "User:álice" in capsys.readouterr().out
+    shown = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["User:*", "10.0.0.1", "DENY", "ALTER_CONFIGS", "CLUSTER", "LITERAL", "kafka-cluster"] in shown
+    assert ["User:bob", "10.0.0.1", "ALLOW", "WRITE", "TRANSACTIONAL_ID", "LITERAL", "t"] in shown
+    assert ["User:álice", "10.0.0.1", "ALLOW", "READ", "TOPIC", "LITERAL", "orders"] in shown
+
+
+def test_names_of_access_control():
+    """The command has the names that Kafka has; what stands for several, or for none, is in no record."""
+    names = {"PERMISSIONS": {}, "OPERATIONS": {}, "RESOURCES": {}, "PATTERNS": {}}
+    for line in kafka_jvm.tool("names", program="AdminTool"):
+        table, number, name = line.split()
+        if name not in ("UNKNOWN", "ANY", "MATCH"):
+            names[table][int(number)] = name
+    for table, found in names.items():
+        # Two-phase commit came after this release.
+        assert {n: name for n, name in getattr(metadata, table).items() if name != "TWO_PHASE_COMMIT"} == found

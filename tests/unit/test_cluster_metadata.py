@@ -1,11 +1,13 @@
 """What the records of a KRaft metadata log amount to: each kind of change, transactions, snapshots."""
 
+import re
 import uuid
 
 import pytest
 
 import kafkacodec as kc
 from kafkacodec import messages
+from kafkacodec.cli.__main__ import DONE, run
 from kafkacodec.log import LogWriter
 from kafkacodec.log.cluster_metadata import read_cluster_metadata
 
@@ -228,6 +230,21 @@ def test_a_log_without_its_beginning(tmp_path):
     snapshot(tmp_path, 99, topic())
     with pytest.raises(FileNotFoundError, match="begins at offset 100"):
         read_cluster_metadata(tmp_path)
+
+
+def test_control_characters_do_not_reach_the_terminal(tmp_path, capsys):
+    state_of(
+        tmp_path,
+        *(config("note", "a\x1b[2Jb\nc\x9b"), acl(1, resource_name="x\x07", host="日本")),
+        register(1, rack="r"),
+        messages.FeatureLevelRecord(name="f\x1b]0;t", feature_level=1),
+    )
+    assert run(["metadata", str(tmp_path)]) == DONE
+    shown = capsys.readouterr().out
+    assert {c for c in shown if not c.isprintable()} == {"\n"}
+    assert r"a\x1b[2Jb\nc\x9b" in shown
+    assert re.search(r"User:ä +日本 +ALLOW +READ +TOPIC +LITERAL +x\\x07\n", shown)
+    assert r"f\x1b]0;t 1" in shown
 
 
 @pytest.mark.parametrize(

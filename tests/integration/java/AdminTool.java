@@ -1,5 +1,5 @@
 // An administrator of a cluster: `change SERVER STEP` does one of two rounds of changes, `describe SERVER` prints what the
-// cluster then says of itself, as JSON.
+// cluster then says of itself, as JSON, and `names` the numbers and names in access control.
 import com.fasterxml.jackson.core.json.JsonWriteFeature;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.ArrayList;
@@ -39,6 +39,13 @@ public class AdminTool {
     static final AclBinding WRITE = acl(ResourceType.TRANSACTIONAL_ID, "t", PatternType.LITERAL, "User:bob", AclOperation.WRITE, AclPermissionType.ALLOW);
 
     public static void main(String[] args) throws Exception {
+        if (args[0].equals("names")) {
+            for (AclPermissionType type : AclPermissionType.values()) System.out.println("PERMISSIONS " + type.code() + " " + type);
+            for (AclOperation type : AclOperation.values()) System.out.println("OPERATIONS " + type.code() + " " + type);
+            for (ResourceType type : ResourceType.values()) System.out.println("RESOURCES " + type.code() + " " + type);
+            for (PatternType type : PatternType.values()) System.out.println("PATTERNS " + type.code() + " " + type);
+            return;
+        }
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", args[1]))) {
             switch (args[0]) {
                 case "change" -> {
