@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkacodec._crc import crc32c
-from kafkacodec.errors import CorruptRecord, CrcMismatch, Truncated, UnsupportedVersion
+from kafkacodec.errors import CorruptRecord, CrcMismatch, KafkaCodecError, Truncated, UnsupportedVersion
 from kafkacodec.log import layout
 from kafkacodec.log.files import read_file
 
@@ -116,6 +116,14 @@ def read_checkpoint(path: str | os.PathLike[str]) -> dict[tuple[str, int], int]:
     for number, fields in _checkpoint_lines(path, 3):
         offsets[fields[0], _integer(path, number, fields[1])] = _integer(path, number, fields[2])
     return offsets
+
+
+def known_offsets(log_dir: str, name: str) -> dict[tuple[str, int], int]:
+    """What an offset checkpoint of a log directory says; nothing where it is missing or cannot be read."""
+    try:
+        return read_checkpoint(os.path.join(log_dir, name))
+    except (OSError, KafkaCodecError):
+        return {}
 
 
 def read_topic_id(path: str | os.PathLike[str]) -> uuid.UUID:

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
-from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log import layout
-from kafkacodec.log.checkpoints import read_checkpoint
+from kafkacodec.log.checkpoints import known_offsets
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.report import Report
 from kafkacodec.log.verify_files import check_offset_checkpoints
@@ -43,7 +42,7 @@ class LogDirectory:
     @cached_property
     def all_partitions(self) -> list[Partition]:
         """Every partition's directory, those set aside too, by topic and number."""
-        found = list(_partition_directories(self.path))
+        found = list(_partition_directories(self.path, self.log_start_offsets))
         return sorted(found, key=lambda p: (p.topic or "", -1 if p.partition is None else p.partition, p.state))
 
     @property
@@ -77,10 +76,7 @@ class LogDirectory:
 
         Without a `start_offset`, reading starts at the log start offset, below which records count as deleted.
         """
-        chosen = self.partition(topic, partition)
-        if options.get("start_offset") is None:
-            options["start_offset"] = self.log_start_offsets.get((topic, partition))
-        return chosen.read(**options)
+        return self.partition(topic, partition).read(**options)
 
     def verify(self) -> Report:
         """Inspect every partition as `Partition.verify` does, and the offset checkpoints.
@@ -116,22 +112,16 @@ class LogDirectory:
     @cached_property
     def log_start_offsets(self) -> dict[tuple[str, int], int]:
         """The first offset that is not deleted, for partitions where that is not simply the first one there."""
-        return self._checkpoint(layout.LOG_START_CHECKPOINT)
+        return known_offsets(self.path, layout.LOG_START_CHECKPOINT)
 
     @cached_property
     def high_watermarks(self) -> dict[tuple[str, int], int]:
         """The offsets up to which records were replicated, as the broker last wrote them down."""
-        return self._checkpoint(layout.HIGH_WATERMARK_CHECKPOINT)
+        return known_offsets(self.path, layout.HIGH_WATERMARK_CHECKPOINT)
 
     @property
     def _current(self) -> list[Partition]:
         return [p for p in self.all_partitions if p.state in ("current", "remote")]
-
-    def _checkpoint(self, name: str) -> dict[tuple[str, int], int]:
-        try:
-            return read_checkpoint(os.path.join(self.path, name))
-        except (FileNotFoundError, KafkaCodecError):
-            return {}
 
 
 def discover(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[Partition]:
@@ -162,12 +152,14 @@ def discover(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -
     return found + [Partition(directory, segments=names) for directory, names in files.items()]
 
 
-def _partition_directories(path: str) -> Iterator[Partition]:
+def _partition_directories(path: str, log_starts: dict[tuple[str, int], int]) -> Iterator[Partition]:
     with os.scandir(path) as entries:
         directories = [entry for entry in entries if entry.is_dir()]
     for entry in directories:
-        if layout.parse_directory_name(entry.name) is not None:
-            yield Partition(entry.path)
+        name = layout.parse_directory_name(entry.name)
+        if name is not None:
+            log_start = log_starts.get((name.topic, name.partition), 0) if name.state == "current" else 0
+            yield Partition(entry.path, log_start_offset=log_start)
             continue
         remote = _REMOTE_TOPIC.fullmatch(entry.name)
         if remote is not None:

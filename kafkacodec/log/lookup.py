@@ -51,21 +51,26 @@ class Lookup:
             end = headers.consumed
         return end
 
-    def offset_of_timestamp(self, timestamp: int) -> int | None:
-        """The first offset whose record has the timestamp (milliseconds) or a later one; None where none has.
+    def offset_of_timestamp(self, timestamp: int, start_offset: int = 0) -> int | None:
+        """The first offset from `start_offset` on whose record has the timestamp (milliseconds) or a later one.
+
+        None where none has.
 
         A damaged batch whose header promises such a record counts as having it: reading there will tell.
         """
         least = np.datetime64(timestamp, "ms")
-        for headers in self._batches(self._start_for_timestamp(timestamp)):
+        first = self._start_for_timestamp(timestamp)
+        if start_offset > 0:
+            first = max(first, self.start_for_offset(start_offset))
+        for headers in self._batches(first):
             for i in np.flatnonzero(headers["max_timestamp"] >= least):
                 start = int(headers["position"][i])
                 batch = memoryview(self.file.data)[start : start + int(headers["size_in_bytes"][i])]
                 try:
                     records = decode(batch, columns=("offset", "timestamp"), include_control=True)
                 except KafkaCodecError:
-                    return int(headers["base_offset"][i])
-                late = np.flatnonzero(records["timestamp"] >= least)
+                    return max(start_offset, int(headers["base_offset"][i]))
+                late = np.flatnonzero((records["timestamp"] >= least) & (records["offset"] >= start_offset))
                 if len(late):
                     return int(records["offset"][late].min())
         return None

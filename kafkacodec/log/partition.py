@@ -9,7 +9,7 @@ from typing import Literal, Unpack
 
 from kafkacodec.errors import DecodeError
 from kafkacodec.log import layout
-from kafkacodec.log.checkpoints import LeaderEpoch, read_leader_epochs
+from kafkacodec.log.checkpoints import LeaderEpoch, known_offsets, read_leader_epochs
 from kafkacodec.log.ranges import SegmentRange
 from kafkacodec.log.report import Finding, Report
 from kafkacodec.log.segment import Segment, Timestamp
@@ -30,6 +30,7 @@ class Partition:
         topic: its topic; by default from the directory's name.
         partition: its number; likewise.
         segments: only these files, in place of all segments in the directory.
+        log_start_offset: records below count as deleted; by default what the checkpoint of the log directory says.
 
     Attributes:
         path (str): the directory.
@@ -46,6 +47,7 @@ class Partition:
         partition: int | None = None,
         state: str | None = None,
         segments: Iterable[str | os.PathLike[str]] | None = None,
+        log_start_offset: int | None = None,
     ) -> None:
         self.path = os.fspath(path)
         name = layout.parse_directory_name(os.path.basename(os.path.abspath(self.path)))
@@ -53,6 +55,10 @@ class Partition:
         self.partition = partition if partition is not None or name is None else name.partition
         self.state = state or ("current" if name is None else name.state)
         self._has_all = segments is None
+        if segments is not None:  # what is picked by hand is read whole
+            log_start_offset = log_start_offset or 0
+        if log_start_offset is not None:
+            self.log_start_offset = log_start_offset
         if segments is not None:
             self.segments = self._in_order([os.fspath(segment) for segment in segments])
 
@@ -94,18 +100,29 @@ class Partition:
         except FileNotFoundError:
             return []
 
+    @cached_property
+    def log_start_offset(self) -> int:
+        """The offset before which records are deleted, from a broker's ``log-start-offset-checkpoint``; 0 if none are.
+
+        Such records may still lie in the first segment; a consumer does not see them.
+        """
+        if self.state != "current" or self.topic is None or self.partition is None:
+            return 0
+        log_dir = os.path.dirname(os.path.abspath(self.path))
+        return known_offsets(log_dir, layout.LOG_START_CHECKPOINT).get((self.topic, self.partition), 0)
+
     @property
     def index_problems(self) -> list[DecodeError]:
         """What look-ups so far found wrong with index files; they were worked around."""
         return [problem for segment in self.segments for problem in segment.index_problems]
 
     def start_offset(self) -> int:
-        """The first offset of the log, by the name of its first segment; 0 for an empty log."""
+        """The first offset of the log, by the name of its first segment or the log start offset; 0 for an empty log."""
         for segment in self.segments:
             offset = segment.base_offset if segment.base_offset is not None else segment.first_offset()
             if offset is not None:
-                return offset
-        return 0
+                return max(offset, self.log_start_offset)
+        return self.log_start_offset
 
     def end_offset(self) -> int:
         """The offset that the next record would get: one behind the last whole batch."""
@@ -117,10 +134,23 @@ class Partition:
                 return segment.base_offset
         return 0
 
+    def last_stable_offset(self) -> int:
+        """Where a consumer that reads committed records has to wait: at the first one of the oldest open transaction.
+
+        The `end_offset` where none is open.
+        """
+        end = self.end_offset()
+        # Read from the newest producer snapshot on.
+        stable = self.transactions(start_offset=end).last_stable_offset
+        return end if stable is None else stable
+
     def offset_of_timestamp(self, timestamp: Timestamp) -> int | None:
-        """The first offset whose record is as old as `timestamp` (milliseconds or datetime) or younger, or None."""
-        for segment in self.segments:
-            offset = segment.offset_of_timestamp(timestamp)
+        """The first offset whose record is as old as `timestamp` (milliseconds or datetime) or younger, or None.
+
+        Deleted records do not count.
+        """
+        for segment in self._segments_between(self.log_start_offset, None):
+            offset = segment.offset_of_timestamp(timestamp, start_offset=self.log_start_offset)
             if offset is not None:
                 return offset
         return None
@@ -138,7 +168,8 @@ class Partition:
         """What has to be read for a span of the log, in pieces that can be read independently, in order.
 
         Args:
-            start_offset, end_offset: only records with start_offset <= offset < end_offset.
+            start_offset, end_offset: only records with start_offset <= offset < end_offset. Without a `start_offset`
+                it is the `log_start_offset`; a smaller one shows records that count as deleted.
             start_timestamp: start at the first record as old as this or younger, as a consumer that seeks by time.
                 With `start_offset` too, the later of both counts.
             end_timestamp: end before the first record as old as this or younger.
@@ -240,6 +271,8 @@ class Partition:
         end_timestamp: Timestamp | None,
     ) -> tuple[int | None, int | None] | None:
         """The bounds as offsets; None where no record is young enough."""
+        if start_offset is None and self.log_start_offset:
+            start_offset = self.log_start_offset
         if start_timestamp is not None:
             found = self.offset_of_timestamp(start_timestamp)
             if found is None:

@@ -164,13 +164,14 @@ class Segment:
         with MappedFile(self.path) as file:
             return self._lookup(file).position_of_offset(offset)
 
-    def offset_of_timestamp(self, timestamp: Timestamp) -> int | None:
+    def offset_of_timestamp(self, timestamp: Timestamp, *, start_offset: int = 0) -> int | None:
         """The first offset whose record is as old as `timestamp` or younger; None where all are older.
 
-        The rule of the ListOffsets request. Records without a timestamp are never found.
+        The rule of the ListOffsets request. Records without a timestamp, and those before `start_offset`, are never
+        found.
         """
         with MappedFile(self.path) as file:
-            return self._lookup(file).offset_of_timestamp(to_milliseconds(timestamp))
+            return self._lookup(file).offset_of_timestamp(to_milliseconds(timestamp), start_offset)
 
     def end_position(self) -> int:
         """Where the whole batches end, in bytes: before a torn or a preallocated tail, or before damage."""

@@ -61,7 +61,7 @@ class Kafka07Segment(Segment):
         """Where the offset lies, in bytes."""
         return min(max(offset - self._base, 0), self.size_in_bytes)
 
-    def offset_of_timestamp(self, timestamp: Timestamp) -> int | None:
+    def offset_of_timestamp(self, timestamp: Timestamp, *, start_offset: int = 0) -> int | None:
         """None: messages had no timestamps."""
         return None
 

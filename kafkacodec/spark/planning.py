@@ -19,7 +19,7 @@ import numpy as np
 from kafkacodec.log import Partition, Segment, SegmentRange, discover
 from kafkacodec.spark.options import EARLIEST, LATEST, Bound, OptionError, ReadOptions, TopicPartition
 
-__all__ = ["Pruning", "partitions_of", "plan", "span"]
+__all__ = ["Pruning", "partitions_of", "plan", "readable_end", "span"]
 
 _NO_LIMIT = (1 << 63) - 1
 
@@ -134,8 +134,13 @@ def span(partition: Partition, options: ReadOptions) -> tuple[int, int]:
             raise OptionError(f"{options.start.option}: no record in {partition.path} is as young as {start}")
         start = _or(found, LATEST)
     if start == LATEST:
-        start = partition.end_offset()
+        start = readable_end(partition, options)
     return 0 if start == EARLIEST else start, _NO_LIMIT if end == LATEST else end
+
+
+def readable_end(partition: Partition, options: ReadOptions) -> int:
+    """Where reading ends for now: at the first open transaction, where only committed records are wanted."""
+    return partition.last_stable_offset() if options.read_committed else partition.end_offset()
 
 
 def _or(value: int | None, default: int) -> int:
@@ -155,7 +160,7 @@ def _ranges(
 ) -> list[SegmentRange]:
     """What to read of a partition, cut into pieces of about `max_bytes`."""
     return partition.ranges(
-        start_offset=start if start > 0 else None,
+        start_offset=max(start, partition.log_start_offset) or None,
         end_offset=end if end < _NO_LIMIT else None,
         start_timestamp=pruning.start_timestamp,
         isolation_level="read_committed" if options.read_committed else "read_uncommitted",

@@ -11,7 +11,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from kafkacodec.log import Partition
 from kafkacodec.spark.options import EARLIEST, Bound, OptionError, ReadOptions, Selection, TopicPartition
-from kafkacodec.spark.planning import partitions_of, plan, span
+from kafkacodec.spark.planning import partitions_of, plan, readable_end, span
 from kafkacodec.spark.reading import read_ranges
 
 __all__ = ["SegmentStreamReader"]
@@ -24,10 +24,6 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans micro-batches on the driver, by offsets; tasks read as in a batch."""
 
     def __init__(self, options: ReadOptions, names: tuple[str, ...]) -> None:
-        if options.read_committed:
-            raise OptionError(
-                "isolationLevel: a stream cannot wait for open transactions; read_committed is for batches"
-            )
         self.options = options
         self.names = names
         self._stop_at: Offsets | None = None
@@ -89,7 +85,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _by_name(partitions_of(replace(self.options, start=Bound("startingOffsets", EARLIEST))))
 
     def _ends(self) -> Offsets:
-        return _nested({key: partition.end_offset() for key, partition in self._partitions().items()})
+        return _nested({key: readable_end(p, self.options) for key, p in self._partitions().items()})
 
 
 def _by_name(partitions: Iterable[Partition]) -> dict[TopicPartition, Partition]:

@@ -107,6 +107,17 @@ def test_a_broker_after_a_good_shutdown_knows_aborted_and_open_transactions(brok
     assert [r.value for r in read] == [b"%d" % n for n in range(42) if n % 10 != 9]
 
 
+def test_deleted_records_are_passed_over_as_a_consumer_does(broker: kafka_jvm.Broker) -> None:
+    kafka_jvm.tool("create", broker.server, "shortened", 1)
+    kafka_jvm.tool("produce", broker.server, "shortened", 1, text="".join(f"{n:04x}\n" for n in range(500)))
+    kafka_jvm.tool("delete", broker.server, "shortened", 0, 123)
+    consumed = kafka_jvm.records(kafka_jvm.tool("consume", broker.server, "shortened", 1, "read_uncommitted"))
+    broker.stop()
+    read = [offset for chunk in Partition(broker.logs / "shortened-0").read() for offset in chunk["offset"].tolist()]
+    assert read == [r.offset for r in consumed] == list(range(123, 500))
+    broker.start()
+
+
 def test_a_broker_opens_what_was_recovered(broker: kafka_jvm.Broker, tmp_path: Path) -> None:
     kafka_jvm.tool("create", broker.server, "saved", 1)
     broker.stop()

@@ -74,6 +74,34 @@ def test_lost_records(tmp_path):
     assert sum(piece.size_in_bytes for piece in task.value) > 0
 
 
-def test_refused(tmp_path):
-    with pytest.raises(OptionError, match=r"^isolationLevel: "):
-        reader(tmp_path, isolationLevel="read_committed")
+def test_read_committed_waits_for_open_transactions(spark, tmp_path):
+    source, out, checkpoint = (tmp_path / name for name in ("logs", "out", "checkpoint"))
+    producer = {"producer_id": 9, "producer_epoch": 0}
+
+    def transactional(offset, count):
+        records = [(None, b"%d" % i) for i in range(offset, offset + count)]
+        return kc.encode(records, base_offset=offset, is_transactional=True, base_sequence=offset, **producer)
+
+    def run():
+        stream = spark.readStream.format("kafkalog").option("isolationLevel", "read_committed").load(str(source))
+        query = stream.writeStream.format("parquet").option("checkpointLocation", str(checkpoint))
+        query.trigger(availableNow=True).start(str(out)).awaitTermination()
+        return sorted(row["offset"] for row in spark.read.parquet(str(out)).select("offset").collect())
+
+    def write(*batches):
+        with kc.log.LogWriter(source, "t", 0, append=True) as log:
+            for batch in batches:
+                log.write_batches(batch)
+
+    append(source, 0, 5)
+    write(transactional(5, 5))
+    append(source, 0, 3)
+    stream = reader(source, isolationLevel="read_committed")
+    assert stream.latestOffset({"t": {"0": 0}}, ReadAllAvailable()) == {"t": {"0": 5}}
+    assert reader(source, isolationLevel="read_committed", startingOffsets="latest").initialOffset() == {"t": {"0": 5}}
+    assert run() == list(range(5))
+    write(kc.control_batch("abort", offset=13, **producer), transactional(14, 2))
+    assert run() == [*range(5), 10, 11, 12]
+    write(kc.control_batch("commit", offset=16, **producer))
+    append(source, 0, 1)
+    assert run() == [*range(5), 10, 11, 12, 14, 15, 17]

@@ -218,6 +218,24 @@ def test_log_start_offset_is_respected_unless_told_otherwise(tmp_path):
     log = kc.log.LogDirectory(tmp_path)
     assert next(log.read("t", 0))["offset"][0] == 20
     assert next(log.read("t", 0, start_offset=3))["offset"][0] == 3
+    partition = kc.log.Partition(tmp_path / "t-0")
+    assert partition.start_offset() == log.partition("t", 0).start_offset() == 20
+    assert next(partition.read())["offset"][0] == 20
+    assert next(kc.log.discover(tmp_path)[0].read())["offset"][0] == 20
+    assert next(kc.log.discover(partition.segments[0].path)[0].read())["offset"][0] == 0  # picked by hand
+
+
+def test_deleted_records_are_not_found_by_time(tmp_path):
+    records = kc.decode(DATA, include_control=True)
+    offsets, times = records["offset"].tolist(), records["timestamp"].astype("i8").tolist()
+    (tmp_path / "t-0").mkdir()
+    (tmp_path / "t-0" / "00000000000000000000.log").write_bytes(DATA)
+    for start in (0, 20, offsets[-1], offsets[-1] + 1):
+        (tmp_path / "log-start-offset-checkpoint").write_text(f"0\n1\nt 0 {start}\n")
+        partition = kc.log.Partition(tmp_path / "t-0")
+        for time in (0, times[5], times[25], max(times), max(times) + 1):
+            expected = next((o for o, t in zip(offsets, times, strict=True) if o >= start and t >= time), None)
+            assert partition.offset_of_timestamp(time) == expected
 
 
 def test_isolation_level_is_checked():

@@ -2,9 +2,11 @@
 
 import logging
 import pickle
+import shutil
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import kafkacodec as kc
@@ -87,6 +89,19 @@ def test_offsets_bound_what_is_read():
     part = read(LOGS / "none-0", startingOffsets='{"none": {"0": 17}}', endingOffsets='{"none": {"0": 90}}')
     assert np.array_equal(part["offset"], whole[(whole >= 17) & (whole < 90)])
     assert read(LOGS / "none-0", startingOffsets='{"none": {"0": 1000000}}').num_rows == 0
+
+
+def test_deleted_records_are_passed_over(tmp_path):
+    shutil.copytree(LOGS / "none-0", tmp_path / "none-0", copy_function=shutil.copyfile)
+    whole = read(tmp_path)
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\nnone 0 40\n")
+    later = whole.filter(pc.field("offset") >= 40)
+    assert 0 < later.num_rows < whole.num_rows
+    for start in ("earliest", '{"none": {"0": 7}}'):
+        assert read(tmp_path, startingOffsets=start) == later
+    oldest = min(whole["timestamp"].cast(pa.int64()).to_pylist()) // 1000
+    assert read(tmp_path, startingTimestamp=str(oldest)) == later
+    assert read(tmp_path / "none-0") == later
 
 
 def test_timestamps_bound_what_is_read():

@@ -15,6 +15,7 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.admin.RecordsToDelete;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -37,6 +38,7 @@ public class KafkaTool {
             case "create" -> create(args[1], args[2], Integer.parseInt(args[3]));
             case "consume" -> consume(args[1], args[2], Integer.parseInt(args[3]), args[4]);
             case "produce" -> produce(args[1], args[2], Integer.parseInt(args[3]));
+            case "delete" -> delete(args[1], args[2], Integer.parseInt(args[3]), Long.parseLong(args[4]));
             default -> throw new IllegalArgumentException(args[0]);
         }
     }
@@ -66,6 +68,12 @@ public class KafkaTool {
     static void create(String server, String topic, int partitions) throws Exception {
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", server))) {
             admin.createTopics(List.of(new NewTopic(topic, partitions, (short) 1))).all().get();
+        }
+    }
+
+    static void delete(String server, String topic, int partition, long beforeOffset) throws Exception {
+        try (Admin admin = Admin.create(Map.of("bootstrap.servers", server))) {
+            admin.deleteRecords(Map.of(new TopicPartition(topic, partition), RecordsToDelete.beforeOffset(beforeOffset))).all().get();
         }
     }
 
