@@ -32,12 +32,11 @@ cdef extern from *:
         return &kc_kept_objects[words < KC_KEPT_SIZES ? words : 0];
     }
 
-    static void kc_struct_dealloc(PyObject *self) {
+    static inline void kc_struct_free(PyObject *self) {
         PyTypeObject *type = Py_TYPE(self);
         PyObject **slot = (PyObject **)((char *)self + sizeof(PyObject));
         PyObject **end = (PyObject **)((char *)self + type->tp_basicsize);
         kc_kept *kept = kc_kept_for(type);
-        PyObject_GC_UnTrack(self);
         for (; slot < end; slot++) {
             PyObject *value = *slot;
             if (value == NULL) continue;
@@ -52,6 +51,29 @@ cdef extern from *:
             PyObject_GC_Del(self);
         }
         Py_DECREF(type);
+    }
+
+    /* Messages are a few structs deep; what somebody nests deeper goes through CPython's own guard of the C stack. */
+    enum { KC_PLAIN_DEPTH = 32 };
+    static int kc_depth;
+
+    static void kc_struct_dealloc(PyObject *self);
+
+    static void kc_struct_dealloc_deep(PyObject *self) {
+        Py_TRASHCAN_BEGIN(self, kc_struct_dealloc)
+        kc_struct_free(self);
+        Py_TRASHCAN_END
+    }
+
+    static void kc_struct_dealloc(PyObject *self) {
+        PyObject_GC_UnTrack(self);
+        if (kc_depth == KC_PLAIN_DEPTH) {
+            kc_struct_dealloc_deep(self);
+            return;
+        }
+        kc_depth++;
+        kc_struct_free(self);
+        kc_depth--;
     }
 
     static void kc_seal_class(PyTypeObject *type) {

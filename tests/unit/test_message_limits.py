@@ -75,6 +75,13 @@ def test_no_references_are_lost():
     assert abs(sys.getrefcount(None) - none) < 100
 
 
+def test_structs_nested_beyond_the_stack():
+    outer = None
+    for _ in range(1_000_000):
+        outer = messages.HeartbeatRequest(group_id=outer)
+    del outer
+
+
 def test_a_list_that_changes_while_it_is_encoded():
     class Shrinking:
         def __index__(self):
