@@ -87,7 +87,7 @@ lint: $(VENV)/.dev $(VENV)/.built ## style, types, dependencies between rooms, s
 	PYTHONPATH=. $(PY) tools/protocol_docs.py --check
 
 # The jars of a release: kafka-clients, and for the data schemas the coordinator, raft, metadata and storage jars.
-# By default the newest release that the tests know, which they fetch (tests/integration/java/messages.xml).
+# By default the newest release that the tests know, which they fetch (tests/integration/java/newest.xml).
 JARS ?= $(wildcard .cache/test-java/newest/kafka-*.jar)
 .PHONY: schemas-check
 schemas-check: $(VENV)/.dev $(VENV)/.built ## what the message definitions in a Kafka release's JARS would change

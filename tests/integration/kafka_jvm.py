@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 HERE = Path(__file__).parent / "java"
 TARGET = Path(__file__).parent.parent.parent / ".cache" / "test-java"
-# What a broker of some release needs, and the message classes of the newest release: directory of jars -> dependencies.
-RELEASES = {"jars": "pom.xml", "newest": "messages.xml"}
+# Two releases, by the directories of their jars, and what names those. The Java programs are compiled with the first.
+RELEASES = {"jars": "pom.xml", "newest": "newest.xml"}
 
 
 class JavaRecord(NamedTuple):
@@ -66,11 +66,16 @@ def prepare(release: str = "jars") -> None:
 
 
 def _fetch(release: str) -> None:
+    """Jars stay until what names them changes, of which a copy lies beside them."""
+    wanted = HERE / RELEASES[release]
     jars, partial = TARGET / release, TARGET / f"{release}.partial"
-    if not jars.is_dir():
+    kept = jars / "pom.xml"
+    if not kept.exists() or kept.read_bytes() != wanted.read_bytes():
         shutil.rmtree(partial, ignore_errors=True)
         goal = ["dependency:copy-dependencies", f"-DoutputDirectory={partial}"]
-        subprocess.run(["mvn", "-q", "-B", "-f", HERE / RELEASES[release], *goal], check=True)
+        subprocess.run(["mvn", "-q", "-B", "-f", wanted, *goal], check=True)
+        shutil.copyfile(wanted, partial / "pom.xml")
+        shutil.rmtree(jars, ignore_errors=True)
         os.rename(partial, jars)
 
 
@@ -171,9 +176,10 @@ def _utf(text: str) -> bytes:
 class Broker:
     """A KRaft broker on the loopback interface, controller included."""
 
-    def __init__(self, directory: Path, **settings: str) -> None:
-        """`settings` are more server properties, with underscores for dots."""
-        prepare()
+    def __init__(self, directory: Path, release: str = "jars", **settings: str) -> None:
+        """`release` is one of `RELEASES`; `settings` are more server properties, with underscores for dots."""
+        prepare(release)
+        self._release = release
         self.logs = directory / "logs"
         self._directory = directory
         self._settings = directory / "server.properties"
@@ -198,7 +204,7 @@ transaction.state.log.min.isr=1
 
     def start(self) -> None:
         """Wait until it answers."""
-        command = ["java", "-Xmx512m", "-cp", _classpath(), "kafka.Kafka", self._settings]
+        command = ["java", "-Xmx512m", "-cp", _classpath(self._release), "kafka.Kafka", self._settings]
         self._output = open(self._directory / "broker.out", "ab")  # noqa: SIM115
         self._process = subprocess.Popen(command, stdout=self._output, stderr=self._output)
         host, port = self.server.split(":")
@@ -221,7 +227,8 @@ transaction.state.log.min.isr=1
         self._output.close()
 
     def _run(self, *command: Any) -> None:
-        finished = subprocess.run(["java", "-cp", _classpath(), *command], capture_output=True, text=True, check=False)
+        command = ("java", "-cp", _classpath(self._release), *command)
+        finished = subprocess.run(command, capture_output=True, text=True, check=False)
         assert finished.returncode == 0, finished.stdout + finished.stderr
 
 

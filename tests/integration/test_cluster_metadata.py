@@ -17,12 +17,13 @@ from tests.integration.test_protocol_broker import Client
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 
-@pytest.fixture(scope="module")
-def rounds(tmp_path_factory):
+@pytest.fixture(scope="module", params=kafka_jvm.RELEASES)
+def rounds(request, tmp_path_factory):
     """After each of two rounds of changes, with a restart between them: what the broker told, and a copy of its log."""
     home = tmp_path_factory.mktemp("cluster")
     broker = kafka_jvm.Broker(
         home,
+        request.param,
         authorizer_class_name="org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         super_users="User:ANONYMOUS",
         metadata_log_max_record_bytes_between_snapshots="2500",

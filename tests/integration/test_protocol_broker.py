@@ -10,7 +10,7 @@ import pytest
 import kafkacodec as kc
 from kafkacodec import messages, protocol
 from kafkacodec.protocol import Connection, ResponseReceived, VersionsAgreed
-from tests.integration.kafka_jvm import Broker
+from tests.integration.kafka_jvm import RELEASES, Broker
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -41,9 +41,9 @@ class Client:
         return self.wait(*self.connection.send_request(message, version))
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory):
-    made = Broker(tmp_path_factory.mktemp("broker"))
+@pytest.fixture(scope="module", params=RELEASES)
+def broker(request, tmp_path_factory):
+    made = Broker(tmp_path_factory.mktemp("broker"), request.param)
     made.start()
     yield made
     made.stop()

@@ -15,6 +15,7 @@ import org.apache.kafka.clients.admin.AlterConfigOp.OpType;
 import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.ConfigEntry.ConfigSource;
 import org.apache.kafka.clients.admin.FeatureUpdate;
+import org.apache.kafka.clients.admin.FinalizedVersionRange;
 import org.apache.kafka.clients.admin.ListTopicsOptions;
 import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.NewTopic;
@@ -64,7 +65,7 @@ public class AdminTool {
         create(admin, "again.and-again_1", 1, Map.of("retention.ms", "77"));
         create(admin, "plain", 1, Map.of());
         alter(admin, ConfigResource.Type.TOPIC, "orders", "max.message.bytes", "50000");
-        alter(admin, ConfigResource.Type.TOPIC, "plain", "segment.bytes", "1000000");
+        alter(admin, ConfigResource.Type.TOPIC, "plain", "segment.bytes", "2000000");
         alter(admin, ConfigResource.Type.BROKER, "1", "log.cleaner.threads", "2");
         alter(admin, ConfigResource.Type.BROKER, "", "message.max.bytes", "900000");
         alter(admin, ConfigResource.Type.CLIENT_METRICS, "all", "interval.ms", "5000");
@@ -80,8 +81,16 @@ public class AdminTool {
         create(admin, "again.and-again_1", 2, Map.of("cleanup.policy", "compact,delete"));
         admin.deleteAcls(List.of(ALL.toFilter())).all().get();
         admin.createAcls(List.of(WRITE)).all().get();
-        FeatureUpdate lower = new FeatureUpdate((short) 20, FeatureUpdate.UpgradeType.SAFE_DOWNGRADE);
-        admin.updateFeatures(Map.of("metadata.version", lower), new UpdateFeaturesOptions()).all().get();
+        lowerFeature(admin);
+    }
+
+    // Releases from 4.0 on refuse older versions of the metadata itself, but not of transactions.
+    static void lowerFeature(Admin admin) throws Exception {
+        Map<String, FinalizedVersionRange> levels = admin.describeFeatures().featureMetadata().get().finalizedFeatures();
+        String feature = levels.containsKey("transaction.version") ? "transaction.version" : "metadata.version";
+        short level = (short) (levels.get(feature).maxVersionLevel() - 1);
+        FeatureUpdate lower = new FeatureUpdate(level, FeatureUpdate.UpgradeType.SAFE_DOWNGRADE);
+        admin.updateFeatures(Map.of(feature, lower), new UpdateFeaturesOptions()).all().get();
     }
 
     static void create(Admin admin, String topic, int partitions, Map<String, String> configs) throws Exception {
