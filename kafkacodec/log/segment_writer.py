@@ -8,7 +8,7 @@ import fcntl
 import os
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kafkacodec.errors import EncodeError
@@ -23,13 +23,46 @@ DEFAULT_INDEX_INTERVAL = 4096
 MAX_INDEX_ENTRIES = 10 * 1024 * 1024 // layout.TIME_INDEX_ENTRY.itemsize
 """As many as the smaller index of a broker holds with `log.index.size.max.bytes` at its default."""
 
-_BUFFER_BYTES = 1 << 20
+# Runs of batches are larger and pass by the buffer.
+_BUFFER_BYTES = 1 << 17
 _MAX_INT32 = 2**31 - 1
 _NO_TIMESTAMP = -1
 
 # Where the segment's name becomes visible, its indexes already are: the order of the commit.
 _COMMIT_ORDER = (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX, layout.LOG_SUFFIX)
-_UNFINISHED = re.compile(r"\d{20}\.(?:log|index|timeindex|txnindex|snapshot)\.[0-9a-f]{16}\.tmp")
+_UNFINISHED = re.compile(
+    r"(?:\d{20}\.(?:log|index|timeindex|txnindex|snapshot)|partition\.metadata|leader-epoch-checkpoint)\.[0-9a-f]{16}\.tmp"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRun:
+    """Record batches that lie one behind the other in `data`, with what the indexes need of each, as lists."""
+
+    data: bytes | memoryview
+    sizes: list[int]
+    base_offsets: list[int]
+    last_offsets: list[int]
+    max_timestamps: list[int]
+    record_counts: list[int]
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @classmethod
+    def of(cls, batches: Sequence[EncodedBatch]) -> BatchRun:
+        """A run of single batches, at least one."""
+        data, base_offsets, last_offsets, max_timestamps, counts = map(list, zip(*batches, strict=True))
+        joined = data[0] if len(data) == 1 else b"".join(data)
+        return cls(joined, list(map(len, data)), base_offsets, last_offsets, max_timestamps, counts)
+
+    def split(self, count: int) -> tuple[BatchRun, BatchRun]:
+        """The first `count` batches, and the others."""
+        at = sum(self.sizes[:count])
+        view = memoryview(self.data)
+        lists = (self.sizes, self.base_offsets, self.last_offsets, self.max_timestamps, self.record_counts)
+        first, rest = [values[:count] for values in lists], [values[count:] for values in lists]
+        return BatchRun(view[:at], *first), BatchRun(view[at:], *rest)
 
 
 @dataclass(frozen=True)
@@ -133,8 +166,10 @@ class SegmentWriter:
         self._offset_of_max = base_offset
         self._interval, self._sync = index_interval_bytes, sync
         self._since_entry = 0
-        self._offsets: list[tuple[int, int]] = []
-        self._times: list[tuple[int, int]] = []
+        self._offsets: list[int] = []
+        self._positions: list[int] = []
+        self._times: list[int] = []
+        self._offsets_of_times: list[int] = []
         self._token = secrets.token_hex(8)
         self._path = self._temporary(layout.LOG_SUFFIX)
         self._beside: tuple[str, ...] = ()
@@ -151,46 +186,61 @@ class SegmentWriter:
         else:
             self.discard()
 
-    def takes(self, batch: EncodedBatch) -> bool:
-        """Whether the batch can be addressed in this segment: its indexes have 31 bits for offsets and positions."""
-        return (
-            batch.last_offset - self.base_offset <= _MAX_INT32
-            and self.size_in_bytes + len(batch.data) <= _MAX_INT32
-            and len(self._offsets) < MAX_INDEX_ENTRIES - 1
-        )
+    def room(self, run: BatchRun) -> int:
+        """How many of the first batches can be addressed here: the indexes have 31 bits for offsets and positions."""
+        entries = MAX_INDEX_ENTRIES - 1 - len(self._offsets)
+        if (
+            len(run) <= entries
+            and run.last_offsets[-1] - self.base_offset <= _MAX_INT32
+            and self.size_in_bytes + len(run.data) <= _MAX_INT32
+        ):
+            return len(run)
+        size, count = self.size_in_bytes, 0
+        for batch_size, last in zip(run.sizes[: max(0, entries)], run.last_offsets, strict=False):
+            size += batch_size
+            if size > _MAX_INT32 or last - self.base_offset > _MAX_INT32:
+                break
+            count += 1
+        return count
 
     def append(self, batch: EncodedBatch) -> None:
-        """Write one batch behind the others.
+        """Write one batch behind the others. Raises as `append_run` does."""
+        self.append_run(BatchRun.of([batch]))
+
+    def append_run(self, run: BatchRun) -> None:
+        """Write batches behind the others.
 
         Raises:
-            EncodeError: its offsets are below `next_offset`, or it cannot be addressed (see `takes`).
-            OSError: it cannot be written. The files are then removed.
+            EncodeError: offsets are below `next_offset`, or not all can be addressed (see `room`).
+            OSError: they cannot be written. The files are then removed.
         """
-        if batch.base_offset < self.next_offset:
-            reason = f"a batch from offset {batch.base_offset} on, where offset {self.next_offset} comes next"
+        if run.base_offsets[0] < self.next_offset:
+            reason = f"a batch from offset {run.base_offsets[0]} on, where offset {self.next_offset} comes next"
             raise EncodeError(reason, path=self._path)
-        if not self.takes(batch):
-            raise EncodeError(
-                f"the batch at offset {batch.base_offset} is beyond what a segment holds", path=self._path
-            )
+        room = self.room(run)
+        if room < len(run):
+            reason = f"the batch at offset {run.base_offsets[room]} is beyond what a segment holds"
+            raise EncodeError(reason, path=self._path)
         try:
             with _naming(self._path):
-                self._file.write(batch.data)
-        except BaseException:  # part of the batch may be there
+                self._file.write(run.data)
+        except BaseException:  # part of it may be there
             self.discard()
             raise
         if self.size_in_bytes == 0:
-            self.first_timestamp = batch.max_timestamp
-        if batch.max_timestamp > self.max_timestamp:
-            self.max_timestamp, self._offset_of_max = batch.max_timestamp, batch.last_offset
-        if self._since_entry > self._interval:
-            self._offsets.append((batch.last_offset, self.size_in_bytes))
-            self._add_time()
-            self._since_entry = 0
-        self._since_entry += len(batch.data)
-        self.size_in_bytes += len(batch.data)
-        self.record_count += batch.record_count
-        self.next_offset = batch.last_offset + 1
+            self.first_timestamp = run.max_timestamps[0]
+        for size, last, timestamp in zip(run.sizes, run.last_offsets, run.max_timestamps, strict=True):
+            if timestamp > self.max_timestamp:
+                self.max_timestamp, self._offset_of_max = timestamp, last
+            if self._since_entry > self._interval:
+                self._offsets.append(last)
+                self._positions.append(self.size_in_bytes)
+                self._add_time()
+                self._since_entry = 0
+            self._since_entry += size
+            self.size_in_bytes += size
+        self.record_count += sum(run.record_counts)
+        self.next_offset = run.last_offsets[-1] + 1
 
     def batches(self) -> Segment:
         """What has been written so far, to be read while it has its temporary name."""
@@ -213,10 +263,10 @@ class SegmentWriter:
             for name, data in (beside or {}).items():
                 self._beside += (name,)
                 write_file(_temporary(self.directory, name, self._token), data, sync=self._sync)
-            offsets, positions = zip(*self._offsets, strict=True) if self._offsets else ((), ())
-            timestamps, times_of = zip(*self._times, strict=True) if self._times else ((), ())
-            self._write(layout.OFFSET_INDEX_SUFFIX, encode_offset_index(offsets, positions, self.base_offset))
-            self._write(layout.TIME_INDEX_SUFFIX, encode_time_index(timestamps, times_of, self.base_offset))
+            offsets = encode_offset_index(self._offsets, self._positions, self.base_offset)
+            times = encode_time_index(self._times, self._offsets_of_times, self.base_offset)
+            self._write(layout.OFFSET_INDEX_SUFFIX, offsets)
+            self._write(layout.TIME_INDEX_SUFFIX, times)
             with _naming(self._path):
                 self._file.flush()
                 if self._sync:
@@ -259,8 +309,9 @@ class SegmentWriter:
 
     def _add_time(self) -> None:
         """An entry of the time index, where the largest timestamp has grown since the last one."""
-        if self.max_timestamp > (self._times[-1][0] if self._times else _NO_TIMESTAMP):
-            self._times.append((self.max_timestamp, self._offset_of_max))
+        if self.max_timestamp > (self._times[-1] if self._times else _NO_TIMESTAMP):
+            self._times.append(self.max_timestamp)
+            self._offsets_of_times.append(self._offset_of_max)
 
     def _temporary(self, suffix: str) -> str:
         return _temporary(self.directory, layout.file_name(self.base_offset, suffix), self._token)

@@ -21,6 +21,7 @@ from kafkacodec.log.partition import Partition
 from kafkacodec.log.producers import ProducerState
 from kafkacodec.log.segment_writer import (
     DEFAULT_INDEX_INTERVAL,
+    BatchRun,
     SegmentWriter,
     remove_unfinished,
     replace_file,
@@ -36,6 +37,8 @@ DEFAULT_SEGMENT_BYTES = 1 << 30
 
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _MAX_INT32 = 2**31 - 1
+_RUN_BYTES = 1 << 18
+_NOTHING = BatchRun(b"", [], [], [], [], [])
 
 
 class LogWriter:
@@ -142,20 +145,23 @@ class LogWriter:
             EncodeError: as `kafkacodec.encode`; or an offset below `next_offset`. What was written before stays.
             OSError: a segment cannot be written; the records since the last commit are then dropped.
         """
-        return self._append(
-            encode_batches(
-                records,
-                codec=codec,
-                level=level,
-                base_offset=self.next_offset,
-                batch_bytes=batch_bytes,
-                timestamp_type=timestamp_type,
-                partition_leader_epoch=self.leader_epoch,
-            )
+        batches = encode_batches(
+            records,
+            codec=codec,
+            level=level,
+            base_offset=self.next_offset,
+            batch_bytes=batch_bytes,
+            timestamp_type=timestamp_type,
+            partition_leader_epoch=self.leader_epoch,
         )
+        return sum(self._append(run) for run in _runs(batches))
 
-    def write_batches(self, data: Buffer) -> int:
+    def write_batches(self, data: Buffer, *, verify_crc: bool = True) -> int:
         """Write record batches as they are: those of another log, of `kafkacodec.encode` or `control_batch`.
+
+        Args:
+            data: whole batches.
+            verify_crc: check them; not needed for what has just been encoded.
 
         Returns:
             How many records were written.
@@ -165,24 +171,22 @@ class LogWriter:
             EncodeError: a partial batch at the end, or an offset below `next_offset`.
             OSError: a segment cannot be written; the records since the last commit are then dropped.
         """
-        headers = scan(data)
+        headers = scan(data, verify_crc=verify_crc)
         if headers.consumed != memoryview(data).nbytes:
             raise EncodeError(f"the last {memoryview(data).nbytes - headers.consumed} bytes are no whole batch")
-        for position in headers["position"][~headers["crc_ok"]]:
+        if not len(headers):
+            return 0
+        for position in headers["position"][~headers["crc_ok"]] if verify_crc else ():
             raise CrcMismatch("the checksum of a batch is wrong", position=int(position))
         if (headers["magic"] < 2).any():
             raise EncodeError("batches of magic 0 and 1 are not written")
         self._has_producers = self._has_producers or bool((headers["producer_id"] >= 0).any())
         # Null, seen by numpy, is the smallest number.
         timestamps = np.maximum(headers["max_timestamp"].astype(np.int64), -1).tolist()
-        columns = [headers[n].tolist() for n in ("position", "size_in_bytes", "base_offset", "last_offset", "count")]
-        view = memoryview(data).cast("B")
-        return self._append(
-            EncodedBatch(bytes(view[position : position + size]), first, last, timestamp, count)
-            for (position, size, first, last, count), timestamp in zip(
-                zip(*columns, strict=True), timestamps, strict=True
-            )
+        sizes, bases, lasts, counts = (
+            headers[name].tolist() for name in ("size_in_bytes", "base_offset", "last_offset", "count")
         )
+        return self._append(BatchRun(memoryview(data).cast("B"), sizes, bases, lasts, timestamps, counts))
 
     def commit(self) -> None:
         """Make all that was written visible. Further writes begin a new segment.
@@ -215,40 +219,49 @@ class LogWriter:
             self.next_offset = segment.base_offset
             segment.discard()
 
-    def _append(self, batches: Iterable[EncodedBatch]) -> int:
-        count = 0
-        for batch in batches:
-            if batch.base_offset < self.next_offset:
-                reason = f"a record at offset {batch.base_offset}, where offset {self.next_offset} comes next"
-                raise EncodeError(reason, path=self.path)
+    def _append(self, run: BatchRun) -> int:
+        """Write batches into the segment, and into new ones where it is full or too old."""
+        following = self.next_offset
+        for base, last in zip(run.base_offsets, run.last_offsets, strict=True):
+            if base < following:
+                raise EncodeError(f"a record at offset {base}, where offset {following} comes next", path=self.path)
+            following = last + 1
+        count = sum(run.record_counts)
+        while len(run):
+            fitting = self._fitting(run)
+            if self._segment is not None and fitting == 0:
+                self.commit()
+            if self._segment is None:
+                self._segment = SegmentWriter(
+                    self.path, run.base_offsets[0], index_interval_bytes=self._index_interval, sync=self._sync
+                )
+                fitting = max(1, self._fitting(run))
+            part, run = (run, _NOTHING) if fitting == len(run) else run.split(fitting)
             try:
-                self._segment_for(batch).append(batch)
+                self._segment.append_run(part)
             except OSError:
                 self.discard()
                 raise
-            self.next_offset = batch.last_offset + 1
-            count += batch.record_count
+            self.next_offset = part.last_offsets[-1] + 1
         return count
 
-    def _segment_for(self, batch: EncodedBatch) -> SegmentWriter:
-        """The segment that the batch goes into, a new one where it is full or too old."""
+    def _fitting(self, run: BatchRun) -> int:
+        """How many of the first batches belong into the segment that is open."""
         segment = self._segment
-        if segment is not None and self._is_due(segment, batch):
-            self.commit()
-            segment = None
         if segment is None:
-            segment = self._segment = SegmentWriter(
-                self.path, batch.base_offset, index_interval_bytes=self._index_interval, sync=self._sync
-            )
-        return segment
-
-    def _is_due(self, segment: SegmentWriter, batch: EncodedBatch) -> bool:
-        age = batch.max_timestamp - segment.first_timestamp
-        return (
-            segment.size_in_bytes + len(batch.data) > self._segment_bytes
-            or not segment.takes(batch)
-            or (self._segment_ms is not None and segment.first_timestamp >= 0 and age > self._segment_ms)
-        )
+            return 0
+        room = segment.room(run)
+        if self._segment_ms is None and segment.size_in_bytes + len(run.data) <= self._segment_bytes:
+            return room
+        size, count = segment.size_in_bytes, 0
+        first = segment.first_timestamp if size else run.max_timestamps[0]
+        for batch_size, timestamp in zip(run.sizes[:room], run.max_timestamps, strict=False):
+            size += batch_size
+            too_old = self._segment_ms is not None and first >= 0 and timestamp - first > self._segment_ms
+            if size > self._segment_bytes or too_old:
+                break
+            count += 1
+        return count
 
     def _end_of(self, existing: Partition | None, append: bool, start_offset: int) -> int:
         """The next offset, once the destination is known to be a log that can be continued."""
@@ -296,6 +309,20 @@ class LogWriter:
             epochs = [*epochs, LeaderEpoch(self.leader_epoch, self.next_offset)]
             path = os.path.join(self.path, layout.LEADER_EPOCH_CHECKPOINT)
             replace_file(path, encode_leader_epochs(epochs), sync=self._sync)
+
+
+def _runs(batches: Iterable[EncodedBatch]) -> Iterator[BatchRun]:
+    """Batches put together, so that each costs little."""
+    waiting: list[EncodedBatch] = []
+    size = 0
+    for batch in batches:
+        waiting.append(batch)
+        size += len(batch.data)
+        if size >= _RUN_BYTES:
+            yield BatchRun.of(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield BatchRun.of(waiting)
 
 
 def _remove_beyond(directory: str, end_offset: int) -> None:

@@ -10,7 +10,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -40,8 +40,8 @@ _COLUMNS = {
 _PASSED_OVER = ("offset", "timestampType")
 _OPTIONS = ("path", "topic", "numPartitions", "codec", "level", "batchBytes", "segmentBytes")
 
-# Records of a partition are encoded when so many rows or bytes have come together.
-_ROWS, _BYTES = 8192, 1 << 20
+# Records of a partition are encoded when so many rows or bytes have come together: as many as stay in the cache.
+_ROWS, _BYTES = 8192, 1 << 19
 
 _TOPIC_STEP = 1 << 32
 # Numbers of one byte are sorted and counted fastest; most topics have no more partitions.
@@ -126,14 +126,14 @@ class SegmentsWriter(DataSourceArrowWriter):
 
 
 def _check_schema(schema: StructType, options: WriteOptions) -> None:
-    for field in schema.fields:
-        if field.name in _PASSED_OVER:
+    for column in schema.fields:
+        if column.name in _PASSED_OVER:
             continue
-        if field.name not in _COLUMNS:
-            raise OptionError(f"column {field.name!r}: a record has no such part; there are {', '.join(_COLUMNS)}")
-        if field.dataType.simpleString() not in _COLUMNS[field.name]:
-            expected = " or ".join(_COLUMNS[field.name])
-            raise OptionError(f"column {field.name!r}: is {field.dataType.simpleString()}, not {expected}")
+        if column.name not in _COLUMNS:
+            raise OptionError(f"column {column.name!r}: a record has no such part; there are {', '.join(_COLUMNS)}")
+        if column.dataType.simpleString() not in _COLUMNS[column.name]:
+            expected = " or ".join(_COLUMNS[column.name])
+            raise OptionError(f"column {column.name!r}: is {column.dataType.simpleString()}, not {expected}")
     names = schema.fieldNames()
     if "value" not in names:
         raise OptionError("column 'value': missing")
@@ -141,22 +141,34 @@ def _check_schema(schema: StructType, options: WriteOptions) -> None:
         raise OptionError("topic: missing; give the option or a column of that name")
 
 
+@dataclass
+class _Waiting:
+    """Records of a partition that are not yet encoded."""
+
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+    rows: int = 0
+    bytes: float = 0.0
+
+
 class _TaskWriter:
-    """Sorts records by partition and encodes them in runs; memory is about 1 MiB for each partition."""
+    """Sorts records by partition and encodes them in runs; memory is about half a MiB for each partition."""
 
     def __init__(self, options: WriteOptions, directory: str, now: int) -> None:
         self.options = options
         self.directory = directory
         self.now = now
         self.logs: dict[TopicPartition, LogWriter] = {}
-        self.waiting: dict[TopicPartition, list[pa.RecordBatch]] = {}
+        self.waiting: dict[TopicPartition, _Waiting] = {}
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take records; those of a partition that has enough are written."""
+        row_bytes = batch.nbytes / max(1, batch.num_rows)
         for target, rows in self._by_partition(batch):
-            waiting = self.waiting.setdefault(target, [])
-            waiting.append(rows)
-            if sum(r.num_rows for r in waiting) >= _ROWS or sum(r.nbytes for r in waiting) >= _BYTES:
+            waiting = self.waiting.setdefault(target, _Waiting())
+            waiting.batches.append(rows)
+            waiting.rows += rows.num_rows
+            waiting.bytes += rows.num_rows * row_bytes
+            if waiting.rows >= _ROWS or waiting.bytes >= _BYTES:
                 self._encode(target)
 
     def finish(self) -> None:
@@ -173,10 +185,19 @@ class _TaskWriter:
             log = self.logs[target] = LogWriter(
                 self.directory, *target, segment_bytes=self.options.segment_bytes, sync=False
             )
-        rows = pa.Table.from_batches(self.waiting.pop(target))
-        log.write(rows, codec=self.options.codec, level=self.options.level, batch_bytes=self.options.batch_bytes)
+        encoded = kc.encode(
+            pa.Table.from_batches(self.waiting.pop(target).batches),
+            codec=self.options.codec,
+            level=self.options.level,
+            base_offset=log.next_offset,
+            batch_bytes=self.options.batch_bytes,
+            partition_leader_epoch=log.leader_epoch,
+        )
+        log.write_batches(encoded, verify_crc=False)
 
     def _by_partition(self, batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, pa.RecordBatch]]:
+        import pyarrow.compute as pc  # here, since it takes long to load and only tasks need it
+
         if batch.num_rows == 0:
             return
         names, topics = self._topics(batch)
@@ -185,7 +206,8 @@ class _TaskWriter:
         targets, codes = _codes(topics, numbers)
         counts = np.bincount(codes, minlength=len(targets))
         if np.count_nonzero(counts) > 1:
-            records = records.take(pa.array(np.argsort(codes, kind="stable")))
+            order = np.argsort(codes, kind="stable").astype(np.uint32)
+            records = pc.take(records, pa.array(order), boundscheck=False)
         start = 0
         for i in np.flatnonzero(counts).tolist():
             topic, number = divmod(int(targets[i]), _TOPIC_STEP)
@@ -212,7 +234,7 @@ class _TaskWriter:
                 numbers = np.arange(batch.num_rows, dtype=np.int32) % self.options.num_partitions
             if given is None:
                 return numbers
-            import pyarrow.compute as pc  # here, since it takes long to load and only such tasks need it
+            import pyarrow.compute as pc
 
             given = pc.coalesce(given, pa.array(numbers))
         numbers = np.asarray(given)

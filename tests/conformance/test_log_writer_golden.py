@@ -38,7 +38,14 @@ def test_index_files(sample: Sample, tmp_path: Path) -> None:
     with SegmentWriter(tmp_path, int(sample.path.stem), sync=False) as writer:
         for batch in batches(sample.data()):
             writer.append(batch)
-    written = tmp_path / sample.path.name
+    with LogWriter(tmp_path, "t", 0, start_offset=int(sample.path.stem), sync=False) as run:
+        run.write_batches(sample.data())
+    for written in (tmp_path / sample.path.name, tmp_path / "t-0" / sample.path.name):
+        if written.exists() or sample.data():
+            same_files(written, sample)
+
+
+def same_files(written: Path, sample: Sample) -> None:
     assert written.read_bytes() == sample.data()
     assert written.with_suffix(".index").read_bytes() == sample.path.with_suffix(".index").read_bytes()
     assert written.with_suffix(".timeindex").read_bytes() == sample.path.with_suffix(".timeindex").read_bytes()

@@ -78,6 +78,19 @@ def test_segments_end_by_age(tmp_path: Path) -> None:
     assert max(spans) <= 100 + 4  # the first batch's largest timestamp counts
 
 
+@pytest.mark.parametrize("limits", [{"segment_bytes": 10_000}, {"segment_ms": 100}, {"segment_bytes": 1}])
+def test_batches_in_one_run_go_into_the_same_segments(limits: dict[str, Any], tmp_path: Path) -> None:
+    batches = list(kc.encode_batches(records(1000), batch_bytes=300))
+    for partition, runs in enumerate([[b.data for b in batches], [b"".join(b.data for b in batches)]]):
+        with LogWriter(tmp_path, "orders", partition, **limits, sync=False) as writer:
+            assert sum(writer.write_batches(run) for run in runs) == 1000
+    one, other = (Path(tmp_path / f"orders-{partition}") for partition in (0, 1))
+    names = sorted(path.name for path in one.iterdir())
+    assert names == sorted(path.name for path in other.iterdir())
+    assert len(names) > 20
+    assert all((one / name).read_bytes() == (other / name).read_bytes() for name in names)
+
+
 def test_a_batch_larger_than_a_segment_has_its_own(tmp_path: Path) -> None:
     with LogWriter(tmp_path, "orders", 0, segment_bytes=500, sync=False) as writer:
         writer.write([(None, b"x" * n) for n in (10, 2000, 10)], batch_bytes=100)
@@ -203,10 +216,12 @@ def test_leftovers_are_removed_but_not_those_of_the_living(tmp_path: Path) -> No
     directory = tmp_path / "orders-0"
     stale = directory / "00000000000000000003.log.0123456789abcdef.tmp"
     stale.write_bytes(b"half a batch")
+    small = directory / "partition.metadata.0123456789abcdef.tmp"
+    small.write_bytes(b"version")
     other = directory / "notes.tmp"
     other.touch()
     with SegmentWriter(directory, 3, sync=False) as alive:
-        assert remove_unfinished(directory) == [str(stale)]
+        assert remove_unfinished(directory) == [str(stale), str(small)]
         (batch,) = kc.encode_batches([(b"k", b"v")], base_offset=3)
         alive.append(batch)
     assert offsets(tmp_path) == [0, 1, 2, 3]
