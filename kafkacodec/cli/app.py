@@ -61,7 +61,7 @@ class Commands(click.Group):
 )
 @click.version_option(kafkacodec.__version__, prog_name="kafkacodec")
 def application() -> None:
-    """Read Kafka's log segments without a broker.
+    """Read and write Kafka's log segments and messages without a broker.
 
     PATHs are segment files, partition directories, or whole data directories of a broker.
     """

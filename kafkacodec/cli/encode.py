@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Generator
+from contextlib import ExitStack, closing
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -35,9 +36,9 @@ if TYPE_CHECKING:
 @click.option("--segment-bytes", type=int, default=1 << 30, show_default=True, help="Size of a segment.")
 @click.option("--append", is_flag=True, help="Continue partitions that have records.")
 @click.option("--keep-offsets", is_flag=True, help="Take offsets from the column offset; otherwise they are counted.")
-@click.option("--key-column", default="key", show_default=True)
-@click.option("--value-column", default="value", show_default=True)
-@click.option("--timestamp-column", default="timestamp", show_default=True, help="Times, or integers: milliseconds.")
+@click.option("--key-column", help="The column of the keys (key by default).")
+@click.option("--value-column", help="The column of the values (value by default).")
+@click.option("--timestamp-column", help="Times, or integers: milliseconds (timestamp by default).")
 def encode(
     inputs: tuple[str, ...],
     output: str,
@@ -48,33 +49,43 @@ def encode(
     append: bool,
     segment_bytes: int,
     keep_offsets: bool,
-    key_column: str,
-    value_column: str,
-    timestamp_column: str,
+    key_column: str | None,
+    value_column: str | None,
+    timestamp_column: str | None,
     **encoding: Any,
 ) -> None:
     """Write records from Parquet, Arrow IPC, CSV or JSON lines as segments that a broker opens.
 
     Columns key, value, timestamp and headers are taken, as `kafkacodec convert` writes them. Text becomes UTF-8. In
     JSON lines {"base64": "..."} stands for bytes. Segments appear when they are whole. Records without a key are dealt
-    out in turn where --partitions is given.
+    out in turn where --partitions is given. A column that is asked for by an option has to be there.
     """
     if partition is not None and partitions is not None:
         raise click.UsageError("--partition and --partitions exclude each other")
     if keep_offsets and partitions is not None:
         raise click.UsageError("--keep-offsets needs one partition")
     kinds = [kind or _kind(path) for path in inputs]
-    names = {"key": key_column, "value": value_column, "timestamp": timestamp_column, "headers": "headers"}
+    asked = {"key": key_column, "value": value_column, "timestamp": timestamp_column, "headers": None}
     if keep_offsets:
-        names["offset"] = "offset"
+        asked["offset"] = "offset"
+    required = frozenset(column for column, name in asked.items() if name is not None)
+    names = {column: name or column for column, name in asked.items()}
     numbers = list(range(partitions)) if partitions is not None else [partition or 0]
     written = 0
     with ExitStack() as stack:
-        writers = [
-            stack.enter_context(LogWriter(output, topic, number, append=append, segment_bytes=segment_bytes))
-            for number in numbers
-        ]
-        for batch in _batches(inputs, kinds, names):
+        batches = stack.enter_context(closing(_batches(inputs, kinds, names, required)))
+        # Inputs that cannot be read, columns and options that are refused leave no directory behind.
+        first = list(islice(batches, 1))
+        for batch in first:
+            kafkacodec.encode(batch.slice(0, 1), **encoding)
+        try:
+            writers = [
+                stack.enter_context(LogWriter(output, topic, number, append=append, segment_bytes=segment_bytes))
+                for number in numbers
+            ]
+        except FileExistsError as error:
+            raise click.ClickException(f"{error.filename}: the partition has records; --append continues it") from None
+        for batch in chain(first, batches):
             for writer, part in zip(writers, _spread(batch, len(writers)), strict=True):
                 written += writer.write(part, **encoding)
     click.echo(f"{output}: {counted(written, 'record')} in {counted(len(numbers), 'partition')} of {topic}", err=True)
@@ -88,16 +99,18 @@ def _kind(path: str) -> str:
     raise click.UsageError(f"the format cannot be told from the name {path}: add --format")
 
 
-def _batches(inputs: tuple[str, ...], kinds: list[str], names: dict[str, str]) -> Iterator[pa.RecordBatch]:
+def _batches(
+    inputs: tuple[str, ...], kinds: list[str], names: dict[str, str], required: frozenset[str]
+) -> Generator[pa.RecordBatch, None, None]:
     import pyarrow as pa
 
-    from kafkacodec.cli.readers import READERS
+    from kafkacodec.cli.readers import READERS, Names
 
     with progress("encoding", sum(map(os.path.getsize, inputs))) as advance:
         for path, kind in zip(inputs, kinds, strict=True):
             try:
-                yield from READERS[kind](path, names)
-            except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+                yield from READERS[kind](path, Names(names, required))
+            except (pa.ArrowException, ValueError) as error:
                 raise click.ClickException(f"{path}: {error}") from None
             advance(os.path.getsize(path))
 

@@ -14,7 +14,10 @@ from kafkacodec.log.groups import consumer_groups
 @click.option("--json", "as_json", is_flag=True, help="JSON lines, with the members, instead of a table.")
 @destination_options()
 def groups(directory: str, as_json: bool, output: Destination) -> None:
-    """List the consumer groups in a broker's data DIRECTORY, as their last records leave them."""
+    """List the consumer groups in a broker's data DIRECTORY, or in that of a __consumer_offsets partition.
+
+    They are shown as their last records leave them.
+    """
     if output:
         output.check([directory], as_json=as_json)
     found = consumer_groups(directory)

@@ -54,8 +54,8 @@ def encode(name: str, version: int, content: TextIO) -> None:
         made = cls.from_dict(_typed(values, cls._spec))
     except KafkaCodecError:
         raise
-    except ValueError as error:  # JSON, base64 or a tag
-        raise click.UsageError(f"the JSON cannot be read: {error}") from None
+    except (ValueError, RecursionError) as error:  # JSON, base64, a uuid or a tag
+        raise click.ClickException(f"the JSON cannot be read: {error}") from None
     click.echo(made.encode(version).hex())
 
 
@@ -67,6 +67,8 @@ def describe(name: str, version: int | None) -> None:
     names = [name + "Request", name + "Response"] if name + "Request" in messages.message_names() else [name]
     for each in names:
         cls = _class_of(each)
+        if version is not None:
+            cls.require_version(version)
         key = f", key {cls.api_key}" if cls.api_key is not None else ""
         flexible = version_text(cls.flexible_versions, cls.valid_versions)
         click.echo(f"{each}{key}, versions {version_text(cls.valid_versions)}, flexible {flexible}")
@@ -134,5 +136,5 @@ def _typed_field(value: Any, field: FieldSpec) -> Any:
         try:
             return uuid.UUID(value)
         except ValueError as error:
-            raise click.UsageError(f"{field.attribute}: {error}") from None
+            raise ValueError(f"{field.attribute}: {error}") from None
     return value

@@ -15,7 +15,7 @@ from kafkacodec.log.groups import committed_offsets
 @click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table.")
 @destination_options()
 def offsets(directory: str, groups: tuple[str, ...], as_json: bool, output: Destination) -> None:
-    """List the committed offsets in a broker's data DIRECTORY.
+    """List the committed offsets in a broker's data DIRECTORY, or in that of a __consumer_offsets partition.
 
     Commits of transactions that were aborted or never ended are left out. Times are UTC.
     """

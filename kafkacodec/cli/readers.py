@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
-import click
 import pyarrow as pa
 
 from kafkacodec.cli.output import json_line
@@ -17,8 +15,19 @@ from kafkacodec.cli.output import json_line
 ROWS = 8192
 """Rows of a batch."""
 
-Names = dict[str, str]
-"""Column of a record (key, value, ...) -> what the file calls it."""
+
+class Names(NamedTuple):
+    """What a file calls the columns of records, by key, value and so on; and which of them it has to have."""
+
+    of: dict[str, str]
+    required: frozenset[str]
+
+    def require(self, present: Iterable[str]) -> None:
+        """Raise ValueError where a column that has to be there is not."""
+        missing = sorted(self.of[column] for column in self.required.difference(present))
+        if missing:
+            raise ValueError(f"there is no column {missing[0]}")
+
 
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 _TYPES = {
@@ -35,7 +44,7 @@ def read_parquet(path: str, names: Names) -> Iterator[pa.RecordBatch]:
     from pyarrow import parquet
 
     with parquet.ParquetFile(path) as file:
-        wanted = [name for name in names.values() if name in file.schema_arrow.names]
+        wanted = [name for name in names.of.values() if name in file.schema_arrow.names]
         for batch in file.iter_batches(ROWS, columns=wanted):
             yield _renamed(batch, names)
 
@@ -51,13 +60,13 @@ def read_csv(path: str, names: Names) -> Iterator[pa.RecordBatch]:
     """CSV with a header line. An unquoted empty value is null; headers are JSON."""
     from pyarrow import csv
 
-    types = {names[column]: pa.string() for column in ("key", "value", "headers")}
+    types = {names.of[column]: pa.string() for column in ("key", "value", "headers")}
     options = csv.ConvertOptions(column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False)
     with csv.open_csv(path, convert_options=options) as file:
         for batch in file:
             batch = _renamed(batch, names)
             if "headers" in batch.schema.names:
-                rows = [_headers(json.loads(text)) if text else [] for text in batch.column("headers").to_pylist()]
+                rows = [_headers(_parsed(text)) if text else [] for text in batch.column("headers").to_pylist()]
                 place = batch.schema.get_field_index("headers")
                 batch = batch.set_column(place, "headers", pa.array(rows, _HEADERS))
             yield batch
@@ -65,13 +74,17 @@ def read_csv(path: str, names: Names) -> Iterator[pa.RecordBatch]:
 
 def read_jsonl(path: str, names: Names) -> Iterator[pa.RecordBatch]:
     """An object per line. Bytes are strings or ``{"base64": "..."}``; other JSON as a value stays JSON text."""
+    seen: set[str] = set()
     with open(path, encoding="utf-8") as file:
         lines = enumerate(file, 1)
         while block := list(islice(lines, ROWS)):
-            rows = [_row(path, number, line, names) for number, line in block if line.strip()]
+            rows = [_row(number, line, names) for number, line in block if line.strip()]
             present = [column for column in _TYPES if any(column in row for row in rows)]
+            seen.update(present)
             arrays = [pa.array([row.get(column) for row in rows], _TYPES[column]) for column in present]
             yield pa.record_batch(arrays, names=present)
+    if seen:
+        names.require(seen)
 
 
 READERS: dict[str, Callable[[str, Names], Iterator[pa.RecordBatch]]] = {
@@ -83,33 +96,62 @@ READERS: dict[str, Callable[[str, Names], Iterator[pa.RecordBatch]]] = {
 
 
 def _renamed(batch: pa.RecordBatch, names: Names) -> pa.RecordBatch:
-    present = {column: batch.column(name) for column, name in names.items() if name in batch.schema.names}
+    present = {column: batch.column(name) for column, name in names.of.items() if name in batch.schema.names}
+    names.require(present)
     if not {"key", "value"} & present.keys():
-        raise click.ClickException(f"there is neither a column {names['key']} nor {names['value']}")
+        raise ValueError(f"there is neither a column {names.of['key']} nor {names.of['value']}")
     return pa.record_batch(list(present.values()), names=list(present))
 
 
-def _row(path: str, number: int, line: str, names: Names) -> dict[str, Any]:
+def _row(number: int, line: str, names: Names) -> dict[str, Any]:
     try:
-        found = json.loads(line)
+        found = _parsed(line)
         if not isinstance(found, dict):
             raise ValueError("no object")
-        row = {column: found[name] for column, name in names.items() if name in found}
+        row = {column: found[name] for column, name in names.of.items() if name in found}
+        if not {"key", "value"} & row.keys():
+            raise ValueError(f"neither {names.of['key']} nor {names.of['value']}")
         for column in ("key", "value"):
             if column in row:
                 row[column] = _content(row[column])
         if "headers" in row:
-            row["headers"] = _headers(row["headers"] or [])
+            row["headers"] = _headers(row["headers"])
         for column in ("timestamp", "offset"):
-            if not isinstance(row.get(column), int | None):
-                raise ValueError(f"{column} is no integer")
-    except (ValueError, TypeError, KeyError) as error:
-        raise click.ClickException(f"{path}: line {number}: {error}") from None
+            _require_int64(names.of.get(column, column), row.get(column))
+    except ValueError as error:
+        raise ValueError(f"line {number}: {error}") from None
     return row
 
 
-def _headers(pairs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{"key": pair["key"], "value": _content(pair["value"])} for pair in pairs]
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("JSON that is nested too deeply") from None
+
+
+def _require_int64(name: str, value: Any) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"{name} is no integer")
+    if not -(2**63) <= value < 2**63:
+        raise ValueError(f"{name} does not fit 64 bits")
+
+
+def _headers(pairs: Any) -> list[dict[str, Any]]:
+    if pairs is None:
+        return []
+    if not isinstance(pairs, list):
+        raise ValueError("headers are no list")
+    return [_header(pair) for pair in pairs]
+
+
+def _header(pair: Any) -> dict[str, Any]:
+    if not isinstance(pair, dict) or not isinstance(pair.get("key"), str):
+        raise ValueError('a header is no object with a text as "key"')
+    pair["key"].encode()  # raises for text that UTF-8 cannot hold
+    return {"key": pair["key"], "value": _content(pair.get("value"))}
 
 
 def _content(value: Any) -> bytes | None:
@@ -121,6 +163,6 @@ def _content(value: Any) -> bytes | None:
     if isinstance(value, dict) and value.keys() == {"base64"}:
         try:
             return base64.b64decode(value["base64"], validate=True)
-        except binascii.Error as error:
+        except (ValueError, TypeError) as error:
             raise ValueError(f"base64: {error}") from None
     return json_line(value).encode() if isinstance(value, dict) else json.dumps(value, ensure_ascii=False).encode()

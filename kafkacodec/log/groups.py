@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -55,7 +56,14 @@ class Group(NamedTuple):
 def committed_offsets(path: str | os.PathLike[str]) -> list[CommittedOffset]:
     """The committed offsets of all groups, by group, topic and partition.
 
-    Commits of aborted or open transactions do not count. Raises DecodeError for records that cannot be read.
+    Commits of aborted or open transactions do not count.
+
+    Args:
+        path: a broker's data directory, or that of one partition of ``__consumer_offsets``.
+
+    Raises:
+        FileNotFoundError: there is no such partition.
+        DecodeError: a record that cannot be read.
     """
     last: dict[tuple[str, str, int], CommittedOffset] = {}
     for key, value in _group_records(path):
@@ -77,7 +85,7 @@ def committed_offsets(path: str | os.PathLike[str]) -> list[CommittedOffset]:
 
 
 def consumer_groups(path: str | os.PathLike[str]) -> list[Group]:
-    """All groups by name, with their members. Raises DecodeError for records that cannot be read."""
+    """All groups by name, with their members; `path` and errors as in `committed_offsets`."""
     groups: dict[str, Group] = {}
     members: dict[str, dict[str, GroupMember]] = {}
     for key, value in _group_records(path):
@@ -140,11 +148,19 @@ def _member(member_id: str, value: Any) -> GroupMember:
 
 def _group_records(path: str | os.PathLike[str]) -> Iterator[tuple[Any, Any]]:
     """The records of all partitions, decoded; those of one group are in one partition, so their order is kept."""
-    for partition in LogDirectory(path).partitions(TOPIC):
+    for partition in _partitions(path):
         for record in _settled_records(partition):
             found = decode_coordinator_record("group", record.key, record.value) if record.key is not None else None
             if found is not None:
                 yield found
+
+
+def _partitions(path: str | os.PathLike[str]) -> list[Partition]:
+    itself = Partition(path)
+    found = [itself] if itself.topic == TOPIC else LogDirectory(path).partitions(TOPIC)
+    if not found:
+        raise FileNotFoundError(errno.ENOENT, f"no partition of {TOPIC}", os.fspath(path))
+    return found
 
 
 def _settled_records(partition: Partition) -> list[Any]:

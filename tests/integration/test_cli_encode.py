@@ -82,7 +82,7 @@ def test_partitions_by_key_and_continued(tmp_path: Path, kafkacodec: Command) ->
     command = ("encode", file, "-o", tmp_path, "--topic", "t", "--partitions", 3)
     assert kafkacodec(*command)[0] == DONE
     code, _, err = kafkacodec(*command)
-    assert (code, "append=True" in err) == (BAD_INPUT, True)
+    assert (code, "--append" in err) == (BAD_INPUT, True)
     assert kafkacodec(*command, "--append")[0] == DONE
     for number in range(3):
         found = read(tmp_path, "t", number)
@@ -112,3 +112,47 @@ def test_refused(
     assert (got, out) == (code, "")
     assert words in err
     assert not list(tmp_path.glob("logs/*/*.log"))
+
+
+@pytest.mark.parametrize(
+    ("suffix", "content", "reason"),
+    [
+        ("csv", 'value,headers\na,"[{"\n', "Expecting property name"),
+        ("csv", 'value,headers\na,"[{""k"":1}]"\n', "a header is no object"),
+        ("csv", "value,headers\na,3\n", "headers are no list"),
+        ("csv", "value,timestamp\na,yesterday\n", "records.timestamp: the column is neither"),
+        ("jsonl", '{"value":"a","timestamp":99999999999999999999999}\n', "line 1: timestamp does not fit 64 bits"),
+        ("jsonl", '{"value":"a","timestamp":true}\n', "line 1: timestamp is no integer"),
+        ("jsonl", '{"value":"a"}\n{"value":"a","headers":[{"key":3,"value":"x"}]}\n', "line 2: a header is no object"),
+        ("jsonl", '{"value":"a","headers":[{"key":"\\ud800"}]}\n', "line 1: 'utf-8' codec can't encode"),
+        ("jsonl", '{"value":{"base64":3}}\n', "line 1: base64"),
+        ("jsonl", "[" * 100_000, "line 1: JSON that is nested too deeply"),
+        ("jsonl", '{"other":3}\n', "line 1: neither key nor value"),
+    ],
+)
+def test_bad_files_leave_nothing_behind(
+    suffix: str, content: str, reason: str, tmp_path: Path, kafkacodec: Command
+) -> None:
+    file = tmp_path / f"records.{suffix}"
+    file.write_text(content)
+    code, out, err = kafkacodec("encode", file, "-o", tmp_path / "logs", "--topic", "t")
+    assert (code, out) == (BAD_INPUT, "")
+    assert reason in err
+    assert not (tmp_path / "logs").exists()
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "csv", "jsonl"])
+def test_columns_that_are_asked_for_must_be_there(suffix: str, tmp_path: Path, kafkacodec: Command) -> None:
+    file = tmp_path / f"records.{suffix}"
+    assert kafkacodec("convert", ROOT / SEGMENT, "-o", file)[0] == DONE
+    code, _, err = kafkacodec("encode", file, "-o", tmp_path / "logs", "--topic", "t", "--key-column", "id")
+    assert (code, "there is no column id" in err) == (BAD_INPUT, True)
+    assert not list(tmp_path.glob("logs/*/*.log"))
+    assert kafkacodec("encode", file, "-o", tmp_path / "logs", "--topic", "t", "--level", "99")[0] == BAD_INPUT
+
+
+def test_offsets_are_not_counted_where_they_should_be_kept(tmp_path: Path, kafkacodec: Command) -> None:
+    file = tmp_path / "records.csv"
+    file.write_text("key,value\na,b\n")
+    code, _, err = kafkacodec("encode", file, "-o", tmp_path / "logs", "--topic", "t", "--keep-offsets")
+    assert (code, "there is no column offset" in err) == (BAD_INPUT, True)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 
 import pyarrow as pa
 import pytest
@@ -114,7 +115,7 @@ def test_wrong_usage(kafkacodec, tmp_path, monkeypatch, arguments, message):
 
 def test_neither_inputs_nor_other_files_are_replaced(kafkacodec, tmp_path):
     data = tmp_path / "data"
-    data.mkdir()
+    shutil.copytree(BROKER / "__consumer_offsets-0", data / "__consumer_offsets-0")
     inside, outside = data / "meta.csv", tmp_path / "mine.csv"
     for path in (inside, outside):
         path.write_text("mine")

@@ -47,7 +47,18 @@ def test_message_describe():
 def test_wrong_usage():
     run("message", "describe", "Nothing", code=2)
     run("message", "decode", "--rpc", "FetchRequest", code=2, stdin="00")
-    run("message", "encode", "FetchRequest", "12", code=2, stdin="{")
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[" * 100_000, '{"unknown_tagged_fields": {"a": ""}}', '{"topics": [{"topic_id": "zz"}]}']
+)
+def test_json_that_is_no_message(text):
+    assert "error: " in run("message", "encode", "FetchRequest", "13", code=1, stdin=text).lower()
+    run("message", "encode", "FetchRequest", "13", code=1, stdin="[]")
+
+
+def test_describe_of_a_version_that_is_not_there():
+    run("message", "describe", "Fetch", "--version", "99", code=1)
 
 
 def test_offsets_groups_and_metadata():
@@ -62,3 +73,12 @@ def test_offsets_groups_and_metadata():
     shown = json.loads(run("metadata", directory, "--json"))
     assert shown["features"]["metadata.version"] == 27
     assert "__consumer_offsets" in run("metadata", directory)
+
+
+def test_offsets_and_groups_of_one_partition_and_of_other_directories(tmp_path):
+    partition = str(ROOT / "logs" / "v0-0.9.0.1" / "__consumer_offsets-0")
+    directory = str(ROOT / "logs" / "v0-0.9.0.1")
+    of_all = {line for number in "01" for line in run("offsets", partition[:-1] + number, "--json").splitlines()}
+    assert of_all == set(run("offsets", directory, "--json").splitlines())
+    for command in ("offsets", "groups"):
+        run(command, str(tmp_path), code=1)
