@@ -145,6 +145,7 @@ def test_what_is_written_here(release: Release) -> None:
         assert isinstance(answer, JavaMessage), (case, answer)
         assert not answer.remaining, case
         assert answer.encoded == body, case
+        assert case.cls.from_dict(message.to_dict()).encode(case.version) == body, case
         compared += agree(message, answer.shown, f"{case.cls.__name__} v{case.version}")
     assert len(written) == 8 * len(release.cases)
     assert compared > 8 * len(written)
