@@ -104,7 +104,7 @@ def contests() -> Iterator[Contest]:
         with tempfile.TemporaryDirectory() as directory:
             write(Path(directory))
             yield contest(spark, directory)
-            yield writing_contest(spark)
+            yield writing_contest(spark, directory)
     finally:
         spark.stop()
 
@@ -131,14 +131,14 @@ def contest(spark: SparkSession, directory: str) -> Contest:
     return Contest("Spark, sum of value lengths", "records", PARTITIONS * CASE.num_records, competitors)
 
 
-def writing_contest(spark: SparkSession) -> Contest:
-    """Rows that Spark holds in memory into the partitions of a new log directory."""
+def writing_contest(spark: SparkSession, directory: str) -> Contest:
+    """Rows that Spark holds in memory into the partitions of new log directories, which are removed in the end."""
     spark.dataSource.register(ThrownAway)
     rows = spark.read.format("readymade").load().select("key", "value", "timestamp").cache()
     expected = PARTITIONS * CASE.num_records
     competitors: dict[str, Callable[[], object]] = {"batches thrown away": partial(throw_away, rows)}
     for codec in ("none", "lz4"):
-        competitors[f"kafkalog, {codec}"] = partial(write_segments, rows, codec, expected)
+        competitors[f"kafkalog, {codec}"] = partial(write_segments, rows, codec, expected, directory)
     for work in competitors.values():  # Java gets warm
         work()
     return Contest("Spark, write", "records", expected, competitors)
@@ -148,11 +148,11 @@ def throw_away(rows: DataFrame) -> None:
     rows.write.format("thrownaway").mode("append").save()
 
 
-def write_segments(rows: DataFrame, codec: str, expected: int) -> None:
-    with tempfile.TemporaryDirectory() as directory:
-        options = {"topic": "bench", "numPartitions": PARTITIONS, "codec": codec}
-        rows.write.format("kafkalog").mode("append").options(**options).save(directory)
-        found = sum(partition.end_offset() for partition in kc.log.LogDirectory(directory).partitions("bench"))
+def write_segments(rows: DataFrame, codec: str, expected: int, directory: str) -> None:
+    target = tempfile.mkdtemp(dir=directory)
+    options = {"topic": "bench", "numPartitions": PARTITIONS, "codec": codec}
+    rows.write.format("kafkalog").mode("append").options(**options).save(target)
+    found = sum(partition.end_offset() for partition in kc.log.LogDirectory(target).partitions("bench"))
     if found != expected:
         raise SystemExit(f"{found} records were written, not {expected}")
 

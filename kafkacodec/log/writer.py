@@ -95,8 +95,7 @@ class LogWriter:
         topic_id: uuid.UUID | None = None,
         sync: bool = True,
     ) -> None:
-        if not _TOPIC.fullmatch(topic) or topic in (".", ".."):
-            raise EncodeError(f"a topic is named with at most 249 of a-z, A-Z, 0-9, '.', '_' and '-', not {topic!r}")
+        check_topic(topic)
         _require("partition", partition, 0, _MAX_INT32)
         _require("start_offset", start_offset, 0, 2**63 - 2)
         _require("segment_bytes", segment_bytes, 1, _MAX_INT32)
@@ -309,6 +308,12 @@ class LogWriter:
             epochs = [*epochs, LeaderEpoch(self.leader_epoch, self.next_offset)]
             path = os.path.join(self.path, layout.LEADER_EPOCH_CHECKPOINT)
             replace_file(path, encode_leader_epochs(epochs), sync=self._sync)
+
+
+def check_topic(name: str) -> None:
+    """Raise EncodeError where a topic cannot have this name."""
+    if not _TOPIC.fullmatch(name) or name in (".", ".."):
+        raise EncodeError(f"a topic is named with at most 249 of a-z, A-Z, 0-9, '.', '_' and '-', not {name!r}")
 
 
 def _runs(batches: Iterable[EncodedBatch]) -> Iterator[BatchRun]:

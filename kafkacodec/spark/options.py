@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
+from urllib.parse import unquote, urlsplit
 
 from kafkacodec.errors import KafkaCodecError
 
@@ -213,6 +214,16 @@ def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
     if not paths:
         raise OptionError("path: missing; give a directory, a glob or segment files")
     return paths
+
+
+def local_path(path: str) -> str:
+    """A plain or ``file:`` path; files are opened where the tasks run, so other schemes cannot be."""
+    scheme = urlsplit(path).scheme
+    if scheme == "file":
+        return unquote(urlsplit(path).path)
+    if "://" in path:
+        raise OptionError(f"path: {path} is not a local path; mount the file system that {scheme}: stands for")
+    return path
 
 
 def _selection(given: Mapping[str, str]) -> Selection:

@@ -12,12 +12,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from glob import glob, has_magic
 from itertools import pairwise
-from urllib.parse import unquote, urlsplit
 
 import numpy as np
 
 from kafkacodec.log import Partition, Segment, SegmentRange, discover
-from kafkacodec.spark.options import EARLIEST, LATEST, Bound, OptionError, ReadOptions, TopicPartition
+from kafkacodec.spark.options import EARLIEST, LATEST, Bound, OptionError, ReadOptions, TopicPartition, local_path
 
 __all__ = ["Pruning", "partitions_of", "plan", "readable_end", "span"]
 
@@ -89,7 +88,7 @@ def _discover(paths: Iterable[str]) -> list[Partition]:
     """The partitions under directories, globs and segment files."""
     local: dict[str, None] = {}
     for path in paths:
-        plain = _local(path)
+        plain = local_path(path)
         matches = sorted(glob(plain, recursive=True)) if has_magic(plain) and not os.path.exists(plain) else [plain]
         if not matches:
             raise OptionError(f"path: nothing matches {path}")
@@ -98,16 +97,6 @@ def _discover(paths: Iterable[str]) -> list[Partition]:
         return discover(local)
     except FileNotFoundError as error:
         raise OptionError(f"path: {error.filename}: {error.strerror}") from None
-
-
-def _local(path: str) -> str:
-    """A plain or ``file:`` path; files are opened where the tasks run, so other schemes cannot be."""
-    scheme = urlsplit(path).scheme
-    if scheme == "file":
-        return unquote(urlsplit(path).path)
-    if "://" in path:
-        raise OptionError(f"path: {path} is not a local path; mount the file system that {scheme}: stands for")
-    return path
 
 
 def _refuse(what: str, names: Iterable[str]) -> None:

@@ -21,9 +21,19 @@ from pyspark.sql.types import StructType
 import kafkacodec as kc
 from kafkacodec.errors import EncodeError
 from kafkacodec.log import LogWriter
+from kafkacodec.log.writer import check_topic
 from kafkacodec.records.compression import CODECS
 from kafkacodec.spark import staging
-from kafkacodec.spark.options import OptionError, TopicPartition, one_of, positive, refuse_unknown, take, whole_number
+from kafkacodec.spark.options import (
+    OptionError,
+    TopicPartition,
+    local_path,
+    one_of,
+    positive,
+    refuse_unknown,
+    take,
+    whole_number,
+)
 
 __all__ = ["SegmentsWriter"]
 
@@ -71,14 +81,22 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
     if not given.get("path", "").strip():
         raise OptionError("path: missing; give the log directory to write to")
     return WriteOptions(
-        path=os.path.abspath(given["path"].removeprefix("file://")),
-        topic=given.get("topic"),
+        path=os.path.abspath(local_path(given["path"])),
+        topic=take(given, "topic", _topic, None),
         num_partitions=take(given, "numPartitions", positive, 1),
         codec=take(given, "codec", one_of(*CODECS), "none"),
         level=take(given, "level", whole_number, None),
         batch_bytes=take(given, "batchBytes", positive, 16384),
         segment_bytes=take(given, "segmentBytes", positive, 1 << 30),
     )
+
+
+def _topic(name: str, value: str) -> str:
+    try:
+        check_topic(value)
+    except EncodeError as error:
+        raise OptionError(f"{name}: {error.reason}") from None
+    return value
 
 
 @dataclass(frozen=True)
@@ -107,7 +125,7 @@ class SegmentsWriter(DataSourceArrowWriter):
         context = TaskContext.get()
         task = context.partitionId() if context is not None else 0
         directory = os.path.join(self.staging, f"{task}.{secrets.token_hex(8)}")
-        writer = _TaskWriter(self.options, directory, self.now)
+        writer = _TaskWriter(self.options, directory, self.now, task)
         for batch in iterator:
             writer.add(batch)
         writer.finish()
@@ -153,8 +171,9 @@ class _Waiting:
 class _TaskWriter:
     """Sorts records by partition and encodes them in runs; memory is about half a MiB for each partition."""
 
-    def __init__(self, options: WriteOptions, directory: str, now: int) -> None:
+    def __init__(self, options: WriteOptions, directory: str, now: int, task: int) -> None:
         self.options = options
+        self.turn = task  # small tasks do not all begin with the same partition
         self.directory = directory
         self.now = now
         self.logs: dict[TopicPartition, LogWriter] = {}
@@ -229,9 +248,12 @@ class _TaskWriter:
         given = batch.column("partition") if "partition" in batch.schema.names else None
         if given is None or given.null_count:
             if "key" in batch.schema.names:
-                numbers = kc.partition(batch.column("key"), self.options.num_partitions, null_keys="round_robin")
+                keys = batch.column("key")
+                numbers = kc.partition(keys, self.options.num_partitions, null_keys="round_robin")
+                if keys.null_count:
+                    numbers[keys.is_null().to_numpy(zero_copy_only=False)] = self._in_turn(keys.null_count)
             else:
-                numbers = np.arange(batch.num_rows, dtype=np.int32) % self.options.num_partitions
+                numbers = self._in_turn(batch.num_rows)
             if given is None:
                 return numbers
             import pyarrow.compute as pc
@@ -242,6 +264,12 @@ class _TaskWriter:
             row = int(np.argmax(numbers < 0))
             raise EncodeError(f"the partition is {numbers[row]}; it must not be negative", path=f"row {row}")
         return numbers
+
+    def _in_turn(self, count: int) -> np.ndarray:
+        """Partitions for records without a key, going on where the last batch ended."""
+        numbers = (np.arange(count, dtype=np.int64) + self.turn) % self.options.num_partitions
+        self.turn += count
+        return numbers.astype(np.int32)
 
     def _records(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The columns that are encoded; without timestamps records get the time at which the job began."""

@@ -103,6 +103,16 @@ def test_keys_go_where_kafkas_producer_puts_them(tmp_path):
         assert found == [key for key, wanted in zip(keys, kc.partition(keys, 4), strict=True) if wanted == number]
 
 
+@pytest.mark.parametrize("keys", [None, [None, b"a"]])
+def test_records_without_a_key_are_dealt_out_in_turn(tmp_path, keys):
+    rows = [batch(value=[b"x", b"y"], **({"key": keys} if keys else {})) for _ in range(50)]
+    schema = "key binary, value binary" if keys else "value binary"
+    job(tmp_path, [rows], schema, topic="t", numPartitions="5")
+    unkeyed = [row for row in read(tmp_path).to_pylist() if row["key"] is None]
+    counts = [sum(row["partition"] == n for row in unkeyed) for n in range(5)]
+    assert counts == [len(unkeyed) // 5] * 5
+
+
 def test_partition_column_wins_over_the_key(tmp_path):
     rows = batch(partition=[2, None, 0], key=[b"a", b"b", None], value=[b"1", b"2", b"3"])
     job(tmp_path, [[rows]], "partition int, key binary, value binary", topic="t", numPartitions="3")
@@ -154,6 +164,8 @@ def test_leader_epoch_is_that_of_the_partition(tmp_path):
         ("value binary", {"topic": "t", "level": "high"}, "level: 'high' is not a whole number"),
         ("value binary", {"topic": "t", "compression": "gzip"}, "compression: no such option"),
         ("value binary", {"topic": "t", "path": ""}, "path: missing"),
+        ("value binary", {"topic": "t", "path": "hdfs://host/logs"}, "path: hdfs://host/logs is not a local path"),
+        ("value binary", {"topic": "a b"}, "topic: a topic is named with at most 249"),
     ],
 )
 def test_refused_by_name(tmp_path, schema, options, message):
