@@ -102,7 +102,16 @@ class LocalProtocolError(KafkaCodecError):
 
 
 class RemoteProtocolError(KafkaCodecError):
-    """The peer sent something that the protocol does not allow."""
+    """The peer sent something that the protocol does not allow.
+
+    Attributes:
+        events (list[Any]): the events of whole frames that came before it in the same read, which a connection's
+            `receive` had made by then.
+    """
+
+    def __init__(self, reason: str, *, events: list[Any] | None = None) -> None:
+        super().__init__(reason)
+        self.events = [] if events is None else events
 
 
 class BrokerError(KafkaCodecError):

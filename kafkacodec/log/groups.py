@@ -12,10 +12,13 @@ from kafkacodec.log.directory import LogDirectory
 from kafkacodec.log.partition import Partition
 from kafkacodec.messages import ConsumerProtocolSubscription
 from kafkacodec.messages.stored import decode_coordinator_record
+from kafkacodec.records.record import Record
 
 __all__ = ["CommittedOffset", "Group", "GroupMember", "committed_offsets", "consumer_groups"]
 
 TOPIC = "__consumer_offsets"
+
+_COMMIT = 1  # the type of a marker that commits
 
 
 class CommittedOffset(NamedTuple):
@@ -65,15 +68,15 @@ def committed_offsets(path: str | os.PathLike[str]) -> list[CommittedOffset]:
         FileNotFoundError: there is no such partition.
         DecodeError: a record that cannot be read.
     """
-    last: dict[tuple[str, str, int], CommittedOffset] = {}
-    for key, value in _group_records(path):
+    last: dict[tuple[str, str, int], tuple[int, CommittedOffset]] = {}
+    for written_at, key, value in _group_records(path):
         if type(key).__name__ not in ("OffsetCommitKey", "LegacyOffsetCommitKey"):
             continue
         place = key.group, key.topic, key.partition
         if value is None:
             last.pop(place, None)
-        else:
-            last[place] = CommittedOffset(
+        elif place not in last or last[place][0] < written_at:  # a transaction may end after a later commit
+            commit = CommittedOffset(
                 *place,
                 value.offset,
                 value.leader_epoch,
@@ -81,14 +84,15 @@ def committed_offsets(path: str | os.PathLike[str]) -> list[CommittedOffset]:
                 value.commit_timestamp,
                 value.expire_timestamp,
             )
-    return [last[place] for place in sorted(last)]
+            last[place] = written_at, commit
+    return [last[place][1] for place in sorted(last)]
 
 
 def consumer_groups(path: str | os.PathLike[str]) -> list[Group]:
     """All groups by name, with their members; `path` and errors as in `committed_offsets`."""
     groups: dict[str, Group] = {}
     members: dict[str, dict[str, GroupMember]] = {}
-    for key, value in _group_records(path):
+    for _, key, value in _group_records(path):
         name = type(key).__name__
         if name == "GroupMetadataKey":
             groups.pop(key.group, None)
@@ -146,13 +150,13 @@ def _member(member_id: str, value: Any) -> GroupMember:
     return GroupMember(member_id, getattr(value, "instance_id", None), value.client_id, value.client_host, topics)
 
 
-def _group_records(path: str | os.PathLike[str]) -> Iterator[tuple[Any, Any]]:
-    """The records of all partitions, decoded; those of one group are in one partition, so their order is kept."""
+def _group_records(path: str | os.PathLike[str]) -> Iterator[tuple[int, Any, Any]]:
+    """Offset, key and value of the records of all partitions; those of one group are in one partition."""
     for partition in _partitions(path):
         for record in _settled_records(partition):
             found = decode_coordinator_record("group", record.key, record.value) if record.key is not None else None
             if found is not None:
-                yield found
+                yield record.offset, *found
 
 
 def _partitions(path: str | os.PathLike[str]) -> list[Partition]:
@@ -163,17 +167,32 @@ def _partitions(path: str | os.PathLike[str]) -> list[Partition]:
     return found
 
 
-def _settled_records(partition: Partition) -> list[Any]:
-    """Records outside transactions, and those of committed ones, in the order of their offsets."""
-    settled: list[Any] = []
-    transactional = False
-    for chunk in partition.read(batch_columns=True):
-        flags = chunk["is_transactional"]
-        settled += [r for r, inside in zip(chunk.records(), flags.tolist(), strict=True) if not inside]
-        transactional = transactional or bool(flags.any())
-    if transactional:
-        for chunk in partition.read(batch_columns=True, isolation_level="read_committed"):
-            flags = chunk["is_transactional"]
-            settled += [r for r, inside in zip(chunk.records(), flags.tolist(), strict=True) if inside]
-        settled.sort(key=lambda record: record.offset)
-    return settled
+def _settled_records(partition: Partition) -> Iterator[Record]:
+    """Records outside transactions as they come, and those of a transaction when its commit marker does.
+
+    As a group coordinator reads them: a transaction that another producer leaves open holds nothing back. What is kept
+    in memory are the records of open transactions.
+    """
+    pending: dict[int, list[Record]] = {}
+    for chunk in partition.read(batch_columns=True, include_control=True):
+        rows = zip(
+            chunk.records(),
+            chunk["producer_id"].tolist(),
+            chunk["is_transactional"].tolist(),
+            chunk["is_control"].tolist(),
+            strict=True,
+        )
+        for record, producer_id, is_transactional, is_control in rows:
+            if is_control:
+                held = pending.pop(producer_id, [])
+                if _is_commit(record):
+                    yield from held
+            elif is_transactional:
+                pending.setdefault(producer_id, []).append(record)
+            else:
+                yield record
+
+
+def _is_commit(marker: Record) -> bool:
+    """The second int16 of a control record's key is its type (KIP-98)."""
+    return marker.key is not None and int.from_bytes(marker.key[2:4], "big") == _COMMIT

@@ -47,7 +47,7 @@ class FramedConnection(ABC, Generic[Waiting, Event]):
 
         Raises:
             RemoteProtocolError: bytes that break the protocol, then and ever after; its cause is the DecodeError,
-                where there is one. Events of whole frames before the fault are lost with it.
+                where there is one. Its `events` are those of the whole frames before the fault.
         """
         if self._failure is not None:
             raise RemoteProtocolError(self._failure)
@@ -62,7 +62,11 @@ class FramedConnection(ABC, Generic[Waiting, Event]):
                         self._fail("a response, where no request waits for one")
                     events += self._response_events(frame, self._pending[0])
         except (DecodeError, UnsupportedVersion) as error:
-            self._fail(str(error), error)
+            self._note_failure(str(error))
+            raise RemoteProtocolError(str(error), events=events) from error
+        except RemoteProtocolError as error:
+            error.events = events
+            raise
         return events
 
     @abstractmethod
@@ -97,7 +101,10 @@ class FramedConnection(ABC, Generic[Waiting, Event]):
     def _fail_full(self) -> NoReturn:
         self._fail(f"more than {self.max_pending} requests that wait for their responses")
 
-    def _fail(self, reason: str, cause: BaseException | None = None) -> NoReturn:
+    def _fail(self, reason: str) -> NoReturn:
+        self._note_failure(reason)
+        raise RemoteProtocolError(reason)
+
+    def _note_failure(self, reason: str) -> None:
         self._failure = reason
         self._received.clear()
-        raise RemoteProtocolError(reason) from cause

@@ -72,7 +72,7 @@ def run(tried: Input) -> str:
     """Receive an input and hold the outcome to the properties; what came of it."""
     connection, events, failure = _receive(tried.asked, tried.pieces)
     _, at_once, same_failure = _receive(tried.asked, (b"".join(tried.pieces),))
-    if failure != same_failure or (not failure and events != at_once):
+    if failure != same_failure or events != at_once:
         raise Finding(f"{tried}: pieces tell {events} {failure}, the whole {at_once} {same_failure}")
     if failure:
         _check_failed(tried, connection)
@@ -100,7 +100,7 @@ def _receive(asked: tuple[int, int, int] | None, pieces: tuple[bytes, ...]) -> t
         for piece in pieces:
             events += connection.receive(piece)
     except kc.RemoteProtocolError as error:
-        return connection, events, str(error)
+        return connection, events + error.events, str(error)
     return connection, events, ""
 
 

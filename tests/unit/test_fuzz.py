@@ -5,7 +5,6 @@ from itertools import islice
 
 import pytest
 
-import kafkacodec as kc
 from kafkacodec import messages
 from kafkacodec.protocol import Connection
 from tests.fuzz import connection, messages as target
@@ -59,9 +58,6 @@ def test_events_that_depend_on_the_pieces_are_a_finding(monkeypatch):
 
 
 def test_a_failed_connection_that_goes_on_is_a_finding(monkeypatch):
-    def forgiving(self, reason, cause=None):
-        raise kc.RemoteProtocolError(reason)
-
-    monkeypatch.setattr(Connection, "_fail", forgiving)
+    monkeypatch.setattr(Connection, "_note_failure", lambda self, reason: None)
     with pytest.raises(connection.Finding, match="a failed connection"):
         connection.run(connection.Input(None, (b"\0\0\0\0",)))

@@ -120,6 +120,29 @@ def test_a_response_that_nobody_asked_for():
         client.receive(protocol.encode_response(messages.HeartbeatResponse(), 4, 0))
 
 
+def test_what_came_before_a_fault_is_not_lost():
+    client, broker = negotiated()
+    first, one = client.send_request(messages.HeartbeatRequest(group_id="a"))
+    _, two = client.send_request(messages.HeartbeatRequest(group_id="b"))
+    damaged = two[:-3] + b"\xff" * 3
+    with pytest.raises(kc.RemoteProtocolError) as caught:
+        broker.receive(one + damaged + one)
+    (event,) = caught.value.events
+    assert (event.correlation_id, event.message.group_id) == (first, "a")
+    with pytest.raises(kc.RemoteProtocolError) as caught:
+        broker.receive(one)
+    assert caught.value.events == []
+
+
+def test_a_response_is_kept_where_the_next_has_no_request():
+    client, _ = negotiated()
+    correlation_id, _ = client.send_request(messages.HeartbeatRequest())
+    answer = protocol.encode_response(messages.HeartbeatResponse(), 4, correlation_id)
+    with pytest.raises(kc.RemoteProtocolError, match="no request waits") as caught:
+        client.receive(answer + answer)
+    assert [event.correlation_id for event in caught.value.events] == [correlation_id]
+
+
 @pytest.mark.parametrize(
     "data",
     [

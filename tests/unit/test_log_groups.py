@@ -1,0 +1,69 @@
+"""Committed offsets in transactions, as a group coordinator counts them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import kafkacodec as kc
+from kafkacodec import messages
+from kafkacodec.log.groups import committed_offsets
+
+
+def commit(topic: str, offset: int) -> tuple[bytes, bytes | None]:
+    key = messages.OffsetCommitKey(group="g", topic=topic, partition=0).encode(0)
+    value = messages.OffsetCommitValue(offset=offset).encode(3)
+    return b"\0\x01" + key, b"\0\x03" + value
+
+
+def transactional(at: int, producer_id: int, *records: tuple[bytes, bytes | None]) -> bytes:
+    return kc.encode(
+        records, base_offset=at, producer_id=producer_id, producer_epoch=0, base_sequence=0, is_transactional=True
+    )
+
+
+def marker(kind: str, at: int, producer_id: int) -> bytes:
+    return kc.control_batch(kind, offset=at, producer_id=producer_id, producer_epoch=0)
+
+
+def offsets(directory: Path, *batches: bytes) -> dict[str, int]:
+    partition = directory / "__consumer_offsets-0"
+    partition.mkdir()
+    (partition / "00000000000000000000.log").write_bytes(b"".join(batches))
+    return {found.topic: found.offset for found in committed_offsets(directory)}
+
+
+def test_a_commit_counts_when_its_transaction_is_committed(tmp_path: Path) -> None:
+    found = offsets(
+        tmp_path,
+        transactional(0, 1, commit("a", 10)),
+        transactional(1, 2, commit("b", 20)),
+        transactional(2, 3, commit("c", 30)),
+        marker("commit", 3, 1),
+        marker("abort", 4, 2),
+    )
+    assert found == {"a": 10}
+
+
+def test_an_open_transaction_holds_nothing_else_back(tmp_path: Path) -> None:
+    found = offsets(
+        tmp_path,
+        transactional(0, 1, commit("a", 10)),
+        kc.encode([commit("b", 20)], base_offset=1),
+        transactional(2, 2, commit("c", 30)),
+        marker("commit", 3, 2),
+    )
+    assert found == {"b": 20, "c": 30}
+
+
+@pytest.mark.parametrize(("transaction_first", "expected"), [(True, 11), (False, 10)])
+def test_the_commit_written_last_counts_whenever_its_transaction_ends(
+    tmp_path: Path, transaction_first: bool, expected: int
+) -> None:
+    inside, outside = (0, 1) if transaction_first else (1, 0)
+    batches = {
+        inside: transactional(inside, 1, commit("a", 10)),
+        outside: kc.encode([commit("a", 11)], base_offset=outside),
+    }
+    assert offsets(tmp_path, batches[0], batches[1], marker("commit", 2, 1)) == {"a": expected}
