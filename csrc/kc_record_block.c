@@ -6,36 +6,58 @@
 
 /* ---- chunks --------------------------------------------------------------------------------------------------- */
 
-static int import_column(kc_record_chunk *chunk, const char *name, const struct ArrowSchema *schema,
+static const char *const column_names[] = {"key", "value", "offset", "timestamp", "headers"};
+enum { KEY, VALUE, OFFSET, TIMESTAMP, HEADERS, COLUMNS };
+
+static int column_of(const char *name) {
+    int column = 0;
+    while (name && column < COLUMNS && strcmp(name, column_names[column]) != 0) column++;
+    return name ? column : COLUMNS;
+}
+
+/* Points in time are numbers too, but no offsets. */
+static int import_offsets(kc_int_column *c, const struct ArrowSchema *schema, const struct ArrowArray *array,
+                          int64_t offset, int64_t rows, kc_error *error) {
+    if (strchr("iln", schema->format[0]) == NULL || schema->format[1])
+        return kc_fail(error, KC_CANNOT_ENCODE, "the column is neither int32 nor int64", 0, 0, 0);
+    return kc_int_column_import(c, schema, array, offset, rows, error);
+}
+
+static int import_column(kc_record_chunk *chunk, int column, const struct ArrowSchema *schema,
                          const struct ArrowArray *array, int64_t offset, kc_error *error) {
-    if (strcmp(name, "key") == 0) return kc_bytes_column_import(&chunk->key, schema, array, offset, chunk->rows, error);
-    if (strcmp(name, "value") == 0)
-        return kc_bytes_column_import(&chunk->value, schema, array, offset, chunk->rows, error);
-    if (strcmp(name, "offset") == 0)
-        return kc_int_column_import(&chunk->offset, schema, array, offset, chunk->rows, error);
-    if (strcmp(name, "timestamp") == 0)
-        return kc_int_column_import(&chunk->timestamp, schema, array, offset, chunk->rows, error);
-    if (strcmp(name, "headers") == 0)
-        return kc_pairs_column_import(&chunk->headers, schema, array, offset, chunk->rows, error);
-    return KC_OK;
+    switch (column) {
+        case KEY:
+            return kc_bytes_column_import(&chunk->key, schema, array, offset, chunk->rows, error);
+        case VALUE:
+            return kc_bytes_column_import(&chunk->value, schema, array, offset, chunk->rows, error);
+        case OFFSET:
+            return import_offsets(&chunk->offset, schema, array, offset, chunk->rows, error);
+        case TIMESTAMP:
+            return kc_int_column_import(&chunk->timestamp, schema, array, offset, chunk->rows, error);
+        default:
+            return kc_pairs_column_import(&chunk->headers, schema, array, offset, chunk->rows, error);
+    }
 }
 
 int kc_record_chunk_import(kc_record_chunk *chunk, const struct ArrowSchema *schema, const struct ArrowArray *array,
-                           const char **column, kc_error *error) {
+                           const char **name, kc_error *error) {
     memset(chunk, 0, sizeof *chunk);
-    *column = NULL;
+    *name = NULL;
     if (kc_struct_check(schema, array, error)) return error->code;
     chunk->rows = array->length;
-    bool content = false;
+    unsigned seen = 0;
     for (int64_t i = 0; i < schema->n_children; i++) {
-        const char *name = schema->children[i]->name;
-        content = content || (name && (strcmp(name, "key") == 0 || strcmp(name, "value") == 0));
-        if (name && import_column(chunk, name, schema->children[i], array->children[i], array->offset, error)) {
-            *column = name;
+        int column = column_of(schema->children[i]->name);
+        if (column == COLUMNS) continue;
+        *name = column_names[column];
+        if (seen & 1u << column) return kc_fail(error, KC_CANNOT_ENCODE, "two columns have this name", 0, 0, 0);
+        seen |= 1u << column;
+        if (import_column(chunk, column, schema->children[i], array->children[i], array->offset, error))
             return error->code;
-        }
     }
-    if (!content) return kc_fail(error, KC_CANNOT_ENCODE, "there is neither a key nor a value column", 0, 0, 0);
+    *name = NULL;
+    if (!(seen & (1u << KEY | 1u << VALUE)))
+        return kc_fail(error, KC_CANNOT_ENCODE, "there is neither a key nor a value column", 0, 0, 0);
     return KC_OK;
 }
 

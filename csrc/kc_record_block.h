@@ -14,9 +14,9 @@ typedef struct kc_record_chunk {
     kc_pairs_column headers;
 } kc_record_chunk;
 
-/* Finds the columns by name. On an error `column` (may stay NULL) names the one at fault. */
+/* Finds the columns by name. On an error `name` (may stay NULL) is that of the one at fault. */
 KC_MUST_CHECK int kc_record_chunk_import(kc_record_chunk *chunk, const struct ArrowSchema *schema,
-                                         const struct ArrowArray *array, const char **column, kc_error *error);
+                                         const struct ArrowArray *array, const char **name, kc_error *error);
 
 /* About what the chunk's rows take uncompressed, from the extent of its columns: a hint for how much memory to begin
  * with, since the columns' offsets have not been checked. */

@@ -66,9 +66,23 @@ cdef class ListChunk(RecordChunk):
         self.header_bounds.append(0, 0)
 
     def append_record(self, offset, timestamp, key, value, headers):
-        if offset is not None:
-            self.offset.append(offset, 0)
-        self.timestamp.append(timestamp, -1)
+        cdef str field = "offset"
+        try:
+            if offset is not None:
+                self.offset.append(offset, 0)
+            field = "timestamp"
+            self.timestamp.append(timestamp, -1)
+            field = "headers"
+            self.append_headers(headers)
+            field = "key"
+            self.key.append(key)
+            field = "value"
+            self.value.append(value)
+        except EncodeError as e:
+            raise EncodeError(e.reason, path=field) from None
+        self.columns.rows += 1
+
+    cdef int append_headers(self, headers) except -1:
         try:
             pairs = iter(headers or ())
         except TypeError:
@@ -82,10 +96,7 @@ cdef class ListChunk(RecordChunk):
                 raise EncodeError("a header's key is null")
             self.header_key.append(name)
             self.header_value.append(content)
-        self.header_bounds.append(self.header_key.rows, 0)
-        self.key.append(key)
-        self.value.append(value)
-        self.columns.rows += 1
+        return self.header_bounds.append(self.header_key.rows, 0)
 
     def finish(self):
         """Let the kernels see the rows. None may be added afterwards."""

@@ -81,6 +81,7 @@ cdef extern from "kc_arrow_abi.h" nogil:
         int64_t flags
         int64_t n_children
         ArrowSchema **children
+        ArrowSchema *dictionary
         void (*release)(ArrowSchema *) noexcept nogil
 
     cdef struct ArrowArray:

@@ -18,8 +18,10 @@ def murmur2(key):
 
 
 cdef object fault(const k.kc_error *error, int64_t first_row):
+    """The exception for `error`; the whole column is at fault where there is no row."""
     if error.code == k.KC_CANNOT_ENCODE:
-        return EncodeError(error.what.decode(), path=f"keys[{first_row + <int64_t> error.position}]")
+        path = "keys" if first_row < 0 else f"keys[{first_row + <int64_t> error.position}]"
+        return EncodeError(error.what.decode(), path=path)
     return exception_from(error)
 
 
@@ -62,14 +64,15 @@ def arrow_partitions(ImportedArray array not None, int32_t partitions, int32_t[:
     cdef int64_t length = array.array.length
     if length == 0:
         return
-    if array.owner.schema.format in (b"i", b"l"):
+    # The format of a dictionary's column is that of its numbers.
+    if array.owner.schema.dictionary == NULL and array.owner.schema.format in (b"i", b"l"):
         if k.kc_int_column_import(&numbers, &array.owner.schema, &array.array, 0, length, &error):
-            raise fault(&error, first_row)
+            raise fault(&error, -1)
         with nogil:
             code = int_partitions(&numbers, partitions, &out[0], &error)
     else:
         if k.kc_bytes_column_import(&texts, &array.owner.schema, &array.array, 0, length, &error):
-            raise fault(&error, first_row)
+            raise fault(&error, -1)
         with nogil:
             code = bytes_partitions(&texts, partitions, &out[0], &error)
     if code:

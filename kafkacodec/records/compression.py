@@ -105,6 +105,8 @@ def _check_level(codec: int, level: int) -> None:
     levels = LEVELS.get(codec)
     if levels is None:
         raise EncodeError(f"{CODECS[codec]} has no levels")
+    if isinstance(level, bool) or not isinstance(level, int):
+        raise EncodeError(f"level must be an integer, not {type(level).__name__}")
     if not levels.lowest <= level <= levels.highest:
         raise EncodeError(f"level {level} of {CODECS[codec]} is outside {levels.lowest} to {levels.highest}")
 

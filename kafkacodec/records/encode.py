@@ -7,6 +7,7 @@ message sets of magic 0 and 1 (KIP-31, KIP-32; `org.apache.kafka.common.record.L
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
 from typing import Any, Final, Literal, NamedTuple
 
 from kafkacodec._arrow_import import ArrowReader
@@ -56,8 +57,9 @@ def encode(
 
     Args:
         records: an object with the Arrow interface (``__arrow_c_stream__`` or ``__arrow_c_array__``: tables and record
-            batches of pyarrow, polars, pandas, DuckDB, `RecordColumns`) or an iterable of `Record` or of
-            ``(key, value)``. Columns are found by name, others are ignored:
+            batches of pyarrow, polars, pandas, DuckDB, `RecordColumns`), an iterable of such (the chunks that
+            `iter_columns` or a log gives), or an iterable of `Record` or of ``(key, value)``. Columns are found by
+            name, others are ignored:
 
             - ``key``, ``value``: binary, string, their large and view forms, fixed-size binary, or a dictionary of
               one of these. A column that is missing is null in every row, but one of the two must be there.
@@ -90,7 +92,7 @@ def encode(
 
     Raises:
         EncodeError: a column of the wrong type, a record too large for a batch, offsets that do not increase, an
-            argument out of range. `path` names the row.
+            argument out of range. `path` names the column or the row.
         TypeError: `records` is neither Arrow data nor iterable.
     """
     encoder = _encoder(
@@ -155,11 +157,13 @@ def control_batch(
     Raises:
         EncodeError: an unknown kind, a number out of range.
     """
-    if kind not in _CONTROL_TYPES:
+    if kind not in ("commit", "abort"):
         raise EncodeError(f"a control batch is 'commit' or 'abort', not {kind!r}")
+    _require_int("offset", offset, 0, 2**63 - 2)
     _require_int("producer_id", producer_id, 0, 2**63 - 1)
     _require_int("producer_epoch", producer_epoch, 0, 2**15 - 1)
     _require_int("coordinator_epoch", coordinator_epoch, -(2**31), 2**31 - 1)
+    _require_int("timestamp", timestamp, -(2**63), 2**63 - 1)
     version = bytes(2)
     key = version + _CONTROL_TYPES[kind].to_bytes(2, "big")
     value = version + coordinator_epoch.to_bytes(4, "big", signed=True)
@@ -265,11 +269,19 @@ def _each_batch(
 
 
 def _chunks(records: Any) -> Iterator[RecordChunk]:
-    if hasattr(records, "__arrow_c_stream__") or hasattr(records, "__arrow_c_array__"):
+    if _is_arrow(records):
         return map(ArrowChunk, ArrowReader(records))
     if isinstance(records, (bytes, bytearray, memoryview, str, dict)) or not isinstance(records, Iterable):
         raise TypeError(f"records must be Arrow data or an iterable of records, not {type(records).__name__}")
-    return _list_chunks(iter(records))
+    rows = iter(records)
+    first = list(islice(rows, 1))
+    if first and _is_arrow(first[0]):
+        return (ArrowChunk(array) for table in chain(first, rows) for array in ArrowReader(table))
+    return _list_chunks(chain(first, rows))
+
+
+def _is_arrow(data: Any) -> bool:
+    return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
 
 
 def _list_chunks(records: Iterator[Any]) -> Iterator[RecordChunk]:
@@ -280,7 +292,7 @@ def _list_chunks(records: Iterator[Any]) -> Iterator[RecordChunk]:
         try:
             has_offset = _append(chunk, record)
         except EncodeError as e:
-            raise EncodeError(e.reason, path=f"records[{row}]") from None
+            raise EncodeError(e.reason, path=f"records[{row}].{e.path}" if e.path else f"records[{row}]") from None
         if numbered is None:
             numbered = has_offset
         elif numbered != has_offset:

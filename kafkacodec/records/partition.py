@@ -29,9 +29,9 @@ def partition(
     one user then share a partition, whatever their keys are.
 
     Args:
-        keys: a column with the Arrow interface (pyarrow array or chunked array, polars series, ...) or a list of bytes,
-            text and None. Text is hashed as UTF-8; int64 and int32 in the bytes that Kafka's LongSerializer and
-            IntegerSerializer make of them.
+        keys: a column with the Arrow interface (pyarrow array or chunked array, polars series, ...), of bytes or text
+            in any layout that `encode` takes, or a list of bytes, text and None. Text is hashed as UTF-8; int64 and
+            int32 in the bytes that Kafka's LongSerializer and IntegerSerializer make of them.
         num_partitions: how many partitions the topic has.
         null_keys: what becomes of rows without a key. Kafka's own client spreads them over the partitions that have
             room ("sticky"), which only a client can know. "error" refuses them; "round_robin" deals them out in turn

@@ -211,6 +211,16 @@ def test_decoded_columns_can_be_encoded_as_they_are() -> None:
     assert kc.encode(kc.decode(data)) == data
 
 
+def test_chunks_one_after_the_other_equal_the_whole() -> None:
+    data = kc.encode([(None, b"%d" % n) for n in range(100)])
+    chunks = list(kc.iter_columns(data, max_rows=7))
+    assert len(chunks) > 1
+    assert kc.encode(kc.iter_columns(data, max_rows=7)) == data
+    assert b"".join(batch.data for batch in kc.encode_batches(iter(chunks))) == data
+    with pytest.raises(TypeError, match="tuple has no Arrow interface"):
+        kc.encode([chunks[0], (b"a", b"b")])
+
+
 def test_other_libraries_frames() -> None:
     import pandas as pd
     import polars as pl
@@ -282,7 +292,7 @@ class TestRefused:
             ({"value": [1, 2]}, r"records\.value: .*neither bytes nor text"),
             ({"value": pa.array([1, 1]).dictionary_encode()}, r"records\.value: .*neither bytes nor text"),
             ({"value": ["a"], "offset": pa.array([1]).dictionary_encode()}, r"records\.offset: .*dictionary-encoded"),
-            ({"value": ["a"], "offset": ["b"]}, r"records\.offset: .*neither int32, int64"),
+            ({"value": ["a"], "offset": ["b"]}, r"records\.offset: .*neither int32 nor int64"),
             ({"value": ["a"], "timestamp": [0.5]}, r"records\.timestamp: "),
             ({"value": ["a"], "headers": [["b"]]}, r"records\.headers: .*structs of key and value"),
             ({"value": ["a"], "headers": [[{"k": "a", "v": b""}]]}, r"records\.headers: .*key and value"),
@@ -313,6 +323,16 @@ class TestRefused:
         with pytest.raises(kc.EncodeError, match="offset") as caught:
             kc.encode(pa.table({"value": ["x"] * len(offsets), "offset": offsets}))
         assert caught.value.path == f"records[{row}]"
+
+    @pytest.mark.parametrize("kind", [pa.timestamp("ms"), pa.date32(), pa.uint64(), pa.float64(), pa.string()])
+    def test_offsets_that_are_no_integers(self, kind: pa.DataType) -> None:
+        column = pa.array([1]).cast(pa.int32() if kind == pa.date32() else pa.int64()).cast(kind)
+        with pytest.raises(kc.EncodeError, match=r"records\.offset: the column is neither int32 nor int64"):
+            kc.encode(pa.table({"value": ["a"], "offset": column}))
+
+    def test_columns_of_the_same_name(self) -> None:
+        with pytest.raises(kc.EncodeError, match=r"records\.value: two columns"):
+            kc.encode(pa.table([["a"], ["b"]], names=["value", "value"]))
 
     def test_offsets_that_go_back_between_chunks(self) -> None:
         table = pa.table({"value": ["x"] * 4, "offset": [1, 2, 2, 3]})
@@ -358,17 +378,17 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("records", "words"),
         [
-            ([(1, b"")], r"records\[0\]: int is neither bytes"),
+            ([(1, b"")], r"records\[0\]\.key: int is neither bytes"),
             ([(b"", b""), b"ab"], r"records\[1\]: neither a Record nor a pair"),
             ([(b"", b"", b"")], r"records\[0\]: neither a Record nor a pair"),
             ([{"key": b"", "value": b""}], r"records\[0\]: neither a Record nor a pair"),
-            ([(b"", "\ud800")], r"records\[0\]: text that UTF-8 cannot hold"),
-            ([(2**63, 0, 0, b"", b"", [])], r"records\[0\]: 9223372036854775808 does not fit"),
-            ([("1", 0, 0, b"", b"", [])], r"records\[0\]: str is no integer"),
-            ([(0, 1.5, 0, b"", b"", [])], r"records\[0\]: float is no integer"),
-            ([(0, 0, 0, b"", b"", [("a",)])], r"records\[0\]: a header is no pair"),
-            ([(0, 0, 0, b"", b"", [(None, b"")])], r"records\[0\]: a header's key is null"),
-            ([(0, 0, 0, b"", b"", 7)], r"records\[0\]: headers are"),
+            ([(b"", "\ud800")], r"records\[0\]\.value: text that UTF-8 cannot hold"),
+            ([(2**63, 0, 0, b"", b"", [])], r"records\[0\]\.offset: 9223372036854775808 does not fit"),
+            ([("1", 0, 0, b"", b"", [])], r"records\[0\]\.offset: str is no integer"),
+            ([(0, 1.5, 0, b"", b"", [])], r"records\[0\]\.timestamp: float is no integer"),
+            ([(0, 0, 0, b"", b"", [("a",)])], r"records\[0\]\.headers: a header is no pair"),
+            ([(0, 0, 0, b"", b"", [(None, b"")])], r"records\[0\]\.headers: a header's key is null"),
+            ([(0, 0, 0, b"", b"", 7)], r"records\[0\]\.headers: headers are"),
             ([(b"", b""), (0, 0, 0, b"", b"", [])], r"records\[1\]: records with and without an offset"),
         ],
     )
@@ -411,6 +431,13 @@ class TestRefused:
     def test_offsets_that_run_out(self) -> None:
         with pytest.raises(kc.EncodeError, match=r"records\[1\]: an offset outside"):
             kc.encode([(b"k", b"v")] * 2, base_offset=2**63 - 2)
+
+    @pytest.mark.parametrize("name", ["offset", "producer_id", "producer_epoch", "timestamp", "coordinator_epoch"])
+    @pytest.mark.parametrize("number", [2**80, "1", None])
+    def test_numbers_of_control_batches_are_named(self, name: str, number: Any) -> None:
+        numbers = {"offset": 0, "producer_id": 1, "producer_epoch": 0, name: number}
+        with pytest.raises(kc.EncodeError, match=f"^{name} must be"):
+            kc.control_batch("commit", **numbers)
 
     def test_an_unknown_control_batch(self) -> None:
         with pytest.raises(kc.EncodeError, match="'commit' or 'abort'"):

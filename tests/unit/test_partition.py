@@ -54,6 +54,13 @@ def test_columns(kind: pa.DataType, partitions: int) -> None:
     assert kc.partition(chunked, partitions).tolist() == result.tolist()
 
 
+@pytest.mark.parametrize("number", [pa.int8(), pa.int32(), pa.int64(), pa.uint16()])
+def test_dictionaries_are_partitioned_by_their_words(number: pa.DataType) -> None:
+    keys = pa.array([b"b", b"a", b"b", b"c"])
+    column = pa.DictionaryArray.from_arrays(pa.array([1, 0, 1, 2], number), pa.array([b"a", b"b", b"c"]))
+    assert kc.partition(column, 7).tolist() == kc.partition(keys, 7).tolist()
+
+
 def test_lists_and_polars() -> None:
     import polars as pl
 
