@@ -7,17 +7,19 @@ Lengths are compared with the bytes left before they are added to anything, coun
 elements need at least, so that memory stays in proportion to the input.
 """
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.object cimport PyTypeObject
 from cpython.ref cimport PyObject
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from kafkacodec cimport _kernel as k
+from kafkacodec cimport _memory as mem
 from kafkacodec cimport _pyobject as py
 from kafkacodec._program cimport (
-    ANY_ARRAY, BOOL, BYTES, F_COMPACT, F_COUNT16, F_LAZY, F_NULLABLE, FLOAT64, INT8, INT16, INT32, INT32_ARRAY, INT64,
-    NULLABLE_STRUCT, STRING, STRUCT, UINT16, UINT32, UUID, Fault, Op, Plan, Program, element_bytes, path_of, step,
+    ANY_ARRAY, BOOL, BYTES, F_COMPACT, F_COUNT16, F_LAZY, F_NULLABLE, FLOAT64, INT8, INT16, INT32, INT32_ARRAY, INT64, KINDS,
+    NULLABLE_STRUCT, RECORDS, STRING, STRUCT, STRUCT_ARRAY, UINT16, UINT32, UUID, Fault, Op, Plan, Program, path_of, step,
 )
-from kafkacodec._struct cimport new_slice, new_source
+from kafkacodec._struct cimport memory, new_source, slice_type
 
 import uuid as _uuid
 
@@ -39,8 +41,15 @@ cdef object UUID_SAFETY = _uuid.SafeUUID.unknown
 cdef Py_ssize_t UUID_INT = slot_offset(_uuid.UUID.int)
 cdef Py_ssize_t UUID_IS_SAFE = slot_offset(_uuid.UUID.is_safe)
 
+# What integers are called when bytes for them are missing.
+cdef const char *INTEGERS[KINDS]
+INTEGERS[INT8], INTEGERS[INT16], INTEGERS[INT32], INTEGERS[INT64] = "an int8", "an int16", "an int32", "an int64"
+INTEGERS[UINT16], INTEGERS[UINT32] = "a uint16", "a uint32"
+
 cdef object EMPTY = ""
-py.kc_fill_small_ints()
+cdef PyTypeObject *SLICE = slice_type()
+cdef mem.kc_memory *MEMORY = memory()
+mem.kc_fill_small_ints()
 
 
 cdef struct Reader:
@@ -49,8 +58,27 @@ cdef struct Reader:
     const uint8_t *start
     PyObject *data       # the object that was handed in
     PyObject *source     # a Source of it, made when the first records field is met; owned
-    PyObject *nothing    # an empty Slice; owned
+    PyObject *nothing    # an empty Slice of it; owned
     Fault fault
+
+
+# Reads a field, or an item of an array, into its slot, which is empty and stays so where that stands for the value. What is
+# in a slot when a reader fails is freed with the object that the slot belongs to.
+ctypedef bint (*Read)(Reader *r, const Op *op, PyObject **slot) noexcept
+cdef Read READERS[KINDS]
+READERS[BOOL] = read_bool
+READERS[INT8] = READERS[INT16] = READERS[INT32] = READERS[INT64] = read_integer
+READERS[UINT16] = READERS[UINT32] = read_unsigned
+READERS[FLOAT64] = read_float
+READERS[UUID] = read_uuid
+READERS[STRING] = read_string
+READERS[BYTES] = read_bytes
+READERS[RECORDS] = read_records
+READERS[STRUCT] = read_struct
+READERS[NULLABLE_STRUCT] = read_nullable_struct
+READERS[INT32_ARRAY] = read_int32_array
+READERS[STRUCT_ARRAY] = read_struct_array
+READERS[ANY_ARRAY] = read_array
 
 
 def decode(Program program not None, data, Py_ssize_t start=0):
@@ -58,8 +86,7 @@ def decode(Program program not None, data, Py_ssize_t start=0):
 
     The object that all of `data` from `start` on stands for. Raises DecodeError with position and path.
     """
-    made, end = decode_front(program, data, start, True)
-    return made
+    return decode_front(program, data, start, NULL)
 
 
 def decode_prefix(Program program not None, data, Py_ssize_t start=0):
@@ -67,14 +94,18 @@ def decode_prefix(Program program not None, data, Py_ssize_t start=0):
 
     The object at `start` and the position behind it, where more may follow.
     """
-    return decode_front(program, data, start, False)
+    cdef Py_ssize_t end
+    made = decode_front(program, data, start, &end)
+    return made, end
 
 
-cdef tuple decode_front(Program program, object data, Py_ssize_t start, bint whole):
+cdef object decode_front(Program program, object data, Py_ssize_t start, Py_ssize_t *end):
+    """The object at `start`; the position behind it goes to `end`, or must be the last one where `end` is NULL."""
     cdef Py_buffer buffer
     cdef Reader r
-    cdef PyObject *made
-    cdef bint collecting
+    cdef Op root
+    cdef PyObject *made = NULL
+    cdef bint collecting, done
     PyObject_GetBuffer(data, &buffer, PyBUF_SIMPLE)
     if start < 0 or start > buffer.len:
         PyBuffer_Release(&buffer)
@@ -86,21 +117,23 @@ cdef tuple decode_front(Program program, object data, Py_ssize_t start, bint who
     r.fault.code, r.fault.step_count, r.fault.value = k.KC_OK, 0, NULL
     # Nothing that is built here can be garbage before it is handed out, so the collector need not look at it.
     collecting = py.PyGC_Disable()
-    made = read_struct(&r, &program.plan)
+    root.plan = &program.plan
+    done = read_struct(&r, &root, &made)
     if collecting:
         py.PyGC_Enable()
     py.Py_XDECREF(r.source)
     py.Py_XDECREF(r.nothing)
     PyBuffer_Release(&buffer)
-    if made != NULL and whole and r.at != r.end:
-        py.Py_DECREF(made)
-        made = NULL
-        fail(&r, k.KC_CORRUPT, "bytes left over behind the message", r.end - r.at, 0)
-    if made == NULL:
+    if end != NULL:
+        end[0] = r.at - r.start
+    elif done and r.at != r.end:
+        done = fail(&r, k.KC_CORRUPT, "bytes left over behind the message", r.end - r.at, 0)
+    if not done:
+        py.Py_XDECREF(made)
         raise_decode_error(&r, program)
     result = <object> made
     py.Py_DECREF(made)
-    return result, r.at - r.start
+    return result
 
 
 cdef int raise_decode_error(Reader *r, Program program) except -1:
@@ -118,17 +151,14 @@ cdef int raise_decode_error(Reader *r, Program program) except -1:
     raise cls(f"{what}, in {program.title}", position=r.at - r.start, path=path_of(fault) or None)
 
 
-cdef PyObject *fail(Reader *r, int code, const char *what, int64_t got, int64_t want) noexcept:
+cdef bint fail(Reader *r, int code, const char *what, int64_t got, int64_t want) noexcept:
     r.fault.code, r.fault.what, r.fault.got, r.fault.want = code, what, got, want
-    return NULL
+    return False
 
 
 cdef inline bint has(Reader *r, Py_ssize_t size, const char *what) noexcept:
     """Whether `size` bytes are left; notes the fault where not."""
-    if r.end - r.at >= size:
-        return True
-    fail(r, k.KC_TRUNCATED, what, r.end - r.at, size)
-    return False
+    return not py.kc_rarely(r.end - r.at < size) or fail(r, k.KC_TRUNCATED, what, r.end - r.at, size)
 
 
 cdef inline bint read_uvarint(Reader *r, uint32_t *value) noexcept:
@@ -142,120 +172,126 @@ cdef inline bint read_uvarint(Reader *r, uint32_t *value) noexcept:
         r.at += n
         return True
     if n == 0:
-        fail(r, k.KC_TRUNCATED, "an unsigned varint", r.end - r.at, r.end - r.at + 1)
-    else:
-        fail(r, k.KC_CORRUPT, "an unsigned varint overflows 32 bits", 0, 0)
-    return False
+        return fail(r, k.KC_TRUNCATED, "an unsigned varint", r.end - r.at, r.end - r.at + 1)
+    return fail(r, k.KC_CORRUPT, "an unsigned varint overflows 32 bits", 0, 0)
 
 
-cdef inline PyObject *shared(PyObject *value) noexcept:
+cdef inline bint share(PyObject **slot, PyObject *value) noexcept:
     py.Py_INCREF(value)
-    return value
+    slot[0] = value
+    return True
 
 
-cdef PyObject *read_struct(Reader *r, const Plan *plan) noexcept:
-    cdef PyObject *made = py.kc_struct_alloc(plan.type, plan.kept)
-    cdef const Op *op = plan.filled
+cdef bint read_struct(Reader *r, const Op *op, PyObject **slot) noexcept:
+    return read_planned(r, op.plan, slot)
+
+
+cdef inline bint read_planned(Reader *r, const Plan *plan, PyObject **slot) noexcept:
+    cdef PyObject *made = mem.kc_struct_alloc(MEMORY, plan.type)
+    cdef const Op *op
     cdef const Op *end = plan.filled + plan.filled_count
+    slot[0] = made
     if made == NULL:
-        return NULL
-    py.kc_slot(made, UNKNOWN)[0] = shared(py.Py_None)
+        return False
+    op = plan.filled
     while op < end:
-        py.kc_slot(made, op.offset)[0] = shared(op.default)
+        share(py.kc_slot(made, op.offset), op.default)
         op += 1
     op, end = plan.ops, plan.ops + plan.op_count
     while op < end:
-        if not read_field(r, op, py.kc_slot(made, op.offset)):
+        if op.run and r.end - r.at >= op.run_bytes:
+            if not read_run(r, op, made):
+                return False
+            op += op.run
+        elif READERS[op.kind](r, op, py.kc_slot(made, op.offset)):
+            op += 1
+        else:
             step(&r.fault, op.name, -1)
-            py.Py_DECREF(made)
-            return NULL
-        op += 1
-    if plan.flexible and not read_tags(r, plan, made):
-        py.Py_DECREF(made)
-        return NULL
-    return made
+            return False
+    if not plan.flexible:
+        return True
+    if r.at < r.end and r.at[0] == 0:    # no tagged fields
+        r.at += 1
+        return True
+    return read_tags(r, plan, made)
 
 
-cdef inline bint read_field(Reader *r, const Op *op, PyObject **slot) noexcept:
-    """A field, or an item of an array, into its slot, which is empty and stays so where that stands for the value."""
+cdef inline bint read_run(Reader *r, const Op *op, PyObject *made) noexcept:
+    """Signed integers side by side, whose bytes are there."""
     cdef const uint8_t *at = r.at
-    if op.kind == INT32:
-        if not has(r, 4, "an int32"):
+    cdef const Op *end = op + op.run
+    cdef PyObject *value
+    while op < end:
+        value = mem.kc_int(MEMORY, <int64_t> k.kc_load_u64(at) >> op.shift)
+        if py.kc_rarely(value == NULL):
             return False
-        slot[0] = py.kc_int(<int32_t> k.kc_load_u32(at))
-        r.at = at + 4
-    elif op.kind == INT64:
-        if not has(r, 8, "an int64"):
-            return False
-        slot[0] = py.kc_int(<int64_t> k.kc_load_u64(at))
-        r.at = at + 8
-    elif op.kind == INT16:
-        if not has(r, 2, "an int16"):
-            return False
-        slot[0] = py.kc_int(<int16_t> k.kc_load_u16(at))
-        r.at = at + 2
-    elif op.kind == STRING:
-        slot[0] = read_string(r, op.flags)
-    elif op.kind == INT32_ARRAY or op.kind == ANY_ARRAY:
-        return read_array(r, op, slot)
-    elif op.kind == STRUCT:
-        slot[0] = read_struct(r, op.plan)
-    elif op.kind == NULLABLE_STRUCT:
-        slot[0] = read_nullable_struct(r, op)
-    elif op.kind == BOOL:
-        if not has(r, 1, "a bool"):
-            return False
-        slot[0] = shared(py.Py_True if at[0] else py.Py_False)
-        r.at = at + 1
-    elif op.kind == INT8:
-        if not has(r, 1, "an int8"):
-            return False
-        slot[0] = py.kc_int(<int8_t> at[0])
-        r.at = at + 1
-    elif op.kind == UINT16:
-        if not has(r, 2, "a uint16"):
-            return False
-        slot[0] = py.kc_int(k.kc_load_u16(at))
-        r.at = at + 2
-    elif op.kind == UINT32:
-        if not has(r, 4, "a uint32"):
-            return False
-        slot[0] = py.kc_int(k.kc_load_u32(at))
-        r.at = at + 4
-    elif op.kind == FLOAT64:
-        slot[0] = read_float(r)
-    elif op.kind == UUID:
-        slot[0] = read_uuid(r)
-    elif op.kind == BYTES:
-        slot[0] = read_bytes(r, op.flags)
+        py.kc_slot(made, op.offset)[0] = value
+        at += op.width
+        op += 1
+    r.at = at
+    return True
+
+
+cdef bint read_nullable_struct(Reader *r, const Op *op, PyObject **slot) noexcept:
+    cdef int8_t marker
+    if not has(r, 1, "the marker of a struct"):
+        return False
+    marker = <int8_t> r.at[0]
+    if marker != -1 and marker != 1:
+        return fail(r, k.KC_CORRUPT, "the marker of a struct is neither -1 nor 1", marker, 0)
+    r.at += 1
+    return share(slot, py.Py_None) if marker == -1 else read_struct(r, op, slot)
+
+
+cdef bint read_bool(Reader *r, const Op *op, PyObject **slot) noexcept:
+    if not has(r, 1, "a bool"):
+        return False
+    share(slot, py.Py_True if r.at[0] else py.Py_False)
+    r.at += 1
+    return True
+
+
+cdef inline bint read_bits(Reader *r, const Op *op, uint64_t *bits) noexcept:
+    """The bytes of an integer, at the front of the eight."""
+    cdef uint8_t[8] padded
+    if r.end - r.at >= 8:
+        bits[0] = k.kc_load_u64(r.at)
+    elif not has(r, op.width, INTEGERS[op.kind]):
+        return False
     else:
-        slot[0] = read_records(r, op.flags)
+        memset(padded, 0, 8)
+        memcpy(padded, r.at, op.width)
+        bits[0] = k.kc_load_u64(padded)
+    r.at += op.width
+    return True
+
+
+cdef bint read_integer(Reader *r, const Op *op, PyObject **slot) noexcept:
+    cdef uint64_t bits
+    if not read_bits(r, op, &bits):
+        return False
+    slot[0] = mem.kc_int(MEMORY, <int64_t> bits >> op.shift)
     return slot[0] != NULL
 
 
-cdef PyObject *read_nullable_struct(Reader *r, const Op *op) noexcept:
-    cdef int8_t marker
-    if not has(r, 1, "the marker of a struct"):
-        return NULL
-    marker = <int8_t> r.at[0]
-    if marker == -1:
-        r.at += 1
-        return shared(py.Py_None)
-    if marker != 1:
-        return fail(r, k.KC_CORRUPT, "the marker of a struct is neither -1 nor 1", marker, 0)
-    r.at += 1
-    return read_struct(r, op.plan)
+cdef bint read_unsigned(Reader *r, const Op *op, PyObject **slot) noexcept:
+    cdef uint64_t bits
+    if not read_bits(r, op, &bits):
+        return False
+    slot[0] = mem.kc_int(MEMORY, <int64_t> (bits >> op.shift))
+    return slot[0] != NULL
 
 
-cdef PyObject *read_float(Reader *r) noexcept:
+cdef bint read_float(Reader *r, const Op *op, PyObject **slot) noexcept:
     cdef uint64_t bits
     cdef double number
     if not has(r, 8, "a float64"):
-        return NULL
+        return False
     bits = k.kc_load_u64(r.at)
     memcpy(&number, &bits, 8)
     r.at += 8
-    return py.PyFloat_FromDouble(number)
+    slot[0] = py.PyFloat_FromDouble(number)
+    return slot[0] != NULL
 
 
 cdef inline bint read_length(Reader *r, bint compact, bint wide, int64_t *length) noexcept:
@@ -275,110 +311,147 @@ cdef inline bint read_length(Reader *r, bint compact, bint wide, int64_t *length
             return False
         length[0] = <int16_t> k.kc_load_u16(r.at)
         r.at += 2
-    if length[0] < -1:
-        fail(r, k.KC_CORRUPT, "a length below -1", length[0], 0)
-        return False
-    return True
+    return not py.kc_rarely(length[0] < -1) or fail(r, k.KC_CORRUPT, "a length below -1", length[0], 0)
 
 
-cdef PyObject *read_string(Reader *r, int flags) noexcept:
+cdef bint read_string(Reader *r, const Op *op, PyObject **slot) noexcept:
     cdef int64_t length
-    cdef PyObject *text
-    if not read_length(r, flags & F_COMPACT, False, &length):
-        return NULL
+    if not read_length(r, op.flags & F_COMPACT, False, &length):
+        return False
     if length == 0:
-        return shared(<PyObject *> EMPTY)
+        return share(slot, <PyObject *> EMPTY)
     if length < 0:
-        return read_null(r, flags, "null, where a string is needed")
+        return read_null(r, op, slot, "null, where a string is needed")
     if length > MAX_STRING_BYTES:
         return fail(r, k.KC_LIMIT, "bytes of a string", length, MAX_STRING_BYTES)
     if not has(r, length, "a string"):
-        return NULL
-    text = py.PyUnicode_DecodeUTF8(<const char *> r.at, length, NULL)
-    if text == NULL:
+        return False
+    slot[0] = py.kc_text(r.at, length)
+    if slot[0] == NULL:
         if py.PyErr_ExceptionMatches(py.PyExc_MemoryError):
-            return NULL
+            return False
         py.PyErr_Clear()
         return fail(r, k.KC_CORRUPT, "a string is not UTF-8", 0, 0)
     r.at += length
-    return text
+    return True
 
 
-cdef PyObject *read_null(Reader *r, int flags, const char *what) noexcept:
-    if flags & F_NULLABLE:
-        return shared(py.Py_None)
+cdef bint read_null(Reader *r, const Op *op, PyObject **slot, const char *what) noexcept:
+    if op.flags & F_NULLABLE:
+        return share(slot, py.Py_None)
     return fail(r, k.KC_CORRUPT, what, 0, 0)
 
 
-cdef PyObject *read_bytes(Reader *r, int flags) noexcept:
+cdef bint read_bytes(Reader *r, const Op *op, PyObject **slot) noexcept:
     cdef int64_t length
-    if not read_length(r, flags & F_COMPACT, True, &length):
-        return NULL
+    if not read_length(r, op.flags & F_COMPACT, True, &length):
+        return False
     if length < 0:
-        return read_null(r, flags, "null, where bytes are needed")
+        return read_null(r, op, slot, "null, where bytes are needed")
     if not has(r, length, "a byte string"):
-        return NULL
+        return False
     r.at += length
-    return py.PyBytes_FromStringAndSize(<const char *> r.at - length, length)
+    slot[0] = py.PyBytes_FromStringAndSize(<const char *> r.at - length, length)
+    return slot[0] != NULL
 
 
-cdef PyObject *read_records(Reader *r, int flags) noexcept:
+cdef bint read_records(Reader *r, const Op *op, PyObject **slot) noexcept:
     """A Slice: the part of the input that holds the records."""
     cdef int64_t length
-    if not read_length(r, flags & F_COMPACT, True, &length):
-        return NULL
-    if length < 0:
-        return read_null(r, flags, "null, where records are needed")
+    if not read_length(r, op.flags & F_COMPACT, True, &length):
+        return False
+    if py.kc_rarely(length < 0):
+        return read_null(r, op, slot, "null, where records are needed")
     if not has(r, length, "a record set"):
-        return NULL
-    if r.source == NULL:
-        r.source = new_source(r.data)
-        if r.source == NULL:
-            return NULL
+        return False
+    if py.kc_rarely(r.source == NULL) and not open_source(r):
+        return False
+    if length == 0:
+        return share(slot, r.nothing)
+    slot[0] = mem.kc_slice_alloc(MEMORY, SLICE, r.source, r.at, length)
     r.at += length
-    if length:
-        return new_slice(r.source, r.at - length, length)
-    if r.nothing == NULL:
-        r.nothing = new_slice(r.source, r.start, 0)
-        if r.nothing == NULL:
-            return NULL
-    return shared(r.nothing)
+    return slot[0] != NULL
 
 
-cdef PyObject *read_uuid(Reader *r) noexcept:
-    cdef PyObject *made
+cdef bint open_source(Reader *r) noexcept:
+    r.source = new_source(r.data)
+    if r.source != NULL:
+        r.nothing = mem.kc_slice_alloc(MEMORY, SLICE, r.source, r.start, 0)
+    return r.nothing != NULL
+
+
+cdef bint read_uuid(Reader *r, const Op *op, PyObject **slot) noexcept:
     cdef PyObject *number
     if not has(r, 16, "a uuid"):
-        return NULL
+        return False
     r.at += 16
     if k.kc_load_u64(r.at - 16) == 0 and k.kc_load_u64(r.at - 8) == 0:
-        return shared(<PyObject *> UUID_ZERO)
+        return share(slot, <PyObject *> UUID_ZERO)
     number = py.kc_int_from_16_bytes(r.at - 16)
     if number == NULL:
-        return NULL
-    made = py.kc_type_alloc(<py.PyTypeObject *> UUID_CLASS)
-    if made == NULL:
+        return False
+    slot[0] = py.kc_type_alloc(<PyTypeObject *> UUID_CLASS)
+    if slot[0] == NULL:
         py.Py_DECREF(number)
-        return NULL
-    py.kc_slot(made, UUID_INT)[0] = number
-    py.kc_slot(made, UUID_IS_SAFE)[0] = shared(<PyObject *> UUID_SAFETY)
-    return made
+        return False
+    py.kc_slot(slot[0], UUID_INT)[0] = number
+    return share(py.kc_slot(slot[0], UUID_IS_SAFE), <PyObject *> UUID_SAFETY)
 
 
 cdef bint read_count(Reader *r, const Op *op, int64_t *count) noexcept:
     """The number of elements of an array, -1 for null, bounded by the bytes left."""
-    cdef Py_ssize_t least
     if op.flags & F_COUNT16:
         if not read_length(r, False, False, count):
             return False
     elif not read_length(r, op.flags & F_COMPACT, True, count):
         return False
-    least = element_bytes(op)
-    if least == 0:   # a struct without fields: no real schema has an array of those
-        least = 1
-    if count[0] > (r.end - r.at) // least:
-        fail(r, k.KC_TRUNCATED, "an array", r.end - r.at, count[0] * least)
+    if count[0] <= 0:
+        return True
+    # The count is less than 2**32, so that the product cannot overflow.
+    return count[0] * op.least_bytes <= r.end - r.at or fail(
+        r, k.KC_TRUNCATED, "an array", r.end - r.at, count[0] * op.least_bytes)
+
+
+cdef inline bint new_list(Reader *r, const Op *op, PyObject **slot, int64_t *count) noexcept:
+    """The list of an array with empty items; none where nothing is left to be done."""
+    if not read_count(r, op, count):
         return False
+    if count[0] < 0:
+        return read_null(r, op, slot, "null, where an array is needed")
+    if count[0] == 0 and op.flags & F_LAZY:
+        return True
+    slot[0] = py.PyList_New(count[0])
+    return slot[0] != NULL
+
+
+cdef bint read_int32_array(Reader *r, const Op *op, PyObject **slot) noexcept:
+    cdef int64_t count
+    cdef Py_ssize_t i
+    cdef PyObject **items
+    if not new_list(r, op, slot, &count):
+        return False
+    if count > 0:
+        items = py.kc_items(slot[0])
+    for i in range(count):
+        items[i] = mem.kc_int(MEMORY, <int32_t> k.kc_load_u32(r.at))
+        if items[i] == NULL:
+            return False
+        r.at += 4
+    return True
+
+
+cdef bint read_struct_array(Reader *r, const Op *op, PyObject **slot) noexcept:
+    cdef int64_t count
+    cdef Py_ssize_t i
+    cdef PyObject **items
+    if not new_list(r, op, slot, &count):
+        return False
+    if count > 0:
+        items = py.kc_items(slot[0])
+    for i in range(count):
+        if not read_planned(r, op.plan, &items[i]):
+            step(&r.fault, NULL, i)
+            return False
     return True
 
 
@@ -386,26 +459,14 @@ cdef bint read_array(Reader *r, const Op *op, PyObject **slot) noexcept:
     cdef int64_t count
     cdef Py_ssize_t i
     cdef PyObject **items
-    if not read_count(r, op, &count):
+    cdef Read read
+    if not new_list(r, op, slot, &count):
         return False
-    if count < 0:
-        slot[0] = read_null(r, op.flags, "null, where an array is needed")
-        return slot[0] != NULL
-    if count == 0 and op.flags & F_LAZY:
-        return True
-    slot[0] = py.PyList_New(count)
-    if slot[0] == NULL:
-        return False
-    items = py.kc_items(slot[0])
-    if op.kind == INT32_ARRAY:    # the most frequent one; the count has been checked
-        for i in range(count):
-            items[i] = py.kc_int(<int32_t> k.kc_load_u32(r.at))
-            if items[i] == NULL:
-                return False
-            r.at += 4
-        return True
+    if count > 0:
+        items = py.kc_items(slot[0])
+        read = READERS[op.element.kind]
     for i in range(count):
-        if not read_field(r, op.element, &items[i]):
+        if not read(r, op.element, &items[i]):
             step(&r.fault, NULL, i)
             return False
     return True
@@ -416,20 +477,15 @@ cdef bint read_tags(Reader *r, const Plan *plan, PyObject *made) noexcept:
     cdef uint32_t count, tag, size
     cdef int64_t previous = -1
     cdef Py_ssize_t i
-    if r.at < r.end and r.at[0] == 0:
-        r.at += 1
-        return True
     if not read_uvarint(r, &count):
         return False
     if count > <uint64_t> (r.end - r.at) // 2:
-        fail(r, k.KC_TRUNCATED, "a section of tagged fields", r.end - r.at, <int64_t> count * 2)
-        return False
+        return fail(r, k.KC_TRUNCATED, "a section of tagged fields", r.end - r.at, <int64_t> count * 2)
     for i in range(count):
         if not read_uvarint(r, &tag) or not read_uvarint(r, &size) or not has(r, size, "a tagged field"):
             return False
         if <int64_t> tag <= previous:
-            fail(r, k.KC_CORRUPT, "tags are not in ascending order", tag, 0)
-            return False
+            return fail(r, k.KC_CORRUPT, "tags are not in ascending order", tag, 0)
         previous = tag
         if not read_tagged(r, plan, made, tag, size):
             return False
@@ -450,8 +506,7 @@ cdef bint read_tagged(Reader *r, const Plan *plan, PyObject *made, uint32_t tag,
         value = NULL
         done = read_tagged_value(r, op, &value)
         if done and r.at != r.end:
-            fail(r, k.KC_CORRUPT, "bytes left over behind a tagged field", r.end - r.at, 0)
-            done = False
+            done = fail(r, k.KC_CORRUPT, "bytes left over behind a tagged field", r.end - r.at, 0)
         r.end = outer_end
         py.kc_replace(py.kc_slot(made, op.offset), value)
         if not done:
@@ -461,32 +516,27 @@ cdef bint read_tagged(Reader *r, const Plan *plan, PyObject *made, uint32_t tag,
 
 
 cdef bint read_tagged_value(Reader *r, const Op *op, PyObject **slot) noexcept:
-    """As read_field, but the marker of a nullable struct is a varint here: 0 null, 1 present."""
+    """As everywhere, but the marker of a nullable struct is a varint here: 0 null, 1 present."""
     cdef uint32_t marker
     if op.kind != NULLABLE_STRUCT:
-        return read_field(r, op, slot)
+        return READERS[op.kind](r, op, slot)
     if not read_uvarint(r, &marker):
         return False
-    if marker == 0:
-        slot[0] = shared(py.Py_None)
-    elif marker == 1:
-        slot[0] = read_struct(r, op.plan)
-    else:
-        fail(r, k.KC_CORRUPT, "the marker of a tagged struct is neither 0 nor 1", marker, 0)
-    return slot[0] != NULL
+    if marker > 1:
+        return fail(r, k.KC_CORRUPT, "the marker of a tagged struct is neither 0 nor 1", marker, 0)
+    return read_struct(r, op, slot) if marker else share(slot, py.Py_None)
 
 
 cdef bint keep_unknown(Reader *r, const Plan *plan, PyObject *made, uint32_t tag, uint32_t size) noexcept:
     cdef Py_ssize_t i
     if tag > MAX_TAG:
-        fail(r, k.KC_LIMIT, "a tag", tag, MAX_TAG)
-        return False
+        return fail(r, k.KC_LIMIT, "a tag", tag, MAX_TAG)
     for i in range(plan.absent_count):
         if plan.absent[i].tag == <int64_t> tag:
             fail(r, k.KC_CORRUPT, "a tag that the schema has, but not in this version", tag, -1)
             step(&r.fault, plan.absent[i].name, -1)
             return False
-    if not py.kc_keep(py.kc_slot(made, UNKNOWN), tag, <const char *> r.at, size):
+    if not py.kc_keep_tag(py.kc_slot(made, UNKNOWN), tag, <const char *> r.at, size):
         return False
     r.at += size
     return True

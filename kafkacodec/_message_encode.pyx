@@ -6,19 +6,17 @@ costs nothing until then.
 from cpython.buffer cimport PyBUF_SIMPLE
 from cpython.object cimport PyTypeObject
 from cpython.ref cimport PyObject
-from libc.stdint cimport (
-    INT8_MAX, INT8_MIN, INT16_MAX, INT16_MIN, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, UINT16_MAX, UINT32_MAX,
-    int64_t, uint8_t, uint16_t, uint32_t, uint64_t,
-)
+from libc.stdint cimport INT16_MAX, INT32_MAX, INT64_MAX, INT64_MIN, UINT64_MAX, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memmove
 
 from kafkacodec cimport _kernel as k
+from kafkacodec cimport _memory as mem
 from kafkacodec cimport _pyobject as py
 from kafkacodec._program cimport (
-    ANY_ARRAY, BOOL, BYTES, F_COMPACT, F_COUNT16, F_LAZY, F_NULLABLE, FLOAT64, INT8, INT16, INT32, INT32_ARRAY, INT64, NULLABLE_STRUCT,
-    RECORDS, STRING, STRUCT, UINT16, UINT32, Fault, Op, Plan, Program, path_of, step,
+    ANY_ARRAY, BOOL, BYTES, F_COMPACT, F_COUNT16, F_LAZY, F_NULLABLE, FLOAT64, INT8, INT16, INT32, INT32_ARRAY, INT64, KINDS,
+    NULLABLE_STRUCT, RECORDS, STRING, STRUCT, STRUCT_ARRAY, UINT16, UINT32, UUID, Fault, Op, Plan, Program, path_of, step,
 )
-from kafkacodec._struct cimport Slice
+from kafkacodec._struct cimport slice_type
 
 import uuid as _uuid
 
@@ -26,12 +24,14 @@ from kafkacodec._struct import slot_offset
 from kafkacodec.errors import EncodeError
 
 cdef enum:
+    LENGTH_BYTES = 10              # the longest length or count
     SIZE_BYTES = 5                 # the longest size of a tagged field
     UNKNOWN = sizeof(PyObject)     # where the unknown tagged fields of a Struct are
 
 # Kafka's own limit on the bytes of a string.
 cdef int64_t MAX_STRING_BYTES = 32767
 
+cdef PyTypeObject *SLICE = slice_type()
 cdef object UUID_CLASS = _uuid.UUID
 cdef Py_ssize_t UUID_INT = slot_offset(_uuid.UUID.int)
 
@@ -42,6 +42,28 @@ cdef struct Writer:
     uint8_t *end
     PyObject *bytes      # what is written to; its first `at - start` bytes are done
     Fault fault
+
+
+# Writes a field, or an item of an array. What runs Python code (__index__, the export of a buffer) holds what it works on:
+# that code may drop it elsewhere.
+ctypedef bint (*Write)(Writer *w, const Op *op, PyObject *value) noexcept
+cdef Write WRITERS[KINDS]
+WRITERS[BOOL] = write_bool
+WRITERS[INT8] = WRITERS[INT16] = WRITERS[INT32] = WRITERS[INT64] = write_integer
+WRITERS[UINT16] = WRITERS[UINT32] = write_unsigned
+WRITERS[FLOAT64] = write_float
+WRITERS[UUID] = write_uuid
+WRITERS[STRING] = write_string
+WRITERS[BYTES] = WRITERS[RECORDS] = write_bytes
+WRITERS[STRUCT] = write_struct
+WRITERS[NULLABLE_STRUCT] = write_nullable_struct
+WRITERS[INT32_ARRAY] = write_int32_array
+WRITERS[STRUCT_ARRAY] = WRITERS[ANY_ARRAY] = write_array
+
+# What is said where another value than an integer of that kind, or one out of its range, is found.
+cdef const char *WANTED[KINDS]
+WANTED[INT8], WANTED[INT16], WANTED[INT32] = "an int8 is needed", "an int16 is needed", "an int32 is needed"
+WANTED[INT64], WANTED[UINT16], WANTED[UINT32] = "an int64 is needed", "a uint16 is needed", "a uint32 is needed"
 
 
 def encode(Program program not None, message):
@@ -62,7 +84,9 @@ def encode_frame(Program program not None, message, bytes header not None):
 
 cdef bytes encode_behind(Program program, object message, bytes prefix, bint framed):
     cdef Writer w
-    cdef Py_ssize_t capacity = 512 + len(prefix)
+    cdef Op root
+    # As much as the last message of the kind took, so that most need not grow.
+    cdef Py_ssize_t capacity = len(prefix) + max(512, min(program.last_bytes, 1 << 20))
     w.bytes = py.PyBytes_FromStringAndSize(NULL, capacity)
     if w.bytes == NULL:
         raise MemoryError
@@ -70,7 +94,8 @@ cdef bytes encode_behind(Program program, object message, bytes prefix, bint fra
     w.end = w.start + capacity
     w.fault.code, w.fault.step_count, w.fault.value = k.KC_OK, 0, NULL
     write_raw(&w, <const char *> prefix, len(prefix))
-    if not write_struct(&w, &program.plan, <PyObject *> message):
+    root.plan = &program.plan
+    if not write_struct(&w, &root, <PyObject *> message):
         py.Py_XDECREF(w.bytes)
         raise_encode_error(&w.fault, program)
     if framed:
@@ -78,6 +103,7 @@ cdef bytes encode_behind(Program program, object message, bytes prefix, bint fra
             py.Py_DECREF(w.bytes)
             raise EncodeError(f"a frame of {w.at - w.start - 4} bytes, where int32 is the limit")
         k.kc_store_u32(w.start, <uint32_t> (w.at - w.start - 4))
+    program.last_bytes = w.at - w.start
     if py._PyBytes_Resize(&w.bytes, w.at - w.start) < 0:
         raise MemoryError
     result = <object> w.bytes
@@ -128,6 +154,14 @@ cdef inline bint room(Writer *w, Py_ssize_t size) noexcept:
     return w.end - w.at >= size or grow(w, size)
 
 
+cdef inline bint write_raw(Writer *w, const void *data, Py_ssize_t size) noexcept:
+    if not room(w, size):
+        return False
+    memcpy(w.at, data, size)
+    w.at += size
+    return True
+
+
 cdef inline bint write_uvarint(Writer *w, uint64_t value) noexcept:
     if not room(w, 10):
         return False
@@ -139,13 +173,21 @@ cdef inline bint write_uvarint(Writer *w, uint64_t value) noexcept:
     return True
 
 
-cdef bint write_struct(Writer *w, const Plan *plan, PyObject *made) noexcept:
-    cdef const Op *op = plan.required
-    cdef const Op *end = plan.required + plan.required_count
-    cdef PyObject *value
+cdef bint write_struct(Writer *w, const Op *op, PyObject *made) noexcept:
+    cdef const Plan *plan = op.plan
     cdef bint done
     if py.Py_TYPE(made) != plan.type:
         return refuse(w, "an object of another class is needed", made)
+    shared(made)
+    done = keeps_defaults(w, plan, made) and write_fields(w, plan, made) and (not plan.flexible or write_tags(w, plan, made))
+    py.Py_DECREF(made)
+    return done
+
+
+cdef inline bint keeps_defaults(Writer *w, const Plan *plan, PyObject *made) noexcept:
+    cdef const Op *op = plan.required
+    cdef const Op *end = plan.required + plan.required_count
+    cdef PyObject *value
     while op < end:
         value = py.kc_slot(made, op.offset)[0]
         if value != op.default and value != NULL and not is_default(op, value):
@@ -153,84 +195,62 @@ cdef bint write_struct(Writer *w, const Plan *plan, PyObject *made) noexcept:
             step(&w.fault, op.name, -1)
             return False
         op += 1
-    op, end = plan.ops, plan.ops + plan.op_count
-    # What runs Python code (__index__, a buffer's export) holds its own value; that code may drop this object elsewhere.
-    shared(made)
+    return True
+
+
+cdef inline bint write_fields(Writer *w, const Plan *plan, PyObject *made) noexcept:
+    cdef const Op *op = plan.ops
+    cdef const Op *end = plan.ops + plan.op_count
+    cdef PyObject *value
     while op < end:
+        if op.run:
+            op += write_run(w, op, made)
+            if op == end:
+                break
         value = py.kc_slot(made, op.offset)[0]
         if value == NULL:
             value = op.default if op.flags & F_LAZY else py.Py_None
-        if not write_field(w, op, value):
+        if not WRITERS[op.kind](w, op, value):
             step(&w.fault, op.name, -1)
-            break
+            return False
         op += 1
-    done = op == end and (not plan.flexible or write_tags(w, plan, made))
-    py.Py_DECREF(made)
-    return done
-
-
-cdef inline bint write_field(Writer *w, const Op *op, PyObject *value) noexcept:
-    """A field, or an item of an array."""
-    cdef int64_t number = 0
-    if not room(w, 16):    # for any scalar or length
-        return False
-    if op.kind == INT32:
-        if not py.kc_short_int(value, &number) and not take_int(w, value, INT32_MIN, INT32_MAX, "an int32 is needed", &number):
-            return False
-        k.kc_store_u32(w.at, <uint32_t> number)
-        w.at += 4
-    elif op.kind == INT64:
-        if not py.kc_short_int(value, &number) and not take_int(w, value, INT64_MIN, INT64_MAX, "an int64 is needed", &number):
-            return False
-        k.kc_store_u64(w.at, <uint64_t> number)
-        w.at += 8
-    elif op.kind == INT16:
-        if not take_int(w, value, INT16_MIN, INT16_MAX, "an int16 is needed", &number):
-            return False
-        k.kc_store_u16(w.at, <uint16_t> number)
-        w.at += 2
-    elif op.kind == STRING:
-        return write_string(w, op.flags, value)
-    elif op.kind == INT32_ARRAY or op.kind == ANY_ARRAY:
-        return write_array(w, op, value)
-    elif op.kind == STRUCT:
-        return write_struct(w, op.plan, value)
-    elif op.kind == NULLABLE_STRUCT:
-        w.at[0] = 0xff if value == py.Py_None else 1
-        w.at += 1
-        return value == py.Py_None or write_struct(w, op.plan, value)
-    elif op.kind == BOOL:
-        if value != py.Py_True and value != py.Py_False:
-            return refuse(w, "a bool is needed", value)
-        w.at[0] = value == py.Py_True
-        w.at += 1
-    elif op.kind == INT8:
-        if not take_int(w, value, INT8_MIN, INT8_MAX, "an int8 is needed", &number):
-            return False
-        w.at[0] = <uint8_t> number
-        w.at += 1
-    elif op.kind == UINT16:
-        if not take_int(w, value, 0, UINT16_MAX, "a uint16 is needed", &number):
-            return False
-        k.kc_store_u16(w.at, <uint16_t> number)
-        w.at += 2
-    elif op.kind == UINT32:
-        if not take_int(w, value, 0, UINT32_MAX, "a uint32 is needed", &number):
-            return False
-        k.kc_store_u32(w.at, <uint32_t> number)
-        w.at += 4
-    elif op.kind == FLOAT64:
-        return write_float(w, value)
-    elif op.kind == BYTES or op.kind == RECORDS:
-        return write_bytes(w, op.flags, value)
-    else:
-        return write_uuid(w, value)
     return True
+
+
+cdef inline Py_ssize_t write_run(Writer *w, const Op *op, PyObject *made) noexcept:
+    """How many of the integers side by side are written: those before the first one that is no short int or does not fit."""
+    cdef const Op *first = op
+    cdef const Op *end = op + op.run
+    cdef uint8_t *at
+    cdef PyObject *value
+    cdef int64_t number
+    if not room(w, op.run_bytes):
+        return 0
+    at = w.at
+    while op < end:
+        value = py.kc_slot(made, op.offset)[0]
+        if value == NULL or not py.kc_short_int(value, &number) or not INT64_MIN >> op.shift <= number <= INT64_MAX >> op.shift:
+            break
+        k.kc_store_u64(at, <uint64_t> number << op.shift)
+        at += op.width
+        op += 1
+    w.at = at
+    return op - first
+
+
+cdef bint write_nullable_struct(Writer *w, const Op *op, PyObject *value) noexcept:
+    if not room(w, 1):
+        return False
+    w.at[0] = 0xff if value == py.Py_None else 1
+    w.at += 1
+    return value == py.Py_None or write_struct(w, op, value)
 
 
 cdef bint is_default(const Op *op, PyObject *value) noexcept:
     """Whether a value equals the default, and would be written in the same way. An empty slot does, without a look here."""
     cdef int equal
+    if py.Py_TYPE(value) == SLICE:    # the default of records is no bytes or null
+        return mem.kc_as_slice(value).size == 0 and op.default != py.Py_None
     if py.Py_TYPE(value) != py.Py_TYPE(op.default) and op.code != BYTES and op.code != RECORDS:
         return False
     shared(value)
@@ -241,36 +261,62 @@ cdef bint is_default(const Op *op, PyObject *value) noexcept:
     return equal == 1
 
 
-cdef inline bint take_int(Writer *w, PyObject *value, int64_t low, int64_t high, const char *what, int64_t *out) noexcept:
-    if py.kc_short_int(value, out):
-        return low <= out[0] <= high or refuse(w, what, value)
-    return take_any_int(w, value, low, high, what, out)
+cdef bint write_bool(Writer *w, const Op *op, PyObject *value) noexcept:
+    if value != py.Py_True and value != py.Py_False:
+        return refuse(w, "a bool is needed", value)
+    if not room(w, 1):
+        return False
+    w.at[0] = value == py.Py_True
+    w.at += 1
+    return True
 
 
-cdef bint take_any_int(Writer *w, PyObject *value, int64_t low, int64_t high, const char *what, int64_t *out) noexcept:
+cdef bint write_integer(Writer *w, const Op *op, PyObject *value) noexcept:
+    return write_number(w, op, value, INT64_MIN >> op.shift, INT64_MAX >> op.shift)
+
+
+cdef bint write_unsigned(Writer *w, const Op *op, PyObject *value) noexcept:
+    return write_number(w, op, value, 0, <int64_t> (UINT64_MAX >> op.shift))
+
+
+cdef bint write_number(Writer *w, const Op *op, PyObject *value, int64_t low, int64_t high) noexcept:
+    cdef int64_t number = 0
+    if not room(w, 8) or not take_int(w, op, value, &number):
+        return False
+    if number < low or number > high:
+        return refuse(w, WANTED[op.kind], value)
+    k.kc_store_u64(w.at, <uint64_t> number << op.shift)
+    w.at += op.width
+    return True
+
+
+cdef inline bint take_int(Writer *w, const Op *op, PyObject *value, int64_t *number) noexcept:
+    """The value of anything that counts as an int, but for bools."""
     cdef int overflow = 0
-    cdef bint fits
     cdef PyObject *index
+    if py.kc_short_int(value, number):
+        return True
     if py.PyBool_Check(value) or not py.PyIndex_Check(value):
-        return refuse(w, what, value)
-    shared(value)    # __index__ may drop it elsewhere
+        return refuse(w, WANTED[op.kind], value)
+    shared(value)
     index = py.PyNumber_Index(value)
     if index == NULL:
         py.PyErr_Clear()
-        fits = False
+        overflow = True
     else:
-        out[0] = py.PyLong_AsLongLongAndOverflow(index, &overflow)
+        number[0] = py.PyLong_AsLongLongAndOverflow(index, &overflow)
         py.Py_DECREF(index)
-        fits = not overflow and low <= out[0] <= high
-    if not fits:
-        refuse(w, what, value)
+    if overflow:
+        refuse(w, WANTED[op.kind], value)
     py.Py_DECREF(value)
-    return fits
+    return not overflow
 
 
-cdef bint write_float(Writer *w, PyObject *value) noexcept:
+cdef bint write_float(Writer *w, const Op *op, PyObject *value) noexcept:
     cdef double real
     cdef uint64_t bits
+    if not room(w, 8):
+        return False
     if not py.PyFloat_Check(value) and (not py.PyLong_Check(value) or py.PyBool_Check(value)):
         return refuse(w, "a float is needed", value)
     real = py.PyFloat_AsDouble(value)
@@ -283,7 +329,9 @@ cdef bint write_float(Writer *w, PyObject *value) noexcept:
     return True
 
 
-cdef bint write_uuid(Writer *w, PyObject *value) noexcept:
+cdef bint write_uuid(Writer *w, const Op *op, PyObject *value) noexcept:
+    if not room(w, 16):
+        return False
     if not py.PyObject_TypeCheck(value, <PyTypeObject *> UUID_CLASS):
         return refuse(w, "a uuid.UUID is needed", value)
     if py.kc_int_to_16_bytes(py.kc_slot(value, UUID_INT)[0], w.at) < 0:
@@ -294,7 +342,7 @@ cdef bint write_uuid(Writer *w, PyObject *value) noexcept:
 
 
 cdef inline void write_length(Writer *w, bint compact, bint wide, int64_t length) noexcept:
-    """A length or a count, -1 for null; `wide` is int32, otherwise int16. The caller has checked its range, write_field the room."""
+    """A length or a count, -1 for null; `wide` is int32, otherwise int16. The caller has checked its range and the room."""
     if compact and length < 0x7f:
         w.at[0] = <uint8_t> (length + 1)
         w.at += 1
@@ -308,19 +356,21 @@ cdef inline void write_length(Writer *w, bint compact, bint wide, int64_t length
         w.at += 2
 
 
-cdef bint write_null(Writer *w, int flags, bint wide) noexcept:
-    if not flags & F_NULLABLE:
+cdef bint write_null(Writer *w, const Op *op, bint wide) noexcept:
+    if not op.flags & F_NULLABLE:
         return refuse(w, "this version does not allow null here", py.Py_None)
-    write_length(w, flags & F_COMPACT, wide, -1)
+    if not room(w, LENGTH_BYTES):
+        return False
+    write_length(w, op.flags & F_COMPACT, wide, -1)
     return True
 
 
-cdef bint write_string(Writer *w, int flags, PyObject *value) noexcept:
+cdef bint write_string(Writer *w, const Op *op, PyObject *value) noexcept:
     cdef Py_ssize_t size = 0
     cdef const char *text = py.kc_ascii(value, &size)
     if text == NULL:
         if value == py.Py_None:
-            return write_null(w, flags, False)
+            return write_null(w, op, False)
         if not py.PyUnicode_Check(value):
             return refuse(w, "a str is needed", value)
         text = py.PyUnicode_AsUTF8AndSize(value, &size)
@@ -329,79 +379,98 @@ cdef bint write_string(Writer *w, int flags, PyObject *value) noexcept:
         return refuse(w, "a str that UTF-8 can hold is needed", value)
     if size > MAX_STRING_BYTES:
         return refuse(w, "a str of at most 32767 bytes is needed", value)
-    write_length(w, flags & F_COMPACT, False, size)
-    return write_raw(w, text, size)
+    return write_sized(w, op, False, text, size)
 
 
-cdef inline bint write_raw(Writer *w, const void *data, Py_ssize_t size) noexcept:
-    if not room(w, size):
-        return False
-    memcpy(w.at, data, size)
-    w.at += size
-    return True
-
-
-cdef bint write_bytes(Writer *w, int flags, PyObject *value) noexcept:
+cdef bint write_bytes(Writer *w, const Op *op, PyObject *value) noexcept:
     """Any contiguous buffer."""
     cdef py.Py_buffer buffer
     cdef bint done
     if value == py.Py_None:
-        return write_null(w, flags, True)
-    if py.Py_TYPE(value) == <PyTypeObject *> Slice:
-        return write_sized(w, flags, value, (<Slice> value).data, (<Slice> value).size)
+        return write_null(w, op, True)
+    if py.Py_TYPE(value) == SLICE:
+        return write_any_bytes(w, op, value, mem.kc_as_slice(value).data, mem.kc_as_slice(value).size)
     if py.PyBytes_CheckExact(value):
-        return write_sized(w, flags, value, py.PyBytes_AS_STRING(value), py.Py_SIZE(value))
-    shared(value)    # its export may run Python code, which may drop it elsewhere
+        return write_any_bytes(w, op, value, py.PyBytes_AS_STRING(value), py.Py_SIZE(value))
+    shared(value)
     if py.PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE) < 0:
         py.PyErr_Clear()
         done = refuse(w, "bytes are needed", value)
     else:
-        done = write_sized(w, flags, value, buffer.buf, buffer.len)
+        done = write_any_bytes(w, op, value, buffer.buf, buffer.len)
         py.PyBuffer_Release(&buffer)
     py.Py_DECREF(value)
     return done
 
 
-cdef inline bint write_sized(Writer *w, int flags, PyObject *value, const void *data, Py_ssize_t size) noexcept:
+cdef bint write_any_bytes(Writer *w, const Op *op, PyObject *value, const void *data, Py_ssize_t size) noexcept:
     if size > INT32_MAX - 1:
         return refuse(w, "at most 2147483646 bytes are needed", value)
-    write_length(w, flags & F_COMPACT, True, size)
-    return write_raw(w, data, size)
+    return write_sized(w, op, True, data, size)
+
+
+cdef inline bint write_sized(Writer *w, const Op *op, bint wide, const void *data, Py_ssize_t size) noexcept:
+    if not room(w, LENGTH_BYTES + size):
+        return False
+    write_length(w, op.flags & F_COMPACT, wide, size)
+    memcpy(w.at, data, size)
+    w.at += size
+    return True
+
+
+cdef bint write_int32_array(Writer *w, const Op *op, PyObject *value) noexcept:
+    """The most frequent array. Items that are no short ints go the way of all others."""
+    cdef Py_ssize_t i
+    cdef int64_t number
+    cdef PyObject **items
+    cdef Py_ssize_t count = write_count(w, op, value, 4)
+    if count < 0:
+        return w.fault.code == k.KC_OK
+    items = py.kc_items(value)
+    for i in range(count):
+        if not py.kc_short_int(items[i], &number):
+            return write_items(w, op.element, value, i, count)
+        k.kc_store_u32(w.at, <uint32_t> number)
+        w.at += 4
+    return True
 
 
 cdef bint write_array(Writer *w, const Op *op, PyObject *value) noexcept:
+    cdef Py_ssize_t count = write_count(w, op, value, 0)
+    if count < 0:
+        return w.fault.code == k.KC_OK
+    return write_items(w, op.element, value, 0, count)
+
+
+cdef inline Py_ssize_t write_count(Writer *w, const Op *op, PyObject *value, Py_ssize_t item_bytes) noexcept:
+    """The number of items, for which there is room then; -1 if that is all, for null or a fault."""
     cdef Py_ssize_t count
-    cdef Py_ssize_t i = 0
-    cdef int64_t number
-    cdef PyObject **items
     if value == py.Py_None:
-        return write_null(w, op.flags, not op.flags & F_COUNT16)
+        write_null(w, op, not op.flags & F_COUNT16)
+        return -1
     if not py.PyList_Check(value) and not py.PyTuple_Check(value):
-        return refuse(w, "a list is needed", value)
+        refuse(w, "a list is needed", value)
+        return -1
     count = py.Py_SIZE(value)
     if count > (INT16_MAX if op.flags & F_COUNT16 else INT32_MAX - 1):
-        return refuse(w, "a shorter list is needed", value)
+        refuse(w, "a shorter list is needed", value)
+        return -1
+    if not room(w, LENGTH_BYTES + item_bytes * count):
+        return -1
     write_length(w, op.flags & F_COMPACT, not op.flags & F_COUNT16, count)
-    if op.kind == INT32_ARRAY:    # the most frequent one; short ints run no Python code
-        if not room(w, 4 * count):
-            return False
-        items = py.kc_items(value)
-        while i < count and py.kc_short_int(items[i], &number):
-            k.kc_store_u32(w.at, <uint32_t> number)
-            w.at += 4
-            i += 1
-    return i == count or write_items(w, op.element, value, i, count)
+    return count
 
 
 cdef bint write_items(Writer *w, const Op *op, PyObject *value, Py_ssize_t first, Py_ssize_t count) noexcept:
     """Items of a list or a tuple that had `count` of them."""
     cdef Py_ssize_t i
+    cdef Write write = WRITERS[op.kind]
     cdef bint done = True
     shared(value)
     for i in range(first, count):
         if i >= py.Py_SIZE(value):
             done = refuse(w, "the list changed meanwhile", value)
-        elif not write_field(w, op, py.kc_items(value)[i]):
+        elif not write(w, op, py.kc_items(value)[i]):
             step(&w.fault, NULL, i)
             done = False
         if not done:
@@ -422,7 +491,7 @@ cdef bint write_tags(Writer *w, const Plan *plan, PyObject *made) noexcept:
         if value != plan.tagged[i].default and value != NULL and not is_default(&plan.tagged[i], value):
             present |= <uint64_t> 1 << i
             count += 1
-    if unknown != py.Py_None:
+    if unknown != NULL and unknown != py.Py_None:
         return write_mixed_tags(w, plan, made, present)
     if not write_uvarint(w, count):
         return False
@@ -490,5 +559,5 @@ cdef bint write_tagged_value(Writer *w, const Op *op, PyObject *value) noexcept:
     if op.kind == NULLABLE_STRUCT:
         if value == py.Py_None:
             return write_uvarint(w, 0)
-        return write_uvarint(w, 1) and write_struct(w, op.plan, value)
-    return write_field(w, op, value)
+        return write_uvarint(w, 1) and write_struct(w, op, value)
+    return WRITERS[op.kind](w, op, value)

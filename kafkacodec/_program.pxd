@@ -3,8 +3,6 @@ from cpython.object cimport PyTypeObject
 from cpython.ref cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from kafkacodec._pyobject cimport kc_kept
-
 
 # Type codes, in the order of _program.TYPES.
 cdef enum:
@@ -14,7 +12,9 @@ cdef enum:
 cdef enum:
     NULLABLE_STRUCT = 13
     INT32_ARRAY = 14
-    ANY_ARRAY = 15
+    STRUCT_ARRAY = 15
+    ANY_ARRAY = 16
+    KINDS = 17
 
 # How a field is shaped.
 cdef enum:
@@ -30,9 +30,14 @@ cdef enum:
 
 cdef struct Op:
     uint8_t code
-    uint8_t kind         # the code, or one of the three above: one look tells how to read and write the field
+    uint8_t kind         # the code, or one of those above: one look tells how to read and write the field
     uint8_t flags
     int32_t tag
+    uint8_t width        # bytes of an integer
+    uint8_t shift        # bits behind it in the eight bytes that begin with it
+    uint8_t run          # how many signed integers lie side by side from this one on
+    int32_t run_bytes    # the bytes in which all of them can be read eight at a time
+    int32_t least_bytes  # of an item of the array
     Py_ssize_t offset
     Plan *plan           # of the struct, where there is one
     Op *element          # of the array, where there is one: what its items are
@@ -42,7 +47,6 @@ cdef struct Op:
 
 cdef struct Plan:
     PyTypeObject *type
-    kc_kept *kept        # memory for objects of the type
     Op *ops              # fields in the order of the wire
     Op *tagged           # tagged fields in the order of their tags
     Op *absent           # fields that this version lacks
@@ -73,10 +77,10 @@ cdef class Program:
     cdef readonly object cls
     cdef readonly str title
     cdef object keep
+    cdef Py_ssize_t last_bytes     # how long the last message was that was encoded
     cdef Op *rows(self, list fields) except NULL
     cdef int row(self, Op *op, tuple field, Op *element) except -1
 
 
-cdef Py_ssize_t element_bytes(const Op *op) noexcept
 cdef void step(Fault *fault, PyObject *name, Py_ssize_t index) noexcept
 cdef str path_of(const Fault *fault)

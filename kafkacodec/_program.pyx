@@ -2,8 +2,9 @@
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cpython.object cimport PyTypeObject
 from cpython.ref cimport PyObject
+from libc.stdint cimport UINT8_MAX
 
-from kafkacodec._struct cimport Struct, kept_for
+from kafkacodec._struct cimport Struct
 
 from kafkacodec._struct import slot_offset
 
@@ -34,7 +35,6 @@ cdef class Program:
         self.title = title
         self.keep = (fields, tagged, absent, required)
         self.plan.type = <PyTypeObject *> cls
-        self.plan.kept = kept_for(self.plan.type)
         self.plan.flexible = flexible
         self.plan.op_count, self.plan.ops = len(fields), self.rows(fields)
         self.plan.tagged_count, self.plan.tagged = len(tagged), self.rows(tagged)
@@ -54,6 +54,8 @@ cdef class Program:
             raise MemoryError
         for i in range(count):
             self.row(&ops[i], fields[i], &ops[count + i])
+        for i in range(count - 1, -1, -1):
+            note_run(&ops[i], &ops[i + 1] if i + 1 < count else NULL)
         return ops
 
     cdef int row(self, Op *op, tuple field, Op *element) except -1:
@@ -68,13 +70,16 @@ cdef class Program:
             op.plan = &inner.plan
         if not op.flags & F_ARRAY:
             op.kind = NULLABLE_STRUCT if op.code == STRUCT and op.flags & F_NULLABLE else op.code
+            note_width(op)
             return 0
-        op.kind = INT32_ARRAY if op.code == INT32 else ANY_ARRAY
+        op.kind = INT32_ARRAY if op.code == INT32 else STRUCT_ARRAY if op.code == STRUCT else ANY_ARRAY
         op.element = element
         element.plan = op.plan
         element.flags = op.flags & F_COMPACT    # items are never null, whatever the array may be
         # Records are memoryviews only where an attribute can make them; in a list they are copied.
         element.code = element.kind = BYTES if op.code == RECORDS else op.code
+        note_width(element)
+        op.least_bytes = max(1, element_bytes(element))    # a struct without fields: no real schema has an array of those
         return 0
 
     def __dealloc__(self):
@@ -83,6 +88,21 @@ cdef class Program:
         PyMem_Free(self.plan.absent)
         PyMem_Free(self.plan.required)
         PyMem_Free(self.plan.filled)
+
+
+cdef void note_width(Op *op) noexcept:
+    if INT8 <= op.kind <= UINT32:
+        op.width = FIXED_BYTES[op.code]
+        op.shift = 64 - 8 * op.width
+
+
+cdef void note_run(Op *op, const Op *following) noexcept:
+    if not INT8 <= op.kind <= INT64:
+        return
+    op.run, op.run_bytes = 1, 8
+    if following != NULL and 0 < following.run < UINT8_MAX:
+        op.run += following.run
+        op.run_bytes = op.width + following.run_bytes
 
 
 cdef Py_ssize_t field_bytes(const Op *op) noexcept:
@@ -97,7 +117,7 @@ cdef Py_ssize_t field_bytes(const Op *op) noexcept:
 cdef Py_ssize_t element_bytes(const Op *op) noexcept:
     """The fewest bytes that one value takes, without regard to arrays and nulls."""
     if op.code == STRUCT:
-        return op.plan.least_bytes
+        return op.plan.least_bytes if op.plan != NULL else 0    # NULL where the version lacks the field
     if op.code == STRING:
         return 1 if op.flags & F_COMPACT else 2
     if op.code == BYTES or op.code == RECORDS:

@@ -1,13 +1,19 @@
 # The parts of CPython's C interface that work on borrowed pointers, and the few layouts that differ between versions.
 from cpython.object cimport PyTypeObject
 from cpython.ref cimport PyObject
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 
 cdef extern from *:
     """
     #include <string.h>
     #include <structmember.h>
+
+    #ifdef __GNUC__
+    #define kc_rarely(condition) __builtin_expect(!!(condition), 0)
+    #else
+    #define kc_rarely(condition) (condition)
+    #endif
 
     /* A slot of an object, by the offset that its member descriptor holds. */
     static inline PyObject **kc_slot(PyObject *object, Py_ssize_t offset) {
@@ -56,11 +62,11 @@ cdef extern from *:
     }
 
     /* {tag: bytes}, made with its first entry; false with an exception set where there is no memory. */
-    static inline int kc_keep(PyObject **dict, uint32_t tag, const char *data, Py_ssize_t size) {
-        if (*dict == Py_None) {
+    static inline int kc_keep_tag(PyObject **dict, uint32_t tag, const char *data, Py_ssize_t size) {
+        if (*dict == NULL || *dict == Py_None) {
             PyObject *made = PyDict_New();
             if (made == NULL) return 0;
-            Py_SETREF(*dict, made);
+            kc_replace(dict, made);
         }
         PyObject *key = PyLong_FromUnsignedLong(tag);
         PyObject *value = PyBytes_FromStringAndSize(data, size);
@@ -81,40 +87,6 @@ cdef extern from *:
     #else
         return _PyLong_AsByteArray((PyLongObject *)value, bytes, 16, 0, 0);
     #endif
-    }
-
-    /* The memory of dead objects of one size, linked through ob_type, with empty slots. */
-    typedef struct {
-        PyObject *first;
-        Py_ssize_t count;
-    } kc_kept;
-
-    /* A new object of a sealed class (see _struct.pyx), with empty slots. `kept` is the list for its size. */
-    static inline PyObject *kc_struct_alloc(PyTypeObject *type, kc_kept *kept) {
-        PyObject *self = kept->first;
-        if (self == NULL) return type->tp_alloc(type, 0);
-        kept->first = (PyObject *)self->ob_type;
-        kept->count--;
-        PyObject_Init(self, type);
-        PyObject_GC_Track(self);
-        return self;
-    }
-
-    /* Small ints are shared by all of CPython; finding them here saves the call. */
-    enum { KC_LEAST_SMALL_INT = -5, KC_SMALL_INTS = 262 };
-    static PyObject *kc_small_ints[KC_SMALL_INTS];
-
-    static inline int kc_fill_small_ints(void) {
-        for (int i = 0; i < KC_SMALL_INTS; i++) {
-            kc_small_ints[i] = PyLong_FromLong(i + KC_LEAST_SMALL_INT);
-            if (kc_small_ints[i] == NULL) return -1;
-        }
-        return 0;
-    }
-
-    static inline PyObject *kc_int(long long value) {
-        unsigned long long place = (unsigned long long)value - KC_LEAST_SMALL_INT;
-        return place < KC_SMALL_INTS ? Py_NewRef(kc_small_ints[place]) : PyLong_FromLongLong(value);
     }
 
     /* The value of an int of one digit (less than 2**30 either way) and of no subclass; false for anything else. */
@@ -138,8 +110,24 @@ cdef extern from *:
         return (const char *)PyUnicode_DATA(object);
     }
 
+    /* A str from UTF-8; most are ASCII, and copied. */
+    static inline PyObject *kc_text(const uint8_t *data, Py_ssize_t size) {
+        uint64_t eight, seen = 0;
+        Py_ssize_t i = 0;
+        for (; size - i >= 8; i += 8) {
+            memcpy(&eight, data + i, 8);
+            seen |= eight;
+        }
+        for (; i < size; i++) seen |= data[i];
+        if (size < 2 || seen & 0x8080808080808080u) return PyUnicode_DecodeUTF8((const char *)data, size, NULL);
+        PyObject *text = PyUnicode_New(size, 127);
+        if (text != NULL) memcpy(PyUnicode_DATA(text), data, (size_t)size);
+        return text;
+    }
+
     static inline PyObject **kc_items(PyObject *list_or_tuple) { return PySequence_Fast_ITEMS(list_or_tuple); }
     """
+    bint kc_rarely(bint condition) noexcept    # tells the compiler which way is the frequent one
     PyObject **kc_slot(PyObject *object, Py_ssize_t offset) noexcept
     void kc_replace(PyObject **slot, PyObject *value) noexcept
     Py_ssize_t kc_slot_offset(PyObject *descriptor) noexcept
@@ -147,22 +135,17 @@ cdef extern from *:
     PyObject *kc_type_new(PyTypeObject *type) noexcept
     PyObject *kc_int_from_16_bytes(const unsigned char *bytes) noexcept
     int kc_int_to_16_bytes(PyObject *value, unsigned char *bytes) noexcept
-
-    ctypedef struct kc_kept:
-        pass
-
-    PyObject *kc_struct_alloc(PyTypeObject *type, kc_kept *kept) noexcept
-    int kc_fill_small_ints() except -1
-    PyObject *kc_int(long long value) noexcept
     bint kc_short_int(PyObject *object, int64_t *value) noexcept
     const char *kc_ascii(PyObject *object, Py_ssize_t *size) noexcept
+    PyObject *kc_text(const uint8_t *data, Py_ssize_t size) noexcept
     PyObject **kc_items(PyObject *list_or_tuple) noexcept
     PyObject *kc_byte_view(PyObject *source) noexcept
     PyObject *kc_byte_slice(PyObject *view, Py_ssize_t begin, Py_ssize_t size) noexcept
-    bint kc_keep(PyObject **dict, uint32_t tag, const char *data, Py_ssize_t size) noexcept
+    bint kc_keep_tag(PyObject **dict, uint32_t tag, const char *data, Py_ssize_t size) noexcept
 
     ctypedef struct Py_buffer:
         void *buf
+        PyObject *obj
         Py_ssize_t len
 
     int PyObject_GetBuffer(PyObject *o, Py_buffer *buffer, int flags) noexcept
@@ -192,7 +175,6 @@ cdef extern from *:
     bint PyObject_TypeCheck(PyObject *o, PyTypeObject *type) noexcept
 
     PyObject *PyFloat_FromDouble(double v) noexcept
-    PyObject *PyUnicode_DecodeUTF8(const char *s, Py_ssize_t size, const char *errors) noexcept
     PyObject *PyBytes_FromStringAndSize(const char *s, Py_ssize_t size) noexcept
     PyObject *PyList_New(Py_ssize_t size) noexcept
     PyObject *PyNumber_Index(PyObject *o) noexcept

@@ -9,47 +9,33 @@ from cpython.object cimport PyTypeObject
 from cpython.ref cimport PyObject
 from libc.stdint cimport uint8_t
 
+from kafkacodec cimport _memory as mem
 from kafkacodec cimport _pyobject as py
 
 
 cdef extern from *:
     """
-    /* Generated classes hold nothing but object pointers behind the object's head, and cannot be subclassed (see
-     * kc_seal_class), so that one loop frees them; CPython's own routine looks each slot up in the class. The memory
-     * of dead objects is kept, up to a limit for each size, for new objects of any class of that size; not under
-     * AddressSanitizer, which is to see the use of a dead object. */
-    enum { KC_KEPT_SIZES = 64 };
+    /* Under AddressSanitizer nothing is kept: it is to see the use of a dead object. */
     #ifdef __SANITIZE_ADDRESS__
-    enum { KC_KEPT_OBJECTS = 0 };
+    static kc_memory kc_kept_memory;
     #else
-    enum { KC_KEPT_OBJECTS = 1024 };
+    static kc_memory kc_kept_memory = {.structs.room = 2 << 20, .slices.room = 256 << 10, .ints.room = 256 << 10};
     #endif
-    static kc_kept kc_kept_objects[KC_KEPT_SIZES];
 
-    /* The list for the objects of a class; the first one, which stays empty, for those that are too large. */
-    static kc_kept *kc_kept_for(const PyTypeObject *type) {
-        size_t words = (size_t)type->tp_basicsize / sizeof(PyObject *);
-        return &kc_kept_objects[words < KC_KEPT_SIZES ? words : 0];
-    }
-
+    /* Generated classes hold nothing but object pointers behind the object's head, and cannot be subclassed (see
+     * kc_seal_class), so that one loop frees them; CPython's own routine looks each slot up in the class. */
     static inline void kc_struct_free(PyObject *self) {
         PyTypeObject *type = Py_TYPE(self);
+        size_t size = (size_t)type->tp_basicsize;
         PyObject **slot = (PyObject **)((char *)self + sizeof(PyObject));
-        PyObject **end = (PyObject **)((char *)self + type->tp_basicsize);
-        kc_kept *kept = kc_kept_for(type);
+        PyObject **end = (PyObject **)((char *)self + size);
         for (; slot < end; slot++) {
             PyObject *value = *slot;
             if (value == NULL) continue;
             *slot = NULL;
-            Py_DECREF(value);
+            kc_drop(&kc_kept_memory, value);
         }
-        if (kept != kc_kept_objects && kept->count < KC_KEPT_OBJECTS) {
-            self->ob_type = (PyTypeObject *)kept->first;
-            kept->first = self;
-            kept->count++;
-        } else {
-            PyObject_GC_Del(self);
-        }
+        if (!kc_keep(&kc_kept_memory.structs, self, size)) PyObject_GC_Del(self);
         Py_DECREF(type);
     }
 
@@ -81,8 +67,23 @@ cdef extern from *:
         type->tp_flags &= ~Py_TPFLAGS_BASETYPE;
         PyType_Modified(type);
     }
+
+    static void kc_slice_dealloc(PyObject *self) {
+        Py_DECREF(kc_as_slice(self)->source);
+        if (!kc_keep(&kc_kept_memory.slices, self, sizeof(kc_slice))) PyObject_Free(self);
+    }
+
+    static PyTypeObject kc_slice_type = {
+        PyVarObject_HEAD_INIT(NULL, 0)
+        .tp_name = "kafkacodec._struct.Slice",
+        .tp_basicsize = sizeof(kc_slice),
+        .tp_dealloc = kc_slice_dealloc,
+        .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    };
     """
-    py.kc_kept *kc_kept_for(const PyTypeObject *type) noexcept
+    PyTypeObject kc_slice_type
+    int PyType_Ready(PyTypeObject *type) except -1
+    mem.kc_memory kc_kept_memory
     void kc_seal_class(PyTypeObject *type) noexcept
 
 
@@ -92,56 +93,60 @@ cdef class Source:
     """What was decoded, kept alive for the records that are parts of it."""
 
     def __dealloc__(self):
-        if self.view is not None:
+        if self.buffer.obj != NULL:
             py.PyBuffer_Release(&self.buffer)
 
 
 cdef PyObject *new_source(PyObject *data) noexcept:
-    cdef PyObject *view = py.kc_byte_view(data)
-    cdef PyObject *made = NULL
-    if view == NULL:
+    cdef PyObject *made = py.kc_type_new(<PyTypeObject *> Source)
+    if made == NULL:
         return NULL
-    made = py.kc_type_new(<PyTypeObject *> Source)
-    # With a buffer of our own, nobody else can release the view.
-    if made != NULL and py.PyObject_GetBuffer(view, &(<Source> made).buffer, PyBUF_SIMPLE) == 0:
-        (<Source> made).view = <object> view
-    elif made != NULL:
+    (<Source> made).data = <object> data
+    if py.PyBytes_CheckExact(data):
+        (<Source> made).start = <const uint8_t *> py.PyBytes_AS_STRING(data)
+    elif not hold_view(<Source> made):
         py.Py_DECREF(made)
-        made = NULL
+        return NULL
+    return made
+
+
+cdef bint hold_view(Source source) noexcept:
+    """Whether the bytes are held by a view of our own, which nobody else can release."""
+    cdef PyObject *view = py.kc_byte_view(<PyObject *> source.data)
+    if view == NULL:
+        return False
+    source.view = <object> view
     py.Py_DECREF(view)
-    return made
+    if py.PyObject_GetBuffer(view, &source.buffer, PyBUF_SIMPLE) < 0:
+        return False
+    source.start = <const uint8_t *> source.buffer.buf
+    return True
 
 
-@cython.final
-@cython.no_gc
-@cython.freelist(1024)
-cdef class Slice:
-    """Records in a decoded struct until they are looked at, when a memoryview takes their place.
-
-    A memoryview costs several times what decoding the rest of its struct does, and encoding needs none.
-    """
-
-    cdef object look(self):
-        cdef PyObject *made
-        if self.source is None:
-            raise ValueError("a Slice that the decoder did not make")
-        made = py.kc_byte_slice(<PyObject *> self.source.view, self.data - <const uint8_t *> self.source.buffer.buf, self.size)
-        if made == NULL:
-            raise MemoryError
-        view = <object> made
-        py.Py_DECREF(made)
-        return view
-
-    def __eq__(self, other):
-        return self.look() == other
+PyType_Ready(&kc_slice_type)
 
 
-cdef PyObject *new_slice(PyObject *source, const uint8_t *data, Py_ssize_t size) noexcept:
-    cdef PyObject *made = py.kc_type_new(<PyTypeObject *> Slice)
-    if made != NULL:
-        (<Slice> made).source = <Source> source
-        (<Slice> made).data, (<Slice> made).size = data, size
-    return made
+cdef PyTypeObject *slice_type() noexcept:
+    return &kc_slice_type
+
+
+cdef mem.kc_memory *memory() noexcept:
+    return &kc_kept_memory
+
+
+cdef object look(PyObject *records):
+    """The memoryview that a Slice stands for."""
+    cdef mem.kc_slice *part = mem.kc_as_slice(records)
+    cdef Source source = <Source> part.source
+    cdef PyObject *made
+    if source.view is None:
+        source.view = memoryview(source.data)
+    made = py.kc_byte_slice(<PyObject *> source.view, part.data - source.start, part.size)
+    if made == NULL:
+        raise MemoryError
+    view = <object> made
+    py.Py_DECREF(made)
+    return view
 
 
 cdef class Layout:
@@ -175,18 +180,31 @@ cdef class Layout:
     cdef object value(self, Struct of, Py_ssize_t i):
         """What field `i` of an object holds; what is made at the first look is made now."""
         cdef PyObject **slot = py.kc_slot(<PyObject *> of, self.offsets[i])
-        cdef Slice records
         if slot[0] == NULL:
             store(slot, self.factories[i]() if self.factories[i] is not None else self.defaults[i])
-        elif py.Py_TYPE(slot[0]) == <PyTypeObject *> Slice:
-            records = <Slice> slot[0]
-            store(slot, records.look())
+        elif py.Py_TYPE(slot[0]) == &kc_slice_type:
+            store(slot, look(slot[0]))
         return <object> slot[0]
 
 
 cdef inline void store(PyObject **slot, object value) noexcept:
     py.Py_INCREF(<PyObject *> value)
     py.kc_replace(slot, <PyObject *> value)
+
+
+cdef enum:
+    UNKNOWN = sizeof(PyObject)     # where `_unknown` is in a Struct
+
+
+cdef object unknown_of(Struct of):
+    """The unknown tagged fields, a dict, or None."""
+    cdef PyObject *unknown = py.kc_slot(<PyObject *> of, UNKNOWN)[0]
+    return <object> unknown if unknown != NULL else None
+
+
+cdef int set_unknown(Struct of, object values) except -1:
+    store(py.kc_slot(<PyObject *> of, UNKNOWN), dict(values) if values else None)
+    return 0
 
 
 cdef class LazyField:
@@ -219,9 +237,6 @@ cdef class LazyField:
 cdef class Struct:
     """A struct of the Kafka protocol. Keyword arguments set fields; the others hold their defaults."""
 
-    def __cinit__(self, *args, **values):
-        self._unknown = None
-
     def __init__(self, **values):
         cdef Layout layout = type(self)._layout
         cdef Py_ssize_t used = 0
@@ -248,13 +263,13 @@ cdef class Struct:
     @property
     def unknown_tagged_fields(self):
         """Tagged fields that the schema does not know, as {tag: bytes}; they are written back when encoding."""
-        if self._unknown is None:
-            self._unknown = {}
-        return self._unknown
+        if unknown_of(self) is None:
+            store(py.kc_slot(<PyObject *> self, UNKNOWN), {})
+        return unknown_of(self)
 
     @unknown_tagged_fields.setter
     def unknown_tagged_fields(self, value):
-        self._unknown = dict(value) if value else None
+        set_unknown(self, value)
 
     def __eq__(self, other):
         if type(self) is not type(other):
@@ -263,7 +278,7 @@ cdef class Struct:
         for i in range(layout.count):
             if layout.value(self, i) != layout.value(other, i):
                 return False
-        return (self._unknown or None) == ((<Struct> other)._unknown or None)
+        return (unknown_of(self) or None) == (unknown_of(other) or None)
 
     __hash__ = None
 
@@ -275,19 +290,19 @@ cdef class Struct:
             default = layout.factories[i]() if layout.factories[i] is not None else layout.defaults[i]
             if value != default:
                 shown.append(f"{layout.names[i]}={bytes(value) if isinstance(value, memoryview) else value!r}")
-        if self._unknown:
-            shown.append(f"unknown_tagged_fields={self._unknown!r}")
+        if unknown_of(self):
+            shown.append(f"unknown_tagged_fields={unknown_of(self)!r}")
         return f"{type(self).__qualname__}({', '.join(shown)})"
 
     def __copy__(self):
         cdef Layout layout = type(self)._layout
-        return restore(type(self), tuple([layout.value(self, i) for i in range(layout.count)]), self._unknown)
+        return restore(type(self), tuple([layout.value(self, i) for i in range(layout.count)]), unknown_of(self))
 
     def __reduce__(self):
         cdef Layout layout = type(self)._layout
         values = [layout.value(self, i) for i in range(layout.count)]
         plain = tuple([bytes(v) if isinstance(v, memoryview) else v for v in values])
-        return restore, (type(self), plain, self._unknown)
+        return restore, (type(self), plain, unknown_of(self))
 
 
 def restore(type cls, tuple values, unknown):
@@ -298,7 +313,7 @@ def restore(type cls, tuple values, unknown):
         raise TypeError(f"{cls.__qualname__} has {layout.count} fields, not {len(values)}")
     for i in range(layout.count):
         store(py.kc_slot(<PyObject *> made, layout.offsets[i]), values[i])
-    made._unknown = dict(unknown) if unknown else None
+    set_unknown(made, unknown)
     return made
 
 
@@ -315,7 +330,3 @@ def seal(type cls):
     if not issubclass(cls, Struct) or cls.__dictoffset__ or cls.__weakrefoffset__:
         raise TypeError(f"{cls.__qualname__} is not a class of slots")
     kc_seal_class(<PyTypeObject *> cls)
-
-
-cdef py.kc_kept *kept_for(PyTypeObject *cls) noexcept:
-    return kc_kept_for(cls)

@@ -85,7 +85,7 @@ class Message(MessageStruct):
     valid_versions: ClassVar[range]
     flexible_versions: ClassVar[range]
     _message: ClassVar[MessageSpec]
-    _programs: ClassVar[dict[int, Program]]
+    _programs: ClassVar[_Programs]
 
     def encode(self, version: int) -> bytes:
         """The body as bytes, without size and header.
@@ -94,7 +94,7 @@ class Message(MessageStruct):
             EncodeError: a value that does not fit, or that the version cannot carry; `path` names the field.
             UnsupportedVersion: a version outside `valid_versions`.
         """
-        return _message_encode.encode(self._program(version), self)
+        return _message_encode.encode(self._programs[version], self)
 
     @classmethod
     def decode(cls, data: Any, version: int, start: int = 0) -> Self:
@@ -106,17 +106,17 @@ class Message(MessageStruct):
             DecodeError: bytes that are no such message; `position` and `path` name the place.
             UnsupportedVersion: a version outside `valid_versions`.
         """
-        made: Self = _message_decode.decode(cls._program(version), data, start)
+        made: Self = _message_decode.decode(cls._programs[version], data, start)
         return made
 
     def encode_frame(self, version: int, header: bytes) -> bytes:
         """The body behind an int32 size and an encoded header; errors as in `encode`."""
-        return _message_encode.encode_frame(self._program(version), self, header)
+        return _message_encode.encode_frame(self._programs[version], self, header)
 
     @classmethod
     def decode_prefix(cls, data: Any, version: int, start: int = 0) -> tuple[Self, int]:
         """The message at `start` and the position behind it, where more may follow; errors as in `decode`."""
-        made: tuple[Self, int] = _message_decode.decode_prefix(cls._program(version), data, start)
+        made: tuple[Self, int] = _message_decode.decode_prefix(cls._programs[version], data, start)
         return made
 
     @classmethod
@@ -126,12 +126,17 @@ class Message(MessageStruct):
             valid = version_text(cls.valid_versions)
             raise UnsupportedVersion(f"{cls.__name__} has versions {valid}, not {version!r}")
 
-    @classmethod
-    def _program(cls, version: int) -> Program:
-        program = cls._programs.get(version)
-        if program is None:
-            cls.require_version(version)
-            program = cls._programs[version] = compile_message(cls._message, cls._parts, version)
+
+class _Programs(dict[int, Program]):
+    """The programs of a message class by version, each compiled when it is used first."""
+
+    def __init__(self, cls: type[Message]) -> None:
+        super().__init__()
+        self.cls = cls
+
+    def __missing__(self, version: int) -> Program:
+        self.cls.require_version(version)
+        program = self[version] = compile_message(self.cls._message, self.cls._parts, version)
         return program
 
 
@@ -143,9 +148,9 @@ def _message_class(spec: MessageSpec, module: str, base: type[Message]) -> type[
         "valid_versions": spec.versions,
         "flexible_versions": spec.flexible,
         "_message": spec,
-        "_programs": {},
     }
     made: type[Message] = _struct_class(spec.struct, (base,), module, "", attributes, spec.versions, parts)
+    made._programs = _Programs(made)
     for name, part in parts.items():
         if part is not made:
             setattr(made, name, part)
