@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+# Names of --key-encoding and --value-encoding beside text.
+DECODERS = ("hex", "base64")
+
+
 @click.command()
 @click.argument("inputs", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False), metavar="FILE...")
 @click.option("-o", "--output", required=True, type=click.Path(file_okay=False), help="The log directory to write to.")
@@ -39,6 +43,8 @@ if TYPE_CHECKING:
 @click.option("--key-column", help="The column of the keys (key by default).")
 @click.option("--value-column", help="The column of the values (value by default).")
 @click.option("--timestamp-column", help="Times, or integers: milliseconds (timestamp by default).")
+@click.option("--key-encoding", type=click.Choice(["text", *DECODERS]), default="text", help="What the keys' text is.")
+@click.option("--value-encoding", type=click.Choice(["text", *DECODERS]), default="text", help="The same for values.")
 def encode(
     inputs: tuple[str, ...],
     output: str,
@@ -52,13 +58,16 @@ def encode(
     key_column: str | None,
     value_column: str | None,
     timestamp_column: str | None,
+    key_encoding: str,
+    value_encoding: str,
     **encoding: Any,
 ) -> None:
     """Write records from Parquet, Arrow IPC, CSV or JSON lines as segments that a broker opens.
 
     Columns key, value, timestamp and headers are taken, as `kafkacodec convert` writes them. Text becomes UTF-8. In
     JSON lines {"base64": "..."} stands for bytes. Segments appear when they are whole. Records without a key are dealt
-    out in turn where --partitions is given. A column that is asked for by an option has to be there.
+    out in turn where --partitions is given. A column that is asked for by an option has to be there. Bytes can come as
+    hex or base64 in any format.
     """
     if partition is not None and partitions is not None:
         raise click.UsageError("--partition and --partitions exclude each other")
@@ -70,10 +79,11 @@ def encode(
         asked["offset"] = "offset"
     required = frozenset(column for column, name in asked.items() if name is not None)
     names = {column: name or column for column, name in asked.items()}
+    encodings = {"key": key_encoding, "value": value_encoding}
     numbers = list(range(partitions)) if partitions is not None else [partition or 0]
     written = 0
     with ExitStack() as stack:
-        batches = stack.enter_context(closing(_batches(inputs, kinds, names, required)))
+        batches = stack.enter_context(closing(_batches(inputs, kinds, names, required, encodings)))
         # Inputs that cannot be read, columns and options that are refused leave no directory behind.
         first = list(islice(batches, 1))
         for batch in first:
@@ -100,16 +110,21 @@ def _kind(path: str) -> str:
 
 
 def _batches(
-    inputs: tuple[str, ...], kinds: list[str], names: dict[str, str], required: frozenset[str]
+    inputs: tuple[str, ...],
+    kinds: list[str],
+    names: dict[str, str],
+    required: frozenset[str],
+    encodings: dict[str, str],
 ) -> Generator[pa.RecordBatch, None, None]:
     import pyarrow as pa
 
-    from kafkacodec.cli.readers import READERS, Names
+    from kafkacodec.cli.readers import READERS, Names, decoded
 
     with progress("encoding", sum(map(os.path.getsize, inputs))) as advance:
         for path, kind in zip(inputs, kinds, strict=True):
             try:
-                yield from READERS[kind](path, Names(names, required))
+                for batch in READERS[kind](path, Names(names, required)):
+                    yield decoded(batch, encodings)
             except (pa.ArrowException, ValueError) as error:
                 raise click.ClickException(f"{path}: {error}") from None
             advance(os.path.getsize(path))

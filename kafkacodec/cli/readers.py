@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import binascii
 import json
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -93,6 +94,25 @@ READERS: dict[str, Callable[[str, Names], Iterator[pa.RecordBatch]]] = {
     "jsonl": read_jsonl,
     "parquet": read_parquet,
 }
+
+
+def decoded(batch: pa.RecordBatch, encodings: dict[str, str]) -> pa.RecordBatch:
+    """The batch, with the bytes that the text of some columns stands for: hex or base64."""
+    for column, encoding in encodings.items():
+        if encoding != "text" and column in batch.schema.names:
+            values = [_bytes(column, encoding, value) for value in batch.column(column).to_pylist()]
+            batch = batch.set_column(batch.schema.get_field_index(column), column, pa.array(values, pa.binary()))
+    return batch
+
+
+def _bytes(column: str, encoding: str, value: Any) -> bytes | None:
+    if value is None:
+        return None
+    try:
+        return binascii.unhexlify(value) if encoding == "hex" else base64.b64decode(value, validate=True)
+    except (TypeError, ValueError):
+        shown = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+        raise ValueError(f"{column} {shown[:40]!r} is not {encoding}") from None
 
 
 def _renamed(batch: pa.RecordBatch, names: Names) -> pa.RecordBatch:

@@ -36,6 +36,24 @@ def read(directory: Path, topic: str, partition: int = 0) -> list[kc.Record]:
     return list(kc.iter_records(data))
 
 
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_bytes_as_hex_and_base64(suffix: str, tmp_path: Path, kafkacodec: Command) -> None:
+    file = tmp_path / f"records.{suffix}"
+    rows = [("00ff", "/+8="), (None, ""), ("", "AA==")]
+    if suffix == "csv":
+        file.write_text('key,value\n00ff,/+8=\n,""\n"",AA==\n')
+    else:
+        file.write_text("".join(json.dumps({"key": key, "value": value}) + "\n" for key, value in rows))
+    options = ("--key-encoding", "hex", "--value-encoding", "base64")
+    assert kafkacodec("encode", file, "-o", tmp_path / "logs", "--topic", "t", *options)[0] == DONE
+    found = [(r.key, r.value) for r in read(tmp_path / "logs", "t")]
+    assert found == [(b"\x00\xff", b"\xff\xef"), (None, b""), (b"", b"\x00")]
+    code, _, err = kafkacodec("encode", file, "-o", tmp_path / "no", "--topic", "t", "--value-encoding", "hex")
+    assert code == BAD_INPUT
+    assert "value '/+8=' is not hex" in err
+    assert not (tmp_path / "no").exists()
+
+
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "jsonl"])
 def test_what_convert_wrote_comes_back(suffix: str, tmp_path: Path, kafkacodec: Command) -> None:
     file = tmp_path / f"records.{suffix}"
