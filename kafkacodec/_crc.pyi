@@ -2,19 +2,7 @@
 
 from typing_extensions import Buffer
 
-def crc32c(data: Buffer, value: int = 0) -> int:
-    """CRC-32C (Castagnoli) of `data`, as record batches of magic 2 carry it.
-
-    Args:
-        data: any contiguous buffer; the GIL is released from 32 KiB on.
-        value: the checksum of what came before `data`, to go on from.
-
-    Raises:
-        OverflowError: `value` does not fit 32 bits without sign.
-
-    Source: KIP-98; RFC 3720, appendix B.4, has examples.
-    """
-
+def crc32c(data: Buffer, value: int = 0) -> int: ...
 def crc32(data: Buffer, value: int = 0) -> int:
     """CRC-32 (IEEE 802.3, as zlib) of `data`, as message sets of magic 0 and 1 carry it; arguments as for `crc32c`."""
 

@@ -25,7 +25,19 @@ cdef uint32_t over(checksum function, object data, uint32_t value) except? 0:
 
 
 def crc32c(data, uint32_t value=0):
-    """crc32c(data: Buffer, value: int = 0) -> int"""
+    """crc32c(data: Buffer, value: int = 0) -> int
+
+    CRC-32C (Castagnoli) of `data`, as record batches of magic 2 carry it.
+
+    Args:
+        data: any contiguous buffer; the GIL is released from 32 KiB on.
+        value: the checksum of what came before `data`, to go on from.
+
+    Raises:
+        OverflowError: `value` does not fit 32 bits without sign.
+
+    Source: KIP-98; RFC 3720, appendix B.4, has examples.
+    """
     return over(k.kc_crc32c, data, value)
 
 

@@ -32,6 +32,9 @@ cdef enum:
 cdef int64_t MAX_STRING_BYTES = 32767
 
 cdef PyTypeObject *SLICE = slice_type()
+cdef object UNKNOWN_FIELDS = "unknown_tagged_fields"
+cdef PyObject *UNKNOWN_NAME = <PyObject *> UNKNOWN_FIELDS
+
 cdef object UUID_CLASS = _uuid.UUID
 cdef Py_ssize_t UUID_INT = slot_offset(_uuid.UUID.int)
 
@@ -92,7 +95,7 @@ cdef bytes encode_behind(Program program, object message, bytes prefix, bint fra
         raise MemoryError
     w.start = w.at = <uint8_t *> py.PyBytes_AS_STRING(w.bytes)
     w.end = w.start + capacity
-    w.fault.code, w.fault.step_count, w.fault.value = k.KC_OK, 0, NULL
+    w.fault.code, w.fault.step_count, w.fault.value, w.fault.expected = k.KC_OK, 0, NULL, NULL
     write_raw(&w, <const char *> prefix, len(prefix))
     root.plan = &program.plan
     if not write_struct(&w, &root, <PyObject *> message):
@@ -127,7 +130,8 @@ cdef int raise_encode_error(Fault *fault, Program program) except -1:
         shown = type(value).__qualname__
     if len(shown) > 80:
         shown = shown[:77] + "..."
-    raise EncodeError(f"{fault.what.decode()}, got {shown}, in {program.title}", path=path_of(fault) or None)
+    what = fault.what.decode() if fault.expected == NULL else f"a {(<object> fault.expected).__qualname__} is needed"
+    raise EncodeError(f"{what}, got {shown}, in {program.title}", path=path_of(fault) or None)
 
 
 cdef bint refuse(Writer *w, const char *what, PyObject *value) noexcept:
@@ -177,9 +181,11 @@ cdef bint write_struct(Writer *w, const Op *op, PyObject *made) noexcept:
     cdef const Plan *plan = op.plan
     cdef bint done
     if py.Py_TYPE(made) != plan.type:
-        return refuse(w, "an object of another class is needed", made)
+        w.fault.expected = <PyObject *> plan.type
+        return refuse(w, "an object of another class", made)
     shared(made)
-    done = keeps_defaults(w, plan, made) and write_fields(w, plan, made) and (not plan.flexible or write_tags(w, plan, made))
+    done = keeps_defaults(w, plan, made) and write_fields(w, plan, made) and (
+        write_tags(w, plan, made) if plan.flexible else has_no_tags(w, made))
     py.Py_DECREF(made)
     return done
 
@@ -479,6 +485,19 @@ cdef bint write_items(Writer *w, const Op *op, PyObject *value, Py_ssize_t first
     return done
 
 
+cdef inline bint has_no_tags(Writer *w, PyObject *made) noexcept:
+    """As in Java, a version that cannot carry unknown tagged fields does not drop them in silence."""
+    cdef PyObject *unknown = py.kc_slot(made, UNKNOWN)[0]
+    if unknown == NULL or unknown == py.Py_None or not <object> unknown:
+        return True
+    return refuse_tags(w, "a version without tagged fields must have none", unknown)
+
+
+cdef bint refuse_tags(Writer *w, const char *what, PyObject *unknown) noexcept:
+    step(&w.fault, UNKNOWN_NAME, -1)
+    return refuse(w, what, unknown)
+
+
 cdef bint write_tags(Writer *w, const Plan *plan, PyObject *made) noexcept:
     """The tagged fields that differ from their defaults, and the unknown ones, in the order of their tags."""
     cdef uint64_t present = 0
@@ -510,7 +529,7 @@ cdef bint write_mixed_tags(Writer *w, const Plan *plan, PyObject *made, uint64_t
         known |= {plan.absent[i].tag for i in range(plan.absent_count)}
         for tag in unknown:
             if type(tag) is not int or not 0 <= tag < INT32_MAX or tag in known:
-                return refuse(w, fault, <PyObject *> unknown)
+                return refuse_tags(w, fault, <PyObject *> unknown)
         order = [(plan.tagged[i].tag, i) for i in range(plan.tagged_count) if present >> i & 1]
         order = sorted([*order, *[(tag, -1) for tag in unknown]])
         if not write_uvarint(w, len(order)):
@@ -527,7 +546,7 @@ cdef bint write_mixed_tags(Writer *w, const Plan *plan, PyObject *made, uint64_t
                     return False
         return True
     except Exception:
-        return refuse(w, fault, <PyObject *> unknown)
+        return refuse_tags(w, fault, <PyObject *> unknown)
 
 
 cdef bint write_tagged(Writer *w, const Op *op, PyObject *made) noexcept:

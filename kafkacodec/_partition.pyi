@@ -5,12 +5,7 @@ import numpy.typing as npt
 
 from kafkacodec._arrow_import import ImportedArray
 
-def murmur2(key: Any) -> int:
-    """Kafka's murmur2 of a key (bytes-like, or text as UTF-8), as the signed 32-bit number that Java has.
-
-    Source: `org.apache.kafka.common.utils.Utils.murmur2`.
-    """
-
+def murmur2(key: Any) -> int: ...
 def arrow_partitions(array: ImportedArray, partitions: int, out: npt.NDArray[np.int32], first_row: int) -> None:
     """The partition of every key of an imported array into `out`; -1 for null. `first_row` is for error messages."""
 

@@ -10,7 +10,12 @@ from kafkacodec.errors import EncodeError
 
 
 def murmur2(key):
-    """Kafka's murmur2 of a key, as the signed 32-bit number that Java has."""
+    """murmur2(key: Any) -> int
+
+    Kafka's murmur2 of a key (bytes-like, or text as UTF-8), as the signed 32-bit number that Java has.
+
+    Source: `org.apache.kafka.common.utils.Utils.murmur2`.
+    """
     if isinstance(key, str):
         key = key.encode()
     cdef const uint8_t[::1] data = key

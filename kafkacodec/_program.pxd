@@ -68,6 +68,7 @@ cdef struct Fault:
     const char *what     # static text
     int64_t got, want
     PyObject *value      # what could not be encoded, owned; or NULL
+    PyObject *expected   # the class that was needed instead, if it was one; or NULL
     Step steps[MAX_STEPS]
     int step_count
 

@@ -10,7 +10,13 @@ from kafkacodec.errors import CorruptRecord, EncodeError, Truncated
 
 
 def encode_varint(value):
-    """encode_varint(value: int) -> bytes"""
+    """encode_varint(value: int) -> bytes
+
+    `value` zigzag-coded, as Kafka's records hold lengths and deltas: 1 to 10 bytes.
+
+    Raises:
+        EncodeError: `value` does not fit 64 bits with sign.
+    """
     cdef uint8_t out[10]
     cdef int64_t v
     try:
@@ -21,7 +27,13 @@ def encode_varint(value):
 
 
 def encode_uvarint(value):
-    """encode_uvarint(value: int) -> bytes"""
+    """encode_uvarint(value: int) -> bytes
+
+    `value` without zigzag, as the protocol's compact types and tagged fields hold lengths: 1 to 10 bytes.
+
+    Raises:
+        EncodeError: `value` is negative or does not fit 64 bits.
+    """
     cdef uint8_t out[10]
     cdef uint64_t v
     try:
@@ -32,14 +44,27 @@ def encode_uvarint(value):
 
 
 def decode_varint(data, Py_ssize_t position=0):
-    """decode_varint(data: Buffer, position: int = 0) -> tuple[int, int]"""
+    """decode_varint(data: Buffer, position: int = 0) -> tuple[int, int]
+
+    The zigzag-coded varint at `position` of `data`.
+
+    Returns:
+        The value, 64 bits with sign, and the position of the byte behind it. Forms longer than needed are read.
+
+    Raises:
+        Truncated: `data` ends first, or `position` lies outside it.
+        CorruptRecord: the value has more than 64 bits, or the form more than ten bytes.
+    """
     cdef uint64_t raw = 0
     position = decode(data, position, &raw)
     return k.kc_unzigzag64(raw), position
 
 
 def decode_uvarint(data, Py_ssize_t position=0):
-    """decode_uvarint(data: Buffer, position: int = 0) -> tuple[int, int]"""
+    """decode_uvarint(data: Buffer, position: int = 0) -> tuple[int, int]
+
+    The unsigned varint at `position` of `data`; as `decode_varint`, with a value of 64 bits without sign.
+    """
     cdef uint64_t value = 0
     position = decode(data, position, &value)
     return value, position

@@ -31,13 +31,11 @@ def table(name: str) -> Iterator[str]:
 def rows(spec: StructSpec, valid: range, depth: int) -> Iterator[str]:
     """A line for each field; those of a struct follow it, indented by dots."""
     for field in spec.fields:
-        plain = field.default in (0, "", b"", [], False, ...) and field.default is not None
-        default = "" if plain else "null" if field.default is None else str(field.default)
         nullable = version_text(field.nullable, valid) if field.nullable else ""
-        kind = ("[]" if field.array else "") + field.type
         tag = str(field.tag) if field.tagged else ""
         name = "· " * depth + field.attribute
-        yield f"| {name} | {kind} | {version_text(field.versions, valid)} | {nullable} | {tag} | {default} |\n"
+        versions = version_text(field.versions, valid)
+        yield f"| {name} | {field.type_text} | {versions} | {nullable} | {tag} | {field.default_text} |\n"
         if field.struct:
             yield from rows(field.struct, valid, depth + 1)
 

@@ -89,20 +89,14 @@ def _field_rows(spec: StructSpec, valid: range, version: int | None, depth: int)
             continue
         yield [
             "  " * depth + field.attribute,
-            ("[]" if field.array else "") + field.type,
+            field.type_text,
             version_text(field.versions, valid),
             version_text(field.nullable, valid) if field.nullable else "",
             str(field.tag) if field.tagged else "",
-            _default(field),
+            field.default_text,
         ]
         if field.struct:
             yield from _field_rows(field.struct, valid, version, depth + 1)
-
-
-def _default(field: FieldSpec) -> str:
-    if field.default is None:
-        return "null"
-    return "" if field.default in (0, "", b"", [], False, ...) else str(field.default)
 
 
 def _json(values: Any) -> str:

@@ -41,7 +41,12 @@ def build(
 
 
 class MessageStruct(Struct):
-    """A struct: fields as attributes, a constructor that takes them by keyword, equality, copy and pickle."""
+    """A struct: fields as attributes, a constructor that takes them by keyword, equality, copy and pickle.
+
+    Kafka's types in Python: bool; int for all widths; float64 float; string str; bytes bytes; uuid `uuid.UUID`; records
+    any buffer, and a memoryview once decoded; arrays lists; structs the classes that are attributes of the message.
+    Values are checked when they are encoded, not when they are set: EncodeError names the path of the wrong one.
+    """
 
     __slots__ = ()
 
@@ -136,14 +141,36 @@ class _Programs(dict[int, Program]):
 
     def __missing__(self, version: int) -> Program:
         self.cls.require_version(version)
-        program = self[version] = compile_message(self.cls._message, self.cls._parts, version)
+        number = int(version)  # True and 1.0 are the number 1 too, but would be shown in errors
+        program = self[number] = compile_message(self.cls._message, self.cls._parts, number)
         return program
+
+
+class _FieldsDoc:
+    """A docstring that lists the fields, put together when somebody reads it."""
+
+    def __init__(self, title: str, spec: StructSpec, versions: range) -> None:
+        self.title, self.spec, self.versions = title, spec, versions
+
+    def __get__(self, instance: object, owner: type) -> str:
+        lines = [f"    {field.attribute} ({field.type_text}): {self._facts(field)}" for field in self.spec.fields]
+        return "\n".join([self.title, "", "Fields and the versions that have them:", *(lines or ["    none"])])
+
+    def _facts(self, field: FieldSpec) -> str:
+        facts = [version_text(field.versions, self.versions)]
+        if field.nullable:
+            facts.append(f"null in {version_text(field.nullable, self.versions)}")
+        if field.tagged:
+            facts.append(f"tag {field.tag}")
+        if field.default_text:
+            facts.append(f"default {field.default_text}")
+        return ", ".join(facts)
 
 
 def _message_class(spec: MessageSpec, module: str, base: type[Message]) -> type[Message]:
     parts: dict[str, type[MessageStruct]] = {}
     attributes: dict[str, Any] = {
-        "__doc__": f"{spec.name}, versions {version_text(spec.versions)}.",
+        "__doc__": _FieldsDoc(_title(spec), spec.struct, spec.versions),
         "api_key": spec.key,
         "valid_versions": spec.versions,
         "flexible_versions": spec.flexible,
@@ -155,6 +182,12 @@ def _message_class(spec: MessageSpec, module: str, base: type[Message]) -> type[
         if part is not made:
             setattr(made, name, part)
     return made
+
+
+def _title(spec: MessageSpec) -> str:
+    key = "" if spec.key is None else f", key {spec.key}"
+    flexible = version_text(spec.flexible, spec.versions)
+    return f"{spec.name}{key}, versions {version_text(spec.versions)}, flexible {flexible}."
 
 
 def _struct_class(
@@ -170,7 +203,8 @@ def _struct_class(
     qualified = f"{outer}.{spec.name}" if outer else spec.name
     for field in spec.fields:
         if field.struct and field.struct.name not in parts:
-            inner = {"__doc__": f"{field.struct.name} of {outer or spec.name}."}
+            title = f"{field.struct.name} of {outer or spec.name}."
+            inner = {"__doc__": _FieldsDoc(title, field.struct, versions)}
             _struct_class(field.struct, (MessageStruct,), module, outer or spec.name, inner, versions, parts)
     names = tuple(field.attribute for field in spec.fields)
     namespace = {"__module__": module, "__qualname__": qualified, "__slots__": names, "_spec": spec, "_parts": parts}

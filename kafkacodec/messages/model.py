@@ -78,6 +78,18 @@ class FieldSpec(NamedTuple):
         """The Python name."""
         return snake_case(self.name)
 
+    @property
+    def type_text(self) -> str:
+        """The type as Kafka writes it, such as ``[]int32``."""
+        return ("[]" if self.array else "") + self.type
+
+    @property
+    def default_text(self) -> str:
+        """The default where it says something: ``null``, ``-1``; empty where it is zero, empty or false."""
+        if self.default is None:
+            return "null"
+        return "" if self.default in (0, "", b"", [], False, ZERO) else str(self.default)
+
 
 class StructSpec(NamedTuple):
     """A named sequence of fields, in the order of the wire."""

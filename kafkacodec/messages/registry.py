@@ -79,5 +79,7 @@ def _read_table(file: str) -> dict[str, type[Message]]:
 
 def by_key(api_key: int) -> tuple[type[Message], type[Message]]:
     """The request class and the response class of an API. Raises KeyError for a key that is not known."""
-    api = APIS[api_key]
+    api = APIS.get(api_key)
+    if api is None:
+        raise KeyError(f"no API has the key {api_key!r}")
     return api.request, api.response

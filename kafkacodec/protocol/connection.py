@@ -146,7 +146,8 @@ class Connection(FramedConnection[_Pending, Any]):
             EncodeError, UnsupportedVersion: as for `Message.encode`.
         """
         self._require("client")
-        api = APIS.get(-1 if message.api_key is None else message.api_key)
+        key = getattr(message, "api_key", None)
+        api = None if key is None else APIS.get(key)
         if api is None or not isinstance(message, api.request):
             raise LocalProtocolError(f"{type(message).__name__} is no request")
         self._check_room()

@@ -30,6 +30,8 @@ class FramedConnection(ABC, Generic[Waiting, Event]):
     ) -> None:
         if role not in ("client", "broker"):
             raise ValueError(f"role is 'client' or 'broker', not {role!r}")
+        if max_frame_size < 1 or max_pending < 1:
+            raise ValueError(f"max_frame_size and max_pending are at least 1, not {max_frame_size} and {max_pending}")
         self.role = role
         self.max_frame_size = max_frame_size
         self.max_pending = max_pending

@@ -107,6 +107,48 @@ def test_wrong_values_name_their_path(value):
     assert caught.value.path == "topics[0].partitions[0].leader_id"
 
 
+@pytest.mark.parametrize("value", [3, None, {"name": "t"}, kc.messages.MetadataRequest.MetadataRequestTopic()])
+def test_the_class_of_a_struct_is_named(value):
+    with pytest.raises(kc.EncodeError, match=r"^topics\[1\]: a MetadataResponse.MetadataResponseTopic is needed, got"):
+        Metadata(topics=[Topic(), value]).encode(9)
+
+
+def test_unknown_tagged_fields_are_not_dropped_by_versions_that_have_none():
+    message = example()
+    message.topics[0].partitions[0].unknown_tagged_fields = {9: b"kept"}
+    assert Metadata.decode(message.encode(9), 9) == message
+    with pytest.raises(kc.EncodeError, match="without tagged fields") as caught:
+        message.encode(8)
+    assert caught.value.path == "topics[0].partitions[0].unknown_tagged_fields"
+    message.topics[0].partitions[0].unknown_tagged_fields.clear()
+    message.encode(8)
+
+
+@pytest.mark.parametrize("tags", [{1: "text"}, {-1: b""}, {"1": b""}, {2**31 - 1: b""}])
+def test_wrong_unknown_tagged_fields(tags):
+    with pytest.raises(kc.EncodeError) as caught:
+        Metadata(topics=[Topic(unknown_tagged_fields=tags)]).encode(9)
+    assert caught.value.path == "topics[0].unknown_tagged_fields"
+
+
+def test_docstrings_list_the_fields():
+    assert kc.messages.FetchRequest.__doc__.startswith("FetchRequest, key 1, versions 0-18, flexible 12+.\n")
+    assert "    cluster_id (string): 12+, null in 12+, tag 0, default null\n" in kc.messages.FetchRequest.__doc__
+    assert "    replica_id (int32): 0-14, default -1\n" in kc.messages.FetchRequest.__doc__
+    assert "    partitions ([]FetchPartition): 0+" in kc.messages.FetchRequest.FetchTopic.__doc__
+
+
+def test_an_api_that_is_not_known():
+    with pytest.raises(KeyError, match="no API has the key 999"):
+        kc.messages.by_key(999)
+
+
+def test_versions_that_equal_a_number_are_that_number():
+    cls = kc.messages.HeartbeatRequest
+    with pytest.raises(kc.Truncated, match="HeartbeatRequest v1 "):
+        cls.decode(b"", True)
+
+
 def test_a_uuid_that_was_never_filled_is_refused():
     hollow = uuid.UUID.__new__(uuid.UUID)
     with pytest.raises(kc.EncodeError, match="UUID is needed"):

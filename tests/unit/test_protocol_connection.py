@@ -193,3 +193,15 @@ def test_an_answer_of_another_api_is_refused():
     with pytest.raises(kc.LocalProtocolError, match="is no answer"):
         broker.send_response(request.correlation_id, messages.MetadataResponse())
     assert broker.pending == 1
+
+
+@pytest.mark.parametrize("thing", ["text", None, messages.MetadataResponse(), messages.OffsetCommitKey()])
+def test_what_is_no_request_is_refused(thing):
+    with pytest.raises(kc.LocalProtocolError, match="is no request"):
+        Connection("client").send_request(thing, 0)
+
+
+@pytest.mark.parametrize("options", [{"max_frame_size": 0}, {"max_pending": 0}])
+def test_limits_that_let_nothing_in(options):
+    with pytest.raises(ValueError, match="at least 1"):
+        Connection("client", **options)
