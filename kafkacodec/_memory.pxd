@@ -8,6 +8,13 @@ from kafkacodec cimport _pyobject
 
 cdef extern from *:
     """
+    /* Whether CPython wants to know of every object that is made and freed. */
+    #if defined(Py_REF_DEBUG) || defined(Py_TRACE_REFS) || defined(Py_GIL_DISABLED)
+    #define KC_COUNTS_OBJECTS 1
+    #else
+    #define KC_COUNTS_OBJECTS 0
+    #endif
+
     /* Lists by size, linked through ob_type. */
     enum { KC_KEPT_WORDS = 64 };
     typedef struct {
@@ -27,7 +34,7 @@ cdef extern from *:
         if (kc_rarely(self == NULL)) return NULL;
         kept->first[words] = (PyObject *)self->ob_type;
         kept->room += size;
-    #if defined(Py_REF_DEBUG) || defined(Py_TRACE_REFS) || defined(Py_GIL_DISABLED)
+    #if KC_COUNTS_OBJECTS
         PyObject_Init(self, type);
     #else /* the same without two calls */
         Py_SET_REFCNT(self, 1);
@@ -89,7 +96,7 @@ cdef extern from *:
     }
 
     /* Every other int is allocated; CPython keeps the memory of dead ones from 3.14 on only. */
-    #if PY_VERSION_HEX < 0x030E0000 && !defined(Py_REF_DEBUG) && !defined(Py_TRACE_REFS) && !defined(Py_GIL_DISABLED)
+    #if PY_VERSION_HEX < 0x030E0000 && !KC_COUNTS_OBJECTS
     #define KC_KEEPS_INTS 1
     enum { KC_INT_BYTES = 32 };
     #else
@@ -116,17 +123,6 @@ cdef extern from *:
         (void)memory;
     #endif
         return PyLong_FromLongLong(value);
-    }
-
-    /* Gives up a reference that was in a slot. The memory of ints that nobody else holds is kept. */
-    static inline void kc_drop(kc_memory *memory, PyObject *value) {
-    #if KC_KEEPS_INTS
-        int64_t number;
-        if (Py_REFCNT(value) == 1 && kc_short_int(value, &number) && kc_keep(&memory->ints, value, KC_INT_BYTES)) return;
-    #else
-        (void)memory;
-    #endif
-        Py_DECREF(value);
     }
     """
     ctypedef struct kc_memory:

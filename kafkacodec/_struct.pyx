@@ -22,52 +22,6 @@ cdef extern from *:
     static kc_memory kc_kept_memory = {.structs.room = 2 << 20, .slices.room = 256 << 10, .ints.room = 256 << 10};
     #endif
 
-    /* Generated classes hold nothing but object pointers behind the object's head, and cannot be subclassed (see
-     * kc_seal_class), so that one loop frees them; CPython's own routine looks each slot up in the class. */
-    static inline void kc_struct_free(PyObject *self) {
-        PyTypeObject *type = Py_TYPE(self);
-        size_t size = (size_t)type->tp_basicsize;
-        PyObject **slot = (PyObject **)((char *)self + sizeof(PyObject));
-        PyObject **end = (PyObject **)((char *)self + size);
-        for (; slot < end; slot++) {
-            PyObject *value = *slot;
-            if (value == NULL) continue;
-            *slot = NULL;
-            kc_drop(&kc_kept_memory, value);
-        }
-        if (!kc_keep(&kc_kept_memory.structs, self, size)) PyObject_GC_Del(self);
-        Py_DECREF(type);
-    }
-
-    /* Messages are a few structs deep; what somebody nests deeper goes through CPython's own guard of the C stack. */
-    enum { KC_PLAIN_DEPTH = 32 };
-    static int kc_depth;
-
-    static void kc_struct_dealloc(PyObject *self);
-
-    static void kc_struct_dealloc_deep(PyObject *self) {
-        Py_TRASHCAN_BEGIN(self, kc_struct_dealloc)
-        kc_struct_free(self);
-        Py_TRASHCAN_END
-    }
-
-    static void kc_struct_dealloc(PyObject *self) {
-        PyObject_GC_UnTrack(self);
-        if (kc_depth == KC_PLAIN_DEPTH) {
-            kc_struct_dealloc_deep(self);
-            return;
-        }
-        kc_depth++;
-        kc_struct_free(self);
-        kc_depth--;
-    }
-
-    static void kc_seal_class(PyTypeObject *type) {
-        type->tp_dealloc = kc_struct_dealloc;
-        type->tp_flags &= ~Py_TPFLAGS_BASETYPE;
-        PyType_Modified(type);
-    }
-
     static void kc_slice_dealloc(PyObject *self) {
         Py_DECREF(kc_as_slice(self)->source);
         if (!kc_keep(&kc_kept_memory.slices, self, sizeof(kc_slice))) PyObject_Free(self);
@@ -80,6 +34,71 @@ cdef extern from *:
         .tp_dealloc = kc_slice_dealloc,
         .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     };
+
+    /* Messages are a few structs deep; what somebody nests deeper goes through CPython's own guard of the C stack. */
+    enum { KC_PLAIN_DEPTH = 32 };
+    static int kc_depth;
+
+    /* Gives up a reference that was in a slot: what nobody else holds, at once, where it is of the most frequent types. */
+    static inline void kc_drop(PyObject *value) {
+        if (Py_REFCNT(value) != 1) {
+            Py_DECREF(value);
+            return;
+        }
+    #if !KC_COUNTS_OBJECTS
+        if (Py_IS_TYPE(value, &kc_slice_type)) {
+            kc_slice_dealloc(value);
+            return;
+        }
+    #endif
+    #if KC_KEEPS_INTS
+        int64_t number;
+        if (kc_short_int(value, &number) && kc_keep(&kc_kept_memory.ints, value, KC_INT_BYTES)) return;
+    #endif
+        kc_depth++;
+        Py_DECREF(value);
+        kc_depth--;
+    }
+
+    /* Generated classes hold nothing but object pointers behind the object's head, and cannot be subclassed (see
+     * kc_seal_class), so that one loop frees them; CPython's own routine looks each slot up in the class. */
+    static inline void kc_struct_free(PyObject *self) {
+        PyTypeObject *type = Py_TYPE(self);
+        size_t size = (size_t)type->tp_basicsize;
+        PyObject **slot = (PyObject **)((char *)self + sizeof(PyObject));
+        PyObject **end = (PyObject **)((char *)self + size);
+        for (; slot < end; slot++) {
+            PyObject *value = *slot;
+            if (value == NULL) continue;
+            *slot = NULL;
+            kc_drop(value);
+        }
+        if (!kc_keep(&kc_kept_memory.structs, self, size)) PyObject_GC_Del(self);
+        Py_DECREF(type);
+    }
+
+    static void kc_struct_dealloc(PyObject *self);
+
+    static void kc_struct_dealloc_deep(PyObject *self) {
+        Py_TRASHCAN_BEGIN(self, kc_struct_dealloc)
+        kc_struct_free(self);
+        Py_TRASHCAN_END
+    }
+
+    static void kc_struct_dealloc(PyObject *self) {
+        PyObject_GC_UnTrack(self);
+        if (kc_depth < KC_PLAIN_DEPTH) {
+            kc_struct_free(self);
+        } else {
+            kc_struct_dealloc_deep(self);
+        }
+    }
+
+    static void kc_seal_class(PyTypeObject *type) {
+        type->tp_dealloc = kc_struct_dealloc;
+        type->tp_flags &= ~Py_TPFLAGS_BASETYPE;
+        PyType_Modified(type);
+    }
     """
     PyTypeObject kc_slice_type
     int PyType_Ready(PyTypeObject *type) except -1
