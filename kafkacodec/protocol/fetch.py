@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
+from kafkacodec import messages
 from kafkacodec.errors import DecodeError, LimitExceeded, error
 from kafkacodec.records.columns import Problem, RecordColumns
 from kafkacodec.records.decode import PLACE_COLUMNS, DecodeOptions, plan_of, read_further
@@ -42,8 +43,8 @@ def fetch_to_columns(
             lists, as a consumer does: those of the producer from the transaction's first offset to its next marker. It
             needs the response to a request with that isolation level; such a one ends at the last stable offset.
         topic_names: names by topic id, for versions from 13 on; a topic whose name is not there has its id as text.
-        options: those of `kafkacodec.decode`, without ``threads``. Those of offsets hold for every partition.
-            ``on_error`` holds for each partition: ``"stop"`` leaves its rest and goes on with the next one. With
+        options: those of `kafkacodec.decode`, without ``threads``. ``columns`` may name ``topic`` and ``partition``,
+            which are always there. Those of offsets hold for every partition. ``on_error`` holds for each partition: ``"stop"`` leaves its rest and goes on with the next one. With
             ``"stop"`` and ``"skip"`` a partition's error code becomes a `Problem` of no bytes.
 
     Returns:
@@ -55,12 +56,17 @@ def fetch_to_columns(
         BrokerError: the response, or one of its partitions, has an error code: the class of that code.
         DecodeError: as `kafkacodec.decode`; the path names topic and partition. `LimitExceeded` for a topic whose name
             is longer than Kafka's 249 bytes, too.
-        ValueError: an option is wrong.
+        ValueError, TypeError: an option is wrong, or `response` is none of Fetch.
 
     Source: KIP-98 (aborted transactions), KIP-516 (topic ids).
     """
     if isolation_level not in ("read_uncommitted", "read_committed"):
         raise ValueError(f"isolation_level must be 'read_uncommitted' or 'read_committed', not {isolation_level!r}")
+    if not isinstance(response, messages.FetchResponse):
+        raise TypeError(f"a FetchResponse is needed, not {type(response).__name__}")
+    columns = options.get("columns")
+    if columns is not None and not isinstance(columns, str):
+        options["columns"] = [name for name in columns if name not in PLACE_COLUMNS]
     plan = plan_of(**options).with_columns(*PLACE_COLUMNS)
     if response.error_code:
         raise error(response.error_code)()

@@ -15,7 +15,7 @@ from kafkacodec.errors import DecodeError
 from kafkacodec.messages import APIS, by_key
 
 if TYPE_CHECKING:
-    from kafkacodec.messages import RequestHeader, ResponseHeader
+    from kafkacodec.messages import Message, RequestHeader, ResponseHeader
 
 __all__ = [
     "API_VERSIONS",
@@ -30,24 +30,27 @@ __all__ = [
 
 PRODUCE, CONTROLLED_SHUTDOWN, API_VERSIONS = 0, 7, 18
 
-# An ApiVersions request of any version after this one has the header of a flexible request.
-_API_VERSIONS_FLEXIBLE = 3
-
 
 def request_header_version(api_key: int, version: int) -> int:
-    """The header version of a request. Raises KeyError for an unknown API."""
+    """The header version of a request. Raises KeyError for an unknown API.
+
+    Versions newer than those that are known are taken to be flexible as the newest of these.
+    """
     if api_key == CONTROLLED_SHUTDOWN and version == 0:
         return 0
-    if api_key == API_VERSIONS:
-        return 2 if version >= _API_VERSIONS_FLEXIBLE else 1
-    return 2 if version in by_key(api_key)[0].flexible_versions else 1
+    return 2 if _is_flexible(by_key(api_key)[0], version) else 1
 
 
 def response_header_version(api_key: int, version: int) -> int:
-    """The header version of a response. Raises KeyError for an unknown API."""
+    """The header version of a response; as `request_header_version`."""
     if api_key == API_VERSIONS:
         return 0
-    return 1 if version in by_key(api_key)[1].flexible_versions else 0
+    return 1 if _is_flexible(by_key(api_key)[1], version) else 0
+
+
+def _is_flexible(message: type[Message], version: int) -> bool:
+    flexible = message.flexible_versions
+    return bool(flexible) and version >= flexible.start
 
 
 def encode_request_header(

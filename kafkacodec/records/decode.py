@@ -111,6 +111,8 @@ def plan_of(
     on_error: OnError = "raise",
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
 ) -> Plan:
+    if isinstance(columns, (str, bytes)):
+        raise TypeError(f"columns must be a list of names, not {type(columns).__name__}")
     names = RECORD_COLUMNS if columns is None else tuple(columns)
     if batch_columns:
         names += BATCH_COLUMNS
@@ -155,7 +157,7 @@ def decode(data: Buffer, *, threads: int = 1, **options: Unpack[DecodeOptions]) 
         DecodeError: the bytes are not a record set (`CorruptRecord`, `CrcMismatch`, `UnsupportedMagic`,
             `UnsupportedCodec`), or exceed a limit (`LimitExceeded`: also where a column would pass 2 GiB; use
             `iter_columns` for more).
-        ValueError: an option is wrong.
+        ValueError, TypeError: an option is wrong.
 
     Source: KIP-98 (record batch v2), KIP-82 (headers), KIP-31 and KIP-32 (message set v1); specs/kafka-protocol-guide.
     """

@@ -132,8 +132,12 @@ def test_damage():
 def test_wrong_options():
     with pytest.raises(ValueError, match="isolation_level"):
         protocol.fetch_to_columns(messages.FetchResponse(), isolation_level="serializable")
-    with pytest.raises(ValueError, match="no such column: 'topic'"):
-        protocol.fetch_to_columns(messages.FetchResponse(), columns=["topic"])
+    with pytest.raises(ValueError, match="no such column: 'row'"):
+        protocol.fetch_to_columns(messages.FetchResponse(), columns=["row"])
+    with pytest.raises(TypeError, match="not str"):
+        protocol.fetch_to_columns(messages.FetchResponse(), columns="offset")
+    with pytest.raises(TypeError, match="a FetchResponse is needed, not ProduceResponse"):
+        protocol.fetch_to_columns(messages.ProduceResponse())
     with pytest.raises(TypeError, match="threads"):
         protocol.fetch_to_columns(messages.FetchResponse(), threads=2)
 
@@ -229,3 +233,8 @@ assert bytes(table.buffers("topic")["data"]) == b"tt"
 assert len(table.__arrow_c_array__()) == 2
 """
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
+
+
+def test_topic_and_partition_may_be_named():
+    table = protocol.fetch_to_columns(messages.FetchResponse(), columns=["partition", "offset", "topic"])
+    assert [field.name for field in table.schema] == ["topic", "partition", "offset"]

@@ -50,6 +50,8 @@ def test_client_id_may_be_null():
         (18, 0, 1, 0),
         (18, 3, 2, 0),
         (18, 99, 2, 0),
+        (3, 99, 2, 1),
+        (17, 99, 1, 0),
     ],
 )
 def test_header_versions(api_key, version, request_form, response_form):
