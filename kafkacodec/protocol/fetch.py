@@ -44,8 +44,9 @@ def fetch_to_columns(
             needs the response to a request with that isolation level; such a one ends at the last stable offset.
         topic_names: names by topic id, for versions from 13 on; a topic whose name is not there has its id as text.
         options: those of `kafkacodec.decode`, without ``threads``. ``columns`` may name ``topic`` and ``partition``,
-            which are always there. Those of offsets hold for every partition. ``on_error`` holds for each partition: ``"stop"`` leaves its rest and goes on with the next one. With
-            ``"stop"`` and ``"skip"`` a partition's error code becomes a `Problem` of no bytes.
+            which are always there. Those of offsets hold for every partition. ``on_error`` holds for each partition:
+            ``"stop"`` leaves its rest and goes on with the next one. With ``"stop"`` and ``"skip"`` a partition's error
+            code becomes a `Problem` of no bytes.
 
     Returns:
         RecordColumns: ``topic`` string and ``partition`` int32, then the columns of `kafkacodec.decode` that
