@@ -15,6 +15,7 @@ from kafkacodec.errors import EncodeError
 from kafkacodec.log import layout
 from kafkacodec.log.indexes import encode_offset_index, encode_time_index
 from kafkacodec.log.segment import Segment
+from kafkacodec.records.arguments import require_int
 from kafkacodec.records.encode import EncodedBatch
 
 DEFAULT_INDEX_INTERVAL = 4096
@@ -148,6 +149,7 @@ class SegmentWriter:
         max_timestamp (int): the largest timestamp so far, -1 for none.
 
     Raises:
+        EncodeError: a number out of range.
         OSError: the directory is not there or not writable, the disk is full; `filename` names the file.
     """
 
@@ -159,6 +161,8 @@ class SegmentWriter:
         index_interval_bytes: int = DEFAULT_INDEX_INTERVAL,
         sync: bool = True,
     ) -> None:
+        require_int("base_offset", base_offset, 0, 2**63 - 2)
+        require_int("index_interval_bytes", index_interval_bytes, 0, 2**31 - 1)
         self.directory = os.fspath(directory)
         self.base_offset = self.next_offset = base_offset
         self.size_in_bytes = self.record_count = 0

@@ -27,6 +27,7 @@ from kafkacodec.log.segment_writer import (
     replace_file,
     sync_directory,
 )
+from kafkacodec.records.arguments import require_int
 from kafkacodec.records.decode import scan
 from kafkacodec.records.encode import EncodedBatch, encode_batches
 
@@ -96,12 +97,14 @@ class LogWriter:
         sync: bool = True,
     ) -> None:
         check_topic(topic)
-        _require("partition", partition, 0, _MAX_INT32)
-        _require("start_offset", start_offset, 0, 2**63 - 2)
-        _require("segment_bytes", segment_bytes, 1, _MAX_INT32)
-        _require("segment_ms", 0 if segment_ms is None else segment_ms, 0, 2**63 - 1)
-        _require("index_interval_bytes", index_interval_bytes, 0, _MAX_INT32)
-        _require("leader_epoch", 0 if leader_epoch is None else leader_epoch, 0, _MAX_INT32)
+        require_int("partition", partition, 0, _MAX_INT32)
+        require_int("start_offset", start_offset, 0, 2**63 - 2)
+        require_int("segment_bytes", segment_bytes, 1, _MAX_INT32)
+        require_int("segment_ms", 0 if segment_ms is None else segment_ms, 0, 2**63 - 1)
+        require_int("index_interval_bytes", index_interval_bytes, 0, _MAX_INT32)
+        require_int("leader_epoch", 0 if leader_epoch is None else leader_epoch, 0, _MAX_INT32)
+        if topic_id is not None and not isinstance(topic_id, uuid.UUID):
+            raise EncodeError(f"topic_id must be a uuid.UUID, not {type(topic_id).__name__}")
         self.path = os.path.join(os.fspath(log_dir), f"{topic}-{partition}")
         self._segment_bytes, self._segment_ms = segment_bytes, segment_ms
         self._index_interval, self._sync = index_interval_bytes, sync
@@ -345,10 +348,3 @@ def _metadata_of_topic(log_dir: str, topic: str) -> Iterator[str]:
         name = layout.parse_directory_name(entry.name)
         if name is not None and name.state == "current" and name.topic == topic:
             yield os.path.join(entry.path, layout.PARTITION_METADATA)
-
-
-def _require(name: str, value: int, lowest: int, highest: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise EncodeError(f"{name} must be an integer, not {type(value).__name__}")
-    if not lowest <= value <= highest:
-        raise EncodeError(f"{name} must be from {lowest} to {highest}, not {value}")

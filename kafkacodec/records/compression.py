@@ -17,6 +17,7 @@ from zstandard import ZstdCompressor
 
 from kafkacodec import _compression
 from kafkacodec.errors import EncodeError
+from kafkacodec.records.arguments import require_int
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -105,10 +106,7 @@ def _check_level(codec: int, level: int) -> None:
     levels = LEVELS.get(codec)
     if levels is None:
         raise EncodeError(f"{CODECS[codec]} has no levels")
-    if isinstance(level, bool) or not isinstance(level, int):
-        raise EncodeError(f"level must be an integer, not {type(level).__name__}")
-    if not levels.lowest <= level <= levels.highest:
-        raise EncodeError(f"level {level} of {CODECS[codec]} is outside {levels.lowest} to {levels.highest}")
+    require_int(f"the level of {CODECS[codec]}", level, levels.lowest, levels.highest)
 
 
 def _fastest_deflate() -> Callable[..., bytes]:

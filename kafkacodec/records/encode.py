@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, NamedTuple
 from kafkacodec._arrow_import import ArrowReader
 from kafkacodec._encode import ArrowChunk, BatchEncoder, ListChunk, RecordChunk
 from kafkacodec.errors import EncodeError
+from kafkacodec.records.arguments import require_int
 from kafkacodec.records.compression import CODECS, compressor
 
 __all__ = ["EncodedBatch", "control_batch", "encode", "encode_batches"]
@@ -159,11 +160,11 @@ def control_batch(
     """
     if kind not in ("commit", "abort"):
         raise EncodeError(f"a control batch is 'commit' or 'abort', not {kind!r}")
-    _require_int("offset", offset, 0, 2**63 - 2)
-    _require_int("producer_id", producer_id, 0, 2**63 - 1)
-    _require_int("producer_epoch", producer_epoch, 0, 2**15 - 1)
-    _require_int("coordinator_epoch", coordinator_epoch, -(2**31), 2**31 - 1)
-    _require_int("timestamp", timestamp, -(2**63), 2**63 - 1)
+    require_int("offset", offset, 0, 2**63 - 2)
+    require_int("producer_id", producer_id, 0, 2**63 - 1)
+    require_int("producer_epoch", producer_epoch, 0, 2**15 - 1)
+    require_int("coordinator_epoch", coordinator_epoch, -(2**31), 2**31 - 1)
+    require_int("timestamp", timestamp, -(2**63), 2**63 - 1)
     version = bytes(2)
     key = version + _CONTROL_TYPES[kind].to_bytes(2, "big")
     value = version + coordinator_epoch.to_bytes(4, "big", signed=True)
@@ -192,16 +193,16 @@ def _encoder(
     is_control: bool,
 ) -> BatchEncoder:
     """The encoder for these options, once they are known to fit the format."""
-    _require_int("magic", magic, 0, 2)
+    require_int("magic", magic, 0, 2)
     if codec not in CODECS:
         raise EncodeError(f"the codec must be one of {', '.join(CODECS)}, not {codec!r}")
-    _require_int("base_offset", base_offset, 0, 2**63 - 2)
-    _require_int("batch_bytes", batch_bytes, 1, 2**31 - 1)
-    _require_int("producer_id", producer_id, -1, 2**63 - 1)
-    _require_int("producer_epoch", producer_epoch, -1, 2**15 - 1)
-    _require_int("base_sequence", base_sequence, -1, 2**31 - 1)
-    _require_int("timestamp_type", timestamp_type, 0, 1)
-    _require_int("partition_leader_epoch", leader_epoch, -1, 2**31 - 1)
+    require_int("base_offset", base_offset, 0, 2**63 - 2)
+    require_int("batch_bytes", batch_bytes, 1, 2**31 - 1)
+    require_int("producer_id", producer_id, -1, 2**63 - 1)
+    require_int("producer_epoch", producer_epoch, -1, 2**15 - 1)
+    require_int("base_sequence", base_sequence, -1, 2**31 - 1)
+    require_int("timestamp_type", timestamp_type, 0, 1)
+    require_int("partition_leader_epoch", leader_epoch, -1, 2**31 - 1)
     if magic < 2:
         numbers = {
             "producer_id": producer_id,
@@ -242,13 +243,6 @@ def _require_message_set(
         raise EncodeError(f"messages of magic {magic} have no {given[0]}")
     if codec == "zstd":
         raise EncodeError(f"zstd needs magic 2, not {magic}")
-
-
-def _require_int(name: str, value: int, lowest: int, highest: int) -> None:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise EncodeError(f"{name} must be an integer, not {type(value).__name__}")
-    if not lowest <= value <= highest:
-        raise EncodeError(f"{name} must be from {lowest} to {highest}, not {value}")
 
 
 def _compressor(codec: str, level: int | None, magic: int) -> Callable[[Any], Any] | None:

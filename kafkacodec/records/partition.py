@@ -9,6 +9,7 @@ import numpy as np
 from kafkacodec._arrow_import import ArrowReader
 from kafkacodec._partition import arrow_partitions, list_partitions, murmur2
 from kafkacodec.errors import EncodeError
+from kafkacodec.records.arguments import require_int
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -45,10 +46,7 @@ def partition(
         EncodeError: a null key that is not allowed, a column of another type, `num_partitions` out of range.
         TypeError: `keys` is neither an Arrow column nor a list.
     """
-    if isinstance(num_partitions, bool) or not hasattr(num_partitions, "__index__"):
-        raise EncodeError(f"num_partitions must be an integer, not {type(num_partitions).__name__}")
-    if not 1 <= num_partitions <= 2**31 - 1:
-        raise EncodeError(f"num_partitions must be from 1 to 2147483647, not {num_partitions}")
+    require_int("num_partitions", num_partitions, 1, 2**31 - 1)
     if null_keys not in ("error", "round_robin", "random"):
         raise EncodeError(f"null_keys must be 'error', 'round_robin' or 'random', not {null_keys!r}")
     result = _partitions(keys, num_partitions)

@@ -408,6 +408,8 @@ class TestRefused:
             {"codec": "brotli"},
             {"codec": 1},
             {"codec": "gzip", "level": 77},
+            {"codec": "zstd", "level": "3"},
+            {"codec": "lz4", "level": True},
             {"codec": "snappy", "level": 1},
             {"base_offset": -1},
             {"base_offset": 2**63 - 1},

@@ -271,12 +271,21 @@ class TestRefused:
             {"segment_ms": -1},
             {"index_interval_bytes": -1},
             {"leader_epoch": -1},
+            {"topic_id": "a-text"},
         ],
         ids=str,
     )
-    def test_numbers(self, options: dict[str, Any], tmp_path: Path) -> None:
+    def test_options_out_of_range(self, options: dict[str, Any], tmp_path: Path) -> None:
         with pytest.raises(kc.EncodeError, match=next(iter(options))):
             LogWriter(tmp_path, "orders", **{"partition": 0, **options})
+        assert names(tmp_path) == []
+
+    @pytest.mark.parametrize(
+        "options", [{"base_offset": -1}, {"base_offset": "0"}, {"index_interval_bytes": -1}], ids=str
+    )
+    def test_numbers_of_a_segment(self, options: dict[str, Any], tmp_path: Path) -> None:
+        with pytest.raises(kc.EncodeError, match=next(iter(options))):
+            kc.log.SegmentWriter(tmp_path, **{"base_offset": 0, **options})
         assert names(tmp_path) == []
 
     def test_offsets_that_go_back(self, tmp_path: Path) -> None:
