@@ -118,7 +118,7 @@ def test_partitions_by_key_and_continued(tmp_path: Path, kafkacodec: Command) ->
         ("a.jsonl", '{"value": "a", "timestamp": "now"}\n', [], BAD_INPUT, "line 1: timestamp is no integer"),
         ("a.jsonl", '{"value": {"base64": "?"}}\n', [], BAD_INPUT, "line 1: base64"),
         ("a.jsonl", '{"value": "a"}\n', ["--partition", 1, "--partitions", 2], WRONG_USAGE, "exclude each other"),
-        ("a.jsonl", '{"value": "a"}\n', ["--codec", "gzip", "--level", 99], BAD_INPUT, "the level of zstd must be from -131072 to 22, not 99"),
+        ("a.jsonl", '{"value": "a"}\n', ["--codec", "gzip", "--level", 99], BAD_INPUT, "level of gzip"),
         ("a.parquet", "no parquet", [], BAD_INPUT, "a.parquet"),
     ],
 )
