@@ -142,7 +142,7 @@ def discover(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -
     for path in [os.fspath(path) for path in paths]:
         if not os.path.isdir(path):
             os.stat(path)
-            files.setdefault(os.path.dirname(path), []).append(path)
+            files.setdefault(os.path.dirname(path) or os.curdir, []).append(path)
             continue
         here = [Partition(path)] if Partition(path).segments else LogDirectory(path).all_partitions
         here = [p for p in here if p.state in ("current", "remote")] or here

@@ -24,6 +24,7 @@ Timestamp = int | datetime
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
+_LAST_TIME = (1 << 63) - 1
 _LARGEST_PLAUSIBLE_OFFSET = 1 << 56
 
 
@@ -200,11 +201,17 @@ class Segment:
 
 
 def to_milliseconds(timestamp: Timestamp) -> int:
-    """Milliseconds since the epoch."""
+    """Milliseconds since the epoch, those beyond 64 bits as the last ones that are not.
+
+    Raises:
+        TypeError: neither an integer nor a datetime.
+    """
     if isinstance(timestamp, datetime):
         aware = timestamp if timestamp.tzinfo is not None else timestamp.replace(tzinfo=UTC)
         return (aware - _EPOCH) // _MILLISECOND
-    return timestamp
+    if not hasattr(timestamp, "__index__"):
+        raise TypeError(f"a timestamp is milliseconds or a datetime, not {type(timestamp).__name__}")
+    return max(-_LAST_TIME, min(int(timestamp), _LAST_TIME))
 
 
 def _first_offset(file: MappedFile, position: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 
 import pytest
 
@@ -209,6 +210,25 @@ def test_discover_takes_directories_partitions_and_files(tmp_path):
         kc.log.discover(tmp_path)
     with pytest.raises(FileNotFoundError):
         kc.log.discover(tmp_path / "none")
+
+
+def test_files_of_the_current_directory_are_verified(tmp_path, monkeypatch):
+    shutil.copytree(ROOT / "logs" / "kraft-4.1.0" / "none-0", tmp_path / "none-0")
+    monkeypatch.chdir(tmp_path / "none-0")
+    (partition,) = kc.log.discover("00000000000000000000.log")
+    assert (partition.topic, partition.partition) == ("none", 0)
+    assert partition.verify().clean
+
+
+@pytest.mark.parametrize(("timestamp", "found"), [(1 << 80, None), (-(1 << 80), 0), (1 << 63, None), (-(1 << 63), 0)])
+def test_times_beyond_64_bits(timestamp, found):
+    assert kc.log.Partition(ROOT / "logs" / "kraft-4.1.0" / "none-0").offset_of_timestamp(timestamp) == found
+
+
+@pytest.mark.parametrize("timestamp", ["2024", 1.5, None])
+def test_times_of_another_type(timestamp):
+    with pytest.raises(TypeError, match="milliseconds or a datetime"):
+        kc.log.Partition(ROOT / "logs" / "kraft-4.1.0" / "none-0").offset_of_timestamp(timestamp)
 
 
 def test_log_start_offset_is_respected_unless_told_otherwise(tmp_path):
