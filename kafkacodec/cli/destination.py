@@ -31,6 +31,10 @@ class Destination:
     compression: str | None
     force: bool
 
+    def __post_init__(self) -> None:
+        if self.path is None and (self.kind or self.compression or self.force):
+            raise click.UsageError("--format, --compression and --force are for the file of --output")
+
     def __bool__(self) -> bool:
         return self.path is not None
 

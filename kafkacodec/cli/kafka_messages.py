@@ -25,18 +25,26 @@ def _class_of(name: str) -> Any:
 
 
 def decoded(name: str | None, version: int | None, raw: bytes, frame: bool) -> str:
-    """A body, or a whole frame, as JSON. Bytes and records are in base64."""
+    """A body, or a whole frame, as JSON. Bytes and records are in base64. The frame of a request tells what it is."""
+    if frame and (name is None or name.endswith("Request")):
+        return _json(_request_frame(name, version, raw))
     if name is None or version is None:
         raise click.UsageError("--rpc and --version are needed: the bytes do not tell")
     cls = _class_of(name)
     if not frame:
         return _json(cls.decode(raw, version).to_dict())
-    header: Any
-    if name.endswith("Request"):
-        header, found = protocol.decode_request(raw)
-    else:
-        header, found = protocol.decode_response(raw, cls.api_key, version)
-    return _json({"header": header.to_dict(), "message": found.to_dict()})
+    if not name.endswith("Response") or cls.api_key is None:
+        raise click.UsageError(f"{name} has no frame")
+    header, found = protocol.decode_response(raw, cls.api_key, version)
+    return _json({"type": name, "version": version, "header": header.to_dict(), "message": found.to_dict()})
+
+
+def _request_frame(name: str | None, version: int | None, raw: bytes) -> dict[str, Any]:
+    header, found = protocol.decode_request(raw)
+    kind, number = type(found).__name__, header.request_api_version
+    if name not in (None, kind) or version not in (None, number):
+        raise click.ClickException(f"the frame is that of a {kind} of version {number}")
+    return {"type": kind, "version": number, "header": header.to_dict(), "message": found.to_dict()}
 
 
 @click.command()

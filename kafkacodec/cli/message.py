@@ -33,7 +33,11 @@ message.add_command(describe)
 )
 @click.option("--rpc", metavar="NAME", help="The message: MetadataRequest (kafka), Heartbeat (rewrite).")
 @click.option("--version", type=int, help="kafka: the version of the message.")
-@click.option("--frame", is_flag=True, help="kafka: the bytes are a frame, with size and header.")
+@click.option(
+    "--frame",
+    is_flag=True,
+    help="kafka: a frame, with size and header; that of a request needs neither --rpc nor --version.",
+)
 @click.option("--answers", metavar="REQUEST", help="A response to this: a request in hex (kafka07), a command (line).")
 @click.argument("data", type=click.File("rb"), default="-")
 def decode(

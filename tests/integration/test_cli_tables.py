@@ -102,6 +102,8 @@ def test_tables_of_metadata_have_one_list_of_names():
         (["metadata", BROKER, "-o", "x.csv"], "--table"),
         (["metadata", BROKER, "--table", "acls"], "--output"),
         (["offsets", BROKER, "-o", "x"], "--format"),
+        (["offsets", BROKER, "--format", "csv"], "--output"),
+        (["groups", BROKER, "--force"], "--output"),
         (["offsets", BROKER, "-o", "x.csv", "--json"], "--json"),
         (["groups", BROKER, "-o", "x.csv", "--compression", "zstd"], "--compression"),
     ],

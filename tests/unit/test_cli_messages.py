@@ -36,6 +36,23 @@ def test_message_frames_and_files(tmp_path):
     assert shown["header"]["correlation_id"] == 5
 
 
+def test_a_request_frame_tells_what_it_is():
+    frame = protocol.encode_request(messages.MetadataRequest(), 12, 5, "me").hex()
+    shown = json.loads(run("message", "decode", "--frame", stdin=frame))
+    assert (shown["type"], shown["version"], shown["header"]["client_id"]) == ("MetadataRequest", 12, "me")
+    run("message", "decode", "--frame", "--rpc", "FetchRequest", code=1, stdin=frame)
+    run("message", "decode", "--frame", "--version", "11", code=1, stdin=frame)
+    run("message", "decode", "--frame", "--rpc", "OffsetCommitKey", "--version", "1", code=2, stdin=frame)
+
+
+def test_a_response_frame():
+    frame = protocol.encode_response(messages.MetadataResponse(controller_id=3), 12, 5).hex()
+    options = ("message", "decode", "--frame", "--rpc", "MetadataResponse")
+    shown = json.loads(run(*options, "--version", "12", stdin=frame))
+    assert (shown["header"]["correlation_id"], shown["message"]["controller_id"]) == (5, 3)
+    run(*options, code=2, stdin=frame)
+
+
 def test_message_describe():
     shown = run("message", "describe", "Fetch")
     assert "FetchRequest, key 1" in shown
