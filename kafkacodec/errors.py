@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os.path
 from functools import cache, lru_cache
+from operator import index
 from typing import Any, ClassVar
 
 __all__ = [
@@ -148,9 +149,10 @@ def error(code: int) -> type[BrokerError]:
     """The exception class of an error code, with ``code``, ``name``, ``retriable`` and ``stale_metadata``.
 
     A code that is not known gets a class of its own, which is neither retriable nor a sign of stale metadata.
-    Code 0 (NONE) has a class too, so that every code of a response has a name.
+    Code 0 (NONE) has a class too, so that every code of a response has a name. Raises TypeError for what is no integer.
     """
-    return _codes().get(code) or _unknown(code)
+    number = index(code)
+    return _codes().get(number) or _unknown(number)
 
 
 @cache

@@ -5,22 +5,26 @@ from __future__ import annotations
 import click
 
 from kafkacodec.cli.destination import Destination, destination_options
+from kafkacodec.cli.inputs import on_error_option, warn
 from kafkacodec.cli.output import Column, counted, json_line, print_table
+from kafkacodec.errors import DecodeError
 from kafkacodec.log.groups import consumer_groups
 
 
 @click.command()
 @click.argument("directory", type=click.Path(exists=True, file_okay=False))
 @click.option("--json", "as_json", is_flag=True, help="JSON lines, with the members, instead of a table.")
+@on_error_option
 @destination_options()
-def groups(directory: str, as_json: bool, output: Destination) -> None:
+def groups(directory: str, as_json: bool, output: Destination, problems: list[DecodeError] | None) -> None:
     """List the consumer groups in a broker's data DIRECTORY, or in that of a __consumer_offsets partition.
 
     They are shown as their last records leave them.
     """
     if output:
         output.check([directory], as_json=as_json)
-    found = consumer_groups(directory)
+    found = consumer_groups(directory, problems=problems)
+    warn(problems)
     if output:
         from kafkacodec.log.tables import groups_table
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import click
 
+from kafkacodec.errors import DecodeError
 from kafkacodec.log import LogDirectory, Partition, Segment, SegmentRange, discover, layout
 
 if TYPE_CHECKING:
@@ -162,6 +163,24 @@ _READING_OPTIONS = (
         help="At damaged data: fail; end that segment with a warning; or go on behind it with a warning.",
     ),
 )
+
+
+on_error_option = click.option(
+    "--on-error",
+    "problems",
+    type=click.Choice(["raise", "skip"]),
+    default="raise",
+    show_default=True,
+    callback=lambda context, option, value: [] if value == "skip" else None,
+    help="At a batch or a record that cannot be read: fail; or pass over it with a warning.",
+)
+"""For commands about stored records: they get a list for what was passed over, or None; `warn` prints it."""
+
+
+def warn(problems: list[DecodeError] | None) -> None:
+    """A line on standard error for everything that was passed over."""
+    for problem in problems or ():
+        click.echo(f"kafkacodec: warning: passed over: {problem}", err=True)
 
 
 def choice_options(command: Command) -> Command:

@@ -48,7 +48,7 @@ def decode(
     DATA is a file, or - for standard input: hex or the bytes themselves, of one frame (kafka07) or one body
     (kafka, rewrite); lines of text, of which each is a message, for the line protocol.
 
-    Bytes that are not UTF-8 become {"base64": "..."}.
+    Bytes become base64 text (kafka), or text where they are UTF-8 and {"base64": "..."} where not.
     """
     from kafkacodec.dialects.line import split_lines
 

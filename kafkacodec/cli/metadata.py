@@ -5,7 +5,9 @@ from __future__ import annotations
 import click
 
 from kafkacodec.cli.destination import Destination, destination_options
+from kafkacodec.cli.inputs import on_error_option, warn
 from kafkacodec.cli.output import Column, counted, json_line, print_table, printable
+from kafkacodec.errors import DecodeError
 from kafkacodec.log.cluster_metadata import ClusterMetadata, read_cluster_metadata
 
 # Kafka's names of the numbers in access control (AclPermissionType, AclOperation, ResourceType, PatternType).
@@ -36,14 +38,18 @@ TABLES = ["topics", "partitions", "configs", "acls", "brokers", "features"]
 @click.argument("directory", type=click.Path(exists=True, file_okay=False))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of tables.")
 @click.option("--table", type=click.Choice(TABLES), help="Which table --output gets.")
+@on_error_option
 @destination_options()
-def metadata(directory: str, as_json: bool, table: str | None, output: Destination) -> None:
+def metadata(
+    directory: str, as_json: bool, table: str | None, output: Destination, problems: list[DecodeError] | None
+) -> None:
     """Show the cluster's metadata as of the end of the metadata log in a data DIRECTORY."""
     if bool(output) != (table is not None):
         raise click.UsageError(f"--output and --table go together; there are the tables {', '.join(TABLES)}")
     if output:
         output.check([directory], as_json=as_json)
-    found = read_cluster_metadata(directory)
+    found = read_cluster_metadata(directory, problems=problems)
+    warn(problems)
     if table is not None:
         from kafkacodec.log.tables import metadata_table
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import click
 
 from kafkacodec.cli.destination import Destination, destination_options
+from kafkacodec.cli.inputs import on_error_option, warn
 from kafkacodec.cli.output import Column, counted, json_line, print_table, timestamp
+from kafkacodec.errors import DecodeError
 from kafkacodec.log.groups import committed_offsets
 
 
@@ -13,15 +15,20 @@ from kafkacodec.log.groups import committed_offsets
 @click.argument("directory", type=click.Path(exists=True, file_okay=False))
 @click.option("--group", "-g", "groups", multiple=True, help="Only this group; may be given again.")
 @click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table.")
+@on_error_option
 @destination_options()
-def offsets(directory: str, groups: tuple[str, ...], as_json: bool, output: Destination) -> None:
+def offsets(
+    directory: str, groups: tuple[str, ...], as_json: bool, output: Destination, problems: list[DecodeError] | None
+) -> None:
     """List the committed offsets in a broker's data DIRECTORY, or in that of a __consumer_offsets partition.
 
     Commits of transactions that were aborted or never ended are left out. Times are UTC.
     """
     if output:
         output.check([directory], as_json=as_json)
-    found = [commit for commit in committed_offsets(directory) if not groups or commit.group in groups]
+    commits = committed_offsets(directory, problems=problems)
+    warn(problems)
+    found = [commit for commit in commits if not groups or commit.group in groups]
     if output:
         from kafkacodec.log.tables import offsets_table
 

@@ -7,11 +7,15 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
+from kafkacodec.errors import DecodeError
 from kafkacodec.log.directory import discover
+from kafkacodec.log.partition import Partition
+from kafkacodec.log.segment import Segment
+from kafkacodec.log.stored import note_record, sound_chunks
 from kafkacodec.messages.stored import decode_metadata_record
-from kafkacodec.records.decode import iter_records
+from kafkacodec.records.decode import DecodeOptions
 
 __all__ = ["ClusterMetadata", "read_cluster_metadata"]
 
@@ -137,19 +141,28 @@ class ClusterMetadata:
             self.features.pop(record.name, None)
 
 
-def read_cluster_metadata(path: str | os.PathLike[str]) -> ClusterMetadata:
+def read_cluster_metadata(
+    path: str | os.PathLike[str], *, problems: list[DecodeError] | None = None
+) -> ClusterMetadata:
     """The metadata that a controller's or a broker's data directory holds, or the directory of its metadata log.
 
     Records of a metadata transaction count from its end on; those of an aborted or open one do not (KIP-868).
-    Raises DecodeError for records that cannot be read, FileNotFoundError where there is no metadata log, or neither
-    its beginning nor a snapshot of that.
+
+    Args:
+        path: the directory.
+        problems: a list that takes what cannot be read, batches and records, which are then passed over. Without it
+            the first one is raised.
+
+    Raises:
+        FileNotFoundError: there is no metadata log, or neither its beginning nor a snapshot of that.
+        DecodeError: a batch or a record that cannot be read; its path names the file, or the log and the offset.
     """
     partitions = [found for found in discover(path) if found.topic == TOPIC and found.state == "current"]
     if not partitions:
         raise FileNotFoundError(2, "no metadata log", os.path.join(os.fspath(path), f"{TOPIC}-0"))
     state = ClusterMetadata()
     held: list[Any] | None = None
-    for offset, record in _records(partitions[0]):
+    for offset, record in _records(partitions[0], problems):
         state.offset = offset + 1
         name = type(record).__name__
         if name == "BeginTransactionRecord":
@@ -165,20 +178,31 @@ def read_cluster_metadata(path: str | os.PathLike[str]) -> ClusterMetadata:
     return state
 
 
-def _records(partition: Any) -> Iterator[tuple[int, Any]]:
+def _records(partition: Partition, problems: list[DecodeError] | None) -> Iterator[tuple[int, Any]]:
     """The last snapshot's records, then those of the log from where it ends."""
     start = 0
     snapshots = sorted(Path(partition.path).glob("*-*.checkpoint"))
     if snapshots:
         start = int(snapshots[-1].name.partition("-")[0])
-        for record in iter_records(snapshots[-1].read_bytes()):
-            if record.value is not None:
-                yield start - 1, decode_metadata_record(record.value)
+        for _, record in _decoded(Segment(snapshots[-1]), problems):
+            yield start - 1, record
     first = partition.start_offset()
     if first > start:
         missing = f"the metadata log begins at offset {first}, and no snapshot tells what was before"
         raise FileNotFoundError(2, missing, partition.path)
-    for chunk in partition.read(start_offset=start):
+    yield from _decoded(partition, problems, start_offset=start)
+
+
+def _decoded(
+    log: Partition | Segment, problems: list[DecodeError] | None, **options: Unpack[DecodeOptions]
+) -> Iterator[tuple[int, Any]]:
+    for chunk in sound_chunks(log, problems, **options):
         for record in chunk.records():
-            if record.value is not None:
-                yield record.offset, decode_metadata_record(record.value)
+            if record.value is None:
+                continue
+            try:
+                found = decode_metadata_record(record.value)
+            except DecodeError as error:
+                note_record(error, log.path, record.offset, problems)
+                continue
+            yield record.offset, found

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.directory import LogDirectory
 from kafkacodec.log.partition import Partition
+from kafkacodec.log.stored import note_record, sound_chunks
 from kafkacodec.messages import ConsumerProtocolSubscription
 from kafkacodec.messages.stored import decode_coordinator_record
 from kafkacodec.records.record import Record
@@ -56,20 +57,24 @@ class Group(NamedTuple):
     members: list[GroupMember]
 
 
-def committed_offsets(path: str | os.PathLike[str]) -> list[CommittedOffset]:
+def committed_offsets(
+    path: str | os.PathLike[str], *, problems: list[DecodeError] | None = None
+) -> list[CommittedOffset]:
     """The committed offsets of all groups, by group, topic and partition.
 
     Commits of aborted or open transactions do not count.
 
     Args:
         path: a broker's data directory, or that of one partition of ``__consumer_offsets``.
+        problems: a list that takes what cannot be read, batches and records, which are then passed over. Without it
+            the first one is raised.
 
     Raises:
         FileNotFoundError: there is no such partition.
-        DecodeError: a record that cannot be read.
+        DecodeError: a batch or a record that cannot be read; its path names the file, or the partition and the offset.
     """
     last: dict[tuple[str, str, int], tuple[int, CommittedOffset]] = {}
-    for written_at, key, value in _group_records(path):
+    for written_at, key, value in _group_records(path, problems):
         if type(key).__name__ not in ("OffsetCommitKey", "LegacyOffsetCommitKey"):
             continue
         place = key.group, key.topic, key.partition
@@ -88,11 +93,11 @@ def committed_offsets(path: str | os.PathLike[str]) -> list[CommittedOffset]:
     return [last[place][1] for place in sorted(last)]
 
 
-def consumer_groups(path: str | os.PathLike[str]) -> list[Group]:
-    """All groups by name, with their members; `path` and errors as in `committed_offsets`."""
+def consumer_groups(path: str | os.PathLike[str], *, problems: list[DecodeError] | None = None) -> list[Group]:
+    """All groups by name, with their members; arguments and errors as in `committed_offsets`."""
     groups: dict[str, Group] = {}
     members: dict[str, dict[str, GroupMember]] = {}
-    for _, key, value in _group_records(path):
+    for _, key, value in _group_records(path, problems):
         name = type(key).__name__
         if name == "GroupMetadataKey":
             groups.pop(key.group, None)
@@ -150,11 +155,17 @@ def _member(member_id: str, value: Any) -> GroupMember:
     return GroupMember(member_id, getattr(value, "instance_id", None), value.client_id, value.client_host, topics)
 
 
-def _group_records(path: str | os.PathLike[str]) -> Iterator[tuple[int, Any, Any]]:
+def _group_records(path: str | os.PathLike[str], problems: list[DecodeError] | None) -> Iterator[tuple[int, Any, Any]]:
     """Offset, key and value of the records of all partitions; those of one group are in one partition."""
     for partition in _partitions(path):
-        for record in _settled_records(partition):
-            found = decode_coordinator_record("group", record.key, record.value) if record.key is not None else None
+        for record in _settled_records(partition, problems):
+            if record.key is None:
+                continue
+            try:
+                found = decode_coordinator_record("group", record.key, record.value)
+            except DecodeError as error:
+                note_record(error, partition.path, record.offset, problems)
+                continue
             if found is not None:
                 yield record.offset, *found
 
@@ -167,14 +178,14 @@ def _partitions(path: str | os.PathLike[str]) -> list[Partition]:
     return found
 
 
-def _settled_records(partition: Partition) -> Iterator[Record]:
+def _settled_records(partition: Partition, problems: list[DecodeError] | None) -> Iterator[Record]:
     """Records outside transactions as they come, and those of a transaction when its commit marker does.
 
     As a group coordinator reads them: a transaction that another producer leaves open holds nothing back. What is kept
     in memory are the records of open transactions.
     """
     pending: dict[int, list[Record]] = {}
-    for chunk in partition.read(batch_columns=True, include_control=True):
+    for chunk in sound_chunks(partition, problems, batch_columns=True, include_control=True):
         rows = zip(
             chunk.records(),
             chunk["producer_id"].tolist(),

@@ -37,3 +37,9 @@ def test_pickle(code):
 def test_no_other_names():
     with pytest.raises(AttributeError):
         _ = kc.errors.NoSuchError
+
+
+@pytest.mark.parametrize("code", ["3", None, 3.0])
+def test_what_is_no_code(code):
+    with pytest.raises(TypeError):
+        kc.errors.error(code)

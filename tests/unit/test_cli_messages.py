@@ -1,6 +1,7 @@
 """The commands about messages and internal topics, in this process."""
 
 import json
+import shutil
 
 import pytest
 
@@ -8,8 +9,12 @@ pytest.importorskip("click")
 
 from click.testing import CliRunner
 
+import kafkacodec as kc
 from kafkacodec import messages, protocol
 from kafkacodec.cli.app import application
+from kafkacodec.log import LogWriter
+from kafkacodec.log.cluster_metadata import read_cluster_metadata
+from kafkacodec.log.groups import committed_offsets
 from tests.corpus import ROOT
 
 
@@ -99,3 +104,36 @@ def test_offsets_and_groups_of_one_partition_and_of_other_directories(tmp_path):
     assert of_all == set(run("offsets", directory, "--json").splitlines())
     for command in ("offsets", "groups"):
         run(command, str(tmp_path), code=1)
+
+
+@pytest.fixture
+def damaged(tmp_path):
+    """A data directory whose offsets have a record of a version to come, and whose metadata log a damaged batch."""
+    metadata = tmp_path / "__cluster_metadata-0"
+    key = b"\0\1" + messages.OffsetCommitKey(group="g", topic="t", partition=3).encode(0)
+    value = b"\0\3" + messages.OffsetCommitValue(offset=7).encode(3)
+    with LogWriter(tmp_path, "__consumer_offsets", 0) as writer:
+        writer.write([(key, b"\0\x63newer"), (key, value)])
+    shutil.copytree(ROOT / "logs" / "kraft-4.1.0" / metadata.name, metadata)
+    (segment,) = metadata.glob("*.log")
+    data = bytearray(segment.read_bytes())
+    data[-1] ^= 1
+    segment.write_bytes(data)
+    return tmp_path
+
+
+def test_stored_records_that_cannot_be_read(damaged):
+    for command in ("offsets", "groups", "metadata"):
+        run(command, str(damaged), code=1)
+    with pytest.raises(kc.DecodeError, match=r"__consumer_offsets-0: record at offset 0.*versions 0-4, not 99"):
+        committed_offsets(damaged)
+    problems = []
+    assert [(c.group, c.partition, c.offset) for c in committed_offsets(damaged, problems=problems)] == [("g", 3, 7)]
+    assert len(problems) == 1
+    result = CliRunner().invoke(application, ["offsets", str(damaged), "--on-error", "skip", "--json"])
+    assert (result.exit_code, json.loads(result.stdout)["offset"]) == (0, 7)
+    assert "warning: passed over: " in result.stderr
+    problems = []
+    assert read_cluster_metadata(damaged, problems=problems).topics
+    assert [type(problem) for problem in problems] == [kc.CrcMismatch]
+    assert "0 groups" in run("groups", str(damaged), "--on-error", "skip")

@@ -1,0 +1,32 @@
+"""Reading what brokers store in topics: damage is raised, or noted and passed over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Unpack
+
+from kafkacodec.errors import DecodeError
+from kafkacodec.log.partition import Partition
+from kafkacodec.log.segment import Segment
+from kafkacodec.records.columns import RecordColumns
+from kafkacodec.records.decode import DecodeOptions
+
+
+def sound_chunks(
+    log: Partition | Segment, problems: list[DecodeError] | None, **options: Unpack[DecodeOptions]
+) -> Iterator[RecordColumns]:
+    """The records of a log. Damage is raised, or passed over and put into `problems` where that is a list."""
+    options["on_error"] = "raise" if problems is None else "skip"
+    for chunk in log.read(**options):
+        if problems is not None:
+            problems += [found.exception for found in chunk.problems if isinstance(found.exception, DecodeError)]
+        yield chunk
+
+
+def note_record(error: DecodeError, path: str, offset: int, problems: list[DecodeError] | None) -> None:
+    """Put the fault of a record, which it gets the name of, into `problems`; raise it where that is no list."""
+    place = f"{path}: record at offset {offset}"
+    error.path = f"{place}: {error.path}" if error.path else place
+    if problems is None:
+        raise error
+    problems.append(error)
