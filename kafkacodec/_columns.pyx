@@ -89,6 +89,7 @@ cdef class Table:
 
     @property
     def nbytes(self):
+        """Bytes of memory that the columns hold."""
         return 0 if self.table == NULL else k.kc_table_bytes(self.table)
 
     @property

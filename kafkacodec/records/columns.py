@@ -93,9 +93,14 @@ class Columns(Table):
 
         Raises:
             KeyError: there is no such column.
-            TypeError: the type is binary, string or list, of which numpy has no view; see `buffers`.
+            TypeError: the type is binary, string or list, of which numpy has no view; see `buffers`. Or no name was
+                given: rows are not indexed.
         """
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a column is needed, not {type(name).__name__}")
         return self.view(name)
+
+    __iter__ = None  # neither rows nor names: Python would ask for column 0
 
     def buffers(self, name: str) -> dict[str, Any]:
         """The Arrow buffers of a column as numpy views.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict, Unpack
 
 from kafkacodec import _columns, _records
 from kafkacodec.errors import KafkaCodecError
@@ -110,7 +110,10 @@ def plan_of(
     end_offset: int | None = None,
     on_error: OnError = "raise",
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
+    **others: Any,
 ) -> Plan:
+    if others:
+        raise TypeError(f"there is no option {next(iter(others))!r} here")
     if isinstance(columns, (str, bytes)):
         raise TypeError(f"columns must be a list of names, not {type(columns).__name__}")
     names = RECORD_COLUMNS if columns is None else tuple(columns)

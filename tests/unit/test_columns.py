@@ -159,6 +159,14 @@ def test_a_stream_can_be_asked_for_twice(log: Sample) -> None:
     assert pa.table(columns).equals(pa.table(columns))
 
 
+def test_rows_are_neither_indexed_nor_iterated(log: Sample) -> None:
+    table = kc.decode(log.data())
+    with pytest.raises(TypeError, match="name of a column"):
+        table[0]  # type: ignore[index]
+    with pytest.raises(TypeError, match="not iterable"):
+        iter(table)  # type: ignore[call-overload]
+
+
 def test_repr_tells_the_shape(log: Sample) -> None:
     assert repr(kc.decode(log.data(), columns=["offset"])).startswith(
         f"<RecordColumns: {len(log.expected.records)} rows (offset)"

@@ -247,6 +247,13 @@ def test_wrong_options_are_named(options: dict[str, object], message: str) -> No
             kc.iter_columns(b"", **options)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(("options", "message"), [({"columns": "offset"}, "not str"), ({"colums": []}, "'colums'")])
+def test_options_of_another_type_or_name(options: dict[str, object], message: str) -> None:
+    for read in (kc.decode, kc.iter_columns):
+        with pytest.raises(TypeError, match=message):
+            list(read(b"", **options))  # type: ignore[operator]
+
+
 def test_wrong_options_of_the_other_readers() -> None:
     with pytest.raises(ValueError, match="max_rows"):
         kc.iter_columns(b"", max_rows=0)
