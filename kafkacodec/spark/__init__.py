@@ -11,15 +11,15 @@ from kafkacodec.errors import KafkaCodecError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from kafkacodec.spark.errors import OptionError
     from kafkacodec.spark.functions import decode_batches, split_confluent
     from kafkacodec.spark.jvm import NoUsableJava, java_home, session
-    from kafkacodec.spark.options import OptionError
     from kafkacodec.spark.staging import remove_abandoned
 
 # Public name -> the module that holds it; the modules load pyspark, so they load on first use.
 _HOMES = {
     "NoUsableJava": "jvm",
-    "OptionError": "options",
+    "OptionError": "errors",
     "decode_batches": "functions",
     "java_home": "jvm",
     "remove_abandoned": "staging",

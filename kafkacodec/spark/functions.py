@@ -12,7 +12,7 @@ from pyspark.sql.functions import arrow_udf
 from pyspark.sql.types import BinaryType, StructType
 
 import kafkacodec as kc
-from kafkacodec.spark.options import OptionError
+from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.reading import ROWS, Shaper, log_problems
 from kafkacodec.spark.schema import spark_schema
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
-from kafkacodec.errors import KafkaCodecError
+from kafkacodec.spark.errors import OptionError
+from kafkacodec.spark.schema import COLUMNS
 
 __all__ = [
     "EARLIEST",
     "LATEST",
     "Bound",
-    "OptionError",
     "ReadOptions",
     "Selection",
     "one_of",
@@ -64,10 +64,6 @@ _READ_OPTIONS = (
     "maxPartitionBytes",
 )
 _STREAM_OPTIONS = (*_READ_OPTIONS, "maxOffsetsPerTrigger", "failOnDataLoss")
-
-
-class OptionError(KafkaCodecError, ValueError):
-    """An option that is unknown, malformed, or contradicts another one; the message starts with its name."""
 
 
 @dataclass(frozen=True)
@@ -349,8 +345,6 @@ def _by_partition(name: str, value: str, *, lowest: int) -> dict[TopicPartition,
 
 
 def _columns(given: Mapping[str, str]) -> tuple[str, ...] | None:
-    from kafkacodec.spark.schema import COLUMNS
-
     if "columns" not in given:
         return None
     names = {name.lower(): name for name in COLUMNS}

@@ -16,7 +16,8 @@ from itertools import pairwise
 import numpy as np
 
 from kafkacodec.log import Partition, Segment, SegmentRange, discover
-from kafkacodec.spark.options import EARLIEST, LATEST, Bound, OptionError, ReadOptions, TopicPartition, local_path
+from kafkacodec.spark.errors import OptionError
+from kafkacodec.spark.options import EARLIEST, LATEST, Bound, ReadOptions, TopicPartition, local_path
 
 __all__ = ["Pruning", "partitions_of", "plan", "readable_end", "span"]
 

@@ -18,7 +18,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from kafkacodec.spark.options import OptionError
+from kafkacodec.spark.errors import OptionError
 
 __all__ = ["COLUMNS", "arrow_schema", "check_schema", "column_names", "core_columns", "spark_schema"]
 

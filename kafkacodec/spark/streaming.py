@@ -10,7 +10,8 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from kafkacodec.log import Partition
-from kafkacodec.spark.options import EARLIEST, Bound, OptionError, ReadOptions, Selection, TopicPartition
+from kafkacodec.spark.errors import OptionError
+from kafkacodec.spark.options import EARLIEST, Bound, ReadOptions, Selection, TopicPartition
 from kafkacodec.spark.planning import partitions_of, plan, readable_end, span
 from kafkacodec.spark.reading import read_ranges
 

@@ -24,8 +24,8 @@ from kafkacodec.log import LogWriter
 from kafkacodec.log.writer import check_topic
 from kafkacodec.records.compression import CODECS
 from kafkacodec.spark import staging
+from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.options import (
-    OptionError,
     TopicPartition,
     local_path,
     one_of,

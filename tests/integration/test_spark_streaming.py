@@ -4,7 +4,8 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 import kafkacodec as kc
-from kafkacodec.spark.options import OptionError, parse_read_options
+from kafkacodec.spark.errors import OptionError
+from kafkacodec.spark.options import parse_read_options
 from kafkacodec.spark.streaming import SegmentStreamReader
 
 pytestmark = pytest.mark.spark

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from kafkacodec.spark.options import EARLIEST, LATEST, OptionError, parse_read_options
+from kafkacodec.spark.errors import OptionError
+from kafkacodec.spark.options import EARLIEST, LATEST, parse_read_options
 
 
 def parse(**options):

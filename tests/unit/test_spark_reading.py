@@ -11,7 +11,8 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec.errors import DecodeError
-from kafkacodec.spark.options import OptionError, parse_read_options
+from kafkacodec.spark.errors import OptionError
+from kafkacodec.spark.options import parse_read_options
 from kafkacodec.spark.planning import Pruning, plan
 from kafkacodec.spark.reading import microseconds, null_when_empty, read_ranges
 from kafkacodec.spark.schema import COLUMNS, arrow_schema, column_names

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 import kafkacodec as kc
 from kafkacodec.errors import EncodeError
-from kafkacodec.spark.options import OptionError
+from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.staging import remove_abandoned
 from kafkacodec.spark.writing import SegmentsWriter
 from tests.corpus import ROOT, assert_same_records
