@@ -176,6 +176,7 @@ class SegmentWriter:
         self._offsets_of_times: list[int] = []
         self._token = secrets.token_hex(8)
         self._path = self._temporary(layout.LOG_SUFFIX)
+        self._name = os.path.join(self.directory, layout.file_name(base_offset, layout.LOG_SUFFIX))
         self._beside: tuple[str, ...] = ()
         self._file = open(self._path, "xb", buffering=_BUFFER_BYTES)  # noqa: SIM115
         # Held while this process lives: what is not locked, `remove_unfinished` may remove.
@@ -220,11 +221,11 @@ class SegmentWriter:
         """
         if run.base_offsets[0] < self.next_offset:
             reason = f"a batch from offset {run.base_offsets[0]} on, where offset {self.next_offset} comes next"
-            raise EncodeError(reason, path=self._path)
+            raise EncodeError(reason, path=self._name)
         room = self.room(run)
         if room < len(run):
             reason = f"the batch at offset {run.base_offsets[room]} is beyond what a segment holds"
-            raise EncodeError(reason, path=self._path)
+            raise EncodeError(reason, path=self._name)
         try:
             with _naming(self._path):
                 self._file.write(run.data)

@@ -280,6 +280,15 @@ class TestRefused:
             LogWriter(tmp_path, "orders", **{"partition": 0, **options})
         assert names(tmp_path) == []
 
+    def test_a_segment_is_named_as_it_will_be(self, tmp_path: Path) -> None:
+        with (
+            pytest.raises(kc.EncodeError, match="offset 100 comes next") as caught,
+            kc.log.SegmentWriter(tmp_path, 100, sync=False) as writer,
+        ):
+            writer.append(next(kc.encode_batches(records(1))))
+        assert caught.value.path == str(tmp_path / "00000000000000000100.log")
+        assert names(tmp_path) == []
+
     @pytest.mark.parametrize(
         "options", [{"base_offset": -1}, {"base_offset": "0"}, {"index_interval_bytes": -1}], ids=str
     )
