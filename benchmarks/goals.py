@@ -55,7 +55,7 @@ GOALS = [
     *(Goal(f"decode, {body}", "kafkacodec", "kio", 4) for body in MESSAGES),
     *(Goal(f"encode, {body}", "kafkacodec", "kio", 40) for body in MESSAGES),
     *(Goal(f"decode, {body}", "kafkacodec", JAVA, 1) for body in MESSAGES if body.startswith("Metadata")),
-    *(Goal(f"encode, {body}", "kafkacodec", JAVA, 0.5) for body in MESSAGES if body.startswith("Metadata")),
+    *(Goal(f"encode, {body}", "kafkacodec", JAVA, 0.5) for body in MESSAGES),
     Goal("verify", "verify", None, 5e9),
     *(Goal("resynchronisation", kind, None, 1e9) for kind in ("random", "text", "big-endian integers")),
     Goal("partition of 10 B keys", "partition", None, 100e6),

@@ -75,7 +75,7 @@ def committed_offsets(
     """
     last: dict[tuple[str, str, int], tuple[int, CommittedOffset]] = {}
     for written_at, key, value in _group_records(path, problems):
-        if type(key).__name__ not in ("OffsetCommitKey", "LegacyOffsetCommitKey"):
+        if type(key).__name__ not in _COMMITS:
             continue
         place = key.group, key.topic, key.partition
         if value is None:
@@ -94,9 +94,14 @@ def committed_offsets(
 
 
 def consumer_groups(path: str | os.PathLike[str], *, problems: list[DecodeError] | None = None) -> list[Group]:
-    """All groups by name, with their members; arguments and errors as in `committed_offsets`."""
+    """All groups by name, with their members; arguments and errors as in `committed_offsets`.
+
+    A group that has committed offsets and nothing else is a classic one of generation 0 without a protocol type, as
+    which a broker loads it.
+    """
     groups: dict[str, Group] = {}
     members: dict[str, dict[str, GroupMember]] = {}
+    commits: dict[str, set[tuple[str, int]]] = {}
     for _, key, value in _group_records(path, problems):
         name = type(key).__name__
         if name == "GroupMetadataKey":
@@ -113,11 +118,19 @@ def consumer_groups(path: str | os.PathLike[str], *, problems: list[DecodeError]
             of_group.pop(key.member_id, None)
             if value is not None:
                 of_group[key.member_id] = _member(key.member_id, value)
+        elif name in _COMMITS:
+            places = commits.setdefault(key.group, set())
+            (places.discard if value is None else places.add)((key.topic, key.partition))
+    for name, places in commits.items():
+        if places and name not in groups:
+            groups[name] = Group(name, "classic", 0, "", None, None, [])
     for name, of_group in members.items():
         if name in groups and groups[name].kind != "classic":
             groups[name] = groups[name]._replace(members=[of_group[member] for member in sorted(of_group)])
     return [groups[name] for name in sorted(groups)]
 
+
+_COMMITS = ("OffsetCommitKey", "LegacyOffsetCommitKey")
 
 # The record types of the newer kinds of groups, by the names of their keys.
 _KINDS = {

@@ -90,7 +90,11 @@ def test_groups(writer):
             name, _ = string(key, 2)
             (names.discard if record["value"] is None else names.add)(name)
     found = consumer_groups(ROOT / "logs" / writer)
-    assert {group.group for group in found if group.kind == "classic"} == names
+    classic = {group.group: group for group in found if group.kind == "classic"}
+    newer = {group.group for group in found} - set(classic)
+    committed = {group for group, _, _ in expected_offsets(writer)} - newer
+    assert set(classic) == names | committed
+    assert {name for name, group in classic.items() if group.generation or group.members} <= names
 
 
 def test_members_and_their_topics():
