@@ -17,6 +17,17 @@ from kafkacodec.errors import EncodeError
 # The most that is taken for a chunk before its rows have been checked.
 cdef size_t FIRST_GUESS_BYTES = 256 << 20
 
+cdef extern from *:
+    """
+    /* Ends bytes that nobody else has seen in front of their last byte. */
+    static inline void kc_end_bytes(PyObject *bytes, Py_ssize_t size) {
+        Py_SET_SIZE((PyVarObject *)bytes, size);
+        PyBytes_AS_STRING(bytes)[size] = 0;
+    }
+    """
+    void kc_end_bytes(PyObject *bytes, Py_ssize_t size) noexcept
+
+
 cdef extern from "Python.h":
     # Bytes that are still being made: the declarations of cpython.bytes take finished ones.
     PyObject *new_bytes "PyBytes_FromStringAndSize"(const char *data, Py_ssize_t size) except NULL
@@ -146,9 +157,15 @@ cdef class GrowingBytes:
         return 0
 
     cdef bytes finish(self):
+        """What was written. Room that is left is given back only where it is much: an allocator that gets back a block
+        of the size that is asked for next time keeps it, and the next call finds memory that is there already.
+        """
         if self.object == NULL:
             return b""
-        _PyBytes_Resize(&self.object, self.used)
+        if bytes_size(self.object) - self.used > bytes_size(self.object) // 8:
+            _PyBytes_Resize(&self.object, self.used)
+        else:
+            kc_end_bytes(self.object, self.used)
         return <bytes> self.object
 
 
