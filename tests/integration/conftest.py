@@ -1,4 +1,4 @@
-"""One Spark session for all tests that need one, since it takes seconds to start; a broker for each that needs one."""
+"""What several files use: one Spark session, since it takes seconds to start; a broker for each test; the command."""
 
 import os
 
@@ -23,6 +23,18 @@ def spark(tmp_path_factory):
     session = kc.spark.session(conf, master="local[2]", quick_start=True)
     yield session
     session.stop()
+
+
+@pytest.fixture
+def kafkacodec(capsys):
+    """Run the command; gives exit code, standard output and standard error."""
+    from kafkacodec.cli.__main__ import run
+
+    def call(*arguments):
+        code = run([str(argument) for argument in arguments])
+        return code, *capsys.readouterr()
+
+    return call
 
 
 @pytest.fixture

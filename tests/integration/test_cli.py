@@ -13,23 +13,12 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from kafkacodec.cli.__main__ import BAD_INPUT, DONE, PIPE_CLOSED, WRONG_USAGE, run
+from kafkacodec.cli.__main__ import BAD_INPUT, DONE, PIPE_CLOSED, WRONG_USAGE
 from tests.corpus import ROOT, Row, assert_same_records, read_committed, sample, segments
 
 BROKER = ROOT / "logs" / "kraft-4.1.0"
 SEGMENT = "logs/kraft-4.1.0/none-0/00000000000000000000.log"
 EXTRA_ARROW_COLUMNS = ["topic", "partition"]
-
-
-@pytest.fixture
-def kafkacodec(capsys):
-    """Run the command; gives exit code, standard output and standard error."""
-
-    def call(*arguments):
-        code = run([str(argument) for argument in arguments])
-        return code, *capsys.readouterr()
-
-    return call
 
 
 def command(*arguments, **options):

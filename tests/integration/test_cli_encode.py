@@ -12,22 +12,13 @@ import pytest
 from pyarrow import parquet
 
 import kafkacodec as kc
-from kafkacodec.cli.__main__ import BAD_INPUT, DONE, WRONG_USAGE, run
+from kafkacodec.cli.__main__ import BAD_INPUT, DONE, WRONG_USAGE
 from kafkacodec.log import LogDirectory
 from tests.corpus import ROOT, assert_same_records, sample
 
 SEGMENT = "logs/kraft-4.1.0/none-0/00000000000000000000.log"
 
 Command = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def kafkacodec(capsys: pytest.CaptureFixture[str]) -> Command:
-    def call(*arguments: Any) -> tuple[int, str, str]:
-        code = run([str(argument) for argument in arguments])
-        return code, *capsys.readouterr()
-
-    return call
 
 
 def read(directory: Path, topic: str, partition: int = 0) -> list[kc.Record]:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from kafkacodec.cli.__main__ import DONE, WRONG_USAGE, run
+from kafkacodec.cli.__main__ import DONE, WRONG_USAGE
 from kafkacodec.cli.metadata import TABLES
 from kafkacodec.log.cluster_metadata import read_cluster_metadata
 from kafkacodec.log.groups import consumer_groups
@@ -17,17 +17,6 @@ from tests.conformance.test_internal_topics import WRITERS, expected_offsets
 from tests.corpus import ROOT
 
 BROKER = ROOT / "logs" / "kraft-4.1.0"
-
-
-@pytest.fixture
-def kafkacodec(capsys):
-    """Run the command; gives exit code, standard output and standard error."""
-
-    def call(*arguments):
-        code = run([str(argument) for argument in arguments])
-        return code, *capsys.readouterr()
-
-    return call
 
 
 @pytest.mark.parametrize("writer", WRITERS)
