@@ -85,10 +85,9 @@ void kc_batch_read(const uint8_t *data, const kc_span *span, kc_batch *batch);
 /* The checksum of the batch's bytes, to be held against batch->crc: CRC-32C in magic 2, CRC-32 before. */
 uint32_t kc_batch_compute_crc(const uint8_t *data, const kc_batch *batch);
 
-/* The sequence of the record `offset_delta` after the first: it wraps to 0 after INT32_MAX, -1 stays -1. */
-static inline int32_t kc_batch_sequence(const kc_batch *b, int32_t offset_delta) {
-    if (b->base_sequence < 0) return b->base_sequence;
-    return (int32_t)(((uint32_t)b->base_sequence + (uint32_t)offset_delta) & INT32_MAX);
+/* The sequence `delta` behind another: it wraps to 0 after INT32_MAX; -1, which is none, stays -1. */
+static inline int32_t kc_sequence_behind(int32_t sequence, int64_t delta) {
+    return sequence < 0 ? sequence : (int32_t)(((uint64_t)sequence + (uint64_t)delta) & INT32_MAX);
 }
 
 #endif

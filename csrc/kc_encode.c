@@ -165,9 +165,8 @@ kc_encode_event kc_encoder_fill(kc_encoder *e, const kc_record_chunk *chunk, kc_
 void kc_encoder_close(kc_encoder *e, const uint8_t *records, size_t size, uint8_t *out) {
     kc_open_batch *open = &e->open;
     kc_batch_write_header(open, &e->options, records, size, out);
-    /* A record's sequence is the batch's plus its offset delta; they wrap to 0 after 2^31-1. */
-    if (open->base_sequence >= 0)
-        e->next_sequence = (int32_t)((open->base_sequence + (open->last_offset - open->base_offset) + 1) & INT32_MAX);
+    /* A record's sequence is the batch's plus its offset delta. */
+    e->next_sequence = kc_sequence_behind(open->base_sequence, open->last_offset - open->base_offset + 1);
     open->count = 0;
 }
 

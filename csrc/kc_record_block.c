@@ -72,19 +72,13 @@ size_t kc_record_chunk_bytes(const kc_record_chunk *chunk) {
 
 /* ---- blocks --------------------------------------------------------------------------------------------------- */
 
-/* A value with its length, counted without branches, so that several rows go at once. */
-KC_INLINE uint32_t span_bytes(int32_t size) {
-    uint32_t prefix = 1u + (size > 0x3f) + (size > 0x1fff) + (size > 0xfffff) + (size > 0x7ffffff);
-    return prefix + (uint32_t)(size > 0 ? size : 0);
-}
-
 /* The bytes of header items [start, end), without their count. */
 static int add_items(const kc_pairs_column *c, int64_t start, int64_t end, int64_t *bytes, kc_error *error) {
     kc_spans keys, values;
     while (start < end) {
         int64_t n = end - start < KC_BLOCK_ROWS ? end - start : KC_BLOCK_ROWS;
         if (kc_pairs_column_items(c, start, n, &keys, &values, error)) return error->code;
-        for (int64_t i = 0; i < n; i++) *bytes += (int64_t)span_bytes(keys.size[i]) + span_bytes(values.size[i]);
+        for (int64_t i = 0; i < n; i++) *bytes += kc_span_bytes(keys.size[i]) + kc_span_bytes(values.size[i]);
         start += n;
     }
     return KC_OK;
@@ -119,7 +113,7 @@ int kc_record_block_load(kc_record_block *block, const kc_record_chunk *chunk, i
     if (kc_bytes_column_load(&chunk->value, row, n, &block->value, error)) return error->code;
     for (int64_t i = 0; i < n; i++) {
         /* attributes, key, value and an empty list's count */
-        block->fixed_bytes[i] = 2 + (int64_t)span_bytes(block->key.size[i]) + (int64_t)span_bytes(block->value.size[i]);
+        block->fixed_bytes[i] = 2 + kc_span_bytes(block->key.size[i]) + kc_span_bytes(block->value.size[i]);
     }
     block->has_headers = chunk->headers.layout != KC_LAYOUT_ABSENT;
     return block->has_headers ? add_headers(block, chunk, row, n, error) : KC_OK;

@@ -31,6 +31,13 @@ typedef struct kc_record_block {
     int64_t fixed_bytes[KC_BLOCK_ROWS];       /* of a record's body: all but its two deltas */
 } kc_record_block;
 
+/* A key or value of so many bytes (-1: null) with its length, counted without branches, so that the compiler can do
+ * several rows at once. */
+KC_INLINE int64_t kc_span_bytes(int32_t size) {
+    uint32_t prefix = 1u + (size > 0x3f) + (size > 0x1fff) + (size > 0xfffff) + (size > 0x7ffffff);
+    return prefix + (uint32_t)(size > 0 ? size : 0);
+}
+
 /* Rows [row, row + n), n at most KC_BLOCK_ROWS. Where the chunk has no offsets they run on from `next_offset`. */
 KC_MUST_CHECK int kc_record_block_load(kc_record_block *block, const kc_record_chunk *chunk, int64_t row, int64_t n,
                                        int64_t next_offset, kc_error *error);

@@ -1,10 +1,5 @@
 #include "kc_record_write.h"
 
-static int64_t span_bytes(const kc_spans *spans, int64_t i) {
-    int32_t size = spans->size[i];
-    return (int64_t)kc_varint32_size(size) + (size > 0 ? size : 0);
-}
-
 uint8_t *kc_put_headers(uint8_t *p, const uint8_t *end, const kc_pairs_column *c, const int64_t bounds[2],
                         kc_error *error) {
     kc_spans keys, values;
@@ -14,7 +9,7 @@ uint8_t *kc_put_headers(uint8_t *p, const uint8_t *end, const kc_pairs_column *c
         int64_t n = bounds[1] - item < KC_BLOCK_ROWS ? bounds[1] - item : KC_BLOCK_ROWS;
         if (kc_pairs_column_items(c, item, n, &keys, &values, error)) return NULL;
         for (int64_t i = 0; i < n; i++) {
-            if (end - p < span_bytes(&keys, i) + span_bytes(&values, i)) return NULL;
+            if (end - p < kc_span_bytes(keys.size[i]) + kc_span_bytes(values.size[i])) return NULL;
             p = kc_put_span(kc_put_span(p, &keys, i), &values, i);
         }
         item += n;

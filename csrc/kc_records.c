@@ -261,7 +261,7 @@ KC_INLINE int read_rows(kc_records *r, const kc_batch *batch, kc_table *t, int32
             code = kc_rows_put(&s.value, &t->columns[KC_COL_VALUE], first_row, row, f.value, f.value_size, wide, error);
             if (code) break;
         }
-        if (KC_WANTS(want, KC_COL_SEQUENCE)) s.sequence[row] = kc_batch_sequence(batch, f.offset_delta);
+        if (KC_WANTS(want, KC_COL_SEQUENCE)) s.sequence[row] = kc_sequence_behind(batch->base_sequence, f.offset_delta);
         row++;
         at = f.end;
     }

@@ -7,8 +7,8 @@
 #include "kc_varint.h"
 
 enum {
-    V2_KNOWN_ATTRIBUTES = 0x7f,
-    OLD_KNOWN_ATTRIBUTES = 0x0f,
+    OLD_KNOWN_ATTRIBUTES = KC_CODEC_MASK | KC_LOG_APPEND_TIME,
+    V2_KNOWN_ATTRIBUTES = OLD_KNOWN_ATTRIBUTES | KC_TRANSACTIONAL | KC_CONTROL | KC_DELETE_HORIZON,
     RECORD_SMALLEST = 7, /* lengths, deltas and attributes of one byte each */
     BLOCK = 64,
 };

@@ -11,6 +11,7 @@ from kafkacodec.errors import DecodeError
 from kafkacodec.log.directory import LogDirectory
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.stored import note_record, sound_chunks
+from kafkacodec.log.transactions import COMMIT, marker_type
 from kafkacodec.messages import ConsumerProtocolSubscription
 from kafkacodec.messages.stored import decode_coordinator_record
 from kafkacodec.records.record import Record
@@ -18,8 +19,6 @@ from kafkacodec.records.record import Record
 __all__ = ["CommittedOffset", "Group", "GroupMember", "committed_offsets", "consumer_groups"]
 
 TOPIC = "__consumer_offsets"
-
-_COMMIT = 1  # the type of a marker that commits
 
 
 class CommittedOffset(NamedTuple):
@@ -209,14 +208,9 @@ def _settled_records(partition: Partition, problems: list[DecodeError] | None) -
         for record, producer_id, is_transactional, is_control in rows:
             if is_control:
                 held = pending.pop(producer_id, [])
-                if _is_commit(record):
+                if marker_type(record.key) == COMMIT:
                     yield from held
             elif is_transactional:
                 pending.setdefault(producer_id, []).append(record)
             else:
                 yield record
-
-
-def _is_commit(marker: Record) -> bool:
-    """The second int16 of a control record's key is its type (KIP-98)."""
-    return marker.key is not None and int.from_bytes(marker.key[2:4], "big") == _COMMIT

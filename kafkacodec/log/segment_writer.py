@@ -30,7 +30,7 @@ _MAX_INT32 = 2**31 - 1
 _NO_TIMESTAMP = -1
 
 # Where the segment's name becomes visible, its indexes already are: the order of the commit.
-_COMMIT_ORDER = (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX, layout.LOG_SUFFIX)
+COMMIT_ORDER = (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX, layout.LOG_SUFFIX)
 _UNFINISHED = re.compile(
     r"(?:\d{20}\.(?:log|index|timeindex|txnindex|snapshot)|partition\.metadata|leader-epoch-checkpoint)\.[0-9a-f]{16}\.tmp"
 )
@@ -112,7 +112,7 @@ class PendingSegment:
         for name in self._names():
             os.replace(_temporary(self.directory, name, self.token), os.path.join(directory, name))
         if sync:
-            sync_directory(directory)
+            sync_path(directory)
         return path
 
     def discard(self) -> None:
@@ -124,7 +124,7 @@ class PendingSegment:
     def _names(self) -> Iterator[str]:
         """The names of all files, in the order of the commit."""
         yield from self.beside
-        for suffix in _COMMIT_ORDER:
+        for suffix in COMMIT_ORDER:
             yield layout.file_name(self.base_offset, suffix)
 
 
@@ -353,7 +353,7 @@ def replace_file(path: str, data: bytes, *, sync: bool = True) -> None:
             os.unlink(temporary)
         raise
     if sync:
-        sync_directory(os.path.dirname(path) or ".")
+        sync_path(os.path.dirname(path) or ".")
 
 
 def write_file(path: str, data: bytes, *, sync: bool) -> None:
@@ -365,9 +365,9 @@ def write_file(path: str, data: bytes, *, sync: bool) -> None:
             os.fsync(file.fileno())
 
 
-def sync_directory(path: str) -> None:
-    """Wait until the names in a directory are on the disk."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+def sync_path(path: str) -> None:
+    """Wait until the bytes of a file, or the names in a directory, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -32,8 +32,13 @@ ABORTED = np.dtype([("producer_id", "i8"), ("first_offset", "i8"), ("last_offset
 
 FINISHED = np.dtype([("first_offset", "i8"), ("last_offset", "i8")])
 
-# The second int16 of a control record's key (KIP-98); others are KRaft's and end no transaction.
-_ABORT, _COMMIT = 0, 1
+# Types of control records (KIP-98); others are KRaft's and end no transaction.
+_ABORT, COMMIT = 0, 1
+
+
+def marker_type(key: bytes | None) -> int | None:
+    """The type of a control record: the second int16 of its key. None where the key is too short to tell."""
+    return None if key is None or len(key) < 4 else int.from_bytes(key[2:4], "big")
 
 
 @dataclass
@@ -202,7 +207,7 @@ class TransactionTracker:
                 continue
             marker = int(offsets[end])
             finished.append((start, marker))
-            known = _ABORT if index.has(producer, marker) else _COMMIT
+            known = _ABORT if index.has(producer, marker) else COMMIT
             if (markers[marker].kind if marker in markers else known) == _ABORT:
                 aborted.append((producer, self._begin(index, producer, start, marker), marker))
         self.aborted.append(np.array(aborted, ABORTED))
@@ -223,11 +228,12 @@ class TransactionTracker:
         batches = b"".join(file.data[start : start + size] for start, size in zip(starts, sizes, strict=True))
         found = {}
         for record in iter_records(batches, include_control=True, on_error="skip"):
-            if record.key is not None and len(record.key) >= 4:
+            kind = marker_type(record.key)
+            if kind is not None:
                 # An EndTxnMarker: version, epoch of the coordinator.
                 epoch = int.from_bytes((record.value or b"")[2:6], "big", signed=True)
                 time = -1 if record.timestamp is None else record.timestamp
-                found[record.offset] = Marker(int.from_bytes(record.key[2:4], "big"), epoch, time)
+                found[record.offset] = Marker(kind, epoch, time)
         for offset in headers["base_offset"][rows].tolist():
             if offset not in found:
                 self.problems.append(CorruptRecord(f"the marker at offset {offset} cannot be read", path=file.path))

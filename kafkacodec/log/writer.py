@@ -25,7 +25,7 @@ from kafkacodec.log.segment_writer import (
     SegmentWriter,
     remove_unfinished,
     replace_file,
-    sync_directory,
+    sync_path,
 )
 from kafkacodec.records.arguments import require_int
 from kafkacodec.records.decode import scan
@@ -300,7 +300,7 @@ class LogWriter:
         if not os.path.isdir(self.path):
             os.makedirs(self.path)
             if self._sync:
-                sync_directory(os.path.dirname(self.path) or ".")
+                sync_path(os.path.dirname(self.path) or ".")
         remove_unfinished(self.path)
         _remove_beyond(self.path, self.next_offset)
         metadata = os.path.join(self.path, layout.PARTITION_METADATA)

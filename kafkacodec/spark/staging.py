@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kafkacodec.log import LogDirectory, LogWriter, Partition, Segment, layout
-from kafkacodec.log.segment_writer import sync_directory
+from kafkacodec.log.segment_writer import COMMIT_ORDER, sync_path
 from kafkacodec.spark.options import TopicPartition
 
 __all__ = ["new_directory", "publish", "remove", "remove_abandoned"]
@@ -32,7 +32,6 @@ ABANDONED_AFTER = 24 * 3600.0
 # The dots keep readers, ours and brokers', from taking it for a partition.
 _NAME = re.compile(r"\.kafkalog\.[0-9a-f]{16}\.staging")
 _STOPPING = 5.0
-_MOVED = (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX, layout.LOG_SUFFIX)
 # Files that are waited for at a time.
 _SYNCED_AT_ONCE = 4
 
@@ -65,7 +64,7 @@ def publish(log_dir: str, directories: Sequence[str]) -> None:
     for move in moves:
         os.replace(move.source, move.target)
     for directory in dict.fromkeys(os.path.dirname(move.target) for move in moves):
-        sync_directory(directory)
+        sync_path(directory)
 
 
 class _Move(NamedTuple):
@@ -84,10 +83,10 @@ def _number(log: LogWriter, staged: list[Partition], pool: ThreadPoolExecutor) -
         for segment in partition.segments:
             base = start + (segment.base_offset or 0)
             end = _shift(segment.path, start, log.leader_epoch)
-            for suffix in _MOVED:
+            for suffix in COMMIT_ORDER:
                 source = layout.sibling(segment.path, suffix)
                 target = os.path.join(log.path, layout.file_name(base, suffix))
-                yield _Move(source, target, pool.submit(_sync, source))
+                yield _Move(source, target, pool.submit(sync_path, source))
         start = end
 
 
@@ -105,15 +104,6 @@ def _shift(path: str, by: int, leader_epoch: int) -> int:
         data[positions + np.arange(12, 16)] = np.array([leader_epoch], ">i4").view(np.uint8)
         del data  # the mapping cannot be closed while it is seen
     return end
-
-
-def _sync(path: str) -> None:
-    """Wait until a file is on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def remove(directory: str, *, may_be_written: bool = False) -> None:
