@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-import kafkacodec
 from kafkacodec.cli.destination import Destination, destination_options
 from kafkacodec.cli.inputs import Reading, reading_options
 from kafkacodec.cli.output import Advance, counted, progress, size
+from kafkacodec.log import SegmentRange
+from kafkacodec.log.kafka07 import is_kafka07
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from kafkacodec import RecordColumns
-    from kafkacodec.log import SegmentRange
 
 
 @click.command()
@@ -29,32 +29,46 @@ def convert(reading: Reading, output: Destination, batch_columns: bool) -> None:
 
     Columns topic and partition come first. The file appears under its name when it is whole. CSV and JSON lines have
     text where bytes are UTF-8; in CSV other bytes are hex behind 0x and headers are JSON, in JSON lines they are
-    {"base64": "..."}.
+    {"base64": "..."}. Logs of Kafka 0.6 and 0.7 have two columns of batches, magic and codec.
     """
-    pieces = reading.ranges()
-    output.check(piece.path for piece in pieces)
+    partitions = reading.partitions()
+    segments = [segment.path for partition in partitions for segment in partition.segments]
+    output.check(segments)
+    pieces = reading.ranges(partitions)
     total = sum(piece.size_in_bytes for piece in pieces)
+    schema = _schema(segments, batch_columns)
     with progress("converting", total) as advance:
-        batches = chain.from_iterable(_batches(piece, reading, batch_columns, advance) for piece in pieces)
-        rows = output.write(_nothing(batch_columns).schema, batches)
+        batches = chain.from_iterable(_batches(piece, reading, batch_columns, advance, schema) for piece in pieces)
+        rows = output.write(schema, batches)
     summary = f"{counted(rows, 'record')} from {counted(len(pieces), 'segment')} ({size(total)})"
     click.echo(f"{output.path}: {summary}", err=True)
 
 
-def _batches(piece: SegmentRange, reading: Reading, batch_columns: bool, advance: Advance) -> Iterator[pa.RecordBatch]:
+def _batches(
+    piece: SegmentRange, reading: Reading, batch_columns: bool, advance: Advance, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
     for chunk in reading.read(piece, advance, batch_columns=batch_columns):
-        yield _placed(chunk, piece.topic, piece.partition)
+        yield _placed(chunk, piece, schema)
 
 
-def _nothing(batch_columns: bool) -> pa.RecordBatch:
-    return _placed(kafkacodec.decode(b"", batch_columns=batch_columns), None, None)
+def _schema(segments: list[str], batch_columns: bool) -> pa.Schema:
+    """Topic, partition, and the columns that the segments have between them: those of Kafka 0.6 and 0.7 have fewer."""
+    import pyarrow as pa
+
+    kinds = {is_kafka07(path): path for path in segments}
+    empty = [SegmentRange(kinds[old], None, None, 0, 0).nothing(batch_columns=batch_columns) for old in sorted(kinds)]
+    place = pa.schema([("topic", pa.string()), ("partition", pa.int32())])
+    return pa.unify_schemas([place, *(pa.record_batch(chunk).schema for chunk in empty)])
 
 
-def _placed(chunk: RecordColumns, topic: str | None, partition: int | None) -> pa.RecordBatch:
-    """The columns behind two more that the place of the file gives."""
+def _placed(chunk: RecordColumns, piece: SegmentRange, schema: pa.Schema) -> pa.RecordBatch:
+    """The columns of the schema; topic and partition from the file's place, null what the chunk's format has not."""
     import pyarrow as pa
 
     batch = pa.record_batch(chunk)
-    topics = pa.repeat(pa.scalar(topic, pa.string()), batch.num_rows)
-    partitions = pa.repeat(pa.scalar(partition, pa.int32()), batch.num_rows)
-    return pa.record_batch([topics, partitions, *batch.columns], names=["topic", "partition", *batch.schema.names])
+    rows = batch.num_rows
+    found = dict(zip(batch.schema.names, batch.columns, strict=True))
+    found["topic"] = pa.repeat(pa.scalar(piece.topic, pa.string()), rows)
+    found["partition"] = pa.repeat(pa.scalar(piece.partition, pa.int32()), rows)
+    columns = [found.pop(field.name) if field.name in found else pa.nulls(rows, field.type) for field in schema]
+    return pa.record_batch(columns, schema=schema)

@@ -52,7 +52,11 @@ class Destination:
             raise click.UsageError(f"{path} exists; --force replaces it")
 
     def write(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
-        """Write batches of one schema; returns the number of rows."""
+        """Write batches of one schema; returns the number of rows.
+
+        Raises:
+            TypeError: a batch is of another schema. It never reaches a writer, which would read past its columns.
+        """
         from kafkacodec.cli.writers import WRITERS
 
         partial = f"{self._name()}.partial"
@@ -60,6 +64,8 @@ class Destination:
         try:
             with WRITERS[self._format()](partial, schema, self.compression) as file:
                 for batch in batches:
+                    if not batch.schema.equals(schema):
+                        raise TypeError(f"a batch has the columns {batch.schema}, not {schema}")
                     file.write(batch)
                     rows += batch.num_rows
             os.replace(partial, self._name())

@@ -68,11 +68,11 @@ class Reading(Span):
     include_control: bool
     on_error: Literal["raise", "stop", "skip"]
 
-    def ranges(self) -> list[SegmentRange]:
-        """The pieces of segments to read, in order."""
+    def ranges(self, partitions: list[Partition] | None = None) -> list[SegmentRange]:
+        """The pieces of segments to read, in order; of all that was chosen unless `partitions` are given."""
         return [
             piece
-            for partition in self.partitions()
+            for partition in (self.partitions() if partitions is None else partitions)
             for piece in partition.ranges(
                 start_offset=self.start_offset,
                 end_offset=self.end_offset,

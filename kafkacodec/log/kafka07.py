@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Unpack
 
 from kafkacodec.dialects import kafka07
@@ -38,20 +38,29 @@ def read(
     first, behind = options.get("start_offset"), options.get("end_offset")
     start = start_position if first is None else max(start_position, first - base_offset)
     end = end_position if behind is None else min(end_position, behind - base_offset)
-    columns = options.get("columns")
+    columns = _columns(options.get("columns"))
     chosen: Any = {name: options[name] for name in _SHARED if name in options}  # type: ignore[literal-required]
     chunks = kafka07.iter_columns(
         memoryview(file.data)[start : max(start, end)],
         max_rows=max_rows,
         max_bytes=max_bytes,
         initial_offset=base_offset + start,
-        columns=RECORD_COLUMNS if columns is None else columns,
+        columns=columns,
         **chosen,
     )
     for chunk in chunks:
         chunk.consumed += start
         chunk.problems = [Problem(p.position + start, *p[1:]) for p in chunk.problems]
         yield chunk
+
+
+def nothing(columns: Iterable[str] | None, *, batch_columns: bool) -> RecordColumns:
+    """No rows, with the columns that `read` gives."""
+    return kafka07.decode(b"", columns=_columns(columns), batch_columns=batch_columns)
+
+
+def _columns(chosen: Iterable[str] | None) -> Iterable[str]:
+    return RECORD_COLUMNS if chosen is None else chosen
 
 
 def end_of(file: MappedFile, base_offset: int) -> tuple[int, int | None]:

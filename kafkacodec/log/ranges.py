@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypedDict, Unpack
 
@@ -61,6 +61,17 @@ class SegmentRange:
         """Bytes to be read."""
         return self.end_position - self.start_position
 
+    @property
+    def is_kafka07(self) -> bool:
+        """Whether the segment is one of Kafka 0.6 or 0.7."""
+        return kafka07.is_kafka07(self.path)
+
+    def nothing(self, columns: Iterable[str] | None = None, *, batch_columns: bool = False) -> RecordColumns:
+        """No rows, with the columns that `read` gives: old formats have fewer. The file is not opened."""
+        if self.is_kafka07:
+            return kafka07.nothing(columns, batch_columns=batch_columns)
+        return decode(b"", columns=columns, batch_columns=batch_columns)
+
     def read(
         self, *, max_rows: int = DEFAULT_MAX_ROWS, max_bytes: int = DEFAULT_MAX_BYTES, **options: Unpack[DecodeOptions]
     ) -> Iterator[RecordColumns]:
@@ -91,7 +102,7 @@ class SegmentRange:
                 file.check_size()
         except DecodeError as error:
             raise named(error, self.path) from None
-        if consumed < self.end_position < file.size and not kafka07.is_kafka07(self.path):
+        if consumed < self.end_position < file.size and not self.is_kafka07:
             yield self._cut_short(consumed, options)
 
     def _cut_short(self, position: int, options: DecodeOptions) -> RecordColumns:
@@ -99,7 +110,7 @@ class SegmentRange:
         error = CorruptRecord("the batch reaches over the end of its range", position=position, path=self.path)
         if options.get("on_error", "raise") == "raise":
             raise error
-        empty = decode(b"", columns=options.get("columns"), batch_columns=options.get("batch_columns", False))
+        empty = self.nothing(options.get("columns"), batch_columns=options.get("batch_columns", False))
         empty.consumed = self.end_position
         empty.problems = [Problem(position, None, self.end_position - position, error)]
         return empty
@@ -108,15 +119,16 @@ class SegmentRange:
         self, file: MappedFile, max_rows: int, max_bytes: int, options: DecodeOptions
     ) -> Iterator[RecordColumns]:
         start, end = self.start_position, self.end_position
-        name = layout.parse_file_name(os.path.basename(self.path))
-        if kafka07.is_kafka07(self.path) and name is not None:
+        if self.is_kafka07:
+            name = layout.parse_file_name(os.path.basename(self.path))
+            base_offset = 0 if name is None else name.base_offset
             span: _Span = {
                 "max_rows": max_rows,
                 "max_bytes": max_bytes,
                 "start_position": start,
                 "end_position": end,
             }
-            return kafka07.read(file, name.base_offset, **span, **options)
+            return kafka07.read(file, base_offset, **span, **options)
         aborted = np.array(self.aborted, np.int64).tobytes()
         return columns_between(file.data, start, end, aborted, max_rows=max_rows, max_bytes=max_bytes, **options)
 

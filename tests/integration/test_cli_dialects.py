@@ -5,12 +5,20 @@ from __future__ import annotations
 import base64
 import io
 import json
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyarrow import csv, parquet
 
 from kafkacodec.cli.__main__ import BAD_INPUT, DONE, WRONG_USAGE, run
+from kafkacodec.records.decode import BATCH_COLUMNS, RECORD_COLUMNS
+from tests.corpus import ROOT as KAFKA, segments
 from tests.dialect_vectors import ROOT, rows
 
 Command = Callable[..., tuple[int, str, str]]
@@ -94,3 +102,55 @@ def test_messages_of_the_line_protocol(kafkacodec: Command) -> None:
     code, _, err = kafkacodec(*arguments, stdin=b"V1|1|NOPE|\n")
     assert code == BAD_INPUT
     assert "command" in err
+
+
+KAFKA07_BATCH_COLUMNS = ["magic", "codec"]
+
+
+@pytest.mark.parametrize("suffix", ["arrow", "parquet", "csv", "jsonl"])
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside later segments"])
+def test_convert_with_the_columns_of_batches(tmp_path: Path, suffix: str, beside: bool) -> None:
+    """In a process of its own: columns that do not match their schema end pyarrow's CSV writer."""
+    broker = tmp_path / "broker"
+    shutil.copytree(ROOT / "kafka07/segments/broker-0/short-0", broker / "short-0")
+    later = 0
+    if beside:
+        shutil.copytree(KAFKA / "logs/kraft-4.1.0/txn-0", broker / "txn-0")
+        later = sum(
+            not row.is_control
+            for s in segments(writer="kraft-4.1.0")
+            if s.path.parent.name == "txn-0"
+            for row in s.expected.records
+        )
+    output = tmp_path / f"out.{suffix}"
+    command = [sys.executable, "-m", "kafkacodec.cli", "convert", broker, "-o", output, "--batch-columns"]
+    finished = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    assert finished.returncode == DONE, finished.stderr
+    entries = [e for e in rows("kafka07/segments/index") if e.get("topic") == "short"]
+    plain = [m for e in sorted(entries, key=lambda e: e["start_offset"]) for m in e["entries"]]
+    names, written = _read(output)
+    ours = [row for row in written if row["topic"] == "short"]
+    assert [(row["offset"], row["magic"], row["codec"]) for row in ours] == [
+        (m["offset"], m["magic"], m["codec"]) for m in plain
+    ]
+    assert len(written) == len(ours) + later
+    expected = (*RECORD_COLUMNS, *(BATCH_COLUMNS if beside else KAFKA07_BATCH_COLUMNS))
+    assert names == ["topic", "partition", *expected]
+    assert all(row.get("producer_id") is None for row in ours)
+
+
+def test_convert_of_an_empty_segment_has_the_columns_of_its_format(kafkacodec: Command, tmp_path: Path) -> None:
+    empty = ROOT / "kafka07/segments/damaged/empty/00000000000000000000.kafka"
+    output = tmp_path / "out.arrow"
+    assert kafkacodec("convert", empty, "-o", output, "--batch-columns")[0] == DONE
+    assert _read(output)[0] == ["topic", "partition", *RECORD_COLUMNS, *KAFKA07_BATCH_COLUMNS]
+
+
+def _read(path: Path) -> tuple[list[str], list[dict[str, Any]]]:
+    """The columns of a file and its rows."""
+    if path.suffix == ".jsonl":
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        return list(lines[0]), lines
+    readers = {".csv": csv.read_csv, ".parquet": parquet.read_table, ".arrow": lambda p: pa.ipc.open_file(p).read_all()}
+    table = readers[path.suffix](path)
+    return table.column_names, table.to_pylist()
