@@ -4,6 +4,7 @@
 
 #define FRAME_MAGIC 0x184D2204u
 #define STORED_BLOCK 0x80000000u
+#define HAS_CONTENT_SIZE 0x08
 
 static uint64_t position(const kc_lz4_frame *frame) { return (uint64_t)(frame->bytes.at - frame->start); }
 
@@ -24,7 +25,6 @@ static int read_flags(kc_lz4_frame *frame, uint8_t flags, uint8_t block_code, kc
     if (block_code & 0x8F || block_code >> 4 < 4)
         return fail(frame, KC_CORRUPT, "LZ4 frame with a reserved block size", block_code, 0x40, error);
     frame->block_checksums = flags & 0x10;
-    frame->has_content_size = flags & 0x08;
     frame->has_content_checksum = flags & 0x04;
     frame->block_max = (size_t)1 << (8 + 2 * (block_code >> 4)); /* 4: 64 KiB … 7: 4 MiB */
     return KC_OK;
@@ -38,13 +38,11 @@ int kc_lz4_open(kc_lz4_frame *frame, const uint8_t *data, size_t size, bool any_
     const uint8_t *descriptor = kc_take(b, 2);
     if (!descriptor) return fail(frame, KC_TRUNCATED, "LZ4 frame ends inside its header", (int64_t)size, 7, error);
     if (read_flags(frame, descriptor[0], descriptor[1], error)) return error->code;
-    if (frame->has_content_size) {
-        const uint8_t *content_size = kc_take(b, 8);
-        if (content_size) frame->content_size = kc_load_le64(content_size);
-    }
+    const bool has_content_size = descriptor[0] & HAS_CONTENT_SIZE;
+    if (has_content_size) kc_take(b, 8);
     uint8_t stored = kc_take_u8(b);
     if (b->failed) return fail(frame, KC_TRUNCATED, "LZ4 frame ends inside its header", (int64_t)size, 15, error);
-    uint8_t computed = (uint8_t)(kc_xxh32(descriptor, KC_LZ4_DESCRIPTOR_BYTES(frame->has_content_size)) >> 8);
+    uint8_t computed = (uint8_t)(kc_xxh32(descriptor, KC_LZ4_DESCRIPTOR_BYTES(has_content_size)) >> 8);
     if (computed != stored && !any_checksum)
         return fail(frame, KC_CRC_MISMATCH, "LZ4 frame header's checksum", computed, stored, error);
     return KC_OK;
@@ -53,7 +51,7 @@ int kc_lz4_open(kc_lz4_frame *frame, const uint8_t *data, size_t size, bool any_
 static int take_end(kc_lz4_frame *frame, kc_lz4_block *block, kc_error *error) {
     block->data = NULL;
     block->size = 0;
-    if (frame->has_content_checksum) frame->content_checksum = take_le32(&frame->bytes);
+    if (frame->has_content_checksum) kc_take(&frame->bytes, 4);
     if (frame->bytes.failed)
         return fail(frame, KC_TRUNCATED, "LZ4 frame ends inside its content checksum", 0, 0, error);
     return KC_OK;
@@ -63,9 +61,9 @@ int kc_lz4_next(kc_lz4_frame *frame, kc_lz4_block *block, kc_error *error) {
     kc_bytes *b = &frame->bytes;
     uint32_t header = take_le32(b);
     if (b->failed) return fail(frame, KC_TRUNCATED, "LZ4 frame has no end mark", 0, 0, error);
-    if (header == 0) return take_end(frame, block, error);
     block->stored = header & STORED_BLOCK;
     block->size = header & ~STORED_BLOCK;
+    if (block->size == 0) return take_end(frame, block, error);
     if (block->size > frame->block_max)
         return fail(frame, KC_CORRUPT, "LZ4 block larger than its frame allows", (int64_t)block->size,
                     (int64_t)frame->block_max, error);
@@ -76,7 +74,6 @@ int kc_lz4_next(kc_lz4_frame *frame, kc_lz4_block *block, kc_error *error) {
     if (!frame->block_checksums) return KC_OK;
     uint32_t want = take_le32(b);
     if (b->failed) return fail(frame, KC_TRUNCATED, "LZ4 frame ends inside a block checksum", 0, 0, error);
-    if (frame->verified) return KC_OK;
     uint32_t got = kc_xxh32(block->data, block->size);
     if (got != want) return fail(frame, KC_CRC_MISMATCH, "LZ4 block's checksum", got, want, error);
     return KC_OK;

@@ -1,6 +1,7 @@
-/* Walks the blocks of an LZ4 frame, as Kafka's reader takes it: independent blocks, an end mark, no dictionary.
+/* Walks the blocks of an LZ4 frame, as Kafka's reader takes it: independent blocks, an end mark, no dictionary. The
+ * checksums of header and blocks are held against their bytes; size and checksum of the content are stepped over.
  *
- * Decompressing the blocks, and comparing the content checksum, is the caller's. */
+ * Decompressing the blocks is the caller's. */
 #ifndef KC_LZ4_FRAME_H
 #define KC_LZ4_FRAME_H
 
@@ -12,10 +13,7 @@ typedef struct kc_lz4_frame {
     kc_bytes bytes;
     const uint8_t *start;
     size_t block_max; /* what one block may decompress to */
-    bool verified;    /* a checksum over all of the frame was right: those of single blocks are not computed again */
-    bool block_checksums, has_content_checksum, has_content_size;
-    uint64_t content_size;
-    uint32_t content_checksum; /* known once kc_lz4_next has met the end mark */
+    bool block_checksums, has_content_checksum;
 } kc_lz4_frame;
 
 typedef struct kc_lz4_block {
@@ -24,8 +22,7 @@ typedef struct kc_lz4_block {
     bool stored; /* `data` is the content itself */
 } kc_lz4_block;
 
-/* Reads the frame's header; the caller may then set `verified`. Old clients wrote a wrong header checksum in magic 0:
- * `any_checksum` accepts it. */
+/* Reads the frame's header. Old clients wrote a wrong header checksum in magic 0: `any_checksum` accepts it. */
 KC_MUST_CHECK int kc_lz4_open(kc_lz4_frame *frame, const uint8_t *data, size_t size, bool any_checksum,
                               kc_error *error);
 

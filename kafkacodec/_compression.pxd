@@ -8,8 +8,6 @@ cdef class Decompressor:
     # What the last call of `run` gave; it stays until the next call.
     cdef const uint8_t *content
     cdef size_t size
-    # Set it where a checksum over the whole payload was right: those inside it are then not computed again.
-    cdef bint verified
 
     cdef k.kc_buffer _scratch
     cdef bytes _held

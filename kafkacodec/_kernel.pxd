@@ -103,18 +103,9 @@ cdef extern from "kc_arrow_abi.h" nogil:
         void *private_data
 
 
-cdef extern from "kc_xxh32.h" nogil:
-    uint32_t kc_xxh32(const uint8_t *data, size_t size)
-
-
 cdef extern from "kc_lz4_frame.h" nogil:
     ctypedef struct kc_lz4_frame:
         size_t block_max
-        bint verified
-        bint has_content_checksum
-        bint has_content_size
-        uint64_t content_size
-        uint32_t content_checksum
 
     ctypedef struct kc_lz4_block:
         const uint8_t *data

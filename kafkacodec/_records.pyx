@@ -133,7 +133,6 @@ cdef class Decoder:
         cdef Decompressor payload = self.decompressor
         if payload is None:
             payload = self.decompressor = Decompressor()
-            payload.verified = self.decoder.options.verify_crc
         try:
             payload.run(k.kc_batch_codec(batch), batch.records, batch.records_size, batch.magic, self.limit)
         except DecodeError as exception:

@@ -29,7 +29,7 @@ from kafkacodec.errors import (
     UnsupportedCodec,
 )
 from kafkacodec.records.compression import CODECS, LEVELS, compress, decompress
-from tests.corpus import Row, Sample, blobs, sample, segments
+from tests.corpus import Row, Sample, assert_same_records, blobs, sample, segments
 
 MIB = 1 << 20
 LIMIT = 16 * MIB
@@ -348,15 +348,37 @@ def test_any_buffer_serves(kind: type) -> None:
     assert decompress(ZSTD, payload, limit=300) == b"abc" * 100
 
 
-def test_a_block_checksum_counts_where_the_batch_checksum_does_not() -> None:
+def with_right_crc(data: bytearray) -> bytes:
+    """A damaged batch of magic 2 with the checksum that its bytes now have."""
+    data[17:21] = crc32c.crc32c(bytes(data[21:])).to_bytes(4, "big")
+    return bytes(data)
+
+
+@pytest.mark.parametrize("verify_crc", [True, False])
+def test_an_lz4_block_checksum_counts_always(verify_crc: bool) -> None:
     data = bytearray(sample("blobs/foreign/v2-lz4-block-checksum.bin").data())
     data[-5] ^= 1  # the last byte of the only block's checksum, before the end mark
-    with pytest.raises(CrcMismatch):
-        decompress(*payload_at(data, 0)[::2], limit=LIMIT)
-    data[17:21] = crc32c.crc32c(bytes(data[21:])).to_bytes(4, "big")
-    assert len(kc.decode(data)) == 400
-    with pytest.raises(CrcMismatch):
-        kc.decode(data, verify_crc=False)
+    with pytest.raises(CrcMismatch, match="LZ4 block's checksum"):
+        kc.decode(with_right_crc(data), verify_crc=verify_crc)
+
+
+@pytest.mark.parametrize("verify_crc", [True, False])
+def test_an_lz4_content_checksum_is_stepped_over_as_in_java(verify_crc: bool) -> None:
+    golden = sample("blobs/foreign/v2-lz4-content-checksum.bin")
+    data = bytearray(golden.data())
+    data[-1] ^= 1
+    assert_same_records(kc.decode(with_right_crc(data), verify_crc=verify_crc), golden.expected.records)
+
+
+def test_an_lz4_content_size_is_stepped_over_as_in_java() -> None:
+    short, long = (lz4.frame.compress(content, block_linked=False) for content in (b"abc", b"abc" * 100))
+    header = 15  # with the size and the checksum over it
+    assert decompress(LZ4, long[:header] + short[header:], limit=LIMIT) == b"abc"
+
+
+def test_an_lz4_frame_ends_with_any_block_of_no_length() -> None:
+    payload = compress(LZ4, b"abc")
+    assert decompress(LZ4, payload[:-4] + b"\0\0\0\x80" + b"behind", limit=LIMIT) == b"abc"
 
 
 @pytest.mark.parametrize("damaged", [b"\x00\x92\xff", b"\x00\x00"])
