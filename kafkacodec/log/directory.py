@@ -11,6 +11,7 @@ from typing import Any
 
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import known_offsets
+from kafkacodec.log.files import directory_name
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.report import Report
 from kafkacodec.log.verify_files import check_offset_checkpoints
@@ -156,7 +157,7 @@ def _partition_directories(path: str, log_starts: dict[tuple[str, int], int]) ->
     with os.scandir(path) as entries:
         directories = [entry for entry in entries if entry.is_dir()]
     for entry in directories:
-        name = layout.parse_directory_name(entry.name)
+        name = directory_name(entry.path)
         if name is not None:
             log_start = log_starts.get((name.topic, name.partition), 0) if name.state == "current" else 0
             yield Partition(entry.path, log_start_offset=log_start)

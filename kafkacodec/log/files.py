@@ -9,6 +9,7 @@ import stat
 from types import TracebackType
 
 from kafkacodec.errors import DecodeError, LimitExceeded, Truncated
+from kafkacodec.log import layout
 
 
 class MappedFile:
@@ -71,6 +72,19 @@ def read_file(path: str, limit: int) -> bytes:
         if size > limit:
             raise LimitExceeded(f"the file has {size} bytes, at most {limit} are read", position=limit, path=path)
         return file.read()
+
+
+def directory_name(path: str) -> layout.DirectoryName | None:
+    """The parts of the name of a partition's directory; what it holds is looked at where the name has two readings."""
+    name = os.path.basename(os.path.abspath(path))
+    tiered = None
+    if layout.may_be_either(name):
+        try:
+            files = [parsed for parsed in map(layout.parse_file_name, os.listdir(path)) if parsed is not None]
+            tiered = any(file.segment_id is not None for file in files)
+        except OSError:  # whoever reads it will tell
+            tiered = None
+    return layout.parse_directory_name(name, tiered=tiered)
 
 
 def _open_regular(path: str) -> int:

@@ -70,14 +70,15 @@ PRODUCER_SNAPSHOT_ENTRY = np.dtype(
     ]
 )
 
-_FILE_NAME = re.compile(r"(?P<offset>\d{20})(?:-(?P<id>[A-Za-z0-9_-]{22}))?(?P<suffix>\.[a-z0-9_.]+)")
-_DIRECTORY_NAMES = (
-    # A replica set aside: to be deleted, being moved to another directory, or not in the cluster's metadata.
-    re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,10})\.[0-9a-f]{32}-(?P<state>delete|future|stray)"),
-    # A topic's directory in file-system tiered storage (KIP-405): topic id, partition, topic.
-    re.compile(r"(?P<topic_id>[A-Za-z0-9_-]{22})-(?P<partition>\d{1,10})-(?P<topic>.*\D.*)"),
-    re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,10})"),
-)
+_FILE_NAME = re.compile(r"(?P<offset>[0-9]{20})(?:-(?P<id>[A-Za-z0-9_-]{22}))?(?P<suffix>\.[a-z0-9_.]+)")
+# A partition's directory, as a broker reads its name back (LogManager, UnifiedLog.parseTopicPartitionName): what follows
+# the last dash is the number.
+_CURRENT = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})")
+# A replica set aside: to be deleted, being moved to another directory, or not in the cluster's metadata.
+_SET_ASIDE = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})\.[^\s.]+-(?P<state>delete|future|stray)")
+# A topic's directory in file-system tiered storage (KIP-405): topic id, partition, topic.
+_TIERED = re.compile(r"(?P<topic_id>[A-Za-z0-9_-]{22})-(?P<partition>[0-9]{1,10})-(?P<topic>.+)")
+_LARGEST_PARTITION = 2**31 - 1
 
 
 class FileName(NamedTuple):
@@ -116,15 +117,28 @@ def parse_file_name(name: str) -> FileName | None:
     return FileName(int(match["offset"]), match["id"], match["suffix"])
 
 
-def parse_directory_name(name: str) -> DirectoryName | None:
-    """The parts of ``orders-eu-3`` and its kin, or None for another directory."""
-    for pattern in _DIRECTORY_NAMES:
+def parse_directory_name(name: str, *, tiered: bool | None = None) -> DirectoryName | None:
+    """The parts of ``orders-eu-3`` and its kin, or None for another directory.
+
+    Args:
+        name: the directory's name, without a path.
+        tiered: whether the segments in it are named as tiered storage does (`FileName.segment_id`). Only this tells
+            ``<topic id>-5-foo-0``, topic ``foo-0`` in tiered storage, from partition 0 of a topic ``<topic id>-5-foo``.
+            None: it is not known, and a broker's reading of the name comes first.
+    """
+    local = (("current", _CURRENT), ("", _SET_ASIDE))
+    remote = (("remote", _TIERED),)
+    for state, pattern in {None: local + remote, False: local, True: remote + local}[tiered]:
         match = pattern.fullmatch(name)
-        if match is not None:
-            parts = match.groupdict()
-            state = parts.get("state") or ("remote" if "topic_id" in parts else "current")
-            return DirectoryName(match["topic"], int(match["partition"]), state)
+        if match is not None and int(match["partition"]) <= _LARGEST_PARTITION:
+            return DirectoryName(match["topic"], int(match["partition"]), state or match["state"])
     return None
+
+
+def may_be_either(name: str) -> bool:
+    """Whether a directory with this name may be one of tiered storage as well as a broker's own."""
+    local = _CURRENT.fullmatch(name) or _SET_ASIDE.fullmatch(name)
+    return local is not None and _TIERED.fullmatch(name) is not None
 
 
 def file_name(base_offset: int, suffix: str) -> str:

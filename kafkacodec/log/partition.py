@@ -10,6 +10,7 @@ from typing import Literal, Unpack
 from kafkacodec.errors import DecodeError
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch, known_offsets, read_leader_epochs
+from kafkacodec.log.files import directory_name
 from kafkacodec.log.ranges import SegmentRange
 from kafkacodec.log.report import Finding, Report
 from kafkacodec.log.segment import Segment, Timestamp
@@ -50,7 +51,7 @@ class Partition:
         log_start_offset: int | None = None,
     ) -> None:
         self.path = os.fspath(path)
-        name = layout.parse_directory_name(os.path.basename(os.path.abspath(self.path)))
+        name = directory_name(self.path)
         self.topic = topic if topic is not None or name is None else name.topic
         self.partition = partition if partition is not None or name is None else name.partition
         self.state = state or ("current" if name is None else name.state)

@@ -54,7 +54,9 @@ class Segment:
     def __init__(self, path: str | os.PathLike[str], *, topic: str | None = None, partition: int | None = None) -> None:
         self.path = os.fspath(path)
         name = layout.parse_file_name(os.path.basename(self.path))
-        directory = layout.parse_directory_name(os.path.basename(os.path.dirname(os.path.abspath(self.path))))
+        tiered = None if name is None else name.segment_id is not None
+        parent = os.path.basename(os.path.dirname(os.path.abspath(self.path)))
+        directory = layout.parse_directory_name(parent, tiered=tiered)
         self.base_offset = name.base_offset if name is not None else None
         self.topic = topic if topic is not None or directory is None else directory.topic
         self.partition = partition if partition is not None or directory is None else directory.partition
