@@ -9,11 +9,19 @@ cdef class ImportedSchema:
 cdef class ImportedArray:
     cdef k.ArrowArray array
     cdef readonly ImportedSchema owner
+    cdef int require(self) except -1    # for those who read `array` and `owner.schema`: they are empty in an object made by hand
+
+
+cdef class ImportedStream:
+    cdef k.ArrowArrayStream stream
 
 
 cdef class ArrowReader:
     cdef readonly ImportedSchema owner
-    cdef object capsule
-    cdef k.ArrowArrayStream *stream
+    cdef ImportedStream source
     cdef ImportedArray single
-    cdef int advance(self, k.ArrowArray *out) except -1
+    cdef bint working    # in the producer's code
+    cdef int open_stream(self, object capsule) except -1
+    cdef int open_array(self, object schema, object array) except -1
+    cdef int pull(self, ImportedArray into) except -1
+    cdef int fail(self, int code) except -1

@@ -1,7 +1,9 @@
 # Arrow data of any library, by the PyCapsule interface: no import of that library, no copy.
+#
+# A struct is moved out of its capsule, which leaves the capsule's own copy released: whatever is given a second time is
+# seen to be used up, and never read.
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.errno cimport ENOMEM
-from libc.string cimport memset
 
 from kafkacodec cimport _kernel as k
 
@@ -15,7 +17,7 @@ cdef class ImportedSchema:
 
     @property
     def format(self):
-        return self.schema.format.decode()
+        return self.schema.format.decode() if self.schema.format != NULL else ""
 
 
 cdef class ImportedArray:
@@ -26,60 +28,58 @@ cdef class ImportedArray:
     def __len__(self):
         return self.array.length
 
+    cdef int require(self) except -1:
+        if self.owner is None or self.owner.schema.release == NULL or self.array.release == NULL:
+            raise TypeError("an array that ArrowReader has given is needed")
+        return 0
 
-cdef ImportedSchema schema_from(object capsule):
-    cdef ImportedSchema owner = ImportedSchema()
-    cdef k.ArrowSchema *given = <k.ArrowSchema *> PyCapsule_GetPointer(capsule, "arrow_schema")
-    owner.schema = given[0]
-    given.release = NULL
-    return owner
+
+cdef class ImportedStream:
+    def __dealloc__(self):
+        if self.stream.release != NULL:
+            self.stream.release(&self.stream)
 
 
 cdef class ArrowReader:
     def __init__(self, data):
+        if self.owner is not None:
+            raise RuntimeError("an ArrowReader reads one object")
         if hasattr(data, "__arrow_c_stream__"):
             self.open_stream(data.__arrow_c_stream__())
         elif hasattr(data, "__arrow_c_array__"):
-            self.open_array(*data.__arrow_c_array__())
+            schema, array = data.__arrow_c_array__()
+            self.open_array(schema, array)
         else:
             raise TypeError(f"{type(data).__name__} has no Arrow interface (__arrow_c_stream__ or __arrow_c_array__)")
 
-    def open_stream(self, capsule):
-        self.capsule = capsule
-        self.stream = <k.ArrowArrayStream *> PyCapsule_GetPointer(capsule, "arrow_array_stream")
-        self.owner = ImportedSchema()
-        memset(&self.owner.schema, 0, sizeof(self.owner.schema))
-        if self.stream.release == NULL:
+    cdef int open_stream(self, object capsule) except -1:
+        cdef k.ArrowArrayStream *given = <k.ArrowArrayStream *> PyCapsule_GetPointer(capsule, "arrow_array_stream")
+        cdef ImportedStream source = ImportedStream()
+        cdef ImportedSchema owner = ImportedSchema()
+        cdef int code
+        if given.release == NULL:
             raise EncodeError("the Arrow stream has been read already")
-        cdef int code
+        source.stream, given.release = given[0], NULL
+        self.source, self.owner = source, owner
         with nogil:
-            code = self.stream.get_schema(self.stream, &self.owner.schema)
+            code = source.stream.get_schema(&source.stream, &owner.schema)
         if code:
-            self.owner.schema.release = NULL
+            owner.schema.release = NULL
             self.fail(code)
+        require_schema(&owner.schema)
+        return 0
 
-    def open_array(self, schema, array):
+    cdef int open_array(self, object schema, object array) except -1:
+        cdef k.ArrowSchema *given_schema = <k.ArrowSchema *> PyCapsule_GetPointer(schema, "arrow_schema")
         cdef k.ArrowArray *given = <k.ArrowArray *> PyCapsule_GetPointer(array, "arrow_array")
-        self.owner = schema_from(schema)
-        self.single = ImportedArray()
-        self.single.owner = self.owner
-        self.single.array = given[0]
-        given.release = NULL
-
-    def fail(self, int code):
-        cdef const char *text = self.stream.get_last_error(self.stream)
-        if code == ENOMEM:
-            raise MemoryError("the Arrow stream ran out of memory")
-        reason = text.decode(errors="replace") if text != NULL else f"error {code}"
-        raise EncodeError(f"the Arrow stream failed: {reason}")
-
-    cdef int advance(self, k.ArrowArray *out) except -1:
-        cdef int code
-        with nogil:
-            code = self.stream.get_next(self.stream, out)
-        if code:
-            out.release = NULL
-            self.fail(code)
+        cdef ImportedSchema owner = ImportedSchema()
+        cdef ImportedArray single = ImportedArray()
+        require_schema(given_schema)
+        require_array(given)
+        owner.schema, given_schema.release = given_schema[0], NULL
+        single.array, given.release = given[0], NULL
+        single.owner = self.owner = owner
+        self.single = single
         return 0
 
     def __iter__(self):
@@ -87,14 +87,55 @@ cdef class ArrowReader:
 
     def __next__(self):
         cdef ImportedArray result
-        if self.stream == NULL:
+        if self.source is None:
             if self.single is None:
                 raise StopIteration
             result, self.single = self.single, None
             return result
+        if self.working:
+            raise RuntimeError("the Arrow stream is being read already")
         result = ImportedArray()
         result.owner = self.owner
-        self.advance(&result.array)
+        self.working = True
+        try:
+            self.pull(result)
+        finally:
+            self.working = False
         if result.array.release == NULL:
             raise StopIteration
+        require_array(&result.array)
         return result
+
+    cdef int pull(self, ImportedArray into) except -1:
+        cdef k.ArrowArrayStream *stream = &self.source.stream
+        cdef k.ArrowArray *array = &into.array
+        cdef int code
+        with nogil:
+            code = stream.get_next(stream, array)
+        if code:
+            array.release = NULL
+            self.fail(code)
+        return 0
+
+    cdef int fail(self, int code) except -1:
+        cdef const char *text = self.source.stream.get_last_error(&self.source.stream)
+        if code == ENOMEM:
+            raise MemoryError("the Arrow stream ran out of memory")
+        reason = text.decode(errors="replace") if text != NULL else f"error {code}"
+        raise EncodeError(f"the Arrow stream failed: {reason}")
+
+
+cdef int require_schema(const k.ArrowSchema *schema) except -1:
+    if schema.release == NULL:
+        raise EncodeError("the Arrow schema has been used already, and is released")
+    if schema.format == NULL:
+        raise EncodeError("the Arrow schema has no format")
+    return 0
+
+
+cdef int require_array(const k.ArrowArray *array) except -1:
+    if array.release == NULL:
+        raise EncodeError("the Arrow array has been used already, and is released")
+    if array.length < 0:
+        raise EncodeError(f"the Arrow array has a length of {array.length}")
+    return 0

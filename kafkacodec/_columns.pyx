@@ -87,6 +87,18 @@ cdef class Table:
                     return &self.table.columns[i]
         raise KeyError(name)
 
+    cdef k.kc_table *with_fields(self, const k.kc_field *fields) except NULL:
+        """The table, which has columns of these fields."""
+        if self.table == NULL or self.table.columns[0].field != fields:
+            raise TypeError("a table of other columns")
+        return self.table
+
+    cdef k.kc_table *growing(self, const k.kc_field *fields) except NULL:
+        """The same to add rows to, which moves its memory: nobody may look at that yet."""
+        if self.with_fields(fields).references != 1:
+            raise BufferError("the table is in use: rows cannot be added to it")
+        return self.table
+
     @property
     def nbytes(self):
         """Bytes of memory that the columns hold."""

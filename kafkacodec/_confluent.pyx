@@ -130,7 +130,9 @@ cdef class Values:
 
     def add_array(self, ImportedArray array not None):
         cdef k.kc_error error
-        cdef k.kc_bytes_column *c = self.add(array)
+        cdef k.kc_bytes_column *c
+        array.require()
+        c = self.add(array)
         if k.kc_bytes_column_import(c, &array.owner.schema, &array.array, 0, array.array.length, &error):
             raise EncodeError(error.what.decode(), path="values")
         if c.layout == k.KC_LAYOUT_DICTIONARY:

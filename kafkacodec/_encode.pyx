@@ -60,6 +60,7 @@ cdef class ArrowChunk(RecordChunk):
     def __init__(self, ImportedArray array not None):
         cdef k.kc_error error
         cdef const char *column = NULL
+        array.require()
         self.array = array
         if k.kc_record_chunk_import(&self.columns, &array.owner.schema, &array.array, &column, &error):
             raise fault(&error, column.decode() if column != NULL else None, False)

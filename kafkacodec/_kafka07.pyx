@@ -1,10 +1,11 @@
 """The binding of Kafka 0.6/0.7 message sets: holds buffers, releases the GIL, turns faults into exceptions."""
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from libc.stdint cimport INT32_MAX, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT32_MAX, INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from kafkacodec cimport _kernel as k
+from kafkacodec._buffer cimport HeldBuffer
 from kafkacodec._columns cimport Table
 from kafkacodec._compression cimport Decompressor
 from kafkacodec._errors cimport check, exception_from
@@ -22,10 +23,12 @@ def columns():
     return [k.kc_msgset07_fields[i].name.decode() for i in range(<int> k.KC_NUM_MSGSET07_COLUMNS)]
 
 
+# As in _records.Decoder: what the C struct points into goes with the object, not before it.
+@cython.no_gc_clear
 cdef class Decoder:
     """Reads one message set into tables, chunk by chunk. The same face as `_records.Decoder`."""
-    cdef Py_buffer view
-    cdef bint has_view
+    cdef HeldBuffer held
+    cdef bint working
     cdef k.kc_msgset07_decoder decoder
     cdef uint64_t wanted
     cdef uint64_t limit   # bytes that the outermost message may decompress to
@@ -39,19 +42,35 @@ cdef class Decoder:
         self, data, *, uint64_t wanted, bint verify_crc, bint deep, int64_t initial_offset, uint64_t limit
     ):
         cdef k.kc_msgset07_options options
-        PyObject_GetBuffer(data, &self.view, PyBUF_SIMPLE)
-        self.has_view = True
+        self.held = HeldBuffer(data)
+        if not 0 <= initial_offset <= <int64_t> (INT64_MAX - self.held.size):
+            raise ValueError(f"initial_offset is {initial_offset}; offsets of the data must lie in 0 to 2^63 - 1")
         options.verify_crc = verify_crc
         options.deep = deep
         options.initial_offset = initial_offset
-        k.kc_msgset07_init(&self.decoder, <const uint8_t *> self.view.buf, <uint64_t> self.view.len, &options)
+        k.kc_msgset07_init(&self.decoder, self.held.start, self.held.size, &options)
         self.wanted = wanted
         self.limit = limit
         self.decompressors = []
 
-    def __dealloc__(self):
-        if self.has_view:
-            PyBuffer_Release(&self.view)
+    cdef int require_open(self) except -1:
+        if self.working:
+            raise RuntimeError("the decoder is at work in another thread")
+        if self.held is None:
+            raise ValueError("the decoder is closed")
+        return 0
+
+    def close(self):
+        """Gives the bytes back. Only what was found out before can still be asked for."""
+        if self.held is not None:
+            self.require_open()
+            self.held = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
 
     @property
     def position(self):
@@ -119,30 +138,41 @@ cdef class Decoder:
         chunk.table = k.kc_table_new(k.kc_msgset07_fields, k.KC_NUM_MSGSET07_COLUMNS, self.wanted)
         if chunk.table == NULL:
             raise MemoryError("no memory for the columns")
+        self.require_open()
         self.reserve(chunk.table, max_rows, whole)
         self.read_on(chunk, max_rows, max_bytes)
         size = chunk.table.columns[<int> k.KC_COL_VALUE].data.size
         self.value_hint = size + size // 8
         return chunk
 
-    def read_on(self, Table chunk, int64_t max_rows, uint64_t max_bytes):
-        """Adds to a chunk that `read` gave, behind a fault."""
+    def read_on(self, Table chunk not None, int64_t max_rows, uint64_t max_bytes):
+        """Adds to a chunk that `read` gave, after a fault."""
+        self.require_open()
+        self.working = True
+        try:
+            self.run(chunk.growing(k.kc_msgset07_fields), max_rows, max_bytes)
+        finally:
+            self.working = False
+
+    cdef int run(self, k.kc_table *table, int64_t max_rows, uint64_t max_bytes) except -1:
         cdef k.kc_error error
         cdef k.kc_event event
         error.code = k.KC_OK
         error.what = NULL
         while True:
             with nogil:
-                event = k.kc_msgset07_run(&self.decoder, chunk.table, max_rows, max_bytes, &error)
+                event = k.kc_msgset07_run(&self.decoder, table, max_rows, max_bytes, &error)
             if event == k.KC_EVENT_COMPRESSED and self.provide(&error):
                 continue
             break
         if event == k.KC_EVENT_FAULT:
             self.fault = self.explain(exception_from(&error))
         self.done = event == k.KC_EVENT_END
+        return 0
 
     def skip(self):
         """Passes over the faulty message; returns its size in bytes."""
+        self.require_open()
         return k.kc_msgset07_skip(&self.decoder)
 
     def take_fault(self):
@@ -154,17 +184,13 @@ cdef class Decoder:
 
 def encode_message(payload, int magic, int codec):
     """encode_message(payload: Buffer, magic: int, codec: int) -> bytes"""
-    cdef Py_buffer view
+    cdef HeldBuffer held = HeldBuffer(payload)
     cdef size_t header = k.KC_MSGSET07_HEADER(magic)
     cdef uint8_t *out
-    PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
-    try:
-        if <size_t> view.len > INT32_MAX - header:
-            raise EncodeError(f"a message of {view.len} bytes does not fit its length field")
-        message = PyBytes_FromStringAndSize(NULL, view.len + <Py_ssize_t> header)
-        out = <uint8_t *> PyBytes_AS_STRING(message)
-        k.kc_msgset07_write_header(out, magic, codec, <const uint8_t *> view.buf, <uint32_t> view.len)
-        memcpy(out + header, view.buf, view.len)
-        return message
-    finally:
-        PyBuffer_Release(&view)
+    if held.size > INT32_MAX - header:
+        raise EncodeError(f"a message of {held.size} bytes does not fit its length field")
+    message = PyBytes_FromStringAndSize(NULL, <Py_ssize_t> (held.size + header))
+    out = <uint8_t *> PyBytes_AS_STRING(message)
+    k.kc_msgset07_write_header(out, magic, codec, held.start, <uint32_t> held.size)
+    memcpy(out + header, held.start, held.size)
+    return message

@@ -176,6 +176,7 @@ cdef extern from "kc_table.h" nogil:
         kc_column *children
 
     ctypedef struct kc_table:
+        int references      # atomic
         int num_columns
         int64_t length
         kc_column *columns

@@ -67,6 +67,9 @@ def arrow_partitions(ImportedArray array not None, int32_t partitions, int32_t[:
     cdef k.kc_int_column numbers
     cdef int code
     cdef int64_t length = array.array.length
+    array.require()
+    if out.shape[0] < length:
+        raise ValueError(f"room for {out.shape[0]} partitions, {length} are needed")
     if length == 0:
         return
     # The format of a dictionary's column is that of its numbers.
@@ -84,7 +87,7 @@ def arrow_partitions(ImportedArray array not None, int32_t partitions, int32_t[:
         raise fault(&error, first_row)
 
 
-def list_partitions(list keys, int32_t partitions, int32_t[::1] out):
+def list_partitions(list keys not None, int32_t partitions, int32_t[::1] out):
     """The same for a list of bytes, text and None."""
     cdef k.kc_error error
     cdef k.kc_bytes_column c
@@ -97,5 +100,7 @@ def list_partitions(list keys, int32_t partitions, int32_t[::1] out):
     c.validity = NULL
     c.first = 0
     column.describe(&c)
+    if out.shape[0] < c.length:
+        raise ValueError(f"room for {out.shape[0]} partitions, {c.length} are needed")
     if c.length and bytes_partitions(&c, partitions, &out[0], &error):
         raise fault(&error, 0)

@@ -1,6 +1,5 @@
 """The binding of the decoder: holds buffers, releases the GIL, turns faults into exceptions."""
 cimport cython
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.object cimport PyObject, PyTypeObject
@@ -11,6 +10,7 @@ from libc.string cimport memset
 
 from kafkacodec cimport _kernel as k
 from kafkacodec._arrow_import cimport ImportedArray
+from kafkacodec._buffer cimport HeldBuffer
 from kafkacodec._columns cimport Table
 from kafkacodec._compression cimport Decompressor
 from kafkacodec._errors cimport check, exception_from
@@ -40,12 +40,12 @@ cdef Table new_table(object cls, const k.kc_field *fields, int num_fields, uint6
     return t
 
 
-# The buffers are given back in __dealloc__: clearing them while others still point into them would be too early.
+# What the C structs point into goes with the object, not before it: a cycle is cleared at its other objects.
 @cython.no_gc_clear
 cdef class Decoder:
-    """Reads one range of bytes into tables, chunk by chunk."""
-    cdef Py_buffer view
-    cdef bint has_view
+    """Reads one range of bytes into tables, chunk by chunk. A context manager: leaving it gives the bytes back."""
+    cdef HeldBuffer held    # None once it is closed
+    cdef bint working       # without the GIL, or in a library that gives it up
     cdef k.kc_decoder decoder
     cdef bytearray aborted  # kc_aborted[], which the decoder writes to
     cdef uint64_t wanted
@@ -76,29 +76,45 @@ cdef class Decoder:
         `aborted` has the transactions whose batches are passed over: three int64 for each (producer id, first offset,
         offset of the marker), sorted.
         """
-        cdef k.kc_decoder_options options = self.decoder.options
-        cdef Py_buffer view
-        cdef uint64_t size
         transactions = bytearray(aborted)
-        PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-        if self.has_view:
-            PyBuffer_Release(&self.view)
-        self.view = view
-        self.has_view = True
-        size = view.len
-        if end is not None and <uint64_t> end < size:
-            size = end
+        held = HeldBuffer(data, end)
+        self.require_idle()
         self.aborted = transactions
-        options.num_aborted = len(transactions) // sizeof(k.kc_aborted)
-        options.aborted = <k.kc_aborted *> PyByteArray_AS_STRING(transactions) if options.num_aborted else NULL
-        k.kc_decoder_init(&self.decoder, <const uint8_t *> view.buf, size, &options)
-        self.decoder.position = start
+        self.held = held
+        self.point_at(self.held.start, self.held.size)
+        self.decoder.position = min(start, self.held.size)
         self.fault = None
         self.done = False
 
-    def __dealloc__(self):
-        if self.has_view:
-            PyBuffer_Release(&self.view)
+    cdef void point_at(self, const uint8_t *data, uint64_t size) noexcept:
+        """Begins with other bytes; `held`, or the caller, keeps them."""
+        cdef k.kc_decoder_options options = self.decoder.options
+        options.num_aborted = len(self.aborted) // sizeof(k.kc_aborted)
+        options.aborted = <k.kc_aborted *> PyByteArray_AS_STRING(self.aborted) if options.num_aborted else NULL
+        k.kc_decoder_init(&self.decoder, data, size, &options)
+
+    cdef int require_idle(self) except -1:
+        """Two threads cannot share the state."""
+        if self.working:
+            raise RuntimeError("the decoder is at work in another thread")
+        return 0
+
+    cdef int require_open(self) except -1:
+        self.require_idle()
+        if self.held is None:
+            raise ValueError("the decoder is closed")
+        return 0
+
+    def close(self):
+        """Gives the bytes back. Only what was found out before can still be asked for."""
+        self.require_idle()
+        self.held = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
 
     @property
     def position(self):
@@ -160,6 +176,14 @@ cdef class Decoder:
 
     cdef int fill(self, k.kc_table *table, int64_t max_rows, uint64_t max_bytes) except -1:
         """Adds rows to the table; sets `fault` and `done`."""
+        self.require_open()
+        self.working = True
+        try:
+            return self.run(table, max_rows, max_bytes)
+        finally:
+            self.working = False
+
+    cdef int run(self, k.kc_table *table, int64_t max_rows, uint64_t max_bytes) except -1:
         cdef k.kc_error error
         cdef k.kc_event event
         error.code = k.KC_OK
@@ -175,16 +199,20 @@ cdef class Decoder:
         self.done = event == k.KC_EVENT_END
         return 0
 
-    def expect(self, Table chunk, uint64_t size):
+    def expect(self, Table chunk not None, uint64_t size):
         """Makes room for what is open or, where `size` is larger, for that many bytes of its kind."""
+        cdef k.kc_table *table = chunk.growing(k.kc_record_fields)
         cdef int64_t rows = 0
         cdef uint64_t held = 0
         cdef double times
+        self.require_open()
+        self.working = True
         with nogil:
             k.kc_decoder_estimate(&self.decoder, &rows, &held)
+        self.working = False
         times = max(1.0, <double> size / max(self.decoder.size, <uint64_t> 1))
         self.key_hint = self.value_hint = <size_t> min(held * times + 64, <double> 0x7fffff00)
-        self.reserve(chunk.table, <int64_t> (rows * times))
+        self.reserve(table, <int64_t> (rows * times))
 
     def empty_table(self, cls):
         """A table of this decoder's columns without rows."""
@@ -204,15 +232,18 @@ cdef class Decoder:
         self.value_hint += self.value_hint // 8 + 32768
         return chunk
 
-    def read_on(self, Table chunk, int64_t max_rows, uint64_t max_bytes):
-        """Adds to a chunk that `read` gave, behind a fault."""
-        self.fill(chunk.table, max_rows, max_bytes)
+    def read_on(self, Table chunk not None, int64_t max_rows, uint64_t max_bytes):
+        """Adds to a chunk that `read` gave, after a fault."""
+        self.fill(chunk.growing(k.kc_record_fields), max_rows, max_bytes)
 
     def skip(self):
         """Passes over the faulty batch, to the next one that can be read; returns how many bytes that is."""
         cdef uint64_t passed
+        self.require_open()
+        self.working = True
         with nogil:
             passed = k.kc_decoder_skip(&self.decoder)
+        self.working = False
         return passed
 
     def take_fault(self):
@@ -221,11 +252,14 @@ cdef class Decoder:
         self.fault = None
         return fault
 
-    def place(self, Table chunk, str topic, int32_t partition):
+    def place(self, Table chunk not None, str topic not None, int32_t partition):
         """Says of the rows that came since the last call in which topic and partition they are."""
-        cdef k.kc_column *topics = &chunk.table.columns[<int> k.KC_COL_TOPIC]
-        cdef k.kc_column *partitions = &chunk.table.columns[<int> k.KC_COL_PARTITION]
-        cdef int64_t rows = chunk.table.length - partitions.length
+        cdef k.kc_table *table = chunk.growing(k.kc_record_fields)
+        cdef k.kc_column *topics = &table.columns[<int> k.KC_COL_TOPIC]
+        cdef k.kc_column *partitions = &table.columns[<int> k.KC_COL_PARTITION]
+        cdef int64_t rows = table.length - partitions.length
+        if not topics.wanted or not partitions.wanted:
+            raise TypeError("the table has no columns for topic and partition")
         cdef bytes name = topic.encode()
         cdef k.kc_error error
         error.code = k.KC_OK
@@ -233,38 +267,50 @@ cdef class Decoder:
                 or k.kc_column_append_repeated(partitions, partition, rows, &error)):
             check(&error)
 
-    def read_blobs(self, Table table, ImportedArray blobs, int64_t first_row, settle):
+    def read_blobs(self, Table table not None, ImportedArray blobs not None, int64_t first_row, settle):
         """Adds the records of every blob of an Arrow array of bytes, with the blob's row in the column `row`.
 
         `settle(row)` is called at a fault; True goes on with the same blob (after a `skip`), False with the next one.
         Returns the bytes that were whole batches.
         """
         cdef k.kc_bytes_column column
+        cdef k.kc_error error
+        error.code = k.KC_OK
+        blobs.require()
+        if k.kc_bytes_column_import(&column, &blobs.owner.schema, &blobs.array, 0, blobs.array.length, &error):
+            raise TypeError(f"a column of raw blobs is binary: {error.what.decode()}")
+        try:
+            return self.read_column(table, &column, blobs.array.length, first_row, settle)
+        finally:    # the blobs are the caller's: nothing may point into them any longer
+            self.point_at(NULL, 0)
+
+    cdef int64_t read_column(
+        self, Table table, const k.kc_bytes_column *column, int64_t rows, int64_t first_row, settle
+    ) except -1:
         cdef k.kc_spans spans
         cdef k.kc_error error
-        cdef int64_t rows = blobs.array.length, row, i, n
-        cdef uint64_t consumed = 0
+        cdef int64_t row, i, n
+        cdef int64_t consumed = 0
         error.code = k.KC_OK
-        if k.kc_bytes_column_import(&column, &blobs.owner.schema, &blobs.array, 0, rows, &error):
-            raise TypeError(f"a column of raw blobs is binary: {error.what.decode()}")
         for row in range(0, rows, <int64_t> k.KC_BLOCK_ROWS):
             n = min(rows - row, <int64_t> k.KC_BLOCK_ROWS)
-            if k.kc_bytes_column_load(&column, row, n, &spans, &error):
+            if k.kc_bytes_column_load(column, row, n, &spans, &error):
                 raise ValueError(f"the Arrow array is damaged: {error.what.decode()} (row {error.position})")
             for i in range(n):
                 if spans.size[i] > 0:
-                    consumed += self.read_blob(table.table, spans.data[i], spans.size[i], first_row + row + i, settle)
+                    consumed += self.read_blob(table, spans.data[i], spans.size[i], first_row + row + i, settle)
         return consumed
 
-    cdef int64_t read_blob(self, k.kc_table *table, const uint8_t *data, size_t size, int64_t row, settle) except -1:
-        cdef k.kc_decoder_options options = self.decoder.options
+    cdef int64_t read_blob(self, Table into, const uint8_t *data, size_t size, int64_t row, settle) except -1:
+        cdef k.kc_table *table = into.growing(k.kc_record_fields)
         cdef k.kc_column *rows = &table.columns[<int> k.KC_COL_ROW]
         cdef int64_t before = table.length
         cdef k.kc_error error
         error.code = k.KC_OK
-        k.kc_decoder_init(&self.decoder, data, size, &options)
+        self.require_open()
+        self.point_at(data, size)
         while True:
-            self.fill(table, 0x7fffffff, 0x7fffffffffffffff)
+            self.fill(into.growing(k.kc_record_fields), 0x7fffffff, 0x7fffffffffffffff)
             if self.done or not settle(row):
                 break
         if rows.wanted and k.kc_column_append_repeated(rows, row, table.length - before, &error):
@@ -275,24 +321,16 @@ cdef class Decoder:
 def scan(
     cls, data, uint64_t wanted, bint verify_crc, uint64_t start=0, end=None, int64_t max_batches=INT64_MAX,
 ):
-    """(table of headers, position behind the last batch read, exception or None)"""
+    """(table of headers, position after the last batch read, bytes of the data up to `end`, exception or None)"""
     cdef Table t = new_table(cls, k.kc_header_fields, k.KC_NUM_HEADER_COLUMNS, wanted)
-    cdef Py_buffer view
+    cdef HeldBuffer held = HeldBuffer(data, end)
     cdef k.kc_error error
     cdef k.kc_walk ended
     cdef uint64_t position = start
-    cdef uint64_t size
     error.code = k.KC_OK
-    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-    try:
-        size = view.len
-        if end is not None and <uint64_t> end < size:
-            size = end
-        with nogil:
-            ended = k.kc_scan(<const uint8_t *> view.buf, size, &position, verify_crc, max_batches, t.table, &error)
-    finally:
-        PyBuffer_Release(&view)
-    return t, position, exception_from(&error) if ended == k.KC_WALK_FAULT else None
+    with nogil:
+        ended = k.kc_scan(held.start, held.size, &position, verify_crc, max_batches, t.table, &error)
+    return t, position, held.size, exception_from(&error) if ended == k.KC_WALK_FAULT else None
 
 
 cdef inline object slice_of(const k.kc_column *c, int64_t row):

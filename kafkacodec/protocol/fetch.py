@@ -11,9 +11,10 @@ import numpy as np
 from kafkacodec import messages
 from kafkacodec.errors import DecodeError, LimitExceeded, error
 from kafkacodec.records.columns import Problem, RecordColumns
-from kafkacodec.records.decode import PLACE_COLUMNS, DecodeOptions, plan_of, read_further
+from kafkacodec.records.decode import PLACE_COLUMNS, DecodeOptions, OnError, plan_of, read_further
 
 if TYPE_CHECKING:
+    from kafkacodec._records import Decoder
     from kafkacodec.messages import FetchResponse
 
 __all__ = ["fetch_to_columns"]
@@ -71,27 +72,33 @@ def fetch_to_columns(
     plan = plan_of(**options).with_columns(*PLACE_COLUMNS)
     if response.error_code:
         raise error(response.error_code)()
-    decoder = plan.decoder(b"")
+    with plan.decoder(b"") as decoder:
+        return _read(decoder, response, isolation_level == "read_committed", topic_names or {}, plan.on_error)
+
+
+def _read(
+    decoder: Decoder, response: FetchResponse, committed: bool, names: Mapping[uuid.UUID, str], on_error: OnError
+) -> RecordColumns:
     result = decoder.empty_table(RecordColumns)
     result.problems = []
-    partitions = list(_partitions(response, topic_names or {}))
+    partitions = list(_partitions(response, names))
     size = sum(len(partition.records) for _, partition in partitions if partition.records)
     for topic, partition in partitions:
         place = f"{topic}-{partition.partition_index}"
         if partition.error_code:
             refusal = error(partition.error_code)(f"{place}: {error(partition.error_code).name}")
-            if plan.on_error == "raise":
+            if on_error == "raise":
                 raise refusal
             result.problems.append(Problem(0, None, 0, refusal))
         if not partition.records:
             continue
         before = len(result.problems)
-        aborted = _aborted(partition) if isolation_level == "read_committed" else b""
+        aborted = _aborted(partition) if committed else b""
         try:
             decoder.open(partition.records, aborted=aborted)
             if not len(result):
                 decoder.expect(result, size)
-            read_further(decoder, plan.on_error, result)
+            read_further(decoder, on_error, result)
         except DecodeError as fault:
             _name(fault, place)
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict, Unpack
 
 from kafkacodec import _columns, _records
@@ -169,7 +170,8 @@ def decode(data: Buffer, *, threads: int = 1, **options: Unpack[DecodeOptions]) 
         raise ValueError(f"threads is {threads}; it must be at least 1")
     if threads > 1:
         return _decode_in_threads(data, plan, threads)
-    return read_whole(plan.decoder(data), plan.on_error)
+    with plan.decoder(data) as decoder:
+        return read_whole(decoder, plan.on_error)
 
 
 def iter_columns(
@@ -255,7 +257,7 @@ def scan(
         raise ValueError(f"on_error is {on_error!r}; it must be 'raise' or 'stop'")
     _check_range(start_position, end_position)
     limit = _LAST if max_batches is None else max_batches
-    table, position, fault = _records.scan(
+    table, position, size, fault = _records.scan(
         BatchHeaders, data, (1 << 64) - 1, verify_crc, start_position, end_position, limit
     )
     headers: BatchHeaders = table
@@ -267,7 +269,6 @@ def scan(
                 raise fault
             finally:
                 del fault  # else the exception's traceback would lead back to it
-        size = memoryview(data).nbytes if end_position is None else min(end_position, memoryview(data).nbytes)
         headers.problems.append(Problem(position, None, size - position, fault))
     return headers
 
@@ -307,23 +308,27 @@ class ChunkDecoder(Protocol):
     def take_fault(self) -> Exception | None:
         """The fault, which is forgotten."""
 
+    def close(self) -> None:
+        """Give the bytes back."""
+
 
 def read_chunks(decoder: ChunkDecoder, on_error: OnError, max_rows: int, max_bytes: int) -> Iterator[RecordColumns]:
-    """All chunks of a decoder, as `iter_columns` gives them."""
+    """All chunks of a decoder, as `iter_columns` gives them. The decoder is closed at the end."""
     told = -1  # what the chunks given out say of `consumed`
-    while True:
-        chunk, fault = _next_chunk(decoder, on_error, max_rows, max_bytes)
-        last = decoder.done or (fault is not None)
-        if len(chunk) or chunk.problems or (last and fault is None and chunk.consumed != told):
-            told = chunk.consumed
-            yield chunk
-        if fault is not None and on_error == "raise":
-            try:
-                raise fault
-            finally:
-                del fault
-        if last:
-            return
+    with closing(decoder):
+        while True:
+            chunk, fault = _next_chunk(decoder, on_error, max_rows, max_bytes)
+            last = decoder.done or (fault is not None)
+            if len(chunk) or chunk.problems or (last and fault is None and chunk.consumed != told):
+                told = chunk.consumed
+                yield chunk
+            if fault is not None and on_error == "raise":
+                try:
+                    raise fault
+                finally:
+                    del fault
+            if last:
+                return
 
 
 def _next_chunk(
@@ -384,15 +389,21 @@ def _finish(decoder: ChunkDecoder, on_error: OnError, whole: RecordColumns) -> N
 
 def _decode_in_threads(data: Buffer, plan: Plan, threads: int) -> RecordColumns:
     """Cuts the data at batch boundaries into ranges of about equal size, a thread for each."""
+    with memoryview(data) as held:  # the same bytes for all of them
+        return _decode_parts(held, plan, threads)
+
+
+def _decode_parts(data: memoryview, plan: Plan, threads: int) -> RecordColumns:
     headers = scan(data, verify_crc=False, on_error="stop")
     positions = headers["position"]
-    size = memoryview(data).nbytes
+    size = data.nbytes
     targets = [size * i // threads for i in range(1, threads)]
     cuts = sorted({int(positions[i]) for i in positions.searchsorted(targets) if i < len(positions)} - {0})
     starts, ends = [0, *cuts], [*cuts, size]
 
     def work(start: int, end: int) -> RecordColumns:
-        return read_whole(plan.decoder(data, start, end), plan.on_error)
+        with plan.decoder(data, start, end) as decoder:
+            return read_whole(decoder, plan.on_error)
 
     with ThreadPoolExecutor(threads) as pool:
         jobs = [pool.submit(work, start, end) for start, end in zip(starts, ends, strict=True)]

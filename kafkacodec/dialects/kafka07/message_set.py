@@ -32,8 +32,6 @@ _ALL = [name for name in _BIT if name not in PLACE_COLUMNS]
 COLUMNS: tuple[str, ...] = tuple(_ALL[:7])
 """The columns that `decode` builds unless told otherwise, in order."""
 
-_LARGEST_OFFSET = (1 << 63) - 1
-
 
 class DecodeOptions(TypedDict, total=False):
     """The keyword options that `decode` and `iter_columns` share."""
@@ -64,8 +62,6 @@ def _decoder(
         raise ValueError(f"no such column: {', '.join(map(repr, unknown))}; there are {', '.join(_ALL)}")
     if on_error not in ("raise", "stop", "skip"):
         raise ValueError(f"on_error is {on_error!r}; it must be 'raise', 'stop' or 'skip'")
-    if not 0 <= initial_offset <= _LARGEST_OFFSET - memoryview(data).nbytes:
-        raise ValueError(f"initial_offset is {initial_offset}; offsets of the data must lie in 0 to 2^63 - 1")
     if max_decompressed_bytes < 0:
         raise ValueError(f"max_decompressed_bytes is {max_decompressed_bytes}; it must not be negative")
     wanted = sum({_BIT[name] for name in (*names, *(_ALL[7:] if batch_columns else ()))})
@@ -110,7 +106,8 @@ def decode(data: Buffer, **options: Unpack[DecodeOptions]) -> RecordColumns:
 
     Source: kafka07-writing-a-driver.
     """
-    return read_whole(_decoder(data, **options), options.get("on_error", "raise"))
+    with _decoder(data, **options) as decoder:
+        return read_whole(decoder, options.get("on_error", "raise"))
 
 
 def iter_columns(
@@ -138,8 +135,8 @@ def valid_bytes(data: Buffer) -> int:
     Compressed messages are not opened. Raises UnsupportedMagic where the real broker refuses to start: at a magic
     that it does not know.
     """
-    decoder = _decoder(data, columns=(), deep=False)
-    kept = read_whole(decoder, "stop")
+    with _decoder(data, columns=(), deep=False) as decoder:
+        kept = read_whole(decoder, "stop")
     for problem in kept.problems:
         if isinstance(problem.exception, UnsupportedMagic):
             raise problem.exception

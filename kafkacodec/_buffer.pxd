@@ -1,0 +1,8 @@
+# The bytes of a Python object, exported once and held for as long as something reads from them.
+from libc.stdint cimport uint8_t, uint64_t
+
+
+cdef class HeldBuffer:
+    cdef Py_buffer view
+    cdef const uint8_t *start
+    cdef uint64_t size

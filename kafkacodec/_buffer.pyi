@@ -1,0 +1,6 @@
+from typing_extensions import Buffer
+
+class HeldBuffer:
+    """The bytes of a buffer, exported once and held as long as this object lives."""
+
+    def __init__(self, data: Buffer, end: int | None = None) -> None: ...
