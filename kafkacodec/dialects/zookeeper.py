@@ -18,9 +18,11 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 from kafkacodec.dialects.assignment import assign_range
-from kafkacodec.errors import DecodeError, EncodeError
+from kafkacodec.errors import DecodeError, EncodeError, LimitExceeded
 
 __all__ = [
+    "DEFAULT_MAX_PARTITIONS",
+    "DEFAULT_MAX_THREADS",
     "Blacklist",
     "BrokerNode",
     "ConsumerNode",
@@ -36,6 +38,12 @@ __all__ = [
     "parse_node",
     "parse_subscription",
 ]
+
+DEFAULT_MAX_PARTITIONS = 100_000
+"""Partitions of one topic, over all brokers, that are counted out unless told otherwise."""
+
+DEFAULT_MAX_THREADS = 100_000
+"""Consumer threads of one group and topic that are counted out unless told otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +108,7 @@ class Blacklist(_Filter):
 
 Subscription: TypeAlias = Static | Whitelist | Blacklist
 
+_LARGEST_INT = (1 << 31) - 1
 _FILTER = re.compile(r"([*!])([0-9]{1,9})\1(.*)", re.DOTALL).fullmatch
 _FILTERS = {cls.marker: cls for cls in (Whitelist, Blacklist)}
 
@@ -119,7 +128,7 @@ def parse_subscription(text: str) -> Subscription:
         counts = json.loads(text)
     except (ValueError, RecursionError):
         raise DecodeError(f"not a topic count: {text[:80]!r}") from None
-    if not isinstance(counts, dict) or not all(type(n) is int and n >= 1 for n in counts.values()):
+    if not isinstance(counts, dict) or not all(type(n) is int and 1 <= n <= _LARGEST_INT for n in counts.values()):
         raise DecodeError(f"not a topic count: {text[:80]!r}")
     return Static(counts)
 
@@ -187,8 +196,23 @@ class ConsumerNode:
         return str(self.subscription)
 
     def threads(self, topic: str) -> list[str]:
-        """The names of the threads that read `topic`."""
-        return [f"{self.consumer_id}-{i}" for i in range(self.subscription.threads(topic))]
+        """The names of the threads that read `topic`.
+
+        Raises:
+            LimitExceeded: more than `DEFAULT_MAX_THREADS`.
+            DecodeError: the topic filter cannot be read.
+        """
+        count = self.thread_count(topic)
+        if count > DEFAULT_MAX_THREADS:
+            raise LimitExceeded(f"{count} threads are more than {DEFAULT_MAX_THREADS}", path=self.path)
+        return [f"{self.consumer_id}-{i}" for i in range(count)]
+
+    def thread_count(self, topic: str) -> int:
+        """How many threads read `topic`. Raises DecodeError where the topic filter cannot be read."""
+        try:
+            return self.subscription.threads(topic)
+        except DecodeError as e:
+            raise DecodeError(e.reason, path=self.path) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,17 +268,26 @@ def _name(text: str) -> str:
     return text
 
 
-def _integer(text: str) -> int:
-    if not re.fullmatch(r"-?[0-9]{1,18}|-?[0-9]{19}", text, re.ASCII) or not -(1 << 63) <= int(text) < 1 << 63:
-        raise DecodeError(f"{text[:40]!r} is not an integer")
+def _integer(text: str, low: int, high: int) -> int:
+    if not re.fullmatch(r"-?[0-9]{1,19}", text, re.ASCII) or not low <= int(text) <= high:
+        raise DecodeError(f"{text[:40]!r} is not an integer from {low} to {high}")
     return int(text)
+
+
+def _count(text: str) -> int:
+    """What 0.7 keeps as an int and is never negative: brokers, partitions, ports."""
+    return _integer(text, 0, _LARGEST_INT)
+
+
+def _offset(text: str) -> int:
+    return _integer(text, -(1 << 63), (1 << 63) - 1)
 
 
 def _broker(parts: tuple[str, ...], data: str) -> Node:
     fields = data.split(":")
     if len(fields) != 3:
         raise DecodeError(f"{data[:80]!r} is not creator:host:port")
-    return BrokerNode(_integer(parts[0]), fields[0], fields[1], _integer(fields[2]))
+    return BrokerNode(_count(parts[0]), fields[0], fields[1], _count(fields[2]))
 
 
 _PARTITION = r"([0-9]+)-([0-9]+)"
@@ -263,15 +296,15 @@ _NODES: list[tuple[Callable[[str], re.Match[str] | None], Callable[[tuple[str, .
     (re.compile(path).fullmatch, make)
     for path, make in (
         (r"/brokers/ids/([0-9]+)", _broker),
-        (r"/brokers/topics/([^/]+)/([0-9]+)", lambda p, data: TopicNode(p[0], _integer(p[1]), _integer(data))),
+        (r"/brokers/topics/([^/]+)/([0-9]+)", lambda p, data: TopicNode(p[0], _count(p[1]), _count(data))),
         (r"/consumers/([^/]+)/ids/([^/]+)", lambda p, data: ConsumerNode(p[0], p[1], parse_subscription(data))),
         (
             rf"/consumers/([^/]+)/owners/([^/]+)/{_PARTITION}",
-            lambda p, data: OwnerNode(p[0], p[1], _integer(p[2]), _integer(p[3]), data),
+            lambda p, data: OwnerNode(p[0], p[1], _count(p[2]), _count(p[3]), data),
         ),
         (
             rf"/consumers/([^/]+)/offsets/([^/]+)/{_PARTITION}",
-            lambda p, data: OffsetNode(p[0], p[1], _integer(p[2]), _integer(p[3]), _integer(data)),
+            lambda p, data: OffsetNode(p[0], p[1], _count(p[2]), _count(p[3]), _offset(data)),
         ),
     )
 ]
@@ -312,42 +345,96 @@ class Registry:
 
     Args:
         nodes: data by path, as read from ZooKeeper; paths that mean nothing here are passed over.
+        max_partitions: the most partitions of one topic, and `max_threads` the most threads of one group and topic,
+            that an answer counts out: a node says such a number in a few bytes.
 
-    Raises:
-        DecodeError: a node whose data is wrong.
+    Attributes:
+        brokers (dict[int, BrokerNode]): those that have an address, by id.
+        topics (dict[str, dict[int, int]]): the number of partitions, by topic and broker.
+        consumers, owners, offsets (list): the nodes of these kinds.
+        problems (list[DecodeError]): nodes whose data is wrong, which count as not there; ``path`` is the node's.
     """
 
-    def __init__(self, nodes: Mapping[str, str | None]) -> None:
-        parsed = [node for path, data in nodes.items() if (node := parse_node(path, data)) is not None]
-        self.brokers = {n.broker_id: n for n in parsed if isinstance(n, BrokerNode)}
+    def __init__(
+        self,
+        nodes: Mapping[str, str | None],
+        *,
+        max_partitions: int = DEFAULT_MAX_PARTITIONS,
+        max_threads: int = DEFAULT_MAX_THREADS,
+    ) -> None:
+        self.brokers: dict[int, BrokerNode] = {}
         self.topics: dict[str, dict[int, int]] = {}
-        for n in parsed:
-            if isinstance(n, TopicNode):
-                self.topics.setdefault(n.topic, {})[n.broker_id] = n.partitions
-        self.consumers = [n for n in parsed if isinstance(n, ConsumerNode)]
-        self.owners = [n for n in parsed if isinstance(n, OwnerNode)]
-        self.offsets = [n for n in parsed if isinstance(n, OffsetNode)]
+        self.consumers: list[ConsumerNode] = []
+        self.owners: list[OwnerNode] = []
+        self.offsets: list[OffsetNode] = []
+        self.problems: list[DecodeError] = []
+        self._max_partitions = max_partitions
+        self._max_threads = max_threads
+        for path, data in nodes.items():
+            try:
+                self._add(parse_node(path, data))
+            except DecodeError as e:
+                self.problems.append(e)
+
+    def _add(self, node: Node | None) -> None:
+        match node:
+            case BrokerNode():
+                self.brokers[node.broker_id] = node
+            case TopicNode():
+                self.topics.setdefault(node.topic, {})[node.broker_id] = node.partitions
+            case ConsumerNode():
+                self.consumers.append(node)
+            case OwnerNode():
+                self.owners.append(node)
+            case OffsetNode():
+                self.offsets.append(node)
 
     def partitions(self, topic: str) -> list[str]:
-        """The partitions of a topic, each ``BROKER-PARTITION``, in the order of strings."""
+        """The partitions of a topic, each ``BROKER-PARTITION``, in the order of strings.
+
+        Raises:
+            LimitExceeded: more than `max_partitions`.
+        """
         counts = self.topics.get(topic, {})
+        self._check_count(topic, counts)
         return sorted(f"{broker}-{i}" for broker, count in counts.items() for i in range(count))
 
     def consumer_threads(self, group: str, topic: str) -> list[str]:
-        """The threads of a group that read a topic, in the order of strings."""
-        return sorted(t for c in self.consumers if c.group == group for t in c.threads(topic))
+        """The threads of a group that read a topic, in the order of strings.
+
+        Raises:
+            LimitExceeded: more than `max_threads`.
+            DecodeError: a topic filter of the group cannot be read, so that nobody knows who reads the topic.
+        """
+        consumers = [consumer for consumer in self.consumers if consumer.group == group]
+        total = sum(consumer.thread_count(topic) for consumer in consumers)
+        if total > self._max_threads:
+            raise LimitExceeded(f"{total} threads are more than {self._max_threads}", path=f"{group}/{topic}")
+        return sorted(thread for consumer in consumers for thread in consumer.threads(topic))
 
     def assignment(self, group: str, topic: str) -> dict[str, str]:
-        """The consumer thread that each partition of a topic falls to; see `assign`."""
+        """The consumer thread that each partition of a topic falls to; see `assign`.
+
+        Raises:
+            DecodeError: as for `partitions` and `consumer_threads`.
+        """
         return assign(self.partitions(topic), self.consumer_threads(group, topic))
 
     def producer_targets(self, topic: str) -> list[tuple[int, int]]:
-        """The (broker id, partition) pairs that a producer may send to.
+        """The (broker id, partition) pairs that a producer may send to, on brokers that have an address.
 
-        A topic that nobody has written yet is registered nowhere, and any broker will make it: partition 0 is the one
-        that every broker has.
+        A broker that does not list the topic makes it when the first message comes: partition 0 is the one that every
+        broker has.
+
+        Raises:
+            LimitExceeded: more than `max_partitions`.
         """
-        counts = self.topics.get(topic)
-        if not counts:
-            return [(broker, 0) for broker in sorted(self.brokers)]
-        return [(broker, i) for broker, count in sorted(counts.items()) for i in range(count)]
+        listed = self.topics.get(topic, {})
+        counts = {broker: max(listed.get(broker, 0), 1) for broker in sorted(self.brokers)}
+        self._check_count(topic, counts)
+        return [(broker, i) for broker, count in counts.items() for i in range(count)]
+
+    def _check_count(self, topic: str, counts: Mapping[int, int]) -> None:
+        total = sum(counts.values())
+        if total > self._max_partitions:
+            raise LimitExceeded(f"{total} partitions are more than {self._max_partitions}", path=topic)

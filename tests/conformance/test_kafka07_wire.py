@@ -75,6 +75,9 @@ def test_responses_both_ways(vector: dict[str, Any]) -> None:
         if answered.error_code:
             with pytest.raises(BrokerError, match=kafka07.ErrorCode(answered.error_code).name):
                 driver.read_fetch(asked, answered)
+        elif asked.max_size < 4:
+            with pytest.raises(Truncated, match="holds no message"):
+                driver.read_fetch(asked, answered)
         elif want["decoded"]["deep"]["error"] is None:
             columns = driver.read_fetch(asked, answered)
             assert columns["next_offset"].tolist() == [m["next_offset"] for m in want["decoded"]["deep"]["messages"]]
@@ -255,7 +258,7 @@ def fetch_all(segments: list[driver.Segment], offset: int, max_size: int) -> lis
         request = driver.next_fetch(request, columns)
 
 
-@pytest.mark.parametrize("max_size", [1, 3, 50, 200, 1 << 20])
+@pytest.mark.parametrize("max_size", [0, 1, 3, 50, 200, 1 << 20])
 @pytest.mark.parametrize("topic", ["rolling", "short", "orders", "clicks-eu"])
 def test_a_consumer_reads_all_segments_whatever_its_fetch_size(topic: str, max_size: int) -> None:
     segments = segments_of(topic)
@@ -282,6 +285,58 @@ def test_faults_of_larger_fetch() -> None:
         driver.larger_fetch(request, b"\0\0\0\x10123", limit=1000)
     assert driver.larger_fetch(request, b"", limit=1000) is None
     assert driver.larger_fetch(request, b"12", limit=1000) is None
+
+
+@pytest.mark.parametrize("max_size", range(4))
+def test_a_fetch_too_small_for_any_message_is_an_error_and_not_the_end(max_size: int) -> None:
+    """A real broker answers such a fetch with as many bytes, which look like the end of the log."""
+    vectors = {v["json"]["max_size"]: v for v in REQUESTS if v["name"] in ("fetch/three-bytes", "fetch/max-size-zero")}
+    request: Any = kafka07.FetchRequest("orders", 0, 0, max_size)
+    if max_size in vectors:
+        assert request == request_from("fetch", vectors[max_size]["json"])
+    segments = segments_of("orders")
+    with pytest.raises(Truncated, match=f"{max_size} bytes holds no message.*at least 9"):
+        driver.read_fetch(request, driver.answer_fetch(segments, request))
+    larger = driver.larger_fetch(request, driver.answer_fetch(segments, request).message_set, limit=1000)
+    assert larger is not None
+    assert larger.max_size == max_size + 4
+    at_the_end = dataclasses.replace(request, offset=segments[-1].end)
+    if max_size:
+        assert len(driver.read_fetch(at_the_end, driver.answer_fetch(segments, at_the_end))) == 0
+    with pytest.raises(LimitExceeded):
+        driver.larger_fetch(request, driver.answer_fetch(segments, request).message_set, limit=3)
+
+
+ILLEGAL_TOPICS = ("", ".", "..", "a/b", "a\0", "x" * 256, "\U0001f600" * 128)
+
+
+@pytest.mark.parametrize("topic", ILLEGAL_TOPICS, ids=repr)
+def test_topics_that_a_broker_refuses_are_not_written(topic: str) -> None:
+    """The broker closes the connection at these. FETCH alone is answered, with error -1, and golden."""
+    produce = kafka07.ProduceRequest(topic, 0, b"")
+    for request, path in (
+        (produce, "topic"),
+        (kafka07.OffsetsRequest(topic, 0, -1, 1), "topic"),
+        (kafka07.MultiProduceRequest((kafka07.ProduceRequest("t", 0, b""), produce)), "requests[1].topic"),
+    ):
+        with pytest.raises(EncodeError, match="not a topic's name") as caught:
+            request.encode()
+        assert caught.value.path == path
+        client = kafka07.Connection("client")
+        with pytest.raises(EncodeError):
+            client.send_request(request)
+        assert client.pending == 0
+
+
+def test_topics_that_a_broker_refuses_can_be_read() -> None:
+    """A broker must be able to say what was wrong."""
+    for name in ("produce-empty-topic", "produce-illegal-topic", "offsets-illegal-topic"):
+        (vector,) = (v for v in BAD_REQUESTS if v["name"] == name)
+        request: Any = kafka07.decode_request(bytes.fromhex(vector["hex"]))
+        with pytest.raises(EncodeError):
+            driver.check_topic(request.topic)
+        with pytest.raises(EncodeError):
+            request.encode()
 
 
 def test_topics() -> None:

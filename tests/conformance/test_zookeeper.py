@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kafkacodec.dialects import zookeeper
-from kafkacodec.errors import DecodeError, EncodeError
+from kafkacodec.errors import DecodeError, EncodeError, LimitExceeded
 from tests.dialect_vectors import document
 
 STAGES = document("kafka07/zookeeper")["stages"]
@@ -55,8 +55,21 @@ def test_the_example_of_the_text() -> None:
 
 def test_a_new_topic_goes_to_partition_0_of_any_broker() -> None:
     registry = zookeeper.Registry(tree(STAGES[1]))
-    assert registry.producer_targets("orders") == [(0, 0), (0, 1)]
     assert registry.producer_targets("never-written") == [(0, 0), (1, 0)]
+
+
+def test_a_producer_sends_to_every_broker_with_an_address_and_to_no_other() -> None:
+    """The text: brokers that do not list a topic are to be sent to as well, at the one partition that each has."""
+    registry = zookeeper.Registry(tree(STAGES[1]))
+    assert sorted(registry.brokers) == [0, 1]
+    assert registry.topics["orders"] == {0: 2}
+    assert registry.producer_targets("orders") == [(0, 0), (0, 1), (1, 0)]
+    nodes = {"/brokers/ids/3": "c:host:9092", "/brokers/topics/t/2": "4", "/brokers/topics/t/3": "2"}
+    assert zookeeper.Registry(nodes).producer_targets("t") == [(3, 0), (3, 1)]
+    assert zookeeper.Registry({"/brokers/topics/t/2": "4"}).producer_targets("t") == []
+    assert zookeeper.Registry({"/brokers/ids/3": "c:host:9092", "/brokers/topics/t/3": "0"}).producer_targets("t") == [
+        (3, 0)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -68,6 +81,10 @@ def test_a_new_topic_goes_to_partition_0_of_any_broker() -> None:
         ("/brokers/ids/0", "a:b:1:2"),
         ("/brokers/topics/t/0", "two"),
         ("/brokers/topics/t/0", "9" * 5000),
+        ("/brokers/topics/t/0", "-1"),
+        ("/brokers/topics/t/0", "2147483648"),
+        ("/brokers/topics/t/0", "9223372036854775807"),
+        ("/brokers/topics/t/2147483648", "1"),
         ("/consumers/g/ids/c", "*x*a"),
         ("/consumers/g/ids/c", "*1!a"),
         ("/consumers/g/ids/c", "!0!a"),
@@ -75,13 +92,54 @@ def test_a_new_topic_goes_to_partition_0_of_any_broker() -> None:
         ("/consumers/g/ids/c", '{ "t": true }'),
         ("/consumers/g/ids/c", "[" * 100_000),
         ("/consumers/g/ids/c", "1"),
+        ("/consumers/g/ids/c", '{ "t": 2147483648 }'),
         ("/consumers/g/offsets/t/0-0", "1.5"),
     ],
 )
 def test_wrong_data_names_the_node(path: str, data: str | None) -> None:
     with pytest.raises(DecodeError) as caught:
-        zookeeper.Registry({path: data})
+        zookeeper.parse_node(path, data)
     assert caught.value.path == path
+
+
+def test_a_wrong_node_is_listed_and_the_rest_works() -> None:
+    nodes = tree(STAGES[1])
+    bad = {"/brokers/ids/7": "host:1", "/brokers/topics/orders/1": "many", "/consumers/g/ids/c": "*1!a"}
+    registry = zookeeper.Registry({**bad, **nodes})
+    whole = zookeeper.Registry(nodes)
+    assert whole.problems == []
+    assert [(p.path, type(p)) for p in registry.problems] == [(path, DecodeError) for path in bad]
+    for name in ("brokers", "topics", "consumers", "owners", "offsets"):
+        assert getattr(registry, name) == getattr(whole, name)
+
+
+def test_a_filter_that_cannot_be_read_names_its_node() -> None:
+    registry = zookeeper.Registry({"/consumers/g/ids/c": "*1*(", "/consumers/h/ids/d": "*1*t"})
+    with pytest.raises(DecodeError, match="topic filter") as caught:
+        registry.consumer_threads("g", "t")
+    assert caught.value.path == "/consumers/g/ids/c"
+    assert registry.consumer_threads("h", "t") == ["d-0"]
+
+
+def test_counts_of_strangers_are_not_counted_out() -> None:
+    """A count is a few bytes, and as many partitions as it says would be made of it."""
+    nodes = {"/brokers/ids/0": "c:h:1", "/brokers/topics/t/0": "2147483647", "/brokers/topics/u/0": "2"}
+    registry = zookeeper.Registry({**nodes, "/consumers/g/ids/g_c": "*999999999*.*"})
+    for ask in (
+        lambda: registry.partitions("t"),
+        lambda: registry.producer_targets("t"),
+        lambda: registry.consumer_threads("g", "t"),
+        lambda: registry.consumers[0].threads("t"),
+        lambda: registry.assignment("g", "u"),
+    ):
+        with pytest.raises(LimitExceeded):
+            ask()
+    assert registry.partitions("u") == ["0-0", "0-1"]
+    assert registry.consumer_threads("other", "t") == []
+    several = {f"/brokers/topics/t/{broker}": "40" for broker in range(3)}
+    assert len(zookeeper.Registry(several, max_partitions=120).partitions("t")) == 120
+    with pytest.raises(LimitExceeded, match="120 partitions.*more than 119"):
+        zookeeper.Registry(several, max_partitions=119).partitions("t")
 
 
 def test_what_a_node_cannot_hold_is_refused() -> None:

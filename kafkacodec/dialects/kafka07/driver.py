@@ -7,7 +7,6 @@ compressed messages, inside which there are no offsets to go on from.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,8 +21,9 @@ from kafkacodec.dialects.kafka07.wire import (
     FetchResponse,
     OffsetsRequest,
     OffsetsResponse,
+    check_topic,
 )
-from kafkacodec.errors import BrokerError, EncodeError, LimitExceeded, Truncated
+from kafkacodec.errors import BrokerError, LimitExceeded, Truncated
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -43,9 +43,8 @@ __all__ = [
 ]
 
 _LENGTH_BYTES = 4
-# What a broker refuses in a name that becomes a directory: control characters, slashes, surrogates, specials.
-_ILLEGAL_TOPIC = re.compile("^\\.{1,2}$|[/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
-_LONGEST_TOPIC = 255
+# Length, magic and checksum of a message of magic 0 without a payload.
+_SMALLEST_MESSAGE = 9
 
 
 class Position(NamedTuple):
@@ -67,6 +66,14 @@ def read_fetch(request: FetchRequest, response: FetchResponse, **options: Unpack
         known = response.error_code in ErrorCode._value2member_map_
         name = ErrorCode(response.error_code).name if known else ErrorCode.UNKNOWN.name
         raise BrokerError(f"{name} ({response.error_code}) for {request.topic}-{request.partition} at {request.offset}")
+    size = memoryview(response.message_set).nbytes
+    if size == request.max_size < _LENGTH_BYTES:
+        # Decoded, so few bytes are the end of the log, and the same would be asked for ever.
+        raise Truncated(
+            f"a fetch of {size} bytes holds no message: ask for {_LENGTH_BYTES} to learn the length of the next one, "
+            f"and for at least {_SMALLEST_MESSAGE} to get one",
+            position=size,
+        )
     options["initial_offset"] = request.offset
     return decode(response.message_set, **options)
 
@@ -96,7 +103,7 @@ def larger_fetch(request: FetchRequest, message_set: Buffer, *, limit: int) -> F
     view = memoryview(message_set).cast("B")
     had_no_more = len(view) < request.max_size
     if len(view) < _LENGTH_BYTES:
-        if had_no_more or not len(view):
+        if had_no_more:
             return None
         needed = _LENGTH_BYTES + request.max_size
     else:
@@ -125,18 +132,6 @@ def position_after(columns: RecordColumns, row: int) -> Position:
         return Position(following, 0)
     first = int(offsets[: row + 1].searchsorted(following, "left"))
     return Position(following, row + 1 - first)
-
-
-def check_topic(topic: str) -> str:
-    """The topic's name, where a broker would take it.
-
-    Raises:
-        EncodeError: an empty name, one of more than 255 characters, ``.``, ``..``, or characters that a 0.7 broker
-            refuses.
-    """
-    if not topic or len(topic) > _LONGEST_TOPIC or _ILLEGAL_TOPIC.search(topic):
-        raise EncodeError(f"not a topic's name: {topic[:80]!r}")
-    return topic
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,14 @@ A response says neither what it answers nor where its messages start in the log:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
-from kafkacodec.errors import DecodeError, LocalProtocolError, Truncated
+from kafkacodec.errors import DecodeError, EncodeError, LocalProtocolError, Truncated
 from kafkacodec.messages.classes import Message, build
 from kafkacodec.protocol.frames import MAX_FRAME_SIZE, SIZE_BYTES, frame_size
 
@@ -33,6 +34,7 @@ __all__ = [
     "ProduceRequest",
     "Request",
     "Response",
+    "check_topic",
     "decode_request",
     "decode_response",
 ]
@@ -44,6 +46,28 @@ LATEST, EARLIEST = -1, -2
 
 RANDOM_PARTITION = -1
 """The partition of a `ProduceRequest` where the broker shall choose one."""
+
+
+# What a broker refuses in a name that becomes a directory: control characters, slashes, surrogates, specials.
+_ILLEGAL_TOPIC = re.compile("^\\.{1,2}$|[/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
+_LONGEST_TOPIC = 255
+
+
+def check_topic(topic: str, *, path: str | None = None) -> str:
+    """The topic's name, where a broker would take it.
+
+    Args:
+        topic: the name.
+        path: the place to name in the error.
+
+    Raises:
+        EncodeError: an empty name, one of more than 255 characters (of UTF-16, as Java counts), ``.``, ``..``, or
+            characters that a 0.7 broker refuses.
+    """
+    length = len(topic) + sum(character > "\uffff" for character in topic)
+    if not topic or length > _LONGEST_TOPIC or _ILLEGAL_TOPIC.search(topic):
+        raise EncodeError(f"not a topic's name: {topic[:80]!r}", path=path)
+    return topic
 
 
 class ErrorCode(IntEnum):
@@ -68,10 +92,14 @@ class _Body:
         """The frame.
 
         Raises:
-            EncodeError: a value that the frame cannot hold.
+            EncodeError: a value that the frame cannot hold, or a topic that `check_topic` refuses: the broker closes
+                the connection at it. FETCH alone takes any topic, which is answered with an error code.
         """
         header = _SCHEMA["RequestType"](type=self.request_type).encode(0)
-        return _to_schema(self).encode_frame(0, header)
+        frame = _to_schema(self).encode_frame(0, header)
+        for path, topic in _checked_topics(self):
+            check_topic(topic, path=path)
+        return frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +174,13 @@ def _to_schema(body: _Body) -> Message:
         return made
     made = schema(**_values(body, body))
     return made
+
+
+def _checked_topics(body: _Body) -> list[tuple[str, str]]:
+    """The topics that the broker insists on, and where they are."""
+    if isinstance(body, MultiProduceRequest):
+        return [(f"requests[{i}].topic", request.topic) for i, request in enumerate(body.requests)]
+    return [("topic", body.topic)] if isinstance(body, (ProduceRequest, OffsetsRequest)) else []
 
 
 def _from_schema(cls: type[B], struct: Any) -> B:
