@@ -8,7 +8,7 @@ enum { ROWS_PER_RUN = 1024 };
 void kc_decoder_init(kc_decoder *d, const uint8_t *data, uint64_t size, const kc_decoder_options *options) {
     memset(d, 0, sizeof *d);
     d->data = data;
-    d->size = size;
+    d->size = d->stop = size;
     d->options = *options;
     d->resync = kc_resync_start();
 }
@@ -87,6 +87,7 @@ static kc_event open_batch(kc_decoder *d, kc_error *error) {
     kc_span span;
     kc_batch *b = &d->batch;
     d->located = d->verified = false;
+    if (d->position >= d->stop) return KC_EVENT_END;
     switch (kc_log_next(d->data, d->size, d->position, &span, error)) {
         case KC_WALK_BATCH:
             break;
@@ -145,6 +146,7 @@ static kc_event read_records(kc_decoder *d, kc_table *t, int64_t max_rows, uint6
 static kc_event read_messages(kc_decoder *d, kc_table *t, int64_t max_rows, uint64_t max_bytes, kc_error *error) {
     kc_msgset *m = &d->messages;
     uint64_t used = payload_bytes(t), bytes = used < max_bytes ? max_bytes - used : 0;
+    if (!m->inner && bytes > d->stop - d->position) bytes = d->stop - d->position;
     kc_msgset_end end = kc_msgset_read(m, &d->batch, t, max_rows - t->length, bytes, error);
     if (!m->inner) d->position = (uint64_t)(m->at - m->start);
     if (end == KC_MSGSET_FAULT) {
@@ -156,7 +158,7 @@ static kc_event read_messages(kc_decoder *d, kc_table *t, int64_t max_rows, uint
         }
         return KC_EVENT_FAULT;
     }
-    if (end != KC_MSGSET_MORE) {
+    if (end != KC_MSGSET_MORE || (!m->inner && d->position >= d->stop)) {
         if (m->inner) close_batch(d);
         d->source = KC_SOURCE_NONE;
     }
@@ -209,7 +211,7 @@ void kc_decoder_estimate(const kc_decoder *d, int64_t *rows, uint64_t *bytes) {
     kc_span span;
     *rows = 0;
     *bytes = 0;
-    for (uint64_t at = d->position; kc_log_next(d->data, d->size, at, &span, &ignored) == KC_WALK_BATCH;
+    for (uint64_t at = d->position; at < d->stop && kc_log_next(d->data, d->size, at, &span, &ignored) == KC_WALK_BATCH;
          at += span.size) {
         if (kc_msgset_is_plain(d->data, &span)) {
             *rows += 1;

@@ -20,9 +20,9 @@ typedef struct kc_decoder_options {
 } kc_decoder_options;
 
 typedef enum kc_event {
-    KC_EVENT_NONE,       /* not given out: go on */
-    KC_EVENT_END,        /* nothing is left but, maybe, a partial batch */
-    KC_EVENT_FULL,       /* the chunk has its rows or bytes */
+    KC_EVENT_NONE, /* not given out: go on */
+    KC_EVENT_END,  /* nothing is left but, maybe, a partial batch; or the next one begins at `stop` or behind it */
+    KC_EVENT_FULL, /* the chunk has its rows or bytes */
     KC_EVENT_COMPRESSED, /* decoder->batch.records wants decompressing */
     KC_EVENT_FAULT,      /* the error is filled; the rows before the fault are in the table */
 } kc_event;
@@ -37,6 +37,7 @@ typedef enum kc_source {
 typedef struct kc_decoder {
     const uint8_t *data;
     uint64_t size, position; /* position: of the batch in work or, between batches, of the next */
+    uint64_t stop;           /* batches that begin here or further on are left alone; the size at first */
     kc_decoder_options options;
     kc_source source;
     bool decompressed; /* from memory that the caller provided */
@@ -68,7 +69,7 @@ KC_MUST_CHECK int kc_decoder_provide(kc_decoder *d, const uint8_t *records, size
  * Returns how many bytes are passed over. */
 uint64_t kc_decoder_skip(kc_decoder *d);
 
-/* What the uncompressed batches of the data will take, by their headers: rows and bytes of records. */
+/* What the uncompressed batches up to `stop` will take, by their headers: rows and bytes of records. */
 void kc_decoder_estimate(const kc_decoder *d, int64_t *rows, uint64_t *bytes);
 
 #endif

@@ -22,6 +22,9 @@ typedef struct kc_resync {
 
 static inline kc_resync kc_resync_start(void) { return (kc_resync){KC_RESYNC_FIRST_CREDIT, 0}; }
 
+/* Whether a search may have changed what later ones find. */
+static inline bool kc_resync_used(const kc_resync *r) { return r->examined || r->credit != KC_RESYNC_FIRST_CREDIT; }
+
 /* Whether a whole batch of any magic seems to lie at data[position, size); its size goes to *batch_size. */
 bool kc_resync_plausible(const uint8_t *data, uint64_t size, uint64_t position, uint64_t *batch_size);
 

@@ -279,6 +279,23 @@ static void append_values(kc_column *c, const kc_column *from) {
     }
 }
 
+static bool column_fits(const kc_column *c, const kc_column *from, size_t most) {
+    if (from->data.size > most || c->data.size > most - from->data.size) return false;
+    for (int i = 0; i < c->field->num_children; i++) {
+        const kc_column *child = &c->children[i], *more = &from->children[i];
+        if ((uint64_t)more->length + (uint64_t)child->length > most || !column_fits(child, more, most)) return false;
+    }
+    return true;
+}
+
+bool kc_table_fits(const kc_table *t, const kc_table *from, size_t spare) {
+    for (int i = 0; i < t->num_columns; i++) {
+        const kc_column *c = &t->columns[i], *more = &from->columns[i];
+        if (c->wanted != more->wanted || (c->wanted && !column_fits(c, more, INT32_MAX - spare))) return false;
+    }
+    return true;
+}
+
 static int append_column(kc_column *c, const kc_column *from, kc_error *error) {
     int code = kc_column_reserve(c, from->length, from->data.size, error);
     if (!code) code = append_nulls(c, from, error);

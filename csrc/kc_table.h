@@ -79,6 +79,10 @@ KC_MUST_CHECK int kc_column_append_repeated(kc_column *c, int64_t value, int64_t
 KC_MUST_CHECK int kc_column_append_repeated_bytes(kc_column *c, const void *data, size_t size, int64_t rows,
                                                   kc_error *error);
 
+/* Whether `from` has the same columns, can be appended, and every column stays `spare` bytes and entries away from its
+ * limit. */
+bool kc_table_fits(const kc_table *t, const kc_table *from, size_t spare);
+
 /* Appends all rows of `from`, a table of the same fields and wanted columns. */
 KC_MUST_CHECK int kc_table_append(kc_table *t, const kc_table *from, kc_error *error);
 

@@ -87,6 +87,11 @@ cdef class Table:
                     return &self.table.columns[i]
         raise KeyError(name)
 
+    cdef const k.kc_field *fields(self) noexcept:
+        if self.table == NULL:
+            return NULL
+        return self.table.columns[0].field
+
     cdef k.kc_table *with_fields(self, const k.kc_field *fields) except NULL:
         """The table, which has columns of these fields."""
         if self.table == NULL or self.table.columns[0].field != fields:
@@ -173,22 +178,25 @@ cdef class Table:
         return capsule
 
 
-def concatenate(cls, list tables):
-    """One table with the rows of all; they must have the same columns."""
-    cdef Table into = cls.__new__(cls)
-    cdef Table first = tables[0]
-    cdef Table part
+def fits(Table into not None, Table part not None, size_t spare):
+    """Whether the columns are the same and `append` has room, with so many bytes and entries to spare in each."""
+    cdef const k.kc_table *other = part.with_fields(into.fields())
+    return k.kc_table_fits(into.table, other, spare)
+
+
+def append(Table into not None, Table part not None):
+    """Adds the rows of a table that `fits`."""
+    cdef k.kc_table *table = into.growing(into.fields())
+    cdef const k.kc_table *other = part.with_fields(into.fields())
     cdef k.kc_error error
     cdef int code
     error.code = k.KC_OK
-    k.kc_table_retain(first.table)
-    into.table = first.table
-    for part in tables[1:]:
-        with nogil:
-            code = k.kc_table_append(into.table, part.table, &error)
-        if code:
-            check(&error)
-    return into
+    if not k.kc_table_fits(table, other, 0):
+        raise ValueError("the table has other columns, or no room")
+    with nogil:
+        code = k.kc_table_append(table, other, &error)
+    if code:
+        check(&error)
 
 
 def live_blocks():

@@ -188,6 +188,7 @@ cdef extern from "kc_table.h" nogil:
     int kc_column_reserve(kc_column *c, int64_t rows, size_t bytes, kc_error *error)
     int kc_column_append_repeated(kc_column *c, int64_t value, int64_t rows, kc_error *error)
     int kc_column_append_repeated_bytes(kc_column *c, const void *data, size_t size, int64_t rows, kc_error *error)
+    bint kc_table_fits(const kc_table *t, const kc_table *source, size_t spare)
     int kc_table_append(kc_table *t, const kc_table *source, kc_error *error)
     size_t kc_type_width(kc_type type)
 
@@ -240,6 +241,17 @@ cdef extern from "kc_aborted.h" nogil:
         pass
 
 
+cdef extern from "kc_resync.h" nogil:
+    ctypedef struct kc_resync:
+        uint64_t credit
+        uint64_t examined
+
+    bint kc_resync_used(const kc_resync *r)
+    kc_resync kc_resync_start()
+    uint64_t kc_resync_behind(const uint8_t *data, uint64_t size, uint64_t position, kc_resync *state)
+    uint64_t kc_resync_next(const uint8_t *data, uint64_t size, uint64_t start, kc_resync *state)
+
+
 cdef extern from "kc_decoder.h" nogil:
     ctypedef struct kc_decoder_options:
         bint verify_crc
@@ -260,6 +272,8 @@ cdef extern from "kc_decoder.h" nogil:
         kc_decoder_options options
         uint64_t size
         uint64_t position
+        uint64_t stop
+        kc_resync resync
         bint decompressed
         bint located
         kc_batch batch
@@ -432,16 +446,6 @@ cdef extern from "kc_murmur2.h" nogil:
     uint32_t kc_murmur2(const uint8_t *data, size_t size)
     void kc_murmur2_partitions(const kc_spans *keys, int64_t n, int32_t partitions, int32_t *out)
     void kc_murmur2_int_partitions(const int64_t *keys, int64_t n, size_t width, int32_t partitions, int32_t *out)
-
-
-cdef extern from "kc_resync.h" nogil:
-    ctypedef struct kc_resync:
-        uint64_t credit
-        uint64_t examined
-
-    kc_resync kc_resync_start()
-    uint64_t kc_resync_behind(const uint8_t *data, uint64_t size, uint64_t position, kc_resync *state)
-    uint64_t kc_resync_next(const uint8_t *data, uint64_t size, uint64_t start, kc_resync *state)
 
 
 cdef extern from "kc_confluent.h" nogil:

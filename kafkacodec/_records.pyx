@@ -125,6 +125,16 @@ cdef class Decoder:
     def size(self):
         return self.decoder.size
 
+    def stop_at(self, uint64_t position):
+        """Leaves alone what begins at a position or behind it; `done` then means that this was reached."""
+        self.decoder.stop = min(position, self.decoder.size)
+        self.done = False
+
+    @property
+    def searched(self):
+        """Whether intact batches were searched for, which bounds the searches that follow."""
+        return k.kc_resync_used(&self.decoder.resync)
+
     @property
     def base_offset(self):
         """The base offset of the faulty batch; None where the fault hides it."""
@@ -267,10 +277,13 @@ cdef class Decoder:
                 or k.kc_column_append_repeated(partitions, partition, rows, &error)):
             check(&error)
 
-    def read_blobs(self, Table table not None, ImportedArray blobs not None, int64_t first_row, settle):
+    def read_blobs(
+        self, Table table not None, ImportedArray blobs not None, int64_t first_row, int64_t max_rows, settle
+    ):
         """Adds the records of every blob of an Arrow array of bytes, with the blob's row in the column `row`.
 
-        `settle(row)` is called at a fault; True goes on with the same blob (after a `skip`), False with the next one.
+        `settle(row)` is called at a fault, and where the table has its `max_rows`; True goes on with the same blob (after
+        a `skip`), False with the next one.
         Returns the bytes that were whole batches.
         """
         cdef k.kc_bytes_column column
@@ -280,12 +293,12 @@ cdef class Decoder:
         if k.kc_bytes_column_import(&column, &blobs.owner.schema, &blobs.array, 0, blobs.array.length, &error):
             raise TypeError(f"a column of raw blobs is binary: {error.what.decode()}")
         try:
-            return self.read_column(table, &column, blobs.array.length, first_row, settle)
+            return self.read_column(table, &column, blobs.array.length, first_row, max_rows, settle)
         finally:    # the blobs are the caller's: nothing may point into them any longer
             self.point_at(NULL, 0)
 
     cdef int64_t read_column(
-        self, Table table, const k.kc_bytes_column *column, int64_t rows, int64_t first_row, settle
+        self, Table table, const k.kc_bytes_column *column, int64_t rows, int64_t first_row, int64_t max_rows, settle
     ) except -1:
         cdef k.kc_spans spans
         cdef k.kc_error error
@@ -298,10 +311,14 @@ cdef class Decoder:
                 raise ValueError(f"the Arrow array is damaged: {error.what.decode()} (row {error.position})")
             for i in range(n):
                 if spans.size[i] > 0:
-                    consumed += self.read_blob(table, spans.data[i], spans.size[i], first_row + row + i, settle)
+                    consumed += self.read_blob(
+                        table, spans.data[i], spans.size[i], first_row + row + i, max_rows, settle
+                    )
         return consumed
 
-    cdef int64_t read_blob(self, Table into, const uint8_t *data, size_t size, int64_t row, settle) except -1:
+    cdef int64_t read_blob(
+        self, Table into, const uint8_t *data, size_t size, int64_t row, int64_t max_rows, settle
+    ) except -1:
         cdef k.kc_table *table = into.growing(k.kc_record_fields)
         cdef k.kc_column *rows = &table.columns[<int> k.KC_COL_ROW]
         cdef int64_t before = table.length
@@ -310,7 +327,7 @@ cdef class Decoder:
         self.require_open()
         self.point_at(data, size)
         while True:
-            self.fill(into.growing(k.kc_record_fields), 0x7fffffff, 0x7fffffffffffffff)
+            self.fill(into.growing(k.kc_record_fields), max_rows, 0x7fffffffffffffff)
             if self.done or not settle(row):
                 break
         if rows.wanted and k.kc_column_append_repeated(rows, row, table.length - before, &error):

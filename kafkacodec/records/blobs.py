@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kafkacodec._arrow_import import ArrowReader
 from kafkacodec.errors import DecodeError, KafkaCodecError
 from kafkacodec.records.columns import Problem, RecordColumns
-from kafkacodec.records.decode import DecodeOptions, plan_of
+from kafkacodec.records.decode import TABLE_ROWS, DecodeOptions, plan_of, take_fault
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -41,18 +41,19 @@ def decode_batches(column: object, **options: Unpack[DecodeOptions]) -> RecordCo
 
     def settle(row: int) -> bool:
         """Notes a fault; whether to go on in the same blob."""
-        fault = decoder.take_fault()
+        going_on = plan.on_error == "skip" and decoder.fault is not None
+        fault = take_fault(decoder)
         if isinstance(fault, DecodeError):
             fault.path = f"row {row}: {fault.path}" if fault.path else f"row {row}"
         if plan.on_error == "raise" or not isinstance(fault, KafkaCodecError):
-            raise fault or RuntimeError("the decoder stopped without a fault")
+            raise fault
         position, base_offset = decoder.position, decoder.base_offset
-        size = decoder.skip() if plan.on_error == "skip" else decoder.size - position
+        size = decoder.skip() if going_on else decoder.size - position
         result.problems.append(Problem(position, base_offset, size, fault))
-        return plan.on_error == "skip"
+        return going_on
 
     row = 0
     for array in ArrowReader(column):
-        result.consumed += decoder.read_blobs(result, array, row, settle)
+        result.consumed += decoder.read_blobs(result, array, row, TABLE_ROWS, settle)
         row += len(array)
     return result

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict, Unpack
 
 from kafkacodec import _columns, _records
-from kafkacodec.errors import KafkaCodecError
+from kafkacodec.errors import KafkaCodecError, LimitExceeded
 from kafkacodec.records.columns import BatchHeaders, Problem, RecordColumns
 from kafkacodec.records.record import Record
 
@@ -51,8 +51,14 @@ DEFAULT_MAX_BYTES = 512 << 10
 DEFAULT_MAX_DECOMPRESSED_BYTES = 128 << 20
 """The most that the records of one batch may decompress to, in bytes (128 MiB)."""
 
+_POSITIONS_ALONE = 1
+"""A mask of the columns of batch headers."""
+
 _FIRST, _LAST = -(1 << 63), (1 << 63) - 1
-_NO_ROW_LIMIT, _NO_BYTE_LIMIT = (1 << 31) - 2, (1 << 63) - 1
+_NO_BYTE_LIMIT = (1 << 63) - 1
+
+TABLE_ROWS = (1 << 31) - 2
+"""A table of all records that reaches so many rows is full."""
 
 OnError = Literal["raise", "stop", "skip"]
 
@@ -155,12 +161,12 @@ def decode(data: Buffer, *, threads: int = 1, **options: Unpack[DecodeOptions]) 
             intact batch. Both list what was passed over in `RecordColumns.problems`. Records before a fault inside a
             batch whose checksum is right are kept.
         max_decompressed_bytes: the most that the records of one batch may decompress to, in bytes.
-        threads: how many threads share the work on a large buffer.
+        threads: how many threads share the work on a large buffer; what comes out is the same for any number.
 
     Raises:
         DecodeError: the bytes are not a record set (`CorruptRecord`, `CrcMismatch`, `UnsupportedMagic`,
-            `UnsupportedCodec`), or exceed a limit (`LimitExceeded`: also where a column would pass 2 GiB; use
-            `iter_columns` for more).
+            `UnsupportedCodec`), or exceed a limit (`LimitExceeded`: also where a column would pass 2 GiB or the table
+            2^31 - 3 rows; use `iter_columns` for more).
         ValueError, TypeError: an option is wrong.
 
     Source: KIP-98 (record batch v2), KIP-82 (headers), KIP-31 and KIP-32 (message set v1); specs/kafka-protocol-guide.
@@ -346,20 +352,28 @@ def _next_chunk(
 
 def _settle(decoder: ChunkDecoder, on_error: OnError, chunk: RecordColumns) -> Exception | None:
     """Notes a fault in the chunk's problems and passes over it where that is wanted."""
-    fault = decoder.take_fault()
+    full = decoder.fault is None
+    fault = take_fault(decoder)
     if on_error == "raise" or not isinstance(fault, KafkaCodecError):
         return fault
     position, base_offset = decoder.position, decoder.base_offset
-    if on_error == "stop":
+    if on_error == "stop" or full:
         chunk.problems.append(Problem(position, base_offset, decoder.size - position, fault))
         return fault
     chunk.problems.append(Problem(position, base_offset, decoder.skip(), fault))
     return None
 
 
+def take_fault(decoder: ChunkDecoder) -> Exception:
+    """What keeps a decoder from filling a whole table: its fault, which it forgets, or that the table is full."""
+    return decoder.take_fault() or LimitExceeded(
+        f"a table cannot hold {TABLE_ROWS} rows or more; use iter_columns", position=decoder.position
+    )
+
+
 def read_whole(decoder: ChunkDecoder, on_error: OnError) -> RecordColumns:
     """All that a decoder gives, as `decode` gives it."""
-    whole: RecordColumns = decoder.read(RecordColumns, _NO_ROW_LIMIT, _NO_BYTE_LIMIT, whole=True)
+    whole: RecordColumns = decoder.read(RecordColumns, TABLE_ROWS, _NO_BYTE_LIMIT, whole=True)
     whole.problems = []
     _finish(decoder, on_error, whole)
     whole.consumed = decoder.position
@@ -368,7 +382,7 @@ def read_whole(decoder: ChunkDecoder, on_error: OnError) -> RecordColumns:
 
 def read_further(decoder: ChunkDecoder, on_error: OnError, whole: RecordColumns) -> None:
     """Adds all that a decoder gives to what others gave; `consumed` becomes the sum."""
-    decoder.read_on(whole, _NO_ROW_LIMIT, _NO_BYTE_LIMIT)
+    decoder.read_on(whole, TABLE_ROWS, _NO_BYTE_LIMIT)
     _finish(decoder, on_error, whole)
     whole.consumed += decoder.position
 
@@ -378,43 +392,61 @@ def _finish(decoder: ChunkDecoder, on_error: OnError, whole: RecordColumns) -> N
     while not decoder.done:
         fault = _settle(decoder, on_error, whole)
         if fault is not None:
-            if on_error == "stop" and isinstance(fault, KafkaCodecError):
+            if on_error != "raise" and isinstance(fault, KafkaCodecError):
                 break
             try:
                 raise fault
             finally:
                 del fault
-        decoder.read_on(whole, _NO_ROW_LIMIT, _NO_BYTE_LIMIT)
+        decoder.read_on(whole, TABLE_ROWS, _NO_BYTE_LIMIT)
 
 
 def _decode_in_threads(data: Buffer, plan: Plan, threads: int) -> RecordColumns:
-    """Cuts the data at batch boundaries into ranges of about equal size, a thread for each."""
-    with memoryview(data) as held:  # the same bytes for all of them
-        return _decode_parts(held, plan, threads)
+    """Cuts the data where batches seem to begin into ranges of about equal size, a thread for each."""
+    with memoryview(data) as held, ExitStack() as open_decoders:  # the same bytes for all of them
+        starts = [0, *_cuts(held, threads)]
+        decoders = [open_decoders.enter_context(plan.decoder(held, start)) for start in starts]
+        for decoder, end in zip(decoders, starts[1:], strict=False):
+            decoder.stop_at(end)
+        return _decode_ranges(decoders, starts, plan.on_error)
 
 
-def _decode_parts(data: memoryview, plan: Plan, threads: int) -> RecordColumns:
-    headers = scan(data, verify_crc=False, on_error="stop")
-    positions = headers["position"]
-    size = data.nbytes
-    targets = [size * i // threads for i in range(1, threads)]
-    cuts = sorted({int(positions[i]) for i in positions.searchsorted(targets) if i < len(positions)} - {0})
-    starts, ends = [0, *cuts], [*cuts, size]
+def _decode_ranges(decoders: list[_records.Decoder], starts: list[int], on_error: OnError) -> RecordColumns:
+    """Reads each range in a thread, and joins what came of them.
 
-    def work(start: int, end: int) -> RecordColumns:
-        with plan.decoder(data, start, end) as decoder:
-            return read_whole(decoder, plan.on_error)
+    No checksum stands behind a cut. What came of a range counts only if decoding all before it ends at its start, in
+    the state in which the range was begun; else decoding goes on through it, so that nothing is decoded a third time.
+    """
+    ends = [*starts[1:], decoders[0].size]
 
-    with ThreadPoolExecutor(threads) as pool:
-        jobs = [pool.submit(work, start, end) for start, end in zip(starts, ends, strict=True)]
-        parts: list[RecordColumns] = []
-        for job in jobs:
-            parts.append(job.result())
-            if parts[-1].problems and plan.on_error == "stop":
+    with ThreadPoolExecutor(len(decoders)) as pool:
+        jobs = [pool.submit(read_whole, decoder, on_error) for decoder in decoders]
+        decoder, whole = decoders[0], jobs[0].result()
+        for following, job, start, end in zip(decoders[1:], jobs[1:], starts[1:], ends[1:], strict=True):
+            if not decoder.done:
                 break
-    if len(parts) == 1:
-        return parts[0]
-    whole: RecordColumns = _columns.concatenate(RecordColumns, parts)
-    whole.problems = [problem for part in parts for problem in part.problems]
-    whole.consumed = parts[-1].consumed
+            if decoder.position == start:
+                part = job.result()
+                if _can_join(whole, part) and not (decoder.searched and following.searched):
+                    decoder = following
+                    _columns.append(whole, part)
+                    whole.problems += part.problems
+                    continue
+            decoder.stop_at(end)
+            decoder.read_on(whole, TABLE_ROWS, _NO_BYTE_LIMIT)
+            _finish(decoder, on_error, whole)
+    whole.consumed = decoder.position
     return whole
+
+
+def _cuts(data: memoryview, threads: int) -> list[int]:
+    """Where ranges for the threads begin, but for the first: at batches, as far as headers tell where those are."""
+    headers: BatchHeaders = _records.scan(BatchHeaders, data, _POSITIONS_ALONE, False)[0]
+    positions = headers["position"]
+    targets = [data.nbytes * i // threads for i in range(1, threads)]
+    return sorted({int(positions[i]) for i in positions.searchsorted(targets) if i < len(positions)} - {0})
+
+
+def _can_join(whole: RecordColumns, part: RecordColumns) -> bool:
+    """Whether no limit of a table comes near: what lies beyond it depends on the batch that reaches it."""
+    return len(whole) + len(part) < TABLE_ROWS and _columns.fits(whole, part, DEFAULT_MAX_DECOMPRESSED_BYTES)
