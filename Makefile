@@ -18,6 +18,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Builds with other switches live beside the ordinary one.
 SANITIZED := .cache/asan
 COVERED := .cache/coverage
+# The golden files and what Kafka's reader made of them, for the C tests.
+GOLDEN_CASES := .cache/golden-cases
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -64,15 +66,22 @@ demo: $(VENV)/.built ## Spark reads the Kafka segments in tests/data and writes 
 # --- checks -----------------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: $(VENV)/.dev $(VENV)/.built lint ctest wheel pytest ## every check and every test
+test: $(VENV)/.dev $(VENV)/.built lint ctest machines wheel pytest ## every check and every test
 
 .PHONY: pytest
 pytest: $(VENV)/.dev $(VENV)/.built
 	$(PY) -m pytest -n $(JOBS) --dist loadgroup $(TESTS) $(PYTEST_ARGS)
 
 .PHONY: ctest
-ctest:
-	$(MAKE) --no-print-directory -C csrc test
+ctest: $(GOLDEN_CASES)
+	$(MAKE) --no-print-directory -C csrc test golden
+
+$(GOLDEN_CASES): tests/golden_cases.py tests/corpus.py tests/data/kafka/manifest.json | $(VENV)/.dev $(VENV)/.built
+	$(PY) -m tests.golden_cases $@
+
+.PHONY: machines
+machines: $(GOLDEN_CASES) ## the C tests under MemorySanitizer, and on AArch64, i386, s390x and an old x86-64 (emulated)
+	@if tools/cross_compilers; then $(MAKE) --no-print-directory -j$(JOBS) -Otarget -C csrc msan machines; fi
 
 .PHONY: lint
 lint: $(VENV)/.dev $(VENV)/.built ## style, types, dependencies between rooms, stubs

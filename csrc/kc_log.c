@@ -1,7 +1,7 @@
 #include "kc_log.h"
 
 static bool all_zero(const uint8_t *p, uint64_t size) {
-    return size == 0 || (p[0] == 0 && memcmp(p, p + 1, size - 1) == 0);
+    return size == 0 || (p[0] == 0 && memcmp(p, p + 1, (size_t)size - 1) == 0);
 }
 
 kc_walk kc_log_next(const uint8_t *data, uint64_t size, uint64_t position, kc_span *span, kc_error *error) {

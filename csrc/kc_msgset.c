@@ -36,7 +36,7 @@ KC_INLINE int read_message(const uint8_t *at, uint64_t size, bool verify_crc, me
     }
     if (verify_crc) {
         const uint32_t stored = kc_load_u32(at + KC_MESSAGE_CRC_AT),
-                       crc = kc_crc32(0, at + KC_LOG_MAGIC_AT, size - KC_LOG_MAGIC_AT);
+                       crc = kc_crc32(0, at + KC_LOG_MAGIC_AT, (size_t)size - KC_LOG_MAGIC_AT);
         if (KC_UNLIKELY(crc != stored)) {
             return kc_fail(error, KC_CRC_MISMATCH, "the CRC-32 of a message is wrong", 0, crc, stored);
         }
@@ -237,7 +237,7 @@ kc_msgset_end kc_msgset_read(kc_msgset *m, kc_batch *batch, kc_table *t, int64_t
     if (window > (uint64_t)(m->end - m->at)) window = (uint64_t)(m->end - m->at);
     const int64_t most = (int64_t)(window / KC_MESSAGE_MIN_SIZE);
     const uint32_t want = kc_rows_wanted(t);
-    int code = kc_rows_reserve(t, want & KC_WANT_RECORD, rows < most ? rows : most, window, error);
+    int code = kc_rows_reserve(t, want & KC_WANT_RECORD, rows < most ? rows : most, (size_t)window, error);
     if (code) {
         error->position = (uint64_t)(m->at - m->start);
     } else {

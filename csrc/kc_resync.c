@@ -78,9 +78,9 @@ bool kc_resync_plausible(const uint8_t *data, uint64_t size, uint64_t position, 
 
 static bool checksum_ok(const uint8_t *p, uint64_t total) {
     if (p[KC_LOG_MAGIC_AT] == 2)
-        return kc_crc32c(0, p + KC_BATCH_ATTRIBUTES_AT, total - KC_BATCH_ATTRIBUTES_AT) ==
+        return kc_crc32c(0, p + KC_BATCH_ATTRIBUTES_AT, (size_t)total - KC_BATCH_ATTRIBUTES_AT) ==
                kc_load_u32(p + KC_BATCH_CRC_AT);
-    return kc_crc32(0, p + KC_LOG_MAGIC_AT, total - KC_LOG_MAGIC_AT) == kc_load_u32(p + KC_MESSAGE_CRC_AT);
+    return kc_crc32(0, p + KC_LOG_MAGIC_AT, (size_t)total - KC_LOG_MAGIC_AT) == kc_load_u32(p + KC_MESSAGE_CRC_AT);
 }
 
 /* Whether a batch could begin at p, by bytes alone: an offset below 2^48; a length that holds a message and is not

@@ -21,6 +21,10 @@ size_t kc_type_width(kc_type type) {
 
 static bool has_offsets(kc_type type) { return type == KC_BINARY || type == KC_STRING || type == KC_LIST; }
 
+/* Rows whose values, of eight bytes at most, have an address: sizes of buffers are computed below that without a check.
+ */
+#define MAX_ROWS ((int64_t)(PTRDIFF_MAX / 8))
+
 /* Bytes that `rows` values take in the values buffer. */
 static size_t values_size(kc_type type, int64_t rows) {
     size_t n = (size_t)rows;
@@ -120,6 +124,9 @@ static int grow_validity(kc_column *c, kc_error *error) {
 }
 
 int kc_column_reserve(kc_column *c, int64_t rows, size_t bytes, kc_error *error) {
+    if (rows > MAX_ROWS - c->length) {
+        return kc_fail(error, KC_NO_MEMORY, "a column would pass the address space", 0, rows, MAX_ROWS - c->length);
+    }
     kc_type type = c->field->type;
     int64_t total = c->length + rows;
     if (type != KC_STRUCT) {

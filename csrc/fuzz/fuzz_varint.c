@@ -2,15 +2,16 @@
 #include "fuzz.h"
 #include "kc_varint.h"
 
-/* The same rules told differently: the value in 128 bits, then the question whether it fits. */
+/* The same rules told differently: each group is held against the bits that are left above it. */
 static int reference(const uint8_t *p, const uint8_t *end, int bits, int max_bytes, uint64_t *value) {
-    unsigned __int128 v = 0;
+    uint64_t v = 0;
     for (int i = 0; i < max_bytes; i++) {
         if (p + i == end) return 0;
-        v |= (unsigned __int128)(p[i] & 0x7f) << (7 * i);
-        if (v >> bits) return -1;
+        const uint64_t group = p[i] & 0x7f;
+        if (bits - 7 * i < 7 && group >> (bits - 7 * i)) return -1;
+        v |= group << (7 * i);
         if (p[i] < 0x80) {
-            *value = (uint64_t)v;
+            *value = v;
             return i + 1;
         }
     }

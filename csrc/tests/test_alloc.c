@@ -84,7 +84,7 @@ static void *allocate_and_free(void *seed) {
     uint8_t *held[16] = {0};
     for (int i = 0; i < 20000; i++) {
         uint64_t r = next_random(&random);
-        size_t slot = r & 15, size = (r >> 8) % 30000;
+        size_t slot = r & 15, size = (size_t)(r >> 8) % 30000;
         kc_free(held[slot]);
         held[slot] = kc_alloc(size);
         if (held[slot] && size) held[slot][0] = held[slot][size - 1] = (uint8_t)slot;

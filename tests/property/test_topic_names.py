@@ -5,8 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from kafkacodec.log import LogDirectory, LogWriter, Segment, discover, layout
 from kafkacodec.log.files import directory_name
