@@ -462,3 +462,14 @@ cdef extern from "kc_confluent.h" nogil:
     const void *kc_confluent_buffer(const kc_bytes_column *c, int64_t i, int64_t *size)
     int kc_confluent_split(const kc_bytes_column *c, const kc_confluent_parts *parts, int64_t at, int32_t first_buffer,
                            kc_error *error)
+
+
+cdef extern from "kc_mapping.h" nogil:
+    ctypedef struct kc_mapping:
+        const uint8_t *data
+        uint64_t size
+
+    int kc_mapping_open(kc_mapping *m, int descriptor, uint64_t size)
+    bint kc_mapping_is_torn(const kc_mapping *m, uint64_t *position)
+    void kc_mapping_drop(kc_mapping *m, uint64_t position)
+    void kc_mapping_close(kc_mapping *m)

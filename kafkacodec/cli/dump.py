@@ -64,6 +64,7 @@ def _records07(piece: SegmentRange, reading: Reading) -> Iterator[Record]:
             verify_crc=reading.verify_crc,
             on_error=reading.on_error,
         ):
+            file.check_size()
             yield from (record for record in chunk.records() if reading.has(record.offset))
             reading.warn(piece, chunk.problems)
 

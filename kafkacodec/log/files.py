@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
-import mmap
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 
+from kafkacodec._mapping import Mapping
 from kafkacodec.errors import DecodeError, LimitExceeded, Truncated
 from kafkacodec.log import layout
 
@@ -15,25 +17,26 @@ from kafkacodec.log import layout
 class MappedFile:
     """A regular file mapped for reading: a buffer in `data`, `size` bytes long. Use it as a context manager.
 
-    The file is never written to. Deleting it while it is mapped does no harm; a writer that shortens it is noticed by
-    `check_size`, which readers call before each piece, since touching pages past the new end would end the process.
+    The file is never written to. Deleting it, or putting another in its place, while it is mapped does no harm. Where
+    a writer shortens it, or the system fails to read it, pages that are missing read as zeros: `check_size` tells, and
+    has to be called before anything that came from the bytes is given out. Leaving the context calls it too.
 
     Raises:
         OSError: missing, unreadable, or not a regular file; `filename` names it.
+        Truncated: shortened while it was read.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
         self._fd = _open_regular(path)
         try:
-            self.size = os.fstat(self._fd).st_size
-            self.data: mmap.mmap | bytes = b""
-            if self.size:  # an empty file cannot be mapped
-                self.data = mmap.mmap(self._fd, self.size, access=mmap.ACCESS_READ)
+            with naming(path):
+                self.size = os.fstat(self._fd).st_size
+                # An empty file cannot be mapped.
+                self.data: Mapping | bytes = Mapping(self._fd, self.size) if self.size else b""
         except BaseException:
             os.close(self._fd)
             raise
-        self._dropped = 0
 
     def __enter__(self) -> MappedFile:
         return self
@@ -41,23 +44,47 @@ class MappedFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        os.close(self._fd)
-        # The mapping goes with the last that uses it: a traceback may keep a decoder alive.
-        self.data = b""
+        try:
+            if kind is None or (issubclass(kind, Exception) and not issubclass(kind, OSError)):
+                self.check_size()
+        finally:
+            os.close(self._fd)
+            # The mapping goes with the last that uses it: a traceback may keep a decoder alive.
+            self.data = b""
 
     def check_size(self) -> None:
-        """Raise `Truncated` where the file has become shorter than it was when opened."""
-        size = os.fstat(self._fd).st_size
+        """Raise where the file no longer has all that it had when it was opened.
+
+        Raises:
+            Truncated: it has become shorter, with the new size as position, or was for a while.
+            OSError: the system cannot read it, as where a network file system went away; `filename` names it.
+        """
+        torn = self.data.torn if isinstance(self.data, Mapping) else None
+        with naming(self.path):
+            size = os.fstat(self._fd).st_size
+            if torn is not None:
+                os.pread(self._fd, 1, torn)  # raises what the page fault could not tell
         if size < self.size:
             reason = f"the file was shortened from {self.size} to {size} bytes while it was read"
             raise Truncated(reason, position=size, path=self.path)
+        if torn is not None:
+            reason = "the file was shortened while it was read, and has grown again"
+            raise Truncated(reason, position=torn, path=self.path)
 
     def drop_before(self, position: int) -> None:
         """Give back the memory of the pages that lie wholly before `position`; they can still be read again."""
-        position -= position % mmap.ALLOCATIONGRANULARITY
-        if isinstance(self.data, mmap.mmap) and position > self._dropped and hasattr(mmap, "MADV_DONTNEED"):
-            self.data.madvise(mmap.MADV_DONTNEED, self._dropped, position - self._dropped)
-            self._dropped = position
+        if isinstance(self.data, Mapping) and position > 0:
+            self.data.drop_before(position)
+
+
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Give errors of the system the name of the file where they have none."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or path
+        raise
 
 
 def read_file(path: str, limit: int) -> bytes:
@@ -67,11 +94,11 @@ def read_file(path: str, limit: int) -> bytes:
         LimitExceeded: there are more than `limit`.
         OSError: missing, unreadable, or not a regular file; `filename` names it.
     """
-    with open(_open_regular(path), "rb") as file:
+    with open(_open_regular(path), "rb") as file, naming(path):
         size = os.fstat(file.fileno()).st_size
         if size > limit:
             raise LimitExceeded(f"the file has {size} bytes, at most {limit} are read", position=limit, path=path)
-        return file.read()
+        return file.read(size)  # what others add meanwhile is left
 
 
 def directory_name(path: str) -> layout.DirectoryName | None:
@@ -90,7 +117,12 @@ def directory_name(path: str) -> layout.DirectoryName | None:
 def _open_regular(path: str) -> int:
     """A descriptor of a regular file. Without O_NONBLOCK, opening a named pipe would wait for a writer."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
-    mode = os.fstat(descriptor).st_mode
+    try:
+        with naming(path):
+            mode = os.fstat(descriptor).st_mode
+    except OSError:
+        os.close(descriptor)
+        raise
     if stat.S_ISREG(mode):
         return descriptor
     os.close(descriptor)

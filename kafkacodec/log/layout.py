@@ -71,8 +71,8 @@ PRODUCER_SNAPSHOT_ENTRY = np.dtype(
 )
 
 _FILE_NAME = re.compile(r"(?P<offset>[0-9]{20})(?:-(?P<id>[A-Za-z0-9_-]{22}))?(?P<suffix>\.[a-z0-9_.]+)")
-# A partition's directory, as a broker reads its name back (LogManager, UnifiedLog.parseTopicPartitionName): what follows
-# the last dash is the number.
+# A partition's directory, as a broker reads its name back (UnifiedLog.parseTopicPartitionName): what follows the last
+# dash is the number.
 _CURRENT = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})")
 # A replica set aside: to be deleted, being moved to another directory, or not in the cluster's metadata.
 _SET_ASIDE = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})\.[^\s.]+-(?P<state>delete|future|stray)")

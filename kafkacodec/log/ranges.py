@@ -90,17 +90,17 @@ class SegmentRange:
         """As `read`, from a file that is already open."""
         options["start_offset"] = _larger(self.start_offset, options.get("start_offset"))
         options["end_offset"] = _smaller(self.end_offset, options.get("end_offset"))
-        file.check_size()
         consumed = self.start_position
         try:
             for chunk in self._chunks(file, max_rows, max_bytes, options):
+                file.check_size()
                 consumed = chunk.consumed
                 file.drop_before(consumed - DROP_BEHIND)
                 yield chunk
                 if chunk.problems and options.get("on_error") == "stop":
                     return
-                file.check_size()
         except DecodeError as error:
+            file.check_size()
             raise named(error, self.path) from None
         if consumed < self.end_position < file.size and not self.is_kafka07:
             yield self._cut_short(consumed, options)

@@ -162,6 +162,7 @@ class _Copier:
                 self._left_out(file.path, start, sizes[i], bases[i], lasts[i])
                 continue
             data = file.data[start : start + sizes[i]]
+            file.check_size()
             writer.append(EncodedBatch(data, bases[i], lasts[i], times[i], 0))
             if magics[i] >= 2 and epochs[i] > (self.epochs[-1].epoch if self.epochs else -1):
                 self.epochs.append(LeaderEpoch(epochs[i], bases[i]))

@@ -67,6 +67,7 @@ def verify_segment(
             max_decompressed_bytes=max_decompressed_bytes,
         )
         for chunk in chunks:
+            file.check_size()
             for problem in chunk.problems:
                 checker.intact(position, problem.position, keep)
                 checker.damaged(problem)
@@ -74,7 +75,6 @@ def verify_segment(
             checker.intact(position, chunk.consumed, keep)
             report.num_records += len(chunk)
             position = max(position, chunk.consumed)
-            file.check_size()
             file.drop_before(position - DROP_BEHIND)
         checker.tail(position)
         checker.finish(following)

@@ -35,7 +35,6 @@ def walk(
     """
     position = start
     while True:
-        file.check_size()
         headers = scan(
             file.data,
             verify_crc=verify_crc,
@@ -44,6 +43,7 @@ def walk(
             end_position=end,
             max_batches=max_batches,
         )
+        file.check_size()
         yield headers
         if len(headers) < max_batches:
             return
@@ -82,6 +82,7 @@ def walk_over_damage(file: MappedFile, start: int = 0, end: int | None = None) -
             return
         search = search or Resync(file.data, size)
         position = search.behind(fault)
+        file.check_size()
         if headers.problems:
             error = headers.problems[0].exception
             assert isinstance(error, DecodeError)

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
+from kafkacodec.errors import DecodeError
 from kafkacodec.log import SegmentRange
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.spark.schema import COLUMNS, arrow_schema, core_columns
@@ -40,7 +41,7 @@ def read_ranges(ranges: Iterable[SegmentRange], names: Sequence[str], *, permiss
                 log_problems(piece.path, chunk)
                 if len(chunk):
                     yield shaper.shape(chunk)
-        except OSError as error:
+        except (OSError, DecodeError) as error:  # of the file itself: damage in it was passed over
             if not permissive:
                 raise
             logger.warning("%s: skipped: %s", piece.path, error)
