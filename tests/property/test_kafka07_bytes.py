@@ -76,6 +76,19 @@ def test_what_is_encoded_is_decoded(payloads: list[bytes], how: tuple[int, str],
         assert rest.to_pyarrow().column("value").to_pylist()[position.skip :] == payloads[row + 1 :]
 
 
+def is_written(request: kafka07.Request) -> bool:
+    """Whether the topics are such as a broker takes; FETCH is written with any."""
+    if isinstance(request, kafka07.MultiProduceRequest):
+        return all(map(is_written, request.requests))
+    if isinstance(request, (kafka07.FetchRequest, kafka07.MultiFetchRequest)):
+        return True
+    try:
+        driver.check_topic(request.topic)
+    except EncodeError:
+        return False
+    return True
+
+
 @given(damaged(FRAMES) | st.binary(max_size=60))
 @settings(deadline=None)
 def test_any_bytes_as_requests(data: bytes) -> None:
@@ -84,10 +97,8 @@ def test_any_bytes_as_requests(data: bytes) -> None:
     except KafkaCodecError:
         pass
     else:
-        try:
+        if is_written(request):
             assert request.encode() == data
-        except EncodeError as error:
-            assert "not a topic's name" in str(error)
     broker = kafka07.Connection("broker", max_frame_size=1 << 20)
     try:
         broker.receive(data)

@@ -14,31 +14,50 @@ from kafkacodec.dialects.assignment import assign_range, assign_round_robin
 from kafkacodec.dialects.rewrite import MemberState, Partition
 from kafkacodec.errors import KafkaCodecError, LocalProtocolError
 from tests.dialect_vectors import rows
+from tests.state_machines import machine_settings
 
-SESSION = 90
+SESSION, REQUEST = 90, 40
 NAMES = ("a", "b", "c")
 MEMBERS = st.sampled_from(NAMES)
 ACTIVE = (MemberState.CONSUMING, MemberState.REWINDING)
+# Correlation ids of calls that `GroupMember` does not make; from here on.
+FOREIGN = 1 << 40
+# A member of a process and the connection that it has made: messages for an earlier one reach nobody.
+Connection = tuple[str, int]
 
 
 class GroupMachine(RuleBasedStateMachine):
-    """A controller and three members; messages between them arrive in order, but late, or not at all."""
+    """A controller and three members; messages between them arrive in order, but late, or not at all.
+
+    Both sides may be restarted; a controller keeps nothing then, as the text names no storage for it.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.now = 0
+        self.doubled = 0
         self.counts = {"t": 3, "u": 2}
-        self.controller = rewrite.GroupController(
-            rewrite.Broker(0, "h", 1), self.counts, strategy=self.strategy, ephemeral=False
-        )
-        self.controller.create_group("g", SESSION, ["t", "u"], ephemeral=False)
-        self.members = {name: rewrite.GroupMember(name, "g", name) for name in NAMES}
+        self.connections = dict.fromkeys(NAMES, 0)
+        self.members = {name: self.make_member(name) for name in NAMES}
         self.to_controller: dict[str, deque[Any]] = {name: deque() for name in NAMES}
         self.to_member: dict[str, deque[Any]] = {name: deque() for name in NAMES}
+        self.make_controller()
+
+    def make_controller(self) -> None:
+        self.controller = rewrite.GroupController(
+            rewrite.Broker(0, "h", 1), self.counts, strategy=self.strategy, now=self.now, ephemeral=False
+        )
+        self.controller.create_group("g", SESSION, ["t", "u"], ephemeral=False)
         self.generation = 0
-        self.owners: dict[tuple[int, Partition], str] = {}
+        self.owners: dict[tuple[int, Partition], Connection] = {}
         self.offsets: dict[Partition, int] = {}
         self.rewound: set[Partition] = set()
+        # What the controller has read and not answered, on connections that are there.
+        self.unanswered: set[tuple[Connection, int]] = set()
+
+    @staticmethod
+    def make_member(name: str) -> rewrite.GroupMember:
+        return rewrite.GroupMember(name, "g", name, request_timeout_ms=REQUEST)
 
     @staticmethod
     def strategy(partitions: Any, members: Any) -> Any:
@@ -47,19 +66,35 @@ class GroupMachine(RuleBasedStateMachine):
     def act(self, name: str, actions: list[rewrite.Action]) -> None:
         for action in actions:
             if isinstance(action, rewrite.Send):
-                self.to_controller[name].append(type(action.call).decode(action.call.encode()))
+                calls: Any = [type(action.call).decode(action.call.encode()) for _ in range(2)]
+                calls[0].correlation_id += FOREIGN
+                is_doubled = self.doubled > 0 and isinstance(action.call, rewrite.RegisterConsumer)
+                self.doubled -= is_doubled
+                self.to_controller[name] += calls if is_doubled else calls[1:]
 
     def deliver(self, replies: list[rewrite.Reply]) -> None:
         for reply in replies:
-            message: Any = reply.message
-            self.to_member[str(reply.connection)].append(type(message).decode(message.encode()))
+            connection: Any = reply.connection
+            name, number = connection
+            message: Any = type(reply.message).decode(reply.message.encode())
+            if number == self.connections[name]:
+                self.unanswered.remove((connection, message.correlation_id))
+                if message.correlation_id < FOREIGN:
+                    self.to_member[name].append(message)
             if isinstance(message, rewrite.RewindConsumerResponse):
                 self.rewound |= {Partition(o.topic, o.partition) for o in message.actual_offsets if not o.error_code}
             if isinstance(message, rewrite.RegisterConsumerResponse) and not message.error_code:
                 generation = self.controller.group("g").generation
                 for own in message.partitions_to_own:
                     key = generation, Partition(own.topic, own.partition)
-                    assert self.owners.setdefault(key, str(reply.connection)) == reply.connection
+                    assert self.owners.setdefault(key, connection)[0] == name
+
+    def forget_connection(self, name: str) -> None:
+        """A new connection takes the place of one that is gone, with what was on its way."""
+        self.to_controller[name].clear()
+        self.to_member[name].clear()
+        self.connections[name] += 1
+        self.unanswered = {(c, i) for c, i in self.unanswered if c[0] != name}
 
     @rule(name=MEMBERS)
     def start(self, name: str) -> None:
@@ -70,7 +105,9 @@ class GroupMachine(RuleBasedStateMachine):
     def controller_reads(self, name: str, count: int) -> None:
         for _ in range(min(count, len(self.to_controller[name]))):
             call = self.to_controller[name].popleft()
-            self.deliver(self.controller.receive(call, self.now, name))
+            connection = name, self.connections[name]
+            self.unanswered.add((connection, call.correlation_id))
+            self.deliver(self.controller.receive(call, self.now, connection))
 
     @rule(name=MEMBERS, count=st.integers(1, 4))
     def member_reads(self, name: str, count: int) -> None:
@@ -83,14 +120,44 @@ class GroupMachine(RuleBasedStateMachine):
             self.act(name, self.members[name].stopped(self.now))
 
     @rule(name=MEMBERS)
+    def a_call_is_lost(self, name: str) -> None:
+        if self.to_controller[name]:
+            self.to_controller[name].popleft()
+
+    @rule(name=MEMBERS)
+    def an_answer_is_lost(self, name: str) -> None:
+        if self.to_member[name]:
+            self.to_member[name].popleft()
+
+    @rule()
+    def the_next_registrations_are_sent_twice(self) -> None:
+        """By a client that makes no use of `GroupMember`. Each one too many may begin another change."""
+        self.doubled = 5
+
+    @rule(name=MEMBERS)
     def connection_breaks(self, name: str) -> None:
-        self.to_controller[name].clear()
-        self.to_member[name].clear()
+        self.forget_connection(name)
         self.deliver(self.controller.disconnect(name, self.now))
-        self.to_member[name].clear()
         self.act(name, self.members[name].disconnected(self.now))
 
-    @rule(milliseconds=st.integers(0, SESSION))
+    @rule(name=MEMBERS, told=st.booleans())
+    def member_restarts(self, name: str, told: bool) -> None:
+        """Another process with the same names; the controller may or may not learn that the connection is gone."""
+        self.forget_connection(name)
+        if told:
+            self.deliver(self.controller.disconnect(name, self.now))
+        self.members[name] = self.make_member(name)
+
+    @rule(lost=st.booleans())
+    def controller_restarts(self, lost: bool) -> None:
+        """Answers that are under way may still arrive."""
+        self.make_controller()
+        for name in NAMES:
+            if lost:
+                self.forget_connection(name)
+                self.act(name, self.members[name].disconnected(self.now))
+
+    @rule(milliseconds=st.integers(0, SESSION) | st.sampled_from([10 * SESSION, 1 << 40]))
     def wait(self, milliseconds: int) -> None:
         self.now += milliseconds
         self.deliver(self.controller.tick(self.now))
@@ -118,10 +185,13 @@ class GroupMachine(RuleBasedStateMachine):
         self.counts = {**self.counts, "t": min(self.counts["t"] + 1, 6)}
         self.deliver(self.controller.set_partitions("t", self.counts["t"], self.now))
 
+    def teardown(self) -> None:
+        self.everything_calms_down()
+
     @rule()
     def everything_calms_down(self) -> None:
-        """With every message delivered and every stop done, all partitions have an owner, if anybody wants them."""
-        for _ in range(200):
+        """With every message delivered and every stop done, all members consume, and all partitions have an owner."""
+        for _ in range(300):
             for name in NAMES:
                 self.start(name)
                 self.controller_reads(name, 4)
@@ -132,7 +202,11 @@ class GroupMachine(RuleBasedStateMachine):
             silent = not any([*self.to_controller.values(), *self.to_member.values()])
             if settled and silent and all(m.state in ACTIVE for m in self.members.values()):
                 break
-            self.wait(SESSION // 6)
+            self.now += SESSION // 6
+            self.wait(0)
+        else:
+            raise AssertionError(f"no calm: {[m.state for m in self.members.values()]}")
+        assert not self.unanswered
         owned = [p for member in self.members.values() for p in member.partitions]
         assert sorted(owned) == [Partition(t, i) for t in ("t", "u") for i in range(self.counts[t])]
 
@@ -163,9 +237,17 @@ class GroupMachine(RuleBasedStateMachine):
             deadline = machine.next_deadline()  # type: ignore[attr-defined]
             assert deadline is None or deadline >= 0
 
+    @invariant()
+    def a_member_that_waits_does_not_wait_for_ever(self) -> None:
+        for member in self.members.values():
+            if member.state not in (MemberState.IDLE, MemberState.STOPPING):
+                deadline = member.next_deadline()
+                assert deadline is not None
+                assert deadline <= self.now + SESSION + REQUEST + 1
+
 
 TestGroup = GroupMachine.TestCase
-TestGroup.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestGroup.settings = machine_settings
 
 BODIES = [(v["rpc"], bytes.fromhex(v["hex"])) for v in (*rows("rewrite/rpcs"), *rows("rewrite/bad"))]
 

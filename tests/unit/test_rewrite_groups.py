@@ -187,6 +187,60 @@ def test_registrations_that_are_refused() -> None:
     assert s.heartbeat("a") == ErrorCode.NONE
 
 
+def test_a_second_registration_of_a_member_that_waits_answers_the_first() -> None:
+    s = Session()
+    s.create()
+    s.register("a")
+    assert s.register("b") == {}
+    first = s.id
+    (reply,) = s.call(rewrite.RegisterConsumer, "b", consumer_group="g", consumer_id="b")
+    assert (reply.connection, outcome(reply.message)) == ("b", ErrorCode.REPLACED)
+    assert reply.message.to_dict()["correlation_id"] == first
+    replies = s.call(rewrite.RegisterConsumer, "a", consumer_group="g", consumer_id="a")
+    answered = {r.connection: r.message.to_dict()["correlation_id"] for r in replies}
+    assert answered == {"a": s.id, "b": first + 1}
+
+
+def test_a_partition_that_the_layout_cannot_hold_is_refused_at_once() -> None:
+    """Partition is int16 in the layout: 0 to 32767."""
+    s = Session({"t": 32768})
+    s.create()
+    (reply,) = s.call(rewrite.RegisterConsumer, "a", consumer_group="g", consumer_id="a")
+    own: Any = type(reply.message).decode(reply.message.encode())
+    assert len(own.partitions_to_own) == 32768
+    for counts in ({"t": 32769}, {"t": -1}):
+        with pytest.raises(LocalProtocolError, match="not in 0 to 32768"):
+            Session(counts)
+    with pytest.raises(LocalProtocolError, match="not in 0 to 32768"):
+        s.controller.set_partitions("t", 32769, 0)
+    assert s.heartbeat("a") == ErrorCode.NONE
+
+
+def test_what_the_layout_cannot_hold_is_refused_before_it_is_kept() -> None:
+    s = Session()
+    for name, timeout, topics in (("x" * 32768, 1, []), ("g", 1 << 63, []), ("g", 1, ["t" * 32768]), ("\ud800", 1, [])):
+        with pytest.raises(LocalProtocolError):
+            s.controller.create_group(name, timeout, topics, ephemeral=False)
+    s.create()
+    s.register("a")
+    with pytest.raises(LocalProtocolError):
+        s.controller.commit("g", "a", {Partition("t", 0): 1 << 63})
+    assert s.controller.group_names == ["g"]
+
+
+def test_rewinds_that_wait_are_bounded() -> None:
+    s = Session(max_rewinds=3)
+    s.create()
+    s.register("a")
+    assert s.rewind("x", {("t", 0): 1, ("t", 1): 1}) == {}
+    assert s.rewind("y", {("t", 0): 2, ("t", 1): 2}) == {
+        "y": {0: (2, ErrorCode.LIMIT_EXCEEDED), 1: (2, ErrorCode.LIMIT_EXCEEDED)}
+    }
+    assert s.rewind("y", {("t", 0): 2}) == {}
+    assert s.rewind("z", {}) == {"z": {}}
+    assert s.register("a") == {"x": {0: (1, 0), 1: (1, 0)}, "y": {0: (2, 0)}, "a": {0: 2, 1: 1, 2: -1, 3: -1}}
+
+
 def test_commits_need_ownership_and_go_forward() -> None:
     s = Session()
     s.create()
@@ -305,6 +359,64 @@ def test_a_member_stops_when_its_heartbeats_are_not_answered() -> None:
     assert m.member.next_deadline() is None
     assert isinstance(m.member.stopped(101)[0], rewrite.Send)
     assert isinstance(m.member.disconnected(101)[0], rewrite.Send)
+
+
+def test_a_member_that_is_not_answered_asks_again() -> None:
+    member = rewrite.GroupMember("m", "g", "m", request_timeout_ms=50)
+    (asked,) = member.start(0)
+    assert member.next_deadline() == 50
+    assert member.tick(49) == []
+    (again,) = member.tick(50)
+    assert isinstance(asked, rewrite.Send)
+    assert isinstance(again, rewrite.Send)
+    assert type(again.call) is rewrite.ListGroups
+    assert member.next_deadline() == 100
+    # An answer to the first comes after all: it is out of date.
+    controller = rewrite.GroupController(BROKER, {"t": 1})
+    controller.create_group("g", 100, ["t"], ephemeral=False)
+    (late,) = controller.receive(asked.call, 60)
+    (listed,) = controller.receive(again.call, 60)
+    assert member.receive(late.message, 60) == []
+    (register,) = member.receive(listed.message, 60)
+    assert isinstance(register, rewrite.Send)
+    assert type(register.call) is rewrite.RegisterConsumer
+    # The others of the group have a session timeout to register too, so this takes longer.
+    assert member.next_deadline() == 60 + 100 + 50
+    assert member.tick(209) == []
+    (again,) = member.tick(210)
+    assert isinstance(again, rewrite.Send)
+    assert type(again.call) is rewrite.ListGroups
+    assert again.broker is None
+
+
+def test_a_rewind_that_is_not_answered_ends_the_session() -> None:
+    m = MemberSession()
+    m.s.create()
+    m.run(m.member.start(0))
+    m.member.rewind({Partition("t", 0): 5}, 0)
+    for now in range(0, 30_100, 50):
+        m.s.now = now
+        assert m.run(m.member.tick(now)) == []
+    assert m.member.tick(30_100) == [rewrite.Stop(None)]
+
+
+@pytest.mark.parametrize("session_timeout", [0, -1, -(1 << 63)])
+def test_a_session_timeout_that_is_none_is_refused(session_timeout: int) -> None:
+    m = MemberSession()
+    m.s.create()
+    (asked,) = m.member.start(0)
+    assert isinstance(asked, rewrite.Send)
+    (reply,) = m.s.controller.receive(asked.call, 0)
+    listed: Any = reply.message
+    listed.groups_info[0].session_timeout = session_timeout
+    with pytest.raises(RemoteProtocolError, match="session timeout"):
+        m.member.receive(listed, 0)
+    assert m.member.state is rewrite.MemberState.DISCOVERING
+    listed.groups_info[0].session_timeout = (1 << 63) - 1
+    assert len(m.member.receive(listed, 0)) == 1
+    deadline = m.member.next_deadline()
+    assert deadline is not None
+    assert deadline <= 2_000_000
 
 
 def test_illegal_steps_of_a_member_change_nothing() -> None:

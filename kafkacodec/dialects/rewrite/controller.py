@@ -48,6 +48,12 @@ class Reply(NamedTuple):
     message: Rpc
 
 
+# The layout's types: Partition is int16, so there are 0 to 32767 of a topic; sizes of strings are int16 too.
+_MAX_PARTITIONS = 1 << 15
+_MAX_STRING_BYTES = (1 << 15) - 1
+_MAX_INT64 = (1 << 63) - 1
+
+
 class _Refused(Exception):
     def __init__(self, code: ErrorCode) -> None:
         self.code = code
@@ -60,12 +66,17 @@ class GroupController:
 
     Args:
         broker: where clients reach this controller.
-        partitions: the number of partitions by topic; `set_partitions` tells of more.
+        partitions: the number of partitions by topic, at most 32,768 each: the layout's partition is an int16.
+            `set_partitions` tells of more.
         strategy: how partitions are shared out; `assign_range` or `assign_round_robin` of
             `kafkacodec.dialects.assignment`, or another.
         now: the time.
         ephemeral: whether groups made by CreateGroup go with their last member (the call has no field for it).
-        max_groups, max_members: bounds on what calls can make this keep.
+        max_groups, max_members, max_rewinds: bounds on what calls can make this keep: groups, members of a group,
+            partitions in a group's rewinds that wait.
+
+    Raises:
+        LocalProtocolError: on construction, a number of partitions that the layout cannot hold.
     """
 
     def __init__(
@@ -78,7 +89,10 @@ class GroupController:
         ephemeral: bool = False,
         max_groups: int = 10_000,
         max_members: int = 1_000,
+        max_rewinds: int = 100_000,
     ) -> None:
+        for topic, count in partitions.items():
+            _check_count(topic, count)
         self._broker = broker
         self._partitions = dict(partitions)
         self._strategy = strategy
@@ -86,8 +100,10 @@ class GroupController:
         self._ephemeral = ephemeral
         self._max_groups = max_groups
         self._max_members = max_members
+        self._max_rewinds = max_rewinds
         self._groups: dict[str, Group] = {}
         self._clients: dict[str, tuple[str, str]] = {}  # client id -> group and consumer id
+        self._replaced: list[tuple[str, Waiting]] = []  # registrations to answer with REPLACED, and their groups
 
     # What the host tells
 
@@ -139,8 +155,9 @@ class GroupController:
         """A topic has `count` partitions now; its groups are assigned anew.
 
         Raises:
-            LocalProtocolError: fewer than before.
+            LocalProtocolError: fewer than before, or more than the layout can hold; nothing has changed.
         """
+        _check_count(topic, count)
         if count < self._partitions.get(topic, 0):
             raise LocalProtocolError(f"{topic} had {self._partitions[topic]} partitions, not {count}")
         replies = self.tick(now)
@@ -155,14 +172,16 @@ class GroupController:
         """A consumer has done with its partitions up to these offsets. (The proposal leaves this call to others.)
 
         Raises:
-            LocalProtocolError: a partition that the consumer does not own, or an offset before the committed one;
-                nothing is committed then.
+            LocalProtocolError: a partition that the consumer does not own, an offset before the committed one, or one
+                beyond 64 bits; nothing is committed then.
         """
         state = self.group(group)
         owned = state.members[consumer_id].owned if consumer_id in state.members else []
         for partition, offset in offsets.items():
             if partition not in owned:
                 raise LocalProtocolError(f"{consumer_id} does not own {partition.topic}-{partition.partition}")
+            if offset > _MAX_INT64:
+                raise LocalProtocolError(f"offset {offset} of {partition} does not fit 64 bits")
             if offset < max(state.offsets.get(partition, 0), 0):
                 raise LocalProtocolError(f"offset {offset} of {partition} is before the committed one")
         state.offsets.update(offsets)
@@ -171,7 +190,8 @@ class GroupController:
         """Make a group.
 
         Raises:
-            LocalProtocolError: there is one of that name, or too many; a session timeout that is not positive.
+            LocalProtocolError: there is one of that name, or too many; a session timeout that is not positive; names
+                or numbers that the layout cannot hold.
         """
         try:
             self._create(name, session_timeout, topics, ephemeral)
@@ -224,7 +244,7 @@ class GroupController:
     def _create(self, name: str, session_timeout: int, topics: list[str], ephemeral: bool) -> None:
         if name in self._groups:
             raise _Refused(ErrorCode.GROUP_EXISTS)
-        if not name or session_timeout < 1:
+        if not name or not 1 <= session_timeout <= _MAX_INT64 or not all(map(_is_string, (name, *topics))):
             raise _Refused(ErrorCode.INVALID_REQUEST)
         if len(self._groups) >= self._max_groups:
             raise _Refused(ErrorCode.LIMIT_EXCEEDED)
@@ -271,6 +291,8 @@ class GroupController:
                 raise _Refused(ErrorCode.LIMIT_EXCEEDED)
             member = group.members[consumer_id] = Member(waiting.client_id, self._now)
             self._clients[waiting.client_id] = (name, consumer_id)
+        if member.registered is not None:
+            self._replaced.append((name, member.registered))
         called = member.must_register_by is not None
         member.alive_at, member.must_register_by, member.registered = self._now, None, waiting
         if group.changing or not called:
@@ -294,12 +316,16 @@ class GroupController:
         entries = [(Partition(o.topic, o.partition), o.offset) for o in call.new_offsets]
         if group is None:
             return _rewound(waiting, call.consumer_group, [(p, o, ErrorCode.UNKNOWN_GROUP) for p, o in entries])
+        size = group.rewind_size + max(len(entries), 1)
+        if size > self._max_rewinds:
+            return _rewound(waiting, call.consumer_group, [(p, o, ErrorCode.LIMIT_EXCEEDED) for p, o in entries])
         there = set(group.partitions(self._partitions))
         offsets = [(p, o, _fault(p, o, there)) for p, o in entries]
         good = {partition for partition, _, code in offsets if code is ErrorCode.NONE}
         # Who asks has stopped already, and learns the offsets from the answer.
         owners = [i for i, m in group.members.items() if m.client_id != call.client_id and good & set(m.owned)]
         group.rewinds.append(Rewind(waiting, offsets))
+        group.rewind_size = size
         group.call(owners, self._now)
         return None
 
@@ -313,7 +339,8 @@ class GroupController:
 
     def _settle(self) -> list[Reply]:
         """Finish the changes and rewinds that wait for nobody any more."""
-        replies: list[Reply] = []
+        replies = [Reply(w.connection, _registered(w, name, [], ErrorCode.REPLACED)) for name, w in self._replaced]
+        self._replaced.clear()
         for name, group in list(self._groups.items()):
             if not group.is_settled:
                 continue
@@ -321,6 +348,7 @@ class GroupController:
                 group.offsets.update({p: o for p, o, code in rewind.offsets if code is ErrorCode.NONE})
                 replies.append(Reply(rewind.waiting.connection, _rewound(rewind.waiting, name, rewind.offsets)))
             group.rewinds.clear()
+            group.rewind_size = 0
             if group.changing:
                 self._assign(name, group)
             for member in group.members.values():
@@ -357,6 +385,19 @@ def _deadline(group: Group, member: Member) -> int | None:
         return None
     silent = member.alive_at + group.session_timeout + 1
     return silent if member.must_register_by is None else min(silent, member.must_register_by)
+
+
+def _check_count(topic: str, count: int) -> None:
+    if not 0 <= count <= _MAX_PARTITIONS:
+        raise LocalProtocolError(f"{topic} has {count} partitions, which is not in 0 to {_MAX_PARTITIONS}")
+
+
+def _is_string(text: str) -> bool:
+    """Whether the layout can hold a text."""
+    try:
+        return len(text.encode()) <= _MAX_STRING_BYTES
+    except UnicodeEncodeError:
+        return False
 
 
 def _fault(partition: Partition, offset: int, there: set[Partition]) -> ErrorCode:

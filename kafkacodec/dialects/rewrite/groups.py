@@ -74,6 +74,7 @@ class Group:
         members: by consumer id.
         changing: whether a new assignment is due.
         rewinds: those that wait.
+        rewind_size: how many partitions they have; a rewind that has none counts as one.
         offsets: what was committed.
     """
 
@@ -85,6 +86,7 @@ class Group:
     members: dict[str, Member] = field(default_factory=dict)
     changing: bool = False
     rewinds: list[Rewind] = field(default_factory=list)
+    rewind_size: int = 0
     offsets: dict[Partition, int] = field(default_factory=dict)
 
     def partitions(self, counts: Mapping[str, int]) -> list[Partition]:

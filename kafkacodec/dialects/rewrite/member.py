@@ -37,6 +37,8 @@ __all__ = ["Action", "Assigned", "Failed", "GroupMember", "MemberState", "Rewoun
 
 # Heartbeats in the time of a session timeout: two may be lost.
 _HEARTBEATS_PER_SESSION = 3
+# The longest that the other members are waited for, whatever session timeout a server names (Kafka's own bound of it).
+_LONGEST_CHANGE_MS = 1_800_000
 
 
 class MemberState(Enum):
@@ -48,6 +50,11 @@ class MemberState(Enum):
     CONSUMING = "consuming"
     STOPPING = "stopping"
     REWINDING = "rewinding"
+
+
+# States in which an answer must come in time, and those in which heartbeats are sent.
+_WAITING = (MemberState.DISCOVERING, MemberState.REGISTERING, MemberState.REWINDING)
+_HEARTBEATING = (MemberState.CONSUMING, MemberState.REWINDING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +115,11 @@ class GroupMember:
         client_id: must be the member's own: heartbeats name nothing else.
         group: the group to join.
         consumer_id: the member's name in the group.
+        request_timeout_ms: how long an answer may take. Registrations and rewinds, which wait for the other members,
+            may take a session timeout more.
     """
 
-    def __init__(self, client_id: str, group: str, consumer_id: str) -> None:
+    def __init__(self, client_id: str, group: str, consumer_id: str, *, request_timeout_ms: int = 30_000) -> None:
         self.client_id = client_id
         self.group = group
         self.consumer_id = consumer_id
@@ -118,12 +127,14 @@ class GroupMember:
         self.controller: Broker | None = None
         self.generation = 0
         self.partitions: dict[Partition, int] = {}
+        self._request_timeout_ms = request_timeout_ms
         self._session_timeout = 0
         self._now = 0
         self._correlation_id = 0
         self._asked: dict[int, _Asked] = {}
         self._heartbeat_at = 0
         self._heard_at = 0
+        self._answer_by = 0  # while discovering, registering or rewinding
 
     def start(self, now: int) -> list[Action]:
         """Look for the controller. Raises LocalProtocolError where the member is not idle."""
@@ -145,21 +156,26 @@ class GroupMember:
         entry = RewindConsumer.PartitionOffset
         entries = [entry(topic=p.topic, partition=p.partition, offset=offset) for p, offset in offsets.items()]
         self.state = MemberState.REWINDING
+        self._answer_by = now + self._longest_change()
         return [self._send(now, RewindConsumer, RewindConsumerResponse, consumer_group=self.group, new_offsets=entries)]
 
     def disconnected(self, now: int) -> list[Action]:
         """The connection to the controller, or to the server that was asked for it, is gone."""
         self._set_clock(now)
-        if self.state in (MemberState.CONSUMING, MemberState.REWINDING):
+        if self.state in _HEARTBEATING:
             return self._stop(None)
-        if self.state in (MemberState.DISCOVERING, MemberState.REGISTERING):
-            return self._discover(now)
-        return []
+        return self._discover(now) if self.state in _WAITING else []
 
     def tick(self, now: int) -> list[Action]:
-        """Let time pass: send a heartbeat where one is due; stop where none was answered for a session timeout."""
+        """Let time pass.
+
+        A heartbeat is sent where one is due. A member stops where none was answered for a session timeout, or where a
+        rewind is not answered; one that waits for its controller or its registration looks for the controller again.
+        """
         self._set_clock(now)
-        if self.state not in (MemberState.CONSUMING, MemberState.REWINDING):
+        if self.state in _WAITING and now >= self._answer_by:
+            return self._stop(None) if self.state is MemberState.REWINDING else self._discover(now)
+        if self.state not in _HEARTBEATING:
             return []
         if now - self._heard_at > self._session_timeout:
             return self._stop(None)
@@ -170,9 +186,10 @@ class GroupMember:
 
     def next_deadline(self) -> int | None:
         """When `tick` will next have something to do; None where it never will as things are."""
-        if self.state not in (MemberState.CONSUMING, MemberState.REWINDING):
-            return None
-        return min(self._heartbeat_at, self._heard_at + self._session_timeout + 1)
+        deadlines = [self._answer_by] if self.state in _WAITING else []
+        if self.state in _HEARTBEATING:
+            deadlines += [self._heartbeat_at, self._heard_at + self._session_timeout + 1]
+        return min(deadlines, default=None)
 
     def receive(self, answer: Rpc, now: int) -> list[Action]:
         """Take an answer and say what to do.
@@ -180,7 +197,8 @@ class GroupMember:
         Answers to calls that are out of date, because the member has stopped since, are passed over.
 
         Raises:
-            RemoteProtocolError: an answer to no call, or of another kind than the call's; nothing has changed.
+            RemoteProtocolError: an answer to no call, or of another kind than the call's, or one that names a session
+                timeout which is none; nothing has changed.
         """
         correlation_id: int = getattr(answer, "correlation_id", -1)
         asked = self._asked.get(correlation_id)
@@ -191,17 +209,21 @@ class GroupMember:
         if type(answer) is not asked.answer:
             raise RemoteProtocolError(f"{type(answer).__name__} is no answer to call {correlation_id}")
         self._set_clock(now)
-        del self._asked[correlation_id]
-        return _ANSWERS[type(answer)](self, answer, asked)
+        actions = _ANSWERS[type(answer)](self, answer, asked)
+        self._asked.pop(correlation_id, None)
+        return actions
 
     def _listed(self, answer: Any, _: _Asked) -> list[Action]:
         info = next((info for info in answer.groups_info if info.group_name == self.group), None)
         if info is None:
             return self._fail(answer.error_code or ErrorCode.UNKNOWN_GROUP)
+        if info.session_timeout < 1:
+            raise RemoteProtocolError(f"group {self.group!r} has a session timeout of {info.session_timeout}")
         broker = info.controller_broker
         self.controller = Broker(broker.broker_id, broker.host, broker.port)
         self._session_timeout = info.session_timeout
         self.state = MemberState.REGISTERING
+        self._answer_by = self._now + self._longest_change()
         names = {"consumer_group": self.group, "consumer_id": self.consumer_id}
         return [self._send(self._now, RegisterConsumer, RegisterConsumerResponse, **names)]
 
@@ -232,7 +254,12 @@ class GroupMember:
         self._asked.clear()
         self.controller = None
         self.state = MemberState.DISCOVERING
+        self._answer_by = now + self._request_timeout_ms
         return [self._send(now, ListGroups, ListGroupsResponse, consumer_groups=[self.group])]
+
+    def _longest_change(self) -> int:
+        """How long an answer may take that waits for the other members: each has a session timeout to come."""
+        return min(self._session_timeout, _LONGEST_CHANGE_MS) + self._request_timeout_ms
 
     def _stop(self, error_code: int | None) -> list[Action]:
         self._asked.clear()

@@ -39,6 +39,7 @@ class ErrorCode(IntEnum):
     UNKNOWN_PARTITION = 7
     INVALID_REQUEST = 8
     LIMIT_EXCEEDED = 9
+    REPLACED = 10
 
 
 class Rpc(Message):
