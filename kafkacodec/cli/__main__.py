@@ -6,8 +6,16 @@ Exit codes: 0 done; 1 the input is damaged, is not Kafka data or cannot be read;
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from kafkacodec.cli.console import note
+
+if TYPE_CHECKING:
+    import click
 
 DONE, BAD_INPUT, WRONG_USAGE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
 
@@ -17,49 +25,63 @@ _EXTRAS = {"click": "cli", "rich": "cli", "pyarrow": "arrow", "pyspark": "spark"
 
 def main() -> None:
     """Run the command with the arguments of the process, and exit."""
-    code = run(sys.argv[1:])
-    try:
-        sys.stdout.flush()
-    except OSError:
-        code = _pipe_closed()
-    sys.exit(code)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # an encoding without a character is no reason to fail
+    sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: list[str]) -> int:
     """Run the command with these arguments; returns the exit code. Errors are one line on standard error."""
     try:
-        import click
-
-        from kafkacodec.cli.app import application
-        from kafkacodec.errors import KafkaCodecError
+        return _run(arguments)
+    except KeyboardInterrupt:
+        return _fail("interrupted", INTERRUPTED)
     except ImportError as error:
         return _missing(error)
+
+
+def _run(arguments: list[str]) -> int:
+    import click
+
+    from kafkacodec.cli.app import application
+    from kafkacodec.errors import KafkaCodecError
+
     try:
         application.main(arguments, prog_name="kafkacodec", standalone_mode=False)
+        _flush()
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.UsageError as error:
-        error.show()
-        return WRONG_USAGE
+        return _show(error)
     except click.ClickException as error:
         return _fail(error.format_message(), BAD_INPUT)
-    except (click.Abort, KeyboardInterrupt):
+    except click.Abort:
         return _fail("interrupted", INTERRUPTED)
-    except SystemExit:  # how click ends when standard output is closed; nothing else exits by itself here
-        return _pipe_closed()
-    except ImportError as error:
-        return _missing(error)
+    except (BrokenPipeError, SystemExit):  # SystemExit is how click ends at one; nothing else exits by itself here
+        return _give_up_output(PIPE_CLOSED)
     except KafkaCodecError as error:
         return _fail(str(error), BAD_INPUT)
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        return _fail(f"{place}{error.strerror or error}", BAD_INPUT)
+        _fail(f"{place}{error.strerror or error}", BAD_INPUT)
+        return _give_up_output(BAD_INPUT)
     return DONE
 
 
 def _fail(message: str, code: int) -> int:
-    print(f"kafkacodec: error: {message}", file=sys.stderr)
+    note(f"kafkacodec: error: {message}")
     return code
+
+
+def _show(error: click.UsageError) -> int:
+    """Usage, where there is help, and the error in a line."""
+    if error.ctx is not None:
+        for line in error.ctx.get_usage().splitlines():
+            note(line)
+        note(f"Try '{error.ctx.command_path} {error.ctx.help_option_names[0]}' for help.")
+        note("")
+    note(f"Error: {error.format_message()}")
+    return WRONG_USAGE
 
 
 def _missing(error: ImportError) -> int:
@@ -70,10 +92,19 @@ def _missing(error: ImportError) -> int:
     return _fail(f"this needs {package}: pip install 'kafkacodec[{_EXTRAS[package]}]'", WRONG_USAGE)
 
 
-def _pipe_closed() -> int:
-    """What is still buffered has nowhere to go; without this the interpreter would complain about it at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return PIPE_CLOSED
+def _flush() -> None:
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def _give_up_output(code: int) -> int:
+    """Where output cannot be written, what is still buffered has nowhere to go: at exit it would be tried again."""
+    try:
+        _flush()
+    except OSError:
+        with suppress(OSError, io.UnsupportedOperation):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
 
 
 if __name__ == "__main__":

@@ -10,8 +10,9 @@ from typing import Any
 import click
 
 import kafkacodec as kc
+from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.inputs import Choice, choice_options
-from kafkacodec.cli.output import Column, counted, json_line, print_table, progress, size
+from kafkacodec.cli.output import Column, counted, print_table, progress, size
 from kafkacodec.log import layout
 
 MIB = 1 << 20
@@ -40,7 +41,7 @@ def bench(choice: Choice, limit: int, seconds: float, as_json: bool) -> None:
     segments = _load(choice, limit * MIB)
     num_bytes = sum(map(len, segments))
     if not as_json:
-        click.echo(f"{counted(len(segments), 'segment')}, {size(num_bytes)}")
+        say(f"{counted(len(segments), 'segment')}, {size(num_bytes)}")
     with progress("measuring", num_bytes * len(_READINGS)) as advance:
         rates = []
         for name, read in _READINGS.items():
@@ -48,7 +49,7 @@ def bench(choice: Choice, limit: int, seconds: float, as_json: bool) -> None:
             advance(num_bytes)
     if as_json:
         for rate in rates:
-            click.echo(json_line(asdict(rate)))
+            say_json(asdict(rate))
     else:
         columns = Column("reading"), Column("a second", right=True), Column("records a second", right=True)
         print_table(columns, map(_row, rates))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kafkacodec.cli.console import note
 from kafkacodec.cli.destination import Destination, destination_options
 from kafkacodec.cli.inputs import Reading, reading_options
 from kafkacodec.cli.output import Advance, counted, progress, size
@@ -41,7 +42,7 @@ def convert(reading: Reading, output: Destination, batch_columns: bool) -> None:
         batches = chain.from_iterable(_batches(piece, reading, batch_columns, advance, schema) for piece in pieces)
         rows = output.write(schema, batches)
     summary = f"{counted(rows, 'record')} from {counted(len(pieces), 'segment')} ({size(total)})"
-    click.echo(f"{output.path}: {summary}", err=True)
+    note(f"{output.path}: {summary}")
 
 
 def _batches(

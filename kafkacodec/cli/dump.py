@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kafkacodec.cli.console import say_json
 from kafkacodec.cli.inputs import Reading, place, reading_options
-from kafkacodec.cli.output import Column, json_line, json_value, print_table, text, timestamp
+from kafkacodec.cli.output import Column, json_value, print_table, text, timestamp
 from kafkacodec.log import SegmentRange
 from kafkacodec.log.files import MappedFile
 
@@ -42,7 +43,7 @@ def dump(reading: Reading, limit: int | None, as_json: bool, format_name: str) -
     records = islice(((piece, record) for piece in pieces for record in read(piece, reading)), limit)
     if as_json:
         for piece, record in records:
-            click.echo(json_line(_fields(piece, record)))
+            say_json(_fields(piece, record))
     else:
         _print(records, several=len({(piece.topic, piece.partition) for piece in pieces}) > 1)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import kafkacodec
+from kafkacodec.cli.console import note
 from kafkacodec.cli.destination import FORMATS
 from kafkacodec.cli.output import counted, progress
 from kafkacodec.log import LogWriter
@@ -98,7 +99,7 @@ def encode(
         for batch in chain(first, batches):
             for writer, part in zip(writers, _spread(batch, len(writers)), strict=True):
                 written += writer.write(part, **encoding)
-    click.echo(f"{output}: {counted(written, 'record')} in {counted(len(numbers), 'partition')} of {topic}", err=True)
+    note(f"{output}: {counted(written, 'record')} in {counted(len(numbers), 'partition')} of {topic}")
 
 
 def _kind(path: str) -> str:

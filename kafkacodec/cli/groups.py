@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
+from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.destination import Destination, destination_options
 from kafkacodec.cli.inputs import on_error_option, warn
-from kafkacodec.cli.output import Column, counted, json_line, print_table
+from kafkacodec.cli.output import Column, counted, print_table
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.groups import consumer_groups
 
@@ -33,7 +34,7 @@ def groups(directory: str, as_json: bool, output: Destination, problems: list[De
     if as_json:
         for group in found:
             members = [member._asdict() for member in group.members]
-            click.echo(json_line(group._asdict() | {"members": members}))
+            say_json(group._asdict() | {"members": members})
         return
     columns = [
         Column("group", stretch=True),
@@ -55,4 +56,4 @@ def groups(directory: str, as_json: bool, output: Destination, problems: list[De
         for group in found
     )
     print_table(columns, rows)
-    click.echo(counted(len(found), "group"))
+    say(counted(len(found), "group"))

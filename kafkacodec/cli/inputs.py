@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import click
 
+from kafkacodec.cli.console import note
 from kafkacodec.errors import DecodeError
 from kafkacodec.log import LogDirectory, Partition, Segment, SegmentRange, discover, layout
 
@@ -112,8 +113,8 @@ class Reading(Span):
     def warn(piece: SegmentRange, problems: list[Problem]) -> None:
         """A line on standard error for everything that was passed over."""
         for problem in problems:
-            note = f"{problem.num_bytes:,} bytes passed over: {problem.exception}"
-            click.echo(f"kafkacodec: warning: {piece.path}: {note}", err=True)
+            passed = f"{problem.num_bytes:,} bytes passed over: {problem.exception}"
+            note(f"kafkacodec: warning: {piece.path}: {passed}")
 
 
 def _time(context: click.Context, option: click.Parameter, value: str | None) -> int | datetime | None:
@@ -180,7 +181,7 @@ on_error_option = click.option(
 def warn(problems: list[DecodeError] | None) -> None:
     """A line on standard error for everything that was passed over."""
     for problem in problems or ():
-        click.echo(f"kafkacodec: warning: passed over: {problem}", err=True)
+        note(f"kafkacodec: warning: passed over: {problem}")
 
 
 def choice_options(command: Command) -> Command:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import uuid
 from collections.abc import Iterator
 from typing import Any, TextIO
@@ -11,6 +12,7 @@ from typing import Any, TextIO
 import click
 
 from kafkacodec import messages, protocol
+from kafkacodec.cli.console import say
 from kafkacodec.cli.output import Column, print_table
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.messages.model import FieldSpec, StructSpec, version_text
@@ -24,19 +26,19 @@ def _class_of(name: str) -> Any:
     return getattr(messages, name)
 
 
-def decoded(name: str | None, version: int | None, raw: bytes, frame: bool) -> str:
-    """A body, or a whole frame, as JSON. Bytes and records are in base64. The frame of a request tells what it is."""
+def decoded(name: str | None, version: int | None, raw: bytes, frame: bool) -> Any:
+    """A body, or a whole frame, for JSON. Bytes and records are in base64. The frame of a request tells what it is."""
     if frame and (name is None or name.endswith("Request")):
-        return _json(_request_frame(name, version, raw))
+        return _plain(_request_frame(name, version, raw))
     if name is None or version is None:
         raise click.UsageError("--rpc and --version are needed: the bytes do not tell")
     cls = _class_of(name)
     if not frame:
-        return _json(cls.decode(raw, version).to_dict())
+        return _plain(cls.decode(raw, version).to_dict())
     if not name.endswith("Response") or cls.api_key is None:
         raise click.UsageError(f"{name} has no frame")
     header, found = protocol.decode_response(raw, cls.api_key, version)
-    return _json({"type": name, "version": version, "header": header.to_dict(), "message": found.to_dict()})
+    return _plain({"type": name, "version": version, "header": header.to_dict(), "message": found.to_dict()})
 
 
 def _request_frame(name: str | None, version: int | None, raw: bytes) -> dict[str, Any]:
@@ -64,7 +66,7 @@ def encode(name: str, version: int, content: TextIO) -> None:
         raise
     except (ValueError, RecursionError) as error:  # JSON, base64, a uuid or a tag
         raise click.ClickException(f"the JSON cannot be read: {error}") from None
-    click.echo(made.encode(version).hex())
+    say(made.encode(version).hex())
 
 
 @click.command()
@@ -79,7 +81,7 @@ def describe(name: str, version: int | None) -> None:
             cls.require_version(version)
         key = f", key {cls.api_key}" if cls.api_key is not None else ""
         flexible = version_text(cls.flexible_versions, cls.valid_versions)
-        click.echo(f"{each}{key}, versions {version_text(cls.valid_versions)}, flexible {flexible}")
+        say(f"{each}{key}, versions {version_text(cls.valid_versions)}, flexible {flexible}")
         columns = [
             Column("field"),
             Column("type"),
@@ -107,12 +109,17 @@ def _field_rows(spec: StructSpec, valid: range, version: int | None, depth: int)
             yield from _field_rows(field.struct, valid, version, depth + 1)
 
 
-def _json(values: Any) -> str:
-    return json.dumps(values, ensure_ascii=False, indent=2, default=_json_default)
-
-
-def _json_default(value: Any) -> str:
-    return base64.b64encode(value).decode("ascii") if isinstance(value, bytes) else str(value)
+def _plain(value: Any) -> Any:
+    """What JSON can hold: bytes in base64, numbers that are none (float64 has such) and uuids as text."""
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, (bytes, memoryview)):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
 
 
 def _typed(values: Any, spec: StructSpec) -> Any:
@@ -134,6 +141,8 @@ def _typed_field(value: Any, field: FieldSpec) -> Any:
         return _typed(value, field.struct)
     if field.type in ("bytes", "records") and isinstance(value, str):
         return base64.b64decode(value, validate=True)
+    if field.type == "float64" and isinstance(value, str):
+        return float(value)
     if field.type == "uuid" and isinstance(value, str):
         try:
             return uuid.UUID(value)

@@ -9,8 +9,9 @@ from typing import Any, BinaryIO
 
 import click
 
+from kafkacodec.cli.console import say_json
 from kafkacodec.cli.kafka_messages import decoded, describe, encode
-from kafkacodec.cli.output import json_line, json_value
+from kafkacodec.cli.output import json_value
 
 _HEX = re.compile(rb"(?:0x)?(?:[0-9a-fA-F]{2}\s*)+")
 
@@ -55,13 +56,13 @@ def decode(
     content = data.read()
     if protocol == "line":
         for text in split_lines(content if content.endswith(b"\n") else content + b"\n")[0]:
-            click.echo(json_line(_line(text, answers)))
+            say_json(_line(text, answers))
         return
     raw = _bytes(content)
     if protocol == "kafka":
-        click.echo(decoded(rpc, version, raw, frame))
+        say_json(decoded(rpc, version, raw, frame), indent=2)
     else:
-        click.echo(json_line(_kafka07(raw, answers) if protocol == "kafka07" else _rewrite(raw, rpc)))
+        say_json(_kafka07(raw, answers) if protocol == "kafka07" else _rewrite(raw, rpc))
 
 
 def _bytes(content: bytes) -> bytes:

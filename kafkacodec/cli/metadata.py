@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
+from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.destination import Destination, destination_options
 from kafkacodec.cli.inputs import on_error_option, warn
-from kafkacodec.cli.output import Column, counted, json_line, print_table, printable
+from kafkacodec.cli.output import Column, counted, print_table
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.cluster_metadata import ClusterMetadata, read_cluster_metadata
 
@@ -56,16 +57,16 @@ def metadata(
         output.write_table(metadata_table(found, table))
         return
     if as_json:
-        click.echo(json_line(_plain(found)))
+        say_json(_plain(found))
         return
     _print_topics(found)
     _print_configs(found)
     _print_acls(found)
     for broker, facts in found.brokers.items():
         fenced = " (fenced)" if facts["fenced"] else ""
-        click.echo(printable(f"broker {broker}{fenced}: {', '.join(facts['endpoints'])}"))
-    features = printable(", ".join(f"{name} {level}" for name, level in found.features.items()))
-    click.echo(f"{counted(len(found.topics), 'topic')}; features: {features or 'none'}; end offset {found.offset}")
+        say(f"broker {broker}{fenced}: {', '.join(facts['endpoints'])}")
+    features = ", ".join(f"{name} {level}" for name, level in found.features.items())
+    say(f"{counted(len(found.topics), 'topic')}; features: {features or 'none'}; end offset {found.offset}")
 
 
 def _print_topics(found: ClusterMetadata) -> None:

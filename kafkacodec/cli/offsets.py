@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
+from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.destination import Destination, destination_options
 from kafkacodec.cli.inputs import on_error_option, warn
-from kafkacodec.cli.output import Column, counted, json_line, print_table, timestamp
+from kafkacodec.cli.output import Column, counted, print_table, timestamp
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.groups import committed_offsets
 
@@ -36,7 +37,7 @@ def offsets(
         return
     if as_json:
         for commit in found:
-            click.echo(json_line(commit._asdict()))
+            say_json(commit._asdict())
         return
     columns = [
         Column("group", stretch=True),
@@ -60,4 +61,4 @@ def offsets(
         for commit in found
     )
     print_table(columns, rows)
-    click.echo(counted(len(found), "committed offset"))
+    say(counted(len(found), "committed offset"))

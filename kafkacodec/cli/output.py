@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
-import click
 from rich.cells import cell_len, set_cell_size
+
+from kafkacodec.cli.console import say, visible
 
 # Column widths come from the first rows; later ones may stick out rather than hold back the output.
 _SAMPLE_ROWS = 200
@@ -35,13 +36,6 @@ def text(value: bytes | None) -> str:
     return decoded if decoded.isprintable() else "0x" + value.hex()
 
 
-def printable(text: str) -> str:
-    """Text of strangers for a terminal: what would steer it, such as the start of an escape sequence, as ``\\x1b``."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
-
-
 def json_value(value: bytes | None) -> str | dict[str, str] | None:
     """Bytes for scripts: a string when they are UTF-8, else ``{"base64": "..."}``; null stays null."""
     if value is None:
@@ -53,7 +47,7 @@ def json_value(value: bytes | None) -> str | dict[str, str] | None:
 
 
 def json_line(value: dict[str, Any]) -> str:
-    """One line of JSON."""
+    """One line of JSON for a file; `console.say_json` prints."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -96,7 +90,7 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Non
 
     Control characters in them are shown, not sent.
     """
-    rows = ([printable(cell) for cell in row] for row in rows)
+    rows = ([visible(cell) for cell in row] for row in rows)
     sample: list[Sequence[str]] = []
     failure: Exception | None = None
     try:
@@ -109,9 +103,9 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Non
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     if width is not None:
         widths = _fit(columns, widths, width)
-    click.secho(_line(columns, widths, [c.title for c in columns], width), bold=True)
+    say(_line(columns, widths, [c.title for c in columns], width), bold=True)
     for row in chain(sample, rows):
-        click.echo(_line(columns, widths, row, width))
+        say(_line(columns, widths, row, width))
     if failure is not None:
         raise failure
 

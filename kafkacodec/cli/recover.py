@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from kafkacodec.cli.output import counted, json_line, progress, size
+from kafkacodec.cli.console import say, say_json
+from kafkacodec.cli.output import counted, progress, size
 
 
 @click.command()
@@ -27,9 +28,9 @@ def recover(source: str, destination: str, as_json: bool) -> None:
         except ValueError as error:
             raise click.UsageError(str(error)) from None
     if as_json:
-        click.echo(json_line(report.to_dict()))
+        say_json(report.to_dict())
         return
     for finding in report.findings:
-        click.echo(str(finding))
+        say(str(finding))
     left_out = "nothing was lost" if report.ok else f"{size(report.damaged_bytes)} damaged"
-    click.echo(f"{destination}: {counted(report.num_batches, 'batch', 'batches')} saved, {left_out}")
+    say(f"{destination}: {counted(report.num_batches, 'batch', 'batches')} saved, {left_out}")

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.inputs import Span, place, span_options
-from kafkacodec.cli.output import Column, counted, json_line, print_table, progress, size, timestamp
+from kafkacodec.cli.output import Column, counted, print_table, progress, size, timestamp
+from kafkacodec.errors import DecodeError
 
 if TYPE_CHECKING:
-    from kafkacodec import BatchHeaders, Problem
+    from kafkacodec import BatchHeaders
     from kafkacodec.log import Segment
 
 Batch = dict[str, Any]
@@ -27,7 +29,8 @@ _FLAGS = (("is_transactional", "transaction"), ("is_control", "control"))
 class Summary:
     """A segment in one line.
 
-    Offsets and timestamp are None when there is no batch, records when headers do not tell (magic 0 and 1).
+    Offsets and timestamp are None when there is no batch. What headers of magic 0 and 1 do not tell is None too:
+    records, a compressed batch's first offset, the time in magic 0.
     """
 
     path: str
@@ -67,26 +70,37 @@ def scan(span: Span, batches: bool | None, as_json: bool) -> None:
         _print_segments(segments, span, as_json)
 
 
-def _headers(segment: Segment, span: Span) -> tuple[list[Batch], list[Problem]]:
+def _headers(segment: Segment, span: Span) -> tuple[list[Batch], str | None]:
     """The chosen batches up to the first fault, and that fault."""
-    headers = segment.scan(verify_crc=span.verify_crc, on_error="stop")
+    try:
+        headers = segment.scan(verify_crc=span.verify_crc, on_error="stop")
+    except DecodeError as error:
+        return [], str(error).removeprefix(f"{segment.path}: ")
+    except OSError as error:
+        return [], error.strerror or str(error)
     columns = [_values(headers, name) for name in headers.column_names]
     batches = [dict(zip(headers.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
     start, end = span.start_offset, span.end_offset
     chosen = [
         batch
         for batch in batches
-        if (start is None or batch["last_offset"] >= start) and (end is None or batch["base_offset"] < end)
+        if (start is None or batch["last_offset"] >= start) and (end is None or _first_offset(batch) < end)
     ]
-    return chosen, headers.problems
+    return chosen, str(headers.problems[0].exception) if headers.problems else None
+
+
+def _first_offset(batch: Batch) -> int:
+    """Where the header has only the last offset, that it begins before what was chosen cannot be excluded."""
+    first = batch["base_offset"]
+    return -1 if first is None else first
 
 
 def _batches(segment: Segment, span: Span) -> Iterator[tuple[Segment, Batch]]:
-    batches, problems = _headers(segment, span)
+    batches, error = _headers(segment, span)
     for batch in batches:
         yield segment, batch
-    for problem in problems:
-        raise click.ClickException(f"{segment.path}: {problem.exception}")
+    if error is not None:
+        raise click.ClickException(f"{segment.path}: {error}")
 
 
 def _values(headers: BatchHeaders, name: str) -> list[Any]:
@@ -105,7 +119,7 @@ def _values(headers: BatchHeaders, name: str) -> list[Any]:
 
 
 def _summary(segment: Segment, span: Span) -> Summary:
-    batches, problems = _headers(segment, span)
+    batches, error = _headers(segment, span)
     size_in_bytes = segment.size_in_bytes
     counts = [batch["count"] for batch in batches]
     end = batches[-1]["position"] + batches[-1]["size_in_bytes"] if batches else 0
@@ -119,13 +133,13 @@ def _summary(segment: Segment, span: Span) -> Summary:
         records=None if None in counts else sum(counts),
         first_offset=batches[0]["base_offset"] if batches else None,
         last_offset=batches[-1]["last_offset"] if batches else None,
-        max_timestamp=max((batch["max_timestamp"] for batch in batches), default=None),
+        max_timestamp=max((t for batch in batches if (t := batch["max_timestamp"]) is not None), default=None),
         magics=sorted({batch["magic"] for batch in batches}),
         codecs=sorted({batch["codec"] for batch in batches}),
         transactional_batches=sum(bool(batch["is_transactional"]) for batch in batches),
         control_batches=sum(bool(batch["is_control"]) for batch in batches),
         crc_failures=sum(batch["crc_ok"] is False for batch in batches) if span.verify_crc else None,
-        error=str(problems[0].exception) if problems else None,
+        error=error,
     )
 
 
@@ -137,7 +151,7 @@ def _print_segments(segments: list[Segment], span: Span, as_json: bool) -> None:
             advance(summaries[-1].size_in_bytes)
     if as_json:
         for summary in summaries:
-            click.echo(json_line(asdict(summary)))
+            say_json(asdict(summary))
     else:
         _print_segment_table(summaries)
     for summary in summaries:
@@ -161,7 +175,7 @@ def _print_segment_table(summaries: list[Summary]) -> None:
     parts = [counted(len(summaries), "segment"), counted(sum(s.batches for s in summaries), "batch", "batches")]
     if None not in records:
         parts.append(counted(sum(filter(None, records)), "record"))
-    click.echo(", ".join([*parts, size(sum(s.size_in_bytes for s in summaries))]))
+    say(", ".join([*parts, size(sum(s.size_in_bytes for s in summaries))]))
 
 
 def _segment_row(summary: Summary) -> list[str]:
@@ -175,18 +189,23 @@ def _segment_row(summary: Summary) -> list[str]:
         size(summary.size_in_bytes),
         f"{summary.batches:,}",
         "-" if summary.records is None else f"{summary.records:,}",
-        "-" if summary.first_offset is None else f"{summary.first_offset}..{summary.last_offset}",
+        _offsets(summary.first_offset, summary.last_offset),
         timestamp(summary.max_timestamp)[:19],
         " ".join([*(f"v{magic}" for magic in summary.magics), ",".join(summary.codecs)]),
         ", ".join(notes),
     ]
 
 
+def _offsets(first: int | None, last: int | None) -> str:
+    """``3..9``; ``..9`` where only the last one is known."""
+    return "-" if last is None else f"{'' if first is None else first}..{last}"
+
+
 def _print_batches(found: Iterable[tuple[Segment, Batch]], as_json: bool, *, several: bool) -> None:
     if as_json:
         for segment, batch in found:
             where = {"path": segment.path, "topic": segment.topic, "partition": segment.partition}
-            click.echo(json_line(where | batch))
+            say_json(where | batch)
         return
     columns = [
         Column("position", right=True),
@@ -216,7 +235,7 @@ def _batch_row(batch: Batch) -> list[str]:
     return [
         str(batch["position"]),
         str(batch["size_in_bytes"]),
-        f"{batch['base_offset']}..{batch['last_offset']}",
+        _offsets(batch["base_offset"], batch["last_offset"]),
         "-" if batch["count"] is None else str(batch["count"]),
         f"v{batch['magic']} {batch['codec']}",
         {None: "-", True: "ok", False: "WRONG"}[batch["crc_ok"]],

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.inputs import Choice, choice_options, place
-from kafkacodec.cli.output import Column, counted, json_line, print_table, progress, size
+from kafkacodec.cli.output import Column, counted, print_table, progress, size
 
 if TYPE_CHECKING:
     from kafkacodec.log import LogDirectory, Partition, Report
@@ -32,10 +33,10 @@ def verify(choice: Choice, strict: bool, as_json: bool) -> None:
     checkpoints = [_checkpoints(directory, partitions) for directory in choice.log_directories()]
     if as_json:
         for partition, report in reports:
-            click.echo(json_line({"topic": partition.topic, "partition": partition.partition} | report.to_dict()))
+            say_json({"topic": partition.topic, "partition": partition.partition} | report.to_dict())
         for report in checkpoints:
             if report.findings:
-                click.echo(json_line({"topic": None, "partition": None} | report.to_dict()))
+                say_json({"topic": None, "partition": None} | report.to_dict())
     else:
         _print(reports, checkpoints)
     bad = [report for _, report in reports if not (report.clean if strict else report.ok)]
@@ -64,10 +65,10 @@ def _print(reports: list[tuple[Partition, Report]], checkpoints: list[Report]) -
     print_table(columns, (_row(partition, report) for partition, report in reports))
     for report in [*(report for _, report in reports), *checkpoints]:
         for finding in report.findings:
-            click.echo(str(finding))
+            say(str(finding))
         hidden = sum(report.counts.values()) - len(report.findings)
         if hidden:
-            click.echo(f"{report.path}: {counted(hidden, 'more finding')}")
+            say(f"{report.path}: {counted(hidden, 'more finding')}")
 
 
 def _row(partition: Partition, report: Report) -> list[str]:

@@ -167,4 +167,5 @@ def _partition_directories(path: str, log_starts: dict[tuple[str, int], int]) ->
             with os.scandir(entry.path) as numbers:
                 for number in numbers:
                     if number.name.isdecimal() and number.name.isascii() and number.is_dir():
-                        yield Partition(number.path, topic=remote["topic"], partition=int(number.name), state="remote")
+                        topic = layout.topic_text(remote["topic"])
+                        yield Partition(number.path, topic=topic, partition=int(number.name), state="remote")

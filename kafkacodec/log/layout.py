@@ -78,7 +78,7 @@ _CURRENT = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})")
 _SET_ASIDE = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})\.[^\s.]+-(?P<state>delete|future|stray)")
 # A topic's directory in file-system tiered storage (KIP-405): topic id, partition, topic.
 _TIERED = re.compile(r"(?P<topic_id>[A-Za-z0-9_-]{22})-(?P<partition>[0-9]{1,10})-(?P<topic>.+)")
-_LARGEST_PARTITION = 2**31 - 1
+_LARGEST_OFFSET, _LARGEST_PARTITION = 2**63 - 1, 2**31 - 1
 
 
 class FileName(NamedTuple):
@@ -99,7 +99,8 @@ class DirectoryName(NamedTuple):
     """The parts of the name of a partition's directory.
 
     Attributes:
-        topic (str): the topic; for a replica set aside with a very long name, its first part.
+        topic (str): the topic; for a replica set aside with a very long name, its first part. Bytes that are no UTF-8
+            are spelt out, as in ``\\udcff``; a topic's name has none.
         partition (int): the partition's number.
         state (str): ``current``, ``delete``, ``future``, ``stray`` or ``remote`` (tiered storage).
     """
@@ -112,7 +113,7 @@ class DirectoryName(NamedTuple):
 def parse_file_name(name: str) -> FileName | None:
     """The parts of ``00000000000000000042.log`` and its kin, or None for another file."""
     match = _FILE_NAME.fullmatch(name)
-    if match is None:
+    if match is None or int(match["offset"]) > _LARGEST_OFFSET:
         return None
     return FileName(int(match["offset"]), match["id"], match["suffix"])
 
@@ -131,7 +132,7 @@ def parse_directory_name(name: str, *, tiered: bool | None = None) -> DirectoryN
     for state, pattern in {None: local + remote, False: local, True: remote + local}[tiered]:
         match = pattern.fullmatch(name)
         if match is not None and int(match["partition"]) <= _LARGEST_PARTITION:
-            return DirectoryName(match["topic"], int(match["partition"]), state or match["state"])
+            return DirectoryName(topic_text(match["topic"]), int(match["partition"]), state or match["state"])
     return None
 
 
@@ -139,6 +140,11 @@ def may_be_either(name: str) -> bool:
     """Whether a directory with this name may be one of tiered storage as well as a broker's own."""
     local = _CURRENT.fullmatch(name) or _SET_ASIDE.fullmatch(name)
     return local is not None and _TIERED.fullmatch(name) is not None
+
+
+def topic_text(name: str) -> str:
+    """A topic's name as text: bytes that are no UTF-8, which Python reads as lone surrogates, spelt out."""
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def file_name(base_offset: int, suffix: str) -> str:

@@ -1,66 +1,127 @@
-"""The job behind ``make demo``: a directory of Kafka's log segments to Parquet, with a look at what was in it."""
+"""The job behind ``kafkacodec demo``: a directory of Kafka's log segments to Parquet, with a look at what was in it."""
 
 from __future__ import annotations
 
+import logging
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log import Partition, discover
 from kafkacodec.spark.jvm import session
 
-__all__ = ["run"]
+__all__ = ["Result", "Summary", "run"]
+
+T = TypeVar("T")
 
 
 class Summary(NamedTuple):
-    """A partition's row in the table; its fields are the columns' headings."""
+    """What a partition had: records, bytes of their keys and values, first and last offset, newest timestamp
+    in milliseconds."""
 
-    topic: str
+    topic: str | None
     partition: int | None
     records: int
-    bytes: int
-    offsets: str
-    newest: str
+    size_in_bytes: int
+    first_offset: int
+    last_offset: int
+    newest: int | None
 
 
-_HEADINGS = tuple(name.capitalize() for name in Summary._fields)
+class Result(NamedTuple):
+    """What was read and how long it took: seconds to start Spark, to read and write, to decode without Spark."""
+
+    partitions: list[Summary]
+    size_in_bytes: int
+    seconds_to_start: float
+    seconds: float
+    seconds_alone: float
 
 
-def run(source_dir: str | os.PathLike[str], out_dir: str | os.PathLike[str], *, master: str = "local[2]") -> None:
-    """Read all segments under a directory with Spark, write them as Parquet and print what there was.
+def run(source_dir: str | os.PathLike[str], out_dir: str | os.PathLike[str], *, master: str = "local[2]") -> Result:
+    """Read all segments under a directory with Spark and write them as Parquet. Spark is stopped in the end.
 
     Args:
         source_dir: a broker's data directory, or one partition's.
-        out_dir: where the Parquet files go; what is there is replaced.
+        out_dir: where the Parquet files go; Parquet that is there is replaced.
         master: Spark's master.
 
     Raises:
         NoUsableJava: there is no JVM that Spark can run on.
+        DecodeError: a segment is damaged.
+        KafkaCodecError: Spark fails in another way, or there is something else than Parquet in `out_dir`.
         OSError: there are no segments, or they cannot be read.
     """
     source, out = Path(source_dir), Path(out_dir)
     partitions = discover([source])
-    print(f"Starting Spark on {source} ...", flush=True)
+    _check_output(out)
+    to_start, seconds = _in_spark(partial(_copy, source, out, partitions, master))
+    size = sum(partition.size_in_bytes for partition in partitions)
+    return Result(_summary(out), size, to_start, seconds, _seconds_to_decode(partitions))
+
+
+def _check_output(out: Path) -> None:
+    """Writing replaces the directory with all that is in it."""
+    others = [path for path in out.rglob("*") if path.is_file() and path.name != "_SUCCESS"] if out.exists() else []
+    if any(".parquet" not in path.name and not path.name.endswith(".crc") for path in others):
+        raise KafkaCodecError(f"{out} has files that are no Parquet; they would be lost")
+
+
+def _in_spark(job: Callable[[], T]) -> T:
+    """Do the job in a thread, and end its JVM whatever happens.
+
+    In this thread an interrupt would cut off a call to the JVM, or its start, and then nobody could end it.
+    """
+    from pyspark import SparkContext
+
+    ours = SparkContext._gateway is None
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(job)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            logging.disable(logging.CRITICAL)  # py4j would tell of the call that is cut off
+            raise
+        finally:
+            while SparkContext._gateway is None and not future.done():
+                time.sleep(0.05)
+            if ours and SparkContext._gateway is not None:
+                SparkContext._gateway.proc.kill()
+
+
+def _copy(source: Path, out: Path, partitions: Sequence[Partition], master: str) -> tuple[float, float]:
+    """Seconds that Spark takes to start, and to read and write."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
     begin = time.perf_counter()
     spark = session(master=master, app_name="kafkacodec demo", quick_start=True)
     started = time.perf_counter()
-    records = spark.read.format("kafkalog").option("includeHeaders", True).load(str(source))
-    records.write.mode("overwrite").parquet(str(out))
-    written = time.perf_counter()
-    rows = _summary(out)
-    _print_table(rows)
-    files = sorted(out.glob("*.parquet"))
-    count, size = sum(row.records for row in rows), sum(partition.size_in_bytes for partition in partitions)
-    print(f"{count:,} records from {size / 1e6:.1f} MB of segments in {len(rows)} partitions")
-    print(f"  Spark, cold, to Parquet   {_rate(count, size, written - started)}; {started - begin:.1f} s to start")
-    print(f"  kafkacodec alone          {_rate(count, size, _seconds_to_decode(partitions))}")
-    print(f"Parquet: {out} ({len(files)} files, {sum(file.stat().st_size for file in files) / 1e6:.1f} MB)")
+    spark.sparkContext.setLogLevel("OFF")  # what fails is raised
+    try:
+        records = spark.read.format("kafkalog").option("includeHeaders", True).load(str(source))
+        records.write.mode("overwrite").parquet(str(out))
+        written = time.perf_counter()
+        spark.stop()
+    except (PySparkException, Py4JError) as error:
+        _decode(partitions)  # which names the damage, if that is it
+        raise KafkaCodecError(f"Spark failed: {str(error).strip().splitlines()[-1]}") from None
+    return started - begin, written - started
+
+
+def _decode(partitions: Sequence[Partition]) -> None:
+    for partition in partitions:
+        for _ in partition.read():
+            pass
 
 
 def _seconds_to_decode(partitions: Sequence[Partition]) -> float:
@@ -68,56 +129,23 @@ def _seconds_to_decode(partitions: Sequence[Partition]) -> float:
     best = float("inf")
     for _ in range(3):
         begin = time.perf_counter()
-        for partition in partitions:
-            for _ in partition.read():
-                pass
+        _decode(partitions)
         best = min(best, time.perf_counter() - begin)
     return best
 
 
-def _rate(count: int, size: int, seconds: float) -> str:
-    return f"{seconds:8.3f} s  {count / seconds:12,.0f} records/s  {size / 1e6 / seconds:8.1f} MB/s"
-
-
 def _summary(out: Path) -> list[Summary]:
-    """A row per partition, from the Parquet files: how many records and bytes, which offsets, how late."""
+    """A row per partition, from the Parquet files."""
     table = pq.read_table(out, columns=["topic", "partition", "offset", "timestamp", "key", "value"])
     lengths = [pc.fill_null(pc.binary_length(table[name]), 0) for name in ("key", "value")]
-    table = table.select(["topic", "partition", "offset", "timestamp"])
-    table = table.append_column("bytes", pc.cast(pc.add(*lengths), pa.int64()))
-    wanted = [("offset", "count"), ("bytes", "sum"), ("offset", "min"), ("offset", "max"), ("timestamp", "max")]
+    times = pc.divide(pc.cast(pc.cast(table["timestamp"], pa.timestamp("us", "UTC")), "int64"), 1000)
+    table = table.select(["topic", "partition", "offset"]).append_column("newest", times)
+    table = table.append_column("bytes", pc.cast(pc.add(*lengths), "int64"))
+    wanted = [("offset", "count"), ("bytes", "sum"), ("offset", "min"), ("offset", "max"), ("newest", "max")]
     grouped = (
         table.group_by(["topic", "partition"])
         .aggregate(wanted)
         .sort_by([("topic", "ascending"), ("partition", "ascending")])
     )
-    return [
-        Summary(
-            row["topic"] or "?",
-            row["partition"],
-            row["offset_count"],
-            row["bytes_sum"],
-            f"{row['offset_min']} - {row['offset_max']}",
-            f"{row['timestamp_max']:%Y-%m-%d}" if row["timestamp_max"] else "-",
-        )
-        for row in grouped.to_pylist()
-    ]
-
-
-def _print_table(rows: Sequence[Summary]) -> None:
-    cells = [tuple(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row) for row in rows]
-    try:
-        from rich import box
-        from rich.console import Console
-        from rich.table import Table
-    except ImportError:
-        widths = [max(map(len, column)) for column in zip(_HEADINGS, *cells, strict=True)]
-        for line in (_HEADINGS, *cells):
-            print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
-        return
-    table = Table(box=box.SIMPLE_HEAD)
-    for heading in _HEADINGS:
-        table.add_column(heading, justify="left" if heading == "Topic" else "right", no_wrap=True)
-    for line in cells:
-        table.add_row(*line)
-    Console().print(table)
+    names = ("topic", "partition", *("_".join(parts) for parts in wanted))
+    return [Summary(*(row[name] for name in names)) for row in grouped.to_pylist()]

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import pty
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from pyarrow import parquet
 
 from kafkacodec.cli.__main__ import BAD_INPUT, DONE, PIPE_CLOSED, WRONG_USAGE
-from tests.corpus import ROOT, Row, assert_same_records, read_committed, sample, segments
+from tests.corpus import ROOT, Row, assert_same_records, log_directories, read_committed, sample, segments
 
 BROKER = ROOT / "logs" / "kraft-4.1.0"
 SEGMENT = "logs/kraft-4.1.0/none-0/00000000000000000000.log"
@@ -111,6 +112,37 @@ def test_scan_chooses_by_offset(kafkacodec):
     lines = [json.loads(line) for line in out.splitlines()]
     assert lines
     assert all(line["last_offset"] >= 10 and line["base_offset"] < 12 for line in lines)
+
+
+@pytest.mark.parametrize("directory", log_directories(), ids=lambda path: path.name)
+def test_scan_sums_up_every_format(kafkacodec, directory):
+    """Headers of old formats do not tell all: what they do not tell is null."""
+    code, out, err = kafkacodec("scan", directory, "--json")
+    assert (code, err) == (DONE, "")
+    found = {line["path"]: line for line in map(json.loads, out.splitlines())}
+    for item in segments(writer=directory.name):
+        if str(item.path) not in found:
+            continue
+        line, batches = found[str(item.path)], item.expected.batches
+        times = [b["maxTimestamp"] for b in batches if b["maxTimestamp"] != -1]
+        assert line["batches"] == len(batches)
+        assert line["last_offset"] == batches[-1]["lastOffset"]
+        assert line["max_timestamp"] == max(times, default=None)
+        assert line["first_offset"] in (None, batches[0]["baseOffset"])
+    code, out, _ = kafkacodec("scan", directory, "--batches")
+    assert (code, "None" in out) == (DONE, False)
+    assert kafkacodec("scan", directory, "--end-offset", 100)[0] == DONE
+
+
+def test_scan_goes_on_to_the_next_segment(kafkacodec, tmp_path):
+    broker = tmp_path / "broker"
+    shutil.copytree(BROKER / "zstd-0", broker / "zstd-0")
+    (broker / "a-0").mkdir()
+    (broker / "a-0" / "00000000000000000000.kafka").write_bytes(b"\0\0\0\6")
+    code, out, err = kafkacodec("scan", broker, "--json")
+    assert code == BAD_INPUT
+    assert "0.7 has no batches" in err
+    assert [json.loads(line)["topic"] for line in out.splitlines()][:2] == ["a", "zstd"]
 
 
 # --- dump -------------------------------------------------------------------------------------------------------------

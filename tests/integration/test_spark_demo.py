@@ -30,8 +30,7 @@ def no_java(tmp_path):
 
 def test_demo_without_a_java_on_the_machine(no_java, tmp_path):
     assert shutil.which("java", path=no_java["PATH"]) is None
-    code = "import sys; from kafkacodec.spark.demo import run; run(*sys.argv[1:])"
-    command = [sys.executable, "-c", code, str(LOGS), str(tmp_path / "out")]
+    command = [sys.executable, "-m", "kafkacodec.cli", "demo", str(LOGS), "-o", str(tmp_path / "out")]
     finished = subprocess.run(command, capture_output=True, text=True, env=no_java, timeout=300, check=False)
     assert finished.returncode == 0, finished.stderr
     table = pq.read_table(tmp_path / "out")

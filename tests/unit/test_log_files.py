@@ -172,10 +172,29 @@ def test_memory_mapped_pages_are_given_back(tmp_path):
         ("orders-x", None),
         ("-5", None),
         ("orders-3-delete", None),
+        ("orders-2147483647", ("orders", 2147483647, "current")),
+        ("orders-2147483648", None),
+        ("orders-\u0663", None),
+        ("caf\udce9-3", ("caf\\udce9", 3, "current")),
     ],
 )
 def test_partition_directories_are_known_by_name(name, parts):
     assert layout.parse_directory_name(name) == parts
+
+
+@pytest.mark.parametrize(
+    ("name", "offset"),
+    [
+        ("00000000000000000042.log", 42),
+        ("09223372036854775807.log", (1 << 63) - 1),
+        ("09223372036854775808.log", None),
+        ("99999999999999999999.kafka", None),
+        ("0000000000000000004\u0662.log", None),
+    ],
+)
+def test_segments_are_known_by_name(name, offset):
+    parts = layout.parse_file_name(name)
+    assert (parts and parts.base_offset) == offset
 
 
 def test_a_log_directory_lists_what_counts(tmp_path):

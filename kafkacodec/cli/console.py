@@ -1,0 +1,81 @@
+"""All that the command prints. Text of strangers reaches a terminal here and nowhere else, and cannot steer it.
+
+Names of files and topics, records, errors: whatever is printed may hold the start of an escape sequence, a mark that
+turns the direction of text, characters that show nothing, or a line end that fakes a line. They are spelt out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any, TextIO
+
+# Letters and marks by Unicode's categories that show nothing all the same.
+_BLANK = frozenset([0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x3164, 0xFFA0])
+_BLANK_MARKS = range(0xE0100, 0xE01F0)
+
+
+class _Spelling(dict[int, str]):
+    """For `str.translate`: a character that must not be sent becomes its escape."""
+
+    def __missing__(self, code: int) -> str:
+        return chr(code) if _shows(code) else self.spelt(code)
+
+    @staticmethod
+    def spelt(code: int) -> str:
+        """As Python writes it: ``\\x1b``, ``\\u202e``."""
+        return chr(code).encode("unicode_escape").decode("ascii")
+
+
+class _JsonSpelling(_Spelling):
+    @staticmethod
+    def spelt(code: int) -> str:
+        """As JSON writes it: ``\\u001b``."""
+        return json.dumps(chr(code))[1:-1] if code > 0x7F else f"\\u{code:04x}"
+
+
+def _shows(code: int) -> bool:
+    return chr(code).isprintable() and code not in _BLANK and code not in _BLANK_MARKS
+
+
+_AS_TEXT, _AS_JSON = _Spelling(), _JsonSpelling()
+
+
+def visible(text: str) -> str:
+    """The text in one line, what would steer a terminal or not be seen as ``\\x1b``, ``\\n``, ``\\u202e``."""
+    return text if text.isascii() and text.isprintable() else text.translate(_AS_TEXT)
+
+
+def say(text: str, *, bold: bool = False) -> None:
+    """Print a line on standard output."""
+    stream: TextIO | None = sys.stdout
+    line = visible(text)
+    _write(stream, f"\x1b[1m{line}\x1b[0m" if bold and _has_styles(stream) else line)
+
+
+def note(text: str) -> None:
+    """Print a line on standard error."""
+    _write(sys.stderr, visible(text))
+
+
+def say_json(value: Any, *, indent: int | None = None) -> None:
+    """Print JSON on standard output: one line, or lines with an indent. Anything but visible text is escaped."""
+    unicode = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
+    separators = (",", ":") if indent is None else None
+    text = json.dumps(value, ensure_ascii=not unicode, indent=indent, separators=separators)
+    # json.dumps itself breaks lines only where it indents.
+    _write(sys.stdout, "\n".join(_json_line(line) for line in text.split("\n")))
+
+
+def _json_line(line: str) -> str:
+    return line if line.isascii() and line.isprintable() else line.translate(_AS_JSON)
+
+
+def _has_styles(stream: TextIO | None) -> bool:
+    return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb" and "NO_COLOR" not in os.environ
+
+
+def _write(stream: TextIO | None, line: str) -> None:
+    if stream is not None:  # None where the process was started with it closed
+        print(line, file=stream, flush=True)

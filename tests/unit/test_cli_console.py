@@ -1,0 +1,71 @@
+"""What the command prints cannot steer a terminal, whatever it holds."""
+
+import io
+import json
+import unicodedata
+
+import pytest
+
+from kafkacodec.cli import console
+
+HOSTILE = [
+    "\x1b[2J\x1b[31mred",
+    "\x9b31m",
+    "\x07\x08\x7f\x00",
+    "two\nlines\r\n",
+    "\tcell",
+    "user\u202egpj.exe",
+    "\u2066isolated\u2069",
+    "zero\u200bwidth\ufeff\u00ad\u2060",
+    "line\u2028paragraph\u2029",
+    "name\udcff\ud800",
+    "\U000e0041tag",
+    "blank\u3164\u115f\u034f",
+    "variation\U000e0100",
+]
+PLAIN = ["plain text", "Zürich, 東京, café", "🙂", "[red]markup[/red]", r"C:\temp\n", "=1+1"]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_line_shows_what_it_holds(text, capsys):
+    console.say(text)
+    console.note(text)
+    for shown in capsys.readouterr():
+        assert shown.count("\n") == 1
+        assert shown.endswith("\n")
+        assert all(unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Zl", "Zp") for c in shown[:-1])
+        assert shown[:-1] == console.visible(text) != text
+        assert shown.encode()
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_ordinary_text_stays_as_it_is(text, capsys):
+    console.say(text)
+    assert capsys.readouterr().out == text + "\n"
+
+
+def test_escapes_are_those_of_python():
+    assert console.visible("a\x1b\n\u202e\udcff\U000e0041") == r"a\x1b\n\u202e\udcff\U000e0041"
+
+
+@pytest.mark.parametrize("text", HOSTILE + PLAIN)
+@pytest.mark.parametrize("indent", [None, 2])
+def test_json_comes_back_from_visible_text(text, indent, capsys):
+    console.say_json({text: [text]}, indent=indent)
+    shown = capsys.readouterr().out
+    assert all(line.isprintable() for line in shown.splitlines())
+    assert len(shown.splitlines()) == (1 if indent is None else 5)
+    assert json.loads(shown) == {text: [text]}
+
+
+def test_json_fits_an_encoding_without_unicode(monkeypatch):
+    raw = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, "latin-1"))
+    console.say_json("é, 東京")
+    assert json.loads(raw.getvalue().decode("ascii")) == "é, 東京"
+
+
+def test_nothing_is_printed_where_there_is_no_stream(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stderr", None)
+    console.note("lost")
+    assert capsys.readouterr().out == ""
