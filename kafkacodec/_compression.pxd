@@ -19,6 +19,8 @@ cdef class Decompressor:
     cdef int _append(self, const uint8_t *data, size_t size) except -1
     cdef int _reserve(self, size_t size) except -1
     cdef int _gzip(self, const uint8_t *data, size_t size, size_t limit) except -1
+    cdef size_t _gzip_member(
+        self, const uint8_t *data, size_t size, size_t start, size_t window, size_t limit) except? 0
     cdef int _snappy(self, const uint8_t *data, size_t size, size_t limit) except -1
     cdef int _lz4(self, const uint8_t *data, size_t size, int magic, size_t limit) except -1
     cdef int _lz4_block(self, const k.kc_lz4_block *block, size_t block_max, size_t limit, size_t position) except -1

@@ -24,6 +24,7 @@ cdef object _snappy_decompress_into = _snappy_library.decompress_raw_into
 
 cdef int _GZIP_ONLY = 31  # zlib's "window bits" for a gzip header and trailer, and nothing else
 cdef size_t _GZIP_LEAST = 18  # bytes of the smallest member
+cdef size_t _GZIP_WINDOW = 256  # bytes that a further member gets to begin with
 cdef size_t _LIMIT_MOST = <size_t> 1 << 62
 
 
@@ -121,22 +122,36 @@ cdef class Decompressor:
 
     cdef int _gzip(self, const uint8_t *data, size_t size, size_t limit) except -1:
         """Members one after the other; what follows the last one is ignored, as in Java."""
-        cdef size_t position = 0
+        cdef size_t position = self._gzip_member(data, size, 0, size, limit)
+        while size - position >= _GZIP_LEAST and data[position] == 0x1f and data[position + 1] == 0x8b:
+            position = self._gzip_member(data, size, position, _GZIP_WINDOW, limit)
+        return 0
+
+    cdef size_t _gzip_member(
+        self, const uint8_t *data, size_t size, size_t start, size_t window, size_t limit
+    ) except? 0:
+        """Adds the content of the member at `start`; returns where it ends.
+
+        The library copies what it was given behind the end, so that all of it for each of many members would take
+        quadratic time: it is given a window of the data, then the next, twice as large.
+        """
+        cdef size_t given = start, piece
         cdef bytes part
-        while True:
-            member = _inflater(_GZIP_ONLY)
-            try:
-                part = member.decompress(readable(data + position, size - position), limit - self.size + 1)
-            except _InflateError as fault:
-                raise CorruptRecord(f"damaged gzip data: {fault}", position=position) from None
-            if <size_t> len(part) > limit - self.size:
-                raise too_large(limit, position)
-            if not member.eof:
+        member = _inflater(_GZIP_ONLY)
+        while not member.eof:
+            if given == size:
                 raise Truncated("gzip data ends inside a member", position=size)
+            piece = min(window, size - given)
+            try:
+                part = member.decompress(readable(data + given, piece), limit - self.size + 1)
+            except _InflateError as fault:
+                raise CorruptRecord(f"damaged gzip data: {fault}", position=start) from None
+            if <size_t> len(part) > limit - self.size:
+                raise too_large(limit, start)
             self._add(part)
-            position = size - <size_t> len(member.unused_data)
-            if size - position < _GZIP_LEAST or data[position] != 0x1f or data[position + 1] != 0x8b:
-                return 0
+            given += piece
+            window *= 2
+        return given - <size_t> len(member.unused_data)
 
     cdef int _snappy(self, const uint8_t *data, size_t size, size_t limit) except -1:
         cdef k.kc_snappy_frame frame

@@ -7,6 +7,7 @@ import gzip
 import random
 import struct
 import tracemalloc
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import NamedTuple
@@ -19,6 +20,7 @@ import pytest
 import zstandard
 
 import kafkacodec as kc
+from kafkacodec import _compression
 from kafkacodec.errors import (
     CorruptRecord,
     CrcMismatch,
@@ -397,3 +399,39 @@ def test_lz4_with_no_room_at_all() -> None:
         job = thread.submit(decompress, 3, compress(3, b"x" * 100), limit=0)
         with pytest.raises(kc.LimitExceeded):
             job.result()
+
+
+@pytest.mark.parametrize("inflater", ["isal", "zlib"])
+def test_gzip_members_of_any_size_follow_one_another(inflater: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if inflater == "zlib":
+        monkeypatch.setattr(_compression, "_inflater", zlib.decompressobj)
+        monkeypatch.setattr(_compression, "_InflateError", zlib.error)
+    rnd = random.Random(5)
+    contents = [rnd.randbytes(rnd.choice([0, 1, 200, 5000, 100_000])) for _ in range(60)]
+    payload = b"".join(map(gzip.compress, contents))
+    assert decompress(GZIP, payload + b"behind", limit=LIMIT) == b"".join(contents)
+    for cut in rnd.sample(range(len(payload)), 50):
+        with contextlib.suppress(Truncated):
+            whole = decompress(GZIP, payload[:cut], limit=LIMIT)
+            assert b"".join(contents).startswith(whole)
+    with pytest.raises(LimitExceeded):
+        decompress(GZIP, payload, limit=sum(map(len, contents)) - 1)
+
+
+def test_many_gzip_members_take_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the library copies of the bytes behind a member is not more than a few times the data."""
+    copied = 0
+
+    class Counted:
+        def __init__(self, bits: int) -> None:
+            self.inner = zlib.decompressobj(bits)
+
+        def __getattr__(self, name: str) -> object:
+            nonlocal copied
+            copied += len(self.inner.unused_data) if name == "unused_data" else 0
+            return getattr(self.inner, name)
+
+    monkeypatch.setattr(_compression, "_inflater", Counted)
+    payload = gzip.compress(b"") * 5000
+    assert decompress(GZIP, payload, limit=LIMIT) == b""
+    assert len(payload) <= copied < 16 * len(payload)
