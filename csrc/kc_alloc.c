@@ -22,8 +22,11 @@
 #define FORGET(block, size) ((void)0)
 #endif
 
-/* Blocks from SMALL bytes on have capacities that are powers of two and are pooled; smaller ones go to malloc. */
-enum { SMALL_SHIFT = 12, CLASSES = 64 };
+/* Blocks from SMALL bytes on are pooled by capacity; smaller ones go to malloc. Capacities are powers of two up to
+ * LARGE, then four to an octave: a block that is one byte too large must not take twice the memory. */
+enum { SMALL_SHIFT = 12, LARGE_SHIFT = 26, CLASSES = 4 * 64 };
+
+#define LARGE ((size_t)1 << LARGE_SHIFT)
 
 typedef struct pool pool;
 
@@ -52,10 +55,20 @@ static void lock_pool(pool *p) {
 
 static void unlock_pool(pool *p) { atomic_flag_clear_explicit(&p->lock, memory_order_release); }
 
-static unsigned class_of(size_t size) {
+/* The capacity of the smallest pooled block of `size` bytes. */
+static size_t capacity_for(size_t size) {
     unsigned shift = SMALL_SHIFT;
     while (((size_t)1 << shift) < size) shift++;
-    return shift;
+    if (shift <= LARGE_SHIFT) return (size_t)1 << shift;
+    const size_t step = (size_t)1 << (shift - 3);
+    return (size + step - 1) & ~(step - 1);
+}
+
+/* Where blocks of that capacity are kept: by its octave and the quarter of that. */
+static unsigned class_of(size_t capacity) {
+    unsigned shift = SMALL_SHIFT;
+    while (capacity >> shift > 1) shift++;
+    return 4 * shift + (unsigned)(capacity >> (shift - 2) & 3);
 }
 
 static header *take_kept(pool *p, unsigned class) {
@@ -83,17 +96,19 @@ static bool keep(pool *p, header *h) {
     return kept;
 }
 
+static header *header_in(char *raw) {
+    return (header *)(((uintptr_t)raw + sizeof(header) - 1) & ~(uintptr_t)(sizeof(header) - 1));
+}
+
 void *kc_alloc(size_t size) {
     if (size > PTRDIFF_MAX / 2) return NULL;
     bool pooled = size >= (size_t)1 << SMALL_SHIFT;
-    unsigned class = pooled ? class_of(size) : 0;
-    size_t capacity = pooled ? (size_t)1 << class : (size ? size : 1);
-    header *h = pooled ? take_kept(&the_pool, class) : NULL;
+    size_t capacity = pooled ? capacity_for(size) : (size ? size : 1);
+    header *h = pooled ? take_kept(&the_pool, class_of(capacity)) : NULL;
     if (!h) {
         char *raw = malloc(capacity + 2 * sizeof(header));
         if (!raw) return NULL;
-        uintptr_t aligned = ((uintptr_t)raw + sizeof(header) - 1) & ~(uintptr_t)(sizeof(header) - 1);
-        h = (header *)aligned;
+        h = header_in(raw);
         h->raw = raw;
         h->capacity = capacity;
         h->home = &the_pool;
@@ -111,13 +126,26 @@ void kc_free(void *block) {
     if (h->capacity < (size_t)1 << SMALL_SHIFT || !keep(home, h)) free(h->raw);
 }
 
-void *kc_realloc(void *block, size_t size) {
+/* Through the system's realloc, which moves pages and not their content. */
+static void *grow_large(header *h, size_t used, size_t size) {
+    const size_t before = (size_t)((char *)h - (char *)h->raw), capacity = capacity_for(size);
+    char *raw = realloc(h->raw, capacity + 2 * sizeof(header));
+    if (!raw) return NULL;
+    header *moved = header_in(raw);
+    if ((size_t)((char *)moved - raw) != before) memmove(moved, raw + before, sizeof(header) + used);
+    moved->raw = raw;
+    moved->capacity = capacity;
+    return moved + 1;
+}
+
+void *kc_realloc(void *block, size_t used, size_t size) {
     if (!block) return kc_alloc(size);
-    size_t old = kc_capacity(block);
-    if (size <= old) return block;
+    if (size <= kc_capacity(block)) return block;
+    if (size > PTRDIFF_MAX / 2) return NULL;
+    if (size > LARGE) return grow_large((header *)block - 1, used, size);
     void *grown = kc_alloc(size);
     if (!grown) return NULL;
-    memcpy(grown, block, old);
+    if (used) memcpy(grown, block, used);
     kc_free(block);
     return grown;
 }
@@ -150,16 +178,40 @@ void kc_advise_huge(void *data, size_t size) {
 #endif
 }
 
+/* Twice as much where that is cheap to copy; by a quarter where pages are moved. */
+static size_t with_room(size_t old, size_t capacity) {
+    const size_t roomy = old > PTRDIFF_MAX / 4 ? capacity : old + (old < LARGE ? old : old / 4);
+    return roomy > capacity ? roomy : capacity;
+}
+
 int kc_buffer_grow(kc_buffer *b, size_t capacity, kc_error *error) {
+    return kc_buffer_grow_within(b, capacity, NULL, error);
+}
+
+/* Room beyond what is needed never takes more than this share of what is left, so that columns do not hold unused what
+ * others need. */
+enum { ROOM_SHARE = 8 };
+
+static bool take(kc_budget *budget, size_t old, size_t needed, size_t *capacity) {
+    const size_t left = atomic_load_explicit(&budget->left, memory_order_relaxed) / ROOM_SHARE;
+    if (*capacity - needed > left) *capacity = needed + left;
+    if (kc_budget_take(budget, *capacity - old)) return true;
+    *capacity = needed;
+    return kc_budget_take(budget, needed - old);
+}
+
+int kc_buffer_grow_within(kc_buffer *b, size_t capacity, kc_budget *budget, kc_error *error) {
     if (capacity < b->size) return kc_fail(error, KC_NO_MEMORY, "a buffer would pass the address space", 0, 0, 0);
-    size_t doubled = b->capacity > PTRDIFF_MAX / 4 ? capacity : 2 * b->capacity;
-    if (doubled > capacity) capacity = doubled;
-    uint8_t *data = kc_alloc(capacity);
-    if (!data) return kc_fail(error, KC_NO_MEMORY, "no memory for a buffer", 0, (int64_t)capacity, 0);
-    if (b->size) memcpy(data, b->data, b->size);
-    kc_free(b->data);
+    const size_t old = b->capacity, needed = capacity > old ? capacity : old;
+    capacity = with_room(old, needed);
+    if (budget && !take(budget, old, needed, &capacity)) return kc_budget_fail(budget, needed - old, error);
+    uint8_t *data = kc_realloc(b->data, b->size, capacity);
+    if (!data) {
+        if (budget) kc_budget_give(budget, capacity - old);
+        return kc_fail(error, KC_NO_MEMORY, "no memory for a buffer", 0, (int64_t)capacity, 0);
+    }
     b->data = data;
-    b->capacity = kc_capacity(data);
+    b->capacity = budget ? capacity : kc_capacity(data);
     return KC_OK;
 }
 

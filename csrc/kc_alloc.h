@@ -6,6 +6,7 @@
 #ifndef KC_ALLOC_H
 #define KC_ALLOC_H
 
+#include "kc_budget.h"
 #include "kc_error.h"
 
 /* The most that the pool keeps of freed blocks, in bytes of capacity. */
@@ -14,8 +15,9 @@
 /* NULL where the system has no memory or `size` is beyond PTRDIFF_MAX. Contents are undefined. */
 void *kc_alloc(size_t size);
 
-/* A block with the first min(old, size) bytes of `block`, which is freed unless NULL is returned. */
-void *kc_realloc(void *block, size_t size);
+/* A block of at least `size` bytes with the first `used` bytes of `block`, which is gone unless NULL is returned. Large
+ * blocks grow where they are, or by moving their pages, so that old and new do not stand side by side. */
+void *kc_realloc(void *block, size_t used, size_t size);
 
 void kc_free(void *block);
 
@@ -39,7 +41,11 @@ typedef struct kc_buffer {
     size_t size, capacity;
 } kc_buffer;
 
+/* A capacity of at least `capacity` bytes; more where growing again soon would cost time. */
 KC_MUST_CHECK int kc_buffer_grow(kc_buffer *b, size_t capacity, kc_error *error);
+
+/* The same for a buffer whose capacity is part of a budget; NULL is none. */
+KC_MUST_CHECK int kc_buffer_grow_within(kc_buffer *b, size_t capacity, kc_budget *budget, kc_error *error);
 void kc_buffer_free(kc_buffer *b);
 
 /* Room for `extra` more bytes behind b->size; grows geometrically. */

@@ -13,8 +13,13 @@ void kc_decoder_init(kc_decoder *d, const uint8_t *data, uint64_t size, const kc
     d->resync = kc_resync_start();
 }
 
+/* What the records' own bytes have made of the chunk. */
 static uint64_t payload_bytes(const kc_table *t) {
-    return t->columns[KC_COL_KEY].data.size + t->columns[KC_COL_VALUE].data.size;
+    uint64_t bytes = t->columns[KC_COL_KEY].data.size + t->columns[KC_COL_VALUE].data.size;
+    const kc_column *entries = t->columns[KC_COL_HEADERS].children;
+    if (!entries) return bytes;
+    return bytes + (uint64_t)entries->length * 2 * sizeof(int32_t) + entries->children[0].data.size +
+           entries->children[1].data.size;
 }
 
 static void close_batch(kc_decoder *d) {

@@ -58,8 +58,8 @@ static inline int64_t kc_decoder_record(const kc_decoder *d) {
 
 void kc_decoder_init(kc_decoder *d, const uint8_t *data, uint64_t size, const kc_decoder_options *options);
 
-/* Adds rows until the table has `max_rows` rows or about `max_bytes` bytes of keys and values, or something stops it.
- */
+/* Adds rows until the table has `max_rows` rows or about `max_bytes` bytes of keys, values and headers, or something
+ * stops it. */
 kc_event kc_decoder_run(kc_decoder *d, kc_table *t, int64_t max_rows, uint64_t max_bytes, kc_error *error);
 
 /* Goes on with the decompressed records of the batch that was announced. */

@@ -16,6 +16,7 @@ enum kc_code {
     KC_NO_MEMORY = 6,
     KC_BAD_CODEC = 7,     /* got: the codec's number */
     KC_CANNOT_ENCODE = 8, /* the caller's values do not fit the format */
+    KC_TOTAL_LIMIT = 9,   /* the result passes its kc_budget, which is no fault of the bytes; got and want as above */
 };
 
 /* Filled once, by whoever finds the fault. `what` is static text that is never freed.

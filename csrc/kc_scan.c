@@ -78,7 +78,10 @@ kc_walk kc_scan(const uint8_t *data, uint64_t size, uint64_t *position, bool ver
         kc_batch batch;
         kc_batch_read(data, &span, &batch);
         bool crc_ok = verify_crc && kc_batch_compute_crc(data, &batch) == batch.crc;
-        if (append_row(t, &batch, verify_crc, crc_ok, error)) return KC_WALK_FAULT;
+        if (append_row(t, &batch, verify_crc, crc_ok, error)) {
+            error->position = *position;
+            return KC_WALK_FAULT;
+        }
         *position += span.size;
     }
     return KC_WALK_BATCH;

@@ -33,34 +33,46 @@ static size_t values_size(kc_type type, int64_t rows) {
     return n * kc_type_width(type);
 }
 
+static void free_buffer(kc_column *c, kc_buffer *b) {
+    if (c->budget) kc_budget_give(c->budget, b->capacity);
+    kc_buffer_free(b);
+}
+
+static void free_buffers(kc_column *c) {
+    free_buffer(c, &c->validity);
+    free_buffer(c, &c->values);
+    free_buffer(c, &c->data);
+}
+
 static void free_columns(kc_column *columns, int n) {
     if (!columns) return;
     for (int i = 0; i < n; i++) {
         kc_column *c = &columns[i];
-        kc_buffer_free(&c->validity);
-        kc_buffer_free(&c->values);
-        kc_buffer_free(&c->data);
+        free_buffers(c);
         if (c->field) free_columns(c->children, c->field->num_children);
     }
     kc_free(columns);
 }
 
-static kc_column *new_columns(const kc_field *fields, int n, uint64_t wanted) {
+static kc_column *new_columns(const kc_field *fields, int n, uint64_t wanted, kc_budget *budget, kc_error *error) {
     kc_column *columns = kc_alloc((size_t)n * sizeof(kc_column));
-    if (!columns) return NULL;
+    if (!columns) {
+        kc_fail(error, KC_NO_MEMORY, "no memory for the columns", 0, 0, 0);
+        return NULL;
+    }
     memset(columns, 0, (size_t)n * sizeof(kc_column));
     for (int i = 0; i < n; i++) {
         kc_column *c = &columns[i];
         c->field = &fields[i];
+        c->budget = budget;
         c->wanted = wanted >> i & 1;
         if (!c->wanted) continue;
-        kc_error error = {0};
         bool ok = true;
         if (fields[i].num_children) {
-            c->children = new_columns(fields[i].children, fields[i].num_children, UINT64_MAX);
+            c->children = new_columns(fields[i].children, fields[i].num_children, UINT64_MAX, budget, error);
             ok = c->children != NULL;
         }
-        ok = ok && kc_column_reserve(c, 0, 0, &error) == KC_OK;
+        ok = ok && kc_column_reserve(c, 0, 0, error) == KC_OK;
         if (!ok) {
             free_columns(columns, n);
             return NULL;
@@ -70,16 +82,27 @@ static kc_column *new_columns(const kc_field *fields, int n, uint64_t wanted) {
 }
 
 kc_table *kc_table_new(const kc_field *fields, int num_fields, uint64_t wanted) {
+    kc_error ignored = {0};
+    return kc_table_new_within(fields, num_fields, wanted, NULL, &ignored);
+}
+
+kc_table *kc_table_new_within(const kc_field *fields, int num_fields, uint64_t wanted, kc_budget *budget,
+                              kc_error *error) {
     kc_table *t = kc_alloc(sizeof(kc_table));
-    if (!t) return NULL;
+    if (!t) {
+        kc_fail(error, KC_NO_MEMORY, "no memory for the columns", 0, 0, 0);
+        return NULL;
+    }
     atomic_init(&t->references, 1);
     t->num_columns = num_fields;
     t->length = 0;
-    t->columns = new_columns(fields, num_fields, wanted);
+    t->budget = budget;
+    t->columns = new_columns(fields, num_fields, wanted, budget, error);
     if (!t->columns) {
         kc_free(t);
         return NULL;
     }
+    if (budget) kc_budget_retain(budget);
     return t;
 }
 
@@ -88,6 +111,7 @@ void kc_table_retain(kc_table *t) { atomic_fetch_add_explicit(&t->references, 1,
 void kc_table_release(kc_table *t) {
     if (atomic_fetch_sub_explicit(&t->references, 1, memory_order_acq_rel) != 1) return;
     free_columns(t->columns, t->num_columns);
+    if (t->budget) kc_budget_release(t->budget);
     kc_free(t);
 }
 
@@ -117,7 +141,7 @@ static int grow_validity(kc_column *c, kc_error *error) {
     size_t old = c->validity.capacity, need = (rows_capacity(c) + 7) / 8;
     if (need <= old) return KC_OK;
     c->validity.size = old;
-    int code = kc_buffer_grow(&c->validity, need, error);
+    int code = kc_buffer_grow_within(&c->validity, need, c->budget, error);
     if (code) return code;
     memset(c->validity.data + old, 0xff, c->validity.capacity - old);
     return KC_OK;
@@ -133,7 +157,7 @@ int kc_column_reserve(kc_column *c, int64_t rows, size_t bytes, kc_error *error)
         bool fresh = !c->values.data;
         size_t need = values_size(type, total);
         int code = KC_OK;
-        if (need > c->values.capacity || fresh) code = kc_buffer_grow(&c->values, need + 8, error);
+        if (need > c->values.capacity || fresh) code = kc_buffer_grow_within(&c->values, need + 8, c->budget, error);
         if (code) return code;
         if (fresh && has_offsets(type)) {
             *(int32_t *)(void *)c->values.data = 0;
@@ -149,9 +173,23 @@ int kc_column_reserve(kc_column *c, int64_t rows, size_t bytes, kc_error *error)
             return kc_fail(error, KC_LIMIT, "a column passes 2 GiB (decode in chunks instead)", 0,
                            (int64_t)(c->data.size + bytes), INT32_MAX);
         }
-        return kc_buffer_reserve(&c->data, bytes, error);
+        if (bytes <= c->data.capacity - c->data.size) return KC_OK;
+        return kc_buffer_grow_within(&c->data, c->data.size + bytes, c->budget, error);
     }
     return KC_OK;
+}
+
+/* A share of what a budget has left, and no more than the pool keeps: what is expected wrongly lies there unused. */
+enum { EXPECTED_SHARE = 16 };
+#define EXPECTED_MOST (KC_POOL_BYTES / 4)
+
+void kc_column_expect(kc_column *c, int64_t rows, size_t bytes) {
+    const size_t left = c->budget ? atomic_load(&c->budget->left) / EXPECTED_SHARE : EXPECTED_MOST,
+                 most = left < EXPECTED_MOST ? left : EXPECTED_MOST;
+    const size_t a_row = values_size(c->field->type, 64) / 64; /* without the one more that offsets have */
+    if (rows > 0 && a_row && (size_t)rows > most / a_row) rows = (int64_t)(most / a_row);
+    kc_error ignored = {0};
+    if (kc_column_reserve(c, rows, bytes < most ? bytes : most, &ignored)) return;
 }
 
 int kc_column_set_null(kc_column *c, int64_t row, kc_error *error) {
@@ -303,7 +341,7 @@ bool kc_table_fits(const kc_table *t, const kc_table *from, size_t spare) {
     return true;
 }
 
-static int append_column(kc_column *c, const kc_column *from, kc_error *error) {
+static int move_column(kc_column *c, kc_column *from, kc_error *error) {
     int code = kc_column_reserve(c, from->length, from->data.size, error);
     if (!code) code = append_nulls(c, from, error);
     for (int i = 0; !code && i < c->field->num_children; i++) {
@@ -311,22 +349,25 @@ static int append_column(kc_column *c, const kc_column *from, kc_error *error) {
             return kc_fail(error, KC_LIMIT, "a list column passes 2^31 entries (decode in chunks instead)", 0,
                            c->children[i].length, INT32_MAX);
         }
-        code = append_column(&c->children[i], &from->children[i], error);
+        code = move_column(&c->children[i], &from->children[i], error);
     }
     if (code) return code;
     if (c->field->type != KC_STRUCT) append_values(c, from);
     if (from->data.size) memcpy(c->data.data + c->data.size, from->data.data, from->data.size);
     c->data.size += from->data.size;
     note_rows(c, from->length);
+    free_buffers(from);
+    from->length = from->null_count = 0;
     return KC_OK;
 }
 
-int kc_table_append(kc_table *t, const kc_table *from, kc_error *error) {
+int kc_table_move(kc_table *t, kc_table *from, kc_error *error) {
     for (int i = 0; i < t->num_columns; i++) {
         if (!t->columns[i].wanted) continue;
-        int code = append_column(&t->columns[i], &from->columns[i], error);
+        int code = move_column(&t->columns[i], &from->columns[i], error);
         if (code) return code;
     }
     t->length += from->length;
+    from->length = 0;
     return KC_OK;
 }

@@ -38,6 +38,7 @@ typedef struct kc_column {
     int64_t length, null_count;
     kc_buffer validity, values, data;
     struct kc_column *children;
+    kc_budget *budget; /* the table's */
 } kc_column;
 
 typedef struct kc_table {
@@ -45,6 +46,7 @@ typedef struct kc_table {
     int num_columns; /* columns[] has one entry per field; those not wanted stay empty */
     int64_t length;
     kc_column *columns;
+    kc_budget *budget; /* what its columns' capacity comes out of; NULL where nothing bounds them */
 } kc_table;
 
 /* What a null slot of a timestamp column holds: numpy's "not a time". */
@@ -52,6 +54,11 @@ typedef struct kc_table {
 
 /* A table with one reference. `wanted` has a bit per field. NULL where memory ends. */
 kc_table *kc_table_new(const kc_field *fields, int num_fields, uint64_t wanted);
+
+/* The same, whose columns take their memory out of a budget, and give it back; NULL is none. Tells why where it fails.
+ */
+kc_table *kc_table_new_within(const kc_field *fields, int num_fields, uint64_t wanted, kc_budget *budget,
+                              kc_error *error);
 void kc_table_retain(kc_table *t);
 void kc_table_release(kc_table *t);
 
@@ -60,6 +67,9 @@ size_t kc_table_bytes(const kc_table *t);
 
 /* Room for `rows` more rows (and `bytes` more of data, where the type has any). */
 KC_MUST_CHECK int kc_column_reserve(kc_column *c, int64_t rows, size_t bytes, kc_error *error);
+
+/* The same for what is only expected: takes no more of a budget than leaves most of it, and never fails. */
+void kc_column_expect(kc_column *c, int64_t rows, size_t bytes);
 
 /* Marks `row` null. It must have been reserved, but need not be counted in c->length yet. */
 KC_MUST_CHECK int kc_column_set_null(kc_column *c, int64_t row, kc_error *error);
@@ -83,8 +93,9 @@ KC_MUST_CHECK int kc_column_append_repeated_bytes(kc_column *c, const void *data
  * limit. */
 bool kc_table_fits(const kc_table *t, const kc_table *from, size_t spare);
 
-/* Appends all rows of `from`, a table of the same fields and wanted columns. */
-KC_MUST_CHECK int kc_table_append(kc_table *t, const kc_table *from, kc_error *error);
+/* Moves all rows of `from` behind those of `t`, column by column: it has none afterwards, nor their memory. Both are of
+ * the same fields and wanted columns, and nobody else refers to `from`. */
+KC_MUST_CHECK int kc_table_move(kc_table *t, kc_table *from, kc_error *error);
 
 /* The bytes of one fixed-width value; 0 for the other types. */
 size_t kc_type_width(kc_type type);

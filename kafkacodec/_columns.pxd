@@ -1,4 +1,10 @@
+from libc.stdint cimport uint64_t
+
 from kafkacodec cimport _kernel as k
+
+
+cdef class Budget:
+    cdef k.kc_budget *budget
 
 
 cdef class Table:
@@ -8,3 +14,6 @@ cdef class Table:
     cdef const k.kc_field *fields(self) noexcept
     cdef k.kc_table *with_fields(self, const k.kc_field *fields) except NULL
     cdef k.kc_table *growing(self, const k.kc_field *fields) except NULL
+
+
+cdef Table new_table(object cls, const k.kc_field *fields, int num_fields, uint64_t wanted, Budget budget)

@@ -5,6 +5,10 @@ import numpy.typing as npt
 class ColumnBuffer:
     """A read-only buffer inside a table, which it keeps alive."""
 
+class Budget:
+    """What the columns of one result may take of memory, in bytes; `remedy` says what to do where that is little."""
+    def __init__(self, limit: int, remedy: str) -> None: ...
+
 class Table:
     def __len__(self) -> int: ...
     @property

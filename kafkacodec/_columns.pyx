@@ -1,7 +1,7 @@
 """Tables of columns as Python objects: Arrow capsules and numpy views over memory that C owns."""
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 from kafkacodec cimport _kernel as k
@@ -68,6 +68,33 @@ cdef ColumnBuffer lend(k.kc_table *table, const k.kc_buffer *buffer, size_t size
     lent.start = buffer.data
     lent.size = <Py_ssize_t> size if buffer.data != NULL else 0
     return lent
+
+
+# What budgets say when they do not suffice: C refers to it for as long as any table may.
+cdef dict REMEDIES = {}
+
+
+cdef class Budget:
+    """What the columns of one result may take of memory, in bytes; `remedy` says what to do where that is little."""
+    def __cinit__(self, size_t limit, str remedy):
+        text = f"the table would pass max_total_bytes ({remedy}, or raise the limit)"
+        raw = REMEDIES.setdefault(text, text.encode())
+        self.budget = k.kc_budget_new(limit, raw)
+        if self.budget == NULL:
+            raise MemoryError("no memory for a budget")
+
+    def __dealloc__(self):
+        if self.budget != NULL:
+            k.kc_budget_release(self.budget)
+
+
+cdef Table new_table(object cls, const k.kc_field *fields, int num_fields, uint64_t wanted, Budget budget):
+    cdef k.kc_error error
+    cdef Table t = cls.__new__(cls)
+    error.code = k.KC_OK
+    t.table = k.kc_table_new_within(fields, num_fields, wanted, NULL if budget is None else budget.budget, &error)
+    check(&error)
+    return t
 
 
 cdef class Table:
@@ -185,16 +212,16 @@ def fits(Table into not None, Table part not None, size_t spare):
 
 
 def append(Table into not None, Table part not None):
-    """Adds the rows of a table that `fits`."""
+    """Moves the rows of a table that `fits`: it is empty afterwards."""
     cdef k.kc_table *table = into.growing(into.fields())
-    cdef const k.kc_table *other = part.with_fields(into.fields())
+    cdef k.kc_table *other = part.growing(into.fields())
     cdef k.kc_error error
     cdef int code
     error.code = k.KC_OK
-    if not k.kc_table_fits(table, other, 0):
+    if table == other or not k.kc_table_fits(table, other, 0):
         raise ValueError("the table has other columns, or no room")
     with nogil:
-        code = k.kc_table_append(table, other, &error)
+        code = k.kc_table_move(table, other, &error)
     if code:
         check(&error)
 

@@ -20,6 +20,8 @@ cdef inline object exception_from(const k.kc_error *error):
         return classes.UnsupportedMagic(f"{what} {error.got}", position=error.position)
     if error.code == k.KC_LIMIT:
         return classes.LimitExceeded(f"{what}: {error.got} exceeds {error.want}", position=error.position)
+    if error.code == k.KC_TOTAL_LIMIT:
+        return classes.LimitExceeded(f"{what}: {error.got} bytes exceed {error.want}", position=error.position)
     reason = what if error.got == 0 and error.want == 0 else f"{what}: got {error.got}, want {error.want}"
     cls = classes.Truncated if error.code == k.KC_TRUNCATED else classes.CorruptRecord
     return cls(reason, position=error.position)

@@ -2,7 +2,7 @@ from typing import Self, TypeVar
 
 from typing_extensions import Buffer
 
-from kafkacodec._columns import Table
+from kafkacodec._columns import Budget, Table
 
 _T = TypeVar("_T", bound=Table)
 
@@ -10,6 +10,7 @@ def columns() -> list[str]: ...
 
 class Decoder:
     fault: Exception | None
+    exhausted: bool
     done: bool
     position: int
     size: int
@@ -23,6 +24,7 @@ class Decoder:
         deep: bool,
         initial_offset: int,
         limit: int,
+        budget: Budget | None = None,
     ) -> None: ...
     def close(self) -> None: ...
     def __enter__(self) -> Self: ...

@@ -6,9 +6,9 @@ from libc.string cimport memcpy
 
 from kafkacodec cimport _kernel as k
 from kafkacodec._buffer cimport HeldBuffer
-from kafkacodec._columns cimport Table
+from kafkacodec._columns cimport Budget, Table, new_table
 from kafkacodec._compression cimport Decompressor
-from kafkacodec._errors cimport check, exception_from
+from kafkacodec._errors cimport exception_from
 
 from kafkacodec.errors import DecodeError, EncodeError
 
@@ -32,14 +32,17 @@ cdef class Decoder:
     cdef k.kc_msgset07_decoder decoder
     cdef uint64_t wanted
     cdef uint64_t limit   # bytes that the outermost message may decompress to
-    cdef uint64_t budget  # what is left of it
+    cdef uint64_t left    # what is left of it
+    cdef Budget budget    # of the tables that are made; None: nothing bounds them
     cdef uint64_t value_hint
     cdef list decompressors  # one for each level of compressed messages inside one another
     cdef readonly object fault
+    cdef readonly bint exhausted  # the fault is one of the budget
     cdef readonly bint done
 
     def __cinit__(
-        self, data, *, uint64_t wanted, bint verify_crc, bint deep, int64_t initial_offset, uint64_t limit
+        self, data, *, uint64_t wanted, bint verify_crc, bint deep, int64_t initial_offset, uint64_t limit,
+        Budget budget=None,
     ):
         cdef k.kc_msgset07_options options
         self.held = HeldBuffer(data)
@@ -51,6 +54,7 @@ cdef class Decoder:
         k.kc_msgset07_init(&self.decoder, self.held.start, self.held.size, &options)
         self.wanted = wanted
         self.limit = limit
+        self.budget = budget
         self.decompressors = []
 
     cdef int require_open(self) except -1:
@@ -100,46 +104,38 @@ cdef class Decoder:
         cdef k.kc_msgset07_decoder *d = &self.decoder
         cdef Decompressor payload
         if d.depth == 0:
-            self.budget = self.limit
+            self.left = self.limit
         if d.depth == len(self.decompressors):
             self.decompressors.append(Decompressor())
         payload = self.decompressors[d.depth]
         try:
-            payload.run(d.codec, d.payload, d.payload_size, 0, self.budget)
+            payload.run(d.codec, d.payload, d.payload_size, 0, self.left)
         except DecodeError as exception:
             exception.position = d.position
             self.fault = self.explain(exception)
             return False
-        self.budget -= payload.size
+        self.left -= payload.size
         if k.kc_msgset07_provide(d, payload.content, payload.size, error):
             self.fault = self.explain(exception_from(error))
             return False
         return True
 
-    cdef int reserve(self, k.kc_table *table, int64_t max_rows, bint whole) except -1:
+    cdef void expect(self, k.kc_table *table, int64_t max_rows, bint whole) noexcept:
         """Room for as much as the chunk before took: growing step by step would copy all of it again."""
-        cdef k.kc_error error
         cdef int i
         cdef uint64_t left = self.decoder.size - self.decoder.position
         cdef int64_t rows = 0 if whole else min(max_rows, <int64_t> (left // LEAST_MESSAGE + 1))
-        cdef size_t values = min(left if whole else self.value_hint, <uint64_t> INT32_MAX)
-        error.code = k.KC_OK
+        cdef size_t values = left if whole else self.value_hint
         for i in range(table.num_columns):
-            if not table.columns[i].wanted:
-                continue
-            if k.kc_column_reserve(&table.columns[i], rows, values if i == k.KC_COL_VALUE else 0, &error):
-                check(&error)
-        return 0
+            if table.columns[i].wanted:
+                k.kc_column_expect(&table.columns[i], rows, values if i == k.KC_COL_VALUE else 0)
 
     def read(self, cls, int64_t max_rows, uint64_t max_bytes, bint whole=False):
         """The next chunk. Afterwards `done` or `fault` may be set; `skip` goes on behind a fault."""
-        cdef Table chunk = cls.__new__(cls)
+        cdef Table chunk = new_table(cls, k.kc_msgset07_fields, k.KC_NUM_MSGSET07_COLUMNS, self.wanted, self.budget)
         cdef size_t size
-        chunk.table = k.kc_table_new(k.kc_msgset07_fields, k.KC_NUM_MSGSET07_COLUMNS, self.wanted)
-        if chunk.table == NULL:
-            raise MemoryError("no memory for the columns")
         self.require_open()
-        self.reserve(chunk.table, max_rows, whole)
+        self.expect(chunk.table, max_rows, whole)
         self.read_on(chunk, max_rows, max_bytes)
         size = chunk.table.columns[<int> k.KC_COL_VALUE].data.size
         self.value_hint = size + size // 8
@@ -167,6 +163,7 @@ cdef class Decoder:
             break
         if event == k.KC_EVENT_FAULT:
             self.fault = self.explain(exception_from(&error))
+            self.exhausted = error.code == k.KC_TOTAL_LIMIT
         self.done = event == k.KC_EVENT_END
         return 0
 

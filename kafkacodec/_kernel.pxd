@@ -13,6 +13,7 @@ cdef extern from "kc_error.h" nogil:
         KC_NO_MEMORY
         KC_BAD_CODEC
         KC_CANNOT_ENCODE
+        KC_TOTAL_LIMIT
 
     ctypedef struct kc_error:
         int code
@@ -54,6 +55,14 @@ cdef extern from "kc_crc32.h" nogil:
 
 cdef extern from "kc_bytes.h" nogil:
     void kc_store_u32(uint8_t *p, uint32_t v)
+
+
+cdef extern from "kc_budget.h" nogil:
+    ctypedef struct kc_budget:
+        pass
+
+    kc_budget *kc_budget_new(size_t limit, const char *what)
+    void kc_budget_release(kc_budget *b)
 
 
 cdef extern from "kc_alloc.h" nogil:
@@ -181,15 +190,15 @@ cdef extern from "kc_table.h" nogil:
         int64_t length
         kc_column *columns
 
-    kc_table *kc_table_new(const kc_field *fields, int num_fields, uint64_t wanted)
+    kc_table *kc_table_new_within(const kc_field *fields, int num_fields, uint64_t wanted, kc_budget *budget, kc_error *error)
     void kc_table_retain(kc_table *t)
     void kc_table_release(kc_table *t)
     size_t kc_table_bytes(const kc_table *t)
-    int kc_column_reserve(kc_column *c, int64_t rows, size_t bytes, kc_error *error)
+    void kc_column_expect(kc_column *c, int64_t rows, size_t bytes)
     int kc_column_append_repeated(kc_column *c, int64_t value, int64_t rows, kc_error *error)
     int kc_column_append_repeated_bytes(kc_column *c, const void *data, size_t size, int64_t rows, kc_error *error)
     bint kc_table_fits(const kc_table *t, const kc_table *source, size_t spare)
-    int kc_table_append(kc_table *t, const kc_table *source, kc_error *error)
+    int kc_table_move(kc_table *t, kc_table *source, kc_error *error)
     size_t kc_type_width(kc_type type)
 
 

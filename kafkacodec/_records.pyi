@@ -4,15 +4,17 @@ from typing import Self, TypeVar
 from typing_extensions import Buffer
 
 from kafkacodec._arrow_import import ImportedArray
-from kafkacodec._columns import Table
+from kafkacodec._columns import Budget, Table
 
 _T = TypeVar("_T", bound=Table)
 _R = TypeVar("_R")
 
 def record_columns() -> list[str]: ...
+def header_columns() -> list[str]: ...
 
 class Decoder:
     fault: Exception | None
+    exhausted: bool
     done: bool
     position: int
     size: int
@@ -31,6 +33,7 @@ class Decoder:
         start: int = 0,
         end: int | None = None,
         aborted: Buffer = b"",
+        budget: Budget | None = None,
     ) -> None: ...
     def close(self) -> None: ...
     def __enter__(self) -> Self: ...
@@ -58,7 +61,8 @@ def scan(
     start: int = 0,
     end: int | None = None,
     max_batches: int = ...,
-) -> tuple[_T, int, int, Exception | None]: ...
+    budget: Budget | None = None,
+) -> tuple[_T, int, int, Exception | None, bool]: ...
 
 class RecordIterator(Iterator[_R]):
     def __init__(self, chunks: Iterable[Table], cls: type[_R]) -> None: ...

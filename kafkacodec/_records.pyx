@@ -11,7 +11,7 @@ from libc.string cimport memset
 from kafkacodec cimport _kernel as k
 from kafkacodec._arrow_import cimport ImportedArray
 from kafkacodec._buffer cimport HeldBuffer
-from kafkacodec._columns cimport Table
+from kafkacodec._columns cimport Budget, Table, new_table
 from kafkacodec._compression cimport Decompressor
 from kafkacodec._errors cimport check, exception_from
 
@@ -32,12 +32,10 @@ def record_columns():
     return [k.kc_record_fields[i].name.decode() for i in range(<int> k.KC_NUM_RECORD_COLUMNS)]
 
 
-cdef Table new_table(object cls, const k.kc_field *fields, int num_fields, uint64_t wanted):
-    cdef Table t = cls.__new__(cls)
-    t.table = k.kc_table_new(fields, num_fields, wanted)
-    if t.table == NULL:
-        raise MemoryError("no memory for the columns")
-    return t
+def header_columns():
+    """The names of the columns of batch headers, likewise."""
+    cdef int i
+    return [k.kc_header_fields[i].name.decode() for i in range(<int> k.KC_NUM_HEADER_COLUMNS)]
 
 
 # What the C structs point into goes with the object, not before it: a cycle is cleared at its other objects.
@@ -50,15 +48,17 @@ cdef class Decoder:
     cdef bytearray aborted  # kc_aborted[], which the decoder writes to
     cdef uint64_t wanted
     cdef uint64_t limit
+    cdef Budget budget  # of the tables that are made; None: nothing bounds them
     cdef Decompressor decompressor  # made for the first compressed batch; keeps the records of the one in work
     cdef size_t key_hint
     cdef size_t value_hint
     cdef readonly object fault
+    cdef readonly bint exhausted  # the fault is one of the budget
     cdef readonly bint done
 
     def __cinit__(
         self, data=b"", *, uint64_t wanted, bint verify_crc, bint include_control, int64_t start_offset, int64_t end_offset,
-        uint64_t limit, bint search_partial=False, uint64_t start=0, end=None, aborted=b"",
+        uint64_t limit, bint search_partial=False, uint64_t start=0, end=None, aborted=b"", Budget budget=None,
     ):
         cdef k.kc_decoder_options *options = &self.decoder.options
         options.verify_crc = verify_crc
@@ -68,6 +68,7 @@ cdef class Decoder:
         options.end_offset = end_offset
         self.wanted = wanted
         self.limit = limit
+        self.budget = budget
         self.open(data, start, end, aborted)
 
     def open(self, data, uint64_t start=0, end=None, aborted=b""):
@@ -170,19 +171,13 @@ cdef class Decoder:
             return False
         return True
 
-    cdef int reserve(self, k.kc_table *table, int64_t rows) except -1:
+    cdef void expect_rows(self, k.kc_table *table, int64_t rows) noexcept:
         """Room for as much as the chunk before took: growing step by step would copy all of it again."""
-        cdef k.kc_error error
         cdef int i
-        cdef size_t size
-        error.code = k.KC_OK
         for i in range(<int> k.KC_COL_OFFSET, <int> k.KC_COL_HEADERS + 1):
-            if not table.columns[i].wanted:
-                continue
-            size = self.key_hint if i == k.KC_COL_KEY else self.value_hint if i == k.KC_COL_VALUE else 0
-            if k.kc_column_reserve(&table.columns[i], rows, size, &error):
-                check(&error)
-        return 0
+            if table.columns[i].wanted:
+                size = self.key_hint if i == k.KC_COL_KEY else self.value_hint if i == k.KC_COL_VALUE else 0
+                k.kc_column_expect(&table.columns[i], rows, size)
 
     cdef int fill(self, k.kc_table *table, int64_t max_rows, uint64_t max_bytes) except -1:
         """Adds rows to the table; sets `fault` and `done`."""
@@ -206,6 +201,7 @@ cdef class Decoder:
             break
         if event == k.KC_EVENT_FAULT:
             self.fault = self.explain(exception_from(&error))
+            self.exhausted = error.code == k.KC_TOTAL_LIMIT
         self.done = event == k.KC_EVENT_END
         return 0
 
@@ -222,11 +218,11 @@ cdef class Decoder:
         self.working = False
         times = max(1.0, <double> size / max(self.decoder.size, <uint64_t> 1))
         self.key_hint = self.value_hint = <size_t> min(held * times + 64, <double> 0x7fffff00)
-        self.reserve(table, <int64_t> (rows * times))
+        self.expect_rows(table, <int64_t> min(rows * times, <double> 0x7fffffff))
 
     def empty_table(self, cls):
         """A table of this decoder's columns without rows."""
-        return new_table(cls, k.kc_record_fields, k.KC_NUM_RECORD_COLUMNS, self.wanted)
+        return new_table(cls, k.kc_record_fields, k.KC_NUM_RECORD_COLUMNS, self.wanted, self.budget)
 
     def read(self, cls, int64_t max_rows, uint64_t max_bytes, bint whole=False):
         """The next chunk. Afterwards `done` or `fault` may be set; `skip` goes on behind a fault."""
@@ -234,7 +230,7 @@ cdef class Decoder:
         if whole:
             self.expect(chunk, self.decoder.size)
         else:
-            self.reserve(chunk.table, min(max_rows, <int64_t> ((self.decoder.size - self.decoder.position) // 8 + 1)))
+            self.expect_rows(chunk.table, min(max_rows, <int64_t> ((self.decoder.size - self.decoder.position) // 8 + 1)))
         self.fill(chunk.table, max_rows, max_bytes)
         self.key_hint = chunk.table.columns[<int> k.KC_COL_KEY].data.size
         self.value_hint = chunk.table.columns[<int> k.KC_COL_VALUE].data.size
@@ -337,9 +333,11 @@ cdef class Decoder:
 
 def scan(
     cls, data, uint64_t wanted, bint verify_crc, uint64_t start=0, end=None, int64_t max_batches=INT64_MAX,
+    Budget budget=None,
 ):
-    """(table of headers, position after the last batch read, bytes of the data up to `end`, exception or None)"""
-    cdef Table t = new_table(cls, k.kc_header_fields, k.KC_NUM_HEADER_COLUMNS, wanted)
+    """(table of headers, position after the last batch read, bytes of the data up to `end`, exception or None, whether it
+    is the budget's)"""
+    cdef Table t = new_table(cls, k.kc_header_fields, k.KC_NUM_HEADER_COLUMNS, wanted, budget)
     cdef HeldBuffer held = HeldBuffer(data, end)
     cdef k.kc_error error
     cdef k.kc_walk ended
@@ -347,7 +345,8 @@ def scan(
     error.code = k.KC_OK
     with nogil:
         ended = k.kc_scan(held.start, held.size, &position, verify_crc, max_batches, t.table, &error)
-    return t, position, held.size, exception_from(&error) if ended == k.KC_WALK_FAULT else None
+    fault = exception_from(&error) if ended == k.KC_WALK_FAULT else None
+    return t, position, held.size, fault, fault is not None and error.code == k.KC_TOTAL_LIMIT
 
 
 cdef inline object slice_of(const k.kc_column *c, int64_t row):

@@ -190,7 +190,7 @@ static bool run(kc_decoder *d, const golden_case *c, const variant *v, progress 
         kc_table *chunk = new_table(v->want);
         *event = fill(d, c, v, chunk, &block);
         if (v->together)
-            MUST(kc_table_append(whole, chunk, &error) == KC_OK);
+            MUST(kc_table_move(whole, chunk, &error) == KC_OK);
         else
             same = table_matches(c, chunk, p);
         kc_table_release(chunk);

@@ -53,12 +53,12 @@ TEST(alloc_realloc_keeps_content) {
     CHECK(block != NULL);
     for (uint8_t i = 0; i < 10; i++) block[i] = i;
     for (size_t size = 20; size < 100000; size *= 3) {
-        block = kc_realloc(block, size);
+        block = kc_realloc(block, 10, size);
         CHECK(block != NULL);
         for (uint8_t i = 0; i < 10; i++) CHECK_EQ(block[i], i);
     }
     kc_free(block);
-    block = kc_realloc(NULL, 5);
+    block = kc_realloc(NULL, 0, 5);
     CHECK(block != NULL);
     kc_free(block);
 }
@@ -76,6 +76,47 @@ TEST(alloc_buffer_grows) {
     CHECK_EQ(error.code, KC_NO_MEMORY);
     CHECK_EQ(b.size, 100000);
     kc_buffer_free(&b);
+    CHECK_EQ(kc_live_blocks(), before);
+}
+
+TEST(alloc_large_blocks_grow_in_steps) {
+    const size_t before = kc_live_blocks(), mib = (size_t)1 << 20;
+    kc_buffer b = {0};
+    kc_error error = {0};
+    static const size_t WANTED[] = {1, 64, 65, 81, 113, 200, 300}, GOT[] = {1, 64, 80, 112, 160, 224, 320};
+    for (size_t i = 0; i < sizeof WANTED / sizeof *WANTED; i++) {
+        CHECK_EQ(kc_buffer_grow(&b, WANTED[i] * mib, &error), KC_OK);
+        CHECK_EQ(b.capacity, GOT[i] * mib);
+        CHECK_EQ((uintptr_t)b.data % 64, 0);
+        if (i == 0) memset(b.data, 0x5a, b.size = mib);
+        CHECK(b.data[0] == 0x5a && memcmp(b.data, b.data + 1, mib - 1) == 0);
+        b.data[b.capacity - 1] = 0x5a;
+    }
+    kc_buffer_free(&b);
+    CHECK_EQ(kc_live_blocks(), before);
+    CHECK(kc_pooled_bytes() <= KC_POOL_BYTES);
+    kc_pool_trim();
+}
+
+TEST(alloc_grows_within_a_budget) {
+    const size_t before = kc_live_blocks();
+    kc_budget *budget = kc_budget_new(10000, "too much");
+    kc_buffer b = {0};
+    kc_error error = {0};
+    size_t needed = 0;
+    while (kc_buffer_grow_within(&b, needed + 1, budget, &error) == KC_OK) {
+        needed = b.capacity;
+        CHECK_EQ(budget->left, 10000 - b.capacity);
+        memset(b.data, 0, b.size = b.capacity);
+    }
+    CHECK_EQ(b.capacity, 10000); /* all of it serves, however the steps fall */
+    CHECK_EQ(error.code, KC_TOTAL_LIMIT);
+    CHECK_EQ(error.got, 10001);
+    CHECK_EQ(error.want, 10000);
+    CHECK_EQ(kc_buffer_grow_within(&b, SIZE_MAX - 1, budget, &error), KC_TOTAL_LIMIT);
+    kc_budget_give(budget, b.capacity);
+    kc_buffer_free(&b);
+    kc_budget_release(budget);
     CHECK_EQ(kc_live_blocks(), before);
 }
 

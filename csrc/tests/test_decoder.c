@@ -286,15 +286,53 @@ TEST(decoder_gives_back_all_memory) {
     kc_decoder d;
     kc_error error = {0};
     kc_table *t = new_table(), *u = new_table();
-    kc_decoder_init(&d, data.data, data.size, &OPTIONS);
-    CHECK_EQ(kc_decoder_run(&d, t, 100, 1000, &error), KC_EVENT_END);
-    CHECK_EQ(kc_table_append(u, t, &error), KC_OK);
-    CHECK_EQ(kc_table_append(u, t, &error), KC_OK);
+    for (int i = 0; i < 2; i++) {
+        kc_decoder_init(&d, data.data, data.size, &OPTIONS);
+        CHECK_EQ(kc_decoder_run(&d, i ? t : u, 100, 1000, &error), KC_EVENT_END);
+    }
+    CHECK_EQ(kc_table_move(u, t, &error), KC_OK);
+    CHECK_EQ(t->length, 0);
+    CHECK_EQ(t->columns[KC_COL_VALUE].data.capacity, 0);
     CHECK_EQ(u->length, 6);
     CHECK(cell_is(&u->columns[KC_COL_VALUE], 3, "value"));
     CHECK(is_null(&u->columns[KC_COL_VALUE], 5));
     CHECK_EQ(u->columns[KC_COL_HEADERS].children->length, 4);
     kc_table_release(t);
     kc_table_release(u);
+    CHECK_EQ(kc_live_blocks(), before);
+}
+
+/* One run into a table of that budget; what is left of it when the table is gone goes to *left. */
+static int run_within(const bytes *data, size_t limit, size_t *used, size_t *left) {
+    kc_error error = {0};
+    kc_budget *budget = kc_budget_new(limit, "the table passes the limit");
+    kc_table *t = kc_table_new_within(kc_record_fields, KC_NUM_RECORD_COLUMNS, KC_WANT_DECODED, budget, &error);
+    if (t) {
+        kc_decoder d;
+        kc_decoder_init(&d, data->data, data->size, &OPTIONS);
+        kc_decoder_run(&d, t, 100, 1000, &error);
+        *used = limit - budget->left;
+        kc_table_release(t);
+    }
+    *left = budget->left;
+    kc_budget_release(budget);
+    return error.code;
+}
+
+TEST(decoder_keeps_within_a_budget) {
+    const size_t before = kc_live_blocks();
+    bytes data;
+    sample_batch(&data, 0);
+    size_t enough = 0, left = 0, used = 0;
+    CHECK_EQ(run_within(&data, 1 << 20, &enough, &left), KC_OK);
+    CHECK_EQ(left, 1 << 20);
+    for (size_t limit = 0; limit < enough; limit++) {
+        const int code = run_within(&data, limit, &used, &left);
+        CHECK(code == KC_OK || code == KC_TOTAL_LIMIT); /* close to the limit less is taken in advance */
+        CHECK(used <= limit);
+        CHECK_EQ(left, limit);
+    }
+    CHECK_EQ(run_within(&data, enough, &used, &left), KC_OK);
+    CHECK_EQ(run_within(&data, 8, &used, &left), KC_TOTAL_LIMIT);
     CHECK_EQ(kc_live_blocks(), before);
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Literal, Unpack
 
@@ -17,7 +17,7 @@ from kafkacodec.log.report import Report
 from kafkacodec.log.verify import verify_segment
 from kafkacodec.log.walk import first_batches
 from kafkacodec.records.columns import BatchHeaders, RecordColumns
-from kafkacodec.records.decode import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, DecodeOptions, scan
+from kafkacodec.records.decode import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, DEFAULT_MAX_TOTAL_BYTES, DecodeOptions, scan
 
 Timestamp = int | datetime
 """Milliseconds since the epoch, or a datetime; one without a time zone is taken as UTC."""
@@ -70,14 +70,32 @@ class Segment:
         """The file's size now."""
         return os.stat(self.path).st_size
 
-    def scan(self, *, verify_crc: bool = True, on_error: Literal["raise", "stop"] = "raise") -> BatchHeaders:
-        """All batch headers, as `kafkacodec.scan` gives them; about 120 bytes of memory for each."""
+    def scan(
+        self,
+        *,
+        columns: Iterable[str] | None = None,
+        verify_crc: bool = True,
+        on_error: Literal["raise", "stop"] = "raise",
+        start_position: int = 0,
+        max_batches: int | None = None,
+        max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES,
+    ) -> BatchHeaders:
+        """Batch headers, all unless fewer are asked for; arguments and errors are those of `kafkacodec.scan`."""
         with MappedFile(self.path) as file:
             try:
-                headers = scan(file.data, verify_crc=verify_crc, on_error=on_error)
+                headers = scan(
+                    file.data,
+                    columns=columns,
+                    verify_crc=verify_crc,
+                    on_error=on_error,
+                    start_position=start_position,
+                    max_batches=max_batches,
+                    max_total_bytes=max_total_bytes,
+                )
             except DecodeError as error:
                 raise named(error, self.path) from None
-            _check_is_segment(file, headers.consumed)
+            if max_batches != 0:
+                _check_is_segment(file, headers.consumed)
             return headers
 
     def read(
@@ -95,7 +113,7 @@ class Segment:
             start_position: where to start, in bytes; a batch must begin there.
             end_position: where to end, in bytes.
             max_rows: rows of a chunk at most.
-            max_bytes: bytes of keys and values after which a chunk ends early.
+            max_bytes: bytes of keys, values and headers after which a chunk ends early.
             options: as in `kafkacodec.decode`: columns, batch_columns, verify_crc, include_control, start_offset,
                 end_offset, on_error, max_decompressed_bytes.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any
 
 from kafkacodec.errors import UnsupportedMagic
 from kafkacodec.log import kafka07
@@ -20,7 +20,7 @@ class Kafka07Segment(Segment):
     `read` leaves out the column ``next_offset``, which `kafkacodec.dialects.kafka07.decode` has.
     """
 
-    def scan(self, *, verify_crc: bool = True, on_error: Literal["raise", "stop"] = "raise") -> BatchHeaders:
+    def scan(self, **options: Any) -> BatchHeaders:
         """Not for this format, which has no batches.
 
         Raises:

@@ -11,7 +11,15 @@ import numpy as np
 from kafkacodec import messages
 from kafkacodec.errors import DecodeError, LimitExceeded, error
 from kafkacodec.records.columns import Problem, RecordColumns
-from kafkacodec.records.decode import PLACE_COLUMNS, DecodeOptions, OnError, plan_of, read_further
+from kafkacodec.records.decode import (
+    DEFAULT_MAX_TOTAL_BYTES,
+    PLACE_COLUMNS,
+    DecodeOptions,
+    OnError,
+    budget_of,
+    plan_of,
+    read_further,
+)
 
 if TYPE_CHECKING:
     from kafkacodec._records import Decoder
@@ -30,6 +38,7 @@ def fetch_to_columns(
     *,
     isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
     topic_names: Mapping[uuid.UUID, str] | None = None,
+    max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES,
     **options: Unpack[DecodeOptions],
 ) -> RecordColumns:
     """All records of a fetch response in one table, in the order of the response.
@@ -44,6 +53,7 @@ def fetch_to_columns(
             lists, as a consumer does: those of the producer from the transaction's first offset to its next marker. It
             needs the response to a request with that isolation level; such a one ends at the last stable offset.
         topic_names: names by topic id, for versions from 13 on; a topic whose name is not there has its id as text.
+        max_total_bytes: as in `kafkacodec.decode`, for all partitions together and the names of the topics in each row.
         options: those of `kafkacodec.decode`, without ``threads``. ``columns`` may name ``topic`` and ``partition``,
             which are always there. Those of offsets hold for every partition. ``on_error`` holds for each partition:
             ``"stop"`` leaves its rest and goes on with the next one. With ``"stop"`` and ``"skip"`` a partition's error
@@ -72,7 +82,8 @@ def fetch_to_columns(
     plan = plan_of(**options).with_columns(*PLACE_COLUMNS)
     if response.error_code:
         raise error(response.error_code)()
-    with plan.decoder(b"") as decoder:
+    budget = budget_of(max_total_bytes, "pass each partition's records to iter_columns")
+    with plan.decoder(b"", budget=budget) as decoder:
         return _read(decoder, response, isolation_level == "read_committed", topic_names or {}, plan.on_error)
 
 
@@ -99,12 +110,12 @@ def _read(
             if not len(result):
                 decoder.expect(result, size)
             read_further(decoder, on_error, result)
+            decoder.place(result, topic, partition.partition_index)
         except DecodeError as fault:
             _name(fault, place)
             raise
         for problem in result.problems[before:]:
             _name(problem.exception, place)
-        decoder.place(result, topic, partition.partition_index)
     return result
 
 

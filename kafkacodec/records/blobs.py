@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 from kafkacodec._arrow_import import ArrowReader
 from kafkacodec.errors import DecodeError, KafkaCodecError
 from kafkacodec.records.columns import Problem, RecordColumns
-from kafkacodec.records.decode import TABLE_ROWS, DecodeOptions, plan_of, take_fault
+from kafkacodec.records.decode import (
+    DEFAULT_MAX_TOTAL_BYTES,
+    TABLE_ROWS,
+    DecodeOptions,
+    budget_of,
+    plan_of,
+    take_fault,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -15,13 +22,16 @@ if TYPE_CHECKING:
 __all__ = ["decode_batches"]
 
 
-def decode_batches(column: object, **options: Unpack[DecodeOptions]) -> RecordColumns:
+def decode_batches(
+    column: object, *, max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES, **options: Unpack[DecodeOptions]
+) -> RecordColumns:
     """Decodes every blob of a column, each a record set of its own.
 
     Args:
         column: anything with the Arrow PyCapsule interface that is one column of binary, large binary, binary view,
             fixed size binary or text, such as a ``pyarrow.Array``, a ``pyarrow.ChunkedArray`` or a ``polars.Series``.
             Null and empty blobs have no records.
+        max_total_bytes: as in `kafkacodec.decode`, for all blobs together.
         options: those of `kafkacodec.decode`, without ``threads``. ``on_error`` holds for each blob: ``"stop"`` leaves
             the rest of the faulty blob and goes on with the next one.
 
@@ -35,7 +45,8 @@ def decode_batches(column: object, **options: Unpack[DecodeOptions]) -> RecordCo
         TypeError: the column is of another type.
     """
     plan = plan_of(**options)
-    decoder = plan.with_columns("row").decoder(b"")
+    budget = budget_of(max_total_bytes, "pass fewer blobs at once, and large ones to iter_columns")
+    decoder = plan.with_columns("row").decoder(b"", budget=budget)
     result = decoder.empty_table(RecordColumns)
     result.problems = []
 
@@ -45,7 +56,7 @@ def decode_batches(column: object, **options: Unpack[DecodeOptions]) -> RecordCo
         fault = take_fault(decoder)
         if isinstance(fault, DecodeError):
             fault.path = f"row {row}: {fault.path}" if fault.path else f"row {row}"
-        if plan.on_error == "raise" or not isinstance(fault, KafkaCodecError):
+        if plan.on_error == "raise" or decoder.exhausted or not isinstance(fault, KafkaCodecError):
             raise fault
         position, base_offset = decoder.position, decoder.base_offset
         size = decoder.skip() if going_on else decoder.size - position

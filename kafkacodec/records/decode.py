@@ -8,7 +8,9 @@ from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict, Unpack
 
 from kafkacodec import _columns, _records
+from kafkacodec._columns import Budget
 from kafkacodec.errors import KafkaCodecError, LimitExceeded
+from kafkacodec.records.arguments import int64, limit
 from kafkacodec.records.columns import BatchHeaders, Problem, RecordColumns
 from kafkacodec.records.record import Record
 
@@ -20,6 +22,7 @@ __all__ = [
     "DEFAULT_MAX_BYTES",
     "DEFAULT_MAX_DECOMPRESSED_BYTES",
     "DEFAULT_MAX_ROWS",
+    "DEFAULT_MAX_TOTAL_BYTES",
     "RECORD_COLUMNS",
     "DecodeOptions",
     "decode",
@@ -34,6 +37,8 @@ _BIT = {name: 1 << i for i, name in enumerate(_ALL)}
 PLACE_COLUMNS = ("topic", "partition")
 """What bytes alone do not tell: the columns that come first where record sets of several partitions are decoded."""
 
+_HEADERS = _records.header_columns()
+
 _FROM_BYTES = [name for name in _ALL if name not in (*PLACE_COLUMNS, "row")]
 
 RECORD_COLUMNS: tuple[str, ...] = tuple(_FROM_BYTES[:6])
@@ -46,13 +51,16 @@ DEFAULT_MAX_ROWS = 8192
 """Rows of a chunk of `iter_columns`: large enough to share its costs, small enough to stay in cache."""
 
 DEFAULT_MAX_BYTES = 512 << 10
-"""Bytes of keys and values after which a chunk of `iter_columns` ends early; one record more may be in it."""
+"""Bytes of keys, values and headers after which a chunk of `iter_columns` ends early; one record more may be in it."""
 
 DEFAULT_MAX_DECOMPRESSED_BYTES = 128 << 20
 """The most that the records of one batch may decompress to, in bytes (128 MiB)."""
 
 _POSITIONS_ALONE = 1
 """A mask of the columns of batch headers."""
+
+DEFAULT_MAX_TOTAL_BYTES = 2 << 30
+"""The most memory that the columns of one table take, in bytes (2 GiB)."""
 
 _FIRST, _LAST = -(1 << 63), (1 << 63) - 1
 _NO_BYTE_LIMIT = (1 << 63) - 1
@@ -76,6 +84,12 @@ class DecodeOptions(TypedDict, total=False):
     max_decompressed_bytes: int
 
 
+class TableOptions(DecodeOptions, total=False):
+    """The keyword options of calls that give one table, however large the data."""
+
+    max_total_bytes: int
+
+
 class Plan(NamedTuple):
     """Checked options, in the terms of the core."""
 
@@ -91,7 +105,15 @@ class Plan(NamedTuple):
         """The same with columns that the caller fills, such as `row` of `decode_batches`."""
         return self._replace(wanted=self.wanted | sum(_BIT[name] for name in names))
 
-    def decoder(self, data: Buffer, start: int = 0, end: int | None = None, aborted: Buffer = b"") -> _records.Decoder:
+    def decoder(
+        self,
+        data: Buffer,
+        start: int = 0,
+        end: int | None = None,
+        aborted: Buffer = b"",
+        *,
+        budget: Budget | None = None,
+    ) -> _records.Decoder:
         return _records.Decoder(
             data,
             wanted=self.wanted,
@@ -104,6 +126,7 @@ class Plan(NamedTuple):
             start=start,
             end=end,
             aborted=aborted,
+            budget=budget,
         )
 
 
@@ -133,17 +156,27 @@ def plan_of(
         )
     if on_error not in ("raise", "stop", "skip"):
         raise ValueError(f"on_error is {on_error!r}; it must be 'raise', 'stop' or 'skip'")
-    if max_decompressed_bytes < 0:
-        raise ValueError(f"max_decompressed_bytes is {max_decompressed_bytes}; it must not be negative")
     wanted = 0
     for name in names:
         wanted |= _BIT[name]
-    first = _FIRST if start_offset is None else max(start_offset, _FIRST)
-    last = _LAST if end_offset is None else min(end_offset, _LAST)
-    return Plan(wanted, verify_crc, include_control, first, last, on_error, max_decompressed_bytes)
+    first = _FIRST if start_offset is None else int64(start_offset)
+    last = _LAST if end_offset is None else int64(end_offset)
+    most = limit("max_decompressed_bytes", max_decompressed_bytes)
+    return Plan(wanted, verify_crc, include_control, first, last, on_error, most)
 
 
-def decode(data: Buffer, *, threads: int = 1, **options: Unpack[DecodeOptions]) -> RecordColumns:
+def budget_of(max_total_bytes: int, remedy: str) -> Budget:
+    """The budget of one table. Its error says to do what `remedy` says, or to raise the limit."""
+    return Budget(limit("max_total_bytes", max_total_bytes), remedy)
+
+
+def decode(
+    data: Buffer,
+    *,
+    threads: int = 1,
+    max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES,
+    **options: Unpack[DecodeOptions],
+) -> RecordColumns:
     """Decodes a whole record set into one table.
 
     Batches of any magic (0, 1, 2) and codec may follow one another. A partial batch at the end is normal and left
@@ -161,22 +194,25 @@ def decode(data: Buffer, *, threads: int = 1, **options: Unpack[DecodeOptions]) 
             intact batch. Both list what was passed over in `RecordColumns.problems`. Records before a fault inside a
             batch whose checksum is right are kept.
         max_decompressed_bytes: the most that the records of one batch may decompress to, in bytes.
-        threads: how many threads share the work on a large buffer; what comes out is the same for any number.
+        threads: how many threads share the work on a large buffer; what comes out is the same for any number. Each
+            holds a decompressed batch of its own.
+        max_total_bytes: the most memory that the columns may take, in bytes. Keys and values have room for a whole
+            batch before it is read; with threads, what one of them read is counted twice while it is moved.
 
     Raises:
         DecodeError: the bytes are not a record set (`CorruptRecord`, `CrcMismatch`, `UnsupportedMagic`,
             `UnsupportedCodec`), or exceed a limit (`LimitExceeded`: also where a column would pass 2 GiB or the table
-            2^31 - 3 rows; use `iter_columns` for more).
+            2^31 - 3 rows; use `iter_columns` for more). Where `max_total_bytes` is passed, this is raised whatever
+            `on_error` says: it is no fault of the bytes.
         ValueError, TypeError: an option is wrong.
 
     Source: KIP-98 (record batch v2), KIP-82 (headers), KIP-31 and KIP-32 (message set v1); specs/kafka-protocol-guide.
     """
     plan = plan_of(**options)
-    if threads < 1:
-        raise ValueError(f"threads is {threads}; it must be at least 1")
-    if threads > 1:
-        return _decode_in_threads(data, plan, threads)
-    with plan.decoder(data) as decoder:
+    budget = budget_of(max_total_bytes, "read chunks with iter_columns")
+    if limit("threads", threads, 1) > 1:
+        return _decode_in_threads(data, plan, threads, budget)
+    with plan.decoder(data, budget=budget) as decoder:
         return read_whole(decoder, plan.on_error)
 
 
@@ -194,7 +230,7 @@ def iter_columns(
     Args:
         data: as in `decode`, like the other options.
         max_rows: rows of a chunk at most.
-        max_bytes: bytes of keys and values after which a chunk ends early.
+        max_bytes: bytes of keys, values and headers after which a chunk ends early.
         start_position: where to start, in bytes; a batch must begin there. Positions count from the start of data.
         end_position: where the data ends, in bytes; by default where the buffer does.
 
@@ -205,8 +241,8 @@ def iter_columns(
     Raises:
         As `decode`; with ``on_error="raise"`` the rows before the fault are yielded first.
     """
-    _check_range(start_position, end_position)
-    return columns_between(data, start_position, end_position, max_rows=max_rows, max_bytes=max_bytes, **options)
+    start, end = _checked_range(start_position, end_position)
+    return columns_between(data, start, end, max_rows=max_rows, max_bytes=max_bytes, **options)
 
 
 def columns_between(
@@ -221,9 +257,8 @@ def columns_between(
 ) -> Iterator[RecordColumns]:
     """As `iter_columns`, without the batches of aborted transactions, which are given as `Decoder.open` takes them."""
     plan = plan_of(**options)
-    if max_rows < 1 or max_bytes < 1:
-        raise ValueError(f"max_rows ({max_rows}) and max_bytes ({max_bytes}) must be at least 1")
-    return read_chunks(plan.decoder(data, start, end, aborted), plan.on_error, max_rows, max_bytes)
+    rows, size = limit("max_rows", max_rows, 1), limit("max_bytes", max_bytes, 1)
+    return read_chunks(plan.decoder(data, start, end, aborted), plan.on_error, rows, size)
 
 
 def iter_records(data: Buffer, **options: Unpack[DecodeOptions]) -> Iterator[Record]:
@@ -240,37 +275,45 @@ def iter_records(data: Buffer, **options: Unpack[DecodeOptions]) -> Iterator[Rec
 def scan(
     data: Buffer,
     *,
+    columns: Iterable[str] | None = None,
     verify_crc: bool = True,
     on_error: Literal["raise", "stop"] = "raise",
     start_position: int = 0,
     end_position: int | None = None,
     max_batches: int | None = None,
+    max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES,
 ) -> BatchHeaders:
     """Reads batch headers without decompressing or reading records.
 
     Args:
         data: any contiguous buffer; it is not copied.
+        columns: names of the columns to build; others cost nothing. Default: all. They take about 100 bytes of memory
+            a batch: four times the smallest message of magic 0, which is a batch by itself.
         verify_crc: compute each batch's checksum for the column ``crc_ok``; a wrong one is no error here.
         on_error: ``"raise"``, or ``"stop"`` to keep the headers before the fault and list it in ``problems``.
         start_position: where to start, in bytes; a batch must begin there. Positions count from the start of data.
         end_position: where the data ends, in bytes; by default where the buffer does.
         max_batches: stop after so many; ``consumed`` is then where the next one starts.
+        max_total_bytes: the most memory that the columns may take, in bytes.
 
     Raises:
-        DecodeError: no batch can start where one should (`CorruptRecord`, `UnsupportedMagic`).
+        DecodeError: no batch can start where one should (`CorruptRecord`, `UnsupportedMagic`), or the columns would
+            pass `max_total_bytes` (`LimitExceeded`, whatever `on_error` says).
+        ValueError, TypeError: an option is wrong.
     """
     if on_error not in ("raise", "stop"):
         raise ValueError(f"on_error is {on_error!r}; it must be 'raise' or 'stop'")
-    _check_range(start_position, end_position)
-    limit = _LAST if max_batches is None else max_batches
-    table, position, size, fault = _records.scan(
-        BatchHeaders, data, (1 << 64) - 1, verify_crc, start_position, end_position, limit
+    start, end = _checked_range(start_position, end_position)
+    most = _LAST if max_batches is None else limit("max_batches", max_batches)
+    budget = budget_of(max_total_bytes, "go on piece by piece with max_batches and start_position")
+    table, position, size, fault, exhausted = _records.scan(
+        BatchHeaders, data, _header_bits(columns), verify_crc, start, end, most, budget
     )
     headers: BatchHeaders = table
     headers.consumed = position
     headers.problems = []
     if fault is not None:
-        if on_error == "raise" or not isinstance(fault, KafkaCodecError):
+        if on_error == "raise" or exhausted or not isinstance(fault, KafkaCodecError):
             try:
                 raise fault
             finally:
@@ -279,11 +322,22 @@ def scan(
     return headers
 
 
-def _check_range(start_position: int, end_position: int | None) -> None:
-    if start_position < 0 or (end_position is not None and end_position < 0):
-        raise ValueError(
-            f"positions must not be negative: start_position {start_position}, end_position {end_position}"
-        )
+def _header_bits(columns: Iterable[str] | None) -> int:
+    if columns is None:
+        return (1 << len(_HEADERS)) - 1
+    if isinstance(columns, (str, bytes)):
+        raise TypeError(f"columns must be a list of names, not {type(columns).__name__}")
+    wanted = 0
+    for name in columns:
+        if name not in _HEADERS:
+            raise ValueError(f"no such column: {name!r}; there are {', '.join(_HEADERS)}")
+        wanted |= 1 << _HEADERS.index(name)
+    return wanted
+
+
+def _checked_range(start_position: int, end_position: int | None) -> tuple[int, int | None]:
+    start = limit("start_position", start_position)
+    return start, None if end_position is None else limit("end_position", end_position)
 
 
 class ChunkDecoder(Protocol):
@@ -293,10 +347,12 @@ class ChunkDecoder(Protocol):
         position, size (int): bytes that are done with, and of all.
         done (bool): nothing is left.
         fault (Exception | None): what ended the last chunk.
+        exhausted (bool): it is the table that grew too large, and no fault of the bytes.
         base_offset (int | None): of the faulty batch, where it is known.
     """
 
     fault: Exception | None
+    exhausted: bool
     done: bool
     position: int
     size: int
@@ -354,7 +410,7 @@ def _settle(decoder: ChunkDecoder, on_error: OnError, chunk: RecordColumns) -> E
     """Notes a fault in the chunk's problems and passes over it where that is wanted."""
     full = decoder.fault is None
     fault = take_fault(decoder)
-    if on_error == "raise" or not isinstance(fault, KafkaCodecError):
+    if on_error == "raise" or decoder.exhausted or not isinstance(fault, KafkaCodecError):
         return fault
     position, base_offset = decoder.position, decoder.base_offset
     if on_error == "stop" or full:
@@ -392,7 +448,7 @@ def _finish(decoder: ChunkDecoder, on_error: OnError, whole: RecordColumns) -> N
     while not decoder.done:
         fault = _settle(decoder, on_error, whole)
         if fault is not None:
-            if on_error != "raise" and isinstance(fault, KafkaCodecError):
+            if on_error != "raise" and isinstance(fault, KafkaCodecError) and not decoder.exhausted:
                 break
             try:
                 raise fault
@@ -401,11 +457,11 @@ def _finish(decoder: ChunkDecoder, on_error: OnError, whole: RecordColumns) -> N
         decoder.read_on(whole, TABLE_ROWS, _NO_BYTE_LIMIT)
 
 
-def _decode_in_threads(data: Buffer, plan: Plan, threads: int) -> RecordColumns:
+def _decode_in_threads(data: Buffer, plan: Plan, threads: int, budget: Budget) -> RecordColumns:
     """Cuts the data where batches seem to begin into ranges of about equal size, a thread for each."""
     with memoryview(data) as held, ExitStack() as open_decoders:  # the same bytes for all of them
         starts = [0, *_cuts(held, threads)]
-        decoders = [open_decoders.enter_context(plan.decoder(held, start)) for start in starts]
+        decoders = [open_decoders.enter_context(plan.decoder(held, start, budget=budget)) for start in starts]
         for decoder, end in zip(decoders, starts[1:], strict=False):
             decoder.stop_at(end)
         return _decode_ranges(decoders, starts, plan.on_error)

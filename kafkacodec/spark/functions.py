@@ -12,6 +12,8 @@ from pyspark.sql.functions import arrow_udf
 from pyspark.sql.types import BinaryType, StructType
 
 import kafkacodec as kc
+from kafkacodec.records.arguments import limit
+from kafkacodec.records.decode import DEFAULT_MAX_TOTAL_BYTES
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.reading import ROWS, Shaper, log_problems
 from kafkacodec.spark.schema import spark_schema
@@ -31,6 +33,7 @@ def decode_batches(
     columns: Sequence[str] = RECORD_COLUMNS,
     keep: Sequence[str] = (),
     mode: str = "FAILFAST",
+    max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES,
 ) -> DataFrame:
     """Explode a column of raw record sets (one blob of batches per row) into a row per record.
 
@@ -41,11 +44,17 @@ def decode_batches(
             what is not named costs nothing. Types are those of the format ``kafkalog``.
         keep: columns of `df` to carry along, in front; such a name may not be one of `columns`.
         mode: ``FAILFAST`` ends the job at the first damaged blob, ``PERMISSIVE`` logs what it passes over.
+        max_total_bytes: the most memory that the records of about 1 MiB of blobs, or of one larger blob, may take in a
+            task, in bytes. More ends the job in either mode.
 
     Raises:
         OptionError: naming the argument that is wrong.
     """
     _check(df, column, columns, keep, mode)
+    try:
+        limit("max_total_bytes", max_total_bytes)
+    except (TypeError, ValueError) as error:
+        raise OptionError(str(error)) from None
     kept = StructType([df.schema[name] for name in keep])
     schema = StructType([*kept.fields, *spark_schema(columns).fields])
     on_error = "skip" if mode.upper() == "PERMISSIVE" else "raise"
@@ -55,7 +64,12 @@ def decode_batches(
         for batch in batches:
             blobs = batch.column(column)
             for start, stop in _groups(blobs):
-                chunk = kc.decode_batches(blobs[start:stop], columns=shaper.core_columns, on_error=on_error)
+                chunk = kc.decode_batches(
+                    blobs[start:stop],
+                    columns=shaper.core_columns,
+                    on_error=on_error,
+                    max_total_bytes=max_total_bytes,
+                )
                 log_problems(f"column {column}", chunk)
                 yield from _with_kept(shaper.shape(chunk), batch, keep, chunk["row"] + start)
 

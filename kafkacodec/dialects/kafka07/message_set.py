@@ -9,14 +9,18 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 from kafkacodec import _kafka07
+from kafkacodec._columns import Budget
 from kafkacodec.errors import EncodeError, UnsupportedMagic
+from kafkacodec.records.arguments import int64, limit
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.compression import CODECS, compress
 from kafkacodec.records.decode import (
     DEFAULT_MAX_BYTES,
     DEFAULT_MAX_DECOMPRESSED_BYTES,
     DEFAULT_MAX_ROWS,
+    DEFAULT_MAX_TOTAL_BYTES,
     PLACE_COLUMNS,
+    budget_of,
     read_chunks,
     read_whole,
 )
@@ -55,6 +59,7 @@ def _decoder(
     verify_crc: bool = True,
     on_error: str = "raise",
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
+    budget: Budget | None = None,
 ) -> _kafka07.Decoder:
     names = COLUMNS if columns is None else tuple(columns)
     unknown = [name for name in names if name not in _ALL]
@@ -62,20 +67,21 @@ def _decoder(
         raise ValueError(f"no such column: {', '.join(map(repr, unknown))}; there are {', '.join(_ALL)}")
     if on_error not in ("raise", "stop", "skip"):
         raise ValueError(f"on_error is {on_error!r}; it must be 'raise', 'stop' or 'skip'")
-    if max_decompressed_bytes < 0:
-        raise ValueError(f"max_decompressed_bytes is {max_decompressed_bytes}; it must not be negative")
     wanted = sum({_BIT[name] for name in (*names, *(_ALL[7:] if batch_columns else ()))})
     return _kafka07.Decoder(
         data,
         wanted=wanted,
         verify_crc=verify_crc,
         deep=deep,
-        initial_offset=initial_offset,
-        limit=max_decompressed_bytes,
+        initial_offset=int64(initial_offset),
+        limit=limit("max_decompressed_bytes", max_decompressed_bytes),
+        budget=budget,
     )
 
 
-def decode(data: Buffer, **options: Unpack[DecodeOptions]) -> RecordColumns:
+def decode(
+    data: Buffer, *, max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES, **options: Unpack[DecodeOptions]
+) -> RecordColumns:
     """Decodes a message set, such as a FETCH response's or a segment file, into one table.
 
     The columns are those of `kafkacodec.decode`, with ``next_offset`` int64 behind them: what to fetch from after
@@ -96,17 +102,20 @@ def decode(data: Buffer, **options: Unpack[DecodeOptions]) -> RecordColumns:
             the fault leaves the length of the message alone. Both list what was passed over in ``problems``.
         max_decompressed_bytes: the most that one compressed message may decompress to, in bytes, with all that is
             compressed inside it once more.
+        max_total_bytes: as in `kafkacodec.decode`.
 
     Raises:
         Truncated: the first message is not whole: fetch more bytes (the broker cuts where the fetch size says).
         CorruptRecord, CrcMismatch: lengths, checksums or compressed data that are wrong.
         UnsupportedMagic, UnsupportedCodec: a magic but 0 and 1, a codec but none, gzip and snappy.
-        LimitExceeded: a limit, on bytes or on compressed messages inside one another (8).
+        LimitExceeded: a limit, on bytes or on compressed messages inside one another (8). That of `max_total_bytes`
+            is raised whatever `on_error` says.
         ValueError: an option is wrong.
 
     Source: kafka07-writing-a-driver.
     """
-    with _decoder(data, **options) as decoder:
+    budget = budget_of(max_total_bytes, "read chunks with kafka07.iter_columns")
+    with _decoder(data, budget=budget, **options) as decoder:
         return read_whole(decoder, options.get("on_error", "raise"))
 
 
@@ -124,9 +133,8 @@ def iter_columns(
         max_rows: rows after which a chunk ends.
         max_bytes: bytes of values after which a chunk ends.
     """
-    if max_rows < 1 or max_bytes < 1:
-        raise ValueError(f"max_rows ({max_rows}) and max_bytes ({max_bytes}) must be at least 1")
-    return read_chunks(_decoder(data, **options), options.get("on_error", "raise"), max_rows, max_bytes)
+    rows, size = limit("max_rows", max_rows, 1), limit("max_bytes", max_bytes, 1)
+    return read_chunks(_decoder(data, **options), options.get("on_error", "raise"), rows, size)
 
 
 def valid_bytes(data: Buffer) -> int:
