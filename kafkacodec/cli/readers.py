@@ -67,7 +67,7 @@ def read_csv(path: str, names: Names) -> Iterator[pa.RecordBatch]:
         for batch in file:
             batch = _renamed(batch, names)
             if "headers" in batch.schema.names:
-                rows = [_headers(_parsed(text)) if text else [] for text in batch.column("headers").to_pylist()]
+                rows = [_csv_headers(text) for text in batch.column("headers").to_pylist()]
                 place = batch.schema.get_field_index("headers")
                 batch = batch.set_column(place, "headers", pa.array(rows, _HEADERS))
             yield batch
@@ -125,7 +125,7 @@ def _renamed(batch: pa.RecordBatch, names: Names) -> pa.RecordBatch:
 
 def _row(number: int, line: str, names: Names) -> dict[str, Any]:
     try:
-        found = _parsed(line)
+        found = json.loads(line)
         if not isinstance(found, dict):
             raise ValueError("no object")
         row = {column: found[name] for column, name in names.of.items() if name in found}
@@ -138,16 +138,11 @@ def _row(number: int, line: str, names: Names) -> dict[str, Any]:
             row["headers"] = _headers(row["headers"])
         for column in ("timestamp", "offset"):
             _require_int64(names.of.get(column, column), row.get(column))
+    except RecursionError:
+        raise ValueError(f"line {number}: JSON that is nested too deeply") from None
     except ValueError as error:
         raise ValueError(f"line {number}: {error}") from None
     return row
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise ValueError("JSON that is nested too deeply") from None
 
 
 def _require_int64(name: str, value: Any) -> None:
@@ -157,6 +152,13 @@ def _require_int64(name: str, value: Any) -> None:
         raise ValueError(f"{name} is no integer")
     if not -(2**63) <= value < 2**63:
         raise ValueError(f"{name} does not fit 64 bits")
+
+
+def _csv_headers(text: str | None) -> list[dict[str, Any]]:
+    try:
+        return _headers(json.loads(text)) if text else []
+    except RecursionError:
+        raise ValueError("headers are JSON that is nested too deeply") from None
 
 
 def _headers(pairs: Any) -> list[dict[str, Any]]:

@@ -152,11 +152,9 @@ def _subscribed(group: Any, subscription: bytes) -> list[str]:
     """The topics of a classic consumer's subscription; members of other protocol types have their own bytes there."""
     if group.protocol_type != "consumer" or len(subscription) < 2:
         return []
-    version = int.from_bytes(subscription[:2], "big", signed=True)
-    known = ConsumerProtocolSubscription.valid_versions
     try:
-        # A newer version has more behind what is known here.
-        found, _ = ConsumerProtocolSubscription.decode_prefix(subscription, min(version, known[-1]), 2)
+        # As a broker reads it (GroupMetadata.computeSubscribedTopics): whatever version it claims, topics come first.
+        found, _ = ConsumerProtocolSubscription.decode_prefix(subscription, 0, 2)
     except (DecodeError, ValueError):
         return []
     return list(found.topics)

@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+import kafkacodec
 from kafkacodec import messages
 from kafkacodec.errors import LocalProtocolError
 from kafkacodec.messages import APIS
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 __all__ = ["Connection", "RequestReceived", "ResponseReceived", "VersionsAgreed", "VersionsRefused"]
 
 _UNSUPPORTED_VERSION = 35
+
+# A broker takes letters, digits, dots and dashes (ApiVersionsRequest.isValid); a local version has a plus sign.
+_SOFTWARE_VERSION = kafkacodec.__version__.replace("+", "-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +139,7 @@ class Connection(FramedConnection[_Pending, Any]):
         version = ours[-1] if self.peer_versions is None else highest_common(API_VERSIONS, self.peer_versions, ours)
         request = messages.ApiVersionsRequest()
         if version >= 3:
-            request.client_software_name, request.client_software_version = "kafkacodec", "0"
+            request.client_software_name, request.client_software_version = "kafkacodec", _SOFTWARE_VERSION
         return self.send_request(request, version)
 
     def send_request(self, message: Message, version: int | None = None) -> tuple[int, bytes]:

@@ -363,8 +363,10 @@ def parse_json(name: str, value: str, shape: str | None = None) -> object:
     """An option's value as JSON."""
     try:
         return json.loads(value)
+    except RecursionError:
+        raise OptionError(f"{shape or name}: the JSON {value[:80]!r} is nested too deeply") from None
     except ValueError as error:
-        raise OptionError(f"{shape or name}: {value!r} is not JSON: {error}") from None
+        raise OptionError(f"{shape or name}: {value[:80]!r} is not JSON: {error}") from None
 
 
 def positive(name: str, value: str) -> int:

@@ -136,6 +136,7 @@ def test_refused(
         ("jsonl", '{"value":"a","headers":[{"key":"\\ud800"}]}\n', "line 1: 'utf-8' codec can't encode"),
         ("jsonl", '{"value":{"base64":3}}\n', "line 1: base64"),
         ("jsonl", "[" * 100_000, "line 1: JSON that is nested too deeply"),
+        ("csv", 'value,headers\na,"' + "[" * 100_000 + '"\n', "headers are JSON that is nested too deeply"),
         ("jsonl", '{"other":3}\n', "line 1: neither key nor value"),
     ],
 )
@@ -148,6 +149,16 @@ def test_bad_files_leave_nothing_behind(
     assert (code, out) == (BAD_INPUT, "")
     assert reason in err
     assert not (tmp_path / "logs").exists()
+
+
+@pytest.mark.parametrize("depth", [*range(900, 1010, 5), 5000])
+def test_depth_ends_in_a_segment_or_an_error(depth: int, tmp_path: Path, kafkacodec: Command) -> None:
+    """Reading the JSON and writing it again as a value have limits of their own."""
+    file = tmp_path / "records.jsonl"
+    file.write_text('{"value":' + "[" * depth + "]" * depth + "}\n")
+    code, out, err = kafkacodec("encode", file, "-o", tmp_path / "logs", "--topic", "t")
+    assert (code, out) in ((DONE, ""), (BAD_INPUT, ""))
+    assert code == DONE or "line 1: JSON that is nested too deeply" in err
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "csv", "jsonl"])

@@ -8,7 +8,7 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec import messages
-from kafkacodec.log.groups import committed_offsets
+from kafkacodec.log.groups import committed_offsets, consumer_groups
 
 
 def commit(topic: str, offset: int) -> tuple[bytes, bytes | None]:
@@ -67,3 +67,25 @@ def test_the_commit_written_last_counts_whenever_its_transaction_ends(
         outside: kc.encode([commit("a", 11)], base_offset=outside),
     }
     assert offsets(tmp_path, batches[0], batches[1], marker("commit", 2, 1)) == {"a": expected}
+
+
+@pytest.mark.parametrize("version", [0, 1, 3, 99, -1])
+@pytest.mark.parametrize("rest", [b"", b"\0\0\0\x01\0"], ids=["nothing", "cut"])
+def test_a_subscription_is_read_as_version_0(tmp_path: Path, version: int, rest: bytes) -> None:
+    """As a broker does, which looks for topics alone: what follows the fields of version 0 may be anything."""
+    topics = b"\0\0\0\x01" + b"\0\x04work" + b"\xff\xff\xff\xff"  # and user data: null
+    member = messages.GroupMetadataValue.MemberMetadata(
+        member_id="m",
+        client_id="c",
+        client_host="h",
+        subscription=version.to_bytes(2, "big", signed=True) + topics + rest,
+    )
+    value = messages.GroupMetadataValue(
+        protocol_type="consumer", generation=1, protocol="range", leader="m", members=[member]
+    )
+    partition = tmp_path / "__consumer_offsets-0"
+    partition.mkdir()
+    record = b"\0\x02" + messages.GroupMetadataKey(group="g").encode(0), b"\0\x03" + value.encode(3)
+    (partition / "00000000000000000000.log").write_bytes(kc.encode([record]))
+    (group,) = consumer_groups(tmp_path)
+    assert [found.topics for found in group.members] == [["work"]]

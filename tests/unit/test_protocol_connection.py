@@ -18,6 +18,13 @@ def negotiated(**broker_options):
     return client, broker
 
 
+def test_negotiation_names_the_software():
+    client, broker = Connection("client"), Connection("broker")
+    (request,) = broker.receive(client.negotiate()[1])
+    named = request.message.client_software_name, request.message.client_software_version
+    assert named == ("kafkacodec", kc.__version__.replace("+", "-"))
+
+
 def test_requests_and_responses():
     client, broker = negotiated()
     correlation_id, data = client.send_request(messages.MetadataRequest(topics=[]))

@@ -82,6 +82,8 @@ def test_columns_keep_the_order_they_are_given_in():
         ({"assign": '{"a": [-1]}'}, "assign: expected JSON"),
         ({"assign": '{"a": [true]}'}, "assign: expected JSON"),
         ({"assign": "nonsense"}, "assign: 'nonsense' is not JSON"),
+        ({"assign": "[" * 100_000}, "assign: the JSON '[[[["),
+        ({"startingOffsets": '{"a":' * 100_000, "subscribe": "a"}, "startingOffsets: expected earliest"),
         ({"startingOffsets": "latest"}, "startingOffsets: 'latest' would read nothing"),
         ({"endingOffsets": "earliest"}, "endingOffsets: 'earliest' would read nothing"),
         ({"startingOffsets": '{"t": {"0": -1}}'}, "startingOffsets: -1 (latest) for t-0"),
