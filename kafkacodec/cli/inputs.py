@@ -101,7 +101,8 @@ class Reading(Span):
             self.warn(piece, chunk.problems)
         if done == 0 and not piece.path.endswith(layout.KAFKA07_SUFFIX):
             # Not one batch: raises where the file does not even begin like a segment.
-            Segment(piece.path).scan(verify_crc=False, on_error="raise" if self.on_error == "raise" else "stop")
+            on_error: Literal["raise", "stop"] = "raise" if self.on_error == "raise" else "stop"
+            Segment(piece.path).scan(verify_crc=False, on_error=on_error, max_batches=1)
         advance(piece.end_position - done)
 
     def has(self, offset: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Batch = dict[str, Any]
 LOG_APPEND_TIME = 1
+_PIECE = 8192  # batches that are in memory at once, as Python objects
 _FLAGS = (("is_transactional", "transaction"), ("is_control", "control"))
 
 
@@ -36,19 +37,19 @@ class Summary:
     path: str
     topic: str | None
     partition: int | None
-    size_in_bytes: int
-    trailing_bytes: int
-    batches: int
-    records: int | None
-    first_offset: int | None
-    last_offset: int | None
-    max_timestamp: int | None
-    magics: list[int]
-    codecs: list[str]
-    transactional_batches: int
-    control_batches: int
-    crc_failures: int | None
-    error: str | None
+    size_in_bytes: int = 0
+    trailing_bytes: int = 0
+    batches: int = 0
+    records: int | None = 0
+    first_offset: int | None = None
+    last_offset: int | None = None
+    max_timestamp: int | None = None
+    magics: list[int] = field(default_factory=list)
+    codecs: list[str] = field(default_factory=list)
+    transactional_batches: int = 0
+    control_batches: int = 0
+    crc_failures: int | None = None
+    error: str | None = None
 
 
 @click.command()
@@ -70,23 +71,31 @@ def scan(span: Span, batches: bool | None, as_json: bool) -> None:
         _print_segments(segments, span, as_json)
 
 
-def _headers(segment: Segment, span: Span) -> tuple[list[Batch], str | None]:
-    """The chosen batches up to the first fault, and that fault."""
-    try:
-        headers = segment.scan(verify_crc=span.verify_crc, on_error="stop")
-    except DecodeError as error:
-        return [], str(error).removeprefix(f"{segment.path}: ")
-    except OSError as error:
-        return [], error.strerror or str(error)
-    columns = [_values(headers, name) for name in headers.column_names]
-    batches = [dict(zip(headers.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+class _Stopped(Exception):
+    """Why no further batch of a segment can be listed."""
+
+
+def _headers(segment: Segment, span: Span) -> Iterator[Batch]:
+    """The chosen batches up to the first fault, which is raised. In memory is one piece of them at a time."""
     start, end = span.start_offset, span.end_offset
-    chosen = [
-        batch
-        for batch in batches
-        if (start is None or batch["last_offset"] >= start) and (end is None or _first_offset(batch) < end)
-    ]
-    return chosen, str(headers.problems[0].exception) if headers.problems else None
+    position, headers = 0, None
+    while headers is None or len(headers) == _PIECE:
+        try:
+            headers = segment.scan(
+                verify_crc=span.verify_crc, on_error="stop", start_position=position, max_batches=_PIECE
+            )
+        except DecodeError as error:
+            raise _Stopped(str(error).removeprefix(f"{segment.path}: ")) from None
+        except OSError as error:
+            raise _Stopped(error.strerror or str(error)) from None
+        columns = [_values(headers, name) for name in headers.column_names]
+        for row in zip(*columns, strict=True):
+            batch = dict(zip(headers.column_names, row, strict=True))
+            if (start is None or batch["last_offset"] >= start) and (end is None or _first_offset(batch) < end):
+                yield batch
+        position = headers.consumed
+        if headers.problems:
+            raise _Stopped(str(headers.problems[0].exception))
 
 
 def _first_offset(batch: Batch) -> int:
@@ -96,11 +105,11 @@ def _first_offset(batch: Batch) -> int:
 
 
 def _batches(segment: Segment, span: Span) -> Iterator[tuple[Segment, Batch]]:
-    batches, error = _headers(segment, span)
-    for batch in batches:
-        yield segment, batch
-    if error is not None:
-        raise click.ClickException(f"{segment.path}: {error}")
+    try:
+        for batch in _headers(segment, span):
+            yield segment, batch
+    except _Stopped as stopped:
+        raise click.ClickException(f"{segment.path}: {stopped}") from None
 
 
 def _values(headers: BatchHeaders, name: str) -> list[Any]:
@@ -119,28 +128,42 @@ def _values(headers: BatchHeaders, name: str) -> list[Any]:
 
 
 def _summary(segment: Segment, span: Span) -> Summary:
-    batches, error = _headers(segment, span)
-    size_in_bytes = segment.size_in_bytes
-    counts = [batch["count"] for batch in batches]
-    end = batches[-1]["position"] + batches[-1]["size_in_bytes"] if batches else 0
-    return Summary(
-        path=segment.path,
-        topic=segment.topic,
-        partition=segment.partition,
-        size_in_bytes=size_in_bytes,
-        trailing_bytes=size_in_bytes - end,
-        batches=len(batches),
-        records=None if None in counts else sum(counts),
-        first_offset=batches[0]["base_offset"] if batches else None,
-        last_offset=batches[-1]["last_offset"] if batches else None,
-        max_timestamp=max((t for batch in batches if (t := batch["max_timestamp"]) is not None), default=None),
-        magics=sorted({batch["magic"] for batch in batches}),
-        codecs=sorted({batch["codec"] for batch in batches}),
-        transactional_batches=sum(bool(batch["is_transactional"]) for batch in batches),
-        control_batches=sum(bool(batch["is_control"]) for batch in batches),
-        crc_failures=sum(batch["crc_ok"] is False for batch in batches) if span.verify_crc else None,
-        error=error,
-    )
+    summary = Summary(segment.path, segment.topic, segment.partition, crc_failures=0 if span.verify_crc else None)
+    magics, codecs, end = set(), set(), 0
+    try:
+        for batch in _headers(segment, span):
+            end = batch["position"] + batch["size_in_bytes"]
+            magics.add(batch["magic"])
+            codecs.add(batch["codec"])
+            _count(summary, batch)
+    except _Stopped as stopped:
+        summary.error = str(stopped)
+    summary.magics, summary.codecs = sorted(magics), sorted(codecs)
+    try:
+        summary.size_in_bytes = segment.size_in_bytes
+    except OSError as error:
+        summary.error = summary.error or error.strerror or str(error)
+    summary.trailing_bytes = summary.size_in_bytes - end
+    return summary
+
+
+def _count(summary: Summary, batch: Batch) -> None:
+    """Add a batch to what is told of its segment."""
+    if not summary.batches:
+        summary.first_offset = batch["base_offset"]
+    summary.batches += 1
+    summary.last_offset = batch["last_offset"]
+    if batch["count"] is None or summary.records is None:
+        summary.records = None
+    else:
+        summary.records += batch["count"]
+    time, latest = batch["max_timestamp"], summary.max_timestamp
+    if time is not None:
+        summary.max_timestamp = time if latest is None else max(time, latest)
+    summary.transactional_batches += bool(batch["is_transactional"])
+    summary.control_batches += bool(batch["is_control"])
+    if summary.crc_failures is not None:
+        summary.crc_failures += batch["crc_ok"] is False
 
 
 def _print_segments(segments: list[Segment], span: Span, as_json: bool) -> None:

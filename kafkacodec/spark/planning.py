@@ -160,7 +160,7 @@ def _ranges(
 
 def _split_by_records(whole: SegmentRange, most: int) -> Iterator[SegmentRange]:
     """A range in parts whose offsets span `most` at most, as far as batches are not larger themselves."""
-    headers = Segment(whole.path).scan(verify_crc=False)
+    headers = Segment(whole.path).scan(columns=("position", "last_offset"), verify_crc=False)
     positions = headers["position"]
     inside = slice(*np.searchsorted(positions, [whole.start_position, whole.end_position]))
     starts, last_offsets = positions[inside], headers["last_offset"][inside]
