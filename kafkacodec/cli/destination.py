@@ -21,6 +21,8 @@ FORMATS = {
     "jsonl": [".jsonl", ".ndjson"],
 }
 
+COMPRESSIONS = {"parquet": ("none", "snappy", "gzip", "brotli", "lz4", "zstd"), "arrow": ("none", "lz4", "zstd")}
+
 
 @dataclass(frozen=True)
 class Destination:
@@ -30,10 +32,11 @@ class Destination:
     kind: str | None
     compression: str | None
     force: bool
+    csv_safe: bool
 
     def __post_init__(self) -> None:
-        if self.path is None and (self.kind or self.compression or self.force):
-            raise click.UsageError("--format, --compression and --force are for the file of --output")
+        if self.path is None and (self.kind or self.compression or self.force or self.csv_safe):
+            raise click.UsageError("--format, --compression, --csv-safe and --force are for the file of --output")
 
     def __bool__(self) -> bool:
         return self.path is not None
@@ -57,12 +60,13 @@ class Destination:
         Raises:
             TypeError: a batch is of another schema. It never reaches a writer, which would read past its columns.
         """
-        from kafkacodec.cli.writers import WRITERS
+        from kafkacodec.cli.writers import WRITERS, SafeCsvWriter
 
+        writer = SafeCsvWriter if self.csv_safe else WRITERS[self._format()]
         partial = f"{self._name()}.partial"
         rows = 0
         try:
-            with WRITERS[self._format()](partial, schema, self.compression) as file:
+            with writer(partial, schema, self.compression) as file:
                 for batch in batches:
                     if not batch.schema.equals(schema):
                         raise TypeError(f"a batch has the columns {batch.schema}, not {schema}")
@@ -87,8 +91,11 @@ class Destination:
         kind = self.kind or next((name for name, suffixes in FORMATS.items() if suffix in suffixes), None)
         if kind is None:
             raise click.UsageError(f"the format cannot be told from the name {self.path}: add --format")
-        if self.compression is not None and kind not in ("parquet", "arrow"):
-            raise click.UsageError(f"--compression does not apply to {kind}")
+        if self.compression is not None and self.compression not in COMPRESSIONS.get(kind, ()):
+            known = ", ".join(COMPRESSIONS.get(kind, ())) or "none that it could name"
+            raise click.UsageError(f"--compression {self.compression} does not apply to {kind}, which has {known}")
+        if self.csv_safe and kind != "csv":
+            raise click.UsageError(f"--csv-safe does not apply to {kind}")
         return kind
 
 
@@ -106,7 +113,11 @@ def destination_options(*, required: bool = False) -> Callable[[Command], Comman
             help="The file to write: Parquet, Arrow IPC, CSV or JSON lines.",
         ),
         click.option("--format", "kind", type=click.Choice(list(FORMATS)), help="By default from the output's suffix."),
-        click.option("--compression", help="Of Parquet (zstd by default) or Arrow (none, lz4, zstd)."),
+        click.option(
+            "--compression",
+            help="Of Parquet (zstd by default; none, snappy, gzip, brotli, lz4) or Arrow (none, lz4, zstd).",
+        ),
+        click.option("--csv-safe", is_flag=True, help="CSV: no cell is taken for a formula; ' comes before such text."),
         click.option("--force", is_flag=True, help="Replace the output if it exists."),
     )
 

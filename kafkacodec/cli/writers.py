@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kafkacodec.cli.output import json_line, json_value, text
+from kafkacodec.cli.output import json_line, json_value
 
 # A row group of Parquet: large enough to compress and scan well, small enough to hold in memory.
 ROW_GROUP_ROWS = 1 << 18
@@ -105,15 +105,25 @@ class CsvWriter(Writer):
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Bytes become text, headers JSON."""
-        self._writer.write_batch(
-            pa.record_batch([_as_text(column) for column in batch.columns], names=batch.schema.names)
-        )
+        columns = [self._cells(column) for column in batch.columns]
+        self._writer.write_batch(pa.record_batch(columns, names=batch.schema.names))
+
+    def _cells(self, column: pa.Array) -> pa.Array:
+        return _as_text(column)
 
     def _finish(self) -> None:
         pass
 
     def _close(self) -> None:
         self._writer.close()
+
+
+class SafeCsvWriter(CsvWriter):
+    """CSV for spreadsheets: no text in it is taken for a formula, or begins a cell of its own."""
+
+    def _cells(self, column: pa.Array) -> pa.Array:
+        column = _as_text(column)
+        return _without_formulas(column) if pa.types.is_string(column.type) else column
 
 
 class JsonLinesWriter(Writer):
@@ -153,11 +163,33 @@ def _as_text(column: pa.Array) -> pa.Array:
         try:
             return column.cast(pa.string())
         except pa.ArrowInvalid:  # some value is not UTF-8
-            return pa.array([None if value is None else text(value) for value in column.to_pylist()], pa.string())
+            return pa.array([None if value is None else _text(value) for value in column.to_pylist()], pa.string())
     if pa.types.is_list(column.type):
         values = _as_json(column)
         return pa.array([None if v is None else json.dumps(v, ensure_ascii=False) for v in values], pa.string())
     return column
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return "0x" + value.hex()
+
+
+# What a spreadsheet takes for a formula, after blanks too; and numbers, which are none.
+_FORMULA = r"^[\t\r\n ]*[=+\-@\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}]|^[\t\r\n]"
+_NUMBER = r"^[+\-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+\-]?[0-9]+)?$"
+
+
+def _without_formulas(texts: pa.Array) -> pa.Array:
+    """An apostrophe before what would be taken for a formula: spreadsheets show the rest as text."""
+    import pyarrow.compute as pc
+
+    formula = pc.match_substring_regex(texts, _FORMULA)
+    number = pc.match_substring_regex(texts, _NUMBER)
+    marked = pc.binary_join_element_wise("'", texts, "")
+    return pc.if_else(pc.and_not(formula, number), marked, texts)
 
 
 def _as_json(column: pa.Array) -> list[Any]:

@@ -300,8 +300,43 @@ def test_convert_to_csv(kafkacodec, tmp_path):
             text = (row.value or b"").decode()
         except UnicodeDecodeError:
             text = "0x" + row.value.hex()
-        assert line["value"] == text.replace("\\", "\\\\") or line["value"] == text
+        assert line["value"] == text
         assert [h["key"] for h in json.loads(line["headers"])] == [key for key, _ in row.headers]
+
+
+FORMULAS = ["=1+1", "+A1", "-A1", "@SUM(A1)", "\t=1", "\rx", "\nx", " =1", "\uff1d1", "-1-1", "+", "=", "--1", "-1\n"]
+NO_FORMULAS = ["text", "", "-1", "+1.5", "-.5e-3", "1-1", "a=b", "'=1", " text", "0", "\u2212"]
+
+
+def test_csv_for_spreadsheets_has_no_formulas(kafkacodec, tmp_path):
+    lines = [json.dumps({"key": text, "value": text}) for text in FORMULAS + NO_FORMULAS]
+    (tmp_path / "records.jsonl").write_text("\n".join([*lines, '{"key":null,"value":{"base64":"Pf8="}}']))
+    assert kafkacodec("encode", tmp_path / "records.jsonl", "-o", tmp_path / "logs", "--topic", "=t")[0] != DONE
+    assert kafkacodec("encode", tmp_path / "records.jsonl", "-o", tmp_path / "logs", "--topic", "-t")[0] == DONE
+    for options, mark in ([], ""), (["--csv-safe"], "'"):
+        output = tmp_path / f"out{mark}.csv"
+        assert kafkacodec("convert", tmp_path / "logs", "-o", output, *options)[0] == DONE
+        with open(output, newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        assert [row["value"] for row in rows] == [mark + t for t in FORMULAS] + NO_FORMULAS + ["0x3dff"]
+        assert [row["key"] for row in rows] == [mark + t for t in FORMULAS] + NO_FORMULAS + [""]
+        assert {row["topic"] for row in rows} == {mark + "-t"}
+        assert {row["timestamp_type"] for row in rows} == {"0"}
+        assert [int(row["offset"]) for row in rows] == list(range(len(rows)))
+
+
+@pytest.mark.parametrize(
+    ("suffix", "options"),
+    [
+        ("parquet", ["--csv-safe"]),
+        ("csv", ["--compression", "zstd"]),
+        ("arrow", ["--compression", "gzip"]),
+        ("parquet", ["--compression", "best"]),
+    ],
+)
+def test_convert_refuses_what_a_format_does_not_have(kafkacodec, tmp_path, suffix, options):
+    code, _, err = kafkacodec("convert", ROOT / SEGMENT, "-o", tmp_path / f"out.{suffix}", *options)
+    assert (code, f"does not apply to {suffix}" in err) == (WRONG_USAGE, True)
 
 
 def test_convert_adds_the_columns_of_batches(kafkacodec, tmp_path):
