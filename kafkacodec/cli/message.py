@@ -56,6 +56,8 @@ def decode(
     content = data.read()
     if protocol == "line":
         for text in split_lines(content if content.endswith(b"\n") else content + b"\n")[0]:
+            if isinstance(text, Exception):
+                raise text
             say_json(_line(text, answers))
         return
     raw = _bytes(content)

@@ -46,7 +46,17 @@ def test_produce_and_consume() -> None:
     assert s.ask("CONSUME", "other 0 0") == {"messages": [], "hw": 0}
     assert s.ask("CONSUME", "orders 1 0") == "BAD_REQUEST"
     assert s.ask("CONSUME", "orders 0 -1") == "BAD_REQUEST"
-    assert s.ask("PING", "") == "UNKNOWN_COMMAND"
+    assert s.ask("PING", "") == {}
+    assert s.ask("PONG", "") == "UNKNOWN_COMMAND"
+
+
+def test_lines_that_cannot_be_read_are_answered_in_their_turn() -> None:
+    s = Session()
+    lines = line.LineReader().receive(b"V1|1|PRODUCE|t k:a\r\nV1|2|PRODUCE|t k:\xff\nV1|3|PRODUCE|t k:b\n")
+    answers = [reply.line for text in lines for reply in s.broker.receive(text, 0)]
+    assert answers[0::2] == ["V1|1|OK|partition=0 offset=0 hw=1", "V1|3|OK|partition=0 offset=1 hw=2"]
+    assert answers[1].startswith("V1|0|ERR|BAD_REQUEST|")
+    assert [m["value"] for m in s.ask("CONSUME", "t 0 0")["messages"]] == ["a", "b"]
 
 
 def test_one_consume_answers_with_a_bounded_number_of_messages() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from kafkacodec.dialects import line
 from kafkacodec.dialects.line.values import INTEGER, WORD
-from kafkacodec.errors import EncodeError, LimitExceeded
+from kafkacodec.errors import EncodeError
 
 
 def test_errors_say_code_id_and_section() -> None:
@@ -89,10 +89,101 @@ def test_responses_that_cannot_be_written() -> None:
         line.Response.success("1", "CONSUME", {"messages": [{"offset": 1, "value": "a b"}], "hw": 2})
 
 
-def test_lines_are_cut_at_line_feeds() -> None:
-    assert line.split_lines(b"V1|1|A|\nV1|2|B|\r\nV1|3") == (["V1|1|A|", "V1|2|B|\r"], b"V1|3")
+# What no reader can tell by commas alone, and what broke one that took any larger offset for the next message.
+VALUES = [
+    "a,5:x",
+    "a,1:x",
+    ",1:",
+    "1:",
+    "",
+    ",",
+    "a,b",
+    "a,99:x",
+    "5:x,1:y",
+    "ä,1:ö,2:",
+    "a,00000000000000000000001:x",
+    "a,-1:x",
+]
+
+
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize("more", range(4))
+def test_no_value_is_taken_for_several_messages(value: str, more: int) -> None:
+    values = [value, *VALUES[:more]]
+    messages = [{"offset": i, "value": v} for i, v in enumerate(values)]
+    for below in (len(values), 100):
+        written = line.Response.success("1", "CONSUME", {"messages": messages, "hw": below}).encode()
+        assert line.parse_response(written, "CONSUME").fields["messages"] == messages
+        # A reader that knows no lengths finds everything where it was.
+        plain = ",".join(f"{m['offset']}:{m['value']}" for m in messages)
+        assert written.removesuffix(written[written.index(" hw=") :]) == f"V1|1|OK|messages={plain}"
+
+
+def test_messages_lie_below_the_high_watermark() -> None:
+    """As others write them, without lengths."""
+    fields = line.parse_response("V1|1|OK|messages=0:a,5:x hw=1", "CONSUME").fields
+    assert fields == {"messages": [{"offset": 0, "value": "a,5:x"}], "hw": 1}
+    assert " lengths=" not in line.Response.success("1", "CONSUME", fields).encode()
+    fields = line.parse_response("V1|1|OK|hw=6 messages=0:a,5:x", "CONSUME").fields
+    assert [m["offset"] for m in fields["messages"]] == [0, 5]
+
+
+@pytest.mark.parametrize("lengths", ["[1]", "[1,2]", "[1,1,1]", "[]", "[-1,5]", "[9223372036854775807,1]", "[3]", "1"])
+def test_lengths_that_lie(lengths: str) -> None:
+    with pytest.raises(line.LineProtocolError, match="payload"):
+        line.parse_response(f"V1|1|OK|messages=0:ä,1:b hw=2 lengths={lengths}", "CONSUME")
+
+
+def test_a_carriage_return_is_part_of_the_line_end() -> None:
+    assert line.split_lines(b"V1|1|A|\nV1|2|B|\r\nV1|3") == (["V1|1|A|", "V1|2|B|"], b"V1|3")
+    assert line.split_lines(b"a\rb\r\r\n") == (["a\rb\r"], b"")
     assert line.split_lines(b"") == ([], b"")
-    with pytest.raises(LimitExceeded):
-        line.split_lines(b"x" * 11, max_line_bytes=10)
+    with pytest.raises(line.LineProtocolError, match="carriage return") as caught:
+        line.parse_request("V1|1|PRODUCE|t k:v\r")
+    assert (caught.value.code, caught.value.correlation_id) == (line.ErrorCode.BAD_REQUEST, "1")
     with pytest.raises(line.LineProtocolError):
-        line.split_lines(b"\xff\n")
+        line.parse_response("V1|1|ERR|BAD_REQUEST|no\r")
+    # What would not come back as it was is not written.
+    with pytest.raises(EncodeError, match="carriage return"):
+        line.Request("1", "PRODUCE", {"topic": "t", "key": "k", "value": "v\r"}).encode()
+    with pytest.raises(EncodeError, match="carriage return"):
+        line.Response.error("1", "BAD_REQUEST", "no\r").encode()
+    assert line.Request("1", "PRODUCE", {"topic": "t", "key": "k", "value": "v\r", "acks": "1"}).encode()
+
+
+def test_a_bad_line_takes_no_other_with_it() -> None:
+    reader = line.LineReader(max_line_bytes=10)
+    data = b"one\ntw\xffo\nthree\n" + b"x" * 11 + b"\n" + b"y" * 10 + b"\r\n" + b"z" * 11 + b"\r\nlast\n"
+    for size in (1, 2, 3, 7, len(data)):
+        reader = line.LineReader(max_line_bytes=10)
+        got = [x for at in range(0, len(data), size) for x in reader.receive(data[at : at + size])]
+        assert [x for x in got if isinstance(x, str)] == ["one", "three", "y" * 10, "last"]
+        errors = [x for x in got if isinstance(x, line.LineProtocolError)]
+        assert [e.position for e in errors] == [6, 15, 39]
+        assert [got.index(e) for e in errors] == [1, 3, 5]
+        assert {(e.code, e.correlation_id) for e in errors} == {(line.ErrorCode.BAD_REQUEST, "0")}
+        assert reader.unfinished == b""
+
+
+def test_a_line_that_never_ends_is_not_kept() -> None:
+    reader = line.LineReader(max_line_bytes=10)
+    for _ in range(1000):
+        assert reader.receive(b"x" * 1000) == []
+    assert len(reader.unfinished) <= 12
+    error, good = reader.receive(b"\ngood\n")
+    assert good == "good"
+    assert isinstance(error, line.LineProtocolError)
+    assert "1000000 bytes, more than 10" in str(error)
+
+
+def test_surrogates_are_not_text() -> None:
+    for bad in ("V1|1|PRODUCE|t k:\ud800", "V1|\udcff|PING|"):
+        with pytest.raises(line.LineProtocolError) as caught:
+            line.parse_request(bad)
+        assert caught.value.correlation_id == "0"
+    with pytest.raises(line.LineProtocolError):
+        line.parse_response("V1|1|OK|x=\udcff")
+    with pytest.raises(EncodeError, match="surrogates"):
+        line.Request("1", "PRODUCE", {"topic": "t", "key": "k", "value": "\ud800"}).encode()
+    with pytest.raises(EncodeError, match="surrogates"):
+        line.Response.success("1", "CONSUME", {"messages": [{"offset": 0, "value": "\ud800,1:"}], "hw": 9}).encode()

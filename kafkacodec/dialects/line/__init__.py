@@ -7,14 +7,8 @@ any I/O: lines and a clock go in, lines come out, and a `Storage` that is passed
 from kafkacodec.dialects.line.broker import Broker, BrokerConfig, Reply
 from kafkacodec.dialects.line.commands import COMMANDS, Command, Slot, command
 from kafkacodec.dialects.line.errors import ErrorCode, LineProtocolError
-from kafkacodec.dialects.line.parsing import (
-    MAX_LINE_BYTES,
-    Request,
-    Response,
-    parse_request,
-    parse_response,
-    split_lines,
-)
+from kafkacodec.dialects.line.parsing import Request, Response, parse_request, parse_response
+from kafkacodec.dialects.line.reading import MAX_LINE_BYTES, LineReader, split_lines
 from kafkacodec.dialects.line.storage import FileStorage, MemoryStorage, Storage
 
 __all__ = [
@@ -26,6 +20,7 @@ __all__ = [
     "ErrorCode",
     "FileStorage",
     "LineProtocolError",
+    "LineReader",
     "MemoryStorage",
     "Reply",
     "Request",

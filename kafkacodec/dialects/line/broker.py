@@ -105,8 +105,10 @@ class Broker:
             now=now,
         )
 
-    def receive(self, line: str, now: int, connection: Hashable = None) -> list[Reply]:
+    def receive(self, line: str | LineProtocolError, now: int, connection: Hashable = None) -> list[Reply]:
         """Take a request line and return the responses that are due, to this and to other connections.
+
+        `LineReader` gives an error in the place of a line that it cannot read; it is answered as such.
 
         A PRODUCE with acks=all may be answered by a later call, after requests that came behind it.
 
@@ -161,9 +163,11 @@ class Broker:
             raise LocalProtocolError(f"the clock went back from {self._now} to {now}")
         self._now = now
 
-    def _answer(self, line: str, connection: Hashable) -> Response | None:
+    def _answer(self, line: str | LineProtocolError, connection: Hashable) -> Response | None:
         """The response to a line; None where it comes later."""
         try:
+            if isinstance(line, LineProtocolError):
+                raise line
             request = parse_request(line, replication_factor=self._config.replication_factor)
         except LineProtocolError as e:
             return Response.error(e.correlation_id, e.code or ErrorCode.BAD_REQUEST, str(e))
@@ -308,6 +312,9 @@ class Broker:
             "hw": state.high_watermark,
         }
 
+    def _ping(self, _request: Request, _: Hashable) -> Fields:
+        return {}
+
     def _member(self, request: Request) -> tuple[tuple[str, str], Group]:
         args = request.args
         key = (args["group"], args["topic"])
@@ -329,4 +336,5 @@ _HANDLERS: Mapping[str, Callable[[Broker, Request, Hashable], Fields | None]] = 
     "OFFSET": Broker._offset,
     "REPLICA_FETCH": Broker._replica_fetch,
     "SET_PARTITION_ROLE": Broker._set_role,
+    "PING": Broker._ping,
 }

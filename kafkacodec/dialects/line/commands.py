@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from kafkacodec.dialects.line.values import BOOLEAN, INTEGER, INTEGERS, KEY_VALUE, MESSAGES, WORD, Kind, choice, option
+from kafkacodec.dialects.line.messages import LENGTHS, MESSAGES, prepare_messages, refine_messages
+from kafkacodec.dialects.line.values import BOOLEAN, INTEGER, INTEGERS, KEY_VALUE, WORD, Kind, choice, option
 
 __all__ = ["COMMANDS", "RECORD", "Args", "Command", "Slot", "command"]
 
@@ -29,20 +30,35 @@ class Command(NamedTuple):
         slots: the words, in order.
         required: how many of them must be there; a last one beyond them is an option, None where missing.
         payload: the keys of a successful response and their kinds, in the order in which they are written.
+        every_key: those, and after them keys that are written only where they are needed.
+        prepare: adds the keys that are needed to the fields, once those of `payload` are known to be good.
+        refine: settles in the fields what one key of the payload means for another; is given the payload too.
         names, readers: of the slots, laid out for the parser's loop.
     """
 
     slots: tuple[Slot, ...]
     required: int
     payload: Mapping[str, Kind]
+    every_key: Mapping[str, Kind]
+    prepare: Callable[[Args], Args] | None
+    refine: Callable[[Args, str], None] | None
     names: tuple[str, ...]
     readers: tuple[Any, ...]
 
 
-def command(slots: list[Slot], payload: Mapping[str, Kind], *, optional: Slot | None = None) -> Command:
-    """A command with these words in its arguments and these keys in its payload."""
+def command(
+    slots: list[Slot],
+    payload: Mapping[str, Kind],
+    *,
+    optional: Slot | None = None,
+    extra: Mapping[str, Kind] | None = None,
+    prepare: Callable[[Args], Args] | None = None,
+    refine: Callable[[Args, str], None] | None = None,
+) -> Command:
+    """A command with these words in its arguments and these keys in its payload, `extra` ones where needed."""
     every = (*slots, optional) if optional is not None else tuple(slots)
-    return Command(every, len(slots), payload, tuple(s.name for s in every), tuple(s.kind.read for s in every))
+    names, readers = tuple(s.name for s in every), tuple(s.kind.read for s in every)
+    return Command(every, len(slots), payload, {**payload, **(extra or {})}, prepare, refine, names, readers)
 
 
 _TOPIC, _GROUP, _CONSUMER = Slot("topic", WORD), Slot("group", WORD), Slot("consumer_id", WORD)
@@ -58,7 +74,13 @@ COMMANDS: Mapping[str, Command] = {
     "PRODUCE": command(
         [_TOPIC, Slot(RECORD, KEY_VALUE)], {"partition": INTEGER, "offset": INTEGER, "hw": INTEGER}, optional=_ACKS
     ),
-    "CONSUME": command([_TOPIC, _PARTITION, _OFFSET], {"messages": MESSAGES, "hw": INTEGER}),
+    "CONSUME": command(
+        [_TOPIC, _PARTITION, _OFFSET],
+        {"messages": MESSAGES, "hw": INTEGER},
+        extra={LENGTHS: INTEGERS},
+        prepare=prepare_messages,
+        refine=refine_messages,
+    ),
     "JOIN": command([_GROUP, _TOPIC, _CONSUMER], _ASSIGNMENT, optional=_ASSIGNOR),
     "SYNC": command(_MEMBER, _ASSIGNMENT),
     "HEARTBEAT": command(_MEMBER, {"heartbeat": WORD}),
@@ -73,4 +95,5 @@ COMMANDS: Mapping[str, Command] = {
         [_TOPIC, _PARTITION, Slot("role", _ROLE)],
         {"topic": WORD, "partition": INTEGER, "role": _ROLE, "hw": INTEGER},
     ),
+    "PING": command([], {}),
 }

@@ -10,13 +10,14 @@ __all__ = ["ErrorCode", "LineProtocolError"]
 
 
 class ErrorCode(StrEnum):
-    """The error codes of the line protocol V1."""
+    """The error codes of the line protocol V1, and one of this broker: STORAGE_ERROR."""
 
     BAD_REQUEST = "BAD_REQUEST"
     UNKNOWN_COMMAND = "UNKNOWN_COMMAND"
     REPLICATION_TIMEOUT = "REPLICATION_TIMEOUT"
     NOT_LEADER = "NOT_LEADER"
     GENERATION_MISMATCH = "GENERATION_MISMATCH"
+    STORAGE_ERROR = "STORAGE_ERROR"
 
 
 class LineProtocolError(DecodeError):
@@ -26,18 +27,27 @@ class LineProtocolError(DecodeError):
         code (ErrorCode | None): what a broker answers; None for a response line, which nobody answers.
         correlation_id (str): the id to answer with: that of the request, or ``"0"`` where the envelope is at fault.
         path (str | None): the section at fault, such as ``version`` or ``args.partition``.
+        position (int | None): of a line that could not be read: the byte, counted from the first received.
     """
 
     def __init__(
-        self, reason: str, *, code: ErrorCode | None, correlation_id: str = "0", path: str | None = None
+        self,
+        reason: str,
+        *,
+        code: ErrorCode | None,
+        correlation_id: str = "0",
+        path: str | None = None,
+        position: int | None = None,
     ) -> None:
-        super().__init__(reason, path=path)
+        super().__init__(reason, path=path, position=position)
         self.code = code
         self.correlation_id = correlation_id
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (self.reason, self.code, self.correlation_id, self.path)
+        return _rebuild, (self.reason, self.code, self.correlation_id, self.path, self.position)
 
 
-def _rebuild(reason: str, code: ErrorCode | None, correlation_id: str, path: str | None) -> LineProtocolError:
-    return LineProtocolError(reason, code=code, correlation_id=correlation_id, path=path)
+def _rebuild(
+    reason: str, code: ErrorCode | None, correlation_id: str, path: str | None, position: int | None
+) -> LineProtocolError:
+    return LineProtocolError(reason, code=code, correlation_id=correlation_id, path=path, position=position)

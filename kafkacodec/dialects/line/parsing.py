@@ -1,7 +1,8 @@
-"""Lines to requests and responses, and back. Lines here are text without their line end; `split_lines` cuts bytes."""
+"""Lines to requests and responses, and back. Lines here are text without their line end; `LineReader` cuts bytes."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,13 +10,15 @@ from typing import Any
 from kafkacodec._line import read_words
 from kafkacodec.dialects.line.commands import COMMANDS, RECORD, Args, Command
 from kafkacodec.dialects.line.errors import ErrorCode, LineProtocolError
-from kafkacodec.errors import EncodeError, LimitExceeded
+from kafkacodec.errors import EncodeError
 
-__all__ = ["MAX_LINE_BYTES", "Request", "Response", "parse_request", "parse_response", "split_lines"]
+__all__ = ["Request", "Response", "parse_request", "parse_response"]
 
 VERSION = "V1"
-MAX_LINE_BYTES = 1 << 20
 _SECTION_ENDS = ("|", "\n")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+# One before the line feed would be taken for a part of the line end.
+_LINE_END = "\r"
 
 
 @dataclass(slots=True)
@@ -56,7 +59,7 @@ class Request:
                 words.append(kind.write(value))
             except (TypeError, ValueError) as e:
                 raise EncodeError(str(e), path=f"args.{name}") from None
-        return f"{VERSION}|{self.correlation_id}|{self.command}|{' '.join(words)}"
+        return _written(f"{VERSION}|{self.correlation_id}|{self.command}|{' '.join(words)}")
 
 
 @dataclass(slots=True)
@@ -88,15 +91,19 @@ class Response:
         Raises:
             EncodeError: a field that is missing or that the payload cannot hold.
         """
+        shape = commands[command]
         words = []
-        for key, kind in commands[command].payload.items():
-            try:
-                words.append(f"{key}={kind.write(fields[key])}")
-            except KeyError:
-                raise EncodeError("is missing", path=key) from None
-            except (TypeError, ValueError) as e:
-                raise EncodeError(str(e), path=key) from None
-        return cls(correlation_id, True, " ".join(words), fields)
+        for key, kind in shape.every_key.items():
+            if key in fields:
+                try:
+                    words.append(f"{key}={kind.write(fields[key])}")
+                except (KeyError, TypeError, ValueError) as e:
+                    raise EncodeError(str(e), path=key) from None
+            elif key in shape.payload:
+                raise EncodeError("is missing", path=key)
+            if shape.prepare is not None and len(words) == len(shape.payload):
+                fields = shape.prepare(fields)
+        return cls(correlation_id, True, " ".join(words) or None, fields)
 
     @classmethod
     def error(cls, correlation_id: str, code: str, message: str) -> Response:
@@ -114,10 +121,10 @@ class Response:
             if self.payload is None:
                 return f"{VERSION}|{self.correlation_id}|OK"
             _check_text(self.payload, "payload")
-            return f"{VERSION}|{self.correlation_id}|OK|{self.payload}"
+            return _written(f"{VERSION}|{self.correlation_id}|OK|{self.payload}")
         _check_section(self.code, "code")
         _check_text(self.message, "message")
-        return f"{VERSION}|{self.correlation_id}|ERR|{self.code}|{self.message}"
+        return _written(f"{VERSION}|{self.correlation_id}|ERR|{self.code}|{self.message}")
 
 
 def _check_section(text: str | None, path: str) -> None:
@@ -130,6 +137,19 @@ def _check_section(text: str | None, path: str) -> None:
 def _check_text(text: str | None, path: str) -> None:
     if text is None or "\n" in text:
         raise EncodeError("is missing" if text is None else f"{text!r} holds a line end", path=path)
+
+
+def _written(line: str) -> str:
+    """The finished line, where it comes back from UTF-8 and from its line end as it was."""
+    if line[-1:] == _LINE_END:
+        raise EncodeError("ends in a carriage return", path="line")
+    if not _is_text(line):
+        raise EncodeError("holds surrogates, which UTF-8 has none of", path="line")
+    return line
+
+
+def _is_text(line: str) -> bool:
+    return line.isascii() or _SURROGATES.search(line) is None
 
 
 def parse_request(
@@ -146,6 +166,8 @@ def parse_request(
         LineProtocolError: with code BAD_REQUEST and id ``"0"`` for the envelope, UNKNOWN_COMMAND or BAD_REQUEST with
             the request's id for the rest.
     """
+    if not _is_text(line):
+        raise _bad_envelope("holds surrogates: it was not UTF-8", "line")
     sections = line.split("|")
     if len(sections) != 4 or "\n" in line:
         raise _bad_envelope(
@@ -164,7 +186,9 @@ def parse_request(
             correlation_id=correlation_id,
             path="command",
         )
-    words = text.split(" ")
+    if text[-1:] == _LINE_END:
+        raise _bad_argument(correlation_id, "a carriage return at the end", "args")
+    words = text.split(" ") if text else []
     count = len(words)
     if not shape.required <= count <= len(shape.slots):
         raise _bad_argument(correlation_id, f"{count} arguments, {name} takes {_range(shape)}", "args")
@@ -216,6 +240,8 @@ def parse_response(line: str, command: str | None = None, *, commands: Mapping[s
     Raises:
         LineProtocolError: the envelope, or a payload that is not made of ``key=value`` words; its code is None.
     """
+    if not _is_text(line):
+        raise _bad_response("holds surrogates: it was not UTF-8", "0", "line")
     version, _, rest = line.partition("|")
     correlation_id, _, rest = rest.partition("|")
     status, bar, rest = rest.partition("|")
@@ -223,7 +249,7 @@ def parse_response(line: str, command: str | None = None, *, commands: Mapping[s
         raise _bad_response("the version is not V1", "0", "version")
     if not correlation_id:
         raise _bad_response("is empty", "0", "correlation_id")
-    if "\n" in line:
+    if "\n" in line or line[-1:] == _LINE_END:
         raise _bad_response("holds a line end", correlation_id, "line")
     if status == "OK":
         payload = rest if bar else None
@@ -239,7 +265,7 @@ def parse_response(line: str, command: str | None = None, *, commands: Mapping[s
 
 def _parse_payload(payload: str, command: str, commands: Mapping[str, Command], correlation_id: str) -> dict[str, Any]:
     shape = commands.get(command)
-    kinds = shape.payload if shape is not None else {}
+    kinds = shape.every_key if shape is not None else {}
     fields: dict[str, Any] = {}
     for word in payload.split(" "):
         key, equals, text = word.partition("=")
@@ -252,27 +278,13 @@ def _parse_payload(payload: str, command: str, commands: Mapping[str, Command], 
             fields[key] = text if kind is None or kind.read is None else kind.read(text)
         except ValueError as e:
             raise _bad_response(str(e), correlation_id, f"payload.{key}") from None
+    if shape is not None and shape.refine is not None:
+        try:
+            shape.refine(fields, payload)
+        except ValueError as e:
+            raise _bad_response(str(e), correlation_id, "payload") from None
     return fields
 
 
 def _bad_response(reason: str, correlation_id: str, path: str) -> LineProtocolError:
     return LineProtocolError(reason, code=None, correlation_id=correlation_id, path=path)
-
-
-def split_lines(data: bytes, *, max_line_bytes: int = MAX_LINE_BYTES) -> tuple[list[str], bytes]:
-    """Cut received bytes into lines of UTF-8; each ends in a line feed, which is dropped.
-
-    Returns:
-        The whole lines, and the bytes of the unfinished one to put before what comes next.
-
-    Raises:
-        LimitExceeded: a line, finished or not, of more than `max_line_bytes`.
-        LineProtocolError: bytes that are not UTF-8.
-    """
-    *lines, rest = bytes(data).split(b"\n")
-    if max(map(len, [*lines, rest])) > max_line_bytes:
-        raise LimitExceeded(f"a line of more than {max_line_bytes} bytes")
-    try:
-        return [line.decode() for line in lines], rest
-    except UnicodeDecodeError as e:
-        raise _bad_envelope(f"not UTF-8: {e.reason}", "line") from None

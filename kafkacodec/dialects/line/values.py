@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 
 from kafkacodec._line import read_integer
 
-__all__ = ["BOOLEAN", "INTEGER", "INTEGERS", "KEY_VALUE", "MESSAGES", "WORD", "Kind", "choice", "option"]
+__all__ = ["BOOLEAN", "INTEGER", "INTEGERS", "KEY_VALUE", "WORD", "Kind", "choice", "option", "shortened"]
 
 # What would end a word, a section or a line.
 _SEPARATORS = re.compile(r"[ |\n]")
-_NEXT_MESSAGE = re.compile(r",(-?[0-9]+):")
 _MIN, _MAX = -(1 << 63), (1 << 63) - 1
 _BOOLEANS = {"true": True, "false": False}
 
@@ -39,7 +38,7 @@ def _write_word(value: str) -> str:
 def _read_key_value(word: str) -> tuple[str, str]:
     key, colon, value = word.partition(":")
     if not colon:
-        raise ValueError(f"{_short(word)} has no colon between key and value")
+        raise ValueError(f"{shortened(word)} has no colon between key and value")
     return key, value
 
 
@@ -58,7 +57,7 @@ def _write_integer(value: int) -> str:
 
 def read_integers(word: str) -> list[int]:
     if word[:1] != "[" or word[-1:] != "]" or len(word) < 2:
-        raise ValueError(f"{_short(word)} is not a list in brackets")
+        raise ValueError(f"{shortened(word)} is not a list in brackets")
     return [read_integer(item) for item in word[1:-1].split(",")] if len(word) > 2 else []
 
 
@@ -68,7 +67,7 @@ def _write_integers(values: list[int]) -> str:
 
 def _read_boolean(word: str) -> bool:
     if word not in _BOOLEANS:
-        raise ValueError(f"{_short(word)} is neither true nor false")
+        raise ValueError(f"{shortened(word)} is neither true nor false")
     return _BOOLEANS[word]
 
 
@@ -76,35 +75,8 @@ def _write_boolean(value: bool) -> str:
     return "true" if value else "false"
 
 
-def _read_messages(word: str) -> list[dict[str, Any]]:
-    """``offset:value`` pairs behind one another.
-
-    A value may hold commas: a comma separates only where a number larger than the offset before it and a colon follow.
-    """
-    messages: list[dict[str, Any]] = []
-    text = f",{word}"
-    if word and not _NEXT_MESSAGE.match(text):
-        raise ValueError(f"{_short(word)} is not a list of offset:value")
-    start = 0
-    for match in _NEXT_MESSAGE.finditer(text):
-        offset = read_integer(match[1])
-        if messages and offset <= messages[-1]["offset"]:
-            continue
-        if messages:
-            messages[-1]["value"] = text[start : match.start()]
-        messages.append({"offset": offset})
-        start = match.end()
-    if messages:
-        messages[-1]["value"] = text[start:]
-    return messages
-
-
-def _write_messages(messages: list[dict[str, Any]]) -> str:
-    text = ",".join(f"{_write_integer(m['offset'])}:{m['value']}" for m in messages)
-    return _write_word(text) if text else text
-
-
-def _short(word: str) -> str:
+def shortened(word: str) -> str:
+    """A word as errors show it."""
     return repr(word if len(word) <= 40 else word[:37] + "...")
 
 
@@ -113,7 +85,6 @@ KEY_VALUE = Kind(_read_key_value, _write_key_value)
 INTEGER = Kind(read_integer, _write_integer)
 INTEGERS = Kind(read_integers, _write_integers)
 BOOLEAN = Kind(_read_boolean, _write_boolean)
-MESSAGES = Kind(_read_messages, _write_messages)
 
 
 def choice(*words: str) -> Kind:
@@ -131,7 +102,7 @@ def _choice(values: dict[str, str]) -> Kind:
 
     def read(word: str) -> str:
         if word not in values:
-            raise ValueError(f"{_short(word)} is none of {', '.join(values)}")
+            raise ValueError(f"{shortened(word)} is none of {', '.join(values)}")
         return values[word]
 
     def write(value: str) -> str:
