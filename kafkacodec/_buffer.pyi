@@ -1,5 +1,8 @@
+from typing import final
+
 from typing_extensions import Buffer
 
+@final
 class HeldBuffer:
     """The bytes of a buffer, exported once and held as long as this object lives."""
 

@@ -98,9 +98,26 @@ cdef Table new_table(object cls, const k.kc_field *fields, int num_fields, uint6
 
 
 cdef class Table:
+    """A table of columns. One that no decoder has made has neither columns nor rows."""
+
+    def __init__(self, *args, **kwargs):
+        raise TypeError(f"{type(self).__qualname__} is what the decoding functions return; it is not made by hand")
+
+    def __reduce_ex__(self, protocol):
+        raise TypeError(f"{type(self).__qualname__} is neither copied nor pickled; its Arrow form is: see to_pyarrow()")
+
     def __dealloc__(self):
         if self.table != NULL:
             k.kc_table_release(self.table)
+
+    cdef k.kc_table *filled(self) except NULL:
+        """The table, made now where there is none."""
+        cdef k.kc_error error
+        if self.table == NULL:
+            error.code = k.KC_OK
+            self.table = k.kc_table_new_within(NULL, 0, 0, NULL, &error)
+            check(&error)
+        return self.table
 
     def __len__(self):
         return 0 if self.table == NULL else self.table.length
@@ -115,13 +132,13 @@ cdef class Table:
         raise KeyError(name)
 
     cdef const k.kc_field *fields(self) noexcept:
-        if self.table == NULL:
+        if self.table == NULL or self.table.num_columns == 0:
             return NULL
         return self.table.columns[0].field
 
     cdef k.kc_table *with_fields(self, const k.kc_field *fields) except NULL:
         """The table, which has columns of these fields."""
-        if self.table == NULL or self.table.columns[0].field != fields:
+        if self.table == NULL or self.table.num_columns == 0 or self.table.columns[0].field != fields:
             raise TypeError("a table of other columns")
         return self.table
 
@@ -140,6 +157,7 @@ cdef class Table:
     def columns(self):
         """(name, Arrow type as text) of every column."""
         cdef int i
+        self.filled()
         return [
             (self.table.columns[i].field.name.decode(), type_name(self.table.columns[i].field))
             for i in range(self.table.num_columns)
@@ -178,7 +196,7 @@ cdef class Table:
             raise MemoryError
         error.code = k.KC_OK
         capsule = PyCapsule_New(schema, "arrow_schema", drop_schema)
-        if k.kc_arrow_schema(self.table, schema, &error):
+        if k.kc_arrow_schema(self.filled(), schema, &error):
             check(&error)
         return capsule
 
@@ -189,7 +207,7 @@ cdef class Table:
             raise MemoryError
         error.code = k.KC_OK
         capsule = PyCapsule_New(array, "arrow_array", drop_array)
-        if k.kc_arrow_array(self.table, array, &error):
+        if k.kc_arrow_array(self.filled(), array, &error):
             check(&error)
         return self.__arrow_c_schema__(), capsule
 
@@ -200,7 +218,7 @@ cdef class Table:
             raise MemoryError
         error.code = k.KC_OK
         capsule = PyCapsule_New(stream, "arrow_array_stream", drop_stream)
-        if k.kc_arrow_stream(self.table, stream, &error):
+        if k.kc_arrow_stream(self.filled(), stream, &error):
             check(&error)
         return capsule
 

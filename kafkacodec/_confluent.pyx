@@ -2,7 +2,7 @@
 from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.stdlib cimport calloc
+from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from kafkacodec cimport _kernel as k
@@ -38,6 +38,11 @@ cdef k.kc_buffer room(size_t size) except *:
 
 cdef class SplitColumn:
     """One column that came out of `split`: exported to Arrow as often as wanted, over the same memory."""
+    def __init__(self):
+        raise TypeError("SplitColumn is what split_confluent returns; it is not made by hand")
+
+    def __reduce_ex__(self, protocol):
+        raise TypeError("SplitColumn is neither copied nor pickled; its Arrow form is")
     cdef const char *format
     cdef int64_t length
     cdef k.kc_buffer validity, values, pointers, sizes
@@ -64,7 +69,10 @@ cdef class SplitColumn:
             self.buffers = 3 + data_buffers
 
     def __arrow_c_schema__(self):
-        cdef k.ArrowSchema *schema = <k.ArrowSchema *> calloc(1, sizeof(k.ArrowSchema))
+        cdef k.ArrowSchema *schema
+        if self.format == NULL:
+            raise TypeError("a SplitColumn that split_confluent has made is needed")
+        schema = <k.ArrowSchema *> calloc(1, sizeof(k.ArrowSchema))
         if schema == NULL:
             raise MemoryError
         schema.format = self.format
@@ -74,9 +82,12 @@ cdef class SplitColumn:
         return PyCapsule_New(schema, "arrow_schema", drop_schema)
 
     def __arrow_c_array__(self, requested_schema=None):
-        cdef k.ArrowArray *array = <k.ArrowArray *> calloc(1, sizeof(k.ArrowArray))
+        cdef k.ArrowArray *array
+        schema = self.__arrow_c_schema__()
+        array = <k.ArrowArray *> calloc(1, sizeof(k.ArrowArray))
         if array == NULL:
             raise MemoryError
+        capsule = new_capsule(array)
         array.length = self.length
         array.null_count = -1
         array.n_buffers = self.buffers
@@ -84,7 +95,15 @@ cdef class SplitColumn:
         array.private_data = <void *> self
         array.release = release_array
         Py_INCREF(self)
-        return self.__arrow_c_schema__(), PyCapsule_New(array, "arrow_array", drop_array)
+        return schema, capsule
+
+
+cdef object new_capsule(k.ArrowArray *array):
+    try:
+        return PyCapsule_New(array, "arrow_array", drop_array)
+    except MemoryError:
+        free(array)
+        raise
 
 
 cdef SplitColumn new_column(const char *format, int64_t length, size_t width, int64_t data_buffers, bint views):

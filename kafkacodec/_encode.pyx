@@ -70,8 +70,9 @@ cdef class ListChunk(RecordChunk):
     """Columns made from Python records, one pass, no object kept."""
     cdef ByteColumn key, value, header_key, header_value
     cdef IntColumn offset, timestamp, header_bounds
+    cdef bint finished
 
-    def __init__(self):
+    def __cinit__(self):
         self.key, self.value = ByteColumn(), ByteColumn()
         self.header_key, self.header_value = ByteColumn(), ByteColumn()
         self.offset, self.timestamp, self.header_bounds = IntColumn(), IntColumn(), IntColumn()
@@ -79,6 +80,8 @@ cdef class ListChunk(RecordChunk):
 
     def append_record(self, offset, timestamp, key, value, headers):
         cdef str field = "offset"
+        if self.finished:
+            raise ValueError("the chunk is finished")
         try:
             if offset is not None:
                 self.offset.append(offset, 0)
@@ -113,6 +116,7 @@ cdef class ListChunk(RecordChunk):
     def finish(self):
         """Let the kernels see the rows. None may be added afterwards."""
         cdef k.kc_pairs_column *headers = &self.columns.headers
+        self.finished = True
         self.key.describe(&self.columns.key)
         self.value.describe(&self.columns.value)
         self.offset.describe(&self.columns.offset)
@@ -176,6 +180,7 @@ cdef class BatchEncoder:
     cdef k.kc_buffer batch     # the open one, where batches are taken out one by one
     cdef size_t header_bytes
     cdef int64_t rows          # of the chunks before
+    cdef bint working
 
     def __cinit__(self, *, int magic, bint drop_unsupported, int64_t base_offset, int64_t batch_bytes,
                   int64_t producer_id, int producer_epoch, int base_sequence, int leader_epoch, int attributes):
@@ -195,10 +200,26 @@ cdef class BatchEncoder:
     def __dealloc__(self):
         k.kc_buffer_free(&self.batch)
 
+    cdef int begin(self) except -1:
+        """For one caller at a time: neither another thread nor what `compress` and the chunks run."""
+        if self.working:
+            raise RuntimeError("the encoder is at work already")
+        self.working = True
+        return 0
+
     def encode(self, chunks, compress=None):
+        self.begin()
+        try:
+            return self.encode_all(chunks, compress)
+        finally:
+            self.working = False
+
+    cdef bytes encode_all(self, chunks, compress):
         cdef GrowingBytes out = GrowingBytes()
         cdef RecordChunk chunk
         for chunk in chunks:
+            if chunk is None:
+                raise TypeError("None is no chunk of rows")
             out.reserve(min(k.kc_record_chunk_bytes(&chunk.columns), FIRST_GUESS_BYTES))
             if compress is None:
                 self.write_rows(chunk, out)
@@ -214,10 +235,18 @@ cdef class BatchEncoder:
         return out.finish()
 
     def next_batch(self, RecordChunk chunk not None, compress=None):
-        return self.take_batch(compress) if self.fill_batch(chunk) else None
+        self.begin()
+        try:
+            return self.take_batch(compress) if self.fill_batch(chunk) else None
+        finally:
+            self.working = False
 
     def last_batch(self, compress=None):
-        return self.take_batch(compress) if self.encoder.open.count else None
+        self.begin()
+        try:
+            return self.take_batch(compress) if self.encoder.open.count else None
+        finally:
+            self.working = False
 
     cdef int write_rows(self, RecordChunk chunk, GrowingBytes out) except -1:
         """All rows of the chunk, uncompressed."""

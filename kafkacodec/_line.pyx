@@ -36,8 +36,7 @@ def read_words(tuple names not None, tuple readers not None, list words not None
     cdef object reader
     if len(words) > len(names) or len(names) != len(readers):
         raise ValueError("more words than names")
-    for i in range(len(words)):
-        word = words[i]
+    for i, word in enumerate(tuple(words)):    # a reader may change the list
         if not word:
             raise ValueError("is empty")
         reader = readers[i]

@@ -38,8 +38,8 @@ cdef uint32_t MAX_TAG = 0x7FFFFFFE
 cdef object UUID_CLASS = _uuid.UUID
 cdef object UUID_ZERO = _uuid.UUID(int=0)
 cdef object UUID_SAFETY = _uuid.SafeUUID.unknown
-cdef Py_ssize_t UUID_INT = slot_offset(_uuid.UUID.int)
-cdef Py_ssize_t UUID_IS_SAFE = slot_offset(_uuid.UUID.is_safe)
+cdef Py_ssize_t UUID_INT = slot_offset(_uuid.UUID.int, _uuid.UUID)
+cdef Py_ssize_t UUID_IS_SAFE = slot_offset(_uuid.UUID.is_safe, _uuid.UUID)
 
 # What integers are called when bytes for them are missing.
 cdef const char *INTEGERS[KINDS]
@@ -56,7 +56,7 @@ cdef struct Reader:
     const uint8_t *at
     const uint8_t *end
     const uint8_t *start
-    PyObject *data       # the object that was handed in
+    PyObject *data       # the object that was handed in, or a memoryview of it
     PyObject *source     # a Source of it, made when the first records field is met; owned
     PyObject *nothing    # an empty Slice of it; owned
     Fault fault
@@ -106,6 +106,8 @@ cdef object decode_front(Program program, object data, Py_ssize_t start, Py_ssiz
     cdef Op root
     cdef PyObject *made = NULL
     cdef bint collecting, done
+    if not has_one_memory(<PyObject *> data):
+        data = memoryview(data)
     PyObject_GetBuffer(data, &buffer, PyBUF_SIMPLE)
     if start < 0 or start > buffer.len:
         PyBuffer_Release(&buffer)
@@ -134,6 +136,13 @@ cdef object decode_front(Program program, object data, Py_ssize_t start, Py_ssiz
     result = <object> made
     py.Py_DECREF(made)
     return result
+
+
+cdef inline bint has_one_memory(PyObject *data) noexcept:
+    """Whether every export shows the same memory while one is held. Other exporters may give a copy each time: they are
+    asked once, by a memoryview, and what is decoded stays in that.
+    """
+    return py.PyBytes_CheckExact(data) or py.PyMemoryView_Check(data) or py.PyByteArray_CheckExact(data)
 
 
 cdef int raise_decode_error(Reader *r, Program program) except -1:

@@ -36,7 +36,7 @@ cdef object UNKNOWN_FIELDS = "unknown_tagged_fields"
 cdef PyObject *UNKNOWN_NAME = <PyObject *> UNKNOWN_FIELDS
 
 cdef object UUID_CLASS = _uuid.UUID
-cdef Py_ssize_t UUID_INT = slot_offset(_uuid.UUID.int)
+cdef Py_ssize_t UUID_INT = slot_offset(_uuid.UUID.int, _uuid.UUID)
 
 
 cdef struct Writer:
@@ -120,12 +120,18 @@ cdef inline PyObject *shared(PyObject *value) noexcept:
 
 
 cdef int raise_encode_error(Fault *fault, Program program) except -1:
-    if fault.code != k.KC_CANNOT_ENCODE:
+    if py.PyErr_Occurred() != NULL:
+        return -1
+    if fault.value == NULL:
         raise MemoryError
     value = <object> fault.value
     py.Py_DECREF(fault.value)
+    if fault.code != k.KC_CANNOT_ENCODE:
+        raise value
     try:
         shown = repr(value)
+    except MemoryError:
+        raise
     except Exception:
         shown = type(value).__qualname__
     if len(shown) > 80:
@@ -138,6 +144,24 @@ cdef bint refuse(Writer *w, const char *what, PyObject *value) noexcept:
     if w.fault.code == k.KC_OK:
         w.fault.code, w.fault.what, w.fault.value = k.KC_CANNOT_ENCODE, what, shared(value)
     return False
+
+
+cdef bint pass_over(Writer *w) noexcept:
+    """Whether the exception that is set, if any, may be forgotten. One that says nothing about the value stays: no memory,
+    an interrupt.
+    """
+    if py.PyErr_Occurred() == NULL:
+        return True
+    if py.PyErr_ExceptionMatches(py.PyExc_MemoryError) or not py.PyErr_ExceptionMatches(py.PyExc_Exception):
+        w.fault.code = k.KC_NO_MEMORY
+        return False
+    py.PyErr_Clear()
+    return True
+
+
+cdef bint refuse_raised(Writer *w, const char *what, PyObject *value) noexcept:
+    """Refuses a value that raised an exception."""
+    return pass_over(w) and refuse(w, what, value)
 
 
 cdef bint grow(Writer *w, Py_ssize_t size) noexcept:
@@ -196,7 +220,7 @@ cdef inline bint keeps_defaults(Writer *w, const Plan *plan, PyObject *made) noe
     cdef PyObject *value
     while op < end:
         value = py.kc_slot(made, op.offset)[0]
-        if value != op.default and value != NULL and not is_default(op, value):
+        if value != op.default and value != NULL and not is_default(w, op, value):
             refuse(w, "a field that this version lacks must keep its default", value)
             step(&w.fault, op.name, -1)
             return False
@@ -252,7 +276,7 @@ cdef bint write_nullable_struct(Writer *w, const Op *op, PyObject *value) noexce
     return value == py.Py_None or write_struct(w, op, value)
 
 
-cdef bint is_default(const Op *op, PyObject *value) noexcept:
+cdef bint is_default(Writer *w, const Op *op, PyObject *value) noexcept:
     """Whether a value equals the default, and would be written in the same way. An empty slot does, without a look here."""
     cdef int equal
     if py.Py_TYPE(value) == SLICE:    # the default of records is no bytes or null
@@ -263,7 +287,7 @@ cdef bint is_default(const Op *op, PyObject *value) noexcept:
     equal = py.PyObject_RichCompareBool(value, op.default, py.Py_EQ)
     py.Py_DECREF(value)
     if equal < 0:
-        py.PyErr_Clear()
+        pass_over(w)
     return equal == 1
 
 
@@ -307,13 +331,12 @@ cdef inline bint take_int(Writer *w, const Op *op, PyObject *value, int64_t *num
     shared(value)
     index = py.PyNumber_Index(value)
     if index == NULL:
-        py.PyErr_Clear()
         overflow = True
     else:
         number[0] = py.PyLong_AsLongLongAndOverflow(index, &overflow)
         py.Py_DECREF(index)
     if overflow:
-        refuse(w, WANTED[op.kind], value)
+        refuse_raised(w, WANTED[op.kind], value)
     py.Py_DECREF(value)
     return not overflow
 
@@ -327,8 +350,7 @@ cdef bint write_float(Writer *w, const Op *op, PyObject *value) noexcept:
         return refuse(w, "a float is needed", value)
     real = py.PyFloat_AsDouble(value)
     if real == -1.0 and py.PyErr_Occurred() != NULL:
-        py.PyErr_Clear()
-        return refuse(w, "a float64 is needed", value)
+        return refuse_raised(w, "a float64 is needed", value)
     memcpy(&bits, &real, 8)
     k.kc_store_u64(w.at, bits)
     w.at += 8
@@ -341,8 +363,7 @@ cdef bint write_uuid(Writer *w, const Op *op, PyObject *value) noexcept:
     if not py.PyObject_TypeCheck(value, <PyTypeObject *> UUID_CLASS):
         return refuse(w, "a uuid.UUID is needed", value)
     if py.kc_int_to_16_bytes(py.kc_slot(value, UUID_INT)[0], w.at) < 0:
-        py.PyErr_Clear()
-        return refuse(w, "a uuid.UUID is needed", value)
+        return refuse_raised(w, "a uuid.UUID is needed", value)
     w.at += 16
     return True
 
@@ -381,8 +402,7 @@ cdef bint write_string(Writer *w, const Op *op, PyObject *value) noexcept:
             return refuse(w, "a str is needed", value)
         text = py.PyUnicode_AsUTF8AndSize(value, &size)
     if text == NULL:
-        py.PyErr_Clear()
-        return refuse(w, "a str that UTF-8 can hold is needed", value)
+        return refuse_raised(w, "a str that UTF-8 can hold is needed", value)
     if size > MAX_STRING_BYTES:
         return refuse(w, "a str of at most 32767 bytes is needed", value)
     return write_sized(w, op, False, text, size)
@@ -400,8 +420,7 @@ cdef bint write_bytes(Writer *w, const Op *op, PyObject *value) noexcept:
         return write_any_bytes(w, op, value, py.PyBytes_AS_STRING(value), py.Py_SIZE(value))
     shared(value)
     if py.PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE) < 0:
-        py.PyErr_Clear()
-        done = refuse(w, "bytes are needed", value)
+        done = refuse_raised(w, "bytes are needed", value)
     else:
         done = write_any_bytes(w, op, value, buffer.buf, buffer.len)
         py.PyBuffer_Release(&buffer)
@@ -507,9 +526,11 @@ cdef bint write_tags(Writer *w, const Plan *plan, PyObject *made) noexcept:
     cdef PyObject *unknown = py.kc_slot(made, UNKNOWN)[0]
     for i in range(plan.tagged_count):
         value = py.kc_slot(made, plan.tagged[i].offset)[0]
-        if value != plan.tagged[i].default and value != NULL and not is_default(&plan.tagged[i], value):
+        if value != plan.tagged[i].default and value != NULL and not is_default(w, &plan.tagged[i], value):
             present |= <uint64_t> 1 << i
             count += 1
+    if w.fault.code != k.KC_OK:
+        return False
     if unknown != NULL and unknown != py.Py_None:
         return write_mixed_tags(w, plan, made, present)
     if not write_uvarint(w, count):
@@ -545,8 +566,11 @@ cdef bint write_mixed_tags(Writer *w, const Plan *plan, PyObject *made, uint64_t
                 if not write_raw(w, <const char *> data, len(data)):
                     return False
         return True
-    except Exception:
-        return refuse_tags(w, fault, <PyObject *> unknown)
+    except BaseException as error:
+        if isinstance(error, Exception) and not isinstance(error, MemoryError):
+            return refuse_tags(w, fault, <PyObject *> unknown)
+        w.fault.code, w.fault.value = k.KC_NO_MEMORY, shared(<PyObject *> error)
+        return False
 
 
 cdef bint write_tagged(Writer *w, const Op *op, PyObject *made) noexcept:

@@ -26,6 +26,7 @@ cdef enum:
 
 cdef enum:
     MAX_STEPS = 64
+    MAX_TAGGED = 64    # tagged fields of a struct: bits of a set
 
 
 cdef struct Op:

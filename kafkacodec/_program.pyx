@@ -4,7 +4,7 @@ from cpython.object cimport PyTypeObject
 from cpython.ref cimport PyObject
 from libc.stdint cimport UINT8_MAX
 
-from kafkacodec._struct cimport Struct
+from kafkacodec._struct cimport Struct, is_sealed
 
 from kafkacodec._struct import slot_offset
 
@@ -28,12 +28,17 @@ cdef class Program:
     default to be encoded. `title` names message and version in errors.
     """
 
-    def __cinit__(self, type cls, list fields, list tagged, list absent, list required, bint flexible, str title):
-        if not issubclass(cls, Struct):
+    def __cinit__(
+        self, type cls not None, list fields not None, list tagged not None, list absent not None, list required not None,
+        bint flexible, str title not None,
+    ):
+        if not issubclass(cls, Struct) or not is_sealed(<PyTypeObject *> cls):
             raise TypeError("a class of slots is needed")
+        if len(tagged) > MAX_TAGGED:
+            raise ValueError(f"{len(tagged)} tagged fields, of at most {MAX_TAGGED}")
         self.cls = cls
         self.title = title
-        self.keep = (fields, tagged, absent, required)
+        self.keep = (tuple(fields), tuple(tagged), tuple(absent), tuple(required))
         self.plan.type = <PyTypeObject *> cls
         self.plan.flexible = flexible
         self.plan.op_count, self.plan.ops = len(fields), self.rows(fields)
@@ -43,6 +48,8 @@ cdef class Program:
         filled = [row for row in tagged + absent if not row[2] & F_LAZY]
         self.plan.filled_count, self.plan.filled = len(filled), self.rows(filled)
         self.plan.least_bytes = 1 if flexible else 0
+        require_plans(self.plan.ops, self.plan.op_count)
+        require_plans(self.plan.tagged, self.plan.tagged_count)
         for i in range(self.plan.op_count):
             self.plan.least_bytes += field_bytes(&self.plan.ops[i])
 
@@ -61,8 +68,10 @@ cdef class Program:
     cdef int row(self, Op *op, tuple field, Op *element) except -1:
         cdef Program inner
         name, code, flags, tag, program, descriptor, default = field
+        if not 0 <= code <= STRUCT or not isinstance(name, str):
+            raise ValueError(f"type code {code!r} of field {name!r} is unknown")
         op.code, op.flags, op.tag = code, flags, tag
-        op.offset = slot_offset(descriptor)
+        op.offset = slot_offset(descriptor, self.cls)
         op.default = <PyObject *> default
         op.name = <PyObject *> name
         if program is not None:
@@ -88,6 +97,13 @@ cdef class Program:
         PyMem_Free(self.plan.absent)
         PyMem_Free(self.plan.required)
         PyMem_Free(self.plan.filled)
+
+
+cdef int require_plans(const Op *ops, Py_ssize_t count) except -1:
+    for i in range(count):
+        if ops[i].code == STRUCT and ops[i].plan == NULL:
+            raise ValueError("a struct without its program")
+    return 0
 
 
 cdef void note_width(Op *op) noexcept:

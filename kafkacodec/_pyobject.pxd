@@ -182,10 +182,13 @@ cdef extern from *:
     double PyFloat_AsDouble(PyObject *o) noexcept
     const char *PyUnicode_AsUTF8AndSize(PyObject *o, Py_ssize_t *size) noexcept
     bint PyBytes_CheckExact(PyObject *o) noexcept
+    bint PyByteArray_CheckExact(PyObject *o) noexcept
+    bint PyMemoryView_Check(PyObject *o) noexcept
     char *PyBytes_AS_STRING(PyObject *o) noexcept
     int PyObject_RichCompareBool(PyObject *a, PyObject *b, int op) noexcept
     PyObject *PyErr_Occurred() noexcept
     void PyErr_Clear() noexcept
     int PyErr_ExceptionMatches(PyObject *exc) noexcept
     PyObject *PyExc_MemoryError
+    PyObject *PyExc_Exception
     int Py_EQ

@@ -19,11 +19,50 @@ from kafkacodec.errors import DecodeError
 
 
 cdef extern from "Python.h":
-    void PyObject_GC_UnTrack(void *)
     PyObject *PyTuple_GET_ITEM(object, Py_ssize_t)
-    ctypedef PyObject *(*allocfunc)(PyTypeObject *, Py_ssize_t)
-    void *PyType_GetSlot(PyTypeObject *, int)
-    int Py_tp_alloc
+    Py_ssize_t Py_REFCNT(PyObject *)
+
+
+cdef extern from *:
+    """
+    /* Versions whose tuples are known: what they hold besides items, and that nothing of it outlives a change of the items.
+     * The free-threaded build counts references in two places. */
+    #if PY_VERSION_HEX < 0x030F0000 && !defined(Py_GIL_DISABLED)
+    #define KC_FILLS_TUPLES 1
+    #else
+    #define KC_FILLS_TUPLES 0
+    #endif
+
+    /* From CPython 3.14 on a tuple keeps its hash; -1 is none. */
+    static inline void kc_forget_hash(PyObject *tuple) {
+    #if KC_FILLS_TUPLES && PY_VERSION_HEX >= 0x030E0000
+        ((PyTupleObject *)tuple)->ob_hash = -1;
+    #else
+        (void)tuple;
+    #endif
+    }
+
+    static inline int kc_is_plain_tuple(PyTypeObject *cls) {
+        return PyType_IsSubtype(cls, &PyTuple_Type) && cls->tp_basicsize == PyTuple_Type.tp_basicsize &&
+            cls->tp_itemsize == PyTuple_Type.tp_itemsize && cls->tp_dictoffset == 0;
+    }
+
+    static inline PyObject *kc_blank_tuple(PyTypeObject *cls, Py_ssize_t size) {
+        PyObject *tuple = cls->tp_alloc(cls, size);
+        if (tuple == NULL) return NULL;
+        PyObject_GC_UnTrack(tuple);
+        kc_forget_hash(tuple);
+        return tuple;
+    }
+    """
+    bint KC_FILLS_TUPLES
+    void kc_forget_hash(PyObject *tuple) noexcept
+    bint kc_is_plain_tuple(PyTypeObject *cls) noexcept
+    PyObject *kc_blank_tuple(PyTypeObject *cls, Py_ssize_t size) noexcept
+
+
+cdef enum:
+    RECORD_FIELDS = 6
 
 
 def record_columns():
@@ -374,72 +413,114 @@ cdef inline void put(PyObject *record, Py_ssize_t i, object item) noexcept:
     Py_XDECREF(before)
 
 
+cdef inline object timestamp_of(const k.kc_column *c, int64_t row):
+    if c.null_count and not c.validity.data[row >> 3] >> (row & 7) & 1:
+        return None
+    return (<const int64_t *> c.values.data)[row]
+
+
+cdef const k.kc_column *plain_columns(Table chunk) except NULL:
+    """The six columns of a record, which follow one another."""
+    cdef k.kc_table *table = chunk.filled()
+    cdef const k.kc_column *c = table.columns + <int> k.KC_COL_OFFSET
+    cdef int i
+    for i in range(RECORD_FIELDS):
+        if table.num_columns <= <int> k.KC_COL_HEADERS or not c[i].wanted or c[i].field.type != k.kc_record_fields[
+                <int> k.KC_COL_OFFSET + i].type:
+            raise TypeError("a table that lacks columns of a record")
+    return c
+
+
 cdef class RecordIterator:
     """The rows of tables that have the six plain columns, one by one, as instances of a named tuple of six fields.
 
     A record that the caller has let go of is filled again for a later row, as zip() does with its tuples: half the
-    cost of a row is making and unmaking the tuple. In a for loop that is the record before the last.
+    cost of a row is making and unmaking the tuple. In a for loop that is the record before the last. `recycle` is
+    whether this CPython is known to allow it; without, every record is made by the class itself.
     """
     cdef object chunks
-    cdef object cls
-    cdef allocfunc alloc
-    cdef Table chunk
+    cdef type cls
+    cdef bint recycle
+    cdef bint filling         # a record: the collector may run anything meanwhile
+    cdef k.kc_table *table    # of `columns`, retained
     cdef int64_t row
     cdef int64_t rows
     cdef const k.kc_column *columns
     cdef object last
     cdef object before_last
 
-    def __cinit__(self, chunks, cls):
+    def __cinit__(self, chunks, type cls not None, bint recycle=KC_FILLS_TUPLES):
+        if not kc_is_plain_tuple(<PyTypeObject *> cls):
+            raise TypeError(f"{cls.__qualname__} is no class of named tuples")
         self.chunks = iter(chunks)
         self.cls = cls
-        self.alloc = <allocfunc> PyType_GetSlot(<PyTypeObject *> cls, Py_tp_alloc)
+        self.recycle = recycle and KC_FILLS_TUPLES
+
+    def __dealloc__(self):
+        if self.table != NULL:
+            k.kc_table_release(self.table)
 
     def __iter__(self):
         return self
 
     cdef int advance(self) except -1:
         """Opens the next chunk that has rows; StopIteration where there is none."""
+        cdef Table chunk
+        cdef const k.kc_column *columns
+        if self.filling:
+            raise RuntimeError("the iterator is at work already")
         while self.row == self.rows:
-            self.chunk = next(self.chunks)
-            self.columns = self.chunk.table.columns + <int> k.KC_COL_OFFSET
+            chunk = next(self.chunks)
+            columns = plain_columns(<Table?> chunk)
+            if self.table != NULL:
+                k.kc_table_release(self.table)
+            self.table, self.columns = chunk.table, columns
+            k.kc_table_retain(self.table)
             self.row = 0
-            self.rows = self.chunk.table.length
+            self.rows = self.table.length
         return 0
 
     cdef object blank(self):
         """A record that nobody else holds, tracked by no garbage collector: nothing in it can refer back to it."""
         cdef PyObject *record
-        if self.before_last is not None and (<PyObject *> self.before_last).ob_refcnt == 1:
+        if self.before_last is not None and Py_REFCNT(<PyObject *> self.before_last) == 1:
+            kc_forget_hash(<PyObject *> self.before_last)
             return self.before_last
-        record = self.alloc(<PyTypeObject *> self.cls, 6)
+        record = kc_blank_tuple(<PyTypeObject *> self.cls, RECORD_FIELDS)
         if record == NULL:
             raise MemoryError
-        PyObject_GC_UnTrack(record)
         item = <object> record
         Py_DECREF(item)  # the reference that alloc gave: `item` has its own
         return item
 
     def __next__(self):
-        cdef const k.kc_column *c
-        cdef int64_t row
-        cdef PyObject *record
         if self.row == self.rows:
             self.advance()
-        c = self.columns
-        row = self.row
+        self.filling = True
+        try:
+            item = self.filled(self.row) if self.recycle else self.made(self.row)
+        finally:
+            self.filling = False
+        self.row += 1
+        return item
+
+    cdef object made(self, int64_t row):
+        cdef const k.kc_column *c = self.columns
+        return tuple.__new__(self.cls, ((<const int64_t *> c[0].values.data)[row], timestamp_of(&c[1], row),
+                                        (<const int8_t *> c[2].values.data)[row], slice_of(&c[3], row),
+                                        slice_of(&c[4], row), headers_of(&c[5], row)))
+
+    cdef object filled(self, int64_t row):
+        cdef const k.kc_column *c = self.columns
+        cdef PyObject *record
         item = self.blank()
         record = <PyObject *> item
         put(record, 0, (<const int64_t *> c[0].values.data)[row])
-        if c[1].null_count and not c[1].validity.data[row >> 3] >> (row & 7) & 1:
-            put(record, 1, None)
-        else:
-            put(record, 1, (<const int64_t *> c[1].values.data)[row])
+        put(record, 1, timestamp_of(&c[1], row))
         put(record, 2, (<const int8_t *> c[2].values.data)[row])
         put(record, 3, slice_of(&c[3], row))
         put(record, 4, slice_of(&c[4], row))
         put(record, 5, headers_of(&c[5], row))
         self.before_last = self.last
         self.last = item
-        self.row = row + 1
         return item

@@ -18,6 +18,9 @@ cdef class Source:
     cdef py.Py_buffer buffer        # of the view, unless the data are bytes
 
 
+# Whether the class was sealed: its objects are slots and nothing else.
+cdef bint is_sealed(PyTypeObject *type) noexcept
+
 cdef PyObject *new_source(PyObject *data) noexcept
 
 # Records in a decoded struct until they are looked at, when a memoryview takes their place: a part of a Source. A

@@ -94,6 +94,8 @@ cdef extern from *:
         }
     }
 
+    static int kc_is_sealed(PyTypeObject *type) { return type->tp_dealloc == kc_struct_dealloc; }
+
     static void kc_seal_class(PyTypeObject *type) {
         type->tp_dealloc = kc_struct_dealloc;
         type->tp_flags &= ~Py_TPFLAGS_BASETYPE;
@@ -103,6 +105,7 @@ cdef extern from *:
     PyTypeObject kc_slice_type
     int PyType_Ready(PyTypeObject *type) except -1
     mem.kc_memory kc_kept_memory
+    bint kc_is_sealed(PyTypeObject *type) noexcept
     void kc_seal_class(PyTypeObject *type) noexcept
 
 
@@ -174,6 +177,7 @@ cdef class Layout:
     A default that is a mutable object is made by its factory, a list or a class, for every object anew; a lazy one
     only when it is looked at, until when the slot is empty. Decoded records are a Slice until then.
     """
+    cdef type owner
     cdef readonly tuple names
     cdef readonly tuple defaults
     cdef readonly tuple factories
@@ -181,15 +185,21 @@ cdef class Layout:
     cdef Py_ssize_t *offsets
     cdef bint *lazy
 
-    def __cinit__(self, tuple names, tuple slots, tuple defaults, tuple factories, tuple lazy):
+    def __cinit__(
+        self, type owner not None, tuple names not None, tuple slots not None, tuple defaults not None,
+        tuple factories not None, tuple lazy not None,
+    ):
+        self.owner = owner
         self.names, self.defaults, self.factories = names, defaults, factories
         self.count = len(names)
+        if not self.count == len(slots) == len(defaults) == len(factories) == len(lazy):
+            raise ValueError("a field has a name, a slot, a default, a factory and whether it is lazy")
         self.offsets = <Py_ssize_t *> PyMem_Malloc((self.count + 1) * sizeof(Py_ssize_t))
         self.lazy = <bint *> PyMem_Malloc((self.count + 1) * sizeof(bint))
         if self.offsets == NULL or self.lazy == NULL:
             raise MemoryError
         for i in range(self.count):
-            self.offsets[i] = slot_offset(slots[i])
+            self.offsets[i] = slot_offset(slots[i], owner)
             self.lazy[i] = lazy[i]
 
     def __dealloc__(self):
@@ -226,16 +236,23 @@ cdef int set_unknown(Struct of, object values) except -1:
     return 0
 
 
+cdef Layout layout_of(type cls):
+    """The layout of a class; no other's, whose slots its objects lack."""
+    cdef Layout layout = cls._layout
+    if layout is None or layout.owner is not cls:
+        raise TypeError(f"{cls.__qualname__} is no message class")
+    return layout
+
+
 cdef class LazyField:
     """The attribute of a field whose value may be made when it is first looked at."""
     cdef Layout layout
     cdef Py_ssize_t index
-    cdef type owner
 
-    def __init__(self, Layout layout not None, Py_ssize_t index, type owner not None):
+    def __cinit__(self, Layout layout not None, Py_ssize_t index):
         if not 0 <= index < layout.count:
             raise IndexError(f"no field {index} of {layout.count}")
-        self.layout, self.index, self.owner = layout, index, owner
+        self.layout, self.index = layout, index
 
     def __get__(self, instance, owner):
         if instance is None:
@@ -248,8 +265,8 @@ cdef class LazyField:
         store(py.kc_slot(<PyObject *> instance, self.layout.offsets[self.index]), value)
 
     cdef inline int require(self, object instance) except -1:
-        if type(instance) is not self.owner:
-            raise TypeError(f"a field of {self.owner.__qualname__}, not of {type(instance).__qualname__}")
+        if type(instance) is not self.layout.owner:
+            raise TypeError(f"a field of {self.layout.owner.__qualname__}, not of {type(instance).__qualname__}")
         return 0
 
 
@@ -257,7 +274,7 @@ cdef class Struct:
     """A struct of the Kafka protocol. Keyword arguments set fields; the others hold their defaults."""
 
     def __init__(self, **values):
-        cdef Layout layout = type(self)._layout
+        cdef Layout layout = layout_of(type(self))
         cdef Py_ssize_t used = 0
         cdef PyObject **slot
         for i in range(layout.count):
@@ -293,7 +310,7 @@ cdef class Struct:
     def __eq__(self, other):
         if type(self) is not type(other):
             return NotImplemented
-        cdef Layout layout = type(self)._layout
+        cdef Layout layout = layout_of(type(self))
         for i in range(layout.count):
             if layout.value(self, i) != layout.value(other, i):
                 return False
@@ -302,7 +319,7 @@ cdef class Struct:
     __hash__ = None
 
     def __repr__(self):
-        cdef Layout layout = type(self)._layout
+        cdef Layout layout = layout_of(type(self))
         shown = []
         for i in range(layout.count):
             value = layout.value(self, i)
@@ -314,20 +331,20 @@ cdef class Struct:
         return f"{type(self).__qualname__}({', '.join(shown)})"
 
     def __copy__(self):
-        cdef Layout layout = type(self)._layout
+        cdef Layout layout = layout_of(type(self))
         return restore(type(self), tuple([layout.value(self, i) for i in range(layout.count)]), unknown_of(self))
 
     def __reduce__(self):
-        cdef Layout layout = type(self)._layout
+        cdef Layout layout = layout_of(type(self))
         values = [layout.value(self, i) for i in range(layout.count)]
         plain = tuple([bytes(v) if isinstance(v, memoryview) else v for v in values])
         return restore, (type(self), plain, unknown_of(self))
 
 
-def restore(type cls, tuple values, unknown):
+def restore(type cls not None, tuple values not None, unknown):
     """An object from the values of its fields in the order of the layout; for copy and pickle."""
     cdef Struct made = cls.__new__(cls)
-    cdef Layout layout = cls._layout
+    cdef Layout layout = layout_of(cls)
     if len(values) != layout.count:
         raise TypeError(f"{cls.__qualname__} has {layout.count} fields, not {len(values)}")
     for i in range(layout.count):
@@ -336,15 +353,21 @@ def restore(type cls, tuple values, unknown):
     return made
 
 
-def slot_offset(descriptor):
-    """Where the slot of a member descriptor lies in its objects."""
+def slot_offset(descriptor, type owner not None):
+    """Where the slot of a member descriptor lies in the objects of its class."""
     cdef Py_ssize_t offset = py.kc_slot_offset(<PyObject *> descriptor)
     if offset < <Py_ssize_t> sizeof(PyObject):
         raise TypeError(f"{descriptor!r} is not a slot")
+    if descriptor.__objclass__ is not owner:
+        raise TypeError(f"{descriptor!r} is not a slot of {owner.__qualname__}")
     return offset
 
 
-def seal(type cls):
+cdef bint is_sealed(PyTypeObject *type) noexcept:
+    return kc_is_sealed(type)
+
+
+def seal(type cls not None):
     """Forbids subclasses of a generated class and gives it the quick destructor that this allows."""
     if not issubclass(cls, Struct) or cls.__dictoffset__ or cls.__weakrefoffset__:
         raise TypeError(f"{cls.__qualname__} is not a class of slots")

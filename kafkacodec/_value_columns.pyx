@@ -32,7 +32,7 @@ cdef class ByteColumn:
             return self.put(<const uint8_t *> PyBytes_AS_STRING(value), len(value))
         try:
             PyObject_GetBuffer(value, &view, PyBUF_SIMPLE)
-        except (TypeError, BufferError):
+        except (TypeError, BufferError, ValueError):    # ValueError: a memoryview that was released
             raise EncodeError(f"{type(value).__name__} is neither bytes, text nor None") from None
         try:
             return self.put(<const uint8_t *> view.buf, view.len)

@@ -222,10 +222,10 @@ def _struct_class(
         defaults.append(None if factory else default)
     slots = [made._rows[name][2] for name in names]
     lazies = tuple(made._rows[name][1] for name in names)
-    made._layout = Layout(names, tuple(slots), tuple(defaults), tuple(factories), lazies)
+    made._layout = Layout(made, names, tuple(slots), tuple(defaults), tuple(factories), lazies)
     for i, field in enumerate(spec.fields):
         if lazies[i] or field.type == "records":
-            setattr(made, field.attribute, LazyField(made._layout, i, made))
+            setattr(made, field.attribute, LazyField(made._layout, i))
     seal(made)
     parts[spec.name] = made
     return made

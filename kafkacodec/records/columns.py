@@ -122,7 +122,7 @@ class Columns(Table):
 
     def __repr__(self) -> str:
         names = ", ".join(self.column_names)
-        faults = f", {len(self.problems)} problems" if self.problems else ""
+        faults = f", {len(self.problems)} problems" if getattr(self, "problems", None) else ""
         return f"<{type(self).__name__}: {len(self)} rows ({names}), {self.nbytes} bytes{faults}>"
 
 

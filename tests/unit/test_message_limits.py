@@ -1,6 +1,7 @@
 """Memory that hostile bodies can ask for, and who holds what afterwards."""
 
 import contextlib
+import ctypes
 import gc
 import sys
 import tracemalloc
@@ -106,3 +107,34 @@ def test_a_struct_that_is_replaced_while_it_is_encoded():
     own = part.TopicPartitions(partitions=[Replacing(), 2])
     message = part(assignment=part.Assignment(topic_partitions=[own]))
     assert part.decode(message.encode(0), 0).assignment.topic_partitions[0].partitions == [1, 2]
+
+
+class Raising:
+    """An integer that is not to be had."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def __index__(self) -> int:
+        raise self.error
+
+
+HUGE = (ctypes.c_ubyte * (1 << 46)).from_address(
+    0
+)  # exports 64 TiB, which nobody reads: there is no memory to copy them to
+
+
+@pytest.mark.parametrize("error", [MemoryError("none left"), KeyboardInterrupt("now")])
+def test_what_says_nothing_about_the_value_is_not_made_an_encode_error(error: BaseException) -> None:
+    message = messages.MetadataResponse(throttle_time_ms=Raising(error))
+    with pytest.raises(type(error), match=str(error)):
+        message.encode(9)
+    with pytest.raises(kc.EncodeError, match="int32"):
+        messages.MetadataResponse(throttle_time_ms=Raising(ArithmeticError())).encode(9)
+
+
+def test_no_memory_for_an_unknown_tagged_field() -> None:
+    with pytest.raises(MemoryError):
+        messages.MetadataRequest(unknown_tagged_fields={9: HUGE}).encode(9)
+    with pytest.raises(kc.EncodeError, match="tags from"):
+        messages.MetadataRequest(unknown_tagged_fields={9: object()}).encode(9)
