@@ -21,6 +21,7 @@ __all__ = [
     "KafkaCodecError",
     "LimitExceeded",
     "LocalProtocolError",
+    "MissingOffsets",
     "RemoteProtocolError",
     "Truncated",
     "UnsupportedCodec",
@@ -68,6 +69,40 @@ class DecodeError(_Located, ValueError):
 
 class Truncated(DecodeError):
     """The bytes end before the structure does."""
+
+
+class MissingOffsets(Truncated):
+    """Offsets of a log that no batch has, where a segment was cut or is not there and compaction does not explain it.
+
+    Attributes:
+        first_offset, end_offset (int): from the first missing one to the one after the last. At most so many records
+            are missing: some may have been removed by compaction before. Bytes in logs of Kafka 0.6 and 0.7.
+        certain (bool): records were lost; False: compaction may have removed all of them.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        position: int | None = None,
+        path: str | None = None,
+        first_offset: int = 0,
+        end_offset: int = 0,
+        certain: bool = True,
+    ) -> None:
+        super().__init__(reason, position=position, path=path)
+        self.first_offset = first_offset
+        self.end_offset = end_offset
+        self.certain = certain
+
+    @property
+    def missing_offsets(self) -> int:
+        """How many offsets are missing."""
+        return self.end_offset - self.first_offset
+
+    def __reduce__(self) -> tuple[object, ...]:
+        offsets = {name: getattr(self, name) for name in ("first_offset", "end_offset", "certain")}
+        return (*super().__reduce__(), offsets)
 
 
 class CorruptRecord(DecodeError):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 import click
 
 from kafkacodec.cli.console import note
-from kafkacodec.errors import DecodeError
+from kafkacodec.errors import DecodeError, MissingOffsets
 from kafkacodec.log import LogDirectory, Partition, Segment, SegmentRange, discover, layout
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ class Span(Choice):
     start_offset: int | None
     end_offset: int | None
     verify_crc: bool
+    gaps: Literal["error", "accept"]
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class Reading(Span):
             "batch_columns": batch_columns,
         }
         done = piece.start_position
-        for chunk in piece.read(max_rows=max_rows, **options):
+        for chunk in piece.read(gaps=self.gaps, max_rows=max_rows, **options):
             yield chunk
             advance(chunk.consumed - done)
             done = chunk.consumed
@@ -114,8 +115,11 @@ class Reading(Span):
     def warn(piece: SegmentRange, problems: list[Problem]) -> None:
         """A line on standard error for everything that was passed over."""
         for problem in problems:
-            passed = f"{problem.num_bytes:,} bytes passed over: {problem.exception}"
-            note(f"kafkacodec: warning: {piece.path}: {passed}")
+            passed = (
+                "" if isinstance(problem.exception, MissingOffsets) else f"{problem.num_bytes:,} bytes passed over: "
+            )
+            reason = str(problem.exception).removeprefix(f"{piece.path}: ")
+            note(f"kafkacodec: warning: {piece.path}: {passed}{reason}")
 
 
 def _time(context: click.Context, option: click.Parameter, value: str | None) -> int | datetime | None:
@@ -138,6 +142,13 @@ _SPAN_OPTIONS = (
     click.option("--start-offset", "--offset", "start_offset", metavar="N", type=int, help="Only from this offset on."),
     click.option("--end-offset", metavar="N", type=int, help="Only what is before this offset."),
     click.option("--crc/--no-crc", "verify_crc", default=True, help="Check the checksums (the default) or not."),
+    click.option(
+        "--gaps",
+        type=click.Choice(["error", "accept"]),
+        default="error",
+        show_default=True,
+        help="Where offsets are missing between segments and no compaction explains it: take it as damage; or read on.",
+    ),
 )
 _READING_OPTIONS = (
     click.option(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.output import counted, progress, size
+
+if TYPE_CHECKING:
+    from kafkacodec.log import Report
 
 
 @click.command()
@@ -17,7 +22,7 @@ def recover(source: str, destination: str, as_json: bool) -> None:
 
     SOURCE is a data directory of a broker, a partition's directory or a segment; it is only read. Batches keep their
     bytes; offset, time and transaction indexes are made anew. DESTINATION must be empty or not exist. What was left out
-    is printed, and kept in DESTINATION/recovery-report.json.
+    is printed, and kept in DESTINATION/recovery-report.json. The exit code is 1 when records were lost.
     """
     from kafkacodec import log
 
@@ -29,8 +34,19 @@ def recover(source: str, destination: str, as_json: bool) -> None:
             raise click.UsageError(str(error)) from None
     if as_json:
         say_json(report.to_dict())
-        return
-    for finding in report.findings:
-        say(str(finding))
-    left_out = "nothing was lost" if report.ok else f"{size(report.damaged_bytes)} damaged"
-    say(f"{destination}: {counted(report.num_batches, 'batch', 'batches')} saved, {left_out}")
+    else:
+        for finding in report.findings:
+            say(str(finding))
+        say(f"{destination}: {counted(report.num_batches, 'batch', 'batches')} saved, {_losses(report)}")
+    if not report.ok:
+        raise click.ClickException(f"{source}: not everything could be saved: {_losses(report)}")
+
+
+def _losses(report: Report) -> str:
+    """What is not in the copy. That nothing was lost cannot be proven: nobody knows what came after the log's end."""
+    parts = [
+        f"at most {counted(report.missing_offsets, 'record')} missing" if report.missing_offsets else "",
+        f"{size(report.damaged_bytes)} damaged" if report.damaged_bytes else "",
+        f"{counted(left_out, 'place')} left out" if (left_out := report.counts["error", "left-out"]) else "",
+    ]
+    return ", ".join(filter(None, parts)) or ("no loss found" if report.ok else "damaged")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
@@ -14,11 +14,11 @@ import numpy as np
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.inputs import Span, place, span_options
 from kafkacodec.cli.output import Column, counted, print_table, progress, size, timestamp
-from kafkacodec.errors import DecodeError
+from kafkacodec.errors import DecodeError, MissingOffsets
 
 if TYPE_CHECKING:
     from kafkacodec import BatchHeaders
-    from kafkacodec.log import Segment
+    from kafkacodec.log import Partition, Segment
 
 Batch = dict[str, Any]
 LOG_APPEND_TIME = 1
@@ -49,6 +49,7 @@ class Summary:
     transactional_batches: int = 0
     control_batches: int = 0
     crc_failures: int | None = None
+    missing_offsets: int = 0
     error: str | None = None
 
 
@@ -59,16 +60,29 @@ class Summary:
 def scan(span: Span, batches: bool | None, as_json: bool) -> None:
     """List segments and batches without decompressing them.
 
-    Offsets choose whole batches. A wrong checksum is shown and is no error; a place where no batch can be is one.
-    Producers are shown as id/epoch:first sequence.
+    Offsets choose whole batches. A wrong checksum is shown and is no error; a place where no batch can be is one, and
+    so are offsets that are missing after a segment. Producers are shown as id/epoch:first sequence.
     """
-    segments = [segment for partition in span.partitions() for segment in partition.segments]
+    partitions = span.partitions()
+    segments = [segment for partition in partitions for segment in partition.segments]
     by_batch = batches if batches is not None else len(segments) == 1 and os.path.isfile(span.paths[0])
+    breaks = {error.path: error for partition in partitions for error in _breaks(partition, span)}
     if by_batch:
         found = chain.from_iterable(_batches(segment, span) for segment in segments)
         _print_batches(found, as_json, several=len(segments) > 1)
+        for error in breaks.values():
+            raise error
     else:
-        _print_segments(segments, span, as_json)
+        _print_segments(segments, span, breaks, as_json)
+
+
+def _breaks(partition: Partition, span: Span) -> list[DecodeError]:
+    """Where the partition's segments do not follow one another; gaps only where they are not accepted."""
+    try:
+        found = [] if partition.is_kafka07 else partition.breaks(span.start_offset, span.end_offset)
+    except OSError:  # listing the segment tells
+        return []
+    return [error for error in found if span.gaps == "error" or not isinstance(error, MissingOffsets)]
 
 
 class _Stopped(Exception):
@@ -127,7 +141,7 @@ def _values(headers: BatchHeaders, name: str) -> list[Any]:
     return [value if known else None for value, known in zip(values, valid, strict=True)]
 
 
-def _summary(segment: Segment, span: Span) -> Summary:
+def _summary(segment: Segment, span: Span, fault: DecodeError | None) -> Summary:
     summary = Summary(segment.path, segment.topic, segment.partition, crc_failures=0 if span.verify_crc else None)
     magics, codecs, end = set(), set(), 0
     try:
@@ -144,6 +158,9 @@ def _summary(segment: Segment, span: Span) -> Summary:
     except OSError as error:
         summary.error = summary.error or error.strerror or str(error)
     summary.trailing_bytes = summary.size_in_bytes - end
+    if fault is not None:
+        summary.error = summary.error or fault.reason
+        summary.missing_offsets = fault.missing_offsets if isinstance(fault, MissingOffsets) else 0
     return summary
 
 
@@ -166,11 +183,13 @@ def _count(summary: Summary, batch: Batch) -> None:
         summary.crc_failures += batch["crc_ok"] is False
 
 
-def _print_segments(segments: list[Segment], span: Span, as_json: bool) -> None:
+def _print_segments(
+    segments: list[Segment], span: Span, breaks: Mapping[str | None, DecodeError], as_json: bool
+) -> None:
     with progress("scanning", sum(segment.size_in_bytes for segment in segments)) as advance:
         summaries = []
         for segment in segments:
-            summaries.append(_summary(segment, span))
+            summaries.append(_summary(segment, span, breaks.get(segment.path)))
             advance(summaries[-1].size_in_bytes)
     if as_json:
         for summary in summaries:
@@ -202,7 +221,9 @@ def _print_segment_table(summaries: list[Summary]) -> None:
 
 
 def _segment_row(summary: Summary) -> list[str]:
-    notes = [] if summary.error is None else ["damaged"]
+    notes = ["damaged"] if summary.error is not None and not summary.missing_offsets else []
+    if summary.missing_offsets:
+        notes.append(f"{counted(summary.missing_offsets, 'offset')} missing after it")
     if summary.crc_failures:
         notes.append(counted(summary.crc_failures, "wrong checksum"))
     if summary.trailing_bytes:

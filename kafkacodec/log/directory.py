@@ -43,7 +43,7 @@ class LogDirectory:
     @cached_property
     def all_partitions(self) -> list[Partition]:
         """Every partition's directory, those set aside too, by topic and number."""
-        found = list(_partition_directories(self.path, self.log_start_offsets))
+        found = list(_partition_directories(self.path, self.log_start_offsets, self._recovery_points))
         return sorted(found, key=lambda p: (p.topic or "", -1 if p.partition is None else p.partition, p.state))
 
     @property
@@ -102,11 +102,14 @@ class LogDirectory:
         """
         report = Report(self.path)
         chosen = self._current if partitions is None else partitions
-        ends = {
-            (p.topic, p.partition): p.end_offset()
-            for p in chosen
-            if p.topic is not None and p.partition is not None and p.state == "current" and p.segments
-        }
+
+        def ends() -> dict[tuple[str, int], int]:
+            return {
+                (p.topic, p.partition): p.end_offset_now()
+                for p in chosen
+                if p.topic is not None and p.partition is not None and p.state == "current" and p.segments
+            }
+
         check_offset_checkpoints(self.path, ends, report)
         return report
 
@@ -119,6 +122,10 @@ class LogDirectory:
     def high_watermarks(self) -> dict[tuple[str, int], int]:
         """The offsets up to which records were replicated, as the broker last wrote them down."""
         return known_offsets(self.path, layout.HIGH_WATERMARK_CHECKPOINT)
+
+    @cached_property
+    def _recovery_points(self) -> dict[tuple[str, int], int]:
+        return known_offsets(self.path, layout.RECOVERY_POINT_CHECKPOINT)
 
     @property
     def _current(self) -> list[Partition]:
@@ -153,14 +160,20 @@ def discover(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -
     return found + [Partition(directory, segments=names) for directory, names in files.items()]
 
 
-def _partition_directories(path: str, log_starts: dict[tuple[str, int], int]) -> Iterator[Partition]:
+Offsets = dict[tuple[str, int], int]
+
+
+def _partition_directories(path: str, log_starts: Offsets, recovery_points: Offsets) -> Iterator[Partition]:
     with os.scandir(path) as entries:
         directories = [entry for entry in entries if entry.is_dir()]
     for entry in directories:
         name = directory_name(entry.path)
         if name is not None:
-            log_start = log_starts.get((name.topic, name.partition), 0) if name.state == "current" else 0
-            yield Partition(entry.path, log_start_offset=log_start)
+            log_start, recovery_point = (
+                offsets.get((name.topic, name.partition), 0) if name.state == "current" else 0
+                for offsets in (log_starts, recovery_points)
+            )
+            yield Partition(entry.path, log_start_offset=log_start, recovery_point=recovery_point)
             continue
         remote = _REMOTE_TOPIC.fullmatch(entry.name)
         if remote is not None:

@@ -7,6 +7,8 @@ from typing import Any, Unpack
 
 from kafkacodec.dialects import kafka07
 from kafkacodec.log import layout
+from kafkacodec.log.continuity import ALONE, Evidence, Surroundings, gap_after, missing
+from kafkacodec.log.evidence import unused
 from kafkacodec.log.files import MappedFile, reason_of
 from kafkacodec.log.report import Finding, Report
 from kafkacodec.records.columns import Problem, RecordColumns
@@ -74,8 +76,11 @@ def end_of(file: MappedFile, base_offset: int) -> tuple[int, int | None]:
     return position, last
 
 
-def verify(path: str, base_offset: int) -> Report:
-    """Inspect a segment: every message's checksum and what is compressed. There are no index files."""
+def verify(path: str, base_offset: int, surroundings: Surroundings = ALONE) -> Report:
+    """Inspect a segment: every message's checksum, what is compressed, and whether the next segment follows.
+
+    There are no index files.
+    """
     report = Report(path, num_segments=1)
     with MappedFile(path) as file:
         report.size_in_bytes, position = file.size, 0
@@ -86,6 +91,7 @@ def verify(path: str, base_offset: int) -> Report:
             report.num_records += len(chunk)
             for problem in chunk.problems:
                 report.damaged_bytes += problem.num_bytes
+                report.missing_offsets += problem.num_bytes
                 first = base_offset + problem.position
                 report.add(
                     Finding(
@@ -102,4 +108,10 @@ def verify(path: str, base_offset: int) -> Report:
         if position < file.size:
             text = "a message that is not whole, or unused space, ends the file"
             report.add(Finding("note", "torn-tail", path, text, position, file.size - position))
+        gap = gap_after(base_offset + position, surroundings.following, surroundings.flushed)
+        if gap is not None:
+            left = 0 if unused(file, position) else file.size - position
+            error = missing(gap, Evidence(bytes_left=left, old=True), path=path, position=position)
+            if error is not None:
+                report.add_missing(error, file.size - position)
     return report

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cached_property
 from typing import Literal, Unpack
 
-from kafkacodec.errors import DecodeError
+from kafkacodec.errors import DecodeError, KafkaCodecError
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch, known_offsets, read_leader_epochs
-from kafkacodec.log.files import directory_name
+from kafkacodec.log.continuity import Gaps, Surroundings, check_gaps
+from kafkacodec.log.ends import RangeEnds
+from kafkacodec.log.files import MappedFile, directory_name
 from kafkacodec.log.ranges import SegmentRange
 from kafkacodec.log.report import Finding, Report
 from kafkacodec.log.segment import Segment, Timestamp
@@ -32,6 +36,7 @@ class Partition:
         partition: its number; likewise.
         segments: only these files, in place of all segments in the directory.
         log_start_offset: records below count as deleted; by default what the checkpoint of the log directory says.
+        recovery_point: up to which offset the log was on the disk; likewise.
 
     Attributes:
         path (str): the directory.
@@ -49,6 +54,7 @@ class Partition:
         state: str | None = None,
         segments: Iterable[str | os.PathLike[str]] | None = None,
         log_start_offset: int | None = None,
+        recovery_point: int | None = None,
     ) -> None:
         self.path = os.fspath(path)
         name = directory_name(self.path)
@@ -60,6 +66,8 @@ class Partition:
             log_start_offset = log_start_offset or 0
         if log_start_offset is not None:
             self.log_start_offset = log_start_offset
+        if recovery_point is not None:
+            self.recovery_point = recovery_point
         if segments is not None:
             self.segments = self._in_order([os.fspath(segment) for segment in segments])
 
@@ -73,6 +81,7 @@ class Partition:
         Raises:
             OSError: the directory cannot be listed.
         """
+        self.recovery_point  # noqa: B018  # read first: a log that is being written runs ahead of it, not behind
         found: dict[int, str] = {}
         for entry in os.scandir(self.path):
             name = layout.parse_file_name(entry.name)
@@ -107,10 +116,26 @@ class Partition:
 
         Such records may still lie in the first segment; a consumer does not see them.
         """
+        return self._checkpoint(layout.LOG_START_CHECKPOINT)
+
+    @cached_property
+    def recovery_point(self) -> int:
+        """The offset up to which the log was on the disk, from ``recovery-point-offset-checkpoint``; 0 if unknown.
+
+        A log that ends before it has lost records.
+        """
+        return self._checkpoint(layout.RECOVERY_POINT_CHECKPOINT)
+
+    @property
+    def cleaned_to(self) -> int:
+        """Where the log cleaner goes on, from ``cleaner-offset-checkpoint``; 0 where it never cleaned this log."""
+        return self._checkpoint(layout.CLEANER_CHECKPOINT)
+
+    def _checkpoint(self, name: str) -> int:
         if self.state != "current" or self.topic is None or self.partition is None:
             return 0
         log_dir = os.path.dirname(os.path.abspath(self.path))
-        return known_offsets(log_dir, layout.LOG_START_CHECKPOINT).get((self.topic, self.partition), 0)
+        return known_offsets(log_dir, name).get((self.topic, self.partition), 0)
 
     @property
     def index_problems(self) -> list[DecodeError]:
@@ -195,8 +220,52 @@ class Partition:
         found: list[SegmentRange] = []
         for segment in self._segments_between(first, behind):
             pieces = segment.ranges(max_bytes=max_bytes, start_offset=first, end_offset=behind)
+            around = self.surroundings(segment)
+            if around.following is not None or around.flushed is not None:
+                # Nothing to read may be all that is left: the range that has nothing tells what is missing.
+                pieces.append(around.place(pieces.pop() if pieces else segment.nothing_to_read(first, behind)))
             found += pieces if transactions is None else map(transactions.exclude_aborted, pieces)
         return found
+
+    def surroundings(self, segment: Segment) -> Surroundings:
+        """What has to follow a segment's batches: the next segment of the directory, or the recovery point."""
+        if segment.base_offset is None:
+            return Surroundings(None, None, self.topic, self.partition)
+        i = bisect_right(self._base_offsets, segment.base_offset)
+        following = self._base_offsets[i] if i < len(self._base_offsets) else None
+        flushed = self.recovery_point or None if following is None else None
+        return Surroundings(following, flushed, self.topic, self.partition)
+
+    def breaks(self, start_offset: int | None = None, end_offset: int | None = None) -> list[DecodeError]:
+        """Where segments do not follow one another, by their first and last batches and the index files.
+
+        Args:
+            start_offset, end_offset: only offsets between them can be missing.
+
+        Returns:
+            list[DecodeError]: `MissingOffsets` for a gap, or an end before the recovery point, that compaction does not
+                explain; `CorruptRecord` for a segment whose offsets are those of others.
+
+        Raises:
+            OSError: a segment cannot be read.
+        """
+        found: list[DecodeError | None] = []
+        for segment in self.segments:
+            piece = self.surroundings(segment).place(segment.nothing_to_read(start_offset, end_offset))
+            with MappedFile(segment.path) as file:
+                ends = RangeEnds(file, piece, start_offset, end_offset)
+                found += [ends.misplaced_start(), ends.misplaced_end()]
+        return [error for error in found if error is not None]
+
+    @cached_property
+    def _base_offsets(self) -> list[int]:
+        """Those of all segments, also where some were picked by name."""
+        found = {segment.base_offset for segment in self.segments if segment.base_offset is not None}
+        if not self._has_all:
+            self.recovery_point  # noqa: B018  # see `segments`
+            with suppress(OSError):
+                found |= {s.base_offset or 0 for s in Partition(self.path, recovery_point=0).segments}
+        return sorted(found)
 
     def read(
         self,
@@ -204,6 +273,7 @@ class Partition:
         start_timestamp: Timestamp | None = None,
         end_timestamp: Timestamp | None = None,
         isolation_level: IsolationLevel = "read_uncommitted",
+        gaps: Gaps = "error",
         max_rows: int = DEFAULT_MAX_ROWS,
         max_bytes: int = DEFAULT_MAX_BYTES,
         **options: Unpack[DecodeOptions],
@@ -212,12 +282,17 @@ class Partition:
 
         Args:
             start_timestamp, end_timestamp, isolation_level: as in `ranges`.
+            gaps: what to do where offsets are missing between two segments, or before the recovery point, and nothing
+                shows that the log cleaner removed them: ``"error"`` treats that as damage, which `on_error` decides
+                about; ``"accept"`` reads on in silence.
             max_rows, max_bytes: as in `Segment.read`; `consumed` and positions count from the start of a segment.
             options: as in `kafkacodec.decode`; `start_offset` and `end_offset` also find the place to start and to end.
 
         Raises:
+            MissingOffsets: offsets are missing; the records before them were given. A `Truncated`.
             As `ranges` and `Segment.read`. Index files that are wrong are worked around: see `index_problems`.
         """
+        check_gaps(gaps)
         selected = self.ranges(
             start_offset=options.pop("start_offset", None),
             end_offset=options.pop("end_offset", None),
@@ -226,7 +301,7 @@ class Partition:
             isolation_level=isolation_level,
         )
         for piece in selected:
-            for chunk in piece.read(max_rows=max_rows, max_bytes=max_bytes, **options):
+            for chunk in piece.read(gaps=gaps, max_rows=max_rows, max_bytes=max_bytes, **options):
                 yield chunk
                 if chunk.problems and options.get("on_error") == "stop":
                     return
@@ -239,8 +314,29 @@ class Partition:
     def verify(self) -> Report:
         """Inspect every segment as `Segment.verify` does, and what holds them together.
 
-        That is: the order of the segments, leader epochs, the transaction indexes, the producer snapshots and the
-        topic id.
+        That is: that they follow one another up to the recovery point, leader epochs, the transaction indexes, the
+        producer snapshots and the topic id.
+
+        Raises:
+            OSError: the directory or a segment cannot be read.
+        """
+        report = Report(self.path)
+        epochs: list[LeaderEpoch] = []
+        with suppress(OSError, KafkaCodecError):  # `verify_files` tells
+            epochs = self.leader_epochs
+        last = -1
+        for segment in self.segments:
+            if segment.base_offset is not None and segment.base_offset <= last:
+                text = f"the segment's offsets begin at {segment.base_offset}, those before it end at {last}"
+                report.add(Finding("error", "offset-order", segment.path, text))
+            report.include(segment.verify_among(self.surroundings(segment), epochs))
+            end = segment.last_offset()
+            last = last if end is None else end
+        report.include(self.verify_files())
+        return report
+
+    def verify_files(self) -> Report:
+        """Inspect what is beside the segments: transaction indexes, leader epochs, producer snapshots, the topic id.
 
         Raises:
             OSError: the directory or a segment cannot be read.
@@ -249,20 +345,27 @@ class Partition:
         epochs: list[LeaderEpoch] = []
         with noted(report, "leader-epoch", os.path.join(self.path, layout.LEADER_EPOCH_CHECKPOINT)):
             epochs = self.leader_epochs
-        last = -1
-        for i, segment in enumerate(self.segments):
-            following = self.segments[i + 1].base_offset if i + 1 < len(self.segments) else None
-            if segment.base_offset is not None and segment.base_offset <= last:
-                text = f"the segment's offsets begin at {segment.base_offset}, those before it end at {last}"
-                report.add(Finding("error", "offset-order", segment.path, text))
-            report.include(segment.verify(leader_epochs=epochs, following=following))
-            end = segment.last_offset()
-            last = last if end is None else end
+        self._check_start(epochs, report)
         for problem in self.transactions().problems:
             if problem.path is not None and problem.path.endswith(layout.TRANSACTION_INDEX_SUFFIX):
                 report.add(Finding("warning", "transaction-index", problem.path, problem.reason, problem.position))
-        check_partition_files(self.path, epochs, self.end_offset() if self._has_all else None, report)
+        check_partition_files(self.path, epochs, self.end_offset_now if self._has_all else None, report)
         return report
+
+    def end_offset_now(self) -> int:
+        """As `end_offset`, also where segments were added since they were listed."""
+        now = Partition(self.path, topic=self.topic, partition=self.partition, log_start_offset=0, recovery_point=0)
+        return now.end_offset()
+
+    def _check_start(self, epochs: list[LeaderEpoch], report: Report) -> None:
+        """Tell where the log once began before its first segment: what was there is deleted, elsewhere, or lost."""
+        first = self.segments[0].base_offset if self.segments else None
+        if first is None or not (self._has_all and epochs):
+            return
+        known = max(self.log_start_offset, epochs[0].start_offset)
+        if known < first:
+            text = "nothing is there of the log's start: deleted, moved to tiered storage, or lost"
+            report.add(Finding("warning", "log-start", self.path, text, None, None, known, first))
 
     def _offsets(
         self,

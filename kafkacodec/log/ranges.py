@@ -9,8 +9,10 @@ from typing import TypedDict, Unpack
 
 import numpy as np
 
-from kafkacodec.errors import CorruptRecord, DecodeError
+from kafkacodec.errors import CorruptRecord, DecodeError, MissingOffsets
 from kafkacodec.log import kafka07, layout
+from kafkacodec.log.continuity import Gaps, check_gaps
+from kafkacodec.log.ends import RangeEnds
 from kafkacodec.log.files import MappedFile, named
 from kafkacodec.records.columns import Problem, RecordColumns
 from kafkacodec.records.decode import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, DecodeOptions, columns_between, decode
@@ -43,6 +45,10 @@ class SegmentRange:
         end_offset (int | None): records from here on are left out. None: no such bound.
         aborted (tuple[tuple[int, int, int], ...]): transactions whose records are left out: producer id, first offset
             and offset of the marker, sorted.
+        following (int | None): the base offset of the next segment, where the range runs to the end of one: what lies
+            between is missing unless it was compacted away. None: not known, or the last segment.
+        flushed (int | None): up to which offset the log was on the disk, where the range runs to its end. None: not
+            known.
     """
 
     path: str
@@ -55,6 +61,8 @@ class SegmentRange:
     start_offset: int | None = None
     end_offset: int | None = None
     aborted: tuple[tuple[int, int, int], ...] = ()
+    following: int | None = None
+    flushed: int | None = None
 
     @property
     def size_in_bytes(self) -> int:
@@ -73,46 +81,69 @@ class SegmentRange:
         return decode(b"", columns=columns, batch_columns=batch_columns)
 
     def read(
-        self, *, max_rows: int = DEFAULT_MAX_ROWS, max_bytes: int = DEFAULT_MAX_BYTES, **options: Unpack[DecodeOptions]
+        self,
+        *,
+        gaps: Gaps = "error",
+        max_rows: int = DEFAULT_MAX_ROWS,
+        max_bytes: int = DEFAULT_MAX_BYTES,
+        **options: Unpack[DecodeOptions],
     ) -> Iterator[RecordColumns]:
-        """The records of the range, in chunks. Options and errors as in `Segment.read`."""
+        """The records of the range, in chunks. Options and errors as in `Partition.read`."""
         with MappedFile(self.path) as file:
-            yield from self.read_from(file, max_rows=max_rows, max_bytes=max_bytes, **options)
+            yield from self.read_from(file, gaps=gaps, max_rows=max_rows, max_bytes=max_bytes, **options)
 
     def read_from(
         self,
         file: MappedFile,
         *,
+        gaps: Gaps = "error",
         max_rows: int = DEFAULT_MAX_ROWS,
         max_bytes: int = DEFAULT_MAX_BYTES,
         **options: Unpack[DecodeOptions],
     ) -> Iterator[RecordColumns]:
         """As `read`, from a file that is already open."""
+        check_gaps(gaps)
         options["start_offset"] = _larger(self.start_offset, options.get("start_offset"))
         options["end_offset"] = _smaller(self.end_offset, options.get("end_offset"))
+        ends = RangeEnds(file, self, options["start_offset"], options["end_offset"])
         consumed = self.start_position
+        stop = options.get("on_error") == "stop"
         try:
+            misplaced = None if self.start_position else ends.misplaced_start()
+            file.check_size()
+            if misplaced is not None:
+                yield self._told(Problem(0, None, 0, misplaced), options)
+                if stop:
+                    return
             for chunk in self._chunks(file, max_rows, max_bytes, options):
                 file.check_size()
                 consumed = chunk.consumed
+                ends.follow(chunk)
                 file.drop_before(consumed - DROP_BEHIND)
                 yield chunk
-                if chunk.problems and options.get("on_error") == "stop":
+                if chunk.problems and stop:
                     return
         except DecodeError as error:
             file.check_size()
             raise named(error, self.path) from None
         if consumed < self.end_position < file.size and not self.is_kafka07:
-            yield self._cut_short(consumed, options)
+            cut = CorruptRecord("the batch reaches over the end of its range", position=consumed, path=self.path)
+            yield self._told(Problem(consumed, None, self.end_position - consumed, cut), options)
+        elif gaps == "error":
+            misplaced = ends.misplaced_end()
+            file.check_size()
+            if misplaced is not None:
+                first = misplaced.first_offset if isinstance(misplaced, MissingOffsets) else None
+                position = misplaced.position or 0
+                yield self._told(Problem(position, first, file.size - position, misplaced), options)
 
-    def _cut_short(self, position: int, options: DecodeOptions) -> RecordColumns:
-        """What to say of a batch that is not whole where a range ends inside the file: batches end there."""
-        error = CorruptRecord("the batch reaches over the end of its range", position=position, path=self.path)
+    def _told(self, problem: Problem, options: DecodeOptions) -> RecordColumns:
+        """What to say of a fault between batches: the error is raised, or listed with no rows."""
         if options.get("on_error", "raise") == "raise":
-            raise error
+            raise problem.exception
         empty = self.nothing(options.get("columns"), batch_columns=options.get("batch_columns", False))
-        empty.consumed = self.end_position
-        empty.problems = [Problem(position, None, self.end_position - position, error)]
+        empty.consumed = problem.position + problem.num_bytes
+        empty.problems = [problem]
         return empty
 
     def _chunks(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shutil
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -13,14 +12,16 @@ import numpy as np
 
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log import layout
-from kafkacodec.log.checkpoints import LeaderEpoch, encode_leader_epochs, read_topic_id
-from kafkacodec.log.directory import discover
+from kafkacodec.log.checkpoints import LeaderEpoch, encode_checkpoint, encode_leader_epochs, read_topic_id
+from kafkacodec.log.continuity import Surroundings
+from kafkacodec.log.directory import LogDirectory, discover
 from kafkacodec.log.files import MappedFile, reason_of
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.producers import ProducerState
 from kafkacodec.log.report import Finding, Report
 from kafkacodec.log.segment import Segment
 from kafkacodec.log.segment_writer import SegmentWriter, write_file
+from kafkacodec.log.side_files import leads_out, links_out, read_inside
 from kafkacodec.log.verify import verify_segment
 from kafkacodec.records.columns import BatchHeaders
 from kafkacodec.records.encode import EncodedBatch
@@ -29,7 +30,8 @@ _NO_TIMESTAMP = np.iinfo(np.int64).min
 
 REPORT_FILE = "recovery-report.json"
 
-# Files of a log directory that say whose it is; the checkpoints are left out, so that a broker looks at every segment.
+# Files of a log directory that say whose it is. Offset checkpoints are left out, so that a broker looks at every
+# segment; but the cleaner's is made anew, since it tells what compaction has removed.
 _DIRECTORY_FILES = ("meta.properties", "bootstrap.checkpoint")
 _PARTITION_FILES = ("quorum-state",)
 
@@ -41,8 +43,9 @@ def recover(
 
     Every batch whose checksum and records are right is copied byte for byte into a segment of the same name, unless its
     offsets do not follow those before it. Offset, time and transaction indexes, producer snapshots and the leader-epoch
-    checkpoint are made anew; topic ids and ``meta.properties`` are copied. Offset checkpoints are not: a broker that
-    finds none looks at every segment. The source is only read.
+    checkpoint are made anew, and the checkpoint of the cleaner; topic ids and ``meta.properties`` are copied. Other
+    offset checkpoints are not: a broker that finds none looks at every segment. The source is only read. Symbolic links
+    that lead out of it are not followed, which the report tells; the source itself may be one.
 
     Args:
         src: the damaged log directory, partition directory or segment.
@@ -50,8 +53,8 @@ def recover(
         advance: is called with the size of each segment that is done, in bytes.
 
     Returns:
-        Report: what was found in the source; findings of kind ``damaged`` and ``left-out`` are what was left out. It is
-        also in the file ``recovery-report.json`` of the destination.
+        Report: what was found in the source; findings of kind ``damaged`` and ``left-out`` are what was left out, those
+        of kind ``gap`` what was not there. It is also in the file ``recovery-report.json`` of the destination.
 
     Raises:
         FileExistsError: the destination is not empty.
@@ -63,16 +66,26 @@ def recover(
     partitions = discover(src)
     _check_destination(src, dest)
     os.makedirs(dest, exist_ok=True)
-    if os.path.isdir(src):
-        _copy_files(_DIRECTORY_FILES, src, dest)
+    root = src if os.path.isdir(src) else os.path.dirname(src) or os.curdir
     report = Report(src)
+    if root == src:
+        _copy_files(_DIRECTORY_FILES, src, dest, report)
+    cleaned: dict[tuple[str, int], int] = {}
     for partition in partitions:
+        if partition.path != root and leads_out(partition.path, root):
+            _left_out(partition.path, "a symbolic link out of the source is not followed; recover its target", report)
+            continue
         if partition.is_kafka07:
-            text = "not copied: a log of Kafka 0.6 or 0.7 has nothing to recover but its longest valid start"
-            report.add(Finding("error", "left-out", partition.path, text))
+            text = "a log of Kafka 0.6 or 0.7 has nothing to recover but its longest valid start"
+            _left_out(partition.path, text, report)
             continue
         target = os.path.join(dest, _directory_name(partition))
-        report.include(_recover_partition(partition, target, advance or (lambda size: None)))
+        report.include(_recover_partition(partition, target, root, advance or (lambda size: None)))
+        cleaned |= _cleaned(partition, target)
+    if any(partition.path != root for partition in partitions):
+        report.include(LogDirectory(src).verify_checkpoints())
+    if cleaned:
+        write_file(os.path.join(dest, layout.CLEANER_CHECKPOINT), encode_checkpoint(cleaned), sync=True)
     write_file(os.path.join(dest, REPORT_FILE), (json.dumps(report.to_dict(), indent=1) + "\n").encode(), sync=True)
     return report
 
@@ -91,27 +104,39 @@ def _directory_name(partition: Partition) -> str:
     return f"{partition.topic}-{partition.partition}"
 
 
-def _recover_partition(partition: Partition, target: str, advance: Callable[[int], object]) -> Report:
+def _recover_partition(partition: Partition, target: str, root: str, advance: Callable[[int], object]) -> Report:
     os.mkdir(target)
     report = Report(partition.path)
     copier = _Copier(target, report)
-    for i, segment in enumerate(partition.segments):
-        following = partition.segments[i + 1].base_offset if i + 1 < len(partition.segments) else None
-        report.include(copier.copy(segment, following))
+    for segment in partition.segments:
+        if os.path.isdir(root) and segment.path != root and leads_out(segment.path, root):
+            _left_out(segment.path, "a symbolic link out of the source is not followed", report)
+            continue
+        report.include(copier.copy(segment, partition.surroundings(segment)))
         advance(segment.size_in_bytes)
     epochs = encode_leader_epochs(_earliest(copier.epochs, partition))
     write_file(os.path.join(target, layout.LEADER_EPOCH_CHECKPOINT), epochs, sync=True)
     _write_producer_files(target)
-    metadata = os.path.join(partition.path, layout.PARTITION_METADATA)
-    try:
-        read_topic_id(metadata)
-        shutil.copyfile(metadata, os.path.join(target, layout.PARTITION_METADATA))
-    except FileNotFoundError:
-        pass
-    except (OSError, KafkaCodecError) as error:
-        report.add(Finding("warning", "partition-metadata", metadata, f"not copied: {reason_of(error)}"))
-    _copy_files(_PARTITION_FILES, partition.path, target)
+    _copy_files((layout.PARTITION_METADATA, *_PARTITION_FILES), partition.path, target, report)
+    links = links_out(partition.path, root)
+    for path in links:
+        report.add(Finding("warning", "link", path, "a symbolic link out of the source is not followed"))
+    if not links:
+        report.include(partition.verify_files())
     return report
+
+
+def _cleaned(partition: Partition, target: str) -> dict[tuple[str, int], int]:
+    """What the cleaner's checkpoint says of a partition, as far as the saved log goes."""
+    saved = Partition(target)
+    offset = min(partition.cleaned_to, saved.end_offset())
+    if not offset or saved.topic is None or saved.partition is None:
+        return {}
+    return {(saved.topic, saved.partition): offset}
+
+
+def _left_out(path: str, text: str, report: Report) -> None:
+    report.add(Finding("error", "left-out", path, f"not copied: {text}"))
 
 
 def _earliest(found: list[LeaderEpoch], partition: Partition) -> list[LeaderEpoch]:
@@ -135,7 +160,7 @@ class _Copier:
         self.next_offset = 0
         self.epochs: list[LeaderEpoch] = []
 
-    def copy(self, segment: Segment, following: int | None) -> Report:
+    def copy(self, segment: Segment, surroundings: Surroundings) -> Report:
         base_offset = segment.base_offset
         if base_offset is None:
             base_offset = segment.first_offset() or 0
@@ -145,7 +170,7 @@ class _Copier:
             def keep(file: MappedFile, headers: BatchHeaders) -> None:
                 self._append(writer, file, headers)
 
-            report = verify_segment(segment.path, segment.base_offset, following=following, keep=keep)
+            report = verify_segment(segment.path, segment.base_offset, surroundings=surroundings, keep=keep)
             self.next_offset = writer.next_offset
         return report
 
@@ -183,7 +208,18 @@ def _write_producer_files(target: str) -> None:
             write_file(os.path.join(target, name), data, sync=True)
 
 
-def _copy_files(names: tuple[str, ...], src: str, dest: str) -> None:
+def _copy_files(names: tuple[str, ...], src: str, dest: str, report: Report) -> None:
+    """Copy those of a directory's files that are there; a topic id only where it can be read."""
     for name in names:
-        with suppress(FileNotFoundError):
-            shutil.copyfile(os.path.join(src, name), os.path.join(dest, name))
+        path, copy = os.path.join(src, name), os.path.join(dest, name)
+        try:
+            write_file(copy, read_inside(src, name), sync=True)
+            if name == layout.PARTITION_METADATA:
+                read_topic_id(copy)
+        except FileNotFoundError:
+            pass
+        except (OSError, KafkaCodecError) as error:
+            if isinstance(error, KafkaCodecError):
+                with suppress(FileNotFoundError):
+                    os.unlink(copy)
+            report.add(Finding("warning", name.replace(".", "-"), path, f"not copied: {reason_of(error)}"))

@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from kafkacodec.errors import MissingOffsets
+
 MAX_FINDINGS = 1000
 """Findings that a report keeps; the counts go on."""
 
@@ -48,6 +50,17 @@ class Finding:
         return f"{self.level}: {self.path}{place}: {self.text}{offsets}"
 
 
+_SUMS = (
+    "num_segments",
+    "size_in_bytes",
+    "num_batches",
+    "num_records",
+    "damaged_bytes",
+    "missing_offsets",
+    "compacted_offsets",
+)
+
+
 @dataclass
 class Report:
     """What was read and what was found wrong, in one segment, partition or log directory.
@@ -56,6 +69,10 @@ class Report:
         path (str): what was inspected.
         num_segments, size_in_bytes, num_batches, num_records (int): what was read; records that can be read.
         damaged_bytes (int): bytes that are no intact batches, torn and unused tails not counted.
+        missing_offsets (int): offsets that errors say are missing: of damaged batches and of gaps between segments. At
+            most so many records are missing: where compaction is possible, some may have been removed before. Damage
+            at the end of a log, whose offsets are not known, counts none. Bytes in logs of Kafka 0.6 and 0.7.
+        compacted_offsets (int): offsets between batches that no batch has, as compaction leaves them.
         formats (Counter): batches by magic and codec, such as ``v2/lz4``.
         findings (list[Finding]): the first `MAX_FINDINGS`, in the order of the log.
         counts (Counter): all findings, by (level, kind).
@@ -67,6 +84,8 @@ class Report:
     num_batches: int = 0
     num_records: int = 0
     damaged_bytes: int = 0
+    missing_offsets: int = 0
+    compacted_offsets: int = 0
     formats: Counter[str] = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -87,9 +106,15 @@ class Report:
         if len(self.findings) < MAX_FINDINGS:
             self.findings.append(finding)
 
+    def add_missing(self, error: MissingOffsets, num_bytes: int) -> None:
+        """Note offsets that are missing after a segment's batches, which `num_bytes` of its file follow."""
+        first, end = error.first_offset, error.end_offset
+        self.missing_offsets += end - first
+        self.add(Finding("error", "gap", error.path or "", error.reason, error.position, num_bytes or None, first, end))
+
     def include(self, part: Report) -> None:
         """Add the report of a part, such as a segment, to this one."""
-        for name in ("num_segments", "size_in_bytes", "num_batches", "num_records", "damaged_bytes"):
+        for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(part, name))
         self.formats += part.formats
         self.counts += part.counts
@@ -111,6 +136,7 @@ class Report:
         lines = [
             f"{self.path}: {self.num_segments} segments, {self.size_in_bytes} bytes, {self.num_batches} batches"
             f" ({formats or 'none'}), {self.num_records} records, {self.damaged_bytes} bytes damaged"
+            + (f", {self.missing_offsets} offsets missing" if self.missing_offsets else "")
         ]
         lines += map(str, self.findings)
         hidden = sum(self.counts.values()) - len(self.findings)

@@ -10,6 +10,7 @@ from typing import Literal, Unpack
 from kafkacodec.errors import CorruptRecord, DecodeError
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch
+from kafkacodec.log.continuity import ALONE, Surroundings
 from kafkacodec.log.files import MappedFile, named
 from kafkacodec.log.lookup import Lookup
 from kafkacodec.log.ranges import SegmentRange
@@ -169,6 +170,20 @@ class Segment:
                 for piece in pieces
             ]
 
+    def nothing_to_read(self, start_offset: int | None = None, end_offset: int | None = None) -> SegmentRange:
+        """The range at the end of the file, which has no batches; the bounds are those of the reading that it is in."""
+        size = self.size_in_bytes
+        return SegmentRange(
+            self.path,
+            self.topic,
+            self.partition,
+            size,
+            size,
+            self.base_offset or 0,
+            start_offset=start_offset,
+            end_offset=end_offset,
+        )
+
     def first_offset(self) -> int | None:
         """The offset of the first batch's first record (old formats: of its last); None without a batch."""
         with MappedFile(self.path) as file:
@@ -204,7 +219,8 @@ class Segment:
 
         Args:
             leader_epochs: the partition's, to be held against those of the batches.
-            following: the base offset of the next segment, which tells what damage at the end has cost.
+            following: the base offset of the next segment, which tells what is missing at the end. Without it a
+                segment that was cut cannot be told from the last one of a log, whose end may be torn.
 
         Returns:
             Report: damage is in it, not raised.
@@ -212,7 +228,12 @@ class Segment:
         Raises:
             OSError, Truncated: the file cannot be read to its end.
         """
-        return verify_segment(self.path, self.base_offset, following=following, leader_epochs=leader_epochs)
+        surroundings = ALONE if following is None else Surroundings(following, None, self.topic, self.partition)
+        return self.verify_among(surroundings, leader_epochs)
+
+    def verify_among(self, surroundings: Surroundings, leader_epochs: list[LeaderEpoch] | None = None) -> Report:
+        """As `verify`, for a segment of which its partition tells more."""
+        return verify_segment(self.path, self.base_offset, surroundings=surroundings, leader_epochs=leader_epochs)
 
     def _lookup(self, file: MappedFile) -> Lookup:
         lookup = Lookup(file, self.base_offset)

@@ -7,6 +7,7 @@ from typing import Any
 from kafkacodec.errors import UnsupportedMagic
 from kafkacodec.log import kafka07
 from kafkacodec.log.checkpoints import LeaderEpoch
+from kafkacodec.log.continuity import Surroundings
 from kafkacodec.log.files import MappedFile
 from kafkacodec.log.ranges import SegmentRange
 from kafkacodec.log.report import Report
@@ -65,9 +66,9 @@ class Kafka07Segment(Segment):
         """None: messages had no timestamps."""
         return None
 
-    def verify(self, *, leader_epochs: list[LeaderEpoch] | None = None, following: int | None = None) -> Report:
+    def verify_among(self, surroundings: Surroundings, leader_epochs: list[LeaderEpoch] | None = None) -> Report:
         """Inspect the segment: every message's checksum, and what is compressed."""
-        return kafka07.verify(self.path, self._base)
+        return kafka07.verify(self.path, self._base, surroundings)
 
     @property
     def _base(self) -> int:

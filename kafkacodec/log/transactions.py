@@ -160,8 +160,9 @@ class TransactionTracker:
 
     def read_segment(self, segment: Segment, begin: int | None = None) -> None:
         """Read a segment, from the batch of an offset on."""
-        index, found = TransactionIndex(segment.path, self.problems), len(self.aborted)
+        found = len(self.aborted)
         with MappedFile(segment.path) as file:
+            index = TransactionIndex(segment.path, self.problems)
             start = 0 if begin is None else Lookup(file, segment.base_offset).start_for_offset(begin)
             lost: list[tuple[int, int]] = []
             first = None
@@ -178,7 +179,9 @@ class TransactionTracker:
                     self.next_offset = int(part["last_offset"].max()) + 1
         self.aborted += index.inside(lost)
         if not lost and start == 0:
-            index.compare(self.aborted[found:], self.problems)
+            # An index that is being written knows markers that came after the segment was opened.
+            grown = os.path.getsize(segment.path) > file.size
+            index.compare(self.aborted[found:], self.problems, before=self.next_offset if grown else None)
 
     def feed(self, file: MappedFile, headers: BatchHeaders, index: TransactionIndex) -> None:
         """Take the next batches."""
@@ -272,12 +275,18 @@ class TransactionIndex:
         markers = self.entries["last_offset"]
         return [self.entries[(markers >= start) & (markers < end)] for start, end in gaps]
 
-    def compare(self, aborted: list[npt.NDArray[np.void]], problems: list[DecodeError]) -> None:
-        """Note where index and log disagree about the transactions that were aborted in the segment."""
+    def compare(
+        self, aborted: list[npt.NDArray[np.void]], problems: list[DecodeError], *, before: int | None = None
+    ) -> None:
+        """Note where index and log disagree about the transactions that were aborted in the segment.
+
+        Only markers `before` an offset count, where one is given.
+        """
         found = np.concatenate([np.empty(0, ABORTED), *aborted])
         with_records = found[found["first_offset"] < found["last_offset"]]["last_offset"]
         missing = set(with_records.tolist()) - self._by_marker.keys()
-        surplus = self._by_marker.keys() - set(found["last_offset"].tolist())
+        known = {marker for marker in self._by_marker if before is None or marker < before}
+        surplus = known - set(found["last_offset"].tolist())
         for marker in sorted(missing):
             what = "lacks" if self.there else "is missing, with"
             problems.append(

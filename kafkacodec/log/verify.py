@@ -14,6 +14,8 @@ import numpy.typing as npt
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch
+from kafkacodec.log.continuity import ALONE, Surroundings, gap_after, missing
+from kafkacodec.log.evidence import gather, jumps, unused
 from kafkacodec.log.files import MappedFile, reason_of
 from kafkacodec.log.indexes import IndexFile, read_offset_index, read_time_index
 from kafkacodec.log.ranges import DROP_BEHIND
@@ -34,7 +36,7 @@ def verify_segment(
     path: str,
     base_offset: int | None,
     *,
-    following: int | None = None,
+    surroundings: Surroundings = ALONE,
     leader_epochs: list[LeaderEpoch] | None = None,
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
     keep: Callable[[MappedFile, BatchHeaders], None] | None = None,
@@ -44,7 +46,7 @@ def verify_segment(
     Args:
         path: the segment.
         base_offset: the offset in its name; None where it has none: then no index belongs to it.
-        following: the base offset of the next segment: what damage at the end has cost is told by it.
+        surroundings: what the partition says of the segment's end: what is missing there is told by it.
         leader_epochs: the partition's leader epochs, to be held against those of the batches.
         max_decompressed_bytes: larger batches count as damaged.
         keep: is called with the headers of every piece of intact batches.
@@ -54,9 +56,10 @@ def verify_segment(
         Truncated: it was shortened while it was read.
     """
     report = Report(path, num_segments=1)
+    indexes = _Indexes(path, base_offset, report)  # read first: a segment that is being written runs ahead of them
     with MappedFile(path) as file:
         report.size_in_bytes = file.size
-        checker = _SegmentChecker(file, base_offset, leader_epochs, report)
+        checker = _SegmentChecker(file, base_offset, leader_epochs, indexes, report)
         position = 0
         chunks = iter_columns(
             file.data,
@@ -76,16 +79,48 @@ def verify_segment(
             report.num_records += len(chunk)
             position = max(position, chunk.consumed)
             file.drop_before(position - DROP_BEHIND)
-        checker.tail(position)
-        checker.finish(following)
+        checker.tail(position, surroundings)
+        checker.finish(position, surroundings)
     return report
+
+
+class _Indexes:
+    """The offset and the time index of a segment, up to their first faults."""
+
+    def __init__(self, path: str, base_offset: int | None, report: Report) -> None:
+        self.path = path
+        self.report = report
+        self.missing: list[tuple[str, str]] = []
+        self.offset = self.time = None
+        if base_offset is not None:
+            self.offset = self._read(read_offset_index, layout.OFFSET_INDEX_SUFFIX, "offset-index")
+            self.time = self._read(read_time_index, layout.TIME_INDEX_SUFFIX, "time-index")
+
+    def _read(self, read: Callable[..., IndexFile], suffix: str, kind: str) -> IndexFile | None:
+        path = layout.sibling(self.path, suffix)
+        try:
+            index = read(path, on_error="stop")
+        except FileNotFoundError:
+            self.missing.append((kind, path))
+            return None
+        except (OSError, KafkaCodecError) as error:
+            self.report.add(Finding("warning", kind, path, f"cannot be read: {reason_of(error)}"))
+            return None
+        for problem in index.problems:
+            self.report.add(Finding("warning", kind, path, problem.reason, problem.position))
+        return index
 
 
 class _SegmentChecker:
     """Follows the intact batches of a segment in order."""
 
     def __init__(
-        self, file: MappedFile, base_offset: int | None, epochs: list[LeaderEpoch] | None, report: Report
+        self,
+        file: MappedFile,
+        base_offset: int | None,
+        epochs: list[LeaderEpoch] | None,
+        indexes: _Indexes,
+        report: Report,
     ) -> None:
         self.file = file
         self.report = report
@@ -96,9 +131,8 @@ class _SegmentChecker:
         self.epochs = epochs
         self.open_damage: Problem | None = None
         self.lost_from = 0
-        self.missing: list[tuple[str, str]] = []
-        self.offset_index = self._index(read_offset_index, layout.OFFSET_INDEX_SUFFIX, "offset-index")
-        self.time_index = self._index(read_time_index, layout.TIME_INDEX_SUFFIX, "time-index")
+        self.missing_indexes = indexes.missing
+        self.offset_index, self.time_index = indexes.offset, indexes.time
         self.offset_entries = self.time_entries = 0  # how many entries were held against batches
 
     def intact(self, start: int, end: int, keep: Callable[[MappedFile, BatchHeaders], None] | None) -> None:
@@ -128,23 +162,27 @@ class _SegmentChecker:
         self.lost_from = self.last_offset + 1 if base_offset is None else base_offset
         self.report.damaged_bytes += problem.num_bytes
 
-    def tail(self, position: int) -> None:
+    def tail(self, position: int, surroundings: Surroundings) -> None:
         """Say what stands behind the last batch."""
         left = self.file.size - position
         if left <= 0:
             return
-        rest = memoryview(self.file.data)[position:]
         # A few zeros may be the start of an offset.
-        if left >= SMALLEST_UNUSED and not any(rest[:64]) and rest[:-1] == rest[1:]:
+        if left >= SMALLEST_UNUSED and unused(self.file, position):
             self._note("note", "preallocated", "unused space, zero-filled in advance", position, left)
-        else:
-            self._note("warning", "torn-tail", "a batch that is not whole ends the file", position, left)
-        rest.release()
+            return
+        text = "a batch that is not whole ends the file"
+        if surroundings is ALONE:
+            text += "; whether more followed cannot be told from one segment"
+        self._note("warning", "torn-tail", text, position, left)
 
-    def finish(self, following: int | None) -> None:
-        """Say what the index files have beyond the log."""
-        self._settle_damage(following)
-        for kind, path in self.missing:
+    def finish(self, position: int, surroundings: Surroundings) -> None:
+        """Say what is missing after the last batch, and what the index files have beyond the log."""
+        due = surroundings.flushed if surroundings.following is None else surroundings.following
+        if self.open_damage is None:
+            self._check_end(position, surroundings)
+        self._settle_damage(due)
+        for kind, path in self.missing_indexes:
             # Brokers before 0.10 wrote no time index, nor had messages a time.
             if self.report.num_batches and (kind == "offset-index" or self.largest_timestamp != NO_TIMESTAMP):
                 self.report.add(Finding("note", kind, path, "there is no such index"))
@@ -156,21 +194,39 @@ class _SegmentChecker:
                 text = f"{len(index) - checked} entries point behind the last batch"
                 self._index_fault(index, kind, checked, text)
 
+    def _check_end(self, position: int, surroundings: Surroundings) -> None:
+        """Tell the offsets that are missing between the last batch and what follows the segment."""
+        if self.base_offset is None:
+            return
+        gap = gap_after(self.last_offset + 1, surroundings.following, surroundings.flushed)
+        if gap is None:
+            return
+        evidence = gather(self.file, gap, position, surroundings.topic, surroundings.partition)
+        error = missing(gap, evidence, path=self.file.path, position=position)
+        if error is None:
+            self.report.compacted_offsets += gap.end_offset - gap.first_offset
+        else:
+            self.report.add_missing(error, self.file.size - position)
+
     def _settle_damage(self, next_offset: int | None) -> None:
         problem, self.open_damage = self.open_damage, None
-        if problem is not None:
-            self.report.add(
-                Finding(
-                    "error",
-                    "damaged",
-                    self.file.path,
-                    reason_of(problem.exception),
-                    problem.position,
-                    problem.num_bytes,
-                    self.lost_from,
-                    next_offset if next_offset is not None and next_offset >= self.lost_from else None,
-                )
+        if problem is None:
+            return
+        end = next_offset if next_offset is not None and next_offset >= self.lost_from else None
+        self.last_offset = max(self.last_offset, -1 if end is None else end - 1)  # no gap beside the damage
+        self.report.missing_offsets += 0 if end is None else end - self.lost_from
+        self.report.add(
+            Finding(
+                "error",
+                "damaged",
+                self.file.path,
+                reason_of(problem.exception),
+                problem.position,
+                problem.num_bytes,
+                self.lost_from,
+                end,
             )
+        )
 
     def _count(self, headers: BatchHeaders) -> None:
         self.report.num_batches += len(headers)
@@ -189,6 +245,8 @@ class _SegmentChecker:
         for i in np.flatnonzero(wrong).tolist():
             text = f"the offsets {base[i]} to {last[i]} follow {before[i]}"
             self._note("error", "offset-order", text, int(headers["position"][i]), int(headers["size_in_bytes"][i]))
+        if self.last_offset >= 0 or self.base_offset is not None:
+            self.report.compacted_offsets += int(np.maximum(jumps(headers, self.last_offset), 0).sum())
         if self.base_offset is not None and int(last.max()) - self.base_offset >= 2**31:
             self._note("error", "offset-order", "an offset is more than 2^31 above the segment's base offset")
 
@@ -267,22 +325,6 @@ class _SegmentChecker:
 
     def _in_damage(self, position: int, headers: BatchHeaders) -> bool:
         return position < int(headers["position"][0])
-
-    def _index(self, read: Callable[..., IndexFile], suffix: str, kind: str) -> IndexFile | None:
-        if self.base_offset is None:
-            return None
-        path = layout.sibling(self.file.path, suffix)
-        try:
-            index = read(path, on_error="stop")
-        except FileNotFoundError:
-            self.missing.append((kind, path))
-            return None
-        except (OSError, KafkaCodecError) as error:
-            self.report.add(Finding("warning", kind, path, f"cannot be read: {reason_of(error)}"))
-            return None
-        for problem in index.problems:
-            self.report.add(Finding("warning", kind, path, problem.reason, problem.position))
-        return index
 
     def _index_fault(self, index: IndexFile, kind: str, i: int, text: str) -> None:
         offset = int(index["offset"][i])

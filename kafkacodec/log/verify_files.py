@@ -7,19 +7,24 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log import layout
-from kafkacodec.log.checkpoints import LeaderEpoch, read_checkpoint, read_producer_snapshot, read_topic_id
+from kafkacodec.log.checkpoints import (
+    LeaderEpoch,
+    ProducerSnapshot,
+    read_checkpoint,
+    read_producer_snapshot,
+    read_topic_id,
+)
 from kafkacodec.log.files import reason_of
 from kafkacodec.log.report import Finding, Report
 
-# Offset checkpoints of a log directory -> what their offsets are. None of them can lie behind the end of the log.
+# Offset checkpoints of a log directory -> what their offsets are. None of them can lie after the end of the log.
 _MEANINGS = {
     layout.HIGH_WATERMARK_CHECKPOINT: "the high watermark",
-    layout.RECOVERY_POINT_CHECKPOINT: "the recovery point",
     layout.LOG_START_CHECKPOINT: "the log start offset",
     layout.CLEANER_CHECKPOINT: "the offset that cleaning has reached",
 }
@@ -37,26 +42,34 @@ def noted(report: Report, kind: str, path: str) -> Iterator[None]:
         report.add(Finding("warning", kind, path, f"cannot be read: {reason_of(error)}", position))
 
 
-def check_partition_files(directory: str, epochs: list[LeaderEpoch], end_offset: int | None, report: Report) -> None:
-    """Read the producer snapshots and the topic id; hold them and the leader epochs against the log's end, if known."""
-    end = math.inf if end_offset is None else end_offset
+def check_partition_files(
+    directory: str, epochs: list[LeaderEpoch], end_offset: Callable[[], int] | None, report: Report
+) -> None:
+    """Read the producer snapshots and the topic id; hold them and the leader epochs against the log's end.
+
+    The end, where it is known, is asked for last: a log that is being written runs ahead of these files.
+    """
+    snapshots: list[ProducerSnapshot] = []
+    for name in sorted(os.listdir(directory or os.curdir)):
+        if name.endswith(layout.PRODUCER_SNAPSHOT_SUFFIX):
+            path = os.path.join(directory, name)
+            with noted(report, "producer-snapshot", path):
+                snapshots.append(read_producer_snapshot(path))
+    end = math.inf if end_offset is None else end_offset()
+    for snapshot in snapshots:
+        _check_snapshot(snapshot, end, report)
     path = os.path.join(directory, layout.LEADER_EPOCH_CHECKPOINT)
     for epoch in epochs:
         if epoch.start_offset > end:
             text = f"leader epoch {epoch.epoch} begins at {epoch.start_offset}, but the log ends at {end}"
             report.add(Finding("warning", "leader-epoch", path, text, first_offset=epoch.start_offset))
-    for name in sorted(os.listdir(directory)):
-        if name.endswith(layout.PRODUCER_SNAPSHOT_SUFFIX):
-            path = os.path.join(directory, name)
-            with noted(report, "producer-snapshot", path):
-                _check_snapshot(path, end, report)
     path = os.path.join(directory, layout.PARTITION_METADATA)
     with noted(report, "partition-metadata", path):
         read_topic_id(path)
 
 
-def _check_snapshot(path: str, end: float, report: Report) -> None:
-    snapshot = read_producer_snapshot(path)
+def _check_snapshot(snapshot: ProducerSnapshot, end: float, report: Report) -> None:
+    path = snapshot.path
     if snapshot.offset > end:
         text = f"the snapshot was taken at offset {snapshot.offset}, but the log ends at {end}"
         report.add(Finding("warning", "producer-snapshot", path, text, first_offset=snapshot.offset))
@@ -66,13 +79,24 @@ def _check_snapshot(path: str, end: float, report: Report) -> None:
         report.add(Finding("warning", "producer-snapshot", path, text, first_offset=last))
 
 
-def check_offset_checkpoints(directory: str, end_offsets: Mapping[tuple[str, int], int], report: Report) -> None:
-    """Hold the offset checkpoints of a log directory against the logs' ends; what is of other partitions is left."""
-    for name, meaning in _MEANINGS.items():
+def check_offset_checkpoints(
+    directory: str, end_offsets: Callable[[], Mapping[tuple[str, int], int]], report: Report
+) -> None:
+    """Hold the offset checkpoints of a log directory against the logs' ends; what is of other partitions is left.
+
+    The recovery point is held against them where partitions are inspected: a log that ends before it has lost records.
+    The ends are asked for last: logs that are being written run ahead of their checkpoints.
+    """
+    known: dict[str, dict[tuple[str, int], int]] = {}
+    for name in layout.OFFSET_CHECKPOINTS:
         path = os.path.join(directory, name)
         with noted(report, "checkpoint", path):
-            for (topic, partition), offset in read_checkpoint(path).items():
-                end = end_offsets.get((topic, partition))
-                if end is not None and offset > end:
-                    text = f"{meaning} of {topic}-{partition} is {offset}, but the log ends at {end}"
-                    report.add(Finding("warning", "checkpoint", path, text, first_offset=offset))
+            known[name] = read_checkpoint(path)
+    ends = end_offsets()
+    for name, meaning in _MEANINGS.items():
+        for (topic, partition), offset in known.get(name, {}).items():
+            end = ends.get((topic, partition))
+            if end is not None and offset > end:
+                text = f"{meaning} of {topic}-{partition} is {offset}, but the log ends at {end}"
+                path = os.path.join(directory, name)
+                report.add(Finding("warning", "checkpoint", path, text, first_offset=end, end_offset=offset))

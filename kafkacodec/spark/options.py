@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
+from kafkacodec.log.continuity import Gaps
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.schema import COLUMNS
 
@@ -58,6 +59,7 @@ _READ_OPTIONS = (
     "includeHeaders",
     "columns",
     "mode",
+    "gaps",
     "isolationLevel",
     "minPartitions",
     "maxRecordsPerPartition",
@@ -120,6 +122,7 @@ class ReadOptions:
     columns: tuple[str, ...] | None
     headers: bool
     permissive: bool
+    gaps: Gaps
     read_committed: bool
     latest_when_no_later_record: bool
     min_partitions: int | None
@@ -143,6 +146,8 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -
         raise OptionError(
             "startingOffsetsByTimestampStrategy: needs startingTimestamp or startingOffsetsByTimestamp beside it"
         )
+    fail_on_data_loss = take(given, "failOnDataLoss", _boolean, True)
+    gaps = take(given, "gaps", one_of("error", "accept"), "error" if fail_on_data_loss else "accept")
     return ReadOptions(
         paths=_paths(given),
         selection=_selection(given),
@@ -151,6 +156,7 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -
         columns=columns,
         headers=headers,
         permissive=take(given, "mode", one_of("FAILFAST", "PERMISSIVE"), "FAILFAST") == "PERMISSIVE",
+        gaps="accept" if gaps == "accept" else "error",
         read_committed=take(given, "isolationLevel", one_of("read_uncommitted", "read_committed"), None)
         == "read_committed",
         latest_when_no_later_record=strategy == "latest",
@@ -158,7 +164,7 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -
         max_records=take(given, "maxRecordsPerPartition", positive, None),
         max_partition_bytes=take(given, "maxPartitionBytes", positive, MAX_PARTITION_BYTES),
         max_offsets_per_trigger=take(given, "maxOffsetsPerTrigger", positive, None),
-        fail_on_data_loss=take(given, "failOnDataLoss", _boolean, True),
+        fail_on_data_loss=fail_on_data_loss,
     )
 
 

@@ -174,12 +174,14 @@ def _split_by_records(whole: SegmentRange, most: int) -> Iterator[SegmentRange]:
             cuts.append(i)
     for first, stop in pairwise([*cuts, len(starts)]):
         start = int(starts[first])
-        # What follows the last whole batch stays with it: reading tells a torn tail from damage.
-        end = int(starts[stop]) if stop < len(starts) else whole.end_position
+        # What follows the last whole batch stays with it: reading tells a torn tail from damage and missing offsets.
+        last = stop == len(starts)
         yield replace(
             whole,
             start_position=start,
-            end_position=end,
+            end_position=whole.end_position if last else int(starts[stop]),
+            following=whole.following if last else None,
+            flushed=whole.flushed if last else None,
             first_offset=int(befores[first]) + 1,
             last_offset=int(last_offsets[stop - 1]),
         )

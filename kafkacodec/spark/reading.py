@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from kafkacodec.errors import DecodeError
 from kafkacodec.log import SegmentRange
+from kafkacodec.log.continuity import Gaps
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.spark.schema import COLUMNS, arrow_schema, core_columns
 
@@ -25,11 +26,14 @@ _MICROSECONDS = pa.timestamp("us", tz="UTC")
 _MOST_MILLISECONDS = ((1 << 63) - 1) // 1000
 
 
-def read_ranges(ranges: Iterable[SegmentRange], names: Sequence[str], *, permissive: bool) -> Iterator[pa.RecordBatch]:
+def read_ranges(
+    ranges: Iterable[SegmentRange], names: Sequence[str], *, permissive: bool, gaps: Gaps = "error"
+) -> Iterator[pa.RecordBatch]:
     """The records of these ranges in batches of `ROWS` rows or fewer, with the columns `names`.
 
     Raises:
-        DecodeError: at the first damage, with the file's path, unless `permissive`, which logs it and goes on.
+        DecodeError: at the first damage, with the file's path, unless `permissive`, which logs it and goes on. Offsets
+            that are missing between segments are damage unless `gaps` accepts them.
         OSError: for a file that cannot be read, likewise.
     """
     shaper = Shaper(names)
@@ -37,7 +41,7 @@ def read_ranges(ranges: Iterable[SegmentRange], names: Sequence[str], *, permiss
     for piece in ranges:
         shaper.place(piece.topic, piece.partition)
         try:
-            for chunk in piece.read(max_rows=ROWS, columns=shaper.core_columns, on_error=on_error):
+            for chunk in piece.read(gaps=gaps, max_rows=ROWS, columns=shaper.core_columns, on_error=on_error):
                 log_problems(piece.path, chunk)
                 if len(chunk):
                     yield shaper.shape(chunk)

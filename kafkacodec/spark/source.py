@@ -76,7 +76,8 @@ class SegmentReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one task's ranges as Arrow batches."""
-        return read_ranges(partition.value, self.names, permissive=self.options.permissive)
+        options = self.options
+        return read_ranges(partition.value, self.names, permissive=options.permissive, gaps=options.gaps)
 
 
 class FilteringReader(SegmentReader):

@@ -57,7 +57,8 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The tasks of a micro-batch.
 
         Raises:
-            OptionError: naming `failOnDataLoss`, where segments that were to be read have gone.
+            OptionError: naming `failOnDataLoss`, where segments that were to be read have gone. What is missing between
+                segments, the tasks find.
         """
         ends, starts = _flat(end), _flat(start)
         starts = {key: starts.get(key, 0) for key, stop in ends.items() if stop > starts.get(key, 0)}
@@ -66,6 +67,11 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             lost = key not in present or (first and first < present[key].start_offset())
             if lost and self.options.fail_on_data_loss:
                 raise OptionError(f"failOnDataLoss: offset {first} of {key[0]}-{key[1]} is no longer there")
+            if self.options.fail_on_data_loss and ends[key] > present[key].end_offset():
+                raise OptionError(
+                    f"failOnDataLoss: {key[0]}-{key[1]} ended at offset {ends[key]}, and ends at "
+                    f"{present[key].end_offset()} now"
+                )
         starts = {key: first for key, first in starts.items() if key in present}
         if not starts:
             return [InputPartition(())]
@@ -79,7 +85,8 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one task's ranges as Arrow batches."""
-        return read_ranges(partition.value, self.names, permissive=self.options.permissive)
+        options = self.options
+        return read_ranges(partition.value, self.names, permissive=options.permissive, gaps=options.gaps)
 
     def _partitions(self) -> dict[TopicPartition, Partition]:
         # Where to start is for the first micro-batch alone: partitions that come later are read from their beginning.

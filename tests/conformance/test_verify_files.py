@@ -100,7 +100,6 @@ def test_damaged_files_of_a_partition(directory, name, kind, content, reason):
     ("name", "meaning"),
     [
         ("replication-offset-checkpoint", "high watermark"),
-        ("recovery-point-offset-checkpoint", "recovery point"),
         ("log-start-offset-checkpoint", "log start offset"),
         ("cleaner-offset-checkpoint", "cleaning"),
     ],

@@ -106,3 +106,29 @@ def test_read_committed_waits_for_open_transactions(spark, tmp_path):
     write(kc.control_batch("commit", offset=16, **producer))
     append(source, 0, 1)
     assert run() == [*range(5), 10, 11, 12, 14, 15, 17]
+
+
+def test_records_lost_at_the_end_and_between_segments(tmp_path):
+    for base in (0, 5, 10):
+        with kc.log.LogWriter(tmp_path, "t", 0, start_offset=0, append=base > 0) as log:
+            log.write([(None, b"x")] * 5)
+    start, end = {"t": {"0": 0}}, reader(tmp_path).latestOffset({"t": {"0": 0}}, ReadAllAvailable())
+    assert end == {"t": {"0": 15}}
+
+    def count(**options):
+        stream = reader(tmp_path, **options)
+        return sum(batch.num_rows for task in stream.partitions(start, end) for batch in stream.read(task))
+
+    assert count() == 15
+    segments = sorted((tmp_path / "t-0").glob("*.log"))
+    assert len(segments) == 3
+    kept = segments[1].read_bytes()
+    segments[1].unlink()
+    with pytest.raises(kc.MissingOffsets):
+        count()
+    assert count(failOnDataLoss="false") == count(gaps="accept") == 10
+    segments[1].write_bytes(kept)
+    segments[2].unlink()
+    with pytest.raises(OptionError, match=r"^failOnDataLoss: t-0 ended at offset 15, and ends at 10 now"):
+        count()
+    assert count(failOnDataLoss="false") == 10

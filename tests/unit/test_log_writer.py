@@ -101,7 +101,9 @@ def test_offsets_too_far_apart_for_one_index(tmp_path: Path) -> None:
     with LogWriter(tmp_path, "orders", 0, sync=False) as writer:
         writer.write(pa.table({"value": ["a", "b", "c"], "offset": [5, 2**31 + 5, 2**40]}))
     assert [s.base_offset for s in Partition(tmp_path / "orders-0").segments] == [5, 2**31 + 5, 2**40]
-    assert offsets(tmp_path) == [5, 2**31 + 5, 2**40]
+    # Nobody can tell that nothing was between them.
+    chunks = Partition(tmp_path / "orders-0").read(gaps="accept")
+    assert [offset for chunk in chunks for offset in chunk["offset"].tolist()] == [5, 2**31 + 5, 2**40]
 
 
 def test_look_up_through_what_was_written(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.errors import DecodeError
+from kafkacodec.errors import DecodeError, MissingOffsets
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.options import parse_read_options
 from kafkacodec.spark.planning import Pruning, plan
@@ -32,7 +32,8 @@ def read(path, pruning=None, names=ALL, **given):
     """The whole table that Spark would get, task after task."""
     checked = options(path, **given)
     tasks = pickle.loads(pickle.dumps(plan(checked, pruning)))
-    batches = [batch for ranges in tasks for batch in read_ranges(ranges, names, permissive=checked.permissive)]
+    how = {"permissive": checked.permissive, "gaps": checked.gaps}
+    batches = [batch for ranges in tasks for batch in read_ranges(ranges, names, **how)]
     assert all(batch.schema == arrow_schema(names) for batch in batches)
     for batch in batches:
         batch.validate(full=True)
@@ -249,3 +250,20 @@ def test_not_a_segment(tmp_path):
     with pytest.raises(DecodeError, match="t-0"):
         read(tmp_path)
     assert read(tmp_path, mode="PERMISSIVE").num_rows == 0
+
+
+@pytest.mark.parametrize("limits", [{}, {"maxPartitionBytes": "3000"}, {"maxRecordsPerPartition": "7"}])
+def test_offsets_that_are_missing_between_segments(tmp_path, caplog, limits):
+    source = ROOT / "logs/kraft-4.1.0/none-0"
+    shutil.copytree(source, tmp_path / "none-0", copy_function=shutil.copyfile)
+    assert read(tmp_path, **limits).num_rows == 174
+    (tmp_path / "none-0/00000000000000000032.log").unlink()  # 33 records
+    with pytest.raises(MissingOffsets, match="gap of 33 offsets from 32 on"):
+        read(tmp_path, **limits)
+    assert read(tmp_path, endingOffsets='{"none": {"0": 32}}', **limits).num_rows == 32
+    with caplog.at_level(logging.WARNING, logger="kafkacodec.spark"):
+        assert read(tmp_path, mode="PERMISSIVE", **limits).num_rows == 174 - 33
+    assert "gap of 33 offsets" in caplog.text
+    caplog.clear()
+    assert read(tmp_path, gaps="accept", **limits).num_rows == 174 - 33
+    assert caplog.text == ""

@@ -1,0 +1,101 @@
+"""Whether the batches of a range begin and end where its neighbours say: the reader's side of `continuity`."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from kafkacodec.errors import CorruptRecord, DecodeError
+from kafkacodec.log import kafka07, layout
+from kafkacodec.log.continuity import gap_after, missing
+from kafkacodec.log.evidence import gather, unused
+from kafkacodec.log.files import MappedFile
+from kafkacodec.log.lookup import Lookup
+from kafkacodec.log.walk import Damage, first_batches, walk, walk_over_damage
+from kafkacodec.records.columns import RecordColumns
+
+if TYPE_CHECKING:
+    from kafkacodec.log.ranges import SegmentRange
+
+
+class RangeEnds:
+    """Follows the chunks of a range, to know its last batches when they are read.
+
+    Args:
+        file: the segment.
+        piece: the range.
+        start_offset, end_offset: the records that are wanted.
+    """
+
+    def __init__(self, file: MappedFile, piece: SegmentRange, start_offset: int | None, end_offset: int | None) -> None:
+        self.file = file
+        self.piece = piece
+        self.wanted = start_offset, end_offset
+        self.name = layout.parse_file_name(os.path.basename(piece.path))
+        self._before = self._consumed = piece.start_position
+        self._damaged_to = -1
+
+    def follow(self, chunk: RecordColumns) -> None:
+        """Note how far a chunk goes."""
+        if chunk.consumed > self._consumed:
+            self._before, self._consumed = self._consumed, chunk.consumed
+        for problem in chunk.problems:
+            self._damaged_to = problem.position + problem.num_bytes
+
+    def misplaced_start(self) -> DecodeError | None:
+        """The error that offsets below the segment's own are: the file is another segment's, or a copy of it."""
+        if self.piece.is_kafka07 or self.name is None:
+            return None
+        batch = first_batches(self.file, 0)
+        if not len(batch):
+            return None
+        first = int(batch["base_offset" if int(batch["magic"][0]) >= 2 else "last_offset"][0])
+        if first >= self.name.base_offset:
+            return None
+        reason = f"the batches begin at offset {first}, before the segment's base offset {self.name.base_offset}"
+        return CorruptRecord(reason, position=0, path=self.piece.path)
+
+    def misplaced_end(self) -> DecodeError | None:
+        """The error that missing offsets are, or batches that go on where the next segment has begun."""
+        piece = self.piece
+        if piece.following is None and piece.flushed is None:
+            return None
+        found = self._end()
+        if found is None:
+            return None  # damage reaches to the end, and has been told
+        position, end = found
+        if piece.following is not None and end > piece.following:
+            if self.name is not None and self.name.segment_id is not None:
+                return None  # in tiered storage two leaders may have written the same offsets
+            reason = f"the batches go on to offset {end - 1}, but the next segment begins at {piece.following}"
+            return CorruptRecord(reason, position=position, path=piece.path)
+        start_offset, end_offset = self.wanted
+        gap = gap_after(end, piece.following, piece.flushed, start_offset=start_offset, end_offset=end_offset)
+        if gap is None:
+            return None
+        evidence = gather(self.file, gap, position, piece.topic, piece.partition)
+        return missing(gap, evidence, path=piece.path, position=position)
+
+    def _end(self) -> tuple[int, int] | None:
+        """Where the whole batches end, and one after their last offset; None where damage hides it."""
+        base = 0 if self.name is None else self.name.base_offset
+        if self.piece.is_kafka07:
+            end = self._consumed if self._consumed > self.piece.start_position else kafka07.end_of(self.file, base)[0]
+            return end, base + end
+        last = -1
+        for headers in walk(self.file, max(self._before, self._damaged_to), self._consumed):
+            last = max(last, int(headers["last_offset"].max(initial=-1)))
+        if last >= 0:
+            return self._consumed, last + 1
+        if self._damaged_to >= self._consumed:
+            return None
+        return self._end_by_index(base)
+
+    def _end_by_index(self, base_offset: int) -> tuple[int, int]:
+        position, found = Lookup(self.file, base_offset).end()
+        last = base_offset - 1 if found is None else found
+        if not unused(self.file, position):  # a torn batch, or damage that intact batches follow
+            for part in walk_over_damage(self.file, position):
+                if not isinstance(part, Damage) and len(part):
+                    position, last = part.consumed, max(last, int(part["last_offset"].max()))
+        return position, last + 1

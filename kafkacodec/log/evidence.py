@@ -1,0 +1,174 @@
+"""What the files around a gap between segments say of it, read only where there is one."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kafkacodec.errors import KafkaCodecError
+from kafkacodec.log import layout
+from kafkacodec.log.checkpoints import known_offsets
+from kafkacodec.log.continuity import Evidence, Gap
+from kafkacodec.log.files import MappedFile
+from kafkacodec.log.indexes import read_offset_index, read_time_index
+from kafkacodec.log.walk import walk
+from kafkacodec.records.columns import BatchHeaders
+from kafkacodec.records.decode import iter_columns
+
+Flags = npt.NDArray[np.bool_]
+
+_INDEXES = {layout.OFFSET_INDEX_SUFFIX: read_offset_index, layout.TIME_INDEX_SUFFIX: read_time_index}
+
+# What a broker makes of a segment's file while it cleans or deletes it: its indexes may lie about for a moment.
+_IN_CHANGE = tuple(f"{layout.LOG_SUFFIX}.{word}" for word in ("deleted", "swap", "cleaned"))
+
+_ZEROS = bytes(1 << 20)
+
+
+def gather(file: MappedFile, gap: Gap, end_position: int, topic: str | None, partition: int | None) -> Evidence:
+    """Read what tells of a gap after the segment in `file`, whose whole batches end at `end_position`."""
+    directory = os.path.dirname(os.path.abspath(file.path))
+    listing = _list(directory)
+    after = bisect_left(listing.segments, gap.end_offset)
+    following = listing.segments[after] if after < len(listing.segments) else None
+    old = file.path.endswith(layout.KAFKA07_SUFFIX)
+    return Evidence(
+        bytes_left=0 if unused(file, end_position) else file.size - end_position,
+        indexed_to=None if old else _indexed_to(file.path),
+        orphans=listing.orphans_between(gap.first_offset, gap.end_offset),
+        cleaned_to=_cleaned_to(os.path.dirname(directory), topic, partition),
+        removed=not old and (_removed(file) or _removed_in(directory, following)),
+        topic=topic,
+        old=old,
+    )
+
+
+class _Listing(NamedTuple):
+    """The segments of a directory by base offset, and indexes that have none."""
+
+    segments: list[int]
+    orphans: list[layout.FileName]
+
+    def orphans_between(self, first: int, end: int) -> tuple[str, ...]:
+        inside = self.orphans[bisect_left(self.orphans, (first,)) : bisect_left(self.orphans, (end,))]
+        return tuple(layout.file_name(name.base_offset, name.suffix) for name in inside)
+
+
+def _list(directory: str) -> _Listing:
+    try:
+        return _listed(directory, os.stat(directory).st_mtime_ns)
+    except OSError:
+        return _Listing([], [])
+
+
+@lru_cache(maxsize=4)
+def _listed(directory: str, mtime: int) -> _Listing:
+    """Kept for the next gap: a directory may have as many gaps as segments."""
+    names = [name for name in map(layout.parse_file_name, os.listdir(directory)) if name is not None]
+    segments = {name.base_offset for name in names if name.suffix == layout.LOG_SUFFIX}
+    known = segments | {name.base_offset for name in names if name.suffix in _IN_CHANGE}
+    orphans = [name for name in names if name.suffix in _INDEXES and name.base_offset not in known]
+    return _Listing(sorted(segments), sorted(orphans, key=lambda name: (name.base_offset, name.suffix)))
+
+
+def unused(file: MappedFile, position: int) -> bool:
+    """Whether there is nothing but zeros from a position on: what a broker preallocated."""
+    for start in range(position, file.size, len(_ZEROS)):
+        piece = file.data[start : min(start + len(_ZEROS), file.size)]
+        if piece != _ZEROS[: len(piece)]:
+            return False
+    return True
+
+
+def _indexed_to(path: str) -> int | None:
+    """The last offset in the index files of a segment."""
+    last: list[int] = []
+    for suffix, read in _INDEXES.items():
+        try:
+            last += read(layout.sibling(path, suffix), on_error="stop")["offset"][-1:].tolist()
+        except (OSError, KafkaCodecError):
+            continue
+    return max(last, default=None)
+
+
+def _cleaned_to(log_dir: str, topic: str | None, partition: int | None) -> int | None:
+    path = os.path.join(log_dir, layout.CLEANER_CHECKPOINT)
+    try:
+        state = os.stat(path)
+        cleaned = _cleaned(log_dir, state.st_mtime_ns, state.st_size)
+    except OSError:
+        return None
+    return cleaned.get((topic or "", -1 if partition is None else partition))
+
+
+@lru_cache(maxsize=4)
+def _cleaned(log_dir: str, mtime: int, size: int) -> dict[tuple[str, int], int]:
+    return known_offsets(log_dir, layout.CLEANER_CHECKPOINT)
+
+
+def _removed_in(directory: str, base_offset: int | None) -> bool:
+    if base_offset is None:
+        return False
+    try:
+        with MappedFile(os.path.join(directory, layout.file_name(base_offset, layout.LOG_SUFFIX))) as file:
+            return _removed(file)
+    except OSError:
+        return False
+
+
+def _removed(file: MappedFile) -> bool:
+    """Whether offsets are missing inside a segment: between its batches, in them, or before its first one.
+
+    Neither cutting nor deleting files can leave such.
+    """
+    name = layout.parse_file_name(os.path.basename(file.path))
+    last = None if name is None else name.base_offset - 1
+    compressed_sets = False
+    for headers in walk(file, verify_crc=True):
+        sound = np.logical_and.accumulate(headers["crc_ok"])
+        if len(headers) and (sound & ((jumps(headers, last) > 0) | _holes(headers))).any():
+            return True
+        if not sound.all() or not len(headers):
+            break
+        last = int(headers["last_offset"][-1])
+        compressed_sets = compressed_sets or bool((~tells_base(headers)).any())
+    return compressed_sets and _misses_records(file)
+
+
+def tells_base(headers: BatchHeaders) -> Flags:
+    """Which batches tell their first offset: a compressed set of old messages tells its last one only."""
+    names = headers.buffers("codec")
+    told: Flags = (headers["magic"] >= 2) | (names["data"][names["offsets"][:-1]] == ord("n"))
+    return told
+
+
+def jumps(headers: BatchHeaders, last_offset: int | None) -> npt.NDArray[np.int64]:
+    """How many offsets are missing before each batch, as far as that can be told; `last_offset` is that before all."""
+    base = np.where(headers["magic"] >= 2, headers["base_offset"], headers["last_offset"])
+    before = np.empty(len(base), np.int64)
+    before[0] = base[0] - 1 if last_offset is None else last_offset
+    before[1:] = headers["last_offset"][:-1]
+    return np.where(tells_base(headers), base - before - 1, 0)
+
+
+def _holes(headers: BatchHeaders) -> Flags:
+    """Which batches have fewer records than offsets."""
+    span = headers["last_offset"] - headers["base_offset"] + 1
+    found: Flags = (headers["magic"] >= 2) & (headers["count"] != span)
+    return found
+
+
+def _misses_records(file: MappedFile) -> bool:
+    """As `_removed`, by the offsets of the records in compressed sets of old messages."""
+    last = None
+    for chunk in iter_columns(file.data, columns=("offset",), include_control=True, on_error="stop"):
+        offsets = chunk["offset"] if last is None else np.concatenate([[last], chunk["offset"]])
+        if (np.diff(offsets) > 1).any():
+            return True
+        last = int(offsets[-1]) if len(offsets) else None
+    return False

@@ -1,0 +1,56 @@
+"""Copying the small files of a directory that cannot be trusted: regular files that lie in it, up to a limit."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from kafkacodec.errors import LimitExceeded
+
+MAX_BYTES = 16 << 20
+"""The largest file that is copied: what a broker writes beside its segments is far smaller."""
+
+_DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+# A named pipe is not waited for, and a link not followed, whatever it leads to.
+_FILE = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+def read_inside(directory: str, name: str, limit: int = MAX_BYTES) -> bytes:
+    """The bytes of a regular file in a directory; `name` is that of an entry, without a path.
+
+    Raises:
+        LimitExceeded: there are more than `limit`.
+        OSError: missing, unreadable, a symbolic link (ELOOP) or not a regular file; `filename` names it.
+    """
+    path = os.path.join(directory, name)
+    folder = os.open(directory or os.curdir, _DIRECTORY)
+    try:
+        descriptor = os.open(name, _FILE, dir_fd=folder)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(errno.ELOOP, "a symbolic link, which is not followed", path) from None
+        error.filename = path
+        raise
+    finally:
+        os.close(folder)
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", path)
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise LimitExceeded(f"the file has more than {limit} bytes", position=limit, path=path)
+    return data
+
+
+def leads_out(path: str, root: str) -> bool:
+    """Whether a path is, or leads through, a symbolic link to a place that is not below `root`."""
+    real, top = os.path.realpath(path), os.path.realpath(root)
+    return os.path.commonpath([real, top]) != top
+
+
+def links_out(directory: str, root: str) -> list[str]:
+    """The entries of a directory that are symbolic links to places that are not below `root`, sorted."""
+    with os.scandir(directory or os.curdir) as entries:
+        links = sorted(entry.path for entry in entries if entry.is_symlink())
+    return [path for path in links if leads_out(path, root)]
