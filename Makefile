@@ -149,7 +149,7 @@ bench: $(VENV)/.dev $(VENV)/.built ## rates beside other readers in one run, as 
 .PHONY: wheel
 wheel: .cache/wheel ## build a wheel from the sdist into wheels/ and test it in an empty directory
 
-.cache/wheel: $(VENV)/.dev $(SOURCES) $(PACKAGE) pyproject.toml setup.py MANIFEST.in wheels/check.py wheels/smoke_test.py
+.cache/wheel: $(VENV)/.dev $(SOURCES) $(PACKAGE) pyproject.toml setup.py MANIFEST.in wheels/check.py wheels/contents.py wheels/smoke_test.py
 	$(PY) wheels/check.py
 	@touch $@
 

@@ -6,11 +6,18 @@ Switches (environment variables, set to 1):
   COVERAGE  gcov counters for C and line tracing for Cython
 """
 
+import json
 import os
+import re
+import subprocess
+import sysconfig
 from glob import glob
+from pathlib import Path
 
+import Cython
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 
 
 def switch(name: str) -> bool:
@@ -72,7 +79,62 @@ def declarations_changed() -> bool:
     return any(os.path.getmtime(path) < newest for path in made)
 
 
+def compiler() -> str:
+    """Name and version of the C compiler, as its own first line says."""
+    command = [*(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split(), "--version"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.partition("\n")[0]
+
+
+def sbom(name: str, version: str, requirements: list[str]) -> dict:
+    """What is in the wheel's extensions, and what it needs beside them, in CycloneDX's form (PEP 770).
+
+    Nothing in it depends on when or where it was made.
+    """
+    linked = [
+        {"name": "csrc", "version": version, "description": "the project's own C library"},
+        {
+            "name": "cython",
+            "version": Cython.__version__,
+            "purl": f"pkg:pypi/cython@{Cython.__version__}",
+            "description": "wrote the C of the extensions, with its own run-time functions in it",
+        },
+        {
+            "name": "compiler",
+            "version": compiler(),
+            "description": "start-up code, and the test for processor features",
+        },
+    ]
+    needed = []
+    for requirement in requirements:
+        package, rest = re.fullmatch(r"([\w.-]+)(.*)", requirement).groups()
+        description = f"installed beside it: {rest.strip()}"
+        needed.append({"name": package, "purl": f"pkg:pypi/{package.lower()}", "description": description})
+    components = [{"type": "library", "bom-ref": c["name"], **c} for c in linked + needed]
+    own = {"type": "library", "bom-ref": name, "name": name, "version": version, "purl": f"pkg:pypi/{name}@{version}"}
+    return {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {"component": {**own, "licenses": [{"license": {"id": "Apache-2.0"}}]}},
+        "components": components,
+        "dependencies": [{"ref": name, "dependsOn": [c["name"] for c in components]}],
+    }
+
+
+class Wheel(bdist_wheel):
+    """A wheel with its bill of materials in dist-info/sboms."""
+
+    def write_wheelfile(self, wheelfile_base, *arguments, **options):
+        super().write_wheelfile(wheelfile_base, *arguments, **options)
+        d = self.distribution
+        path = Path(wheelfile_base) / "sboms" / f"{d.get_name()}.cdx.json"
+        path.parent.mkdir(exist_ok=True)
+        content = sbom(d.get_name(), d.get_version(), sorted(d.install_requires))
+        path.write_text(json.dumps(content, indent=1) + "\n")
+
+
 setup(
+    cmdclass={"bdist_wheel": Wheel},
     options={"build_ext": {"parallel": os.cpu_count()}},
     libraries=[library],
     ext_modules=cythonize(

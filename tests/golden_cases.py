@@ -6,12 +6,13 @@ The C program decodes them where there is no Python: on other processors, under 
 the decompressed records of every batch are in the file too. All numbers are big-endian; a text is its length (int32, -1
 for null) and its bytes.
 
-    case      name, data, undamaged, verify_crc, ending (int8), valid bytes (int64), and after the count (int32) of each:
-              parts, batches, rows
+    case      name, data, undamaged, verify_crc, ending (int8), valid bytes (int64); then parts, batches and rows,
+              each list after its count (int32)
     part      position of the batch (int64), decompressed records
     batch     magic, codec, timestamp type (int8), position, size, base offset, last offset, base and max timestamp,
-              producer id, delete horizon (int64, INT64_MIN for none), crc (int64), producer epoch (int16), base sequence,
-              leader epoch, count (int32), is transactional, is control, can be encoded to the same bytes (int8)
+              producer id, delete horizon (int64, INT64_MIN for none), crc (int64), producer epoch (int16),
+              base sequence, leader epoch, count (int32), is transactional, is control, can be encoded to
+              the same bytes (int8)
     row       batch (int32), offset, timestamp (int64, INT64_MIN for none), timestamp type (int8), key, value, headers
     header    key (of length -2 where it was no UTF-8 and is not told), value
 

@@ -1,0 +1,344 @@
+"""Mutation of csrc: small faults are put into the C library one at a time, to see whether its tests notice them.
+
+    python tools/mutate.py [--sample 600] [--seed 1] [--files 'kc_table*'] [--again] [--list]
+
+A mutant has one comparison, sum, constant, condition or statement changed. It is killed when a unit test, a golden file
+or the replay of a fuzz target fails or takes too long. What lives is compiled with optimisation: where the object file is
+that of the original, the mutant is equivalent and not counted, as those are not that do not compile. The others are tried
+again under the sanitizers, as the tests run in `make test`.
+
+Results are kept by the changed line's text, one JSON object a line, so that a second run tests only what is new;
+`--again` tests the survivors once more, as after a new test; `--list` prints them. One process at a time; needs what
+`make ctest` leaves behind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CSRC = ROOT / "csrc"
+WORK = ROOT / ".cache" / "mutation"
+CASES = ROOT / ".cache" / "golden-cases"
+BLOBS = [ROOT / "tests" / "data" / "kafka" / "blobs" / kind for kind in ("corrupt", "foreign", "cut")]
+TIME_LIMIT = 20
+# For another processor; constants that a test derives one by one; layouts that Arrow defines.
+LEFT_OUT = ("kc_crc_arm.c", "kc_crc_table.c", "kc_arrow_abi.h")
+
+QUICK = ["-O0", "-w"]
+OPTIMISED = ["-O2", "-w"]
+SANITIZED = ["-O1", "-w", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A line of a file and what stands there instead."""
+
+    file: str
+    line: int
+    kind: str
+    before: str
+    after: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.file}|{self.before}|{self.after}"
+
+
+# ---- making mutants --------------------------------------------------------------------------------------------------
+
+SWAPS = {
+    "comparison": {"<": ["<="], "<=": ["<"], ">": [">="], ">=": [">"], "==": ["!="], "!=": ["=="]},
+    "logic": {"&&": ["||"], "||": ["&&"]},
+    "sum": {"+": ["-"], "-": ["+"], "+=": ["-="], "-=": ["+="]},
+}
+TOKEN = re.compile(
+    r"""(?P<text>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|(?P<comment>//.*|/\*.*?\*/)"""
+    r"""|(?P<number>\b(?:0[xX][0-9a-fA-F]+|[0-9]+)[uUlL]*\b)|(?P<word>[A-Za-z_]\w*)"""
+    r"""|(?P<operator>->|<<=|>>=|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|\+=|-=|[-+*/%&|^~!<>=?:;,.()\[\]{}])"""
+)
+STATEMENT = re.compile(r"^(?P<indent>\s+)(?P<body>[A-Za-z_*(][^{}]*;)(?P<rest>\s*(?:/\*.*\*/)?)$")
+DECLARATION = re.compile(
+    r"^(?:const |static |struct |enum |union |typedef |unsigned |int |bool |char |void |double |size_t |u?int\d+_t |kc_\w+ \*?\w+(?: =|;|,)|header |\w+ \*?\w+ = )"
+)
+
+
+def code_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Lines with their numbers, without those in comments, in the preprocessor's hands or without code."""
+    comment = directive = False
+    for number, line in enumerate(text.splitlines(), 1):
+        bare = line.strip()
+        skip = comment or directive or bare.startswith(("#", "/*"))
+        if bare.startswith("/*") or comment:
+            comment = "*/" not in bare
+        directive = (bare.startswith("#") or directive) and bare.endswith("\\")
+        if not skip and bare:
+            yield number, line
+
+
+def is_unary(tokens: list[re.Match[str]], i: int) -> bool:
+    if i == 0:
+        return True
+    before = tokens[i - 1]
+    return before.lastgroup == "operator" and before.group() not in (")", "]") or before.group() in ("return", "case")
+
+
+def token_mutants(line: str) -> Iterator[tuple[str, str]]:
+    tokens = list(TOKEN.finditer(line))
+    for i, token in enumerate(tokens):
+        text = token.group()
+        for kind, swaps in SWAPS.items():
+            if token.lastgroup == "operator" and text in swaps and not (kind == "sum" and is_unary(tokens, i)):
+                for other in swaps[text]:
+                    yield kind, line[: token.start()] + other + line[token.end() :]
+        if token.lastgroup == "number":
+            digits = text.rstrip("uUlL")
+            value, suffix = int(digits, 0), text[len(digits) :]
+            for changed in (value + 1, value - 1) if value else (1,):
+                yield "constant", line[: token.start()] + str(changed) + suffix + line[token.end() :]
+
+
+def balanced(text: str) -> bool:
+    depth = 0
+    for c in text:
+        depth += (c == "(") - (c == ")")
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def statement_mutants(line: str) -> Iterator[tuple[str, str]]:
+    condition = re.match(r"^(\s*(?:\} else )?(?:if|while) \()", line)
+    if condition:
+        depth, start = 1, condition.end()
+        for end in range(start, len(line)):
+            depth += (line[end] == "(") - (line[end] == ")")
+            if depth == 0:
+                yield "negation", f"{line[:start]}!({line[start:end]}){line[end:]}"
+                rest = line[end + 1 :].strip()
+                if rest and rest != "{" and rest.endswith(";"):
+                    yield "statement", f"{line[: end + 1]} (void)0;"
+                break
+        return
+    statement = STATEMENT.match(line)
+    if statement and balanced(statement["body"]) and not DECLARATION.match(statement["body"]):
+        body = statement["body"]
+        if not body.startswith(("return", "case", "default", "else", "for", "goto")):
+            yield "statement", f"{statement['indent']}(void)0;"
+
+
+def mutants_of(path: Path) -> Iterator[Mutant]:
+    in_function = False
+    for number, line in code_lines(path.read_text()):
+        if line[0] not in " }":
+            in_function = line.rstrip().endswith(("{", ")", ","))
+        inside = line.startswith("    ") and in_function
+        found = [*token_mutants(line), *(statement_mutants(line) if inside else ())]
+        for kind, after in found:
+            yield Mutant(path.name, number, kind, line, after)
+
+
+def all_mutants(pattern: str) -> list[Mutant]:
+    paths = [p for p in sorted(CSRC.glob("*.[ch]")) if p.name not in LEFT_OUT and fnmatch(p.name, pattern)]
+    unique = {m.key: m for path in paths for m in mutants_of(path)}
+    return list(unique.values())
+
+
+# ---- trying them -----------------------------------------------------------------------------------------------------
+
+
+def run(*command: str | Path, limit: float = TIME_LIMIT, cwd: Path = WORK) -> bool:
+    environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1"}
+    try:
+        done = subprocess.run(
+            [str(c) for c in command],
+            cwd=cwd,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=limit,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode == 0
+
+
+class Build:
+    """Objects of all sources with one set of flags, and the programs linked from them; mutants have flags of their own."""
+
+    def __init__(self, name: str, flags: list[str], mutant_flags: list[str]) -> None:
+        self.flags, self.mutant_flags = flags, mutant_flags
+        self.objects = WORK / name
+        self.objects.mkdir(parents=True, exist_ok=True)
+        self.library = [p.stem for p in sorted((WORK / "csrc").glob("*.c"))]
+        tests = [p.stem for p in sorted((WORK / "csrc/tests").glob("*.c"))]
+        golden = [p.stem for p in sorted((WORK / "csrc/golden").glob("*.c"))]
+        corpus = CSRC / "fuzz" / "corpus"
+        self.programs: dict[str, tuple[list[str], list[Path]]] = {
+            "unit_tests": ([f"tests/{t}" for t in tests], []),
+            "golden": ([f"golden/{g}" for g in golden], [CASES]),
+        }
+        for path in sorted((WORK / "csrc/fuzz").glob("fuzz_*.c")):
+            files = [corpus / path.stem.removeprefix("fuzz_")]
+            files += BLOBS if path.stem in ("fuzz_decode", "fuzz_scan") else []
+            self.programs[path.stem] = ([f"fuzz/{path.stem}", "fuzz/replay"], files)
+
+    def object_of(self, name: str) -> Path:
+        return self.objects / f"{name.replace('/', '-')}.o"
+
+    def compile(self, name: str, flags: list[str], into: Path | None = None) -> bool:
+        command = ["gcc", "-std=c11", "-D_GNU_SOURCE", "-Icsrc", *flags, "-c", f"csrc/{name}.c", "-o"]
+        return run(*command, into or self.object_of(name), limit=120)
+
+    def compile_all(self) -> None:
+        names = {*self.library, *(name for parts, _ in self.programs.values() for name in parts)}
+        for name in sorted(names):
+            if not self.compile(name, self.flags):
+                sys.exit(f"{name}.c does not compile with {' '.join(self.flags)}")
+
+    def passes(self, program: str) -> bool:
+        parts, arguments = self.programs[program]
+        objects = [self.object_of(name) for name in (*self.library, *parts)]
+        target = self.objects / f"{program}.program"
+        if not run("gcc", *self.flags, *objects, "-pthread", "-o", target, limit=120):
+            return False
+        return run(target, *arguments)
+
+    def killer(self) -> str | None:
+        return next((program for program in self.programs if not self.passes(program)), None)
+
+
+class Trial:
+    """The originals, and which sources include a header."""
+
+    def __init__(self) -> None:
+        shutil.rmtree(WORK / "csrc", ignore_errors=True)
+        WORK.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(CSRC, WORK / "csrc", ignore=shutil.ignore_patterns("corpus"))
+        self.plain, self.sanitized = Build("plain", OPTIMISED, QUICK), Build("sanitized", SANITIZED, SANITIZED)
+        for build in (self.plain, self.sanitized):
+            build.compile_all()
+            if killer := build.killer():
+                sys.exit(f"{killer} fails without any change")
+
+    def users(self, file: str) -> list[str]:
+        if file.endswith(".c"):
+            return [file.removesuffix(".c")]
+        found = []
+        names = {*self.plain.library, *(name for parts, _ in self.plain.programs.values() for name in parts)}
+        for name in sorted(names):
+            command = ["gcc", "-MM", "-Icsrc", f"csrc/{name}.c"]
+            made = subprocess.run(command, cwd=WORK, capture_output=True, text=True, check=True).stdout
+            if f"csrc/{file}" in made.split():
+                found.append(name)
+        return found
+
+    def judge(self, mutant: Mutant) -> str:
+        path = WORK / "csrc" / mutant.file
+        original = path.read_text()
+        lines = original.splitlines(keepends=True)
+        assert lines[mutant.line - 1].rstrip("\n") == mutant.before
+        lines[mutant.line - 1] = mutant.after + "\n"
+        users = self.users(mutant.file)
+        path.write_text("".join(lines))
+        try:
+            return self.outcome(users)
+        finally:
+            path.write_text(original)
+            for build in (self.plain, self.sanitized):
+                for name in users:
+                    object_file = build.object_of(name)
+                    backup = object_file.with_suffix(".original")
+                    if backup.exists():
+                        backup.replace(object_file)
+
+    def outcome(self, users: list[str]) -> str:
+        if not self.compiled(self.plain, users):
+            return "does not compile"
+        if killer := self.plain.killer():
+            return f"killed: {killer}"
+        if self.same_code(users):
+            return "equivalent"
+        self.compiled(self.sanitized, users)
+        if killer := self.sanitized.killer():
+            return f"killed: {killer}, sanitized"
+        return "survived"
+
+    def compiled(self, build: Build, users: list[str]) -> bool:
+        for name in users:
+            object_file = build.object_of(name)
+            shutil.copy(object_file, object_file.with_suffix(".original"))
+        return all(build.compile(name, build.mutant_flags) for name in users)
+
+    def same_code(self, users: list[str]) -> bool:
+        changed = WORK / "changed.o"
+        for name in users:
+            original = self.plain.object_of(name).with_suffix(".original")
+            if not self.plain.compile(name, OPTIMISED, changed) or changed.read_bytes() != original.read_bytes():
+                return False
+        return True
+
+
+# ---- the whole -------------------------------------------------------------------------------------------------------
+
+
+def read_results(path: Path) -> dict[str, dict[str, str]]:
+    if not path.exists():
+        return {}
+    found = map(json.loads, path.read_text().splitlines())
+    return {f"{r['file']}|{r['before']}|{r['after']}": r for r in found}
+
+
+def summary(results: list[dict[str, str]]) -> str:
+    counts = Counter(r["outcome"].partition(":")[0] for r in results)
+    tried = counts["killed"] + counts["survived"]
+    kinds = ", ".join(f"{n} {outcome}" for outcome, n in counts.most_common())
+    return f"{len(results)} mutants: {kinds}; {counts['killed'] / max(tried, 1):.1%} of {tried} killed"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--sample", type=int, default=600, help="how many mutants; 0: all")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--files", default="*", help="pattern of the files' names")
+    parser.add_argument("--again", action="store_true", help="try survivors of earlier runs again")
+    parser.add_argument("--list", action="store_true", help="print the survivors of the sample")
+    parser.add_argument("--results", type=Path, default=WORK / "results.jsonl")
+    options = parser.parse_args()
+
+    mutants = all_mutants(options.files)
+    if options.sample and options.sample < len(mutants):
+        mutants = random.Random(options.seed).sample(mutants, options.sample)
+    known = read_results(options.results)
+    open_ones = [m for m in mutants if m.key not in known or (options.again and known[m.key]["outcome"] == "survived")]
+    if open_ones:
+        trial = Trial()
+        with options.results.open("a") as log:
+            for m in sorted(open_ones, key=lambda m: (m.file, m.line)):
+                known[m.key] = {**asdict(m), "outcome": trial.judge(m)}
+                log.write(json.dumps(known[m.key]) + "\n")
+                log.flush()
+    results = [{**known[m.key], "line": m.line} for m in mutants]
+    if options.list:
+        for r in sorted(results, key=lambda r: (r["file"], r["line"])):
+            if r["outcome"] == "survived":
+                print(f"{r['file']}:{r['line']} {r['kind']}\n  - {r['before'].strip()}\n  + {r['after'].strip()}")
+    print(summary(results))
+
+
+if __name__ == "__main__":
+    os.nice(19)
+    main()
