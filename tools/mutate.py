@@ -1,11 +1,11 @@
 """Mutation of csrc: small faults are put into the C library one at a time, to see whether its tests notice them.
 
-    python tools/mutate.py [--sample 600] [--seed 1] [--files 'kc_table*'] [--again] [--list]
+    nice python tools/mutate.py [--sample 600] [--seed 1] [--files 'kc_table*'] [--again] [--list]
 
 A mutant has one comparison, sum, constant, condition or statement changed. It is killed when a unit test, a golden file
-or the replay of a fuzz target fails or takes too long. What lives is compiled with optimisation: where the object file is
-that of the original, the mutant is equivalent and not counted, as those are not that do not compile. The others are tried
-again under the sanitizers, as the tests run in `make test`.
+or the replay of a fuzz target fails or takes too long. What lives is compiled with optimisation: where the object file
+is that of the original, the mutant is equivalent and not counted, as those are not that do not compile. The others are
+tried again under the sanitizers, as the tests run in `make test`.
 
 Results are kept by the changed line's text, one JSON object a line, so that a second run tests only what is new;
 `--again` tests the survivors once more, as after a new test; `--list` prints them. One process at a time; needs what
@@ -54,6 +54,7 @@ class Mutant:
 
     @property
     def key(self) -> str:
+        """What stays the same when lines move."""
         return f"{self.file}|{self.before}|{self.after}"
 
 
@@ -71,7 +72,8 @@ TOKEN = re.compile(
 )
 STATEMENT = re.compile(r"^(?P<indent>\s+)(?P<body>[A-Za-z_*(][^{}]*;)(?P<rest>\s*(?:/\*.*\*/)?)$")
 DECLARATION = re.compile(
-    r"^(?:const |static |struct |enum |union |typedef |unsigned |int |bool |char |void |double |size_t |u?int\d+_t |kc_\w+ \*?\w+(?: =|;|,)|header |\w+ \*?\w+ = )"
+    r"^(?:const|static|struct|enum|union|typedef|unsigned|int|bool|char|void|double|size_t|u?int\d+_t) "
+    r"|^kc_\w+ \*?\w+(?: =|;|,)|^\w+ \*?\w+ = "
 )
 
 
@@ -89,13 +91,16 @@ def code_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def is_unary(tokens: list[re.Match[str]], i: int) -> bool:
+    """Whether the sign at token i has nothing on its left."""
     if i == 0:
         return True
     before = tokens[i - 1]
-    return before.lastgroup == "operator" and before.group() not in (")", "]") or before.group() in ("return", "case")
+    is_operator = before.lastgroup == "operator" and before.group() not in (")", "]")
+    return is_operator or before.group() in ("return", "case")
 
 
 def token_mutants(line: str) -> Iterator[tuple[str, str]]:
+    """Kind and text of the line with one operator or number changed."""
     tokens = list(TOKEN.finditer(line))
     for i, token in enumerate(tokens):
         text = token.group()
@@ -111,6 +116,7 @@ def token_mutants(line: str) -> Iterator[tuple[str, str]]:
 
 
 def balanced(text: str) -> bool:
+    """Whether every parenthesis has its other half."""
     depth = 0
     for c in text:
         depth += (c == "(") - (c == ")")
@@ -120,6 +126,7 @@ def balanced(text: str) -> bool:
 
 
 def statement_mutants(line: str) -> Iterator[tuple[str, str]]:
+    """The line with its condition negated, or with its statement left out."""
     condition = re.match(r"^(\s*(?:\} else )?(?:if|while) \()", line)
     if condition:
         depth, start = 1, condition.end()
@@ -140,6 +147,7 @@ def statement_mutants(line: str) -> Iterator[tuple[str, str]]:
 
 
 def mutants_of(path: Path) -> Iterator[Mutant]:
+    """All mutants of a file."""
     in_function = False
     for number, line in code_lines(path.read_text()):
         if line[0] not in " }":
@@ -151,6 +159,7 @@ def mutants_of(path: Path) -> Iterator[Mutant]:
 
 
 def all_mutants(pattern: str) -> list[Mutant]:
+    """Those of the files with such names, lines of the same text counted once."""
     paths = [p for p in sorted(CSRC.glob("*.[ch]")) if p.name not in LEFT_OUT and fnmatch(p.name, pattern)]
     unique = {m.key: m for path in paths for m in mutants_of(path)}
     return list(unique.values())
@@ -160,6 +169,7 @@ def all_mutants(pattern: str) -> list[Mutant]:
 
 
 def run(*command: str | Path, limit: float = TIME_LIMIT, cwd: Path = WORK) -> bool:
+    """Whether the command ends well and in time."""
     environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1"}
     try:
         done = subprocess.run(
@@ -177,7 +187,7 @@ def run(*command: str | Path, limit: float = TIME_LIMIT, cwd: Path = WORK) -> bo
 
 
 class Build:
-    """Objects of all sources with one set of flags, and the programs linked from them; mutants have flags of their own."""
+    """Objects of all sources with one set of flags (mutants may have others), and the programs linked from them."""
 
     def __init__(self, name: str, flags: list[str], mutant_flags: list[str]) -> None:
         self.flags, self.mutant_flags = flags, mutant_flags
@@ -197,19 +207,23 @@ class Build:
             self.programs[path.stem] = ([f"fuzz/{path.stem}", "fuzz/replay"], files)
 
     def object_of(self, name: str) -> Path:
+        """Where the object file of a source is."""
         return self.objects / f"{name.replace('/', '-')}.o"
 
     def compile(self, name: str, flags: list[str], into: Path | None = None) -> bool:
+        """Whether the source compiles."""
         command = ["gcc", "-std=c11", "-D_GNU_SOURCE", "-Icsrc", *flags, "-c", f"csrc/{name}.c", "-o"]
         return run(*command, into or self.object_of(name), limit=120)
 
     def compile_all(self) -> None:
+        """Compile every source as it is."""
         names = {*self.library, *(name for parts, _ in self.programs.values() for name in parts)}
         for name in sorted(names):
             if not self.compile(name, self.flags):
                 sys.exit(f"{name}.c does not compile with {' '.join(self.flags)}")
 
     def passes(self, program: str) -> bool:
+        """Link a program from the objects that are there, and run it."""
         parts, arguments = self.programs[program]
         objects = [self.object_of(name) for name in (*self.library, *parts)]
         target = self.objects / f"{program}.program"
@@ -218,6 +232,7 @@ class Build:
         return run(target, *arguments)
 
     def killer(self) -> str | None:
+        """The first program that fails."""
         return next((program for program in self.programs if not self.passes(program)), None)
 
 
@@ -235,6 +250,7 @@ class Trial:
                 sys.exit(f"{killer} fails without any change")
 
     def users(self, file: str) -> list[str]:
+        """The sources that a change of the file changes."""
         if file.endswith(".c"):
             return [file.removesuffix(".c")]
         found = []
@@ -247,6 +263,7 @@ class Trial:
         return found
 
     def judge(self, mutant: Mutant) -> str:
+        """The outcome for one mutant; afterwards everything is as it was."""
         path = WORK / "csrc" / mutant.file
         original = path.read_text()
         lines = original.splitlines(keepends=True)
@@ -266,6 +283,7 @@ class Trial:
                         backup.replace(object_file)
 
     def outcome(self, users: list[str]) -> str:
+        """Compile what changed, and try it from the cheapest check to the dearest."""
         if not self.compiled(self.plain, users):
             return "does not compile"
         if killer := self.plain.killer():
@@ -278,12 +296,14 @@ class Trial:
         return "survived"
 
     def compiled(self, build: Build, users: list[str]) -> bool:
+        """Compile what changed, with the originals kept aside."""
         for name in users:
             object_file = build.object_of(name)
             shutil.copy(object_file, object_file.with_suffix(".original"))
         return all(build.compile(name, build.mutant_flags) for name in users)
 
     def same_code(self, users: list[str]) -> bool:
+        """Whether the optimiser makes the same of the mutant as of the original."""
         changed = WORK / "changed.o"
         for name in users:
             original = self.plain.object_of(name).with_suffix(".original")
@@ -296,6 +316,7 @@ class Trial:
 
 
 def read_results(path: Path) -> dict[str, dict[str, str]]:
+    """The last outcome of each mutant, by its key."""
     if not path.exists():
         return {}
     found = map(json.loads, path.read_text().splitlines())
@@ -303,6 +324,7 @@ def read_results(path: Path) -> dict[str, dict[str, str]]:
 
 
 def summary(results: list[dict[str, str]]) -> str:
+    """How many there were of each outcome, and which share was killed."""
     counts = Counter(r["outcome"].partition(":")[0] for r in results)
     tried = counts["killed"] + counts["survived"]
     kinds = ", ".join(f"{n} {outcome}" for outcome, n in counts.most_common())
@@ -310,6 +332,7 @@ def summary(results: list[dict[str, str]]) -> str:
 
 
 def main() -> None:
+    """Read the arguments, try what is open, print the summary."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--sample", type=int, default=600, help="how many mutants; 0: all")
     parser.add_argument("--seed", type=int, default=1)
@@ -340,5 +363,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    os.nice(19)
     main()
