@@ -97,7 +97,13 @@ static fields unreadable(const char *fault, int64_t got, int64_t want) {
 }
 
 /* Steps over a varint of 32 bits; false where there is none. */
-static bool take_varint32(const uint8_t **p, const uint8_t *end, int32_t *value) {
+KC_INLINE bool take_varint32(const uint8_t **p, const uint8_t *end, int32_t *value) {
+    const uint8_t first = *p < end ? **p : 0xff;
+    if (KC_LIKELY(first < 0x80)) {
+        *value = kc_unzigzag32(first);
+        ++*p;
+        return true;
+    }
     int n = kc_varint32_decode(*p, end, value);
     if (n > 0) *p += n;
     return n > 0;
@@ -146,15 +152,18 @@ static int append_header_key(kc_column *keys, const uint8_t *key, size_t size, k
     return KC_OK;
 }
 
-/* The headers of one record, which must end at `end`, into the list's children. */
-static KC_NOINLINE int read_headers(kc_column *headers, int32_t count, const uint8_t *p, const uint8_t *end,
-                                    kc_error *error) {
-    kc_column *entries = headers->children;
+static int append_header_value(kc_column *values, const uint8_t *value, int32_t size, kc_error *error) {
+    return size < 0 ? kc_column_append_null(values, error) : kc_column_append_bytes(values, value, (size_t)size, error);
+}
+
+/* The headers of one record, which must end at `end`; where they are wanted, into a list's entries. */
+KC_INLINE int read_headers(kc_column *entries, const bool wanted, int32_t count, const uint8_t *p, const uint8_t *end,
+                           kc_error *error) {
     if (count < 0 || count > (end - p) / 2) {
         return kc_fail(error, KC_CORRUPT, "the header count of a record does not fit its bytes", 0, count,
                        (end - p) / 2);
     }
-    if (count > INT32_MAX - entries->length) {
+    if (wanted && count > INT32_MAX - entries->length) {
         return kc_fail(error, KC_LIMIT, "a chunk has too many headers (decode in smaller chunks)", 0, entries->length,
                        INT32_MAX);
     }
@@ -164,23 +173,29 @@ static KC_NOINLINE int read_headers(kc_column *headers, int32_t count, const uin
             return kc_fail(error, KC_CORRUPT, "a header key runs past its record", 0, size, end - p);
         }
         if (size < 0) return kc_fail(error, KC_CORRUPT, "a header key is null", 0, size, 0);
-        int code = append_header_key(&entries->children[0], p, (size_t)size, error);
-        if (code) return code;
+        if (wanted && append_header_key(&entries->children[0], p, (size_t)size, error)) return error->code;
         p += size;
         if (!take_varint32(&p, end, &size) || size > end - p) {
             return kc_fail(error, KC_CORRUPT, "a header value runs past its record", 0, size, end - p);
         }
-        if (size < 0) {
-            code = kc_column_append_null(&entries->children[1], error);
-        } else {
-            code = kc_column_append_bytes(&entries->children[1], p, (size_t)size, error);
-            p += size;
-        }
-        if (code) return code;
-        entries->length++;
+        if (wanted && append_header_value(&entries->children[1], p, size, error)) return error->code;
+        if (size > 0) p += size;
+        if (wanted) entries->length++;
     }
     if (p != end) return kc_fail(error, KC_CORRUPT, "a record has bytes left over", 0, end - p, 0);
     return KC_OK;
+}
+
+static __attribute__((noinline)) int append_headers(kc_column *headers, int32_t count, const uint8_t *p,
+                                                    const uint8_t *end, kc_error *error) {
+    return read_headers(headers->children, true, count, p, end, error);
+}
+
+/* Headers that nobody asked for are held to the same rules: whether a record can be read does not depend on what is
+ * wanted of it. */
+static __attribute__((noinline)) int check_headers(int32_t count, const uint8_t *p, const uint8_t *end,
+                                                   kc_error *error) {
+    return read_headers(NULL, false, count, p, end, error);
 }
 
 /* Takes back the headers of a record that turned out faulty. */
@@ -218,20 +233,31 @@ KC_INLINE int read_rows(kc_records *r, const kc_batch *batch, kc_table *t, int32
         if (KC_UNLIKELY(!read_short_fields(at, end, &f))) {
             f = read_fields(at, end);
             if (f.fault) {
-                code = kc_fail(error, KC_CORRUPT, f.fault, (uint64_t)(at - r->start), f.got, f.want);
+                code = kc_fail(error, KC_CORRUPT, f.fault, 0, f.got, f.want);
+            } else if (!KC_WANTS(want, KC_COL_HEADERS) && f.num_headers) {
+                code = check_headers(f.num_headers, f.headers, f.end, error);
+            }
+            if (code) {
+                error->position = (uint64_t)(at - r->start);
                 break;
             }
         }
         kc_fetch_ahead(at, f.end);
         const int64_t offset = (int64_t)(base_offset + (uint64_t)(int64_t)f.offset_delta);
         if (filter && (offset < r->first_offset || !kc_before_end(offset, r->end_offset))) {
+            if (KC_WANTS(want, KC_COL_HEADERS) && KC_UNLIKELY(f.num_headers != 0) &&
+                check_headers(f.num_headers, f.headers, f.end, error)) {
+                code = error->code;
+                error->position = (uint64_t)(at - r->start);
+                break;
+            }
             at = f.end;
             continue;
         }
         if (KC_WANTS(want, KC_COL_HEADERS)) {
             if (KC_UNLIKELY(f.num_headers != 0)) {
                 kc_column *headers = &t->columns[KC_COL_HEADERS];
-                code = read_headers(headers, f.num_headers, f.headers, f.end, error);
+                code = append_headers(headers, f.num_headers, f.headers, f.end, error);
                 if (code) {
                     drop_headers(headers, s.header_end);
                     error->position = (uint64_t)(at - r->start);

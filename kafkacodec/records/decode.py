@@ -184,7 +184,8 @@ def decode(
 
     Args:
         data: any contiguous buffer (bytes, memoryview, mmap, numpy, pyarrow.Buffer); it is not copied.
-        columns: names of the columns to build; others cost nothing. Default: `RECORD_COLUMNS`.
+        columns: names of the columns to build. Which records can be read does not depend on them. Default:
+            `RECORD_COLUMNS`.
         batch_columns: also build `BATCH_COLUMNS`.
         verify_crc: check every batch's checksum before reading it.
         include_control: also give the records of control batches (transaction markers and the like).
