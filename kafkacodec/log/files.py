@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from types import TracebackType
 
 from kafkacodec._mapping import Mapping
-from kafkacodec.errors import DecodeError, LimitExceeded, Truncated
+from kafkacodec.errors import CorruptRecord, DecodeError, LimitExceeded, Truncated
 from kafkacodec.log import layout
+from kafkacodec.records.columns import MAX_PROBLEMS
 
 
 class MappedFile:
@@ -129,6 +130,14 @@ def _open_regular(path: str) -> int:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     raise OSError(errno.EINVAL, "not a regular file", path)
+
+
+def note(problems: list[DecodeError], error: DecodeError) -> None:
+    """Put a fault into a list. After `MAX_PROBLEMS` one more says that there are others; those are not kept."""
+    if len(problems) < MAX_PROBLEMS:
+        problems.append(error)
+    elif len(problems) == MAX_PROBLEMS:
+        problems.append(CorruptRecord("more is damaged than can be listed", position=error.position, path=error.path))
 
 
 def named(error: DecodeError, path: str) -> DecodeError:

@@ -11,7 +11,7 @@ from kafkacodec.log.continuity import ALONE, Evidence, Surroundings, gap_after, 
 from kafkacodec.log.evidence import unused
 from kafkacodec.log.files import MappedFile, reason_of
 from kafkacodec.log.report import Finding, Report
-from kafkacodec.records.columns import Problem, RecordColumns
+from kafkacodec.records.columns import Problem, Problems, RecordColumns
 from kafkacodec.records.decode import RECORD_COLUMNS, DecodeOptions
 
 # Options that mean something for this format; the others have nothing to act on.
@@ -52,7 +52,7 @@ def read(
     )
     for chunk in chunks:
         chunk.consumed += start
-        chunk.problems = [Problem(p.position + start, *p[1:]) for p in chunk.problems]
+        chunk.problems = Problems(Problem(p.position + start, *p[1:]) for p in chunk.problems)
         yield chunk
 
 

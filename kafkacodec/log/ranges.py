@@ -14,7 +14,7 @@ from kafkacodec.log import kafka07, layout
 from kafkacodec.log.continuity import Gaps, check_gaps
 from kafkacodec.log.ends import RangeEnds
 from kafkacodec.log.files import MappedFile, named
-from kafkacodec.records.columns import Problem, RecordColumns
+from kafkacodec.records.columns import Problem, Problems, RecordColumns
 from kafkacodec.records.decode import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, DecodeOptions, columns_between, decode
 
 
@@ -143,7 +143,7 @@ class SegmentRange:
             raise problem.exception
         empty = self.nothing(options.get("columns"), batch_columns=options.get("batch_columns", False))
         empty.consumed = problem.position + problem.num_bytes
-        empty.problems = [problem]
+        empty.problems = Problems([problem])
         return empty
 
     def _chunks(

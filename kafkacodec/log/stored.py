@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Unpack
 
 from kafkacodec.errors import DecodeError
+from kafkacodec.log.files import note
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.segment import Segment
 from kafkacodec.records.columns import RecordColumns
@@ -19,7 +20,9 @@ def sound_chunks(
     options["on_error"] = "raise" if problems is None else "skip"
     for chunk in log.read(**options):
         if problems is not None:
-            problems += [found.exception for found in chunk.problems if isinstance(found.exception, DecodeError)]
+            for found in chunk.problems:
+                if isinstance(found.exception, DecodeError):
+                    note(problems, found.exception)
         yield chunk
 
 
@@ -29,4 +32,4 @@ def note_record(error: DecodeError, path: str, offset: int, problems: list[Decod
     error.path = f"{place}: {error.path}" if error.path else place
     if problems is None:
         raise error
-    problems.append(error)
+    note(problems, error)

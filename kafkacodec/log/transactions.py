@@ -19,7 +19,7 @@ import numpy.typing as npt
 from kafkacodec.errors import CorruptRecord, DecodeError, KafkaCodecError
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import ProducerSnapshot, read_producer_snapshot
-from kafkacodec.log.files import MappedFile
+from kafkacodec.log.files import MappedFile, note
 from kafkacodec.log.indexes import read_transaction_index
 from kafkacodec.log.lookup import Lookup
 from kafkacodec.log.ranges import SegmentRange
@@ -168,7 +168,7 @@ class TransactionTracker:
             first = None
             for part in walk_over_damage(file, start):
                 if isinstance(part, Damage):
-                    self.problems.append(part.error)
+                    note(self.problems, part.error)
                     self.damaged_from = self.next_offset if self.damaged_from is None else self.damaged_from
                     lost.append((self.next_offset, np.iinfo(np.int64).max))
                 elif len(part):
@@ -239,7 +239,7 @@ class TransactionTracker:
                 found[record.offset] = Marker(kind, epoch, time)
         for offset in headers["base_offset"][rows].tolist():
             if offset not in found:
-                self.problems.append(CorruptRecord(f"the marker at offset {offset} cannot be read", path=file.path))
+                note(self.problems, CorruptRecord(f"the marker at offset {offset} cannot be read", path=file.path))
         return found
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from kafkacodec import messages
 from kafkacodec.errors import DecodeError, LimitExceeded, error
-from kafkacodec.records.columns import Problem, RecordColumns
+from kafkacodec.records.columns import Problem, Problems, RecordColumns
 from kafkacodec.records.decode import (
     DEFAULT_MAX_TOTAL_BYTES,
     PLACE_COLUMNS,
@@ -91,7 +91,7 @@ def _read(
     decoder: Decoder, response: FetchResponse, committed: bool, names: Mapping[uuid.UUID, str], on_error: OnError
 ) -> RecordColumns:
     result = decoder.empty_table(RecordColumns)
-    result.problems = []
+    result.problems = Problems()
     partitions = list(_partitions(response, names))
     size = sum(len(partition.records) for _, partition in partitions if partition.records)
     for topic, partition in partitions:
@@ -100,7 +100,7 @@ def _read(
             refusal = error(partition.error_code)(f"{place}: {error(partition.error_code).name}")
             if on_error == "raise":
                 raise refusal
-            result.problems.append(Problem(0, None, 0, refusal))
+            result.problems.note(Problem(0, None, 0, refusal))
         if not partition.records:
             continue
         before = len(result.problems)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kafkacodec._arrow_import import ArrowReader
 from kafkacodec.errors import DecodeError, KafkaCodecError
-from kafkacodec.records.columns import Problem, RecordColumns
+from kafkacodec.records.columns import Problem, Problems, RecordColumns
 from kafkacodec.records.decode import (
     DEFAULT_MAX_TOTAL_BYTES,
     TABLE_ROWS,
@@ -48,7 +48,7 @@ def decode_batches(
     budget = budget_of(max_total_bytes, "pass fewer blobs at once, and large ones to iter_columns")
     decoder = plan.with_columns("row").decoder(b"", budget=budget)
     result = decoder.empty_table(RecordColumns)
-    result.problems = []
+    result.problems = Problems()
 
     def settle(row: int) -> bool:
         """Notes a fault; whether to go on in the same blob."""
@@ -60,7 +60,7 @@ def decode_batches(
             raise fault
         position, base_offset = decoder.position, decoder.base_offset
         size = decoder.skip() if going_on else decoder.size - position
-        result.problems.append(Problem(position, base_offset, size, fault))
+        result.problems.note(Problem(position, base_offset, size, fault))
         return going_on
 
     row = 0

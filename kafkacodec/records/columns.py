@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafkacodec import _records
 from kafkacodec._columns import Table
-from kafkacodec.errors import KafkaCodecError
+from kafkacodec.errors import CorruptRecord, KafkaCodecError
 from kafkacodec.records.record import Record
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-__all__ = ["BatchHeaders", "Columns", "Field", "Problem", "RecordColumns", "Schema"]
+__all__ = ["BatchHeaders", "Columns", "Field", "Problem", "Problems", "RecordColumns", "Schema"]
+
+MAX_PROBLEMS = 10_000
+"""Places of damage that a table lists one by one: each takes some 700 bytes of memory, and a batch may have 26."""
 
 
 class Problem(NamedTuple):
@@ -30,6 +33,41 @@ class Problem(NamedTuple):
     base_offset: int | None
     num_bytes: int
     exception: KafkaCodecError
+
+
+class Problems(list[Problem]):
+    """What was passed over, in order. One more than `MAX_PROBLEMS` stands for all that follow, with their bytes.
+
+    Attributes:
+        merged (int): how many places the last entry stands for; 0 where each has its own.
+    """
+
+    merged = 0
+    _last: Problem
+
+    def note(self, problem: Problem) -> None:
+        """Add a problem."""
+        if len(self) < MAX_PROBLEMS:
+            self.append(problem)
+        else:
+            self._merge(problem.position, problem.num_bytes, 1, problem)
+
+    def include(self, others: Problems) -> None:
+        """Add the problems of what follows."""
+        for problem in others[:MAX_PROBLEMS]:
+            self.note(problem)
+        if others.merged:
+            self._merge(others[-1].position, others[-1].num_bytes, others.merged, others._last)
+
+    def _merge(self, position: int, num_bytes: int, places: int, last: Problem) -> None:
+        if not self.merged:
+            self.append(Problem(position, None, 0, CorruptRecord("", position=position)))
+        self.merged += places
+        self._last = last
+        exception = self[-1].exception
+        assert isinstance(exception, CorruptRecord)
+        exception.reason = f"{self.merged} more places are damaged, the last at byte {last.position}: {last.exception}"
+        self[-1] = self[-1]._replace(num_bytes=self[-1].num_bytes + num_bytes)
 
 
 class Field(NamedTuple):
@@ -69,11 +107,12 @@ class Columns(Table):
 
     Attributes:
         consumed (int): bytes of the data that were whole batches (and those passed over), counted from its start.
-        problems (list[Problem]): what was passed over, or what ended the decoding early.
+        problems (list[Problem]): what was passed over, or what ended the decoding early; after 10,000 the last entry
+            stands for all others, with their bytes together.
     """
 
     consumed: int = 0
-    problems: list[Problem]
+    problems: Problems
 
     @property
     def schema(self) -> Schema:

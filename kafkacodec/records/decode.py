@@ -11,7 +11,7 @@ from kafkacodec import _columns, _records
 from kafkacodec._columns import Budget
 from kafkacodec.errors import KafkaCodecError, LimitExceeded
 from kafkacodec.records.arguments import int64, limit
-from kafkacodec.records.columns import BatchHeaders, Problem, RecordColumns
+from kafkacodec.records.columns import BatchHeaders, Problem, Problems, RecordColumns
 from kafkacodec.records.record import Record
 
 if TYPE_CHECKING:
@@ -312,14 +312,14 @@ def scan(
     )
     headers: BatchHeaders = table
     headers.consumed = position
-    headers.problems = []
+    headers.problems = Problems()
     if fault is not None:
         if on_error == "raise" or exhausted or not isinstance(fault, KafkaCodecError):
             try:
                 raise fault
             finally:
                 del fault  # else the exception's traceback would lead back to it
-        headers.problems.append(Problem(position, None, size - position, fault))
+        headers.problems.note(Problem(position, None, size - position, fault))
     return headers
 
 
@@ -399,25 +399,25 @@ def _next_chunk(
 ) -> tuple[RecordColumns, Exception | None]:
     """A chunk, with the fault that ended it where decoding shall not go on."""
     chunk: RecordColumns = decoder.read(RecordColumns, max_rows, max_bytes)
-    chunk.problems = []
+    chunk.problems = Problems()
     fault: Exception | None = None
     if decoder.fault is not None:
-        fault = _settle(decoder, on_error, chunk)
+        fault = _settle(decoder, on_error, chunk.problems)
     chunk.consumed = decoder.position
     return chunk, fault
 
 
-def _settle(decoder: ChunkDecoder, on_error: OnError, chunk: RecordColumns) -> Exception | None:
-    """Notes a fault in the chunk's problems and passes over it where that is wanted."""
+def _settle(decoder: ChunkDecoder, on_error: OnError, problems: Problems) -> Exception | None:
+    """Notes a fault in the problems of a chunk and passes over it where that is wanted."""
     full = decoder.fault is None
     fault = take_fault(decoder)
     if on_error == "raise" or decoder.exhausted or not isinstance(fault, KafkaCodecError):
         return fault
     position, base_offset = decoder.position, decoder.base_offset
     if on_error == "stop" or full:
-        chunk.problems.append(Problem(position, base_offset, decoder.size - position, fault))
+        problems.note(Problem(position, base_offset, decoder.size - position, fault))
         return fault
-    chunk.problems.append(Problem(position, base_offset, decoder.skip(), fault))
+    problems.note(Problem(position, base_offset, decoder.skip(), fault))
     return None
 
 
@@ -431,7 +431,7 @@ def take_fault(decoder: ChunkDecoder) -> Exception:
 def read_whole(decoder: ChunkDecoder, on_error: OnError) -> RecordColumns:
     """All that a decoder gives, as `decode` gives it."""
     whole: RecordColumns = decoder.read(RecordColumns, TABLE_ROWS, _NO_BYTE_LIMIT, whole=True)
-    whole.problems = []
+    whole.problems = Problems()
     _finish(decoder, on_error, whole)
     whole.consumed = decoder.position
     return whole
@@ -447,7 +447,7 @@ def read_further(decoder: ChunkDecoder, on_error: OnError, whole: RecordColumns)
 def _finish(decoder: ChunkDecoder, on_error: OnError, whole: RecordColumns) -> None:
     """Goes on behind faults to the end, or to where decoding shall stop."""
     while not decoder.done:
-        fault = _settle(decoder, on_error, whole)
+        fault = _settle(decoder, on_error, whole.problems)
         if fault is not None:
             if on_error != "raise" and isinstance(fault, KafkaCodecError) and not decoder.exhausted:
                 break
@@ -487,7 +487,7 @@ def _decode_ranges(decoders: list[_records.Decoder], starts: list[int], on_error
                 if _can_join(whole, part) and not (decoder.searched and following.searched):
                     decoder = following
                     _columns.append(whole, part)
-                    whole.problems += part.problems
+                    whole.problems.include(part.problems)
                     continue
             decoder.stop_at(end)
             decoder.read_on(whole, TABLE_ROWS, _NO_BYTE_LIMIT)

@@ -1,0 +1,79 @@
+"""What lists of damage hold when nearly all is damage: the first ones, and the sum of the others."""
+
+import pyarrow as pa
+import pytest
+
+import kafkacodec as kc
+from kafkacodec.errors import CorruptRecord
+from kafkacodec.log import files
+from kafkacodec.messages import FetchResponse
+from kafkacodec.protocol import fetch_to_columns
+from kafkacodec.records import columns
+from kafkacodec.records.columns import Problem, Problems
+
+GOOD = kc.encode([(b"k", b"v")])
+BAD = GOOD[:-1] + bytes([GOOD[-1] ^ 1])
+
+
+def alternating(pairs: int) -> bytes:
+    return (GOOD + BAD) * pairs
+
+
+def fetched(data: bytes) -> FetchResponse:
+    partition = FetchResponse.PartitionData(records=data)
+    return FetchResponse(responses=[FetchResponse.FetchableTopicResponse(topic="t", partitions=[partition])])
+
+
+CALLS = {
+    "decode": lambda data: kc.decode(data, on_error="skip"),
+    "decode in threads": lambda data: kc.decode(data, on_error="skip", threads=3),
+    "decode_batches": lambda data: kc.decode_batches(pa.array([data]), on_error="skip"),
+    "fetch_to_columns": lambda data: fetch_to_columns(fetched(data), on_error="skip"),
+}
+
+
+@pytest.fixture
+def few(monkeypatch):
+    monkeypatch.setattr(columns, "MAX_PROBLEMS", 10)
+    monkeypatch.setattr(files, "MAX_PROBLEMS", 10)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_last_problem_stands_for_all_others(name, few):
+    result = CALLS[name](alternating(25))
+    assert len(result) == 25
+    assert len(result.problems) == 11
+    assert [p.position for p in result.problems] == [len(GOOD) * (2 * i + 1) for i in range(11)]
+    assert sum(p.num_bytes for p in result.problems) == 25 * len(BAD)
+    assert result.problems[-1].base_offset is None
+    assert f"15 more places are damaged, the last at byte {49 * len(GOOD)}: " in str(result.problems[-1].exception)
+
+
+def test_as_many_as_there_is_room_for_stand_alone(few):
+    assert [p.num_bytes for p in CALLS["decode"](alternating(10)).problems] == [len(BAD)] * 10
+
+
+@pytest.mark.parametrize("cut", range(0, 31, 3))
+def test_parts_add_up_to_the_whole(cut, few):
+    noted = [Problem(i, i, 1, CorruptRecord(f"no. {i}", position=i)) for i in range(30)]
+    whole, first, second = Problems(), Problems(), Problems()
+    for i, problem in enumerate(noted):
+        whole.note(problem)
+        (first if i < cut else second).note(problem)
+    first.include(second)
+    assert [(*p[:3], str(p.exception)) for p in first] == [(*p[:3], str(p.exception)) for p in whole]
+    assert first.merged == 20
+
+
+def test_ten_thousand_are_listed():
+    result = CALLS["decode"](alternating(10_002))
+    assert len(result.problems) == 10_001
+    assert result.problems[-1].num_bytes == 2 * len(BAD)
+
+
+def test_lists_that_logs_fill_end(few):
+    problems: list[CorruptRecord] = []
+    for i in range(30):
+        files.note(problems, CorruptRecord("broken", position=i))
+    assert len(problems) == 11
+    assert "more is damaged" in str(problems[-1])
