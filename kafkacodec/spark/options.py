@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import difflib
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
 from kafkacodec.log.continuity import Gaps
+from kafkacodec.patterns import PatternError, whole_matcher
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.schema import COLUMNS
 
@@ -94,7 +94,7 @@ class Selection:
         if self.topics is not None:
             return topic in self.topics
         if self.pattern is not None:
-            return re.fullmatch(self.pattern, topic) is not None
+            return whole_matcher(self.pattern)(topic)
         return self.partitions is not None and (topic, partition) in self.partitions
 
 
@@ -250,9 +250,9 @@ def _topics(name: str, value: str) -> frozenset[str]:
 
 def _pattern(name: str, value: str) -> str:
     try:
-        re.compile(value)
-    except re.error as error:
-        raise OptionError(f"{name}: {value!r} is not a regular expression: {error}") from None
+        whole_matcher(value)
+    except PatternError as error:
+        raise OptionError(f"{name}: {error}") from None
     return value
 
 
