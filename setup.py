@@ -26,8 +26,8 @@ def switch(name: str) -> bool:
 
 DEBUG, SANITIZE, COVERAGE = switch("DEBUG"), switch("SANITIZE"), switch("COVERAGE")
 
-common = ["-std=c11", "-fvisibility=hidden", "-fno-strict-aliasing"]
-link: list[str] = []
+common = ["-std=c11", "-fvisibility=hidden", "-fno-strict-aliasing", "-pthread"]
+link = ["-pthread"]
 if DEBUG or SANITIZE or COVERAGE:
     common += ["-O1", "-g3"]
 else:

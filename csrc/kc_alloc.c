@@ -3,6 +3,7 @@
 #endif
 #include "kc_alloc.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -40,20 +41,26 @@ typedef struct header {
 } header;
 
 struct pool {
-    atomic_flag lock;
+    pthread_mutex_t lock;
     header *free[CLASSES];
     size_t kept;
     atomic_size_t live;
 };
 
-static pool the_pool = {.lock = ATOMIC_FLAG_INIT};
+static pool the_pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void lock_pool(pool *p) {
-    while (atomic_flag_test_and_set_explicit(&p->lock, memory_order_acquire)) {
-    }
+/* Neither fails on a mutex of the default kind that is used as it should be. */
+static void lock_pool(pool *p) { (void)pthread_mutex_lock(&p->lock); }
+static void unlock_pool(pool *p) { (void)pthread_mutex_unlock(&p->lock); }
+
+/* A child has the lock as it was at the fork, but not the thread that may have held it: so the thread that forks takes
+ * it first. Each copy of the library does so for its own pool, when it is loaded. */
+static void before_fork(void) { lock_pool(&the_pool); }
+static void after_fork(void) { unlock_pool(&the_pool); }
+
+__attribute__((constructor)) static void guard_forks(void) {
+    (void)pthread_atfork(before_fork, after_fork, after_fork); /* fails only where there is no memory, at load */
 }
-
-static void unlock_pool(pool *p) { atomic_flag_clear_explicit(&p->lock, memory_order_release); }
 
 /* The capacity of the smallest pooled block of `size` bytes. */
 static size_t capacity_for(size_t size) {

@@ -1,8 +1,8 @@
 /* The one allocator of the library.
  *
  * Large blocks are kept when freed and handed out again, because the page faults of fresh memory cost more than
- * parsing does. What is kept is bounded (KC_POOL_BYTES). Thread-safe. A block may be freed by another copy of
- * this library in the same process: it remembers the pool that it came from. */
+ * parsing does. What is kept is bounded (KC_POOL_BYTES). Safe with threads, and in the child of a fork. A block may be
+ * freed by another copy of this library in the same process: it remembers the pool that it came from. */
 #ifndef KC_ALLOC_H
 #define KC_ALLOC_H
 

@@ -325,12 +325,14 @@ cdef class Decoder:
         cdef k.kc_error error
         error.code = k.KC_OK
         blobs.require()
+        self.require_open()
         if k.kc_bytes_column_import(&column, &blobs.owner.schema, &blobs.array, 0, blobs.array.length, &error):
             raise TypeError(f"a column of raw blobs is binary: {error.what.decode()}")
         try:
             return self.read_column(table, &column, blobs.array.length, first_row, max_rows, settle)
         finally:    # the blobs are the caller's: nothing may point into them any longer
-            self.point_at(NULL, 0)
+            if not self.working:
+                self.point_at(NULL, 0)
 
     cdef int64_t read_column(
         self, Table table, const k.kc_bytes_column *column, int64_t rows, int64_t first_row, int64_t max_rows, settle

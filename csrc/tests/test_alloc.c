@@ -1,5 +1,8 @@
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "check.h"
 #include "kc_alloc.h"
@@ -141,5 +144,36 @@ TEST(alloc_serves_threads) {
     for (int i = 0; i < 4; i++) CHECK_EQ(pthread_create(&threads[i], NULL, allocate_and_free, &seeds[i]), 0);
     for (int i = 0; i < 4; i++) CHECK_EQ(pthread_join(threads[i], NULL), 0);
     CHECK_EQ(kc_live_blocks(), before);
+    kc_pool_trim();
+}
+
+static atomic_bool stop;
+
+static void *hammer(void *unused) {
+    (void)unused;
+    while (!atomic_load(&stop)) kc_free(kc_alloc(65536));
+    return NULL;
+}
+
+/* The child of a fork has one thread: a lock that another one held would never be given back there. */
+TEST(alloc_works_in_the_child_of_a_fork) {
+    enum { THREADS = 3, FORKS = 300, SECONDS = 20 };
+    pthread_t threads[THREADS];
+    int hung = 0;
+    atomic_store(&stop, false);
+    for (int i = 0; i < THREADS; i++) CHECK_EQ(pthread_create(&threads[i], NULL, hammer, NULL), 0);
+    for (int i = 0; i < FORKS && !hung; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(SECONDS); /* its default action ends the child */
+            for (int n = 0; n < 10; n++) kc_free(kc_alloc(65536));
+            _exit(0);
+        }
+        int status = 0;
+        if (child < 0 || waitpid(child, &status, 0) != child || status != 0) hung = i + 1;
+    }
+    atomic_store(&stop, true);
+    for (int i = 0; i < THREADS; i++) CHECK_EQ(pthread_join(threads[i], NULL), 0);
+    CHECK_EQ(hung, 0);
     kc_pool_trim();
 }

@@ -206,7 +206,8 @@ CASES: dict[str, tuple[Callable[[], Any], type[BaseException] | None]] = {
     "a table of an int": (lambda: decoder().read(int, 1, 1), TypeError),
     "blobs of no table": (lambda: decoder().read_blobs(None, arrays()[0], 0, 1 << 30, bool), TypeError),
     "no blobs": (lambda: decoder().read_blobs(kc.decode(DATA), None, 0, 1 << 30, bool), TypeError),
-    "hollow blobs": (lambda: decoder().read_blobs(kc.decode(DATA), _arrow_import.ImportedArray(), 0, 1 << 30, bool), TypeError),
+    "hollow blobs": (
+        lambda: decoder().read_blobs(kc.decode(DATA), _arrow_import.ImportedArray(), 0, 1 << 30, bool), TypeError),
     "records of a hollow table": (lambda: items_of(new(kc.RecordColumns)), TypeError),
     "records of headers": (lambda: items_of(kc.scan(DATA)), TypeError),
     "records of few columns": (lambda: items_of(kc.decode(DATA, columns=["key"])), TypeError),
