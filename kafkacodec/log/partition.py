@@ -224,7 +224,10 @@ class Partition:
             if around.following is not None or around.flushed is not None:
                 # Nothing to read may be all that is left: the range that has nothing tells what is missing.
                 pieces.append(around.place(pieces.pop() if pieces else segment.nothing_to_read(first, behind)))
-            found += pieces if transactions is None else map(transactions.exclude_aborted, pieces)
+            if transactions is not None:
+                last = None if around.following is None else max(around.following - 1, segment.last_offset() or 0)
+                pieces = [transactions.exclude_aborted(piece, last) for piece in pieces]
+            found += pieces
         return found
 
     def surroundings(self, segment: Segment) -> Surroundings:

@@ -67,7 +67,7 @@ class ProducerState(TransactionTracker):
         if not self._producers:
             return {}
         files = {layout.file_name(end_offset, layout.PRODUCER_SNAPSHOT_SUFFIX): self._snapshot()}
-        entries = self.result().index_entries(base_offset, end_offset)
+        entries = self.result(since=base_offset).index_entries(base_offset, end_offset)
         if len(entries):
             files[layout.file_name(base_offset, layout.TRANSACTION_INDEX_SUFFIX)] = encode_transaction_index(entries)
         return files

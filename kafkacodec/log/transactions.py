@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,19 +76,36 @@ class Transactions:
         entries = np.zeros(len(wanted), layout.TRANSACTION_INDEX_ENTRY.newbyteorder("="))
         for name in ABORTED.names or ():
             entries[name] = wanted[name]
-        entries["last_stable_offset"] = [self._stable_after(marker) for marker in wanted["last_offset"].tolist()]
+        entries["last_stable_offset"] = self._stable_after(wanted["last_offset"])
         return entries
 
-    def _stable_after(self, marker: int) -> int:
-        later = self.finished[np.searchsorted(self.finished["last_offset"], marker, "right") :]["first_offset"]
-        running = later[later < marker].tolist() + [first for first in self.open.values() if first < marker]
-        return min(running, default=marker + 1)
+    def _stable_after(self, markers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The last stable offset when each of the markers came."""
+        never = np.iinfo(np.int64).max
+        # The oldest one of the transactions that ended after the first, the second, ... of those that ended.
+        oldest = np.append(np.minimum.accumulate(self.finished["first_offset"][::-1])[::-1], never)
+        running = oldest[np.searchsorted(self.finished["last_offset"], markers, "right")]
+        running = np.minimum(running, min(self.open.values(), default=never))
+        return np.where(running < markers, running, markers + 1)
 
-    def exclude_aborted(self, piece: SegmentRange) -> SegmentRange:
-        """The range, to be read without the records of aborted transactions."""
-        last = piece.last_offset if piece.last_offset is not None else np.iinfo(np.int64).max
-        inside = (self.aborted["last_offset"] >= piece.first_offset) & (self.aborted["first_offset"] <= last)
-        return replace(piece, aborted=tuple(self.aborted[inside].tolist()))
+    def exclude_aborted(self, piece: SegmentRange, last_offset: int | None = None) -> SegmentRange:
+        """The range, to be read without the records of aborted transactions.
+
+        Its batches end at `last_offset` where it does not say so itself. Without either, all later ones may be in it.
+        """
+        last = last_offset if piece.last_offset is None else piece.last_offset
+        last = np.iinfo(np.int64).max if last is None else last
+        order, ends, begins = self._by_end
+        start, stop = int(np.searchsorted(ends, piece.first_offset)), int(np.searchsorted(begins, last, "right"))
+        near = np.sort(order[start:stop])
+        return replace(piece, aborted=tuple(self.aborted[near[self.aborted[near]["first_offset"] <= last]].tolist()))
+
+    @cached_property
+    def _by_end(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The aborted transactions in the order of their ends, these ends, and the oldest beginning from each on."""
+        order = np.argsort(self.aborted["last_offset"], kind="stable")
+        begins = np.minimum.accumulate(self.aborted["first_offset"][order][::-1])[::-1]
+        return order, self.aborted["last_offset"][order], begins
 
 
 def scan_transactions(
@@ -134,11 +152,11 @@ class TransactionTracker:
         """Whether nothing that follows changes what is known of records before an offset."""
         return self.next_offset >= end_offset and all(first >= end_offset for first in self.open.values())
 
-    def result(self) -> Transactions:
-        """What has been found so far."""
-        aborted = np.concatenate([np.empty(0, ABORTED), *self.aborted])
+    def result(self, since: int = 0) -> Transactions:
+        """What has been found so far; of the transactions that ended, those that did so from an offset on."""
+        aborted = np.concatenate([np.empty(0, ABORTED), *_ended_since(self.aborted, since)])
         order = np.lexsort((aborted["first_offset"], aborted["producer_id"]))
-        finished = np.concatenate([np.empty(0, FINISHED), *self.finished])
+        finished = np.concatenate([np.empty(0, FINISHED), *_ended_since(self.finished, since)])
         return Transactions(aborted[order], self.open, finished[np.argsort(finished["last_offset"])], self.problems)
 
     def read_log(
@@ -213,8 +231,10 @@ class TransactionTracker:
             known = _ABORT if index.has(producer, marker) else COMMIT
             if (markers[marker].kind if marker in markers else known) == _ABORT:
                 aborted.append((producer, self._begin(index, producer, start, marker), marker))
-        self.aborted.append(np.array(aborted, ABORTED))
-        self.finished.append(np.array(finished, FINISHED))
+        if aborted:
+            self.aborted.append(np.array(aborted, ABORTED))
+        if finished:
+            self.finished.append(np.array(finished, FINISHED))
 
     def _begin(self, index: TransactionIndex, producer: int, start: int, marker: int) -> int:
         """Where an aborted transaction begins: by the index where an earlier marker may have been lost."""
@@ -294,6 +314,14 @@ class TransactionIndex:
             )
         for marker in sorted(surplus):
             problems.append(CorruptRecord(f"no transaction was aborted at offset {marker}", path=self.path))
+
+
+def _ended_since(parts: list[npt.NDArray[np.void]], offset: int) -> list[npt.NDArray[np.void]]:
+    """The last parts, as far as transactions in them ended at an offset or later."""
+    first = len(parts)
+    while first and (not len(parts[first - 1]) or parts[first - 1]["last_offset"].max() >= offset):
+        first -= 1
+    return parts[first:]
 
 
 def _snapshot_before(directory: str, offset: int | None) -> ProducerSnapshot | None:
