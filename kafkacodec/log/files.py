@@ -79,12 +79,13 @@ class MappedFile:
 
 
 @contextmanager
-def naming(path: str) -> Iterator[None]:
-    """Give errors of the system the name of the file where they have none."""
+def naming(path: str, temporary: str | None = None) -> Iterator[None]:
+    """Give errors of the system the name of the file where they have none, or only its temporary one."""
     try:
         yield
     except OSError as error:
-        error.filename = error.filename or path
+        if error.filename is None or error.filename == temporary:
+            error.filename = path
         raise
 
 

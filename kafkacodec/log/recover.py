@@ -18,9 +18,10 @@ from kafkacodec.log.directory import LogDirectory, discover
 from kafkacodec.log.files import MappedFile, reason_of
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.producers import ProducerState
+from kafkacodec.log.publishing import write_file
 from kafkacodec.log.report import Finding, Report
 from kafkacodec.log.segment import Segment
-from kafkacodec.log.segment_writer import SegmentWriter, write_file
+from kafkacodec.log.segment_writer import SegmentWriter
 from kafkacodec.log.side_files import leads_out, links_out, read_inside
 from kafkacodec.log.verify import verify_segment
 from kafkacodec.records.columns import BatchHeaders

@@ -7,13 +7,15 @@ import errno
 import fcntl
 import os
 import re
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kafkacodec.errors import EncodeError
-from kafkacodec.log import layout
+from kafkacodec.log import layout, publishing
+from kafkacodec.log.files import naming
 from kafkacodec.log.indexes import encode_offset_index, encode_time_index
+from kafkacodec.log.locks import PartitionLock
+from kafkacodec.log.publishing import temporary_name, write_file
 from kafkacodec.log.segment import Segment
 from kafkacodec.records.arguments import require_int
 from kafkacodec.records.encode import EncodedBatch
@@ -32,7 +34,8 @@ _NO_TIMESTAMP = -1
 # Where the segment's name becomes visible, its indexes already are: the order of the commit.
 COMMIT_ORDER = (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX, layout.LOG_SUFFIX)
 _UNFINISHED = re.compile(
-    r"(?:\d{20}\.(?:log|index|timeindex|txnindex|snapshot)|partition\.metadata|leader-epoch-checkpoint)\.[0-9a-f]{16}\.tmp"
+    r"(?:[0-9]{20}\.(?P<suffix>log|index|timeindex|txnindex|snapshot)|partition\.metadata|leader-epoch-checkpoint)"
+    rf"\.(?P<token>{publishing.TOKEN})\.tmp"
 )
 
 
@@ -101,25 +104,35 @@ class PendingSegment:
             The path of the ``.log`` file.
 
         Raises:
-            FileExistsError: a segment with records lies there already.
-            OSError: a file cannot be renamed.
+            FileExistsError: a segment with records lies there already. It stays, and so do the files of this one.
+            OSError: a file cannot be renamed: there is no segment then. Or, where `filename` is the directory, its
+                names cannot be brought to the disk: the segment is there.
         """
         directory = self.directory if directory is None else directory
         path = os.path.join(directory, layout.file_name(self.base_offset, layout.LOG_SUFFIX))
-        # A broker leaves an empty segment in a new partition; that may be replaced.
-        if os.path.exists(path) and os.path.getsize(path):
-            raise FileExistsError(errno.EEXIST, "a segment with records is there", path)
-        for name in self._names():
-            os.replace(_temporary(self.directory, name, self.token), os.path.join(directory, name))
+        _make_way(path)
+        done: list[str] = []
+        try:
+            for name in self._names():
+                target = os.path.join(directory, name)
+                # An index without a segment is a leftover, and the segment's name decides who was first.
+                publishing.publish(self._temporary(name), target, replace=target != path)
+                done.append(target)
+        except BaseException:
+            for target in done:
+                publishing.remove(target)
+            raise
         if sync:
-            sync_path(directory)
+            publishing.sync_path(directory)
         return path
 
     def discard(self) -> None:
-        """Remove the files; none may be there."""
+        """Remove the files, as far as they are there."""
         for name in self._names():
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(_temporary(self.directory, name, self.token))
+            publishing.remove(self._temporary(name))
+
+    def _temporary(self, name: str) -> str:
+        return temporary_name(os.path.join(self.directory, name), self.token)
 
     def _names(self) -> Iterator[str]:
         """The names of all files, in the order of the commit."""
@@ -174,13 +187,15 @@ class SegmentWriter:
         self._positions: list[int] = []
         self._times: list[int] = []
         self._offsets_of_times: list[int] = []
-        self._token = secrets.token_hex(8)
+        self._token = publishing.new_token()
         self._path = self._temporary(layout.LOG_SUFFIX)
         self._name = os.path.join(self.directory, layout.file_name(base_offset, layout.LOG_SUFFIX))
         self._beside: tuple[str, ...] = ()
-        self._file = open(self._path, "xb", buffering=_BUFFER_BYTES)  # noqa: SIM115
+        with naming(self._name, self._path):
+            self._file = publishing.create(self._path, buffering=_BUFFER_BYTES)
         # Held while this process lives: what is not locked, `remove_unfinished` may remove.
-        fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def __enter__(self) -> SegmentWriter:
         return self
@@ -227,7 +242,7 @@ class SegmentWriter:
             reason = f"the batch at offset {run.base_offsets[room]} is beyond what a segment holds"
             raise EncodeError(reason, path=self._name)
         try:
-            with _naming(self._path):
+            with naming(self._name, self._path):
                 self._file.write(run.data)
         except BaseException:  # part of it may be there
             self.discard()
@@ -249,7 +264,7 @@ class SegmentWriter:
 
     def batches(self) -> Segment:
         """What has been written so far, to be read while it has its temporary name."""
-        with _naming(self._path):
+        with naming(self._name, self._path):
             self._file.flush()
         return Segment(self._path)
 
@@ -267,12 +282,12 @@ class SegmentWriter:
             self._add_time()
             for name, data in (beside or {}).items():
                 self._beside += (name,)
-                write_file(_temporary(self.directory, name, self._token), data, sync=self._sync)
+                self._write(name, data)
             offsets = encode_offset_index(self._offsets, self._positions, self.base_offset)
             times = encode_time_index(self._times, self._offsets_of_times, self.base_offset)
-            self._write(layout.OFFSET_INDEX_SUFFIX, offsets)
-            self._write(layout.TIME_INDEX_SUFFIX, times)
-            with _naming(self._path):
+            self._write(layout.file_name(self.base_offset, layout.OFFSET_INDEX_SUFFIX), offsets)
+            self._write(layout.file_name(self.base_offset, layout.TIME_INDEX_SUFFIX), times)
+            with naming(self._name, self._path):
                 self._file.flush()
                 if self._sync:
                     os.fsync(self._file.fileno())
@@ -319,70 +334,65 @@ class SegmentWriter:
             self._offsets_of_times.append(self._offset_of_max)
 
     def _temporary(self, suffix: str) -> str:
-        return _temporary(self.directory, layout.file_name(self.base_offset, suffix), self._token)
+        return temporary_name(os.path.join(self.directory, layout.file_name(self.base_offset, suffix)), self._token)
 
-    def _write(self, suffix: str, data: bytes) -> None:
-        write_file(self._temporary(suffix), data, sync=self._sync)
+    def _write(self, name: str, data: bytes) -> None:
+        path = os.path.join(self.directory, name)
+        temporary = temporary_name(path, self._token)
+        with naming(path, temporary):
+            write_file(temporary, data, sync=self._sync)
 
 
 def remove_unfinished(directory: str | os.PathLike[str]) -> list[str]:
     """Remove what killed writers left in a partition's directory; files of writers that are alive stay.
 
     Returns:
-        The removed paths.
+        The removed paths; none while another writer has the partition.
+
+    Raises:
+        OSError: the directory cannot be listed, or `PartitionLock` says why.
     """
-    removed = []
-    for entry in sorted(os.scandir(directory), key=lambda e: e.name):
-        if not _UNFINISHED.fullmatch(entry.name):
-            continue
-        with contextlib.suppress(FileNotFoundError, BlockingIOError), open(entry.path, "rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.unlink(entry.path)
-            removed.append(entry.path)
+    place = os.path.abspath(directory)
+    lock = PartitionLock(os.path.dirname(place), os.path.basename(place))
+    try:
+        lock.acquire()
+    except BlockingIOError:
+        return []
+    try:
+        return remove_leftovers(os.fspath(directory))
+    finally:
+        lock.release()
+
+
+def remove_leftovers(directory: str) -> list[str]:
+    """As `remove_unfinished`, for who has locked the partition."""
+    with os.scandir(directory) as entries:
+        found = sorted((entry.path, match) for entry in entries if (match := _UNFINISHED.fullmatch(entry.name)))
+    # A `SegmentWriter` by itself has locked its segment, not the partition.
+    alive = {match["token"] for path, match in found if match["suffix"] == "log" and _is_locked(path)}
+    removed = [path for path, match in found if match["token"] not in alive]
+    for path in removed:
+        publishing.remove(path)
     return removed
 
 
-def replace_file(path: str, data: bytes, *, sync: bool = True) -> None:
-    """Write a small file at once: at any moment the old or the new content is there, whole."""
-    temporary = f"{path}.{secrets.token_hex(8)}.tmp"
+def _is_locked(path: str) -> bool:
     try:
-        write_file(temporary, data, sync=sync)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-    if sync:
-        sync_path(os.path.dirname(path) or ".")
+        with open(path, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:  # locked, or not ours to look at
+        return True
+    return False
 
 
-def write_file(path: str, data: bytes, *, sync: bool) -> None:
-    """Write a new file, down to the disk with `sync`."""
-    with _naming(path), open(path, "xb") as file:
-        file.write(data)
-        file.flush()
-        if sync:
-            os.fsync(file.fileno())
-
-
-def sync_path(path: str) -> None:
-    """Wait until the bytes of a file, or the names in a directory, are on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
+def _make_way(path: str) -> None:
+    """A broker leaves an empty segment in a new partition; it makes way for one with records."""
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _temporary(directory: str, name: str, token: str) -> str:
-    return os.path.join(directory, f"{name}.{token}.tmp")
-
-
-@contextlib.contextmanager
-def _naming(path: str) -> Iterator[None]:
-    """Errors of writing name no file by themselves."""
-    try:
-        yield
-    except OSError as error:
-        error.filename = error.filename or path
-        raise
+        size = os.lstat(path).st_size
+    except FileNotFoundError:
+        return
+    if size:
+        raise FileExistsError(errno.EEXIST, "a segment with records is there", path)
+    os.unlink(path)

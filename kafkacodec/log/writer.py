@@ -15,18 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kafkacodec.errors import CorruptRecord, CrcMismatch, DecodeError, EncodeError
-from kafkacodec.log import layout
+from kafkacodec.log import layout, publishing
 from kafkacodec.log.checkpoints import LeaderEpoch, encode_leader_epochs, read_topic_id
+from kafkacodec.log.files import directory_name
+from kafkacodec.log.locks import PartitionLock
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.producers import ProducerState
-from kafkacodec.log.segment_writer import (
-    DEFAULT_INDEX_INTERVAL,
-    BatchRun,
-    SegmentWriter,
-    remove_unfinished,
-    replace_file,
-    sync_path,
-)
+from kafkacodec.log.segment_writer import DEFAULT_INDEX_INTERVAL, BatchRun, SegmentWriter, remove_leftovers
 from kafkacodec.records.arguments import require_int
 from kafkacodec.records.decode import scan
 from kafkacodec.records.encode import EncodedBatch, encode_batches
@@ -46,12 +41,17 @@ class LogWriter:
     """Writes records into a partition of a log directory, in segments.
 
     Segments become visible whole, one by one: at any moment the directory holds a valid log, of all segments that were
-    committed; a writer that is killed leaves nothing else but temporary files, which the next one removes. Used as a
-    context manager, the last segment is committed at the end, and dropped where an exception comes instead.
+    committed; a writer that is killed leaves nothing else but temporary files, which the next one removes. No segment
+    is ever replaced. Used as a context manager, the last segment is committed at the end, and dropped where an
+    exception comes instead; a partition that the writer has made, and committed nothing to, is then removed.
+
+    One writer at a time has a partition, and none while a broker runs on the log directory: a lock, in the file
+    ``.lock`` that brokers use too, is taken when the writer is made and when it writes again after a `commit`, and
+    given up by `commit` and `discard` and when the process ends. Writers of other partitions go on beside it.
 
     Where batches of idempotent or transactional producers are written, transaction indexes and producer snapshots are
     made beside them as a broker would, so that it knows aborted and open transactions when it starts. For a broker in
-    KRaft mode the topic must exist, and `topic_id` be its id. One writer at a time may write to a partition.
+    KRaft mode the topic must exist, and `topic_id` be its id.
 
     Args:
         log_dir: the log directory (`log.dirs` of a broker); made if missing.
@@ -66,6 +66,7 @@ class LogWriter:
         topic_id: the topic's id (KIP-516). None: that of the partition, or of the topic's other partitions in
             `log_dir`, or a random one.
         sync: wait for the disk (fsync) before anything becomes visible.
+        wait: how many seconds to wait for another writer of the partition to end.
 
     Attributes:
         path (str): the partition's directory.
@@ -76,6 +77,7 @@ class LogWriter:
     Raises:
         EncodeError: an illegal topic name, a number out of range, a topic id or leader epoch that contradicts the
             partition's.
+        BlockingIOError: another writer has the partition, or a broker the log directory; the message says which.
         FileExistsError: the partition has records and `append` is not set.
         CorruptRecord: the existing log ends in something else than whole batches.
         OSError: the destination cannot be written; `filename` names it.
@@ -95,6 +97,7 @@ class LogWriter:
         leader_epoch: int | None = None,
         topic_id: uuid.UUID | None = None,
         sync: bool = True,
+        wait: float = 0.0,
     ) -> None:
         check_topic(topic)
         require_int("partition", partition, 0, _MAX_INT32)
@@ -105,18 +108,32 @@ class LogWriter:
         require_int("leader_epoch", 0 if leader_epoch is None else leader_epoch, 0, _MAX_INT32)
         if topic_id is not None and not isinstance(topic_id, uuid.UUID):
             raise EncodeError(f"topic_id must be a uuid.UUID, not {type(topic_id).__name__}")
-        self.path = os.path.join(os.fspath(log_dir), f"{topic}-{partition}")
+        log_dir = os.fspath(log_dir)
+        self.path = os.path.join(log_dir, f"{topic}-{partition}")
         self._segment_bytes, self._segment_ms = segment_bytes, segment_ms
         self._index_interval, self._sync = index_interval_bytes, sync
         self._segment: SegmentWriter | None = None
         self._has_producers = False
         self._producers: ProducerState | None = None
-        existing = Partition(self.path) if os.path.isdir(self.path) else None
-        self.next_offset = self._end_of(existing, append, start_offset)
-        epochs = existing.leader_epochs if existing else []
-        self.leader_epoch = self._continued_epoch(epochs, leader_epoch)
-        self.topic_id = self._continued_topic_id(os.fspath(log_dir), topic, topic_id)
-        self._prepare(epochs)
+        self._prepared = self._made = False
+        self._seen = 0  # when the directory last changed, as far as this writer knows
+        os.makedirs(log_dir, exist_ok=True)
+        self._lock = PartitionLock(log_dir, os.path.basename(self.path))
+        self._lock.acquire(wait)
+        try:
+            if os.path.lexists(self.path) and not os.path.isdir(self.path):
+                raise NotADirectoryError(errno.ENOTDIR, "the partition's directory is another file", self.path)
+            existing = Partition(self.path) if os.path.isdir(self.path) else None
+            self.next_offset = self._end_of(existing, append, start_offset)
+            self._epochs = existing.leader_epochs if existing else []
+            self.leader_epoch = self._continued_epoch(self._epochs, leader_epoch)
+            self.topic_id = self._continued_topic_id(log_dir, topic, topic_id)
+            if existing is not None and self._lock.exclusive:
+                remove_leftovers(self.path)
+                _remove_beyond(self.path, self.next_offset)
+        except BaseException:
+            self._lock.release()
+            raise
 
     def __enter__(self) -> LogWriter:
         return self
@@ -191,35 +208,114 @@ class LogWriter:
         return self._append(BatchRun(memoryview(data).cast("B"), sizes, bases, lasts, timestamps, counts))
 
     def commit(self) -> None:
-        """Make all that was written visible. Further writes begin a new segment.
+        """Make all that was written visible, and let other writers have the partition. What is written further begins a
+        new segment.
 
         Raises:
-            OSError: a file cannot be written or renamed. The records since the last commit are then dropped.
+            OSError: a file cannot be written or renamed: the records since the last commit are then dropped. Or, where
+                `filename` is the directory, its names cannot be brought to the disk: the records are there, but may be
+                gone after the machine has failed.
+            FileExistsError: someone else has put a segment into the place; the records since the last commit are
+                dropped.
         """
-        segment, self._segment = self._segment, None
-        if segment is not None:
-            # What is known of producers holds when the segment is visible, not before.
-            producers, self._producers = self._producers, None
+        if self._segment is not None or not self._prepared:
             try:
-                if self._has_producers and producers is None:
-                    producers = ProducerState(self.path, Partition(self.path).segments, segment.base_offset)
-                if producers is None:
-                    segment.commit()
-                    return
-                producers.read_segment(segment.batches())
-                segment.commit(producers.files_at(segment.base_offset, segment.next_offset))
+                self.prepare()
+                self._commit_segment()
             except BaseException:
-                self.next_offset = segment.base_offset
-                segment.discard()
+                self.discard()
                 raise
-            self._producers = producers
+            self._made = False
+        self._let_go()
 
     def discard(self) -> None:
-        """Drop what has not become visible; segments that were committed stay."""
+        """Drop what has not become visible, and let other writers have the partition.
+
+        Segments that were committed stay. Where there are none, a partition's directory that was made here goes too.
+        """
         segment, self._segment = self._segment, None
         if segment is not None:
             self.next_offset = segment.base_offset
             segment.discard()
+        if self._made and self._lock.exclusive:
+            self._remove_directory()
+        self._let_go()
+
+    def prepare(self) -> None:
+        """Take the lock, and make the partition's directory with its metadata and leader epochs, if that is not done.
+
+        Writing does this by itself.
+
+        Raises:
+            BlockingIOError, FileExistsError: another writer has the partition, or has continued it since this one had
+                it.
+            OSError: a file cannot be written; `filename` names it.
+        """
+        self._hold()
+        if self._prepared:
+            return
+        if not os.path.isdir(self.path):
+            os.mkdir(self.path)
+            self._made = True
+            if self._sync:
+                publishing.sync_path(os.path.dirname(self.path) or os.curdir)
+        metadata = os.path.join(self.path, layout.PARTITION_METADATA)
+        if not os.path.exists(metadata):
+            text = base64.urlsafe_b64encode(self.topic_id.bytes).rstrip(b"=")
+            publishing.replace_file(metadata, b"version: 0\ntopic_id: " + text, sync=self._sync)
+        if not self._epochs or self._epochs[-1].epoch < self.leader_epoch:
+            epochs = [*self._epochs, LeaderEpoch(self.leader_epoch, self.next_offset)]
+            path = os.path.join(self.path, layout.LEADER_EPOCH_CHECKPOINT)
+            publishing.replace_file(path, encode_leader_epochs(epochs), sync=self._sync)
+        self._prepared = True
+
+    def _commit_segment(self) -> None:
+        segment, self._segment = self._segment, None
+        if segment is None:
+            return
+        # What is known of producers holds when the segment is visible, not before.
+        producers, self._producers = self._producers, None
+        try:
+            if self._has_producers and producers is None:
+                producers = ProducerState(self.path, Partition(self.path).segments, segment.base_offset)
+            files = {}
+            if producers is not None:
+                producers.read_segment(segment.batches())
+                files = producers.files_at(segment.base_offset, segment.next_offset)
+            segment.finish(files).commit(sync=False)
+        except BaseException:
+            self.next_offset = segment.base_offset
+            segment.discard()
+            raise
+        self._producers, self._made = producers, False
+        if self._sync:
+            publishing.sync_path(self.path)
+
+    def _hold(self) -> None:
+        """Have the lock, and find the partition as it was left."""
+        if self._lock.held:
+            return
+        self._lock.acquire()
+        if not os.path.isdir(self.path):
+            self._prepared = False
+        elif os.stat(self.path).st_mtime_ns != self._seen:
+            end = self._end_of(Partition(self.path), append=True, start_offset=self.next_offset)
+            if end != self.next_offset:
+                self._lock.release()
+                reason = f"another writer has continued the partition to offset {end}: begin with a new LogWriter"
+                raise FileExistsError(errno.EEXIST, reason, self.path)
+
+    def _let_go(self) -> None:
+        with contextlib.suppress(OSError):
+            self._seen = os.stat(self.path).st_mtime_ns
+        self._lock.release()
+
+    def _remove_directory(self) -> None:
+        for name in (layout.PARTITION_METADATA, layout.LEADER_EPOCH_CHECKPOINT):
+            publishing.remove(os.path.join(self.path, name))
+        with contextlib.suppress(OSError):  # someone else has put something there
+            os.rmdir(self.path)
+        self._made = self._prepared = False
 
     def _append(self, run: BatchRun) -> int:
         """Write batches into the segment, and into new ones where it is full or too old."""
@@ -231,21 +327,24 @@ class LogWriter:
         count = sum(run.record_counts)
         while len(run):
             fitting = self._fitting(run)
-            if self._segment is not None and fitting == 0:
-                self.commit()
-            if self._segment is None:
-                self._segment = SegmentWriter(
-                    self.path, run.base_offsets[0], index_interval_bytes=self._index_interval, sync=self._sync
-                )
-                fitting = max(1, self._fitting(run))
-            part, run = (run, _NOTHING) if fitting == len(run) else run.split(fitting)
             try:
+                if self._segment is not None and fitting == 0:
+                    self._commit_segment()
+                if self._segment is None:
+                    self._segment = self._new_segment(run.base_offsets[0])
+                    fitting = max(1, self._fitting(run))
+                part, run = (run, _NOTHING) if fitting == len(run) else run.split(fitting)
                 self._segment.append_run(part)
-            except OSError:
-                self.discard()
+            except BaseException as error:
+                if not isinstance(error, EncodeError) or self._segment is None or not self._segment.size_in_bytes:
+                    self.discard()
                 raise
             self.next_offset = part.last_offsets[-1] + 1
         return count
+
+    def _new_segment(self, base_offset: int) -> SegmentWriter:
+        self.prepare()
+        return SegmentWriter(self.path, base_offset, index_interval_bytes=self._index_interval, sync=self._sync)
 
     def _fitting(self, run: BatchRun) -> int:
         """How many of the first batches belong into the segment that is open."""
@@ -295,23 +394,6 @@ class LogWriter:
             return found
         return wanted or uuid.uuid4()
 
-    def _prepare(self, epochs: list[LeaderEpoch]) -> None:
-        """Make the directory and the small files, and clear away what killed writers left."""
-        if not os.path.isdir(self.path):
-            os.makedirs(self.path)
-            if self._sync:
-                sync_path(os.path.dirname(self.path) or ".")
-        remove_unfinished(self.path)
-        _remove_beyond(self.path, self.next_offset)
-        metadata = os.path.join(self.path, layout.PARTITION_METADATA)
-        if not os.path.exists(metadata):
-            text = base64.urlsafe_b64encode(self.topic_id.bytes).rstrip(b"=")
-            replace_file(metadata, b"version: 0\ntopic_id: " + text, sync=self._sync)
-        if not epochs or epochs[-1].epoch < self.leader_epoch:
-            epochs = [*epochs, LeaderEpoch(self.leader_epoch, self.next_offset)]
-            path = os.path.join(self.path, layout.LEADER_EPOCH_CHECKPOINT)
-            replace_file(path, encode_leader_epochs(epochs), sync=self._sync)
-
 
 def check_topic(name: str) -> None:
     """Raise EncodeError where a topic cannot have this name."""
@@ -334,17 +416,25 @@ def _runs(batches: Iterable[EncodedBatch]) -> Iterator[BatchRun]:
 
 
 def _remove_beyond(directory: str, end_offset: int) -> None:
-    """Remove snapshots and transaction indexes of segments that a killed writer did not make visible."""
-    for entry in os.scandir(directory):
-        name = layout.parse_file_name(entry.name)
-        first = {layout.PRODUCER_SNAPSHOT_SUFFIX: end_offset + 1, layout.TRANSACTION_INDEX_SUFFIX: end_offset}
-        if name is not None and name.base_offset >= first.get(name.suffix, math.inf):
-            os.unlink(entry.path)
+    """Remove indexes and snapshots of segments that a killed writer did not make visible."""
+    first = {layout.PRODUCER_SNAPSHOT_SUFFIX: end_offset + 1, layout.TRANSACTION_INDEX_SUFFIX: end_offset}
+    first |= {layout.OFFSET_INDEX_SUFFIX: end_offset, layout.TIME_INDEX_SUFFIX: end_offset}
+    with os.scandir(directory) as entries:
+        found = [(entry.path, layout.parse_file_name(entry.name)) for entry in entries]
+    # A broker keeps indexes beside the empty segment at the end.
+    segments = {name.base_offset for _, name in found if name is not None and name.suffix == layout.LOG_SUFFIX}
+    for path, name in found:
+        if name is None or name.base_offset < first.get(name.suffix, math.inf):
+            continue
+        if name.suffix == layout.PRODUCER_SNAPSHOT_SUFFIX or name.base_offset not in segments:
+            os.unlink(path)
 
 
 def _metadata_of_topic(log_dir: str, topic: str) -> Iterator[str]:
     """The metadata files of the topic's partitions."""
-    for entry in os.scandir(log_dir) if os.path.isdir(log_dir) else ():
-        name = layout.parse_directory_name(entry.name)
+    with os.scandir(log_dir) as entries:
+        found = [entry.path for entry in entries if entry.name.startswith(f"{topic}-")]
+    for path in found:
+        name = directory_name(path)
         if name is not None and name.state == "current" and name.topic == topic:
-            yield os.path.join(entry.path, layout.PARTITION_METADATA)
+            yield os.path.join(path, layout.PARTITION_METADATA)

@@ -7,27 +7,32 @@ else in a segment and its indexes is relative, and renames the files into place,
 
 from __future__ import annotations
 
+import errno
 import fcntl
-import mmap
 import os
 import re
 import secrets
 import shutil
+import struct
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import NamedTuple
 
-import numpy as np
-
-from kafkacodec.log import LogDirectory, LogWriter, Partition, Segment, layout
-from kafkacodec.log.segment_writer import COMMIT_ORDER, sync_path
+from kafkacodec.log import LogDirectory, LogWriter, Partition, Segment, layout, publishing
+from kafkacodec.log.files import naming
+from kafkacodec.log.publishing import sync_path
+from kafkacodec.log.segment_writer import COMMIT_ORDER
 from kafkacodec.spark.options import TopicPartition
 
 __all__ = ["new_directory", "publish", "remove", "remove_abandoned"]
 
 ABANDONED_AFTER = 24 * 3600.0
 """Seconds without a change after which the staging directory of another job is taken for a leftover."""
+
+WAIT = 60.0
+"""Seconds that a job waits for another one that is publishing to the same partition."""
 
 # The dots keep readers, ours and brokers', from taking it for a partition.
 _NAME = re.compile(r"\.kafkalog\.[0-9a-f]{16}\.staging")
@@ -44,27 +49,39 @@ def new_directory(log_dir: str) -> str:
 def publish(log_dir: str, directories: Sequence[str]) -> None:
     """Move what tasks have written behind the records of the log directory's partitions.
 
-    Every byte is on the disk before the first segment becomes visible.
+    Every byte is on the disk before the first segment becomes visible. Other jobs that publish to the same partitions
+    wait. Where a file cannot get its name, those before it are removed again: nothing of the job is visible then.
 
     Args:
         log_dir: the log directory.
         directories: what each task has written, in the order of the tasks; those that are not there have no records.
+
+    Raises:
+        BlockingIOError: another writer had a partition for `WAIT` seconds, or a broker has the log directory.
+        OSError: a file cannot be written or renamed.
     """
     found: dict[TopicPartition, list[Partition]] = {}
     for directory in filter(os.path.isdir, directories):
         for partition in LogDirectory(directory).all_partitions:
             if partition.topic is not None and partition.partition is not None:
                 found.setdefault((partition.topic, partition.partition), []).append(partition)
-    # Their small files first: a disk that is busy with segments lets them wait.
-    logs = [(LogWriter(log_dir, *key, append=True), staged) for key, staged in sorted(found.items())]
-    with ThreadPoolExecutor(_SYNCED_AT_ONCE) as pool:
-        moves = [move for log, staged in logs for move in _number(log, staged, pool)]
-        for move in moves:
-            move.synced.result()
-    for move in moves:
-        os.replace(move.source, move.target)
-    for directory in dict.fromkeys(os.path.dirname(move.target) for move in moves):
-        sync_path(directory)
+    with ExitStack() as stack:
+        targets = []
+        for key, staged in sorted(found.items()):  # in the same order in every job, so that none waits for another
+            log = LogWriter(log_dir, *key, append=True, wait=WAIT)
+            stack.callback(log.discard)  # gives up the lock, and a directory without a segment
+            targets.append((log, staged))
+        # Their small files first: a disk that is busy with segments lets them wait.
+        for log, _ in targets:
+            log.prepare()
+        with ThreadPoolExecutor(_SYNCED_AT_ONCE) as pool:
+            moves = [move for log, staged in targets for move in _number(log, staged, pool)]
+            for move in moves:
+                move.synced.result()
+        _move(moves)
+        for log, _ in targets:
+            log.commit()
+            sync_path(log.path)
 
 
 class _Move(NamedTuple):
@@ -73,6 +90,20 @@ class _Move(NamedTuple):
     source: str
     target: str
     synced: Future[None]
+
+
+def _move(moves: list[_Move]) -> None:
+    """Give all files their names, or none of them where one cannot have it."""
+    done: list[str] = []
+    try:
+        for move in moves:
+            # An index without a segment is a leftover, and the segment's name decides who was first.
+            publishing.publish(move.source, move.target, replace=not move.target.endswith(layout.LOG_SUFFIX))
+            done.append(move.target)
+    except BaseException:
+        for target in reversed(done):  # the segment first, so that it is never without its indexes
+            publishing.remove(target)
+        raise
 
 
 def _number(log: LogWriter, staged: list[Partition], pool: ThreadPoolExecutor) -> Iterator[_Move]:
@@ -90,19 +121,22 @@ def _number(log: LogWriter, staged: list[Partition], pool: ThreadPoolExecutor) -
         start = end
 
 
+# What a batch begins with: base offset, length, leader epoch.
+_BATCH_START = struct.Struct(">qii")
+
+
 def _shift(path: str, by: int, leader_epoch: int) -> int:
     """Add to the base offsets of all batches and set their leader epoch, in place; returns the next offset."""
     headers = Segment(path).scan(columns=("position", "base_offset", "last_offset"), verify_crc=False)
     end = int(headers["last_offset"][-1]) + by + 1
     if by == leader_epoch == 0:  # as it was written
         return end
-    positions = headers["position"][:, None]
-    with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as mapping:
-        data = np.ndarray(len(mapping), np.uint8, mapping)
-        offsets = (headers["base_offset"] + by).astype(">i8")
-        data[positions + np.arange(8)] = offsets.view(np.uint8).reshape(-1, 8)
-        data[positions + np.arange(12, 16)] = np.array([leader_epoch], ">i4").view(np.uint8)
-        del data  # the mapping cannot be closed while it is seen
+    offsets, sizes = (headers["base_offset"] + by).tolist(), headers["size_in_bytes"].tolist()
+    with open(path, "r+b", buffering=0) as file, naming(path):
+        for position, offset, size in zip(headers["position"].tolist(), offsets, sizes, strict=True):
+            start = _BATCH_START.pack(offset, size - 12, leader_epoch)
+            if os.pwrite(file.fileno(), start, position) != len(start):
+                raise OSError(errno.EIO, "a batch's new offset was not written whole", path)
     return end
 
 

@@ -61,6 +61,7 @@ def written_again(source: Path, directory: Path, *, reopen: bool) -> Path:
     writer = LogWriter(directory, "t", 0, start_offset=partition.start_offset(), sync=False)
     for segment in partition.segments:
         if reopen:
+            writer.commit()
             writer = LogWriter(directory, "t", 0, append=True, start_offset=partition.start_offset(), sync=False)
         writer.write_batches(Path(segment.path).read_bytes())
         writer.commit()

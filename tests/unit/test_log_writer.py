@@ -250,7 +250,7 @@ class TestRefused:
             LogWriter(tmp_path, "orders", 0, append=True)
 
     def test_another_topic_id_or_an_older_leader(self, tmp_path: Path) -> None:
-        LogWriter(tmp_path, "orders", 0, leader_epoch=4, sync=False)
+        LogWriter(tmp_path, "orders", 0, leader_epoch=4, sync=False).commit()
         with pytest.raises(kc.EncodeError, match="topic id"):
             LogWriter(tmp_path, "orders", 1, topic_id=uuid.uuid4())
         with pytest.raises(kc.EncodeError, match="leader epoch 3"):

@@ -1,11 +1,13 @@
 """Writing as Spark's tasks and its driver do it, without Spark."""
 
+import errno
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +16,8 @@ from pyspark.sql.types import StructType
 
 import kafkacodec as kc
 from kafkacodec.errors import EncodeError
+from kafkacodec.log import publishing
+from kafkacodec.spark import staging
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.staging import remove_abandoned
 from kafkacodec.spark.writing import SegmentsWriter
@@ -183,15 +187,16 @@ def test_overwriting_is_refused(tmp_path):
 
 KILLED_AMONG_RENAMES = """
 import os, signal, sys
+from kafkacodec.log import publishing
 from tests.unit.test_spark_writing import batch, job
-rename, count = os.replace, 0
-def replace(source, target):
+publish, count = publishing.publish, 0
+def killed(source, target, **options):
     global count
     count += target.endswith(".log") and ".staging" not in target
     if count == 2:
         os.kill(os.getpid(), signal.SIGKILL)
-    rename(source, target)
-os.replace = replace
+    publish(source, target, **options)
+publishing.publish = killed
 from pathlib import Path
 job(Path(sys.argv[1]), [[batch(topic=["t"] * 3, partition=[0, 1, 2], value=[b"a", b"b", b"c"])]])
 """
@@ -258,3 +263,46 @@ def test_many_topics_and_partitions_in_one_batch(tmp_path):
 def test_null_topics_are_refused(tmp_path):
     with pytest.raises(EncodeError, match="topic is null"):
         job(tmp_path, [[batch(topic=["t", None], value=[b"", b""])]], "topic string, value binary")
+
+
+def test_two_jobs_into_one_partition(tmp_path):
+    """The later one waits, and goes on where the earlier one ended."""
+    rows = [batch(topic=["t"] * 500, partition=[n % 3 for n in range(500)], value=[b"%d" % n for n in range(500)])]
+    writers = [SegmentsWriter({"path": str(tmp_path)}, schema_of(ANY), False) for _ in range(6)]
+    staged = [writer.write(iter(rows)) for writer in writers]
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda pair: pair[0].commit([pair[1]]), zip(writers, staged, strict=True)))
+    assert sorted(read(tmp_path)["value"].to_pylist()) == sorted([b"%d" % n for n in range(500)] * 6)
+    assert kc.log.LogDirectory(tmp_path).verify().clean
+    assert not leftovers(tmp_path)
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
+def test_nothing_is_visible_where_a_file_cannot_have_its_name(tmp_path, monkeypatch):
+    job(tmp_path, [[batch(topic=["t"] * 2, partition=[0, 2], value=[b"a", b"b"])]])
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    ordinary = publishing.publish
+
+    def fails_at_the_last(source, target, **options):
+        if "t-2" in target and target.endswith(".log") and "staging" not in target:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), target)
+        ordinary(source, target, **options)
+
+    monkeypatch.setattr(publishing, "publish", fails_at_the_last)
+    writer = SegmentsWriter({"path": str(tmp_path)}, schema_of(ANY), False)
+    staged = writer.write(iter([batch(topic=["t"] * 3, partition=[0, 1, 2], value=[b"c", b"d", b"e"])]))
+    with pytest.raises(OSError, match="No space left"):
+        writer.commit([staged])
+    writer.abort([staged])
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert not (tmp_path / "t-1").exists()
+
+
+def test_a_broker_or_writer_that_has_the_log_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(staging, "WAIT", 0.2)
+    with kc.log.LogWriter(tmp_path, "t", 0, sync=False) as log:
+        log.write([(None, b"x")])
+        with pytest.raises(BlockingIOError, match="another writer of this process") as caught:
+            job(tmp_path, [[batch(topic=["t"], partition=[0], value=[b"a"])]])
+        assert caught.value.filename == str(tmp_path / "t-0")
+    assert read(tmp_path)["value"].to_pylist() == [b"x"]
