@@ -38,6 +38,16 @@ bool check(bool ok, const char *file, int line, const char *text, int64_t got, i
         if (!check(got_ == want_, __FILE__, __LINE__, #got " == " #want, got_, want_)) return; \
     } while (0)
 
+/* All of a kc_error but its text. */
+#define CHECK_ERROR(error, the_code, the_position, the_got, the_want) \
+    do {                                                              \
+        CHECK_EQ((error).code, the_code);                             \
+        CHECK((error).what != NULL);                                  \
+        CHECK_EQ((error).position, the_position);                     \
+        CHECK_EQ((error).got, the_got);                               \
+        CHECK_EQ((error).want, the_want);                             \
+    } while (0)
+
 /* Random numbers that are the same in every run (xorshift). */
 static inline uint64_t next_random(uint64_t *state) {
     *state ^= *state << 13;

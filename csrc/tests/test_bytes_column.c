@@ -1,0 +1,384 @@
+/* Columns of bytes from foreign arrays, in every layout of Arrow. */
+#include "arrow_build.h"
+#include "check.h"
+#include "kc_bytes_column.h"
+#include "kc_copy.h"
+
+/* Rows a, bc, (empty), defg and one before them that is not asked for. */
+static const char DATA[] = "zabcdefg";
+static const int32_t ENDS32[] = {0, 1, 2, 4, 4, 8};
+static const int64_t ENDS64[] = {0, 1, 2, 4, 4, 8};
+static const char *const WORDS[] = {"a", "bc", "", "defg"};
+static const uint8_t THIRD_NULL[] = {0xff & ~(1 << 3)}; /* behind an offset of 1 */
+
+static bool span_is(const kc_spans *spans, int64_t i, const char *text) {
+    if (!text) return spans->size[i] == -1;
+    const size_t size = strlen(text);
+    return spans->size[i] == (int32_t)size && (size == 0 || memcmp(spans->data[i], text, size) == 0);
+}
+
+/* Imports rows [from, from + rows) and loads all of them. */
+static int load(const foreign *f, int64_t from, int64_t rows, kc_bytes_column *c, kc_spans *spans, kc_error *error) {
+    memset(error, 0, sizeof *error);
+    if (kc_bytes_column_import(c, &f->schema, &f->array, from, rows, error)) return error->code;
+    return rows ? kc_bytes_column_load(c, 0, rows, spans, error) : KC_OK;
+}
+
+static void variable(foreign *f, const char *format) {
+    const bool large = format[0] == 'Z' || format[0] == 'U';
+    foreign_column(f, format, "value", 4, 3, NULL, large ? (const void *)ENDS64 : ENDS32, DATA);
+    f->array.offset = 1;
+}
+
+TEST(bytes_column_reads_offsets_of_both_widths) {
+    static const char *const FORMATS[] = {"z", "u", "Z", "U"};
+    static kc_spans spans;
+    for (int i = 0; i < 4; i++) {
+        foreign f;
+        kc_bytes_column c;
+        kc_error error;
+        variable(&f, FORMATS[i]);
+        CHECK_EQ(load(&f, 0, 4, &c, &spans, &error), KC_OK);
+        for (int row = 0; row < 4; row++) CHECK(span_is(&spans, row, WORDS[row]));
+        CHECK(!spans.wide);
+        CHECK_EQ(kc_bytes_column_extent(&c), 7);
+        f.buffers[0] = THIRD_NULL;
+        f.array.null_count = -1;
+        CHECK_EQ(load(&f, 1, 3, &c, &spans, &error), KC_OK);
+        CHECK(span_is(&spans, 0, "bc"));
+        CHECK(span_is(&spans, 1, NULL));
+        CHECK(span_is(&spans, 2, "defg"));
+        CHECK_EQ(kc_bytes_column_load(&c, 2, 1, &spans, &error), KC_OK);
+        CHECK(span_is(&spans, 0, "defg"));
+        CHECK_EQ(kc_bytes_column_extent(&c), 6);
+        CHECK_EQ(load(&f, 4, 0, &c, &spans, &error), KC_OK);
+        CHECK_EQ(kc_bytes_column_extent(&c), 0);
+    }
+}
+
+/* Wide copies are allowed where as many bytes follow the last row of the block. */
+TEST(bytes_column_tells_where_wide_copies_are_safe) {
+    static char data[64];
+    static kc_spans spans;
+    for (int spare = KC_COPY_SLACK - 1; spare <= KC_COPY_SLACK + 1; spare++) {
+        const int32_t ends32[] = {0, 2, 2 + spare};
+        const int64_t ends64[] = {0, 2, 2 + spare};
+        for (int large = 0; large < 2; large++) {
+            foreign f;
+            kc_bytes_column c;
+            kc_error error = {0};
+            foreign_column(&f, large ? "Z" : "z", "value", 2, 3, NULL, large ? (const void *)ends64 : ends32, data);
+            CHECK_EQ(kc_bytes_column_import(&c, &f.schema, &f.array, 0, 2, &error), KC_OK);
+            CHECK_EQ(kc_bytes_column_load(&c, 0, 1, &spans, &error), KC_OK);
+            CHECK_EQ(spans.wide, spare >= KC_COPY_SLACK);
+            CHECK_EQ(kc_bytes_column_load(&c, 0, 2, &spans, &error), KC_OK);
+            CHECK(!spans.wide);
+        }
+        foreign f;
+        kc_bytes_column c;
+        kc_error error = {0};
+        foreign_column(&f, "w:1", "value", 2 + spare, 2, NULL, data, NULL);
+        CHECK_EQ(kc_bytes_column_import(&c, &f.schema, &f.array, 0, 2 + spare, &error), KC_OK);
+        CHECK_EQ(kc_bytes_column_load(&c, 0, 2, &spans, &error), KC_OK);
+        CHECK_EQ(spans.wide, spare >= KC_COPY_SLACK);
+        CHECK_EQ(kc_bytes_column_load(&c, 1, 2, &spans, &error), KC_OK);
+        CHECK_EQ(spans.wide, spare > KC_COPY_SLACK);
+    }
+}
+
+TEST(bytes_column_refuses_offsets_that_decrease) {
+    static const struct {
+        int64_t ends[4];
+        int code;
+    } CASES[] = {
+        {{0, 1, 2, 3}, KC_OK},
+        {{-1, 1, 2, 3}, KC_CANNOT_ENCODE},
+        {{0, -1, 2, 3}, KC_CANNOT_ENCODE},
+        {{0, 2, 1, 3}, KC_CANNOT_ENCODE},
+        {{0, 1, 4, 3}, KC_CANNOT_ENCODE},
+        {{2, 2, 2, 1}, KC_CANNOT_ENCODE},
+    };
+    static kc_spans spans;
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        int32_t ends32[4];
+        for (int k = 0; k < 4; k++) ends32[k] = (int32_t)CASES[i].ends[k];
+        for (int large = 0; large < 2; large++) {
+            foreign f;
+            kc_bytes_column c;
+            kc_error error = {0};
+            const void *ends = large ? (const void *)CASES[i].ends : ends32;
+            foreign_column(&f, large ? "Z" : "z", "value", 3, 3, NULL, ends, DATA);
+            CHECK_EQ(load(&f, 0, 3, &c, &spans, &error), CASES[i].code);
+            if (error.code) CHECK_ERROR(error, KC_CANNOT_ENCODE, 0, 0, 0);
+            CHECK_EQ(load(&f, 0, 0, &c, &spans, &error), KC_OK);
+        }
+    }
+    /* Whoever loads a part sees what the part has, and the end of the whole. */
+    static const int32_t later[] = {0, 1, 9, 3};
+    static const int64_t later64[] = {0, 1, 9, 3};
+    for (int large = 0; large < 2; large++) {
+        foreign f;
+        kc_bytes_column c;
+        kc_error error = {0};
+        foreign_column(&f, large ? "Z" : "z", "value", 3, 3, NULL, large ? (const void *)later64 : later, DATA);
+        CHECK_EQ(kc_bytes_column_import(&c, &f.schema, &f.array, 0, 3, &error), KC_OK);
+        CHECK_EQ(kc_bytes_column_load(&c, 1, 1, &spans, &error), KC_CANNOT_ENCODE);
+        CHECK_ERROR(error, KC_CANNOT_ENCODE, 1, 0, 0);
+    }
+}
+
+TEST(bytes_column_refuses_values_beyond_31_bits) {
+    static const int64_t ends[] = {0, 1, 1 + (int64_t)INT32_MAX + 1, 1 + (int64_t)INT32_MAX + 1};
+    static kc_spans spans;
+    foreign f;
+    kc_bytes_column c;
+    kc_error error = {0};
+    foreign_column(&f, "Z", "value", 3, 3, NULL, ends, DATA);
+    CHECK_EQ(load(&f, 0, 3, &c, &spans, &error), KC_CANNOT_ENCODE);
+    CHECK_ERROR(error, KC_CANNOT_ENCODE, 1, (int64_t)INT32_MAX + 1, INT32_MAX);
+    const int64_t most[] = {0, INT32_MAX, INT32_MAX};
+    foreign_column(&f, "Z", "value", 2, 3, NULL, most, DATA);
+    CHECK_EQ(load(&f, 0, 2, &c, &spans, &error), KC_OK); /* nothing is read of what the array says */
+    CHECK_EQ(spans.size[0], INT32_MAX);
+}
+
+TEST(bytes_column_reads_views) {
+    static const char far_text[] = "..a value of twenty one..";
+    const char *text = "a value of twenty one";
+    kc_view views[5] = {{.size = 2}, {.size = 12}, {.size = 21}, {.size = 0}, {.size = -5}};
+    memcpy(views[0].at.inlined, "ab", 2);
+    memcpy(views[1].at.inlined, "twelve bytes", 12);
+    views[2].at.far.buffer = 1;
+    views[2].at.far.position = 2;
+    const int64_t sizes[] = {0, sizeof far_text - 1};
+    static const uint8_t last_null[] = {0x0f};
+    static kc_spans spans;
+    foreign f;
+    kc_bytes_column c;
+    kc_error error;
+    foreign_column(&f, "vz", "value", 5, 5, last_null, views, "");
+    f.buffers[3] = far_text;
+    f.buffers[4] = sizes;
+    CHECK_EQ(load(&f, 0, 5, &c, &spans, &error), KC_OK);
+    CHECK(span_is(&spans, 0, "ab"));
+    CHECK(span_is(&spans, 1, "twelve bytes"));
+    CHECK(span_is(&spans, 2, text));
+    CHECK(span_is(&spans, 3, ""));
+    CHECK(span_is(&spans, 4, NULL)); /* whatever its slot holds */
+    CHECK_EQ(kc_bytes_column_extent(&c), 35);
+    CHECK_EQ(load(&f, 1, 2, &c, &spans, &error), KC_OK);
+    CHECK(span_is(&spans, 1, text));
+    CHECK_EQ(kc_bytes_column_load(&c, 1, 1, &spans, &error), KC_OK);
+    CHECK(span_is(&spans, 0, text));
+    f.schema.format = "vu";
+    CHECK_EQ(load(&f, 2, 1, &c, &spans, &error), KC_OK);
+    CHECK(span_is(&spans, 0, text));
+    f.array.null_count = 0;
+    CHECK_EQ(load(&f, 3, 2, &c, &spans, &error), KC_CANNOT_ENCODE);
+    CHECK_ERROR(error, KC_CANNOT_ENCODE, 1, -5, 0);
+}
+
+TEST(bytes_column_keeps_views_within_their_buffers) {
+    static const struct {
+        int32_t size, buffer, position;
+        int64_t got, want;
+        int code;
+    } CASES[] = {
+        {20, 0, 0, 0, 0, KC_OK},
+        {20, 0, 5, 0, 0, KC_OK},
+        {20, 0, 6, 6, 25, KC_CANNOT_ENCODE},
+        {26, 0, 0, 0, 25, KC_CANNOT_ENCODE},
+        {20, 0, -1, -1, 25, KC_CANNOT_ENCODE},
+        {INT32_MAX, 0, INT32_MAX, INT32_MAX, 25, KC_CANNOT_ENCODE},
+        {20, 1, 0, 1, 2, KC_CANNOT_ENCODE}, /* that buffer is not there */
+        {20, 2, 0, 2, 2, KC_CANNOT_ENCODE},
+        {20, -1, 0, -1, 2, KC_CANNOT_ENCODE},
+    };
+    static const char data[] = "twenty five bytes of data";
+    static const int64_t sizes[] = {25, 0};
+    static kc_spans spans;
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        kc_view view = {.size = CASES[i].size};
+        view.at.far.buffer = CASES[i].buffer;
+        view.at.far.position = CASES[i].position;
+        foreign f;
+        kc_bytes_column c;
+        kc_error error;
+        foreign_column(&f, "vz", "value", 1, 5, NULL, &view, data);
+        f.buffers[4] = sizes;
+        CHECK_EQ(load(&f, 0, 1, &c, &spans, &error), CASES[i].code);
+        if (error.code) CHECK_ERROR(error, KC_CANNOT_ENCODE, 0, CASES[i].got, CASES[i].want);
+    }
+    /* Wide copies: of what lies in views, as many views' bytes must follow; of far values, their buffer's. */
+    kc_view views[4] = {{.size = 20}, {.size = 1}, {.size = 1}, {.size = 1}};
+    static char longer[80];
+    const int64_t longer_sizes[] = {20 + KC_COPY_SLACK};
+    foreign f;
+    kc_bytes_column c;
+    kc_error error = {0};
+    views[0].at.far.buffer = 0;
+    foreign_column(&f, "vz", "value", 4, 4, NULL, views, longer);
+    f.buffers[3] = longer_sizes;
+    for (int32_t position = 0; position < 2; position++) {
+        views[0].at.far.position = position;
+        if (position == 1) views[0].size = 20;
+        CHECK_EQ(kc_bytes_column_import(&c, &f.schema, &f.array, 0, 4, &error), KC_OK);
+        CHECK_EQ(kc_bytes_column_load(&c, 0, 2, &spans, &error), KC_OK);
+        CHECK_EQ(spans.wide, position == 0);
+        CHECK_EQ(kc_bytes_column_load(&c, 0, 3, &spans, &error), KC_OK);
+        CHECK(!spans.wide);
+    }
+}
+
+TEST(bytes_column_reads_fixed_sizes) {
+    static kc_spans spans;
+    foreign f;
+    kc_bytes_column c;
+    kc_error error;
+    foreign_column(&f, "w:3", "value", 2, 2, NULL, "...abcdef", NULL);
+    f.array.offset = 1;
+    CHECK_EQ(load(&f, 0, 2, &c, &spans, &error), KC_OK);
+    CHECK(span_is(&spans, 0, "abc"));
+    CHECK(span_is(&spans, 1, "def"));
+    CHECK_EQ(kc_bytes_column_extent(&c), 6);
+    CHECK_EQ(kc_bytes_column_load(&c, 1, 1, &spans, &error), KC_OK);
+    CHECK(span_is(&spans, 0, "def"));
+    foreign_column(&f, "w:0", "value", 2, 2, NULL, NULL, NULL);
+    CHECK_EQ(load(&f, 0, 2, &c, &spans, &error), KC_OK);
+    CHECK(span_is(&spans, 0, ""));
+    CHECK(!spans.wide);
+    foreign_column(&f, "w:12", "value", 2, 2, NULL, "twelve bytesmore bytes..", NULL);
+    CHECK_EQ(load(&f, 0, 2, &c, &spans, &error), KC_OK);
+    CHECK(span_is(&spans, 1, "more bytes.."));
+    static const char *const IMPOSSIBLE[] = {"w:-1", "w:1x", "w:99999999999", "w:/", "w::"};
+    static const int64_t READ[] = {0, 1, 999999999, 0, 0};
+    for (int i = 0; i < 5; i++) {
+        foreign_column(&f, IMPOSSIBLE[i], "value", 2, 2, NULL, DATA, NULL);
+        CHECK_EQ(load(&f, 0, 1, &c, &spans, &error), KC_CANNOT_ENCODE);
+        CHECK_ERROR(error, KC_CANNOT_ENCODE, 0, READ[i], INT32_MAX);
+    }
+}
+
+/* Numbers 2, 0, 1 and null behind one that is not asked for, in each of Arrow's widths. */
+TEST(bytes_column_reads_dictionaries) {
+    static const int8_t c8[] = {9, 2, 0, 1, 9};
+    static const int16_t c16[] = {9, 2, 0, 1, 9};
+    static const int32_t c32[] = {9, 2, 0, 1, 9};
+    static const int64_t c64[] = {9, 2, 0, 1, 9};
+    static const struct {
+        const char *format;
+        const void *numbers;
+    } CASES[] = {{"c", c8}, {"C", c8}, {"s", c16}, {"S", c16}, {"i", c32}, {"I", c32}, {"l", c64}, {"L", c64}};
+    static const uint8_t fourth_null[] = {0xff & ~(1 << 4)};
+    static kc_spans spans;
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        foreign f, words;
+        kc_bytes_column c;
+        kc_error error;
+        variable(&words, "u");
+        foreign_column(&f, CASES[i].format, "value", 4, 2, fourth_null, CASES[i].numbers, NULL);
+        f.array.offset = 1;
+        set_dictionary(&f, &words);
+        CHECK_EQ(load(&f, 0, 4, &c, &spans, &error), KC_OK);
+        CHECK(span_is(&spans, 0, WORDS[2]));
+        CHECK(span_is(&spans, 1, WORDS[0]));
+        CHECK(span_is(&spans, 2, WORDS[1]));
+        CHECK(span_is(&spans, 3, NULL));
+        CHECK_EQ(kc_bytes_column_extent(&c), 0);
+        CHECK_EQ(kc_bytes_column_load(&c, 2, 1, &spans, &error), KC_OK);
+        CHECK(span_is(&spans, 0, WORDS[1]));
+        words.array.length = 2; /* word 2 is not there any more */
+        CHECK_EQ(load(&f, 0, 2, &c, &spans, &error), KC_CANNOT_ENCODE);
+        CHECK_ERROR(error, KC_CANNOT_ENCODE, 0, 2, 2);
+        CHECK_EQ(load(&f, 1, 2, &c, &spans, &error), KC_OK);
+    }
+}
+
+TEST(bytes_column_reads_numbers_with_their_sign) {
+    static const int8_t minus[] = {0, -1};
+    static const uint8_t high[] = {0, 200};
+    static const int16_t minus16[] = {0, -1};
+    static const uint16_t high16[] = {0, 65535};
+    static const uint32_t high32[] = {0, UINT32_MAX};
+    static const struct {
+        const char *format;
+        const void *numbers;
+        int64_t got;
+    } CASES[] = {
+        {"c", minus, -1}, {"C", high, 200}, {"s", minus16, -1}, {"S", high16, 65535}, {"I", high32, UINT32_MAX}};
+    static kc_spans spans;
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        foreign f, words;
+        kc_bytes_column c;
+        kc_error error;
+        variable(&words, "u");
+        foreign_column(&f, CASES[i].format, "value", 2, 2, NULL, CASES[i].numbers, NULL);
+        set_dictionary(&f, &words);
+        CHECK_EQ(load(&f, 0, 2, &c, &spans, &error), KC_CANNOT_ENCODE);
+        CHECK_ERROR(error, KC_CANNOT_ENCODE, 1, CASES[i].got, 4);
+    }
+}
+
+/* What may be wrong with a column, by number. */
+static int fault_of(int number) {
+    static const int8_t numbers[] = {0, 1};
+    static kc_spans spans;
+    foreign f, words, more;
+    kc_bytes_column c;
+    kc_error error;
+    variable(&words, "u");
+    variable(&more, "u");
+    foreign_column(&f,
+                   number == 0   ? "g"
+                   : number == 1 ? "ii"
+                                 : "c",
+                   "value", 2, number == 7 ? 1 : 2, NULL, numbers, NULL);
+    set_dictionary(&f, &words);
+    if (number == 2) f.array.dictionary = NULL;
+    if (number == 3) words.schema.dictionary = &more.schema;
+    if (number == 4) words.schema.format = "l";
+    if (number == 5) f.buffers[1] = NULL;
+    if (number == 6) words.array.length = -1;
+    return load(&f, 0, 2, &c, &spans, &error);
+}
+
+TEST(bytes_column_refuses_other_types) {
+    for (int number = 0; number < 8; number++) CHECK_EQ(fault_of(number), KC_CANNOT_ENCODE);
+    CHECK_EQ(fault_of(8), KC_OK);
+    static const char *const FORMATS[] = {"l", "", "zz", "vl", "v", "w", "+s", "x:3"};
+    static kc_spans spans;
+    foreign f;
+    kc_bytes_column c;
+    kc_error error;
+    for (size_t i = 0; i < sizeof FORMATS / sizeof *FORMATS; i++) {
+        variable(&f, FORMATS[i]);
+        CHECK_EQ(load(&f, 0, 4, &c, &spans, &error), KC_CANNOT_ENCODE);
+        CHECK_ERROR(error, KC_CANNOT_ENCODE, 0, 0, 0);
+    }
+    variable(&f, "z");
+    f.buffers[2] = NULL;
+    CHECK_EQ(load(&f, 0, 4, &c, &spans, &error), KC_CANNOT_ENCODE);
+    CHECK_ERROR(error, KC_CANNOT_ENCODE, 0, 8, 0);
+    f.buffers[1] = NULL;
+    CHECK_EQ(load(&f, 0, 4, &c, &spans, &error), KC_CANNOT_ENCODE);
+    CHECK_ERROR(error, KC_CANNOT_ENCODE, 0, 0, 0);
+    CHECK_EQ(load(&f, 0, 0, &c, &spans, &error), KC_OK);
+    variable(&f, "z");
+    f.array.n_buffers = 2;
+    CHECK_EQ(load(&f, 0, 4, &c, &spans, &error), KC_CANNOT_ENCODE);
+    CHECK_ERROR(error, KC_CANNOT_ENCODE, 0, 2, 3);
+    foreign_column(&f, "w:1", "value", 4, 1, NULL, DATA, NULL);
+    CHECK_EQ(load(&f, 0, 4, &c, &spans, &error), KC_CANNOT_ENCODE);
+    CHECK_ERROR(error, KC_CANNOT_ENCODE, 0, 1, 2);
+    kc_view view = {.size = 0};
+    foreign_column(&f, "vz", "value", 1, 4, NULL, &view, DATA);
+    CHECK_EQ(load(&f, 0, 1, &c, &spans, &error), KC_CANNOT_ENCODE);
+    CHECK_ERROR(error, KC_CANNOT_ENCODE, 0, 0, 0);
+    f.array.n_buffers = 3; /* no far buffers, so no sizes */
+    CHECK_EQ(load(&f, 0, 1, &c, &spans, &error), KC_OK);
+    foreign_column(&f, "n", "value", 3, 0, NULL, NULL, NULL);
+    CHECK_EQ(load(&f, 0, 3, &c, &spans, &error), KC_OK);
+    CHECK(span_is(&spans, 0, NULL));
+    CHECK(span_is(&spans, 2, NULL));
+    CHECK_EQ(kc_bytes_column_extent(&c), 0);
+}
