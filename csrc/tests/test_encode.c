@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "arrow_build.h"
 #include "build.h"
 #include "check.h"
 #include "kc_encode.h"
@@ -123,4 +124,333 @@ TEST(encode_names_the_row_at_fault) {
     CHECK_EQ(kc_encoder_run(&e, &chunk, &room, &error), KC_ENCODE_FAULT);
     CHECK_EQ(error.position, 2);
     CHECK_EQ(error.want, 7);
+}
+
+/* ---- messages of magic 0 and 1 --------------------------------------------------------------------------------- */
+
+static const int32_t short_ends[] = {0, 1, 1, 1, 1};
+
+/* Encodes the four rows without their headers in one go; the number of bytes, or 0 after a fault. */
+static size_t encoded(const kc_batch_options *options, bool headers, uint8_t *memory, size_t size, kc_error *error) {
+    static kc_encoder e;
+    kc_record_chunk chunk = four_rows(short_ends, "v");
+    if (!headers) chunk.headers = (kc_pairs_column){0};
+    kc_room room = {memory, memory + size};
+    memset(error, 0, sizeof *error);
+    kc_encoder_begin(&e, options);
+    if (kc_encoder_run(&e, &chunk, &room, error) != KC_ENCODE_ROWS_END) return 0;
+    if (e.open.count) kc_encoder_close_in_place(&e, &room);
+    return (size_t)(room.at - memory);
+}
+
+TEST(encode_writes_messages_of_the_specification) {
+    for (int magic = 0; magic < 2; magic++) {
+        bytes expected = {.size = 0};
+        add_message(&expected, magic, 0, 100, 1000, "a", "v", 1);
+        add_message(&expected, magic, 0, 101, 2000, "bc", "", 0);
+        add_message(&expected, magic, 0, 102, 1000, "", NULL, -1);
+        add_message(&expected, magic, 0, 103, 900, "", "", 0);
+        kc_batch_options options = {
+            .magic = (int8_t)magic, .drop_unsupported = magic == 0, .base_offset = 100, .batch_bytes = 16384};
+        uint8_t memory[1024];
+        kc_error error;
+        CHECK_EQ(encoded(&options, false, memory, sizeof memory, &error), expected.size);
+        CHECK(memcmp(memory, expected.data, expected.size) == 0);
+        options.drop_unsupported = true;
+        CHECK_EQ(encoded(&options, true, memory, sizeof memory, &error), expected.size);
+        CHECK(memcmp(memory, expected.data, expected.size) == 0);
+        options.drop_unsupported = false;
+        CHECK_EQ(encoded(&options, true, memory, sizeof memory, &error), 0);
+        CHECK_ERROR(error, KC_CANNOT_ENCODE, magic ? 3 : 0, 0, 0);
+    }
+    const kc_batch_options options = {.magic = 0, .base_offset = 100, .batch_bytes = 16384};
+    uint8_t memory[1024];
+    kc_error error;
+    CHECK_EQ(encoded(&options, false, memory, sizeof memory, &error), 0);
+    CHECK_ERROR(error, KC_CANNOT_ENCODE, 0, 0, 0);
+}
+
+TEST(encode_wraps_compressed_messages) {
+    for (int magic = 0; magic < 2; magic++) {
+        /* Offsets in a wrapper of magic 1 count from its first message. */
+        bytes inner = {.size = 0}, expected = {.size = 0};
+        for (int i = 0; i < 4; i++) {
+            static const char *const KEYS[] = {"a", "bc", "", ""}, *const VALUES[] = {"v", "", NULL, ""};
+            const int64_t size = VALUES[i] ? (int64_t)strlen(VALUES[i]) : -1;
+            add_message(&inner, magic, 0, magic ? i : 100 + i, times[i], KEYS[i], VALUES[i], size);
+        }
+        add_message(&expected, magic, KC_CODEC_GZIP, 103, 2000, NULL, "packed", 6);
+        kc_batch_options options = {.magic = (int8_t)magic,
+                                    .drop_unsupported = true,
+                                    .attributes = KC_CODEC_GZIP,
+                                    .base_offset = 100,
+                                    .batch_bytes = 16384};
+        static kc_encoder e;
+        const kc_record_chunk chunk = four_rows(short_ends, "v");
+        uint8_t memory[1024], out[64];
+        kc_room room = {memory, memory + sizeof memory};
+        kc_error error = {0};
+        kc_encoder_begin(&e, &options);
+        CHECK_EQ(kc_encoder_fill(&e, &chunk, &room, &error), KC_ENCODE_ROWS_END);
+        const size_t header = kc_batch_header_bytes(&options);
+        CHECK_EQ(header, magic ? 34 : 26);
+        CHECK_EQ(e.open.size, room.at - memory);
+        CHECK_EQ(e.open.size, header + inner.size);
+        CHECK(memcmp(memory + header, inner.data, inner.size) == 0);
+        memcpy(out + header, "packed", 6);
+        kc_encoder_close(&e, out + header, 6, out);
+        CHECK_EQ(expected.size, header + 6);
+        CHECK(memcmp(out, expected.data, expected.size) == 0);
+        CHECK_EQ(e.open.count, 0);
+    }
+}
+
+/* ---- limits ---------------------------------------------------------------------------------------------------- */
+
+static kc_encode_event offsets_fault(const int64_t *offsets, int64_t base_offset, kc_error *error) {
+    static kc_encoder e;
+    static const int32_t ends[] = {0, 0, 0, 0, 0};
+    kc_record_chunk chunk = four_rows(ends, "");
+    chunk.headers = (kc_pairs_column){0};
+    chunk.offset =
+        (kc_int_column){.layout = KC_LAYOUT_INT64, .length = 4, .values = offsets, .multiply = 1, .divide = 1};
+    kc_batch_options options = OPTIONS;
+    options.base_offset = base_offset;
+    uint8_t memory[2048];
+    kc_room room = {memory, memory + sizeof memory};
+    memset(error, 0, sizeof *error);
+    kc_encoder_begin(&e, &options);
+    return kc_encoder_run(&e, &chunk, &room, error);
+}
+
+TEST(encode_takes_offsets_that_increase) {
+    static const struct {
+        int64_t offsets[4], position, got, want;
+        bool good;
+    } CASES[] = {
+        {{0, 1, 2, 3}, 0, 0, 0, true}, /* below the base offset: a column says where it begins */
+        {{5, 900, 901, INT64_MAX - 1}, 0, 0, 0, true},
+        {{-1, 1, 2, 3}, 0, -1, INT64_MAX - 1, false},
+        {{5, 6, 7, INT64_MAX}, 3, INT64_MAX, INT64_MAX - 1, false},
+        {{5, 6, 6, 7}, 2, 6, 7, false},
+        {{5, 4, 6, 7}, 1, 4, 6, false},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        kc_error error;
+        const kc_encode_event event = offsets_fault(CASES[i].offsets, 100, &error);
+        CHECK_EQ(event, CASES[i].good ? KC_ENCODE_ROWS_END : KC_ENCODE_FAULT);
+        if (!CASES[i].good) CHECK_ERROR(error, KC_CANNOT_ENCODE, CASES[i].position, CASES[i].got, CASES[i].want);
+    }
+}
+
+/* A batch's offset deltas have 31 bits. */
+TEST(encode_begins_a_batch_where_a_delta_would_overflow) {
+    static const int64_t offsets[] = {10, 10 + (int64_t)INT32_MAX, 11 + (int64_t)INT32_MAX, 12 + (int64_t)INT32_MAX};
+    static kc_encoder e;
+    static const int32_t ends[] = {0, 0, 0, 0, 0};
+    kc_record_chunk chunk = four_rows(ends, "");
+    chunk.offset =
+        (kc_int_column){.layout = KC_LAYOUT_INT64, .length = 4, .values = offsets, .multiply = 1, .divide = 1};
+    uint8_t memory[1024];
+    kc_room room = {memory, memory + sizeof memory};
+    kc_error error = {0};
+    kc_encoder_begin(&e, &OPTIONS);
+    CHECK_EQ(kc_encoder_fill(&e, &chunk, &room, &error), KC_ENCODE_BATCH);
+    CHECK_EQ(e.open.count, 2);
+    CHECK_EQ(e.open.last_offset - e.open.base_offset, INT32_MAX);
+    const uint8_t *start = room.at - e.open.size;
+    kc_encoder_close_in_place(&e, &room);
+    CHECK_EQ(kc_load_u32(start + KC_BATCH_LAST_DELTA_AT), INT32_MAX);
+    /* Sequences go on behind the offsets' span, from 2^31 - 1 on at 0. */
+    CHECK_EQ(e.next_sequence, 40 + (int64_t)INT32_MAX + 1 - (INT64_C(1) << 31));
+    CHECK_EQ(kc_encoder_fill(&e, &chunk, &room, &error), KC_ENCODE_ROWS_END);
+    CHECK_EQ(e.open.base_offset, offsets[2]);
+    CHECK_EQ(e.open.count, 2);
+}
+
+TEST(encode_keeps_batches_within_their_bytes) {
+    /* Records of 9, 10, 7 and 13 bytes behind the header's 61; a time that differs less from the first takes a byte
+     * less. */
+    static const struct {
+        int64_t bytes;
+        int32_t counts[4];
+    } CASES[] = {{61 + 39, {4}},       {61 + 38, {3, 1}},       {61 + 19, {2, 1, 1}},
+                 {61 + 17, {1, 2, 1}}, {61 + 16, {1, 1, 1, 1}}, {1, {1, 1, 1, 1}}};
+    uint8_t memory[1024];
+    kc_error error = {0};
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        static kc_encoder e;
+        kc_batch_options options = OPTIONS;
+        options.batch_bytes = CASES[i].bytes;
+        const kc_record_chunk chunk = four_rows(short_ends, "v");
+        kc_room room = {memory, memory + sizeof memory};
+        kc_encoder_begin(&e, &options);
+        for (int k = 0; k < 4 && CASES[i].counts[k]; k++) {
+            CHECK(kc_encoder_fill(&e, &chunk, &room, &error) != KC_ENCODE_FAULT);
+            CHECK_EQ(e.open.count, CASES[i].counts[k]);
+            kc_encoder_close_in_place(&e, &room);
+        }
+    }
+}
+
+TEST(encode_reads_no_columns_that_are_not_there) {
+    kc_record_chunk chunk = {.rows = 2, .value = column(short_ends, 4, "v")};
+    bytes expected = {.size = 0}, records = {.size = 0};
+    add_record(&records, 0, 0, NULL, "v", NULL, NULL);
+    add_record(&records, 1, 0, NULL, "", NULL, NULL);
+    add_batch(&expected, 0, 2, &records);
+    static kc_encoder e;
+    uint8_t memory[256];
+    kc_room room = {memory, memory + sizeof memory};
+    kc_error error = {0};
+    kc_encoder_begin(&e, &OPTIONS);
+    CHECK_EQ(kc_encoder_run(&e, &chunk, &room, &error), KC_ENCODE_ROWS_END);
+    kc_encoder_close_in_place(&e, &room);
+    CHECK_EQ(kc_load_u64(memory + KC_BATCH_BASE_TIMESTAMP_AT), UINT64_MAX); /* no timestamp is -1 */
+    CHECK_EQ(kc_load_u64(memory + KC_BATCH_MAX_TIMESTAMP_AT), UINT64_MAX);
+    CHECK_EQ(room.at - memory, (ptrdiff_t)expected.size);
+    CHECK(memcmp(memory + KC_BATCH_HEADER_SIZE, records.data, records.size) == 0);
+}
+
+/* ---- columns by name ------------------------------------------------------------------------------------------- */
+
+static const int64_t FOUR[] = {100, 101, 102, 103};
+
+typedef struct named {
+    foreign table, key, value, offset, timestamp, headers, items, name, content;
+} named;
+
+static void named_columns(named *n) {
+    foreign_column(&n->key, "z", "key", 4, 3, NULL, key_ends, "abc");
+    foreign_column(&n->value, "z", "value", 4, 3, not_third, short_ends, "v");
+    foreign_column(&n->offset, "l", "offset", 4, 2, NULL, FOUR, NULL);
+    foreign_column(&n->timestamp, "tsm:", "timestamp", 4, 2, NULL, times, NULL);
+    foreign_column(&n->name, "u", "key", 1, 3, NULL, name_ends, "h");
+    foreign_column(&n->content, "z", "value", 1, 3, NULL, content_ends, "hv");
+    foreign_column(&n->items, "+s", "item", 1, 1, NULL, NULL, NULL);
+    foreign_column(&n->headers, "+l", "headers", 4, 2, NULL, header_ends, NULL);
+    add_child(&n->items, &n->name);
+    add_child(&n->items, &n->content);
+    add_child(&n->headers, &n->items);
+    foreign_column(&n->table, "+s", "", 4, 1, NULL, NULL, NULL);
+}
+
+TEST(encode_finds_columns_by_name) {
+    named n;
+    kc_record_chunk chunk;
+    const char *name;
+    kc_error error = {0};
+    bytes expected = {.size = 0}, records = {.size = 0};
+    add_record(&records, 0, 0, "a", "v", NULL, NULL);
+    add_record(&records, 1, 1000, "bc", "", NULL, NULL);
+    add_record(&records, 2, 0, "", NULL, NULL, NULL);
+    add_record(&records, 3, -100, "", "", "h", "hv");
+    add_batch(&expected, 0, 4, &records);
+    named_columns(&n);
+    foreign other;
+    foreign_column(&other, "g", "anything", 4, 2, NULL, FOUR, NULL);
+    foreign *const order[] = {&n.headers, &other, &n.timestamp, &n.value, &n.offset, &n.key};
+    for (int i = 0; i < 6; i++) add_child(&n.table, order[i]);
+    CHECK_EQ(kc_record_chunk_import(&chunk, &n.table.schema, &n.table.array, &name, &error), KC_OK);
+    CHECK(name == NULL);
+    CHECK_EQ(chunk.rows, 4);
+    static kc_encoder e;
+    uint8_t memory[1024];
+    kc_room room = {memory, memory + sizeof memory};
+    kc_encoder_begin(&e, &OPTIONS);
+    CHECK_EQ(kc_encoder_run(&e, &chunk, &room, &error), KC_ENCODE_ROWS_END);
+    kc_encoder_close_in_place(&e, &room);
+    CHECK_EQ(room.at - memory, (ptrdiff_t)expected.size);
+    CHECK(memcmp(memory + KC_BATCH_HEADER_SIZE, records.data, records.size) == 0);
+    CHECK_EQ(kc_record_chunk_bytes(&chunk), 3 + 1 + 1 + 2 + 4 * 24 + 2);
+    /* A slice of the table is one of every column. */
+    n.table.array.offset = 1;
+    n.table.array.length = 2;
+    CHECK_EQ(kc_record_chunk_import(&chunk, &n.table.schema, &n.table.array, &name, &error), KC_OK);
+    CHECK_EQ(chunk.rows, 2);
+    CHECK_EQ(chunk.key.first, 1);
+    CHECK_EQ(chunk.offset.first, 1);
+    CHECK_EQ(chunk.headers.first, 1);
+}
+
+TEST(encode_names_the_column_at_fault) {
+    static const char *const NAMES[] = {"offset", "offset", "timestamp", "key", "value", "headers", "key", NULL};
+    for (int number = 0; number < 8; number++) {
+        named n;
+        kc_record_chunk chunk;
+        const char *name = "";
+        kc_error error = {0};
+        named_columns(&n);
+        if (number == 0) n.offset.schema.format = "tsm:"; /* a time is no offset */
+        if (number == 1) n.offset.schema.format = "ll";
+        if (number == 2) n.timestamp.schema.format = "z";
+        if (number == 3) n.key.schema.format = "l";
+        if (number == 4) n.value.schema.format = "+l";
+        if (number == 5) n.headers.schema.format = "z";
+        if (number < 7) add_child(&n.table, &n.key);
+        if (number == 6) add_child(&n.table, &n.key);
+        if (number == 4) add_child(&n.table, &n.value);
+        add_child(&n.table, &n.headers);
+        add_child(&n.table, &n.offset);
+        add_child(&n.table, &n.timestamp);
+        CHECK_EQ(kc_record_chunk_import(&chunk, &n.table.schema, &n.table.array, &name, &error), KC_CANNOT_ENCODE);
+        CHECK(NAMES[number] ? strcmp(name, NAMES[number]) == 0 : name == NULL);
+        CHECK_ERROR(error, KC_CANNOT_ENCODE, 0, 0, 0);
+    }
+}
+
+/* More headers than a block holds, in one row and over many. */
+TEST(encode_writes_many_headers) {
+    enum { MANY = 2 * KC_BLOCK_ROWS + 7 };
+    static int32_t ends[MANY + 1];
+    static const int32_t lists[] = {0, 1, MANY};
+    static char names[MANY];
+    static uint8_t memory[8 * MANY], expected[8 * MANY];
+    for (int i = 0; i < MANY; i++) {
+        ends[i + 1] = i + 1;
+        names[i] = (char)('a' + i % 26);
+    }
+    kc_record_chunk chunk = {.rows = 2};
+    chunk.headers = (kc_pairs_column){.layout = KC_LAYOUT_OFFSETS32,
+                                      .length = 2,
+                                      .index = lists,
+                                      .items = MANY,
+                                      .key = column(ends, MANY, names),
+                                      .value = {.layout = KC_LAYOUT_ABSENT, .length = MANY}};
+    static kc_encoder e;
+    kc_room room = {memory, memory + sizeof memory};
+    kc_error error = {0};
+    kc_encoder_begin(&e, &OPTIONS);
+    CHECK_EQ(kc_encoder_run(&e, &chunk, &room, &error), KC_ENCODE_ROWS_END);
+    /* Attributes, deltas and null key and value take a byte each; a header its key's length, the key and a null. */
+    uint8_t *p = expected;
+    const int32_t count[] = {1, MANY - 1};
+    for (int row = 0; row < 2; row++) {
+        const size_t count_size = row ? 2 : 1;
+        const size_t body = 5 + count_size + 3 * (size_t)count[row];
+        bytes head = {.size = 0};
+        add_varint(&head, (int64_t)body);
+        add_u8(&head, 0);
+        add_varint(&head, 0);
+        add_varint(&head, row);
+        add_varint(&head, -1);
+        add_varint(&head, -1);
+        add_varint(&head, count[row]);
+        memcpy(p, head.data, head.size);
+        p += head.size;
+        for (int i = lists[row]; i < lists[row + 1]; i++) {
+            *p++ = 2;
+            *p++ = (uint8_t)names[i];
+            *p++ = 1;
+        }
+    }
+    CHECK_EQ(e.open.size - KC_BATCH_HEADER_SIZE, p - expected);
+    CHECK(memcmp(memory + KC_BATCH_HEADER_SIZE, expected, (size_t)(p - expected)) == 0);
+    /* A null key is told by its row. */
+    static const uint8_t one_null[MANY / 8 + 1] = {0xff, 0x0f};
+    chunk.headers.key.validity = one_null;
+    kc_encoder_begin(&e, &OPTIONS);
+    room = (kc_room){memory, memory + sizeof memory};
+    CHECK_EQ(kc_encoder_run(&e, &chunk, &room, &error), KC_ENCODE_FAULT);
+    CHECK_EQ(error.position, 1);
 }
