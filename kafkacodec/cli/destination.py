@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkacodec.cli.inputs import Command, gathered
+from kafkacodec.log.publishing import new_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,35 +48,33 @@ class Destination:
             raise click.UsageError("--json prints, --output writes a file: give one of them")
         self._format()
         path = self._name()
-        if not os.path.exists(path):
+        if not os.path.lexists(path):
             return
-        if any(os.path.samefile(path, name) or _is_inside(path, name) for name in inputs):
+        if os.path.exists(path) and any(os.path.samefile(path, name) or _is_inside(path, name) for name in inputs):
             raise click.UsageError(f"{path} is an input; inputs are never written to")
         if not self.force:
             raise click.UsageError(f"{path} exists; --force replaces it")
 
     def write(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
-        """Write batches of one schema; returns the number of rows.
+        """Write batches of one schema; returns the number of rows. The file appears whole, or not at all.
 
         Raises:
+            OSError: it cannot be written, or has come into being meanwhile and is not to be replaced.
             TypeError: a batch is of another schema. It never reaches a writer, which would read past its columns.
         """
         from kafkacodec.cli.writers import WRITERS, SafeCsvWriter
 
         writer = SafeCsvWriter if self.csv_safe else WRITERS[self._format()]
-        partial = f"{self._name()}.partial"
         rows = 0
-        try:
-            with writer(partial, schema, self.compression) as file:
-                for batch in batches:
-                    if not batch.schema.equals(schema):
-                        raise TypeError(f"a batch has the columns {batch.schema}, not {schema}")
-                    file.write(batch)
-                    rows += batch.num_rows
-            os.replace(partial, self._name())
-        finally:
-            if os.path.exists(partial):
-                os.unlink(partial)
+        with (
+            new_file(self._name(), replace=self.force) as file,
+            writer(file, schema, self.compression) as table,
+        ):
+            for batch in batches:
+                if not batch.schema.equals(schema):
+                    raise TypeError(f"a batch has the columns {batch.schema}, not {schema}")
+                table.write(batch)
+                rows += batch.num_rows
         return rows
 
     def write_table(self, table: pa.Table) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from types import TracebackType
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 
@@ -17,13 +17,13 @@ ROW_GROUP_BYTES = 128 << 20
 
 
 class Writer(ABC):
-    """Writes batches of one schema to a file; a context manager that ends the file."""
+    """Writes batches of one schema to a file; a context manager that ends the format. The file stays open."""
 
-    def __init__(self, path: str, schema: pa.Schema, compression: str | None) -> None:
-        self._open(path, schema, compression)
+    def __init__(self, file: BinaryIO, schema: pa.Schema, compression: str | None) -> None:
+        self._open(file, schema, compression)
 
     @abstractmethod
-    def _open(self, path: str, schema: pa.Schema, compression: str | None) -> None: ...
+    def _open(self, file: BinaryIO, schema: pa.Schema, compression: str | None) -> None: ...
 
     @abstractmethod
     def write(self, batch: pa.RecordBatch) -> None:
@@ -52,9 +52,9 @@ class Writer(ABC):
 class ArrowWriter(Writer):
     """Arrow IPC, the file format."""
 
-    def _open(self, path: str, schema: pa.Schema, compression: str | None) -> None:
+    def _open(self, file: BinaryIO, schema: pa.Schema, compression: str | None) -> None:
         options = pa.ipc.IpcWriteOptions(compression=None if compression == "none" else compression)
-        self._writer = pa.ipc.new_file(path, schema, options=options)
+        self._writer = pa.ipc.new_file(file, schema, options=options)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """A batch stays a batch."""
@@ -70,10 +70,10 @@ class ArrowWriter(Writer):
 class ParquetWriter(Writer):
     """Parquet, many batches to a row group."""
 
-    def _open(self, path: str, schema: pa.Schema, compression: str | None) -> None:
+    def _open(self, file: BinaryIO, schema: pa.Schema, compression: str | None) -> None:
         from pyarrow import parquet
 
-        self._writer = parquet.ParquetWriter(path, schema, compression=compression or "zstd")
+        self._writer = parquet.ParquetWriter(file, schema, compression=compression or "zstd")
         self._held: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
 
@@ -97,11 +97,11 @@ class ParquetWriter(Writer):
 class CsvWriter(Writer):
     """CSV with a header line: an absent value is empty and unquoted, an empty one is quoted."""
 
-    def _open(self, path: str, schema: pa.Schema, compression: str | None) -> None:
+    def _open(self, file: BinaryIO, schema: pa.Schema, compression: str | None) -> None:
         from pyarrow import csv
 
         flat = [field.with_type(_text_type(field.type)) for field in schema]
-        self._writer: Any = csv.CSVWriter(path, pa.schema(flat))
+        self._writer: Any = csv.CSVWriter(file, pa.schema(flat))
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Bytes become text, headers JSON."""
@@ -129,20 +129,20 @@ class SafeCsvWriter(CsvWriter):
 class JsonLinesWriter(Writer):
     """A JSON object per line."""
 
-    def _open(self, path: str, schema: pa.Schema, compression: str | None) -> None:
-        self._file = open(path, "w", encoding="utf-8")  # noqa: SIM115
+    def _open(self, file: BinaryIO, schema: pa.Schema, compression: str | None) -> None:
+        self._file = file
         self._names = schema.names
 
     def write(self, batch: pa.RecordBatch) -> None:
         """A line per row."""
         for row in zip(*map(_as_json, batch.columns), strict=True):
-            self._file.write(json_line(dict(zip(self._names, row, strict=True))) + "\n")
+            self._file.write(f"{json_line(dict(zip(self._names, row, strict=True)))}\n".encode())
 
     def _finish(self) -> None:
         pass
 
     def _close(self) -> None:
-        self._file.close()
+        pass
 
 
 WRITERS: dict[str, type[Writer]] = {

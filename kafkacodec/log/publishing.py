@@ -10,6 +10,7 @@ import ctypes
 import errno
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -119,6 +120,61 @@ def new_file(path: str, *, replace: bool = False, sync: bool = True) -> Iterator
             raise
     if sync:
         sync_path(os.path.dirname(path) or os.curdir)
+
+
+@contextmanager
+def new_directory(path: str, last: str = "") -> Iterator[str]:
+    """A directory to fill, which gets its name at the end; where an exception comes, there is none.
+
+    Args:
+        path: the directory; it must not exist, or be empty.
+        last: the entry that gets its name last where `path` has to stay the directory that it is, since it is a mount
+            point or lies in one that cannot be written to. Such a directory is filled entry by entry.
+
+    Yields:
+        The name of the directory until then.
+
+    Raises:
+        FileExistsError: there is something in the directory.
+        OSError: it cannot be made or renamed; `filename` names it or the file in it.
+    """
+    path = os.path.realpath(path)
+    parent, token, there = os.path.dirname(path), new_token(), os.path.isdir(path)
+    stays = there and (os.path.ismount(path) or not os.access(parent, os.W_OK))
+    building = os.path.join(path, f".{token}.tmp") if stays else temporary_name(path, token)
+    os.makedirs(parent, exist_ok=True)
+    try:
+        with naming(path, building):
+            os.mkdir(building)
+        if there and not stays:
+            os.chmod(building, os.stat(path).st_mode & 0o7777)
+        yield building
+        sync_path(building)
+        if stays:
+            _move_entries(building, path, last)
+        else:
+            os.rename(building, path)  # an empty directory makes way, and no other
+    except BaseException as error:
+        shutil.rmtree(building, ignore_errors=True)
+        if isinstance(error, OSError) and isinstance(error.filename, str):
+            error.filename = error.filename.replace(building, path, 1)
+            error.filename2 = None
+        raise
+    sync_path(path if stays else parent)
+
+
+def _move_entries(source: str, target: str, last: str) -> None:
+    done: list[str] = []
+    try:
+        for name in sorted(os.listdir(source), key=lambda name: (name == last, name)):
+            publish(os.path.join(source, name), os.path.join(target, name))
+            done.append(os.path.join(target, name))
+        os.rmdir(source)
+    except BaseException:
+        for path in done:
+            remove(path)
+            shutil.rmtree(path, ignore_errors=True)
+        raise
 
 
 def remove(path: str) -> None:

@@ -18,7 +18,7 @@ from kafkacodec.log.directory import LogDirectory, discover
 from kafkacodec.log.files import MappedFile, reason_of
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.producers import ProducerState
-from kafkacodec.log.publishing import write_file
+from kafkacodec.log.publishing import new_directory, write_file
 from kafkacodec.log.report import Finding, Report
 from kafkacodec.log.segment import Segment
 from kafkacodec.log.segment_writer import SegmentWriter
@@ -48,6 +48,10 @@ def recover(
     offset checkpoints are not: a broker that finds none looks at every segment. The source is only read. Symbolic links
     that lead out of it are not followed, which the report tells; the source itself may be one.
 
+    The destination appears whole, or not at all: it is written beside its place, under a temporary name. Only where it
+    is there already, and is a mount point or lies in a directory that cannot be written to, is it filled directory by
+    directory, the report last.
+
     Args:
         src: the damaged log directory, partition directory or segment.
         dest: the new log directory; it must not exist, or be empty.
@@ -58,7 +62,7 @@ def recover(
         of kind ``gap`` what was not there. It is also in the file ``recovery-report.json`` of the destination.
 
     Raises:
-        FileExistsError: the destination is not empty.
+        FileExistsError: the destination is not empty, or is not any longer when all is saved.
         ValueError: the destination lies in the source, or the source in the destination.
         FileNotFoundError: there is no segment in the source.
         OSError: the source cannot be read, or the destination cannot be written.
@@ -66,7 +70,11 @@ def recover(
     src, dest = os.fspath(src), os.fspath(dest)
     partitions = discover(src)
     _check_destination(src, dest)
-    os.makedirs(dest, exist_ok=True)
+    with new_directory(dest, last=REPORT_FILE) as building:
+        return _recover_into(building, src, partitions, advance or (lambda size: None))
+
+
+def _recover_into(dest: str, src: str, partitions: list[Partition], advance: Callable[[int], object]) -> Report:
     root = src if os.path.isdir(src) else os.path.dirname(src) or os.curdir
     report = Report(src)
     if root == src:
@@ -81,7 +89,7 @@ def recover(
             _left_out(partition.path, text, report)
             continue
         target = os.path.join(dest, _directory_name(partition))
-        report.include(_recover_partition(partition, target, root, advance or (lambda size: None)))
+        report.include(_recover_partition(partition, target, root, advance))
         cleaned |= _cleaned(partition, target)
     if any(partition.path != root for partition in partitions):
         report.include(LogDirectory(src).verify_checkpoints())
