@@ -94,7 +94,8 @@ class Runner:
 def faults(arguments: Sequence[object], outcome: Outcome) -> list[str]:
     """What is wrong with how a command ended and what it printed; nothing in a program that is right."""
     if outcome.crash is not None:
-        return [f"{outcome.crash.strip()}\n{outcome.err.decode(errors='replace')[-2000:]}"]
+        last = [*outcome.crash.splitlines()[-7:], *outcome.err.decode(errors="replace").splitlines()[-10:]]
+        return ["\n    ".join(last)]
     found = [f"exit code {outcome.code}"] if outcome.code not in CODES else []
     for name, printed in (("standard output", outcome.out), ("standard error", outcome.err)):
         try:
@@ -109,7 +110,7 @@ def faults(arguments: Sequence[object], outcome: Outcome) -> list[str]:
 def _wrong_errors(outcome: Outcome) -> list[str]:
     lines = outcome.err.decode(errors="replace").splitlines()
     if any(line.startswith("Traceback") for line in lines):
-        return ["a traceback: " + "\n".join(lines[-12:])]
+        return ["a traceback: " + "\n    ".join(lines[-7:])]
     errors = [line for line in lines if line.startswith(("kafkacodec: error: ", "Error: "))]
     if outcome.code == 0 and errors:
         return [f"exit code 0 with {errors[0]!r}"]

@@ -129,8 +129,10 @@ def _typed(values: Any, spec: StructSpec) -> Any:
     kinds = {field.attribute: field for field in spec.fields}
     typed = {name: _typed_field(value, kinds[name]) if name in kinds else value for name, value in values.items()}
     tags = typed.get("unknown_tagged_fields")
-    if isinstance(tags, dict):
-        typed["unknown_tagged_fields"] = {int(tag): base64.b64decode(data) for tag, data in tags.items()}
+    if tags:
+        if not isinstance(tags, dict):
+            raise ValueError("unknown_tagged_fields is no object")
+        typed["unknown_tagged_fields"] = {int(tag): _bytes(f"tag {tag}", data) for tag, data in tags.items()}
     return typed
 
 
@@ -140,7 +142,7 @@ def _typed_field(value: Any, field: FieldSpec) -> Any:
     if field.struct:
         return _typed(value, field.struct)
     if field.type in ("bytes", "records") and isinstance(value, str):
-        return base64.b64decode(value, validate=True)
+        return _bytes(field.attribute, value)
     if field.type == "float64" and isinstance(value, str):
         return float(value)
     if field.type == "uuid" and isinstance(value, str):
@@ -149,3 +151,10 @@ def _typed_field(value: Any, field: FieldSpec) -> Any:
         except ValueError as error:
             raise ValueError(f"{field.attribute}: {error}") from None
     return value
+
+
+def _bytes(name: str, text: Any) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name}: {str(text)[:40]!r} is not base64") from None

@@ -54,7 +54,9 @@ def read_arrow(path: str, names: Names) -> Iterator[pa.RecordBatch]:
     """Arrow IPC, the file format."""
     with pa.OSFile(path) as source, pa.ipc.open_file(source) as file:
         for number in range(file.num_record_batches):
-            yield _renamed(file.get_batch(number), names)
+            batch = file.get_batch(number)
+            batch.validate(full=True)  # the file may hold anything: offsets beyond its buffers, text that is no UTF-8
+            yield _renamed(batch, names)
 
 
 def read_csv(path: str, names: Names) -> Iterator[pa.RecordBatch]:
@@ -116,11 +118,20 @@ def _bytes(column: str, encoding: str, value: Any) -> bytes | None:
 
 
 def _renamed(batch: pa.RecordBatch, names: Names) -> pa.RecordBatch:
-    present = {column: batch.column(name) for column, name in names.of.items() if name in batch.schema.names}
+    twice = [name for name in names.of.values() if batch.schema.names.count(name) > 1]
+    if twice:
+        raise ValueError(f"there is more than one column {twice[0]}")
+    present = {column: _plain(batch.column(name)) for column, name in names.of.items() if name in batch.schema.names}
     names.require(present)
     if not {"key", "value"} & present.keys():
         raise ValueError(f"there is neither a column {names.of['key']} nor {names.of['value']}")
     return pa.record_batch(list(present.values()), names=list(present))
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    """Views as ordinary text or bytes: pyarrow cannot take rows of them."""
+    kinds = {"string_view": pa.string(), "binary_view": pa.binary()}
+    return column.cast(kinds[str(column.type)]) if str(column.type) in kinds else column
 
 
 def _row(number: int, line: str, names: Names) -> dict[str, Any]:
