@@ -6,10 +6,10 @@ import os
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Unpack
 
-from kafkacodec.errors import DecodeError
+from kafkacodec.errors import CorruptRecord, DecodeError
+from kafkacodec.log import layout
 from kafkacodec.log.directory import discover
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.segment import Segment
@@ -48,7 +48,11 @@ class ClusterMetadata:
     _names: dict[uuid.UUID, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def apply(self, record: Any) -> None:
-        """Change the state by one metadata record; records that say nothing of it are passed over."""
+        """Change the state by one metadata record; records that say nothing of it are passed over.
+
+        Raises:
+            CorruptRecord: a topic that is there already, by its name or its id: a controller would not load that.
+        """
         change = getattr(self, "_" + type(record).__name__, None)
         if change is not None:
             change(record)
@@ -60,6 +64,8 @@ class ClusterMetadata:
         return partitions
 
     def _TopicRecord(self, record: Any) -> None:
+        if record.name in self.topics or record.topic_id in self._names:
+            raise CorruptRecord(f"the topic {record.name!r}, or its id {record.topic_id}, is there already")
         self.topics[record.name] = {"topic_id": record.topic_id, "partitions": {}}
         self._names[record.topic_id] = record.name
 
@@ -160,31 +166,35 @@ def read_cluster_metadata(
     partitions = [found for found in discover(path) if found.topic == TOPIC and found.state == "current"]
     if not partitions:
         raise FileNotFoundError(2, "no metadata log", os.path.join(os.fspath(path), f"{TOPIC}-0"))
+    log = partitions[0]
     state = ClusterMetadata()
-    held: list[Any] | None = None
-    for offset, record in _records(partitions[0], problems):
+    held: list[tuple[int, Any]] | None = None
+    for offset, record in _records(log, problems):
         state.offset = offset + 1
         name = type(record).__name__
+        settled = [(offset, record)]
         if name == "BeginTransactionRecord":
-            held = []
+            held = settled = []
         elif name in ("EndTransactionRecord", "AbortTransactionRecord"):
-            for one in held if held and name == "EndTransactionRecord" else ():
-                state.apply(one)
-            held = None
+            settled, held = held if held and name == "EndTransactionRecord" else [], None
         elif held is not None:
-            held.append(record)
-        else:
-            state.apply(record)
+            held += settled
+            settled = []
+        for place, one in settled:
+            try:
+                state.apply(one)
+            except DecodeError as error:
+                note_record(error, log.path, place, problems)
     return state
 
 
 def _records(partition: Partition, problems: list[DecodeError] | None) -> Iterator[tuple[int, Any]]:
     """The last snapshot's records, then those of the log from where it ends."""
     start = 0
-    snapshots = sorted(Path(partition.path).glob("*-*.checkpoint"))
+    snapshots = sorted(name for name in os.listdir(partition.path) if layout.METADATA_SNAPSHOT.fullmatch(name))
     if snapshots:
-        start = int(snapshots[-1].name.partition("-")[0])
-        for _, record in _decoded(Segment(snapshots[-1]), problems):
+        start = int(snapshots[-1].partition("-")[0])
+        for _, record in _decoded(Segment(os.path.join(partition.path, snapshots[-1])), problems):
             yield start - 1, record
     first = partition.start_offset()
     if first > start:

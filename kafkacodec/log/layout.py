@@ -70,6 +70,9 @@ PRODUCER_SNAPSHOT_ENTRY = np.dtype(
     ]
 )
 
+METADATA_SNAPSHOT = re.compile(r"[0-9]{20}-[0-9]{10}\.checkpoint")
+"""The name of a snapshot of a KRaft metadata log: the offset at its end, and the leader epoch there."""
+
 _FILE_NAME = re.compile(r"(?P<offset>[0-9]{20})(?:-(?P<id>[A-Za-z0-9_-]{22}))?(?P<suffix>\.[a-z0-9_.]+)")
 # A partition's directory, as a broker reads its name back (UnifiedLog.parseTopicPartitionName): what follows the last
 # dash is the number.

@@ -268,3 +268,31 @@ def test_records_of_types_that_are_not_known_are_passed_over(tmp_path):
         values = [b"\x01\xe8\x07\x00\x01\x02\x03", stored(messages.NoOpRecord()), stored(topic()), None]
         writer.write([(i, 5, 0, None, value, []) for i, value in enumerate(values)])
     assert list(read_cluster_metadata(tmp_path).topics) == ["orders"]
+
+
+@pytest.mark.parametrize("second", [topic(topic_id=RETURNS), topic(name="returns"), topic()])
+def test_a_topic_that_is_there_already(tmp_path, second):
+    """As a controller takes it: no such log can be. What follows is read for the first of the two."""
+    records = [topic(), second, partition(0), partition(0, RETURNS), messages.RemoveTopicRecord(topic_id=RETURNS)]
+    with pytest.raises(kc.CorruptRecord, match=r"__cluster_metadata-0: record at offset 1: .* is there already"):
+        state_of(tmp_path, *records)
+    problems = []
+    state = read_cluster_metadata(tmp_path, problems=problems)
+    assert len(problems) == 1
+    assert state.topics["orders"]["topic_id"] == ORDERS
+    assert state.topics["orders"]["partitions"].keys() == {0}
+
+
+def test_a_topic_that_is_there_already_in_a_transaction(tmp_path):
+    begin, end = messages.BeginTransactionRecord(), messages.EndTransactionRecord()
+    with pytest.raises(kc.CorruptRecord, match="record at offset 2: "):
+        state_of(tmp_path, topic(), begin, topic(), end)
+
+
+@pytest.mark.parametrize(
+    "name", ["zz-x.checkpoint", "-.checkpoint", f"{7:020}-{1:010}.checkpoint.part", "9-1.checkpoint"]
+)
+def test_files_that_are_no_snapshots(tmp_path, name):
+    snapshot(tmp_path, 3, topic())
+    (tmp_path / "__cluster_metadata-0" / name).write_bytes(b"no batches")
+    assert state_of(tmp_path, topic("returns", RETURNS), start=3).topics.keys() == {"orders", "returns"}
