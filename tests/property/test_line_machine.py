@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import shutil
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
@@ -11,93 +15,217 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from kafkacodec.dialects import line
 from kafkacodec.errors import KafkaCodecError
 from tests.dialect_vectors import rows
+from tests.state_machines import machine_settings
 
-TOPIC, PARTITIONS, FACTOR, LAG, SESSION = "t", 5, 3, 50, 100
+TOPIC, PARTITIONS, FACTOR, MIN_IN_SYNC, LAG, SESSION, TIMEOUT = "t", 5, 3, 2, 50, 100, 30
+RETENTION, MAX_WAITING, MAX_LINE = 10 * SESSION, 3, 6000
+CONFIG = line.BrokerConfig(
+    topics={TOPIC: PARTITIONS},
+    replication_factor=FACTOR,
+    min_in_sync=MIN_IN_SYNC,
+    replication_timeout_ms=TIMEOUT,
+    replica_lag_ms=LAG,
+    session_timeout_ms=SESSION,
+    group_retention_ms=RETENTION,
+    max_line_bytes=MAX_LINE,
+    max_topics=3,
+    max_groups=2,
+    max_waiting=MAX_WAITING,
+)
 CONSUMERS = st.sampled_from("abc")
+ASSIGNORS = {"a": "", "b": " assignor=range", "c": " assignor=round_robin"}
 FOLLOWERS = st.integers(1, FACTOR - 1)
+# Some of them a reader could take for several messages, some fill a response line.
+VALUES = st.sampled_from(["v", "", "a,5:x", ",1:,2:", "1:", "ж,7:", "x" * 1500, "y," * 900])
+
+
+class Disk(line.FileStorage):
+    """A directory on a disk that may be full."""
+
+    full = False
+
+    def check(self) -> None:
+        if self.full:
+            raise OSError(errno.ENOSPC, "full")
+
+    def append(self, topic: str, partition: int, key: str, value: str) -> int:
+        self.check()
+        return super().append(topic, partition, key, value)
+
+    def save_groups(self, groups: list[dict[str, Any]]) -> None:
+        self.check()
+        super().save_groups(groups)
+
+    def save_offsets(self, offsets: list[dict[str, Any]]) -> None:
+        self.check()
+        super().save_offsets(offsets)
 
 
 class BrokerMachine(RuleBasedStateMachine):
-    """One broker, two followers that copy, three consumers; the followers' copies are kept here."""
+    """One broker on a directory, two followers that copy, three consumers; what must be is kept here.
+
+    All records that count go to partition 0 of one topic.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        config = line.BrokerConfig(
-            topics={TOPIC: PARTITIONS},
-            replication_factor=FACTOR,
-            min_in_sync=2,
-            replication_timeout_ms=30,
-            replica_lag_ms=LAG,
-            session_timeout_ms=SESSION,
-        )
-        self.storage = line.MemoryStorage()
-        self.broker = line.Broker(self.storage, config, partitioner=lambda key, n: 0)
-        self.now = self.id = self.generation = self.high_watermark = 0
+        self.directory = Path(tempfile.mkdtemp())
+        self.now = self.id = 0
+        self.values: list[str] = []
         self.copies = dict.fromkeys(range(1, FACTOR), 0)
         self.asked: dict[str, str] = {}
         self.acknowledged = 0
+        self.committed: dict[int, int] = {}
+        self.empty_since: int | None = None
+        self.forget_group()
+        self.open()
+
+    def open(self) -> None:
+        self.storage = Disk(self.directory)
+        self.broker = line.Broker(self.storage, CONFIG, now=self.now, partitioner=lambda key, n: 0)
+        self.reader = line.LineReader(max_line_bytes=MAX_LINE)
+        self.high_watermark = 0
+        self.waiting: dict[str, int] = {}
+        self.forget_followers()
+
+    def forget_followers(self) -> None:
+        """A term as leader begins: the age of the records is not known."""
+        self.appended_at = [-(1 << 50)] * len(self.values)
+        self.reported: set[int] = set()
+
+    def forget_group(self) -> None:
+        self.generation = 0
         self.owners: dict[tuple[int, int], str] = {}
         self.known: dict[str, int] = {}
-        self.committed: dict[int, int] = {}
+
+    def teardown(self) -> None:
+        self.storage.close()
+        shutil.rmtree(self.directory)
 
     def ask(self, command: str, args: str) -> line.Response | None:
+        """The response, or None where it comes later."""
         self.id += 1
         self.asked[str(self.id)] = args
+        end = ("\n", "\r\n")[self.id % 2]
+        noise = (b"", b"\xff\n", b"x" * (MAX_LINE + 2) + b"\n")[self.id % 3]
+        lines = self.reader.receive(noise + f"V1|{self.id}|{command}|{args}{end}".encode())
+        assert isinstance(lines[-1], str)
+        for bad in lines[:-1]:
+            (refused,) = self.receive(bad)
+            assert (refused.correlation_id, refused.code) == ("0", "BAD_REQUEST")
         own = None
-        for reply in self.broker.receive(f"V1|{self.id}|{command}|{args}", self.now):
-            if line.parse_response(reply.line).correlation_id == str(self.id):
-                own = line.parse_response(reply.line, command)
+        for response in self.receive(lines[-1], command):
+            if response.correlation_id == str(self.id):
+                own = response
             else:
-                self.late(line.parse_response(reply.line, "PRODUCE"))
+                self.late(response)
+        assert own is None or own.code != "STORAGE_ERROR" or self.storage.full
         return own
+
+    def receive(self, text: Any, command: str | None = None) -> list[line.Response]:
+        responses = []
+        for reply in self.broker.receive(text, self.now):
+            assert len(reply.line.encode()) <= MAX_LINE
+            is_own = reply.line.split("|")[1] == str(self.id)
+            responses.append(line.parse_response(reply.line, command if is_own else "PRODUCE"))
+        return responses
 
     def late(self, response: line.Response) -> None:
         """An answer to a PRODUCE with acks=all."""
-        assert self.asked[response.correlation_id].endswith("acks=all")
+        del self.waiting[response.correlation_id]
         if response.ok:
             self.acknowledged = max(self.acknowledged, response.fields["offset"] + 1)
 
-    def acknowledge(self, response: line.Response | None, acks: str) -> None:
-        if response is not None and response.ok and acks == "all":
-            self.acknowledged = max(self.acknowledged, response.fields["offset"] + 1)
-
-    @rule(acks=st.sampled_from(["0", "1", "all"]))
-    def produce(self, acks: str) -> None:
-        self.acknowledge(self.ask("PRODUCE", f"{TOPIC} k:{self.id} acks={acks}"), acks)
+    @rule(acks=st.sampled_from(["0", "1", "all"]), value=VALUES)
+    def produce(self, acks: str, value: str) -> None:
+        end, room = self.storage.end(TOPIC, 0), len(self.waiting) < MAX_WAITING
+        self.waiting |= {str(self.id + 1): self.now + TIMEOUT} if acks == "all" else {}
+        response = self.ask("PRODUCE", f"{TOPIC} k:{value} acks={acks}")
+        if self.storage.end(TOPIC, 0) > end:
+            self.values.append(value)
+            self.appended_at.append(self.now)
+            if response is not None and acks == "all":
+                self.late(response)
+            else:
+                assert response is None or response.fields["offset"] == end
+            return
+        self.waiting.pop(str(self.id), None)
+        assert response is not None
+        assert response.code == ("STORAGE_ERROR" if self.storage.full and (room or acks != "all") else "BAD_REQUEST")
 
     @rule(follower=FOLLOWERS, count=st.integers(0, 4))
     def copy_and_report(self, follower: int, count: int) -> None:
-        end = min(self.copies[follower] + count, self.storage.end(TOPIC, 0))
-        self.copies[follower] = end
+        end = self.copies[follower] = min(self.copies[follower] + count, len(self.values))
+        before = self.broker.partition(TOPIC, 0).high_watermark
         response = self.ask("REPLICA_FETCH", f"{TOPIC} 0 {follower} {end}")
         assert response is not None
-        if response.ok:
-            assert response.fields["under_replicated"] == (len(response.fields["isr"]) < FACTOR)
+        assert response.ok
+        in_sync = response.fields["isr"]
+        assert response.fields["under_replicated"] == (len(in_sync) < FACTOR)
+        self.reported.add(follower)
+        assert (follower in in_sync) == (end >= before and self.lag(follower) <= LAG)
 
-    @rule(milliseconds=st.integers(0, 2 * SESSION))
+    def lag(self, follower: int) -> int:
+        """For how long the leader has had what the follower lacks."""
+        end = self.copies[follower]
+        return self.now - self.appended_at[end] if end < len(self.values) else 0
+
+    @precondition(lambda self: not self.storage.full)
+    @rule(follower=FOLLOWERS, behind=st.integers(0, 3))
+    def writes_are_steady_and_a_follower_is_a_little_late(self, follower: int, behind: int) -> None:
+        for _ in range(15):
+            self.produce("1", "v")
+            self.wait(10)
+            self.copies[follower] = max(self.copies[follower], len(self.values) - behind)
+            self.copy_and_report(follower, 0)
+        assert follower in self.broker.partition(TOPIC, 0).in_sync
+        assert self.broker.partition(TOPIC, 0).high_watermark >= len(self.values) - behind - 1
+
+    @rule(milliseconds=st.integers(0, 2 * SESSION) | st.sampled_from([RETENTION, 1 << 40]))
     def wait(self, milliseconds: int) -> None:
         self.now += milliseconds
         for reply in self.broker.tick(self.now):
             self.late(line.parse_response(reply.line, "PRODUCE"))
+        assert all(deadline > self.now for deadline in self.waiting.values())
+        deadline = self.broker.next_deadline()
+        assert deadline is None or deadline > self.now
+        self.groups_are_kept_while_they_live()
 
     @rule(offset=st.integers(0, 20))
     def consume(self, offset: int) -> None:
         response = self.ask("CONSUME", f"{TOPIC} 0 {offset}")
         assert response is not None
         messages, high_watermark = response.fields["messages"], response.fields["hw"]
-        assert [m["offset"] for m in messages] == list(range(offset, high_watermark))
+        assert bool(messages) == (offset < high_watermark)
+        stop = offset + len(messages)
+        assert messages == [{"offset": o, "value": self.values[o]} for o in range(offset, stop)]
+        assert stop <= high_watermark or not messages
 
-    @rule()
-    def change_roles_and_back(self) -> None:
+    @rule(milliseconds=st.integers(0, 2 * LAG))
+    def change_roles_and_back(self, milliseconds: int) -> None:
         self.ask("SET_PARTITION_ROLE", f"{TOPIC} 0 follower")
         response = self.ask("PRODUCE", f"{TOPIC} k:v")
         assert response is not None
         assert response.code == "NOT_LEADER"
+        assert not self.waiting
+        self.wait(milliseconds)
         self.ask("SET_PARTITION_ROLE", f"{TOPIC} 0 leader")
+        self.forget_followers()
 
-    @rule(consumer=CONSUMERS, assignor=st.sampled_from(["", " assignor=range", " assignor=round_robin"]))
+    @rule(consumer=CONSUMERS, assignor=st.sampled_from(list(ASSIGNORS.values())))
     def join(self, consumer: str, assignor: str) -> None:
         self.assigned(consumer, self.ask("JOIN", f"g {TOPIC} {consumer}{assignor}"))
+
+    @precondition(lambda self: not self.storage.full)
+    @rule()
+    def everybody_joins_until_nothing_changes(self) -> None:
+        """Who is refused does without; nobody expels the others again and again."""
+        generations = []
+        for _ in range(4):
+            for consumer, assignor in ASSIGNORS.items():
+                self.join(consumer, assignor)
+            generations.append(self.generation)
+        assert len(set(generations[1:])) == 1
 
     @rule(consumer=CONSUMERS)
     def sync(self, consumer: str) -> None:
@@ -106,7 +234,7 @@ class BrokerMachine(RuleBasedStateMachine):
     def assigned(self, consumer: str, response: line.Response | None) -> None:
         assert response is not None
         if not response.ok:
-            assert response.code == "GENERATION_MISMATCH"
+            assert response.code in ("GENERATION_MISMATCH", "STORAGE_ERROR", "BAD_REQUEST")
             return
         generation = response.fields["generation"]
         assert generation >= self.generation
@@ -129,40 +257,96 @@ class BrokerMachine(RuleBasedStateMachine):
             assert offset >= self.committed.get(partition, -1)
             self.committed[partition] = offset
 
-    @rule()
-    def restart(self) -> None:
-        self.broker = line.Broker(self.storage, self.broker._config, now=self.now, partitioner=lambda key, n: 0)
+    @precondition(lambda self: not self.storage.full)
+    @rule(number=st.integers(0, 9))
+    def others_come_and_go(self, number: int) -> None:
+        """Topics that are only asked for and groups that nobody is in leave room for two more of each."""
+        for command, args in (("CONSUME", f"x{number} 0 0"), ("REPLICA_FETCH", f"y{number} 0 1 0")):
+            response = self.ask(command, args)
+            assert response is not None
+            assert response.ok
+        response = self.ask("PRODUCE", f"u{number % 2} k:v acks=1")
+        assert response is not None
+        assert response.ok
+        response = self.ask("JOIN", f"h{number} {TOPIC} a")
+        assert response is not None
+        assert response.ok
+        generation = response.fields["generation"]
+        response = self.ask("LEAVE", f"h{number} {TOPIC} a {generation}")
+        assert response is not None
+        assert response.ok
+
+    @rule(full=st.booleans())
+    def the_disk_fills_up_or_is_freed(self, full: bool) -> None:
+        self.storage.full = full
+
+    @rule(torn=st.sampled_from([b"", b"0", b"00000000 [", b"\0" * 100]))
+    def restart(self, torn: bytes) -> None:
+        """After a kill, which may leave an unfinished record."""
+        self.storage.close()
+        with open(self.directory / "records.log", "ab") as file:
+            file.write(torn)
+        self.open()
+        assert self.storage.cut_bytes == len(torn)
+        self.committed = {p: min(o, self.storage.end(TOPIC, p)) for p, o in self.committed.items()}
+        if self.empty_since is not None:
+            self.empty_since = self.now
 
     @precondition(lambda self: self.now > 0)
     @rule()
     def the_clock_does_not_go_back(self) -> None:
         try:
-            self.broker.receive(f"V1|1|PRODUCE|{TOPIC} k:v", -1)
+            self.broker.receive(f"V1|1|PRODUCE|{TOPIC} k:v", self.now - 1)
         except KafkaCodecError:
             return
         raise AssertionError("the clock went back")
+
+    @invariant()
+    def groups_are_kept_while_they_live(self) -> None:
+        """A group without members may be forgotten in the end, and its generations begin anew."""
+        row = next((row for row in self.storage.load_groups() if row["group"] == "g"), None)
+        if row is None:
+            lived_on = self.empty_since is not None and self.now - self.empty_since <= RETENTION
+            assert not (self.committed and lived_on)
+            self.forget_group()
+            self.committed.clear()
+            self.empty_since = None
+        elif row["members"]:
+            self.empty_since = None
+        elif self.empty_since is None:
+            self.empty_since = self.now
 
     @invariant()
     def offsets_are_kept(self) -> None:
         for partition, offset in self.committed.items():
             response = self.ask("OFFSET", f"g {TOPIC} {partition}")
             assert response is not None
-            assert response.fields["offset"] == offset
+            assert response.fields["offset"] == offset or (self.storage.full and response.fields["offset"] == -1)
 
     @invariant()
     def the_high_watermark_never_falls(self) -> None:
         state = self.broker.partition(TOPIC, 0)
-        assert self.high_watermark <= state.high_watermark <= self.storage.end(TOPIC, 0)
+        assert self.high_watermark <= state.high_watermark <= len(self.values)
         self.high_watermark = state.high_watermark
+
+    @invariant()
+    def enough_replicas_hold_what_is_shown(self) -> None:
+        shown = self.broker.partition(TOPIC, 0).high_watermark
+        assert shown == 0 or 1 + sum(end >= shown for end in self.copies.values()) >= MIN_IN_SYNC
 
     @invariant()
     def any_follower_in_sync_could_be_promoted(self) -> None:
         for replica in self.broker.partition(TOPIC, 0).in_sync:
             assert replica == 0 or self.copies[replica] >= self.acknowledged
+            assert replica == 0 or (replica in self.reported and self.lag(replica) <= LAG)
+
+    @invariant()
+    def nothing_is_lost(self) -> None:
+        assert [value for _, value in self.storage.read(TOPIC, 0, 0, 1 << 40)] == self.values
 
 
 TestBroker = BrokerMachine.TestCase
-TestBroker.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestBroker.settings = machine_settings
 
 LINES = [v["request_line"] for v in rows("line_v1/exchanges") if v["request_line"]]
 LINES += [v["response_line"] for v in rows("line_v1/exchanges")] + [v["line"] for v in rows("line_v1/bad")]

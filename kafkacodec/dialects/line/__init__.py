@@ -4,12 +4,14 @@
 any I/O: lines and a clock go in, lines come out, and a `Storage` that is passed in keeps what lasts.
 """
 
-from kafkacodec.dialects.line.broker import Broker, BrokerConfig, Reply
+from kafkacodec.dialects.line.broker import Broker, Reply
 from kafkacodec.dialects.line.commands import COMMANDS, Command, Slot, command
+from kafkacodec.dialects.line.config import BrokerConfig
 from kafkacodec.dialects.line.errors import ErrorCode, LineProtocolError
+from kafkacodec.dialects.line.file_storage import FileStorage
 from kafkacodec.dialects.line.parsing import Request, Response, parse_request, parse_response
 from kafkacodec.dialects.line.reading import MAX_LINE_BYTES, LineReader, split_lines
-from kafkacodec.dialects.line.storage import FileStorage, MemoryStorage, Storage
+from kafkacodec.dialects.line.storage import MemoryStorage, Storage
 
 __all__ = [
     "COMMANDS",

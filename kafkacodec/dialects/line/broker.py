@@ -5,46 +5,23 @@ from __future__ import annotations
 import zlib
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from kafkacodec.dialects.line.config import MAX_ID_LENGTH, MAX_NAME_LENGTH, RESPONSE_ROOM, BrokerConfig
 from kafkacodec.dialects.line.errors import ErrorCode, LineProtocolError
-from kafkacodec.dialects.line.groups import Group, Groups, Refused
+from kafkacodec.dialects.line.groups import Group, GroupLimits, Groups, Refused
+from kafkacodec.dialects.line.messages import message_size
 from kafkacodec.dialects.line.parsing import Request, Response, parse_request
+from kafkacodec.dialects.line.partitions import Partitions
 from kafkacodec.dialects.line.replication import Partition
 from kafkacodec.dialects.line.storage import Storage
-from kafkacodec.errors import LocalProtocolError
+from kafkacodec.errors import KafkaCodecError, LocalProtocolError
 
-__all__ = ["Broker", "BrokerConfig", "Reply"]
+__all__ = ["Broker", "Reply"]
 
-
-@dataclass(frozen=True, slots=True)
-class BrokerConfig:
-    """What a broker is set to. Times are in milliseconds of the clock that is passed in.
-
-    Attributes:
-        topics: number of partitions by topic.
-        default_partitions: of any other topic; 0 refuses other topics.
-        replication_factor: replicas per partition, this broker's (id 0) included.
-        min_in_sync: replicas that must be in sync for acks=all.
-        replication_timeout_ms: how long acks=all may wait.
-        replica_lag_ms: how long a follower may stay behind and count as in sync.
-        session_timeout_ms: how long a member may be silent.
-        max_messages: the most that one CONSUME answers with.
-        max_topics, max_groups, max_members: bounds on what requests can make the broker keep.
-    """
-
-    topics: Mapping[str, int] = field(default_factory=dict)
-    default_partitions: int = 1
-    replication_factor: int = 1
-    min_in_sync: int = 1
-    replication_timeout_ms: int = 5_000
-    replica_lag_ms: int = 10_000
-    session_timeout_ms: int = 10_000
-    max_messages: int = 500
-    max_topics: int = 10_000
-    max_groups: int = 10_000
-    max_members: int = 1_000
+# Failures of the storage that are kept for a host that does not ask for them.
+_MAX_FAILURES = 100
 
 
 class Reply(NamedTuple):
@@ -74,11 +51,17 @@ Fields = dict[str, Any]
 class Broker:
     """A broker as a state machine.
 
+    A request that the storage fails at is answered with STORAGE_ERROR and has changed nothing; what time makes due
+    and the storage fails at is tried again later. `take_failures` tells the host.
+
     Args:
         storage: keeps records, groups and offsets.
         config: see `BrokerConfig`.
         now: milliseconds of any clock that does not go back; the same clock goes into every call.
         partitioner: the partition of a record by its key and the number of partitions; CRC-32 of the key by default.
+
+    Raises:
+        OSError: on construction, what the storage raises.
     """
 
     def __init__(
@@ -93,32 +76,31 @@ class Broker:
         self._storage = storage
         self._now = now
         self._partitioner = partitioner
-        self._partitions: dict[tuple[str, int], Partition] = {}
-        self._topics = set(config.topics)
+        self._partitions = Partitions(storage, config)
         self._waiting: dict[tuple[str, int], deque[_Waiting]] = {}
-        self._groups = Groups(
-            storage,
-            self._count,
+        self._waiting_count = 0
+        self._failures: deque[Exception] = deque(maxlen=_MAX_FAILURES)
+        limits = GroupLimits(
             session_timeout_ms=config.session_timeout_ms,
+            retention_ms=config.group_retention_ms,
             max_groups=config.max_groups,
             max_members=config.max_members,
-            now=now,
+            max_offsets=config.max_offsets,
         )
+        self._groups = Groups(storage, self._partitions.count, limits, now=now, failed=self._failures.append)
 
     def receive(self, line: str | LineProtocolError, now: int, connection: Hashable = None) -> list[Reply]:
         """Take a request line and return the responses that are due, to this and to other connections.
 
-        `LineReader` gives an error in the place of a line that it cannot read; it is answered as such.
-
-        A PRODUCE with acks=all may be answered by a later call, after requests that came behind it.
+        `LineReader` gives an error in the place of a line that it cannot read; it is answered as such. A PRODUCE with
+        acks=all may be answered by a later call, after requests that came later.
 
         Raises:
             LocalProtocolError: `now` lies before an earlier one.
-            OSError: whatever the storage raises; the request has then changed nothing, and is not answered.
         """
         self._set_clock(now)
-        response = self._answer(line, connection)
-        replies = [Reply(connection, response.encode())] if response is not None else []
+        answer = self._answer(line, connection)
+        replies = [Reply(connection, answer)] if answer is not None else []
         return replies + self._settle()
 
     def tick(self, now: int) -> list[Reply]:
@@ -126,26 +108,30 @@ class Broker:
 
         Raises:
             LocalProtocolError: `now` lies before an earlier one.
-            OSError: whatever the storage raises.
         """
         self._set_clock(now)
-        for partition in self._partitions.values():
-            partition.expire(now)
+        self._partitions.expire(now)
         self._groups.expire(now)
         return self._settle()
 
     def next_deadline(self) -> int | None:
         """When `tick` will next have something to do; None where nothing is pending."""
         deadlines = [queue[0].deadline for queue in self._waiting.values()]
-        deadlines += [d for p in self._partitions.values() if (d := p.next_deadline()) is not None]
-        if (session := self._groups.next_deadline()) is not None:
-            deadlines.append(session)
+        pending = (self._partitions.next_deadline(), self._groups.next_deadline())
+        deadlines += [deadline for deadline in pending if deadline is not None]
         return min(deadlines, default=None)
 
     def disconnect(self, connection: Hashable) -> None:
         """Forget what a connection waits for; what it has produced stays."""
         kept = {key: deque(w for w in queue if w.connection != connection) for key, queue in self._waiting.items()}
         self._waiting = {key: queue for key, queue in kept.items() if queue}
+        self._waiting_count = sum(map(len, self._waiting.values()))
+
+    def take_failures(self) -> list[Exception]:
+        """What the storage has raised since this was last asked, the last hundred at most."""
+        failures = list(self._failures)
+        self._failures.clear()
+        return failures
 
     def partition(self, topic: str, partition: int) -> Partition:
         """The replication state of a partition, to look at.
@@ -154,7 +140,7 @@ class Broker:
             LocalProtocolError: there is no such partition.
         """
         try:
-            return self._partition(topic, partition)
+            return self._partitions.look(topic, partition, self._now)
         except Refused as e:
             raise LocalProtocolError(e.message) from None
 
@@ -163,45 +149,31 @@ class Broker:
             raise LocalProtocolError(f"the clock went back from {self._now} to {now}")
         self._now = now
 
-    def _answer(self, line: str | LineProtocolError, connection: Hashable) -> Response | None:
-        """The response to a line; None where it comes later."""
+    def _answer(self, line: str | LineProtocolError, connection: Hashable) -> str | None:
+        """The response line; None where it comes later."""
         try:
             if isinstance(line, LineProtocolError):
                 raise line
             request = parse_request(line, replication_factor=self._config.replication_factor)
         except LineProtocolError as e:
-            return Response.error(e.correlation_id, e.code or ErrorCode.BAD_REQUEST, str(e))
+            return _refusal(e.correlation_id, e.code or ErrorCode.BAD_REQUEST, str(e))
         try:
+            _check_names(request)
             fields = _HANDLERS[request.command](self, request, connection)
+            if fields is None:
+                return None
+            return Response.success(request.correlation_id, request.command, fields).encode()
         except Refused as e:
-            return Response.error(request.correlation_id, e.code, e.message)
-        return Response.success(request.correlation_id, request.command, fields) if fields is not None else None
-
-    def _count(self, topic: str) -> int:
-        return self._config.topics.get(topic, self._config.default_partitions)
-
-    def _check_partition(self, topic: str, partition: int) -> None:
-        if not 0 <= partition < self._count(topic):
-            raise Refused(ErrorCode.BAD_REQUEST, f"the topic has {self._count(topic)} partitions")
-
-    def _partition(self, topic: str, partition: int) -> Partition:
-        """The partition's state; made now where nobody has asked for it yet."""
-        self._check_partition(topic, partition)
-        state = self._partitions.get((topic, partition))
-        if state is None:
-            if topic not in self._topics and len(self._topics) >= self._config.max_topics:
-                raise Refused(ErrorCode.BAD_REQUEST, "too many topics")
-            self._topics.add(topic)
-            state = Partition(self._config.replica_lag_ms, self._storage.end(topic, partition))
-            self._partitions[topic, partition] = state
-        state.expire(self._now)
-        return state
+            return _refusal(request.correlation_id, e.code, e.message)
+        except (OSError, KafkaCodecError) as e:
+            self._failures.append(e)
+            return _refusal(request.correlation_id, ErrorCode.STORAGE_ERROR, "the storage has failed; try again")
 
     def _settle(self) -> list[Reply]:
         """Answer the waiting acks=all whose time or whose condition has come."""
         replies = []
         for (topic, index), queue in list(self._waiting.items()):
-            state = self._partitions[topic, index]
+            state = self._partitions.look(topic, index, self._now)
             while queue:
                 waiting = queue[0]
                 if not state.leader:
@@ -217,40 +189,57 @@ class Broker:
                     break
                 replies.append(Reply(waiting.connection, response.encode()))
                 queue.popleft()
+                self._waiting_count -= 1
             if not queue:
                 del self._waiting[topic, index]
         return replies
 
     def _produce(self, request: Request, connection: Hashable) -> Fields | None:
         args, topic = request.args, request.args["topic"]
-        count = self._count(topic)
+        count = self._partitions.count(topic)
         if count < 1:
             raise Refused(ErrorCode.BAD_REQUEST, "there is no such topic")
+        room = self._config.max_line_bytes - RESPONSE_ROOM
+        if message_size(_LONGEST_OFFSET, args["value"]) > room:
+            raise Refused(ErrorCode.BAD_REQUEST, f"the value is too long for a response line of CONSUME, {room} bytes")
         index = self._partitioner(args["key"], count)
-        state = self._partition(topic, index)
+        state = self._partitions.look(topic, index, self._now)
         if not state.leader:
             raise Refused(ErrorCode.NOT_LEADER, "the partition is in follower role on this broker")
+        if args["acks"] == "all" and self._waiting_count >= self._config.max_waiting:
+            raise Refused(ErrorCode.BAD_REQUEST, "too many requests with acks=all wait")
+        self._partitions.require_room(topic)
         offset = self._storage.append(topic, index, args["key"], args["value"])
+        self._partitions.appended(topic, index, state)
         state.appended(offset + 1, self._now)
         if args["acks"] != "all":
             return _produced(index, offset, state)
         deadline = self._now + self._config.replication_timeout_ms
         waiting = _Waiting(connection, request.correlation_id, offset, deadline)
         self._waiting.setdefault((topic, index), deque()).append(waiting)
+        self._waiting_count += 1
         return None
 
     def _consume(self, request: Request, _: Hashable) -> Fields:
         topic, index, start = request.args["topic"], request.args["partition"], request.args["offset"]
-        state = self._partition(topic, index)
+        state = self._partitions.look(topic, index, self._now)
         if start < 0:
             raise Refused(ErrorCode.BAD_REQUEST, "the offset is negative")
         stop = min(state.high_watermark, start + self._config.max_messages)
-        records = self._storage.read(topic, index, start, stop) if start < stop else ()
-        return {"messages": [{"offset": o, "value": v} for o, v in records], "hw": state.high_watermark}
+        room = self._config.max_line_bytes - RESPONSE_ROOM
+        messages: list[dict[str, Any]] = []
+        for offset, value in self._storage.read(topic, index, start, stop) if start < stop else ():
+            room -= message_size(offset, value)
+            if room < 0 and not messages:
+                raise Refused(ErrorCode.BAD_REQUEST, f"the record at offset {offset} is too long for a response line")
+            if room < 0:
+                break
+            messages.append({"offset": offset, "value": value})
+        return {"messages": messages, "hw": state.high_watermark}
 
     def _join(self, request: Request, _: Hashable) -> Fields:
         args = request.args
-        if self._count(args["topic"]) < 1:
+        if self._partitions.count(args["topic"]) < 1:
             raise Refused(ErrorCode.BAD_REQUEST, "there is no such topic")
         key = (args["group"], args["topic"])
         group = self._groups.join(key, args["consumer_id"], args["assignor"], self._now)
@@ -266,7 +255,7 @@ class Broker:
 
     def _leave(self, request: Request, _: Hashable) -> Fields:
         key, _group = self._member(request)
-        self._groups.leave(key, request.args["consumer_id"])
+        self._groups.leave(key, request.args["consumer_id"], self._now)
         return {"left": True}
 
     def _commit(self, request: Request, _: Hashable) -> Fields:
@@ -281,17 +270,18 @@ class Broker:
 
     def _offset(self, request: Request, _: Hashable) -> Fields:
         args = request.args
-        self._check_partition(args["topic"], args["partition"])
+        self._partitions.check(args["topic"], args["partition"])
         return {"offset": self._groups.committed(args["group"], args["topic"], args["partition"])}
 
     def _replica_fetch(self, request: Request, _: Hashable) -> Fields:
-        args = request.args
-        state = self._partition(args["topic"], args["partition"])
+        args, topic, index = request.args, request.args["topic"], request.args["partition"]
+        state = self._partitions.look(topic, index, self._now)
         if not state.leader:
             raise Refused(ErrorCode.NOT_LEADER, "the partition is in follower role on this broker")
         if not 0 <= args["offset"] <= state.end:
             raise Refused(ErrorCode.BAD_REQUEST, f"the leader's log ends at {state.end}")
         state.reported(args["replica_id"], args["offset"], self._now)
+        self._partitions.reported(topic, index, state)
         return {
             "replica": args["replica_id"],
             "acked_offset": args["offset"],
@@ -301,16 +291,10 @@ class Broker:
         }
 
     def _set_role(self, request: Request, _: Hashable) -> Fields:
-        args = request.args
-        state = self._partition(args["topic"], args["partition"])
-        end = self._storage.end(args["topic"], args["partition"])
-        state.set_role(leader=args["role"] == "leader", end=end)
-        return {
-            "topic": args["topic"],
-            "partition": args["partition"],
-            "role": args["role"],
-            "hw": state.high_watermark,
-        }
+        args, topic, index = request.args, request.args["topic"], request.args["partition"]
+        state = self._partitions.look(topic, index, self._now)
+        self._partitions.set_role(topic, index, state, leader=args["role"] == "leader")
+        return {"topic": topic, "partition": index, "role": args["role"], "hw": state.high_watermark}
 
     def _ping(self, _request: Request, _: Hashable) -> Fields:
         return {}
@@ -319,6 +303,25 @@ class Broker:
         args = request.args
         key = (args["group"], args["topic"])
         return key, self._groups.check(key, args["consumer_id"], args["generation"], self._now)
+
+
+# The longest text that an offset can have.
+_LONGEST_OFFSET = -(1 << 63)
+
+
+def _refusal(correlation_id: str, code: ErrorCode, message: str) -> str:
+    """The line of an error."""
+    if len(correlation_id) > MAX_ID_LENGTH:
+        reason = f"a correlation id of more than {MAX_ID_LENGTH} characters"
+        return Response.error("0", ErrorCode.BAD_REQUEST, reason).encode()
+    return Response.error(correlation_id, code, message).encode()
+
+
+def _check_names(request: Request) -> None:
+    """Names and ids are kept and sent back: only so long ones are taken."""
+    long = [n for n in ("topic", "group", "consumer_id") if len(request.args.get(n, "")) > MAX_NAME_LENGTH]
+    if long or len(request.correlation_id) > MAX_ID_LENGTH:
+        raise Refused(ErrorCode.BAD_REQUEST, f"{', '.join(long)} longer than {MAX_NAME_LENGTH} characters")
 
 
 def _produced(partition: int, offset: int, state: Partition) -> Fields:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kafkacodec.dialects.assignment import STRATEGIES
 from kafkacodec.dialects.line.errors import ErrorCode
 from kafkacodec.dialects.line.storage import Storage
+from kafkacodec.errors import KafkaCodecError
 
-__all__ = ["Group", "Groups", "Refused"]
+__all__ = ["Group", "GroupLimits", "Groups", "Refused"]
 
 NO_OFFSET = -1
+
+# How long to wait before members are taken out again after the storage has failed at it.
+RETRY_MS = 1_000
 
 
 class Refused(Exception):
@@ -33,17 +37,19 @@ class Group:
         assignor (str): ``round_robin`` or ``range``.
         members (dict[str, int]): when each member was last heard of.
         assignments (dict[str, list[int]]): the partitions of each member.
+        changed_at (int): when this generation began.
     """
 
     generation: int = 0
     assignor: str = "round_robin"
     members: dict[str, int] = field(default_factory=dict)
     assignments: dict[str, list[int]] = field(default_factory=dict)
+    changed_at: int = 0
 
-    def rebalanced(self, members: dict[str, int], partitions: int) -> Group:
+    def rebalanced(self, members: dict[str, int], partitions: int, now: int) -> Group:
         """The next generation, its members taken in string order."""
         assignments = STRATEGIES[self.assignor](range(partitions), sorted(members))
-        return Group(self.generation + 1, self.assignor, members, assignments)
+        return Group(self.generation + 1, self.assignor, members, assignments, now)
 
     def is_complete(self, partitions: int) -> bool:
         """Whether each partition has exactly one owner, where there is a member at all."""
@@ -55,60 +61,88 @@ GroupKey = tuple[str, str]
 OffsetKey = tuple[str, str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class GroupLimits:
+    """Times in milliseconds, and bounds on what requests can make a broker keep.
+
+    Attributes:
+        session_timeout_ms: how long a member may be silent.
+        retention_ms: how long a group that has no members is kept, with its offsets.
+        max_groups: groups that have members; as many that have neither members nor offsets are kept besides.
+        max_members: members of a group.
+        max_offsets: committed offsets.
+    """
+
+    session_timeout_ms: int
+    retention_ms: int
+    max_groups: int
+    max_members: int
+    max_offsets: int
+
+
 class Groups:
     """All groups of a broker. A group name stands for one group per topic.
 
-    A change is saved before it counts: where the storage raises, nothing has changed.
+    A change is saved before it counts: where the storage raises, nothing has changed. Members that are silent while
+    the storage fails stay until it works again.
 
     Args:
         storage: where groups and offsets are kept.
         partitions_of: the number of partitions of a topic.
-        session_timeout_ms: how long a member may be silent.
-        max_groups, max_members: bounds on what requests can make this keep.
-        now: when the members found in the storage were last heard of.
+        limits: see `GroupLimits`.
+        now: when the members found in the storage were last heard of, and since when the other groups have none.
+        failed: told of what the storage raised where no request can be answered with it.
     """
 
     def __init__(
         self,
         storage: Storage,
         partitions_of: Callable[[str], int],
+        limits: GroupLimits,
         *,
-        session_timeout_ms: int,
-        max_groups: int,
-        max_members: int,
         now: int,
+        failed: Callable[[Exception], None],
     ) -> None:
         self._storage = storage
         self._partitions_of = partitions_of
-        self._session_timeout_ms = session_timeout_ms
-        self._max_groups = max_groups
-        self._max_members = max_members
+        self._limits = limits
+        self._failed = failed
+        self._retry_at: int | None = None
         self._groups: dict[GroupKey, Group] = {}
         for row in storage.load_groups():
             members = dict.fromkeys(row["members"], now)
-            group = Group(row["generation"], row["assignor"], members, row["assignments"])
+            group = Group(row["generation"], row["assignor"], members, row["assignments"], now)
             self._groups[row["group"], row["topic"]] = group
         self._offsets: dict[OffsetKey, int] = {
             (row["group"], row["topic"], row["partition"]): row["offset"] for row in storage.load_offsets()
         }
-        for key, group in list(self._groups.items()):
-            if not group.is_complete(partitions_of(key[1])):
-                self._rebalance(key, group, group.members)
+        # Offsets live and die with the records that they count.
+        kept = {key: min(offset, storage.end(*key[1:])) for key, offset in self._offsets.items()}
+        if kept != self._offsets:
+            self._save_offsets(kept)
+        for group_name, topic, _ in self._offsets:
+            self._groups.setdefault((group_name, topic), Group(changed_at=now))
+        partial = {k: g for k, g in self._groups.items() if not g.is_complete(partitions_of(k[1]))}
+        if partial:
+            self._save({k: g.rebalanced(g.members, partitions_of(k[1]), now) for k, g in partial.items()})
 
     def join(self, key: GroupKey, consumer_id: str, assignor: str | None, now: int) -> Group:
-        """Add a member, or change the assignor; a member that is there and changes nothing only reports itself."""
-        group = self._without_silent(key, now)
-        if group is None:
-            if len(self._groups) >= self._max_groups:
-                raise Refused(ErrorCode.BAD_REQUEST, "too many groups")
-            group = Group()
+        """Add a member, or report one that is there.
+
+        The assignor is the group's: a member that names another is refused, unless it is alone in the group.
+        """
+        group = self._without_silent(key, now) or Group(changed_at=now)
+        if not group.members and sum(1 for g in self._groups.values() if g.members) >= self._limits.max_groups:
+            raise Refused(ErrorCode.BAD_REQUEST, "too many groups")
         assignor = assignor or group.assignor
+        if assignor != group.assignor and group.members.keys() - {consumer_id}:
+            raise Refused(ErrorCode.BAD_REQUEST, f"the group's assignor is {group.assignor}")
         if consumer_id in group.members and assignor == group.assignor:
             group.members[consumer_id] = now
             return group
-        if len(group.members) >= self._max_members and consumer_id not in group.members:
+        if len(group.members) >= self._limits.max_members and consumer_id not in group.members:
             raise Refused(ErrorCode.BAD_REQUEST, "too many members")
-        return self._rebalance(key, replace(group, assignor=assignor), {**group.members, consumer_id: now})
+        return self._rebalance(key, replace(group, assignor=assignor), {**group.members, consumer_id: now}, now)
 
     def check(self, key: GroupKey, consumer_id: str, generation: int, now: int) -> Group:
         """The group, where `consumer_id` is a member of this very generation; counts as a sign of life."""
@@ -120,49 +154,90 @@ class Groups:
         group.members[consumer_id] = now
         return group
 
-    def leave(self, key: GroupKey, consumer_id: str) -> None:
+    def leave(self, key: GroupKey, consumer_id: str, now: int) -> None:
         """Take a member out and share its partitions among the others."""
         group = self._groups[key]
-        self._rebalance(key, group, {m: seen for m, seen in group.members.items() if m != consumer_id})
+        self._rebalance(key, group, {m: seen for m, seen in group.members.items() if m != consumer_id}, now)
 
     def expire(self, now: int) -> None:
-        """Take out, in every group, the members not heard of for longer than the session timeout."""
-        for key in list(self._groups):
-            self._without_silent(key, now)
+        """Take out the members not heard of for longer than the session timeout, and groups without members."""
+        if self._retry_at is None or now >= self._retry_at:
+            self._expire(self._groups, now)
 
     def next_deadline(self) -> int | None:
-        """When the next member would be taken for silent; None where there is no member."""
-        seen = (when for group in self._groups.values() for when in group.members.values())
-        return min((when + self._session_timeout_ms + 1 for when in seen), default=None)
+        """When `expire` will next have something to do; None where it never will as things are."""
+        deadline = min(map(self._deadline, self._groups.values()), default=None)
+        return deadline if deadline is None or self._retry_at is None else max(deadline, self._retry_at)
 
     def commit(self, key: GroupKey, partition: int, offset: int) -> None:
         """Keep a committed offset, which must not be smaller than the one before."""
         before = self.committed(*key, partition)
         if offset < before:
             raise Refused(ErrorCode.BAD_REQUEST, f"offset {offset} is before the committed {before}")
-        offsets = {**self._offsets, (*key, partition): offset}
-        self._storage.save_offsets(
-            [{"group": g, "topic": t, "partition": p, "offset": o} for (g, t, p), o in offsets.items()]
-        )
-        self._offsets = offsets
+        if before == NO_OFFSET and len(self._offsets) >= self._limits.max_offsets:
+            raise Refused(ErrorCode.BAD_REQUEST, "too many committed offsets")
+        self._save_offsets({**self._offsets, (*key, partition): offset})
 
     def committed(self, group: str, topic: str, partition: int) -> int:
         """The committed offset, or -1."""
         return self._offsets.get((group, topic, partition), NO_OFFSET)
 
-    def _without_silent(self, key: GroupKey, now: int) -> Group | None:
-        group = self._groups.get(key)
-        if group is None:
-            return None
-        members = {m: seen for m, seen in group.members.items() if now - seen <= self._session_timeout_ms}
-        return group if len(members) == len(group.members) else self._rebalance(key, group, members)
+    def _deadline(self, group: Group) -> int:
+        if not group.members:
+            return group.changed_at + self._limits.retention_ms + 1
+        return min(group.members.values()) + self._limits.session_timeout_ms + 1
 
-    def _rebalance(self, key: GroupKey, group: Group, members: dict[str, int]) -> Group:
-        group = group.rebalanced(members, self._partitions_of(key[1]))
-        groups = {**self._groups, key: group}
+    def _without_silent(self, key: GroupKey, now: int) -> Group | None:
+        """The group, its silent members taken out where the storage allows it."""
+        group = self._groups.get(key)
+        if group is not None and group.members and self._deadline(group) <= now:
+            if self._retry_at is None or now >= self._retry_at:
+                self._expire([key], now)
+            group = self._groups.get(key)
+        return group
+
+    def _expire(self, keys: Iterable[GroupKey], now: int) -> None:
+        """Take out what is due, all at once; try later where the storage fails."""
+        due = {k: self._groups[k] for k in keys if self._deadline(self._groups[k]) <= now}
+        if not due:
+            return
+        changes: dict[GroupKey, Group | None] = dict.fromkeys(due)
+        for key, group in due.items():
+            if group.members:
+                oldest = now - self._limits.session_timeout_ms
+                members = {m: seen for m, seen in group.members.items() if seen >= oldest}
+                changes[key] = group.rebalanced(members, self._partitions_of(key[1]), now)
+        try:
+            gone = {key for key, group in changes.items() if group is None}
+            kept = {k: offset for k, offset in self._offsets.items() if k[:2] not in gone}
+            if len(kept) < len(self._offsets):
+                self._save_offsets(kept)
+            self._save(changes)
+            self._retry_at = None
+        except (OSError, KafkaCodecError) as e:
+            self._retry_at = now + RETRY_MS
+            self._failed(e)
+
+    def _rebalance(self, key: GroupKey, group: Group, members: dict[str, int], now: int) -> Group:
+        group = group.rebalanced(members, self._partitions_of(key[1]), now)
+        self._save({key: group})
+        return group
+
+    def _save(self, changes: dict[GroupKey, Group] | dict[GroupKey, Group | None]) -> None:
+        groups = {k: g for k, g in {**self._groups, **changes}.items() if g is not None}
+        with_offsets = {key[:2] for key in self._offsets}
+        empty = [k for k, g in groups.items() if not g.members and k not in with_offsets]
+        empty.sort(key=lambda k: groups[k].changed_at)
+        for key in empty[: max(len(empty) - self._limits.max_groups, 0)]:
+            del groups[key]
         self._storage.save_groups([_row(k, g) for k, g in groups.items()])
         self._groups = groups
-        return group
+
+    def _save_offsets(self, offsets: dict[OffsetKey, int]) -> None:
+        self._storage.save_offsets(
+            [{"group": g, "topic": t, "partition": p, "offset": o} for (g, t, p), o in offsets.items()]
+        )
+        self._offsets = offsets
 
 
 def _row(key: GroupKey, group: Group) -> dict[str, Any]:

@@ -1,0 +1,186 @@
+"""The storage of a broker in a directory: records, groups and offsets."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+from kafkacodec.dialects.assignment import STRATEGIES
+from kafkacodec.dialects.line.record_log import RecordLog, sync_directory
+from kafkacodec.dialects.line.storage import Rows
+from kafkacodec.errors import CorruptRecord, LocalProtocolError
+
+__all__ = ["FileStorage", "write_atomically"]
+
+# What a killed broker leaves of a file that it was about to replace; no other name is ever removed.
+_UNFINISHED = re.compile(r"\.(groups|offsets)\.json\.[0-9a-f]{16}\.unfinished")
+
+
+class FileStorage:
+    """Records in ``records.log``, groups in ``groups.json`` and offsets in ``offsets.json`` of a directory.
+
+    The protocol names the last two and no file for records. Offsets are of no use without the records that they count:
+    these are on the disk before an offset is. Each write of the two leaves the old file or the new one, whenever the
+    process is killed, and `RecordLog` tells what a kill leaves of the records. A directory belongs to one storage at a
+    time, which holds a lock on ``.lock`` until it is closed or its process ends.
+
+    Args:
+        directory: an existing directory. Other files in it are left alone.
+
+    Attributes:
+        cut_bytes (int): how many bytes of an unfinished record were cut off.
+
+    Raises:
+        LocalProtocolError: on construction, another storage has the directory.
+        CorruptRecord: on construction, a file that is not what was written.
+        OSError: the file system's.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str]) -> None:
+        self._directory = Path(directory)
+        self._lock = _lock(self._directory / ".lock")
+        try:
+            for entry in os.scandir(directory):
+                if _UNFINISHED.fullmatch(entry.name) and stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
+                    os.unlink(entry.path)
+            self._groups = _load(self._directory / "groups.json", _GROUP)
+            self._offsets = _load(self._directory / "offsets.json", _OFFSET)
+            self._records = RecordLog(self._directory / "records.log")
+        except BaseException:
+            self._lock.close()
+            raise
+        self.cut_bytes = self._records.cut_bytes
+
+    def close(self) -> None:
+        """Close the files and give the directory back."""
+        self._records.close()
+        self._lock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+    def append(self, topic: str, partition: int, key: str, value: str) -> int:
+        """Append a record and return its offset. Raises OSError, or EncodeError for more than 16 MiB."""
+        return self._records.append(topic, partition, key, value)
+
+    def end(self, topic: str, partition: int) -> int:
+        """The offset of the next record."""
+        return self._records.end(topic, partition)
+
+    def read(self, topic: str, partition: int, start: int, stop: int) -> Iterator[tuple[int, str]]:
+        """Offset and value of the records from `start` to before `stop`. Raises OSError and CorruptRecord."""
+        return self._records.read(topic, partition, start, stop)
+
+    def topics(self) -> set[str]:
+        """The topics that have records."""
+        return self._records.topics()
+
+    def load_groups(self) -> Rows:
+        """The groups last saved."""
+        return self._groups
+
+    def save_groups(self, groups: Rows) -> None:
+        """Write ``groups.json``."""
+        _save(self._directory / "groups.json", groups)
+        self._groups = groups
+
+    def load_offsets(self) -> Rows:
+        """The offsets last saved."""
+        return self._offsets
+
+    def save_offsets(self, offsets: Rows) -> None:
+        """Write ``offsets.json``, once all records are on the disk."""
+        self._records.sync()
+        _save(self._directory / "offsets.json", offsets)
+        self._offsets = offsets
+
+
+def _lock(path: Path) -> BinaryIO:
+    file = open(path, "ab")  # noqa: SIM115
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise LocalProtocolError(f"{path.parent} is in use by another broker, which holds {path.name}") from None
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+_FORMAT = 1
+_OFFSET = {"group": str, "topic": str, "partition": int, "offset": int}
+_GROUP = {"group": str, "topic": str, "generation": int, "assignor": str, "members": list, "assignments": dict}
+
+
+def _save(path: Path, rows: Rows) -> None:
+    write_atomically(path, json.dumps({"format": _FORMAT, "rows": rows}, separators=(",", ":")).encode())
+
+
+def _load(path: Path, shape: dict[str, type]) -> Rows:
+    """The rows of a file; none where there is no file."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return []
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError) as e:
+        raise CorruptRecord(f"not JSON: {e}", path=path.name) from None
+    if not isinstance(content, dict) or content.get("format") != _FORMAT or not isinstance(content.get("rows"), list):
+        raise CorruptRecord("not a file of format 1", path=path.name)
+    for i, row in enumerate(content["rows"]):
+        if not isinstance(row, dict) or {k: type(v) for k, v in row.items()} != shape or not _is_sound(row):
+            raise CorruptRecord(f"is not {', '.join(shape)}", path=f"{path.name}.rows[{i}]")
+    return list(content["rows"])
+
+
+def _is_sound(row: dict[str, Any]) -> bool:
+    members, assignments = row.get("members", []), row.get("assignments", {})
+    known = row.get("assignor", "range") in STRATEGIES
+    return (
+        known
+        and all(_is_number(n) for n in row.values() if isinstance(n, int))
+        and all(isinstance(m, str) for m in members)
+        and all(m in members and isinstance(p, list) and all(map(_is_number, p)) for m, p in assignments.items())
+    )
+
+
+def _is_number(n: object) -> bool:
+    return type(n) is int and 0 <= n < 1 << 63
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replace a file so that a kill at any moment leaves the old one or the new one, on the disk too.
+
+    Raises:
+        OSError: the old file is as it was, unless it was only the directory that could not be written through.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.unfinished")
+    try:
+        with open(temporary, "xb", opener=_open_privately) as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    sync_directory(path.parent)
+
+
+def _open_privately(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC, 0o600)

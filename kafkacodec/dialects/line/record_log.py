@@ -1,0 +1,186 @@
+"""The file of records: appended to entry by entry, and cut after the last whole entry when it is opened.
+
+An entry is a line: the CRC-32 of what follows as eight hex digits, a space, and a JSON array of topic, partition, key
+and value. The first line is the format's. Offsets are not written: they count a partition's entries.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import zlib
+from array import array
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from kafkacodec.errors import CorruptRecord, EncodeError
+
+__all__ = ["RecordLog", "sync_directory"]
+
+_MAX_ENTRY_BYTES = 16 << 20
+
+
+class RecordLog:
+    """The records of all partitions in one file, which must belong to nobody else meanwhile.
+
+    A record is in the file when `append` returns, so that a kill of the process loses none; `sync` brings it to the
+    disk. What a kill or a power failure left unfinished at the end is cut off when the file is opened.
+
+    Args:
+        path: the file; it is made where there is none.
+
+    Attributes:
+        cut_bytes (int): how many bytes were cut off when the file was opened.
+
+    Raises:
+        CorruptRecord: on construction, a file of another kind, or damage before the last whole entry; nothing is cut.
+        OSError: the file system's.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        # Position and size of each entry of a partition, by turns.
+        self._entries: dict[tuple[str, int], array[int]] = {}
+        self._file = open(path, "r+b", buffering=0, opener=_open_or_make)  # noqa: SIM115
+        try:
+            size = os.fstat(self._file.fileno()).st_size
+            self._end = self._recover()
+            self._synced = -1
+            self.cut_bytes = size - self._end
+            if self.cut_bytes:
+                self._file.truncate(self._end)
+            if not self._end:
+                self._write(_FORMAT_ENTRY)
+                self.sync()
+                sync_directory(path.parent)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def append(self, topic: str, partition: int, key: str, value: str) -> int:
+        """Append a record and return its offset.
+
+        Raises:
+            EncodeError: a record too large for an entry.
+            OSError: the file system's; the record is not there.
+        """
+        entry = _entry([topic, partition, key, value])
+        if len(entry) > _MAX_ENTRY_BYTES:
+            raise EncodeError(f"a record takes an entry of {len(entry)} bytes, more than {_MAX_ENTRY_BYTES}")
+        start = self._end
+        self._write(entry)
+        return self._add(topic, partition, start, len(entry))
+
+    def end(self, topic: str, partition: int) -> int:
+        """The offset of the next record of a partition."""
+        return len(self._entries.get((topic, partition), ())) // 2
+
+    def topics(self) -> set[str]:
+        """The topics that have records."""
+        return {topic for topic, _ in self._entries}
+
+    def read(self, topic: str, partition: int, start: int, stop: int) -> Iterator[tuple[int, str]]:
+        """Offset and value of the records from `start` to before `stop`.
+
+        Raises:
+            CorruptRecord: the file has changed since it was opened.
+            OSError: the file system's.
+        """
+        entries = self._entries.get((topic, partition), _NO_ENTRIES)
+        for offset in range(start, min(stop, len(entries) // 2)):
+            position, size = entries[2 * offset : 2 * offset + 2]
+            content = _content(os.pread(self._file.fileno(), size, position))
+            if not _is_record(content) or content[:2] != [topic, partition]:
+                raise CorruptRecord("an entry has changed", position=position, path=self._path.name)
+            yield offset, content[3]
+
+    def sync(self) -> None:
+        """Wait until all records are on the disk. Raises OSError."""
+        if self._synced != self._end:
+            os.fsync(self._file.fileno())
+            self._synced = self._end
+
+    def _write(self, entry: bytes) -> None:
+        """At the end, over what an earlier attempt may have left there."""
+        descriptor, written = self._file.fileno(), 0
+        try:
+            while written < len(entry):
+                written += os.pwrite(descriptor, entry[written:], self._end + written)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.ftruncate(descriptor, self._end)
+            raise
+        self._end += len(entry)
+
+    def _recover(self) -> int:
+        """Find the entries; returns where the last whole one ends."""
+        end = at = 0
+        with open(self._path, "rb") as file:
+            while line := file.readline(_MAX_ENTRY_BYTES + 1):
+                content = _content(line)
+                if content is not None and end < at:
+                    reason = f"{at - end} bytes are no entry, and entries come after them"
+                    raise CorruptRecord(reason, position=end, path=self._path.name)
+                if at == 0 and content != _FORMAT and not (content is None and _FORMAT_ENTRY.startswith(line)):
+                    raise CorruptRecord("not a file of records of format 1", position=0, path=self._path.name)
+                if content is not None:
+                    if at > 0:
+                        self._add_entry(content, at, len(line))
+                    end = at + len(line)
+                at += len(line)
+        return end
+
+    def _add_entry(self, content: Any, position: int, size: int) -> None:
+        if not _is_record(content):
+            raise CorruptRecord("is not topic, partition, key, value", position=position, path=self._path.name)
+        self._add(content[0], content[1], position, size)
+
+    def _add(self, topic: str, partition: int, position: int, size: int) -> int:
+        """Note an entry; returns its offset."""
+        entries = self._entries.setdefault((topic, partition), array("q"))
+        entries.extend((position, size))
+        return len(entries) // 2 - 1
+
+
+def sync_directory(path: Path) -> None:
+    """Wait until the names in a directory are on the disk. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _open_or_make(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def _entry(content: Any) -> bytes:
+    body = json.dumps(content, separators=(",", ":")).encode("ascii")
+    return b"%08x %b\n" % (zlib.crc32(body), body)
+
+
+def _content(line: bytes) -> Any:
+    """What an entry holds; None where the line is no whole entry."""
+    checksum, space, body = line[:8], line[8:9], line[9:-1]
+    if line[-1:] != b"\n" or space != b" " or checksum != b"%08x" % zlib.crc32(body):
+        return None
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _is_record(content: Any) -> bool:
+    return isinstance(content, list) and [type(item) for item in content] == [str, int, str, str]
+
+
+_NO_ENTRIES = array("q")
+_FORMAT = {"format": 1}
+_FORMAT_ENTRY = _entry(_FORMAT)
