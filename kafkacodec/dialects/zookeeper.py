@@ -19,6 +19,7 @@ from typing import ClassVar, TypeAlias
 
 from kafkacodec.dialects.assignment import assign_range
 from kafkacodec.errors import DecodeError, EncodeError, LimitExceeded
+from kafkacodec.patterns import PatternError, whole_matcher
 
 __all__ = [
     "DEFAULT_MAX_PARTITIONS",
@@ -65,8 +66,8 @@ class Static:
 class _Filter:
     """Topics by a regular expression.
 
-    The expression is the client's, in Java's syntax; it is run by Python's `re`, which agrees on what is common. An
-    expression can be made to take very long: match only those of clients that are trusted.
+    The expression is another client's, in Java's syntax; RE2 runs it, which agrees on what is common and takes time
+    linear in the expression and the name (`kafkacodec.patterns`).
     """
 
     pattern: str
@@ -78,12 +79,13 @@ class _Filter:
         """How many threads read `topic`.
 
         Raises:
-            DecodeError: Python cannot read the expression.
+            DecodeError: RE2 cannot read the expression.
+            ImportError: google-re2 is not installed (the extra ``patterns``).
         """
         try:
-            found = re.fullmatch(self.pattern, topic) is not None
-        except (re.error, RecursionError, OverflowError) as e:
-            raise DecodeError(f"the topic filter {self.pattern!r}: {e}") from None
+            found = whole_matcher(self.pattern)(topic)
+        except PatternError as e:
+            raise DecodeError(f"the topic filter {e}") from None
         return self.streams if found is self.wanted else 0
 
     def __str__(self) -> str:

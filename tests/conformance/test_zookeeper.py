@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -119,6 +120,15 @@ def test_a_filter_that_cannot_be_read_names_its_node() -> None:
         registry.consumer_threads("g", "t")
     assert caught.value.path == "/consumers/g/ids/c"
     assert registry.consumer_threads("h", "t") == ["d-0"]
+
+
+def test_a_filter_takes_no_longer_than_its_length() -> None:
+    """Other clients write them: this one takes a backtracking matcher twice the time for each letter."""
+    for cls in (zookeeper.Whitelist, zookeeper.Blacklist):
+        started = time.process_time()
+        threads = [cls(pattern, 3).threads("a" * 249) for pattern in ("(a+)+b", "(a|a)*b", "(.*a){20}b")]
+        assert threads == [0 if cls.wanted else 3] * 3
+        assert time.process_time() - started < 1
 
 
 def test_counts_of_strangers_are_not_counted_out() -> None:
