@@ -380,3 +380,31 @@ def test_a_broker_answers_any_line(text: str) -> None:
     broker = line.Broker(line.MemoryStorage(), line.BrokerConfig(replication_factor=3))
     for reply in broker.receive(text, 0):
         line.parse_response(reply.line)
+
+
+@given(st.lists(st.tuples(st.sampled_from("tu"), st.integers(0, 1), st.text(max_size=20)), max_size=8), st.data())
+@settings(deadline=None, max_examples=50)
+def test_a_damaged_file_of_records_gives_a_part_of_them_or_a_documented_error(
+    records: list[tuple[str, int, str]], draws: st.DataObject
+) -> None:
+    """Never others, never one in the place of another; nothing is written where it is refused."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "records.log"
+        with line.FileStorage(directory) as storage:
+            for topic, partition, value in records:
+                storage.append(topic, partition, "k", value)
+        data = bytearray(path.read_bytes())
+        for _ in range(draws.draw(st.integers(1, 3))):
+            at = draws.draw(st.integers(0, len(data)))
+            data[at : at + draws.draw(st.integers(0, 80))] = draws.draw(st.binary(max_size=5))
+        path.write_bytes(data)
+        try:
+            storage = line.FileStorage(directory)
+        except KafkaCodecError:
+            assert path.read_bytes() == data
+            return
+        with storage:
+            assert data.startswith(path.read_bytes()) or not storage.topics()
+            for key in [(t, p) for t in "tu" for p in range(2)]:
+                kept = [value for _, value in storage.read(*key, 0, 99)]
+                assert kept == [value for t, p, value in records if (t, p) == key][: len(kept)]

@@ -62,6 +62,8 @@ def test_offsets_do_not_outlive_their_records(tmp_path: Path) -> None:
     (tmp_path / "records.log").unlink()
     with line.FileStorage(tmp_path) as storage:
         broker = line.Broker(storage, config)
+        (told,) = broker.take_failures()
+        assert str(told) == "offsets: 't'-0 ends before the offset that group 'g' has committed; it is lowered"
         assert ask(broker, "PRODUCE|t k:new").fields["offset"] == 0
         assert ask(broker, "OFFSET|g t 0").fields == {"offset": 0}
     # What was lowered stays so, however many records there are by the next start.
@@ -91,6 +93,16 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
         storage.save_offsets([])
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted([*FILES, *others, directory.name])
     assert all((tmp_path / name).read_text() == name for name in others)
+
+
+@pytest.mark.parametrize("name", [".lock", "records.log"])
+def test_links_lead_nowhere(tmp_path: Path, name: str) -> None:
+    directory, elsewhere = tmp_path / "data", tmp_path / "elsewhere"
+    directory.mkdir()
+    (directory / name).symlink_to(elsewhere)
+    with pytest.raises(OSError, match="symbolic links"):
+        line.FileStorage(directory)
+    assert not elsewhere.exists()
 
 
 def test_a_directory_belongs_to_one_storage(tmp_path: Path) -> None:
@@ -146,7 +158,7 @@ def test_a_torn_end_is_cut_wherever_it_is_torn(tmp_path: Path) -> None:
         assert path.read_bytes().startswith(lines[0])
 
 
-@pytest.mark.parametrize("damage", ["flip", "cut", "insert", "other"])
+@pytest.mark.parametrize("damage", ["flip", "cut", "insert", "other", "remove", "repeat"])
 def test_damage_before_the_end_is_told_and_nothing_is_cut(tmp_path: Path, damage: str) -> None:
     lines = filled(tmp_path)
     position = len(b"".join(lines[:3]))
@@ -155,7 +167,11 @@ def test_damage_before_the_end_is_told_and_nothing_is_cut(tmp_path: Path, damage
         "cut": lines[3][:-3],
         "insert": b"x\n" + lines[3],
         "other": lines[0],
+        "remove": b"",
+        "repeat": lines[2],
     }[damage]
+    # That a line is missing shows at the next one of its partition.
+    position += len(lines[4]) if damage == "remove" else 0
     path = tmp_path / "records.log"
     path.write_bytes(b"".join(lines))
     with pytest.raises(CorruptRecord, match=r"records\.log") as caught:

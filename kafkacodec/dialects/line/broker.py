@@ -128,7 +128,11 @@ class Broker:
         self._waiting_count = sum(map(len, self._waiting.values()))
 
     def take_failures(self) -> list[Exception]:
-        """What the storage has raised since this was last asked, the last hundred at most."""
+        """What the storage has raised since this was last asked, the last hundred at most.
+
+        After construction also a CorruptRecord for each committed offset past the end of its partition, which was
+        lowered to that end.
+        """
         failures = list(self._failures)
         self._failures.clear()
         return failures

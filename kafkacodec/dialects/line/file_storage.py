@@ -8,14 +8,13 @@ import json
 import os
 import re
 import secrets
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from kafkacodec.dialects.assignment import STRATEGIES
-from kafkacodec.dialects.line.record_log import RecordLog, sync_directory
+from kafkacodec.dialects.line.record_log import RecordLog, open_or_make, sync_directory
 from kafkacodec.dialects.line.storage import Rows
 from kafkacodec.errors import CorruptRecord, LocalProtocolError
 
@@ -49,9 +48,10 @@ class FileStorage:
         self._directory = Path(directory)
         self._lock = _lock(self._directory / ".lock")
         try:
-            for entry in os.scandir(directory):
-                if _UNFINISHED.fullmatch(entry.name) and stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
-                    os.unlink(entry.path)
+            with os.scandir(directory) as entries:
+                for entry in entries:
+                    if _UNFINISHED.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                        os.unlink(entry.path)
             self._groups = _load(self._directory / "groups.json", _GROUP)
             self._offsets = _load(self._directory / "offsets.json", _OFFSET)
             self._records = RecordLog(self._directory / "records.log")
@@ -108,7 +108,7 @@ class FileStorage:
 
 
 def _lock(path: Path) -> BinaryIO:
-    file = open(path, "ab")  # noqa: SIM115
+    file = open(path, "ab", opener=open_or_make)  # noqa: SIM115
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -170,7 +170,7 @@ def write_atomically(path: Path, data: bytes) -> None:
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.unfinished")
     try:
-        with open(temporary, "xb", opener=_open_privately) as file:
+        with open(temporary, "xb", opener=open_or_make) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -180,7 +180,3 @@ def write_atomically(path: Path, data: bytes) -> None:
             os.unlink(temporary)
         raise
     sync_directory(path.parent)
-
-
-def _open_privately(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_CLOEXEC, 0o600)

@@ -9,7 +9,7 @@ from typing import Any
 from kafkacodec.dialects.assignment import STRATEGIES
 from kafkacodec.dialects.line.errors import ErrorCode
 from kafkacodec.dialects.line.storage import Storage
-from kafkacodec.errors import KafkaCodecError
+from kafkacodec.errors import CorruptRecord, KafkaCodecError
 
 __all__ = ["Group", "GroupLimits", "Groups", "Refused"]
 
@@ -91,7 +91,7 @@ class Groups:
         partitions_of: the number of partitions of a topic.
         limits: see `GroupLimits`.
         now: when the members found in the storage were last heard of, and since when the other groups have none.
-        failed: told of what the storage raised where no request can be answered with it.
+        failed: told of what the storage raised where no request can be answered with it, and of what it has lost.
     """
 
     def __init__(
@@ -118,7 +118,11 @@ class Groups:
         }
         # Offsets live and die with the records that they count.
         kept = {key: min(offset, storage.end(*key[1:])) for key, offset in self._offsets.items()}
-        if kept != self._offsets:
+        lowered = [key for key, offset in kept.items() if offset != self._offsets[key]]
+        for name, topic, partition in lowered:
+            reason = f"{topic!r}-{partition} ends before the offset that group {name!r} has committed; it is lowered"
+            failed(CorruptRecord(reason, path="offsets"))
+        if lowered:
             self._save_offsets(kept)
         for group_name, topic, _ in self._offsets:
             self._groups.setdefault((group_name, topic), Group(changed_at=now))

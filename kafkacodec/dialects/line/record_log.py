@@ -1,7 +1,8 @@
 """The file of records: appended to entry by entry, and cut after the last whole entry when it is opened.
 
-An entry is a line: the CRC-32 of what follows as eight hex digits, a space, and a JSON array of topic, partition, key
-and value. The first line is the format's. Offsets are not written: they count a partition's entries.
+An entry is a line: the CRC-32 of what follows as eight hex digits, a space, and a JSON array of topic, partition,
+offset, key and value. The first line is the format's. Offsets count a partition's entries, so that a line which is
+missing shows.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 
 from kafkacodec.errors import CorruptRecord, EncodeError
 
-__all__ = ["RecordLog", "sync_directory"]
+__all__ = ["RecordLog", "open_or_make", "sync_directory"]
 
 _MAX_ENTRY_BYTES = 16 << 20
 
@@ -43,7 +44,7 @@ class RecordLog:
         self._path = path
         # Position and size of each entry of a partition, by turns.
         self._entries: dict[tuple[str, int], array[int]] = {}
-        self._file = open(path, "r+b", buffering=0, opener=_open_or_make)  # noqa: SIM115
+        self._file = open(path, "r+b", buffering=0, opener=open_or_make)  # noqa: SIM115
         try:
             size = os.fstat(self._file.fileno()).st_size
             self._end = self._recover()
@@ -70,7 +71,7 @@ class RecordLog:
             EncodeError: a record too large for an entry.
             OSError: the file system's; the record is not there.
         """
-        entry = _entry([topic, partition, key, value])
+        entry = _entry([topic, partition, self.end(topic, partition), key, value])
         if len(entry) > _MAX_ENTRY_BYTES:
             raise EncodeError(f"a record takes an entry of {len(entry)} bytes, more than {_MAX_ENTRY_BYTES}")
         start = self._end
@@ -96,9 +97,9 @@ class RecordLog:
         for offset in range(start, min(stop, len(entries) // 2)):
             position, size = entries[2 * offset : 2 * offset + 2]
             content = _content(os.pread(self._file.fileno(), size, position))
-            if not _is_record(content) or content[:2] != [topic, partition]:
+            if not _is_record(content) or content[:3] != [topic, partition, offset]:
                 raise CorruptRecord("an entry has changed", position=position, path=self._path.name)
-            yield offset, content[3]
+            yield offset, content[4]
 
     def sync(self) -> None:
         """Wait until all records are on the disk. Raises OSError."""
@@ -138,8 +139,12 @@ class RecordLog:
 
     def _add_entry(self, content: Any, position: int, size: int) -> None:
         if not _is_record(content):
-            raise CorruptRecord("is not topic, partition, key, value", position=position, path=self._path.name)
-        self._add(content[0], content[1], position, size)
+            raise CorruptRecord("is not topic, partition, offset, key, value", position=position, path=self._path.name)
+        topic, partition, offset = content[:3]
+        if offset != self.end(topic, partition):
+            reason = f"offset {offset} of {topic!r}-{partition}, where {self.end(topic, partition)} is next"
+            raise CorruptRecord(reason, position=position, path=self._path.name)
+        self._add(topic, partition, position, size)
 
     def _add(self, topic: str, partition: int, position: int, size: int) -> int:
         """Note an entry; returns its offset."""
@@ -157,8 +162,9 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
-def _open_or_make(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def open_or_make(path: str, flags: int) -> int:
+    """An opener: a file of this user's, and no link to another place."""
+    return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
 def _entry(content: Any) -> bytes:
@@ -178,7 +184,7 @@ def _content(line: bytes) -> Any:
 
 
 def _is_record(content: Any) -> bool:
-    return isinstance(content, list) and [type(item) for item in content] == [str, int, str, str]
+    return isinstance(content, list) and [type(item) for item in content] == [str, int, int, str, str]
 
 
 _NO_ENTRIES = array("q")
