@@ -72,7 +72,7 @@ static inline void add_batch(bytes *b, int attributes, int32_t count, const byte
     add_u32(b, 0);
     add_u8(b, 0);
     add_u8(b, (unsigned)attributes);
-    add_u32(b, count ? count - 1 : 0);
+    add_u32(b, count ? (int64_t)count - 1 : 0);
     add_u64(b, 1000);
     add_u64(b, 2000);
     add_u64(b, 55);

@@ -1,0 +1,237 @@
+/* Every fault of a record of magic 2 with its position, what was got and what was wanted; and all widths of varints. */
+#include "build.h"
+#include "check.h"
+#include "kc_decoder.h"
+
+static const kc_decoder_options OPTIONS = {
+    .verify_crc = true, .include_control = true, .start_offset = INT64_MIN, .end_offset = INT64_MAX};
+
+static kc_table *new_table(void) { return kc_table_new(kc_record_fields, KC_NUM_RECORD_COLUMNS, KC_WANT_DECODED); }
+
+/* The error of a batch of `count` records made of these bytes; `rows` that came out before. */
+static kc_error fault_of(const bytes *records, int32_t count, int64_t *rows) {
+    bytes data = {.size = 0};
+    kc_decoder d;
+    kc_error error = {0};
+    kc_table *t = new_table();
+    add_batch(&data, 0, count, records);
+    kc_decoder_init(&d, data.data, data.size, &OPTIONS);
+    const kc_event event = kc_decoder_run(&d, t, 100, 10000, &error);
+    *rows = t->length;
+    for (int id = 0; id < KC_NUM_RECORD_COLUMNS; id++) {
+        if (t->columns[id].wanted && t->columns[id].length != *rows) *rows = -1;
+    }
+    if (t->columns[KC_COL_HEADERS].children->length !=
+        ((const int32_t *)(const void *)t->columns[KC_COL_HEADERS].values.data)[t->length])
+        *rows = -2;
+    kc_table_release(t);
+    if ((event == KC_EVENT_FAULT) != (error.code != KC_OK)) error.code = -1;
+    return error;
+}
+
+/* Record bodies behind one good record of seven bytes; the second record's length is that of its bytes, plus `longer`.
+ */
+static const struct {
+    const char *body;
+    int size, longer;
+    int64_t got, want;
+} BODIES[] = {
+    {"\0\0\0\1\1\0", 6, 0, 0, 0},                    /* good: null key, null value */
+    {"\0\0\0\2k\2v\0", 8, 0, 0, 0},                  /* good */
+    {"\0\0\0\1\0", 5, 0, 5, 12},                     /* below the smallest */
+    {"\0\0\0\1\1\0", 6, 1, 7, 6},                    /* beyond the batch */
+    {"\0\xff\xff\xff\xff\xff", 6, 0, 0, 0},          /* a timestamp delta that goes on */
+    {"\0\0\xff\xff\xff\xff\x7f\1\1\0", 10, 0, 0, 0}, /* an offset delta of 35 bits */
+    {"\0\0\0\xff\xff\xff\xff\x7f\1\0", 10, 0, 0, 0}, /* a key's length that cannot be read */
+    {"\0\0\0\6k\1\0", 7, 0, 0, 0},                   /* a key of three bytes that leaves no value */
+    {"\0\0\0\10k\1\0", 7, 0, 4, 3},                  /* a key past the record */
+    {"\0\0\0\1\xff\xff\xff\xff\x7f\0", 10, 0, 0, 0}, /* a value's length that cannot be read */
+    {"\0\0\0\1\6v\0", 7, 0, 3, 2},                   /* a value past the record */
+    {"\0\0\0\1\1\xff\xff\xff\xff\x7f", 10, 0, 0, 0}, /* a header count that cannot be read */
+    {"\0\0\0\1\1\1", 6, 0, -1, 0},                   /* a negative one */
+    {"\0\0\0\1\1\0x", 7, 0, 1, 0},                   /* bytes left over */
+    {"\0\0\0\1\1\4\2h\0", 9, 0, 2, 1},               /* two headers in three bytes */
+    {"\0\0\0\1\1\2\4h\1", 9, 0, 0, 0},               /* a header without a value */
+    {"\0\0\0\1\1\2\6h\1", 9, 0, 3, 2},               /* a header's key past the record */
+    {"\0\0\0\1\1\2\1\1", 8, 0, -1, 0},               /* a null key */
+    {"\0\0\0\1\1\2\2h\4x", 10, 0, 2, 1},             /* a header's value past the record */
+    {"\0\0\0\1\1\2\2h\1", 9, 0, 0, 0},               /* good: a null value */
+    {"\0\0\0\1\1\2\2h\2x", 10, 0, 0, 0},             /* good */
+    {"\0\0\0\1\1\2\2h\1xy", 11, 0, 2, 0},            /* bytes left over behind headers */
+};
+enum { GOOD = 1 << 0 | 1 << 1 | 1 << 19 | 1 << 20 };
+
+TEST(records_faults_tell_where_and_what) {
+    for (size_t i = 0; i < sizeof BODIES / sizeof *BODIES; i++) {
+        bytes records = {.size = 0};
+        int64_t rows;
+        add_record(&records, 0, 0, NULL, NULL, NULL, NULL);
+        add_varint(&records, BODIES[i].size + BODIES[i].longer);
+        add(&records, BODIES[i].body, (size_t)BODIES[i].size);
+        if (i == 2) add_record(&records, 0, 0, NULL, NULL, NULL, NULL); /* bytes enough for two */
+        const kc_error error = fault_of(&records, 2, &rows);
+        if (GOOD >> i & 1) {
+            CHECK_EQ(error.code, KC_OK);
+            CHECK_EQ(rows, 2);
+            continue;
+        }
+        CHECK_EQ(rows, 1);
+        if (i == 15) { /* there is no number to tell */
+            CHECK_EQ(error.code, KC_CORRUPT);
+            CHECK_EQ(error.position, 61 + 7);
+            continue;
+        }
+        CHECK_ERROR(error, KC_CORRUPT, 61 + 7, BODIES[i].got, BODIES[i].want);
+    }
+}
+
+TEST(records_counts_are_held_against_the_bytes) {
+    static const struct {
+        int32_t count;
+        uint64_t position;
+        int64_t got, want, rows;
+        int code;
+    } CASES[] = {
+        {3, 0, 0, 0, 3, KC_OK},
+        {4, 61, 21, 28, 0, KC_CORRUPT},
+        {-1, 61, -1, 0, 0, KC_CORRUPT},
+        {INT32_MIN, 61, INT32_MIN, 0, 0, KC_CORRUPT},
+        {INT32_MAX, 61, 21, (int64_t)INT32_MAX * 7, 0, KC_CORRUPT},
+        {0, 61, 21, 0, 0, KC_CORRUPT},
+        {2, 61 + 14, 7, 0, 2, KC_CORRUPT},
+    };
+    bytes records = {.size = 0}, none = {.size = 0};
+    int64_t rows;
+    for (int i = 0; i < 3; i++) add_record(&records, i, 0, NULL, NULL, NULL, NULL);
+    CHECK_EQ(records.size, 21);
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        const kc_error error = fault_of(&records, CASES[i].count, &rows);
+        CHECK_EQ(rows, CASES[i].rows);
+        CHECK_EQ(error.code, CASES[i].code);
+        if (error.code) CHECK_ERROR(error, KC_CORRUPT, CASES[i].position, CASES[i].got, CASES[i].want);
+    }
+    const kc_error error = fault_of(&none, 0, &rows);
+    CHECK_EQ(error.code, KC_OK);
+}
+
+static int64_t long_at(const kc_table *t, int column, int64_t row) {
+    return ((const int64_t *)(const void *)t->columns[column].values.data)[row];
+}
+
+/* Deltas and lengths on both sides of every length of a varint, with bytes behind the record and without. */
+TEST(records_varints_of_every_length) {
+    static const int64_t DELTAS[] = {0,
+                                     -1,
+                                     63,
+                                     -64,
+                                     64,
+                                     8191,
+                                     -8192,
+                                     8192,
+                                     1048575,
+                                     1048576,
+                                     -1048577,
+                                     134217728,
+                                     INT32_MAX,
+                                     INT32_MIN,
+                                     INT64_C(1) << 40,
+                                     -(INT64_C(1) << 62)};
+    static const int SIZES[] = {0, 1, 12, 13, 63, 64, 100, 300};
+    char text[301];
+    for (size_t i = 0; i < sizeof DELTAS / sizeof *DELTAS; i++) {
+        for (size_t k = 0; k < sizeof SIZES / sizeof *SIZES; k++) {
+            for (int behind = 0; behind < 2; behind++) {
+                bytes records = {.size = 0}, data = {.size = 0};
+                memset(text, 'x', sizeof text);
+                text[SIZES[k]] = 0;
+                const int64_t offset_delta = DELTAS[i] >= 0 && DELTAS[i] <= INT32_MAX ? DELTAS[i] : 1;
+                add_record(&records, offset_delta, DELTAS[i], text, "value", NULL, NULL);
+                if (behind) add_record(&records, 5, 0, text, text, NULL, NULL);
+                add_batch(&data, 0, 1 + behind, &records);
+                kc_decoder d;
+                kc_error error = {0};
+                kc_table *t = new_table();
+                kc_decoder_init(&d, data.data, data.size, &OPTIONS);
+                CHECK_EQ(kc_decoder_run(&d, t, 100, 10000, &error), KC_EVENT_END);
+                CHECK_EQ(t->length, 1 + behind);
+                CHECK_EQ(long_at(t, KC_COL_OFFSET, 0), 100 + offset_delta);
+                CHECK_EQ(long_at(t, KC_COL_TIMESTAMP, 0), 1000 + DELTAS[i]);
+                const int32_t *ends = (const int32_t *)(const void *)t->columns[KC_COL_KEY].values.data;
+                CHECK_EQ(ends[1], SIZES[k]);
+                CHECK(memcmp(t->columns[KC_COL_KEY].data.data, text, (size_t)SIZES[k]) == 0);
+                CHECK(memcmp(t->columns[KC_COL_VALUE].data.data, "value", 5) == 0);
+                kc_table_release(t);
+            }
+        }
+    }
+}
+
+TEST(records_without_a_time_have_none) {
+    bytes records = {.size = 0}, data = {.size = 0};
+    add_record(&records, 0, -1001, NULL, NULL, NULL, NULL); /* base time 1000: -1 */
+    add_record(&records, 1, -1002, NULL, NULL, NULL, NULL);
+    add_batch(&data, 0, 2, &records);
+    kc_decoder d;
+    kc_error error = {0};
+    kc_table *t = new_table();
+    kc_decoder_init(&d, data.data, data.size, &OPTIONS);
+    CHECK_EQ(kc_decoder_run(&d, t, 100, 10000, &error), KC_EVENT_END);
+    CHECK_EQ(t->columns[KC_COL_TIMESTAMP].null_count, 1);
+    CHECK_EQ(t->columns[KC_COL_TIMESTAMP].validity.data[0] & 3, 2);
+    CHECK_EQ(long_at(t, KC_COL_TIMESTAMP, 0), KC_NOT_A_TIME);
+    CHECK_EQ(long_at(t, KC_COL_TIMESTAMP, 1), -2);
+    kc_table_release(t);
+}
+
+/* Header keys that are no UTF-8 are repaired: each bad sequence becomes U+FFFD. */
+TEST(records_header_keys_are_text) {
+    bytes records = {.size = 0}, data = {.size = 0};
+    add_record(&records, 0, 0, NULL, NULL,
+               "a\xff\xfe"
+               "b",
+               "v");
+    add_record(&records, 1, 0, NULL, NULL, "good", NULL);
+    add_batch(&data, 0, 2, &records);
+    kc_decoder d;
+    kc_error error = {0};
+    kc_table *t = new_table();
+    kc_decoder_init(&d, data.data, data.size, &OPTIONS);
+    CHECK_EQ(kc_decoder_run(&d, t, 100, 10000, &error), KC_EVENT_END);
+    const kc_column *keys = &t->columns[KC_COL_HEADERS].children->children[0];
+    const int32_t *ends = (const int32_t *)(const void *)keys->values.data;
+    CHECK_EQ(keys->length, 2);
+    CHECK_EQ(ends[1], 8);
+    CHECK_EQ(ends[2], 12);
+    CHECK_EQ(keys->data.size, 12);
+    CHECK(memcmp(keys->data.data,
+                 "a\xef\xbf\xbd\xef\xbf\xbd"
+                 "bgood",
+                 12) == 0);
+    kc_table_release(t);
+}
+
+/* A record whose third header is faulty leaves none of its headers behind, and no nulls. */
+TEST(records_headers_of_a_faulty_record_are_taken_back) {
+    static const char body[] = "\0\0\0\1\1\6\2a\1\2b\2x\2c\6y"; /* a: null, b: x, c: past the record */
+    bytes records = {.size = 0}, data = {.size = 0};
+    add_record(&records, 0, 0, NULL, NULL, "h", NULL);
+    add_varint(&records, (int64_t)sizeof body - 1);
+    add(&records, body, sizeof body - 1);
+    add_batch(&data, 0, 2, &records);
+    kc_decoder d;
+    kc_error error = {0};
+    kc_table *t = new_table();
+    kc_decoder_init(&d, data.data, data.size, &OPTIONS);
+    CHECK_EQ(kc_decoder_run(&d, t, 100, 10000, &error), KC_EVENT_FAULT);
+    CHECK_EQ(t->length, 1);
+    const kc_column *entries = t->columns[KC_COL_HEADERS].children;
+    CHECK_EQ(entries->length, 1);
+    CHECK_EQ(entries->children[0].length, 1);
+    CHECK_EQ(entries->children[0].data.size, 1);
+    CHECK_EQ(entries->children[0].values.size, 8);
+    CHECK_EQ(entries->children[1].length, 1);
+    CHECK_EQ(entries->children[1].data.size, 0);
+    CHECK_EQ(entries->children[1].null_count, 1);
+    CHECK_EQ(entries->children[1].validity.data[0], 0xfe);
+    kc_table_release(t);
+}
