@@ -74,7 +74,11 @@ def _fail(message: str, code: int) -> int:
 
 
 def _show(error: click.UsageError) -> int:
-    """Usage, where there is help, and the error in a line."""
+    """Usage, where there is help, and the error in a line; the help itself where nothing was asked for."""
+    if type(error).__name__ == "NoArgsIsHelpError":  # click before 8.2 has none
+        for line in error.format_message().splitlines():
+            note(line)
+        return WRONG_USAGE
     if error.ctx is not None:
         for line in error.ctx.get_usage().splitlines():
             note(line)

@@ -72,8 +72,13 @@ def _json_line(line: str) -> str:
     return line if line.isascii() and line.isprintable() else line.translate(_AS_JSON)
 
 
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether somebody sees the stream; None is one that the process was started without."""
+    return stream is not None and stream.isatty()
+
+
 def _has_styles(stream: TextIO | None) -> bool:
-    return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb" and "NO_COLOR" not in os.environ
+    return is_terminal(stream) and os.environ.get("TERM") != "dumb" and "NO_COLOR" not in os.environ
 
 
 def _write(stream: TextIO | None, line: str) -> None:

@@ -29,7 +29,7 @@ def convert(reading: Reading, output: Destination, batch_columns: bool) -> None:
     """Write records to one file of Parquet, Arrow IPC, CSV or JSON lines.
 
     Columns topic and partition come first. The file appears under its name when it is whole. CSV and JSON lines have
-    text where bytes are UTF-8; in CSV other bytes are hex behind 0x and headers are JSON, in JSON lines they are
+    text where bytes are UTF-8; in CSV other bytes are hex after 0x and headers are JSON, in JSON lines they are
     {"base64": "..."}. Logs of Kafka 0.6 and 0.7 have two columns of batches, magic and codec.
     """
     partitions = reading.partitions()

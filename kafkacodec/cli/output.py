@@ -16,7 +16,7 @@ from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 
-from kafkacodec.cli.console import say, visible
+from kafkacodec.cli.console import is_terminal, say, visible
 
 # Column widths come from the first rows; later ones may stick out rather than hold back the output.
 _SAMPLE_ROWS = 200
@@ -100,7 +100,7 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Non
             raise
         failure = error
     widths = [max(map(cell_len, cells)) for cells in zip([c.title for c in columns], *sample, strict=True)]
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
     if width is not None:
         widths = _fit(columns, widths, width)
     say(_line(columns, widths, [c.title for c in columns], width), bold=True)
@@ -147,7 +147,7 @@ Advance = Callable[[int], object]
 @contextmanager
 def progress(title: str, total: int) -> Iterator[Advance]:
     """A bar on standard error while the body works through `total` bytes; nothing unless that is a terminal."""
-    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+    if not is_terminal(sys.stderr) or os.environ.get("TERM") == "dumb":
         yield lambda count: None
         return
     from rich.console import Console

@@ -1,0 +1,187 @@
+"""The command as a process: how it ends when it is interrupted, has nowhere to print, or has a terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kafkacodec.cli.__main__ import BAD_INPUT, DONE, INTERRUPTED, WRONG_USAGE
+from tests.corpus import ROOT
+from tests.hostile_trees import STRANGE, damaged, real, strange_names
+
+BROKER = ROOT / "logs" / "kraft-4.1.0"
+COMMAND = [sys.executable, "-m", "kafkacodec.cli"]
+SECONDS = 120
+
+
+def start(*arguments: object, **options: object) -> subprocess.Popen[str]:
+    """The command with the signal of an interrupt as a shell leaves it, in a session of its own."""
+    return subprocess.Popen(
+        [*COMMAND, *map(str, arguments)],
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        **options,  # type: ignore[call-overload]
+    )
+
+
+# --- interrupts -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("module", ["click", "numpy", "kafkacodec.cli.convert", "pyarrow", "pyarrow.parquet"])
+def test_an_interrupt_while_something_is_imported(tmp_path: Path, module: str) -> None:
+    """The signal comes exactly when the module is looked for."""
+    (tmp_path / "sitecustomize.py").write_text(
+        f"""
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+"""
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT.parents[2])])}
+    process = start("convert", BROKER, "-o", tmp_path / "out.parquet", env=environment)
+    out, err = process.communicate(timeout=SECONDS)
+    assert (process.returncode, out) == (INTERRUPTED, ""), err
+    assert err.strip() == "kafkacodec: error: interrupted"
+    assert os.listdir(tmp_path) in (
+        ["sitecustomize.py"],
+        ["sitecustomize.py", "__pycache__"],
+        ["__pycache__", "sitecustomize.py"],
+    )
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("seconds", [0.7, 2, 5])
+def test_an_interrupted_demo_leaves_no_process(tmp_path: Path, seconds: float) -> None:
+    process = start("demo", BROKER, "-o", tmp_path / "out")
+    time.sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=SECONDS)  # which ends when no child holds the pipes
+    assert process.returncode in (DONE, INTERRUPTED)
+    assert process.returncode == DONE or err.strip() == "kafkacodec: error: interrupted"
+    assert not alive(process.pid)
+
+
+def alive(session: int) -> list[str]:
+    """Processes of a session that have not ended."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, _, its_session, *_ = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(its_session) == session and state != "Z":
+            found.append((path.parent / "cmdline").read_text())
+    return found
+
+
+@pytest.mark.spark
+def test_a_demo_of_damaged_segments_names_the_damage(tmp_path: Path) -> None:
+    tree = next(path for name, path in damaged(tmp_path / "trees") if name == "v2-flipped")
+    process = start("demo", tree, "-o", tmp_path / "out")
+    _, err = process.communicate(timeout=SECONDS)
+    assert process.returncode == BAD_INPUT
+    assert err.startswith(f"kafkacodec: error: {tree}")
+    assert err.count("\n") == 1
+
+
+# --- where the output goes --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments", [["dump", BROKER, "--json"], ["scan", BROKER], ["--help"]], ids=lambda a: a[0])
+def test_a_full_disk(arguments: list[object]) -> None:
+    with open("/dev/full", "w") as full:
+        finished = subprocess.run([*COMMAND, *map(str, arguments)], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (finished.returncode, finished.stderr) == (BAD_INPUT, "kafkacodec: error: No space left on device\n")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(("arguments", "code"), [(f"scan {BROKER}", DONE), ("scan /nowhere", WRONG_USAGE)])
+def test_closed_descriptors(closed: str, arguments: str, code: int) -> None:
+    line = f"{sys.executable} -m kafkacodec.cli {arguments} {closed}"
+    finished = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
+    assert finished.returncode == code
+    assert "Traceback" not in finished.stderr
+
+
+def test_nothing_asked_for_shows_the_help() -> None:
+    for arguments in ([], ["message"]):
+        finished = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True)
+        assert "\nCommands:\n" in finished.stdout + finished.stderr
+        assert "\\n" not in finished.stderr
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-16"])
+def test_encodings_that_cannot_hold_everything(encoding: str) -> None:
+    for arguments in (["dump", BROKER / "mixed-0"], ["dump", BROKER / "mixed-0", "--json"], ["offsets", BROKER]):
+        environment = os.environ | {"PYTHONIOENCODING": encoding}
+        finished = subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, env=environment)
+        assert finished.returncode == DONE, finished.stderr
+        assert finished.stdout.decode(encoding)
+
+
+# --- a terminal -------------------------------------------------------------------------------------------------------
+
+
+def on_a_terminal(*arguments: object, columns: int = 80, kind: str = "dumb") -> tuple[int, str]:
+    """Exit code, and all that the command sends to a terminal, both streams; a dumb one gets no styles and no bar."""
+    primary, secondary = pty.openpty()
+    environment = os.environ | {"COLUMNS": str(columns), "LINES": "50", "TERM": kind}
+    process = subprocess.Popen(
+        [*COMMAND, *map(str, arguments)], stdin=secondary, stdout=secondary, stderr=secondary, env=environment
+    )
+    os.close(secondary)
+    shown = b""
+    try:
+        while chunk := os.read(primary, 65536):
+            shown += chunk
+    except OSError:  # how Linux ends a pseudo-terminal
+        pass
+    os.close(primary)
+    return process.wait(SECONDS), shown.decode()
+
+
+@pytest.mark.parametrize("number", range(len(STRANGE)))
+def test_a_terminal_gets_no_escapes_but_our_own(tmp_path: Path, number: int) -> None:
+    trees = dict(strange_names(tmp_path))
+    commands = [
+        ["dump", trees[f"names {number}, a file"]],
+        ["scan", trees[f"names {number}, the partition"]],
+        ["offsets", trees[f"stored names {number}"]],
+        ["metadata", trees[f"stored names {number}"]],
+    ]
+    for arguments in commands[number % 2 :: 2]:  # a process takes its time; the sweep has the rest
+        _, shown = on_a_terminal(*arguments)
+        for line in shown.replace("\r\n", "\n").split("\n"):
+            assert line.isprintable(), (arguments, line)
+
+
+def test_a_progress_bar_takes_no_markup(tmp_path: Path) -> None:
+    tree = real("v2", tmp_path / "[red]x[/red]")
+    shutil.copytree(tree / "zstd-0", tree / "[bold]y[_bold]-0")
+    code, shown = on_a_terminal("verify", tree, columns=120, kind="xterm")
+    assert code == DONE
+    assert "[bold]y[_bold]-0" in shown
+    assert "verifying" in shown
+
+
+@pytest.mark.parametrize("columns", [20, 80, 200])
+def test_tables_fit(columns: int) -> None:
+    for arguments in (["scan", BROKER], ["offsets", BROKER], ["dump", BROKER, "-n", "50"]):
+        _, shown = on_a_terminal(*arguments, columns=columns)
+        table = shown.replace("\r\n", "\n").split("\n")[:10]
+        assert all(len(line) <= columns for line in table)
