@@ -107,13 +107,21 @@ static header *header_in(char *raw) {
     return (header *)(((uintptr_t)raw + sizeof(header) - 1) & ~(uintptr_t)(sizeof(header) - 1));
 }
 
+/* realloc(), which for NULL is malloc(); what the pool keeps must not be what is missing. */
+static void *from_system(void *raw, size_t size) {
+    void *fresh = realloc(raw, size);
+    if (fresh) return fresh;
+    kc_pool_trim();
+    return realloc(raw, size);
+}
+
 void *kc_alloc(size_t size) {
     if (size > PTRDIFF_MAX / 2) return NULL;
     bool pooled = size >= (size_t)1 << SMALL_SHIFT;
     size_t capacity = pooled ? capacity_for(size) : (size ? size : 1);
     header *h = pooled ? take_kept(&the_pool, class_of(capacity)) : NULL;
     if (!h) {
-        char *raw = malloc(capacity + 2 * sizeof(header));
+        char *raw = from_system(NULL, capacity + 2 * sizeof(header));
         if (!raw) return NULL;
         h = header_in(raw);
         h->raw = raw;
@@ -133,10 +141,10 @@ void kc_free(void *block) {
     if (h->capacity < (size_t)1 << SMALL_SHIFT || !keep(home, h)) free(h->raw);
 }
 
-/* Through the system's realloc, which moves pages and not their content. */
+/* Through the system, which moves pages and not their content. */
 static void *grow_large(header *h, size_t used, size_t size) {
     const size_t before = (size_t)((char *)h - (char *)h->raw), capacity = capacity_for(size);
-    char *raw = realloc(h->raw, capacity + 2 * sizeof(header));
+    char *raw = from_system(h->raw, capacity + 2 * sizeof(header));
     if (!raw) return NULL;
     header *moved = header_in(raw);
     if ((size_t)((char *)moved - raw) != before) memmove(moved, raw + before, sizeof(header) + used);

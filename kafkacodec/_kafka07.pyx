@@ -162,8 +162,10 @@ cdef class Decoder:
                 continue
             break
         if event == k.KC_EVENT_FAULT:
-            self.fault = self.explain(exception_from(&error))
             self.exhausted = error.code == k.KC_TOTAL_LIMIT
+            if self.exhausted:
+                error.position = self.decoder.position
+            self.fault = self.explain(exception_from(&error))
         self.done = event == k.KC_EVENT_END
         return 0
 

@@ -95,6 +95,10 @@ def test_messages_of_kafka07():
     for on_error in ("raise", "stop", "skip"):
         with pytest.raises(LimitExceeded, match=r"max_total_bytes.*kafka07\.iter_columns"):
             kafka07.decode(data * 10, max_total_bytes=4 * MIB, on_error=on_error)
+        with pytest.raises(LimitExceeded) as caught:
+            kafka07.decode(data * 10, max_total_bytes=16 * MIB, on_error=on_error)
+        assert caught.value.position > 0
+        assert caught.value.position % len(data) == 0
     assert len(kafka07.decode(data, max_total_bytes=64 * MIB)) == 100_000
 
 

@@ -1,0 +1,133 @@
+"""Small data that is large when it is read: in every format and codec, and by every count that bytes can claim.
+
+Each batch keeps within `MAX_DECOMPRESSED`; together, as columns, they take eight times `MAX_TOTAL` or so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import pyarrow as pa
+
+import kafkacodec as kc
+from kafkacodec import _kafka07
+from kafkacodec.dialects import kafka07
+from kafkacodec.messages import FetchResponse
+from kafkacodec.records.compression import CODECS, compress
+
+MAX_DECOMPRESSED = 4 << 20
+MAX_TOTAL = 32 << 20
+
+
+def _rows(rows: int, value_bytes: int | None) -> pa.Table:
+    values = pa.nulls(rows, pa.binary()) if value_bytes is None else pa.array([bytes(value_bytes)] * rows, pa.binary())
+    return pa.table({"key": pa.nulls(rows, pa.binary()), "value": values})
+
+
+@cache
+def tiny_records(magic: int, codec: str, times: int = 30) -> bytes:
+    """Batches of as many records without key and value as they may hold."""
+    rows = MAX_DECOMPRESSED // (10 if magic == 2 else 40)
+    return kc.encode(_rows(rows, None), magic=magic, codec=codec, batch_bytes=1 << 30) * times
+
+
+@cache
+def large_values(magic: int, codec: str) -> bytes:
+    """Many small batches, each of a value that compresses to nearly nothing."""
+    return kc.encode(_rows(1, MAX_DECOMPRESSED - 4096), magic=magic, codec=codec, batch_bytes=1 << 30) * 60
+
+
+@cache
+def too_large(codec: str) -> bytes:
+    """One batch that is larger than any may be."""
+    return kc.encode(_rows(1, 16 * MAX_DECOMPRESSED), codec=codec, batch_bytes=1 << 30)
+
+
+@cache
+def many_headers() -> bytes:
+    """Records of nothing but headers of two bytes."""
+    kind = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
+    headers = pa.array([[{"key": "", "value": None}] * (MAX_DECOMPRESSED // 4)], kind)
+    table = pa.table({"value": pa.nulls(1, pa.binary()), "headers": headers})
+    return kc.encode(table, codec="zstd", batch_bytes=1 << 30) * 30
+
+
+@cache
+def small_batches(magic: int) -> bytes:
+    """As many batches as fit the bytes: rows for whoever lists them."""
+    return kc.encode(_rows(50_000, None), magic=magic, batch_bytes=1) * 10
+
+
+@cache
+def old_messages(nested: bool) -> bytes:
+    """Compressed messages of Kafka 0.7; `nested` ones lie inside a compressed one."""
+    inner = kafka07.encode_messages([b""] * (MAX_DECOMPRESSED // 40), codec="gzip")
+    if not nested:
+        return inner * 60
+    gzip = CODECS.index("gzip")
+    return _kafka07.encode_message(compress(gzip, inner * 40, magic=1), 1, gzip) * 4
+
+
+RECORD_SETS: dict[str, Callable[[], bytes]] = {
+    **{f"tiny records, v2, {codec}": lambda codec=codec: tiny_records(2, codec) for codec in CODECS[1:]},
+    **{f"tiny records, v1, {codec}": lambda codec=codec: tiny_records(1, codec) for codec in CODECS[1:4]},
+    "tiny records, v0, gzip": lambda: tiny_records(0, "gzip"),
+    **{f"large values, {codec}": lambda codec=codec: large_values(2, codec) for codec in CODECS[1:]},
+    "large values, v1, gzip": lambda: large_values(1, "gzip"),
+    **{f"one batch too large, {codec}": lambda codec=codec: too_large(codec) for codec in CODECS[1:]},
+    "headers": many_headers,
+    "small batches, v0": lambda: small_batches(0),
+    "small batches, v2": lambda: small_batches(2),
+}
+
+# Those that files are made of.
+LOGS = ("tiny records, v2, zstd", "large values, lz4", "headers", "small batches, v0")
+
+OLD_SETS: dict[str, Callable[[], bytes]] = {
+    "0.7": lambda: old_messages(False),
+    "0.7, nested": lambda: old_messages(True),
+}
+
+
+def fetch_response(records: bytes, partitions: int = 4, topic: str = "t" * 249) -> FetchResponse:
+    """The same records in several partitions of a topic with the longest name."""
+    each = [FetchResponse.PartitionData(partition_index=i, records=records) for i in range(partitions)]
+    return FetchResponse(responses=[FetchResponse.FetchableTopicResponse(topic=topic, partitions=each)])
+
+
+FRAME = 1 << 20
+
+# Bodies of messages of about `FRAME` bytes, by the class and version that they are of.
+MESSAGES: dict[str, Callable[[], tuple[str, int, bytes]]] = {
+    "structs of two bytes": lambda: ("MetadataRequest", 0, _count(FRAME // 2) + bytes(FRAME)),
+    "structs of a byte": lambda: ("MetadataRequest", 9, _compact_count(FRAME) + b"\x01" * FRAME),
+    "a count beyond the bytes": lambda: ("MetadataRequest", 0, _count(2**31 - 1) + bytes(FRAME)),
+    "a compact count beyond the bytes": lambda: ("MetadataRequest", 9, _compact_count(2**31 - 2) + bytes(FRAME)),
+    "unknown tags": lambda: ("MetadataRequest", 9, _compact_count(0) + bytes(3) + _tags(FRAME // 5)),
+    "arrays of arrays": lambda: ("OffsetCommitRequest", 0, b"\x00\x01g" + _count(FRAME // 6) + bytes(FRAME)),
+    "numbers": lambda: ("UpdateMetadataRequest", 0, bytes(12) + _count(FRAME // 8) + bytes(FRAME)),
+}
+
+
+def _count(value: int) -> bytes:
+    return value.to_bytes(4, "big")
+
+
+def _uvarint(value: int) -> bytes:
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _compact_count(value: int) -> bytes:
+    """A count as compact arrays have it: one more than there are."""
+    return _uvarint(value + 1)
+
+
+def _tags(count: int) -> bytes:
+    """Tagged fields of no bytes, in order, that no table knows."""
+    return _uvarint(count) + b"".join(_uvarint(1000 + tag) + b"\x00" for tag in range(count))

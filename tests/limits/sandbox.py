@@ -1,0 +1,57 @@
+"""Runs one call in a process of its own that may take only so much more address space, and tells what came of it."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import resource
+import signal
+import traceback
+from collections.abc import Callable
+from typing import NamedTuple
+
+SECONDS = 60  # of the processor; the machine may be busy
+
+
+class Outcome(NamedTuple):
+    """What a call did: the class of its exception, or what it returned; "killed" with the signal."""
+
+    kind: str
+    detail: str
+
+
+def address_space() -> int:
+    """Bytes of address space that this process has."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[0]) * resource.getpagesize()
+
+
+def run_within(extra_bytes: int, call: Callable[[], object]) -> Outcome:
+    """The outcome of `call` in a fork that may take `extra_bytes` more than this process has."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        _work(writing, extra_bytes, call)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        told = pipe.read()
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        return Outcome("killed", signal.Signals(os.WTERMSIG(status)).name)
+    return Outcome(*pickle.loads(told)) if told else Outcome("killed", f"exit {os.waitstatus_to_exitcode(status)}")
+
+
+def _work(pipe: int, extra_bytes: int, call: Callable[[], object]) -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    limit = address_space() + extra_bytes
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    try:
+        outcome = ("returned", str(call()))
+    except SystemExit as error:
+        outcome = ("exit", str(error.code))
+    except BaseException as error:
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        outcome = (type(error).__name__, f"{str(error)[:300]} [{os.path.basename(place.filename)}:{place.lineno}]")
+    os.write(pipe, pickle.dumps(outcome))
+    os._exit(0)
