@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -239,6 +240,30 @@ def test_rewinds_that_wait_are_bounded() -> None:
     assert s.rewind("y", {("t", 0): 2}) == {}
     assert s.rewind("z", {}) == {"z": {}}
     assert s.register("a") == {"x": {0: (1, 0), 1: (1, 0)}, "y": {0: (2, 0)}, "a": {0: 2, 1: 1, 2: -1, 3: -1}}
+
+
+def steps_of_a_heartbeat(groups: int) -> int:
+    s = Session()
+    for i in range(groups):
+        s.create(f"g{i}")
+        s.register(f"m{i}", f"g{i}")
+    steps = 0
+
+    def count(*_: Any) -> None:
+        nonlocal steps
+        steps += 1
+
+    heartbeat = rewrite.Heartbeat(correlation_id=1, client_id="m0", session_timeout=100)
+    sys.setprofile(count)
+    try:
+        s.controller.receive(heartbeat, 50)
+    finally:
+        sys.setprofile(None)
+    return steps
+
+
+def test_a_call_costs_the_same_however_many_groups_there_are() -> None:
+    assert steps_of_a_heartbeat(300) == steps_of_a_heartbeat(3)
 
 
 def test_commits_need_ownership_and_go_forward() -> None:

@@ -103,6 +103,9 @@ class GroupController:
         self._max_rewinds = max_rewinds
         self._groups: dict[str, Group] = {}
         self._clients: dict[str, tuple[str, str]] = {}  # client id -> group and consumer id
+        # Calls look at the groups that they concern, and at the others when the first member may be due.
+        self._touched: dict[str, None] = {}
+        self._due_at: int | None = None
         self._replaced: list[tuple[str, Waiting]] = []  # registrations to answer with REPLACED, and their groups
 
     # What the host tells
@@ -133,11 +136,15 @@ class GroupController:
         if now < self._now:
             raise LocalProtocolError(f"the clock went back from {self._now} to {now}")
         self._now = now
+        if self._due_at is None or now < self._due_at:
+            return []
         for name, group in list(self._groups.items()):
             late = [i for i, m in group.members.items() if (d := _deadline(group, m)) is not None and now >= d]
             for consumer_id in late:
                 self._remove(name, consumer_id)
-        return self._settle()
+        replies = self._settle()
+        self._due_at = self.next_deadline()
+        return replies
 
     def next_deadline(self) -> int | None:
         """When `tick` will next have something to do; None where nothing is pending."""
@@ -163,9 +170,10 @@ class GroupController:
         replies = self.tick(now)
         if count != self._partitions.get(topic, 0):
             self._partitions[topic] = count
-            for group in self._groups.values():
+            for name, group in self._groups.items():
                 if topic in group.topics and group.members:
                     group.change(now)
+                    self._touch(name, group)
         return replies + self._settle()
 
     def commit(self, group: str, consumer_id: str, offsets: Mapping[Partition, int]) -> None:
@@ -298,6 +306,7 @@ class GroupController:
         if group.changing or not called:
             member.owned = []
             group.change(self._now)
+        self._touch(name, group)
 
     def _heartbeat(self, call: Any, _: Hashable) -> Rpc:
         generation, code = 0, ErrorCode.UNKNOWN_MEMBER
@@ -327,6 +336,7 @@ class GroupController:
         group.rewinds.append(Rewind(waiting, offsets))
         group.rewind_size = size
         group.call(owners, self._now)
+        self._touch(call.consumer_group, group)
         return None
 
     # What follows from them
@@ -336,12 +346,21 @@ class GroupController:
         member = group.members.pop(consumer_id)
         del self._clients[member.client_id]
         group.change(self._now)
+        self._touch(name, group)
+
+    def _touch(self, name: str, group: Group) -> None:
+        """Note that a group may be settled now, and that its members may be due in a session timeout."""
+        self._touched[name] = None
+        due_at = self._now + group.session_timeout
+        self._due_at = due_at if self._due_at is None else min(self._due_at, due_at)
 
     def _settle(self) -> list[Reply]:
         """Finish the changes and rewinds that wait for nobody any more."""
         replies = [Reply(w.connection, _registered(w, name, [], ErrorCode.REPLACED)) for name, w in self._replaced]
         self._replaced.clear()
-        for name, group in list(self._groups.items()):
+        touched, self._touched = self._touched, {}
+        for name in touched:
+            group = self._groups[name]
             if not group.is_settled:
                 continue
             for rewind in group.rewinds:
