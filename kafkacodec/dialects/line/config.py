@@ -39,7 +39,7 @@ class BrokerConfig:
             of a group, committed offsets, and PRODUCE requests with acks=all that wait.
 
     Raises:
-        ValueError: a number that makes no sense, or more partitions than a response line can list.
+        ValueError: a number that makes no sense, or more partitions or replicas than a response line can list.
     """
 
     topics: Mapping[str, int] = field(default_factory=dict)
@@ -66,12 +66,11 @@ class BrokerConfig:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must not be negative")
         if self.max_line_bytes < 2 * RESPONSE_ROOM:
             raise ValueError(f"max_line_bytes is {self.max_line_bytes}; it must be at least {2 * RESPONSE_ROOM}")
-        for topic, count in {**self.topics, "default_partitions": self.default_partitions}.items():
-            listed = count * len(f"{count},")
-            if count < 0 or listed + RESPONSE_ROOM > self.max_line_bytes:
-                raise ValueError(
-                    f"{topic!r} has {count} partitions, which no line of {self.max_line_bytes} bytes lists"
-                )
+        listed = {f"partitions of {topic!r}": count for topic, count in self.topics.items()}
+        listed |= {"default_partitions": self.default_partitions, "replicas": self.replication_factor}
+        for what, count in listed.items():
+            if count < 0 or count * len(f"{count},") + RESPONSE_ROOM > self.max_line_bytes:
+                raise ValueError(f"{count} {what} are no number that a line of {self.max_line_bytes} bytes can list")
 
 
 _NOT_NEGATIVE = (

@@ -11,6 +11,10 @@ __all__ = ["MemoryStorage", "Rows", "Storage"]
 Rows = list[dict[str, Any]]
 
 
+# What a record takes beside its text.
+_RECORD_BYTES = 100
+
+
 class Storage(Protocol):
     """What `Broker` asks of its storage.
 
@@ -48,7 +52,8 @@ class MemoryStorage:
     """Keeps everything in memory.
 
     Args:
-        max_bytes: of keys and values; a record beyond them is refused as by a full disk (OSError).
+        max_bytes: of keys and values in UTF-8, and 100 more for each record; a record beyond them is refused as by a
+            full disk (OSError).
     """
 
     def __init__(self, *, max_bytes: int = 1 << 30) -> None:
@@ -59,7 +64,7 @@ class MemoryStorage:
 
     def append(self, topic: str, partition: int, key: str, value: str) -> int:
         """Append a record and return its offset. Raises OSError where there is no room."""
-        size = len(key.encode("utf-8", "surrogatepass")) + len(value.encode("utf-8", "surrogatepass"))
+        size = _RECORD_BYTES + sum(len(text.encode("utf-8", "surrogatepass")) for text in (key, value))
         if size > self._room:
             raise OSError(errno.ENOSPC, f"no room for {size} bytes of a record, {self._room} are left")
         self._room -= size
