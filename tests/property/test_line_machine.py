@@ -374,6 +374,44 @@ def test_any_line_gives_a_value_or_a_documented_error(text: str) -> None:
         assert value.encode() == text or line.parse_request(value.encode()) == value
 
 
+MESSAGE_VALUES = st.text(st.sampled_from(",:0123456789-ax\ré"), max_size=12)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), MESSAGE_VALUES), max_size=6), st.integers(-2, 30) | st.integers())
+@settings(deadline=None)
+def test_messages_come_back_whatever_they_hold(steps: list[tuple[int, str]], above: int) -> None:
+    messages, offset = [], 0
+    for step, value in steps:
+        messages.append({"offset": offset + step, "value": value})
+        offset += step + 1
+    fields = {"messages": messages, "hw": min(max(offset + above, offset), (1 << 63) - 1)}
+    written = line.Response.success("1", "CONSUME", fields).encode()
+    read = line.parse_response(written, "CONSUME").fields
+    assert (read["messages"], read["hw"]) == (messages, fields["hw"])
+
+
+@given(st.lists(st.binary(max_size=12) | st.sampled_from([b"\n", b"\r\n", b"\xc3", b"\xa9"]), max_size=12))
+@settings(deadline=None)
+def test_lines_do_not_depend_on_how_their_bytes_come(pieces: list[bytes]) -> None:
+    reader, data = line.LineReader(max_line_bytes=8), b"".join(pieces)
+    got = [text for piece in pieces for text in reader.receive(piece)]
+    whole, rest = line.split_lines(data, max_line_bytes=8)
+    assert list(map(str, got)) == list(map(str, whole))
+    assert reader.unfinished == rest
+    *ended, last = data.split(b"\n")
+    assert last.startswith(rest)
+    assert len(got) == len(ended)
+    for text, raw in zip(got, ended, strict=True):
+        raw = raw.removesuffix(b"\r")
+        if isinstance(text, str):
+            assert text.encode() == raw
+            assert len(raw) <= 8
+        else:
+            assert len(raw) > 8 or raw.decode(errors="replace").encode() != raw
+            assert text.position is not None
+            assert text.position <= len(data)
+
+
 @given(st.text() | damaged_lines())
 @settings(deadline=None)
 def test_a_broker_answers_any_line(text: str) -> None:
