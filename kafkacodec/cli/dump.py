@@ -12,7 +12,9 @@ from kafkacodec.cli.console import say_json
 from kafkacodec.cli.inputs import Reading, place, reading_options
 from kafkacodec.cli.output import Column, json_value, print_table, text, timestamp
 from kafkacodec.log import SegmentRange
+from kafkacodec.log.ends import RangeEnds
 from kafkacodec.log.files import MappedFile
+from kafkacodec.records.columns import Problem
 
 if TYPE_CHECKING:
     from kafkacodec import Record
@@ -58,6 +60,7 @@ def _records07(piece: SegmentRange, reading: Reading) -> Iterator[Record]:
     from kafkacodec.dialects import kafka07
 
     with MappedFile(piece.path) as file:
+        ends = RangeEnds(file, piece, reading.start_offset, reading.end_offset)
         for chunk in kafka07.iter_columns(
             file.data,
             max_rows=_CHUNK_ROWS,
@@ -66,15 +69,25 @@ def _records07(piece: SegmentRange, reading: Reading) -> Iterator[Record]:
             on_error=reading.on_error,
         ):
             file.check_size()
+            ends.follow(chunk)
             yield from (record for record in chunk.records() if reading.has(record.offset))
             reading.warn(piece, chunk.problems)
+            if chunk.problems and reading.on_error == "stop":
+                return
+        error = ends.misplaced_end() if piece.is_kafka07 and reading.gaps == "error" else None
+        if error is not None and reading.on_error == "raise":
+            raise error
+        if error is not None:
+            reading.warn(piece, [Problem(error.position or 0, None, 0, error)])
 
 
 def _pieces07(reading: Reading) -> list[SegmentRange]:
     if reading.isolation == "read_committed" or reading.start_time is not None or reading.end_time is not None:
         raise click.UsageError("logs of Kafka 0.6 and 0.7 have neither times nor transactions")
     return [
-        SegmentRange(s.path, partition.topic, partition.partition, 0, s.size_in_bytes, first_offset=s.base_offset or 0)
+        partition.surroundings(s).place(
+            SegmentRange(s.path, partition.topic, partition.partition, 0, s.size_in_bytes, s.base_offset or 0)
+        )
         for partition in reading.partitions()
         for s in partition.segments
     ]

@@ -64,6 +64,8 @@ class RangeEnds:
         if found is None:
             return None  # damage reaches to the end, and has been told
         position, end = found
+        if not piece.is_kafka07 and len(first_batches(self.file, position)):
+            return None  # the range ends inside the segment, before offsets that are not wanted
         if piece.following is not None and end > piece.following:
             if self.name is not None and self.name.segment_id is not None:
                 return None  # in tiered storage two leaders may have written the same offsets

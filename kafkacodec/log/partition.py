@@ -203,6 +203,10 @@ class Partition:
                 the first one of a transaction that is still open (the last stable offset).
             max_bytes: cut segments into pieces of about this many bytes.
 
+        Returns:
+            list[SegmentRange]: in order. One without bytes stands for a segment that has nothing to read, but whose end
+                may show that offsets are missing.
+
         Raises:
             ValueError: an unknown isolation level.
             DecodeError, OSError: as the methods of `Segment`.
@@ -212,11 +216,11 @@ class Partition:
         span = self._offsets(start_offset, end_offset, start_timestamp, end_timestamp)
         if span is None:
             return []
-        first, behind = span
-        transactions = None
+        first, end = span
+        behind, transactions = end, None
         if isolation_level == "read_committed":
-            transactions = self.transactions(first, behind)
-            behind = _least(behind, transactions.last_stable_offset)
+            transactions = self.transactions(first, end)
+            behind = _least(end, transactions.last_stable_offset)
         found: list[SegmentRange] = []
         for segment in self._segments_between(first, behind):
             pieces = segment.ranges(max_bytes=max_bytes, start_offset=first, end_offset=behind)
@@ -228,6 +232,10 @@ class Partition:
                 last = None if around.following is None else max(around.following - 1, segment.last_offset() or 0)
                 pieces = [transactions.exclude_aborted(piece, last) for piece in pieces]
             found += pieces
+        if behind is not None and behind != end:
+            # Nothing is read after the last stable offset; but a transaction whose marker is missing there seems open.
+            for segment in self._segments_between(behind, end):
+                found.append(self.surroundings(segment).place(segment.nothing_to_read(behind, end)))
         return found
 
     def surroundings(self, segment: Segment) -> Surroundings:

@@ -209,6 +209,8 @@ class _Copier:
 def _write_producer_files(target: str) -> None:
     """Transaction indexes, and the producers known where each segment ends."""
     partition = Partition(target)
+    if not partition.segments:
+        return
     producers = ProducerState(target, [], 0)
     ends = [segment.base_offset or 0 for segment in partition.segments[1:]] + [partition.end_offset()]
     for segment, end in zip(partition.segments, ends, strict=True):

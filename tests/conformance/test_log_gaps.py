@@ -299,7 +299,79 @@ def test_only_offsets_that_are_wanted_can_be_missing(tmp_path):
         next(partition.read(gaps="ignore"))
 
 
+def test_markers_that_are_missing(tmp_path):
+    """A transaction whose marker is lost seems to be open: reading must not just end before it."""
+    producer = {"producer_id": 9, "producer_epoch": 0}
+    log = tmp_path / "t-0"
+    log.mkdir()
+    kept = kc.encode([(None, b"x")] * 3, base_offset=0)
+    opened = kc.encode([(None, b"y")] * 5, base_offset=3, is_transactional=True, base_sequence=0, **producer)
+    closed = kc.control_batch("commit", offset=8, **producer)
+    (log / f"{0:020}.log").write_bytes(kept + opened)
+    (log / f"{8:020}.log").write_bytes(closed)
+    (log / f"{9:020}.log").write_bytes(kc.encode([(None, b"z")], base_offset=9))
+
+    def offsets(**options):
+        partition = kc.log.Partition(log)
+        for chunk in partition.read(isolation_level="read_committed", **options):
+            yield from chunk["offset"].tolist()
+
+    assert list(offsets()) == [*range(8), 9]
+    (log / f"{8:020}.log").unlink()
+    got = []
+    with pytest.raises(kc.MissingOffsets, match="gap of 1 offset from 8 on"):
+        got.extend(offsets())
+    assert list(offsets(end_offset=8)) == [0, 1, 2]
+    assert list(offsets(gaps="accept")) == [0, 1, 2]
+
+
 def test_the_error_can_be_pickled():
     error = kc.MissingOffsets("gap", position=3, path="a", first_offset=5, end_offset=9, certain=False)
     copy = pickle.loads(pickle.dumps(error))
     assert (str(copy), vars(copy)) == (str(error), vars(error))
+
+
+ROLLING07 = ROOT.parent / "dialects/kafka07/segments/broker-0/rolling-0"
+
+
+@pytest.mark.parametrize("i", [0, 1, 2])
+@pytest.mark.parametrize("harm", ["cut", "remove", "empty"])
+def test_offsets_of_kafka_07_are_positions(tmp_path, capsys, i, harm):
+    """So what is missing of such a log is known to the byte."""
+    directory = tmp_path / "rolling-0"
+    shutil.copytree(ROLLING07, directory, copy_function=shutil.copyfile)
+    directory.chmod(0o755)
+    segments07 = sorted(directory.glob("*.kafka"))
+    offsets = [o for chunk in kc.log.Partition(directory).read() for o in chunk["offset"].tolist()]
+    base, following = int(segments07[i].stem), int(segments07[i + 1].stem)
+    inside = [o for o in offsets if base <= o < following]
+    first = inside[-1] if harm == "cut" else base
+    if harm == "remove":
+        if i == 0:
+            return  # as if it had been deleted in its time
+        segments07[i].unlink()
+    else:
+        with open(segments07[i], "r+b") as file:
+            file.truncate(first - base + (3 if harm == "cut" else 0))
+
+    def read():
+        for chunk in kc.log.Partition(directory).read():
+            yield from chunk["offset"].tolist()
+
+    got = []
+    with pytest.raises(kc.MissingOffsets, match=f"gap of {following - first} bytes from {first} on") as caught:
+        got.extend(read())
+    assert (caught.value.missing_offsets, caught.value.certain) == (following - first, True)
+    assert got == [o for o in offsets if o < first]
+    skipped = [o for chunk in kc.log.Partition(directory).read(on_error="skip") for o in chunk["offset"].tolist()]
+    assert skipped == [o for o in offsets if not first <= o < following]
+    report = kc.log.Partition(directory).verify()
+    assert (report.ok, report.missing_offsets) == (False, following - first)
+    (found,) = kc.log.Partition(directory).breaks()
+    assert (found.first_offset, found.end_offset) == (first, following)
+    for command in (["dump"], ["dump", "--format", "kafka07"], ["verify"]):
+        assert run([*command, str(directory)]) == BAD_INPUT
+        assert f"gap of {following - first} bytes" in "".join(capsys.readouterr())
+    assert run(["dump", "--format", "kafka07", "--gaps", "accept", str(directory)]) == DONE
+    assert run(["dump", "--format", "kafka07", "--on-error", "skip", str(directory)]) == DONE
+    assert "gap of" in capsys.readouterr().err

@@ -108,6 +108,15 @@ def test_partitions_and_segments_that_are_links(tmp_path, source):
     assert len(list((tmp_path / "alone/partition-0").glob("*.log"))) == 2
 
 
+def test_a_partition_of_nothing_but_links(tmp_path, source):
+    for path in (source / "none-0").glob("*.log"):
+        path.rename(tmp_path / path.name)
+        path.symlink_to(tmp_path / path.name)
+    report = kc.log.recover(source, tmp_path / "saved")
+    assert report.counts["error", "left-out"] == 4
+    assert list((tmp_path / "saved/none-0").glob("*.log")) == []
+
+
 def test_nothing_changes_for_a_sound_source(tmp_path, source):
     report = kc.log.recover(source, tmp_path / "saved")
     assert report.clean
