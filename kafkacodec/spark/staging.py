@@ -127,7 +127,8 @@ _BATCH_START = struct.Struct(">qii")
 
 def _shift(path: str, by: int, leader_epoch: int) -> int:
     """Add to the base offsets of all batches and set their leader epoch, in place; returns the next offset."""
-    headers = Segment(path).scan(columns=("position", "base_offset", "last_offset"), verify_crc=False)
+    names = ("position", "size_in_bytes", "base_offset", "last_offset")
+    headers = Segment(path).scan(columns=names, verify_crc=False)
     end = int(headers["last_offset"][-1]) + by + 1
     if by == leader_epoch == 0:  # as it was written
         return end
