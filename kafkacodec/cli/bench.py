@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
@@ -27,10 +28,23 @@ class Rate:
     records_per_second: float | None
 
 
+def _number(context: click.Context, option: click.Parameter, value: float) -> float:
+    if math.isnan(value):  # of which the range thinks nothing, and which never comes to an end
+        raise click.BadParameter("'nan' is no number of seconds", context, option)
+    return value
+
+
 @click.command()
 @choice_options
 @click.option("--limit", metavar="MIB", type=click.IntRange(1), default=256, show_default=True, help="Take no more.")
-@click.option("--seconds", type=click.FloatRange(0), default=1, show_default=True, help="For each way of reading.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0, 3600),
+    default=1,
+    show_default=True,
+    callback=_number,
+    help="For each way of reading.",
+)
 @click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table.")
 def bench(choice: Choice, limit: int, seconds: float, as_json: bool) -> None:
     """Measure how fast this machine reads the segments at PATH, in one thread.

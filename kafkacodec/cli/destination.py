@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -52,6 +53,9 @@ class Destination:
             return
         if os.path.exists(path) and any(os.path.samefile(path, name) or _is_inside(path, name) for name in inputs):
             raise click.UsageError(f"{path} is an input; inputs are never written to")
+        mode = os.lstat(path).st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
+            raise click.UsageError(f"{path} is a device or a pipe, which is never replaced")
         if not self.force:
             raise click.UsageError(f"{path} exists; --force replaces it")
 

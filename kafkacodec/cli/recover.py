@@ -8,6 +8,7 @@ import click
 
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.output import counted, progress, size
+from kafkacodec.errors import KafkaCodecError
 
 if TYPE_CHECKING:
     from kafkacodec.log import Report
@@ -30,6 +31,8 @@ def recover(source: str, destination: str, as_json: bool) -> None:
     with progress("recovering", total) as advance:
         try:
             report = log.recover(source, destination, advance=advance)
+        except KafkaCodecError:
+            raise
         except ValueError as error:
             raise click.UsageError(str(error)) from None
     if as_json:

@@ -71,6 +71,8 @@ def run(source_dir: str | os.PathLike[str], out_dir: str | os.PathLike[str], *, 
 
 def _check_output(out: Path) -> None:
     """Writing replaces the directory with all that is in it."""
+    if out.exists() and not out.is_dir():
+        raise KafkaCodecError(f"{out} is no directory; it would be lost")
     others = [path for path in out.rglob("*") if path.is_file() and path.name != "_SUCCESS"] if out.exists() else []
     if any(".parquet" not in path.name and not path.name.endswith(".crc") for path in others):
         raise KafkaCodecError(f"{out} has files that are no Parquet; they would be lost")

@@ -375,6 +375,15 @@ def test_convert_never_writes_to_an_input(kafkacodec, tmp_path):
     assert "is an input" in err
 
 
+def test_convert_replaces_no_pipe(kafkacodec, tmp_path):
+    output = tmp_path / "pipe"
+    os.mkfifo(output)
+    for force in ([], ["--force"]):
+        code, _, err = kafkacodec("convert", ROOT / SEGMENT, "-o", output, "--format", "csv", *force)
+        assert (code, "never replaced" in err) == (WRONG_USAGE, True)
+        assert output.is_fifo()
+
+
 def test_convert_needs_a_format(kafkacodec, tmp_path):
     code, _, err = kafkacodec("convert", ROOT / SEGMENT, "-o", tmp_path / "out")
     assert code == WRONG_USAGE
@@ -582,8 +591,26 @@ def test_bench_takes_whole_segments_up_to_the_limit(kafkacodec):
     assert "all columns" in out
 
 
+@pytest.mark.parametrize("seconds", ["nan", "inf", "-1", "1e9"])
+def test_bench_comes_to_an_end(kafkacodec, seconds):
+    assert kafkacodec("bench", BROKER, "--topic", "zstd", "--seconds", seconds)[0] == WRONG_USAGE
+
+
 def test_bench_of_nothing_fails(kafkacodec, tmp_path):
     (tmp_path / "00000000000000000000.log").touch()
     code, _, err = kafkacodec("bench", tmp_path)
     assert code == BAD_INPUT
     assert "all segments are empty" in err
+
+
+# --- demo -------------------------------------------------------------------------------------------------------------
+
+
+def test_demo_replaces_nothing_but_parquet(kafkacodec, tmp_path):
+    """Refused before Spark starts."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("mine")
+    for output in (tmp_path / "mine", tmp_path / "mine" / "notes.txt"):
+        code, out, err = kafkacodec("demo", BROKER / "zstd-0", "-o", output)
+        assert (code, "would be lost" in err) == (BAD_INPUT, True)
+    assert (tmp_path / "mine" / "notes.txt").read_text() == "mine"
