@@ -611,6 +611,6 @@ def test_demo_replaces_nothing_but_parquet(kafkacodec, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("mine")
     for output in (tmp_path / "mine", tmp_path / "mine" / "notes.txt"):
-        code, out, err = kafkacodec("demo", BROKER / "zstd-0", "-o", output)
+        code, _, err = kafkacodec("demo", BROKER / "zstd-0", "-o", output)
         assert (code, "would be lost" in err) == (BAD_INPUT, True)
     assert (tmp_path / "mine" / "notes.txt").read_text() == "mine"
