@@ -128,6 +128,10 @@ fuzz: $(VENV)/.dev ## replay and mutate the fuzz corpus for FUZZ_SECONDS a targe
 	PYTHONPATH='$(SANITIZED)/lib:.' $(SANITIZED_RUN) $(PY) -P -m tests.fuzz.messages --seconds $(FUZZ_SECONDS)
 	PYTHONPATH='$(SANITIZED)/lib:.' $(SANITIZED_RUN) $(PY) -P -m tests.fuzz.connection --seconds $(FUZZ_SECONDS)
 
+.PHONY: faults
+faults: $(VENV)/.dev $(VENV)/.built ## writing under full disks, errors, short writes and kills, at every call of the system
+	KAFKACODEC_FAULTS=all $(PY) -m pytest -n $(JOBS) tests/integration/test_faults.py $(PYTEST_ARGS)
+
 .PHONY: coverage
 coverage: $(VENV)/.dev ## line coverage of Python and C, reports in out/coverage
 	$(PY) -m pip install --quiet --group coverage

@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
 
 from kafkacodec._mapping import Mapping
@@ -36,7 +36,7 @@ class MappedFile:
                 # An empty file cannot be mapped.
                 self.data: Mapping | bytes = Mapping(self._fd, self.size) if self.size else b""
         except BaseException:
-            os.close(self._fd)
+            close_read(self._fd)
             raise
 
     def __enter__(self) -> MappedFile:
@@ -49,7 +49,7 @@ class MappedFile:
             if kind is None or (issubclass(kind, Exception) and not issubclass(kind, OSError)):
                 self.check_size()
         finally:
-            os.close(self._fd)
+            close_read(self._fd)
             # The mapping goes with the last that uses it: a traceback may keep a decoder alive.
             self.data = b""
 
@@ -78,6 +78,12 @@ class MappedFile:
             self.data.drop_before(position)
 
 
+def close_read(descriptor: int) -> None:
+    """Close a file that was only read, or locked: what closing says of it is of no use to anybody."""
+    with suppress(OSError):
+        os.close(descriptor)
+
+
 @contextmanager
 def naming(path: str, temporary: str | None = None) -> Iterator[None]:
     """Give errors of the system the name of the file where they have none, or only its temporary one."""
@@ -96,11 +102,32 @@ def read_file(path: str, limit: int) -> bytes:
         LimitExceeded: there are more than `limit`.
         OSError: missing, unreadable, or not a regular file; `filename` names it.
     """
-    with open(_open_regular(path), "rb") as file, naming(path):
+    with naming(path), open(_open_regular(path), "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size > limit:
             raise LimitExceeded(f"the file has {size} bytes, at most {limit} are read", position=limit, path=path)
         return file.read(size)  # what others add meanwhile is left
+
+
+def is_directory(path: str) -> bool:
+    """Whether there is a directory; unlike `os.path.isdir`, not to be able to tell is an error.
+
+    Raises:
+        OSError: the system cannot tell.
+    """
+    try:
+        return stat.S_ISDIR(os.stat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def exists(path: str) -> bool:
+    """Whether something is there, be it a link that leads nowhere. Raises as `is_directory`."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def directory_name(path: str) -> layout.DirectoryName | None:
@@ -123,11 +150,11 @@ def _open_regular(path: str) -> int:
         with naming(path):
             mode = os.fstat(descriptor).st_mode
     except OSError:
-        os.close(descriptor)
+        close_read(descriptor)
         raise
     if stat.S_ISREG(mode):
         return descriptor
-    os.close(descriptor)
+    close_read(descriptor)
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     raise OSError(errno.EINVAL, "not a regular file", path)

@@ -17,7 +17,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from kafkacodec.log.files import naming
+from kafkacodec.log.files import close_read, naming
 
 LOCK_FILE = ".lock"
 
@@ -120,7 +120,7 @@ class PartitionLock:
                     return True
             finally:
                 if not file.names:
-                    os.close(file.descriptor)
+                    close_read(file.descriptor)
         if last:
             raise taken
         return False
@@ -165,7 +165,7 @@ def _let_go(key: str, name: str) -> None:
             fcntl.fcntl(file.descriptor, _SET, _flock(fcntl.F_UNLCK, _place_of(name)))
     else:
         del _open_files[key]
-        os.close(file.descriptor)
+        close_read(file.descriptor)
 
 
 def _flock(kind: int, start: int) -> bytes:
@@ -201,8 +201,7 @@ def _holder(descriptor: int, at: int) -> int:
 def _forget() -> None:
     """In a forked child: the locks are the parent's, and shall not outlive it here."""
     for file in _open_files.values():
-        with suppress(OSError):
-            os.close(file.descriptor)
+        close_read(file.descriptor)
     _open_files.clear()
     _left_over.clear()
     _guard.release()

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any, BinaryIO
 
-from kafkacodec.log.files import naming
+from kafkacodec.log.files import close_read, is_directory, naming
 
 TOKEN = r"[0-9a-f]{16}"
 """What tells temporary files of different writers apart, as a regular expression."""
@@ -119,7 +119,7 @@ def new_file(path: str, *, replace: bool = False, sync: bool = True) -> Iterator
             remove(temporary)
             raise
     if sync:
-        sync_path(os.path.dirname(path) or os.curdir)
+        sync_names(os.path.dirname(path) or os.curdir, os.path.basename(path))
 
 
 @contextmanager
@@ -139,7 +139,7 @@ def new_directory(path: str, last: str = "") -> Iterator[str]:
         OSError: it cannot be made or renamed; `filename` names it or the file in it.
     """
     path = os.path.realpath(path)
-    parent, token, there = os.path.dirname(path), new_token(), os.path.isdir(path)
+    parent, token, there = os.path.dirname(path), new_token(), is_directory(path)
     stays = there and (os.path.ismount(path) or not os.access(parent, os.W_OK))
     building = os.path.join(path, f".{token}.tmp") if stays else temporary_name(path, token)
     os.makedirs(parent, exist_ok=True)
@@ -160,7 +160,7 @@ def new_directory(path: str, last: str = "") -> Iterator[str]:
             error.filename = error.filename.replace(building, path, 1)
             error.filename2 = None
         raise
-    sync_path(path if stays else parent)
+    sync_names(path if stays else parent, os.path.basename(path))
 
 
 def _move_entries(source: str, target: str, last: str) -> None:
@@ -190,7 +190,20 @@ def sync_path(path: str) -> None:
         with naming(path):
             os.fsync(descriptor)
     finally:
-        os.close(descriptor)
+        close_read(descriptor)
+
+
+def sync_names(directory: str, what: str) -> None:
+    """Wait until the names in a directory are on the disk.
+
+    Raises:
+        OSError: they are not; the message says that what was published is there nonetheless, `filename` is `directory`.
+    """
+    try:
+        sync_path(directory)
+    except OSError as error:
+        reason = f"{os.strerror(error.errno or 0)}; {what} is in place, but may be gone after a power failure"
+        raise OSError(error.errno, reason, directory) from None
 
 
 def _rename_new(temporary: str, path: str) -> bool:

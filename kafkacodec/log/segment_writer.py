@@ -123,7 +123,7 @@ class PendingSegment:
                 publishing.remove(target)
             raise
         if sync:
-            publishing.sync_path(directory)
+            publishing.sync_names(directory, os.path.basename(path))
         return path
 
     def discard(self) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from kafkacodec.errors import CorruptRecord, CrcMismatch, DecodeError, EncodeError
 from kafkacodec.log import layout, publishing
 from kafkacodec.log.checkpoints import LeaderEpoch, encode_leader_epochs, read_topic_id
-from kafkacodec.log.files import directory_name
+from kafkacodec.log.files import directory_name, exists, is_directory
 from kafkacodec.log.locks import PartitionLock
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.producers import ProducerState
@@ -121,9 +121,9 @@ class LogWriter:
         self._lock = PartitionLock(log_dir, os.path.basename(self.path))
         self._lock.acquire(wait)
         try:
-            if os.path.lexists(self.path) and not os.path.isdir(self.path):
+            if exists(self.path) and not is_directory(self.path):
                 raise NotADirectoryError(errno.ENOTDIR, "the partition's directory is another file", self.path)
-            existing = Partition(self.path) if os.path.isdir(self.path) else None
+            existing = Partition(self.path) if is_directory(self.path) else None
             self.next_offset = self._end_of(existing, append, start_offset)
             self._epochs = existing.leader_epochs if existing else []
             self.leader_epoch = self._continued_epoch(self._epochs, leader_epoch)
@@ -254,13 +254,13 @@ class LogWriter:
         self._hold()
         if self._prepared:
             return
-        if not os.path.isdir(self.path):
+        if not is_directory(self.path):
             os.mkdir(self.path)
             self._made = True
             if self._sync:
                 publishing.sync_path(os.path.dirname(self.path) or os.curdir)
         metadata = os.path.join(self.path, layout.PARTITION_METADATA)
-        if not os.path.exists(metadata):
+        if not exists(metadata):
             text = base64.urlsafe_b64encode(self.topic_id.bytes).rstrip(b"=")
             publishing.replace_file(metadata, b"version: 0\ntopic_id: " + text, sync=self._sync)
         if not self._epochs or self._epochs[-1].epoch < self.leader_epoch:
@@ -289,14 +289,14 @@ class LogWriter:
             raise
         self._producers, self._made = producers, False
         if self._sync:
-            publishing.sync_path(self.path)
+            publishing.sync_names(self.path, f"the segment from offset {segment.base_offset} on")
 
     def _hold(self) -> None:
         """Have the lock, and find the partition as it was left."""
         if self._lock.held:
             return
         self._lock.acquire()
-        if not os.path.isdir(self.path):
+        if not is_directory(self.path):
             self._prepared = False
         elif os.stat(self.path).st_mtime_ns != self._seen:
             end = self._end_of(Partition(self.path), append=True, start_offset=self.next_offset)
@@ -386,7 +386,7 @@ class LogWriter:
     def _continued_topic_id(self, log_dir: str, topic: str, wanted: uuid.UUID | None) -> uuid.UUID:
         own = os.path.join(self.path, layout.PARTITION_METADATA)
         for path in (own, *_metadata_of_topic(log_dir, topic)):
-            if not os.path.exists(path):
+            if not exists(path):
                 continue
             found = read_topic_id(path)
             if wanted is not None and wanted != found:

@@ -7,7 +7,6 @@ else in a segment and its indexes is relative, and renames the files into place,
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import re
@@ -21,8 +20,8 @@ from contextlib import ExitStack
 from typing import NamedTuple
 
 from kafkacodec.log import LogDirectory, LogWriter, Partition, Segment, layout, publishing
-from kafkacodec.log.files import naming
-from kafkacodec.log.publishing import sync_path
+from kafkacodec.log.files import is_directory, naming
+from kafkacodec.log.publishing import sync_names, sync_path
 from kafkacodec.log.segment_writer import COMMIT_ORDER
 from kafkacodec.spark.options import TopicPartition
 
@@ -61,7 +60,7 @@ def publish(log_dir: str, directories: Sequence[str]) -> None:
         OSError: a file cannot be written or renamed.
     """
     found: dict[TopicPartition, list[Partition]] = {}
-    for directory in filter(os.path.isdir, directories):
+    for directory in filter(is_directory, directories):
         for partition in LogDirectory(directory).all_partitions:
             if partition.topic is not None and partition.partition is not None:
                 found.setdefault((partition.topic, partition.partition), []).append(partition)
@@ -81,7 +80,8 @@ def publish(log_dir: str, directories: Sequence[str]) -> None:
         _move(moves)
         for log, _ in targets:
             log.commit()
-            sync_path(log.path)
+        for log, _ in targets:
+            sync_names(log.path, "what the job has written")
 
 
 class _Move(NamedTuple):
@@ -133,11 +133,12 @@ def _shift(path: str, by: int, leader_epoch: int) -> int:
     if by == leader_epoch == 0:  # as it was written
         return end
     offsets, sizes = (headers["base_offset"] + by).tolist(), headers["size_in_bytes"].tolist()
-    with open(path, "r+b", buffering=0) as file, naming(path):
+    with naming(path), open(path, "r+b", buffering=0) as file:
         for position, offset, size in zip(headers["position"].tolist(), offsets, sizes, strict=True):
             start = _BATCH_START.pack(offset, size - 12, leader_epoch)
-            if os.pwrite(file.fileno(), start, position) != len(start):
-                raise OSError(errno.EIO, "a batch's new offset was not written whole", path)
+            done = 0
+            while done < len(start):
+                done += os.pwrite(file.fileno(), start[done:], position + done)
     return end
 
 

@@ -1,0 +1,60 @@
+"""Files under faults: full disks, errors, short writes, a file system that goes away, and kills at any call.
+
+The result is the old state or the new one, and an error that names a file; a second run completes. By default some of
+the calls are tried; with KAFKACODEC_FAULTS=all each one (`make faults`).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.faults.__main__ import FAULTS
+from tests.faults.programs import PROGRAMS
+
+SHIM = Path(__file__).parent.parent / "faults" / "shim.c"
+ALL = os.environ.get("KAFKACODEC_FAULTS") == "all"
+RUNS = () if ALL else ("8",)
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: the shim is preloaded as there"),
+    pytest.mark.skipif(shutil.which("cc") is None, reason="needs cc, a C compiler, on PATH"),
+]
+
+
+@pytest.fixture(scope="module")
+def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    built = tmp_path_factory.mktemp("faults") / "shim.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", built, SHIM, "-ldl"], check=True)
+    return built
+
+
+@pytest.fixture
+def place() -> Iterator[str]:
+    """A directory in memory, where there is such a file system: thousands of files are synced."""
+    parent = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=parent) as directory:
+        yield directory
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_old_state_or_new_state(program: str, fault: str, shim: Path, place: str) -> None:
+    preloaded = " ".join(filter(None, [os.environ.get("LD_PRELOAD"), str(shim)]))
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.faults", program, fault, place, *RUNS],
+        env={**os.environ, "LD_PRELOAD": preloaded, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=3600 if ALL else 300,
+    )
+    assert run.returncode == 0, f"{run.stdout}\n{run.stderr}"
+    assert " runs over " in run.stdout
