@@ -1,11 +1,11 @@
 """Mutation of csrc: small faults are put into the C library one at a time, to see whether its tests notice them.
 
-    nice python tools/mutate.py [--sample 600] [--seed 1] [--files 'kc_table*'] [--again] [--list]
+    nice python tools/mutate.py [--sample 600] [--seed 1] [--files 'kc_table*'] [--again [--sanitizers]] [--list]
 
 A mutant has one comparison, sum, constant, condition or statement changed. It is killed when a unit test, a golden file
 or the replay of a fuzz target fails or takes too long. What lives is compiled with optimisation: where the object file
-is that of the original, the mutant is equivalent and not counted, as those are not that do not compile. The others are
-tried again under the sanitizers, as the tests run in `make test`.
+is that of the original, the mutant is equivalent and not counted, as those are not that do not compile. `--again
+--sanitizers` tries the others as the tests run in `make test`.
 
 Results are kept by the changed line's text, one JSON object a line, so that a second run tests only what is new;
 `--again` tests the survivors once more, as after a new test; `--list` prints them. One process at a time; needs what
@@ -27,6 +27,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -37,6 +38,8 @@ BLOBS = [ROOT / "tests" / "data" / "kafka" / "blobs" / kind for kind in ("corrup
 CPU_SECONDS, SECONDS = 15, 120
 # For another processor; constants that a test derives one by one; layouts that Arrow defines.
 LEFT_OUT = ("kc_crc_arm.c", "kc_crc_table.c", "kc_arrow_abi.h")
+
+ALLOCATOR = "unit_tests of the allocator"
 
 QUICK = ["-O0", "-w"]
 OPTIMISED = ["-O2", "-w"]
@@ -193,81 +196,91 @@ def run(*command: str | Path) -> bool:
     return done.returncode == 0
 
 
+class DoesNotCompile(Exception):
+    """The mutant is no C."""
+
+
 class Build:
     """Objects of all sources with one set of flags (mutants may have others), and the programs linked from them."""
 
-    def __init__(self, name: str, flags: list[str], mutant_flags: list[str]) -> None:
+    def __init__(self, name: str, flags: list[str], mutant_flags: list[str], left_out: tuple[str, ...]) -> None:
         self.flags, self.mutant_flags = flags, mutant_flags
-        self.objects = WORK / name
-        self.objects.mkdir(parents=True, exist_ok=True)
+        self.originals, self.mutants = WORK / name, WORK / f"{name}-mutants"
+        for directory in (self.originals, self.mutants):
+            shutil.rmtree(directory, ignore_errors=True)
+            directory.mkdir(parents=True)
         self.library = [p.stem for p in sorted((WORK / "csrc").glob("*.c"))]
-        tests = [p.stem for p in sorted((WORK / "csrc/tests").glob("*.c"))]
-        golden = [p.stem for p in sorted((WORK / "csrc/golden").glob("*.c"))]
-        corpus = CSRC / "fuzz" / "corpus"
-        self.programs: dict[str, tuple[list[str], list[Path]]] = {
-            "unit_tests": ([f"tests/{t}" for t in tests], []),
-            "golden": ([f"golden/{g}" for g in golden], [CASES]),
+        self.programs = {k: v for k, v in self.all_programs().items() if k not in left_out}
+        self.sources = sorted({*self.library, *(name for parts, _ in self.programs.values() for name in parts)})
+        for source in self.sources:
+            self.compile(source, flags, self.originals)
+
+    def all_programs(self) -> dict[str, tuple[list[str], list[str | Path]]]:
+        """What each program has besides the library, and its arguments; the cheapest first."""
+        tests = [f"tests/{p.stem}" for p in sorted((WORK / "csrc/tests").glob("*.c"))]
+        programs: dict[str, tuple[list[str], list[str | Path]]] = {
+            "unit_tests": (tests, ["-alloc_"]),  # those of the allocator take longer than all others
+            "golden": ([f"golden/{p.stem}" for p in sorted((WORK / "csrc/golden").glob("*.c"))], [CASES]),
         }
         for path in sorted((WORK / "csrc/fuzz").glob("fuzz_*.c")):
-            files = [corpus / path.stem.removeprefix("fuzz_")]
+            files: list[str | Path] = [CSRC / "fuzz" / "corpus" / path.stem.removeprefix("fuzz_")]
             files += BLOBS if path.stem in ("fuzz_decode", "fuzz_scan") else []
-            self.programs[path.stem] = ([f"fuzz/{path.stem}", "fuzz/replay"], files)
+            programs[path.stem] = ([f"fuzz/{path.stem}", "fuzz/replay"], files)
+        programs[ALLOCATOR] = (tests, ["alloc_"])
+        return programs
 
-    def object_of(self, name: str) -> Path:
-        """Where the object file of a source is."""
-        return self.objects / f"{name.replace('/', '-')}.o"
+    def compile(self, source: str, flags: list[str], directory: Path) -> Path:
+        """The object file."""
+        target = directory / f"{source.replace('/', '-')}.o"
+        command = ["gcc", "-std=c11", "-D_GNU_SOURCE", "-Icsrc", *flags, "-c", f"csrc/{source}.c", "-o", target]
+        if not run(*command):
+            raise DoesNotCompile(source)
+        return target
 
-    def compile(self, name: str, flags: list[str], into: Path | None = None) -> bool:
-        """Whether the source compiles."""
-        command = ["gcc", "-std=c11", "-D_GNU_SOURCE", "-Icsrc", *flags, "-c", f"csrc/{name}.c", "-o"]
-        return run(*command, into or self.object_of(name))
-
-    def compile_all(self) -> None:
-        """Compile every source as it is."""
-        names = {*self.library, *(name for parts, _ in self.programs.values() for name in parts)}
-        for name in sorted(names):
-            if not self.compile(name, self.flags):
-                sys.exit(f"{name}.c does not compile with {' '.join(self.flags)}")
-
-    def passes(self, program: str) -> bool:
-        """Link a program from the objects that are there, and run it."""
-        parts, arguments = self.programs[program]
-        objects = [self.object_of(name) for name in (*self.library, *parts)]
-        target = self.objects / f"{program}.program"
-        if not run("gcc", *self.flags, *objects, "-pthread", "-o", target):
-            return False
-        return run(target, *arguments)
-
-    def killer(self) -> str | None:
-        """The first program that fails."""
-        return next((program for program in self.programs if not self.passes(program)), None)
+    def killer(self, changed: list[str]) -> str | None:
+        """The first program that fails, with what changed compiled when a program needs it."""
+        made: dict[str, Path] = {}
+        for program, (parts, arguments) in self.programs.items():
+            if program == ALLOCATOR and "kc_alloc" not in changed:
+                continue
+            objects = []
+            for source in (*self.library, *parts):
+                if source in changed and source not in made:
+                    made[source] = self.compile(source, self.mutant_flags, self.mutants)
+                objects.append(made.get(source) or self.originals / f"{source.replace('/', '-')}.o")
+            target = self.mutants / "program"
+            if not run("gcc", *self.flags, *objects, "-pthread", "-o", target) or not run(target, *arguments):
+                return program
+        return None
 
 
 class Trial:
-    """The originals, and which sources include a header."""
+    """The originals, built quickly or with sanitizers; the largest programs are left out of the latter."""
 
-    def __init__(self) -> None:
+    def __init__(self, sanitizers: bool) -> None:
         shutil.rmtree(WORK / "csrc", ignore_errors=True)
         WORK.mkdir(parents=True, exist_ok=True)
         shutil.copytree(CSRC, WORK / "csrc", ignore=shutil.ignore_patterns("corpus"))
-        self.plain, self.sanitized = Build("plain", OPTIMISED, QUICK), Build("sanitized", SANITIZED, SANITIZED)
-        for build in (self.plain, self.sanitized):
-            build.compile_all()
-            if killer := build.killer():
-                sys.exit(f"{killer} fails without any change")
+        self.sanitizers = sanitizers
+        if sanitizers:
+            self.build = Build("sanitized", SANITIZED, SANITIZED, ("golden", ALLOCATOR))
+        else:
+            self.build = Build("plain", OPTIMISED, QUICK, ())
+        if killer := self.build.killer(["kc_alloc"]):
+            sys.exit(f"{killer} fails without any change")
 
+    @cache  # noqa: B019
     def users(self, file: str) -> list[str]:
         """The sources that a change of the file changes."""
         if file.endswith(".c"):
             return [file.removesuffix(".c")]
-        found = []
-        names = {*self.plain.library, *(name for parts, _ in self.plain.programs.values() for name in parts)}
-        for name in sorted(names):
-            command = ["gcc", "-MM", "-Icsrc", f"csrc/{name}.c"]
-            made = subprocess.run(command, cwd=WORK, capture_output=True, text=True, check=True).stdout
-            if f"csrc/{file}" in made.split():
-                found.append(name)
-        return found
+        return [source for source in self.build.sources if f"csrc/{file}" in self.includes(source)]
+
+    @cache  # noqa: B019
+    def includes(self, source: str) -> list[str]:
+        """The files that a source is made of."""
+        command = ["gcc", "-MM", "-Icsrc", f"csrc/{source}.c"]
+        return subprocess.run(command, cwd=WORK, capture_output=True, text=True, check=True).stdout.split()
 
     def judge(self, mutant: Mutant) -> str:
         """The outcome for one mutant; afterwards everything is as it was."""
@@ -276,47 +289,26 @@ class Trial:
         lines = original.splitlines(keepends=True)
         assert lines[mutant.line - 1].rstrip("\n") == mutant.before
         lines[mutant.line - 1] = mutant.after + "\n"
-        users = self.users(mutant.file)
+        changed = self.users(mutant.file)
         path.write_text("".join(lines))
         try:
-            return self.outcome(users)
+            return self.outcome(changed)
+        except DoesNotCompile:
+            return "does not compile"
         finally:
             path.write_text(original)
-            for build in (self.plain, self.sanitized):
-                for name in users:
-                    object_file = build.object_of(name)
-                    backup = object_file.with_suffix(".original")
-                    if backup.exists():
-                        backup.replace(object_file)
 
-    def outcome(self, users: list[str]) -> str:
-        """Compile what changed, and try it from the cheapest check to the dearest."""
-        if not self.compiled(self.plain, users):
-            return "does not compile"
-        if killer := self.plain.killer():
-            return f"killed: {killer}"
-        if self.same_code(users):
-            return "equivalent"
-        self.compiled(self.sanitized, users)
-        if killer := self.sanitized.killer():
-            return f"killed: {killer}, sanitized"
-        return "survived"
+    def outcome(self, changed: list[str]) -> str:
+        """From the cheapest check to the dearest."""
+        if killer := self.build.killer(changed):
+            return f"killed: {killer}{', sanitized' if self.sanitizers else ''}"
+        same = not self.sanitizers and all(self.same_code(source) for source in changed)
+        return "equivalent" if same else "survived"
 
-    def compiled(self, build: Build, users: list[str]) -> bool:
-        """Compile what changed, with the originals kept aside."""
-        for name in users:
-            object_file = build.object_of(name)
-            shutil.copy(object_file, object_file.with_suffix(".original"))
-        return all(build.compile(name, build.mutant_flags) for name in users)
-
-    def same_code(self, users: list[str]) -> bool:
+    def same_code(self, source: str) -> bool:
         """Whether the optimiser makes the same of the mutant as of the original."""
-        changed = WORK / "changed.o"
-        for name in users:
-            original = self.plain.object_of(name).with_suffix(".original")
-            if not self.plain.compile(name, OPTIMISED, changed) or changed.read_bytes() != original.read_bytes():
-                return False
-        return True
+        made = self.build.compile(source, OPTIMISED, self.build.mutants)
+        return made.read_bytes() == (self.build.originals / made.name).read_bytes()
 
 
 # ---- the whole -------------------------------------------------------------------------------------------------------
@@ -345,6 +337,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--files", default="*", help="pattern of the files' names")
     parser.add_argument("--again", action="store_true", help="try survivors of earlier runs again")
+    parser.add_argument("--sanitizers", action="store_true", help="under sanitizers, which see more and take longer")
     parser.add_argument("--list", action="store_true", help="print the survivors of the sample")
     parser.add_argument("--results", type=Path, default=WORK / "results.jsonl")
     options = parser.parse_args()
@@ -355,7 +348,7 @@ def main() -> None:
     known = read_results(options.results)
     open_ones = [m for m in mutants if m.key not in known or (options.again and known[m.key]["outcome"] == "survived")]
     if open_ones:
-        trial = Trial()
+        trial = Trial(options.sanitizers)
         with options.results.open("a") as log:
             for m in open_ones:
                 known[m.key] = {**asdict(m), "outcome": trial.judge(m)}

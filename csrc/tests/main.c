@@ -22,11 +22,12 @@ bool check(bool ok, const char *file, int line, const char *text, int64_t got, i
     return false;
 }
 
-/* Runs the tests whose names contain the argument, or all of them. */
+/* Runs the tests whose names contain the argument, or those that do not contain what follows a "-", or all of them. */
 int main(int argc, char **argv) {
     unsigned passes = 0, failures = 0;
     for (test_case *test = first; test; test = test->next) {
-        if (argc > 1 && !strstr(test->name, argv[1])) continue;
+        if (argc > 1 && (argv[1][0] == '-' ? strstr(test->name, argv[1] + 1) != NULL : !strstr(test->name, argv[1])))
+            continue;
         failed = false;
         test->run();
         if (failed) fprintf(stderr, "%s: FAILED %s\n", test->file, test->name);

@@ -74,3 +74,49 @@ TEST(resync_finds_batches_in_garbage) {
     CHECK_EQ(kc_resync_next(data.data, data.size, first + 1, &state), second);
     CHECK_EQ(kc_resync_next(data.data, data.size, second + 1, &state), data.size);
 }
+
+TEST(log_faults_tell_where_and_what) {
+    uint8_t data[100] = {0};
+    kc_span span;
+    kc_error error = {0};
+    kc_store_u32(data + 18, 13);
+    CHECK_EQ(kc_log_next(data, 100, 10, &span, &error), KC_WALK_FAULT);
+    CHECK_ERROR(error, KC_CORRUPT, 18, 13, 14);
+    kc_store_u32(data + 18, 14);
+    data[26] = 3;
+    CHECK_EQ(kc_log_next(data, 100, 10, &span, &error), KC_WALK_FAULT);
+    CHECK_ERROR(error, KC_BAD_MAGIC, 26, 3, 2);
+    data[26] = 2;
+    CHECK_EQ(kc_log_next(data, 100, 10, &span, &error), KC_WALK_FAULT);
+    CHECK_ERROR(error, KC_CORRUPT, 18, 14, 49);
+    data[26] = 1;
+    data[17] = 7;
+    CHECK_EQ(kc_log_next(data, 100, 10, &span, &error), KC_WALK_BATCH);
+    CHECK_EQ(span.position, 10);
+    CHECK_EQ(span.size, 26);
+    CHECK_EQ(span.base_offset, 7);
+    CHECK_EQ(span.magic, 1);
+    CHECK_EQ(kc_log_next(data, 100, 100, &span, &error), KC_WALK_END);
+    CHECK_EQ(kc_log_next(data, 100, 101, &span, &error), KC_WALK_END);
+    CHECK_EQ(kc_log_next(data, 21, 10, &span, &error), KC_WALK_PARTIAL); /* 11 bytes, not all zero */
+    CHECK_EQ(kc_log_next(data, 100, 36, &span, &error), KC_WALK_END);    /* zeros */
+    data[99] = 1;
+    CHECK_EQ(kc_log_next(data, 100, 36, &span, &error), KC_WALK_FAULT); /* a length of 0 in other bytes */
+    CHECK_ERROR(error, KC_CORRUPT, 44, 0, 14);
+}
+
+TEST(scan_stops_where_it_is_told) {
+    bytes data = {.size = 0};
+    for (int i = 0; i < 3; i++) add_message(&data, 0, 0, i, 0, "k", "v", 1);
+    data.data[16 + 28] = 9;
+    kc_table *t = kc_table_new(kc_header_fields, KC_NUM_HEADER_COLUMNS, UINT64_MAX);
+    kc_error error = {0};
+    uint64_t position = 0;
+    CHECK_EQ(kc_scan(data.data, data.size, &position, false, 1, t, &error), KC_WALK_BATCH);
+    CHECK_EQ(position, 28);
+    CHECK_EQ(t->columns[KC_HEADER_CRC_OK].null_count, 1); /* nobody asked */
+    CHECK_EQ(kc_scan(data.data, data.size, &position, true, 5, t, &error), KC_WALK_FAULT);
+    CHECK_ERROR(error, KC_BAD_MAGIC, 44, 9, 2);
+    CHECK_EQ(t->length, 1);
+    kc_table_release(t);
+}
