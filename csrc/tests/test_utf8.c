@@ -32,3 +32,59 @@ TEST(utf8_repairs_as_java_does) {
         CHECK(kc_utf8_valid(out, want));
     }
 }
+
+/* Every sequence of one to four bytes from those that stand at a border: the well-formed ones are those of Unicode's
+ * table 3-7, decoded here to the code point that they spell. */
+static bool well_formed(const uint8_t *s, size_t size) {
+    uint32_t c = s[0];
+    if (size == 1) return c < 0x80;
+    static const uint8_t LEADS[] = {0, 0, 0xc0, 0xe0, 0xf0};
+    static const uint32_t LEAST[] = {0, 0, 0x80, 0x800, 0x10000};
+    const uint32_t mask = size == 2 ? 0xe0 : size == 3 ? 0xf0 : 0xf8;
+    if ((c & mask) != LEADS[size]) return false;
+    c &= ~mask & 0xff;
+    for (size_t i = 1; i < size; i++) {
+        if ((s[i] & 0xc0) != 0x80) return false;
+        c = c << 6 | (s[i] & 0x3f);
+    }
+    return c >= LEAST[size] && c <= 0x10ffff && !(c >= 0xd800 && c <= 0xdfff);
+}
+
+/* Whether the bytes fall into well-formed sequences. */
+static bool text(const uint8_t *s, size_t size) {
+    if (size == 0) return true;
+    for (size_t n = 1; n <= size && n <= 4; n++) {
+        if (well_formed(s, n)) return text(s + n, size - n);
+    }
+    return false;
+}
+
+TEST(utf8_is_what_unicode_says) {
+    static const uint8_t EDGES[] = {0x00, 0x41, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xc1, 0xc2, 0xdf,
+                                    0xe0, 0xe1, 0xec, 0xed, 0xee, 0xef, 0xf0, 0xf1, 0xf3, 0xf4, 0xf5, 0xff};
+    enum { N = sizeof EDGES };
+    uint8_t s[4], out[12];
+    for (size_t i = 0; i < (size_t)N * N * N * N; i++) {
+        for (size_t k = 0, rest = i; k < 4; k++, rest /= N) s[k] = EDGES[rest % N];
+        for (size_t size = 1; size <= 4; size += 3) {
+            CHECK_EQ(kc_utf8_valid(s, size), text(s, size));
+            const size_t repaired = kc_utf8_repair(s, size, out);
+            CHECK(text(out, repaired));
+            if (text(s, size)) CHECK(repaired == size && memcmp(s, out, size) == 0);
+        }
+    }
+}
+
+/* Longer texts are looked at in words. */
+TEST(utf8_bad_bytes_anywhere_in_long_text) {
+    uint8_t s[40];
+    for (size_t size = 0; size <= sizeof s; size++) {
+        memset(s, 'x', sizeof s);
+        CHECK(kc_utf8_valid(s, size));
+        for (size_t at = 0; at < size; at++) {
+            s[at] = 0x80;
+            CHECK(!kc_utf8_valid(s, size));
+            s[at] = 'x';
+        }
+    }
+}
