@@ -15,7 +15,7 @@ from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch
 from kafkacodec.log.continuity import ALONE, Surroundings, gap_after, missing
-from kafkacodec.log.evidence import gather, jumps, unused
+from kafkacodec.log.evidence import gather, tells_base, unused
 from kafkacodec.log.files import MappedFile, reason_of
 from kafkacodec.log.indexes import IndexFile, read_offset_index, read_time_index
 from kafkacodec.log.ranges import DROP_BEHIND
@@ -241,12 +241,14 @@ class _SegmentChecker:
         """Offsets grow from batch to batch. A compressed set of old messages tells its last one only."""
         base, last = headers["base_offset"], headers["last_offset"]
         before = np.concatenate([[self.last_offset], np.maximum.accumulate(last)[:-1]])
-        wrong = np.where(headers["magic"] >= 2, base, last) <= before
+        modern = headers["magic"] >= 2
+        wrong = np.where(modern, base, last) <= before
         for i in np.flatnonzero(wrong).tolist():
             text = f"the offsets {base[i]} to {last[i]} follow {before[i]}"
             self._note("error", "offset-order", text, int(headers["position"][i]), int(headers["size_in_bytes"][i]))
         if self.last_offset >= 0 or self.base_offset is not None:
-            self.report.compacted_offsets += int(np.maximum(jumps(headers, self.last_offset), 0).sum())
+            ahead = np.maximum(base - before - 1, 0)
+            self.report.compacted_offsets += int(ahead.sum() if modern.all() else ahead[tells_base(headers)].sum())
         if self.base_offset is not None and int(last.max()) - self.base_offset >= 2**31:
             self._note("error", "offset-order", "an offset is more than 2^31 above the segment's base offset")
 
