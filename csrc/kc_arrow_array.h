@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "kc_arrow_abi.h"
-#include "kc_error.h"
+#include "kc_bytes.h"
 
 typedef enum kc_layout {
     KC_LAYOUT_ABSENT = 0, /* no such column: every row is null */
@@ -18,7 +18,7 @@ typedef enum kc_layout {
     KC_LAYOUT_INT64,
 } kc_layout;
 
-static inline bool kc_bit_at(const uint8_t *bits, int64_t i) { return bits[i >> 3] >> (i & 7) & 1; }
+static inline bool kc_bit_at(const uint8_t *bits, int64_t i) { return kc_load_u8(bits + (i >> 3)) >> (i & 7) & 1; }
 
 static inline int kc_cannot_encode(kc_error *error, const char *what, int64_t row, int64_t got, int64_t want) {
     return kc_fail(error, KC_CANNOT_ENCODE, what, (uint64_t)row, got, want);
@@ -43,7 +43,8 @@ static inline const uint8_t *kc_array_validity(const struct ArrowArray *array) {
 
 /* The value at `i` of an offsets buffer. */
 static inline int64_t kc_offset_at(kc_layout layout, const void *index, int64_t i) {
-    return layout == KC_LAYOUT_OFFSETS32 ? ((const int32_t *)index)[i] : ((const int64_t *)index)[i];
+    return layout == KC_LAYOUT_OFFSETS32 ? kc_load_i32((const int32_t *)index + i)
+                                         : kc_load_i64((const int64_t *)index + i);
 }
 
 #endif

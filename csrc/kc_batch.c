@@ -10,7 +10,8 @@ const char *kc_codec_name(int codec) {
 
 static void read_message_header(const uint8_t *data, const kc_span *span, kc_batch *b) {
     const uint8_t *at = data + span->position;
-    const bool compressed = at[KC_MESSAGE_ATTRIBUTES_AT] & KC_CODEC_MASK;
+    const uint8_t attributes = kc_load_u8(at + KC_MESSAGE_ATTRIBUTES_AT);
+    const bool compressed = attributes & KC_CODEC_MASK;
     *b = (kc_batch){
         .position = span->position,
         .size = span->size,
@@ -23,7 +24,7 @@ static void read_message_header(const uint8_t *data, const kc_span *span, kc_bat
         .base_sequence = -1,
         .count = compressed ? -1 : 1,
         .crc = kc_load_u32(at + KC_MESSAGE_CRC_AT),
-        .attributes = at[KC_MESSAGE_ATTRIBUTES_AT] & (span->magic ? KC_CODEC_MASK | KC_LOG_APPEND_TIME : KC_CODEC_MASK),
+        .attributes = attributes & (span->magic ? KC_CODEC_MASK | KC_LOG_APPEND_TIME : KC_CODEC_MASK),
         .producer_epoch = -1,
         .magic = span->magic,
     };

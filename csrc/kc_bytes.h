@@ -10,6 +10,24 @@
 
 #include "kc_error.h"
 
+/* Input may lie in memory that another thread or process writes to: a length is loaded once, checked, and used. The
+ * compiler may load it again after the check, unless the value went through KC_ONCE. KC_LOADED lets a test change what
+ * was loaded (fuzz/changing.h). */
+#if defined(__GNUC__)
+#define KC_ONCE(v) __asm__("" : "+r"(v))
+#define KC_COPIED(to) __asm__("" : : "r"(to) : "memory")
+#else
+#define KC_ONCE(v) ((void)0)
+#define KC_COPIED(to) ((void)0)
+#endif
+
+#if defined(KC_CHANGING_INPUT)
+void kc_input_loaded(const void *from, size_t size);
+#define KC_LOADED(from, size) kc_input_loaded(from, size)
+#else
+#define KC_LOADED(from, size) ((void)0)
+#endif
+
 typedef struct kc_bytes {
     const uint8_t *at, *end;
     bool failed;
@@ -23,14 +41,66 @@ static inline kc_bytes kc_bytes_over(const uint8_t *data, size_t size) {
 static inline size_t kc_bytes_left(const kc_bytes *b) { return (size_t)(b->end - b->at); }
 
 /* Unaligned big-endian loads and stores for callers that have checked the bounds. */
-static inline uint16_t kc_load_u16(const uint8_t *p) { return (uint16_t)((unsigned)p[0] << 8 | p[1]); }
+static inline uint8_t kc_load_u8(const uint8_t *p) {
+    uint32_t v = *p;
+    KC_ONCE(v);
+    KC_LOADED(p, 1);
+    return (uint8_t)v;
+}
+
+static inline uint16_t kc_load_u16(const uint8_t *p) {
+    uint32_t v = (uint32_t)p[0] << 8 | p[1];
+    KC_ONCE(v);
+    KC_LOADED(p, 2);
+    return (uint16_t)v;
+}
 
 static inline uint32_t kc_load_u32(const uint8_t *p) {
-    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | (uint32_t)p[3];
+    uint32_t v = (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | (uint32_t)p[3];
+    KC_ONCE(v);
+    KC_LOADED(p, 4);
+    return v;
 }
 
 static inline uint64_t kc_load_u64(const uint8_t *p) {
-    return (uint64_t)kc_load_u32(p) << 32 | (uint64_t)kc_load_u32(p + 4);
+#if UINTPTR_MAX > UINT32_MAX
+    uint64_t v = (uint64_t)p[0] << 56 | (uint64_t)p[1] << 48 | (uint64_t)p[2] << 40 | (uint64_t)p[3] << 32 |
+                 (uint64_t)p[4] << 24 | (uint64_t)p[5] << 16 | (uint64_t)p[6] << 8 | (uint64_t)p[7];
+    KC_ONCE(v);
+    KC_LOADED(p, 8);
+    return v;
+#else
+    uint64_t high = kc_load_u32(p);
+    return high << 32 | kc_load_u32(p + 4);
+#endif
+}
+
+/* A number of the machine's own, as Arrow has them. */
+static inline int32_t kc_load_i32(const int32_t *p) {
+    int32_t v = *p;
+    KC_ONCE(v);
+    KC_LOADED(p, sizeof v);
+    return v;
+}
+
+static inline int64_t kc_load_i64(const int64_t *p) {
+#if UINTPTR_MAX > UINT32_MAX
+    int64_t v = *p;
+    KC_ONCE(v);
+#else
+    int64_t v;
+    memcpy(&v, p, sizeof v);
+    KC_COPIED(&v);
+#endif
+    KC_LOADED(p, sizeof v);
+    return v;
+}
+
+/* Copies a few numbers that belong together, out of memory that may change. */
+static inline void kc_load_copy(void *to, const void *from, size_t size) {
+    memcpy(to, from, size);
+    KC_COPIED(to);
+    KC_LOADED(from, size);
 }
 
 static inline void kc_store_u16(uint8_t *p, uint16_t v) {
@@ -52,7 +122,10 @@ static inline void kc_store_u64(uint8_t *p, uint64_t v) {
 
 /* Little-endian loads, which only compressed frames use. */
 static inline uint32_t kc_load_le32(const uint8_t *p) {
-    return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | (uint32_t)p[0];
+    uint32_t v = (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | (uint32_t)p[0];
+    KC_ONCE(v);
+    KC_LOADED(p, 4);
+    return v;
 }
 
 static inline uint64_t kc_load_le64(const uint8_t *p) {
@@ -72,7 +145,7 @@ static inline const uint8_t *kc_take(kc_bytes *b, size_t size) {
 
 static inline uint8_t kc_take_u8(kc_bytes *b) {
     const uint8_t *p = kc_take(b, 1);
-    return p ? *p : 0;
+    return p ? kc_load_u8(p) : 0;
 }
 
 static inline uint16_t kc_take_u16(kc_bytes *b) {

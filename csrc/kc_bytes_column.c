@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "kc_bytes.h"
 #include "kc_copy.h"
 
 static kc_layout bytes_layout(const char *format) {
@@ -89,60 +90,73 @@ static const uint8_t *displaced(const uint8_t *data, int64_t offset) {
 
 static int load_offsets32(const kc_bytes_column *c, int64_t row, int64_t n, kc_spans *out, kc_error *error) {
     const int32_t *offsets = (const int32_t *)c->index + c->first + row;
-    int32_t bad = offsets[0];
+    int32_t at = kc_load_i32(offsets), bad = at;
     for (int64_t i = 0; i < n; i++) {
-        int32_t size = (int32_t)((uint32_t)offsets[i + 1] - (uint32_t)offsets[i]);
-        out->data[i] = displaced(c->data, offsets[i]);
+        const int32_t next = kc_load_i32(offsets + i + 1), size = (int32_t)((uint32_t)next - (uint32_t)at);
+        out->data[i] = displaced(c->data, at);
         out->size[i] = size;
-        bad |= offsets[i + 1] | size;
+        bad |= next | size;
+        at = next;
     }
-    if (KC_UNLIKELY(bad < 0 || offsets[n] > c->end))
+    if (KC_UNLIKELY(bad < 0 || at > c->end))
         return kc_cannot_encode(error, "the array's offsets decrease or pass its end", row, 0, 0);
-    out->wide = c->end - offsets[n] >= KC_COPY_SLACK;
+    out->wide = c->end - at >= KC_COPY_SLACK;
     return KC_OK;
 }
 
 static int load_offsets64(const kc_bytes_column *c, int64_t row, int64_t n, kc_spans *out, kc_error *error) {
     const int64_t *offsets = (const int64_t *)c->index + c->first + row;
-    int64_t bad = offsets[0], all = 0;
+    int64_t at = kc_load_i64(offsets), bad = at, long_row = 0, long_size = 0;
     for (int64_t i = 0; i < n; i++) {
-        int64_t size = (int64_t)((uint64_t)offsets[i + 1] - (uint64_t)offsets[i]);
-        out->data[i] = displaced(c->data, offsets[i]);
+        const int64_t next = kc_load_i64(offsets + i + 1), size = (int64_t)((uint64_t)next - (uint64_t)at);
+        out->data[i] = displaced(c->data, at);
         out->size[i] = (int32_t)size;
-        bad |= offsets[i + 1] | size;
-        all |= size;
+        bad |= next | size;
+        at = next;
+        if (KC_LIKELY(size <= INT32_MAX) || long_size) continue;
+        long_row = row + i;
+        long_size = size;
     }
-    if (KC_UNLIKELY(bad < 0 || offsets[n] > c->end))
+    if (KC_UNLIKELY(bad < 0 || at > c->end))
         return kc_cannot_encode(error, "the array's offsets decrease or pass its end", row, 0, 0);
-    if (KC_UNLIKELY(all > INT32_MAX)) {
-        int64_t i = 0;
-        while (i < n - 1 && offsets[i + 1] - offsets[i] <= INT32_MAX) i++;
-        return kc_cannot_encode(error, "a value is longer than the format can hold", row + i,
-                                offsets[i + 1] - offsets[i], INT32_MAX);
-    }
-    out->wide = c->end - offsets[n] >= KC_COPY_SLACK;
+    if (KC_UNLIKELY(long_size))
+        return kc_cannot_encode(error, "a value is longer than the format can hold", long_row, long_size, INT32_MAX);
+    out->wide = c->end - at >= KC_COPY_SLACK;
     return KC_OK;
+}
+
+const uint8_t *kc_bytes_column_far(const kc_bytes_column *c, const kc_view *v, int64_t row, int64_t *buffer_size,
+                                   kc_error *error) {
+    const int32_t buffer = v->at.far.buffer, position = v->at.far.position;
+    const uint8_t *data = buffer < 0 || buffer >= c->view_buffers ? NULL : c->view_data[buffer];
+    if (KC_UNLIKELY(!data)) {
+        (void)kc_cannot_encode(error, "a view names a buffer that is not there", row, buffer, c->view_buffers);
+        return NULL;
+    }
+    *buffer_size = kc_load_i64(&c->view_sizes[buffer]);
+    if (KC_UNLIKELY(position < 0 || v->size > *buffer_size - position)) {
+        (void)kc_cannot_encode(error, "a view passes the end of its buffer", row, position, *buffer_size);
+        return NULL;
+    }
+    return data + position;
 }
 
 static int load_views(const kc_bytes_column *c, int64_t row, int64_t n, kc_spans *out, kc_error *error) {
     const kc_view *views = (const kc_view *)c->index + c->first + row;
     bool wide = (c->length - row - n) * (int64_t)sizeof *views >= KC_COPY_SLACK; /* for bytes that lie in a view */
     for (int64_t i = 0; i < n; i++) {
-        const kc_view *v = views + i;
-        out->data[i] = v->at.inlined;
-        out->size[i] = v->size;
-        if (c->validity && !kc_bit_at(c->validity, c->first + row + i)) continue;
-        if (KC_UNLIKELY(v->size < 0))
-            return kc_cannot_encode(error, "a view has a negative length", row + i, v->size, 0);
-        if (v->size <= 12) continue;
-        int32_t buffer = v->at.far.buffer, position = v->at.far.position;
-        if (KC_UNLIKELY(buffer < 0 || buffer >= c->view_buffers || !c->view_data[buffer]))
-            return kc_cannot_encode(error, "a view names a buffer that is not there", row + i, buffer, c->view_buffers);
-        if (KC_UNLIKELY(position < 0 || v->size > c->view_sizes[buffer] - position))
-            return kc_cannot_encode(error, "a view passes the end of its buffer", row + i, position,
-                                    c->view_sizes[buffer]);
-        out->data[i] = (const uint8_t *)c->view_data[buffer] + position;
-        wide = wide && c->view_sizes[buffer] - position - v->size >= KC_COPY_SLACK;
+        kc_view v;
+        kc_load_copy(&v, views + i, sizeof v);
+        const bool null = c->validity && !kc_bit_at(c->validity, c->first + row + i);
+        out->data[i] = views[i].at.inlined;
+        out->size[i] = null ? -1 : v.size;
+        if (null) continue;
+        if (KC_UNLIKELY(v.size < 0)) return kc_cannot_encode(error, "a view has a negative length", row + i, v.size, 0);
+        if (v.size <= KC_VIEW_INLINED) continue;
+        int64_t size = 0;
+        out->data[i] = kc_bytes_column_far(c, &v, row + i, &size, error);
+        if (KC_UNLIKELY(!out->data[i])) return error->code;
+        wide = wide && size - v.at.far.position - v.size >= KC_COPY_SLACK;
     }
     out->wide = wide;
     return KC_OK;
@@ -223,8 +237,7 @@ int kc_bytes_column_load(const kc_bytes_column *c, int64_t row, int64_t n, kc_sp
             code = load_offsets64(c, row, n, out, error);
             break;
         case KC_LAYOUT_VIEWS:
-            code = load_views(c, row, n, out, error);
-            break;
+            return load_views(c, row, n, out, error);
         case KC_LAYOUT_FIXED:
             code = load_fixed(c, row, n, out);
             break;
@@ -241,7 +254,10 @@ int kc_bytes_column_load(const kc_bytes_column *c, int64_t row, int64_t n, kc_sp
 static size_t views_extent(const kc_bytes_column *c) {
     const kc_view *views = (const kc_view *)c->index + c->first;
     size_t extent = 0;
-    for (int64_t i = 0; i < c->length; i++) extent += views[i].size > 0 ? (size_t)views[i].size : 0;
+    for (int64_t i = 0; i < c->length; i++) {
+        const int32_t size = kc_load_i32(&views[i].size);
+        extent += size > 0 ? (size_t)size : 0;
+    }
     return extent;
 }
 

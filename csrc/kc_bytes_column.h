@@ -17,6 +17,8 @@ typedef struct kc_view {
     } at;
 } kc_view;
 
+enum { KC_VIEW_INLINED = 12 };
+
 /* Rows are loaded in blocks of at most this many, which stay in the first-level cache. */
 enum { KC_BLOCK_ROWS = 256 };
 
@@ -51,6 +53,11 @@ KC_MUST_CHECK int kc_bytes_column_import(kc_bytes_column *c, const struct ArrowS
 /* Rows [row, row + n), which the caller keeps within the column, n at most KC_BLOCK_ROWS. */
 KC_MUST_CHECK int kc_bytes_column_load(const kc_bytes_column *c, int64_t row, int64_t n, kc_spans *out,
                                        kc_error *error);
+
+/* The bytes of a view, which its caller has copied, that lie in another buffer, whose size is told; NULL where they
+ * do not. */
+const uint8_t *kc_bytes_column_far(const kc_bytes_column *c, const kc_view *view, int64_t row, int64_t *buffer_size,
+                                   kc_error *error);
 
 /* How many bytes all rows have together, as the column's index says before it has been checked. */
 size_t kc_bytes_column_extent(const kc_bytes_column *c);

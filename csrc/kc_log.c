@@ -17,7 +17,7 @@ kc_walk kc_log_next(const uint8_t *data, uint64_t size, uint64_t position, kc_sp
         return KC_WALK_FAULT;
     }
     if (left < KC_LOG_HEADER_TO_MAGIC) return KC_WALK_PARTIAL;
-    int8_t magic = (int8_t)p[16];
+    int8_t magic = (int8_t)kc_load_u8(p + 16);
     if (magic < 0 || magic > 2) {
         kc_fail(error, KC_BAD_MAGIC, "no record format has the magic", position + 16, magic, 2);
         return KC_WALK_FAULT;

@@ -37,8 +37,9 @@ int kc_lz4_open(kc_lz4_frame *frame, const uint8_t *data, size_t size, bool any_
     if (!b->failed && magic != FRAME_MAGIC) return kc_fail(error, KC_CORRUPT, "not an LZ4 frame", 0, 0, 0);
     const uint8_t *descriptor = kc_take(b, 2);
     if (!descriptor) return fail(frame, KC_TRUNCATED, "LZ4 frame ends inside its header", (int64_t)size, 7, error);
-    if (read_flags(frame, descriptor[0], descriptor[1], error)) return error->code;
-    const bool has_content_size = descriptor[0] & HAS_CONTENT_SIZE;
+    const uint8_t flags = kc_load_u8(descriptor);
+    if (read_flags(frame, flags, kc_load_u8(descriptor + 1), error)) return error->code;
+    const bool has_content_size = flags & HAS_CONTENT_SIZE;
     if (has_content_size) kc_take(b, 8);
     uint8_t stored = kc_take_u8(b);
     if (b->failed) return fail(frame, KC_TRUNCATED, "LZ4 frame ends inside its header", (int64_t)size, 15, error);

@@ -14,7 +14,7 @@ typedef struct message {
     int8_t magic, attributes;
 } message;
 
-KC_INLINE bool is_compressed(const uint8_t *at) { return at[KC_MESSAGE_ATTRIBUTES_AT] & KC_CODEC_MASK; }
+KC_INLINE bool is_compressed(const uint8_t *at) { return kc_load_u8(at + KC_MESSAGE_ATTRIBUTES_AT) & KC_CODEC_MASK; }
 
 /* The size of the message at `at`; 0 where what is there is no whole message of magic 0 or 1. */
 KC_INLINE uint64_t whole_message(const uint8_t *at, const uint8_t *end) {
@@ -22,14 +22,14 @@ KC_INLINE uint64_t whole_message(const uint8_t *at, const uint8_t *end) {
     if (KC_UNLIKELY(left < KC_MESSAGE_MIN_SIZE)) return 0;
     const int32_t length = (int32_t)kc_load_u32(at + KC_LOG_LENGTH_AT);
     if (KC_UNLIKELY(length < KC_MESSAGE_MIN_LENGTH || (uint64_t)length > left - KC_LOG_OVERHEAD)) return 0;
-    return at[KC_LOG_MAGIC_AT] <= MAX_MAGIC ? (uint64_t)length + KC_LOG_OVERHEAD : 0;
+    return kc_load_u8(at + KC_LOG_MAGIC_AT) <= MAX_MAGIC ? (uint64_t)length + KC_LOG_OVERHEAD : 0;
 }
 
 /* Reads the message of `size` bytes at `at`. Positions in the error count from there. */
 KC_INLINE int read_message(const uint8_t *at, uint64_t size, bool verify_crc, message *m, kc_error *error) {
     const uint8_t *const end = at + size;
-    m->magic = (int8_t)at[KC_LOG_MAGIC_AT];
-    m->attributes = (int8_t)at[KC_MESSAGE_ATTRIBUTES_AT];
+    m->magic = (int8_t)kc_load_u8(at + KC_LOG_MAGIC_AT);
+    m->attributes = (int8_t)kc_load_u8(at + KC_MESSAGE_ATTRIBUTES_AT);
     if (KC_UNLIKELY(m->magic && size < KC_MESSAGE_V1_MIN_SIZE)) {
         return kc_fail(error, KC_CORRUPT, "a message of magic 1 is too short", 8, (int64_t)size,
                        KC_MESSAGE_V1_MIN_SIZE);
@@ -92,9 +92,9 @@ void kc_msgset_open(kc_msgset *m, const uint8_t *data, uint64_t size, uint64_t f
 
 /* Why a compressed message set may not go on with the bytes at `at`. */
 static int refuse_inner(const uint8_t *at, const uint8_t *end, kc_error *error) {
-    if (end - at >= KC_MESSAGE_MIN_SIZE && at[KC_LOG_MAGIC_AT] > MAX_MAGIC) {
-        return kc_fail(error, KC_BAD_MAGIC, "a compressed message set holds the magic", 0, (int8_t)at[KC_LOG_MAGIC_AT],
-                       0);
+    const uint8_t magic = end - at >= KC_MESSAGE_MIN_SIZE ? kc_load_u8(at + KC_LOG_MAGIC_AT) : 0;
+    if (magic > MAX_MAGIC) {
+        return kc_fail(error, KC_BAD_MAGIC, "a compressed message set holds the magic", 0, (int8_t)magic, 0);
     }
     const int64_t length = end - at >= KC_LOG_OVERHEAD ? (int32_t)kc_load_u32(at + KC_LOG_LENGTH_AT) : 0;
     return kc_fail(error, KC_CORRUPT, "a compressed message set does not end with a message", 0, length,
@@ -134,7 +134,7 @@ static KC_NOINLINE int append_batch_columns(const kc_msgset *m, const kc_batch *
                                             int64_t offset, kc_table *t, kc_error *error) {
     const char *codec = kc_codec_name(m->inner ? kc_batch_codec(wrapper) : KC_CODEC_NONE);
     const int64_t values[KC_NUM_RECORD_COLUMNS] = {
-        [KC_COL_MAGIC] = m->inner ? wrapper->magic : (int8_t)at[KC_LOG_MAGIC_AT],
+        [KC_COL_MAGIC] = m->inner ? wrapper->magic : (int8_t)(kc_load_u8(at + KC_LOG_MAGIC_AT) != 0),
         [KC_COL_BATCH_OFFSET] = m->inner ? wrapper->base_offset : offset,
         [KC_COL_BATCH_POSITION] = m->inner ? (int64_t)wrapper->position : at - m->start,
     };
@@ -159,9 +159,10 @@ KC_INLINE int read_rows(kc_msgset *m, const kc_batch *wrapper, kc_table *t, int6
     const int64_t first_offset = m->first_offset, end_offset = m->end_offset, first_row = t->length;
     const uint64_t offset_shift = m->offset_shift;
     int64_t row = 0;
+    uint64_t size = 0;
     int code = KC_OK;
     while (row < rows && at < limit) {
-        const uint64_t size = whole_message(at, end);
+        size = whole_message(at, end);
         if (KC_UNLIKELY(!size || size > (uint64_t)(limit - at) || is_compressed(at))) break;
         if (!inner) kc_fetch_ahead(at, at + size);
         const int64_t offset = (int64_t)(kc_load_u64(at) + offset_shift);
@@ -206,6 +207,7 @@ KC_INLINE int read_rows(kc_msgset *m, const kc_batch *wrapper, kc_table *t, int6
     }
     kc_rows_close(t, want & KC_WANT_RECORD, s, row);
     m->at = at;
+    m->faulty_size = size;
     return code;
 }
 
@@ -219,11 +221,10 @@ INSTANCE(read_record, KC_WANT_RECORD)
 INSTANCE(read_no_headers, KC_WANT_NO_HEADERS)
 INSTANCE(read_any, kc_rows_wanted(t))
 
-/* The message at m->at as a batch, as far as its bytes tell. */
+/* The faulty message at m->at as a batch, as far as its bytes tell: they may be others by now, its size is not. */
 static void describe(const kc_msgset *m, kc_batch *batch) {
-    const uint64_t size = whole_message(m->at, m->end);
-    const kc_span span = {(uint64_t)(m->at - m->start), size, (int64_t)kc_load_u64(m->at),
-                          (int8_t)m->at[KC_LOG_MAGIC_AT]};
+    const kc_span span = {(uint64_t)(m->at - m->start), m->faulty_size, (int64_t)kc_load_u64(m->at),
+                          (int8_t)(kc_load_u8(m->at + KC_LOG_MAGIC_AT) != 0)};
     kc_batch_read(m->start, &span, batch);
 }
 
@@ -231,7 +232,11 @@ kc_msgset_end kc_msgset_read(kc_msgset *m, kc_batch *batch, kc_table *t, int64_t
                              kc_error *error) {
     if (m->at >= m->end) return KC_MSGSET_DONE;
     const uint64_t first = whole_message(m->at, m->end);
-    if (!first || is_compressed(m->at)) return KC_MSGSET_OTHER;
+    if (!first || is_compressed(m->at)) {
+        if (!m->inner) return KC_MSGSET_OTHER;
+        (void)refuse_inner(m->at, m->end, error); /* it was seen to be whole: the bytes have changed */
+        return KC_MSGSET_FAULT;
+    }
     uint64_t window = bytes < RUN_BYTES ? bytes : RUN_BYTES;
     if (window < first) window = first;
     if (window > (uint64_t)(m->end - m->at)) window = (uint64_t)(m->end - m->at);
@@ -240,6 +245,7 @@ kc_msgset_end kc_msgset_read(kc_msgset *m, kc_batch *batch, kc_table *t, int64_t
     int code = kc_rows_reserve(t, want & KC_WANT_RECORD, rows < most ? rows : most, (size_t)window, error);
     if (code) {
         error->position = (uint64_t)(m->at - m->start);
+        m->faulty_size = first;
     } else {
         int (*read)(kc_msgset *, const kc_batch *, kc_table *, int64_t, const uint8_t *, kc_error *) =
             want == KC_WANT_RECORD       ? read_record

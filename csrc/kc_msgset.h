@@ -20,7 +20,7 @@
 
 /* Whether the message or batch that `span` found is a message without a codec. */
 static inline bool kc_msgset_is_plain(const uint8_t *data, const kc_span *span) {
-    return span->magic < 2 && !(data[span->position + KC_MESSAGE_ATTRIBUTES_AT] & KC_CODEC_MASK);
+    return span->magic < 2 && !(kc_load_u8(data + span->position + KC_MESSAGE_ATTRIBUTES_AT) & KC_CODEC_MASK);
 }
 
 /* Makes the value of a wrapper the batch's `records`. */
@@ -36,6 +36,7 @@ typedef struct kc_msgset {
     int8_t timestamp_type;            /* of inner messages: the wrapper's */
     int64_t append_timestamp;         /* of inner messages where that type is log append time */
     uint64_t offset_shift;            /* added to the offsets of inner messages */
+    uint64_t faulty_size;             /* of the message at `at`, as it was when that was read and found faulty */
 } kc_msgset;
 
 /* Opens the messages from position `from` of a file on. */

@@ -46,11 +46,11 @@ KC_INLINE finding find_message(const uint8_t *p, const uint8_t *end, message *m)
     if (KC_UNLIKELY((size_t)length > left)) return IS_PARTIAL;
     m->whole = LENGTH_SIZE + (size_t)length;
     if (KC_UNLIKELY(length < 1)) return NO_HEADER;
-    m->magic = (int8_t)p[4];
+    m->magic = (int8_t)kc_load_u8(p + 4);
     if (KC_UNLIKELY((uint8_t)m->magic > 1)) return UNKNOWN_MAGIC;
     size_t header = KC_MSGSET07_HEADER(m->magic);
     if (KC_UNLIKELY(m->whole < header)) return NO_HEADER;
-    m->codec = m->magic ? p[5] & CODEC_MASK : 0;
+    m->codec = m->magic ? kc_load_u8(p + 5) & CODEC_MASK : 0;
     m->crc = kc_load_u32(p + header - 4);
     m->payload = p + header;
     m->size = m->whole - header;

@@ -36,15 +36,15 @@ typedef struct fields {
 
 /* Reads a varint of up to three bytes without a look at any end; `more` collects whether one was longer. */
 KC_INLINE const uint8_t *short_varint(const uint8_t *p, uint32_t *raw, uint32_t *more) {
-    uint32_t byte = p[0];
+    uint32_t byte = kc_load_u8(p);
     if (byte < 0x80) {
         *raw = byte;
         return p + 1;
     }
-    uint32_t second = p[1];
+    uint32_t second = kc_load_u8(p + 1);
     *raw = (byte & 0x7f) | second << 7;
     if (second < 0x80) return p + 2;
-    uint32_t third = p[2];
+    uint32_t third = kc_load_u8(p + 2);
     *raw = (*raw & 0x3fff) | third << 14;
     *more |= third & 0x80;
     return p + 3;
@@ -81,7 +81,8 @@ KC_INLINE bool read_short_fields(const uint8_t *at, const uint8_t *end, fields *
     f->value = p;
     p = short_field(p, value_size, &f->value_size);
     f->num_headers = 0;
-    if (KC_UNLIKELY(p[0] != 0 || p + 1 != f->end)) return false;
+    f->headers = f->end;
+    if (KC_UNLIKELY(kc_load_u8(p) != 0 || p + 1 != f->end)) return false;
     f->timestamp_delta = kc_unzigzag32(timestamp_delta);
     f->offset_delta = kc_unzigzag32(offset_delta);
     f->fault = NULL;
@@ -98,7 +99,7 @@ static fields unreadable(const char *fault, int64_t got, int64_t want) {
 
 /* Steps over a varint of 32 bits; false where there is none. */
 KC_INLINE bool take_varint32(const uint8_t **p, const uint8_t *end, int32_t *value) {
-    const uint8_t first = *p < end ? **p : 0xff;
+    const uint8_t first = *p < end ? kc_load_u8(*p) : 0xff;
     if (KC_LIKELY(first < 0x80)) {
         *value = kc_unzigzag32(first);
         ++*p;
@@ -140,15 +141,17 @@ static __attribute__((noinline)) fields read_fields(const uint8_t *at, const uin
 }
 
 static int append_header_key(kc_column *keys, const uint8_t *key, size_t size, kc_error *error) {
-    if (KC_LIKELY(kc_utf8_valid(key, size))) return kc_column_append_bytes(keys, key, size, error);
-    int code = kc_column_reserve(keys, 1, 3 * size, error);
+    int code = kc_column_append_bytes(keys, key, size, error);
+    if (code || !size) return code;
+    /* The copy is looked at, which nobody else can change. */
+    if (KC_LIKELY(kc_utf8_valid(keys->data.data + keys->data.size - size, size))) return KC_OK;
+    code = kc_column_reserve(keys, 0, 3 * size, error);
     if (code) return code;
-    size_t repaired = kc_utf8_repair(key, size, keys->data.data + keys->data.size);
-    /* The repaired key stands where an append would put it: appending it in place only counts it in. */
-    keys->data.size += repaired;
-    ((int32_t *)(void *)keys->values.data)[keys->length + 1] = (int32_t)keys->data.size;
-    keys->length++;
-    keys->values.size = ((size_t)keys->length + 1) * sizeof(int32_t);
+    uint8_t *start = keys->data.data + keys->data.size - size, *after = start + size;
+    const size_t repaired = kc_utf8_repair(start, size, after);
+    memmove(start, after, repaired);
+    keys->data.size = (size_t)(start - keys->data.data) + repaired;
+    ((int32_t *)(void *)keys->values.data)[keys->length] = (int32_t)keys->data.size;
     return KC_OK;
 }
 

@@ -53,7 +53,7 @@ static bool plausible_v2(const uint8_t *p, uint64_t total) {
 
 /* The sizes of key and value account for every byte of a message. */
 static bool plausible_old(const uint8_t *p, uint64_t total, uint8_t magic) {
-    if (total < KC_MESSAGE_MIN_SIZE || p[KC_MESSAGE_ATTRIBUTES_AT] & ~OLD_KNOWN_ATTRIBUTES) return false;
+    if (total < KC_MESSAGE_MIN_SIZE || kc_load_u8(p + KC_MESSAGE_ATTRIBUTES_AT) & ~OLD_KNOWN_ATTRIBUTES) return false;
     uint64_t at = magic == 1 ? 26 : 18;
     for (int part = 0; part < 2; part++) {
         if (total - at < 4) return false;
@@ -69,15 +69,17 @@ bool kc_resync_plausible(const uint8_t *data, uint64_t size, uint64_t position, 
     if (position > size || size - position < KC_MESSAGE_MIN_SIZE) return false;
     const uint8_t *p = data + position;
     const int32_t length = (int32_t)kc_load_u32(p + KC_LOG_LENGTH_AT);
-    if (length < 0 || (int64_t)kc_load_u64(p) < 0 || p[KC_LOG_MAGIC_AT] > 2) return false;
+    const uint8_t magic = kc_load_u8(p + KC_LOG_MAGIC_AT);
+    if (length < 0 || (int64_t)kc_load_u64(p) < 0 || magic > 2) return false;
     const uint64_t total = (uint64_t)length + KC_LOG_OVERHEAD;
     if (total > size - position) return false;
     *batch_size = total;
-    return p[KC_LOG_MAGIC_AT] == 2 ? plausible_v2(p, total) : plausible_old(p, total, p[KC_LOG_MAGIC_AT]);
+    return magic == 2 ? plausible_v2(p, total) : plausible_old(p, total, magic);
 }
 
+/* The magic may have changed since the size was held against it: either sum fits the smallest size of all. */
 static bool checksum_ok(const uint8_t *p, uint64_t total) {
-    if (p[KC_LOG_MAGIC_AT] == 2)
+    if (kc_load_u8(p + KC_LOG_MAGIC_AT) == 2)
         return kc_crc32c(0, p + KC_BATCH_ATTRIBUTES_AT, (size_t)total - KC_BATCH_ATTRIBUTES_AT) ==
                kc_load_u32(p + KC_BATCH_CRC_AT);
     return kc_crc32(0, p + KC_LOG_MAGIC_AT, (size_t)total - KC_LOG_MAGIC_AT) == kc_load_u32(p + KC_MESSAGE_CRC_AT);

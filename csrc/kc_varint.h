@@ -20,7 +20,7 @@ static inline int kc_uvarint32_decode(const uint8_t *p, const uint8_t *end, uint
     uint32_t v = 0;
     for (int i = 0; i < KC_VARINT32_MAX_BYTES; i++) {
         if (p + i >= end) return 0;
-        uint32_t byte = p[i];
+        uint32_t byte = kc_load_u8(p + i);
         if (i == KC_VARINT32_MAX_BYTES - 1 && byte > 0x0f) return -1;
         v |= (byte & 0x7f) << (7 * i);
         if (byte < 0x80) {
@@ -35,7 +35,7 @@ static inline int kc_uvarint64_decode(const uint8_t *p, const uint8_t *end, uint
     uint64_t v = 0;
     for (int i = 0; i < KC_VARINT64_MAX_BYTES; i++) {
         if (p + i >= end) return 0;
-        uint64_t byte = p[i];
+        uint64_t byte = kc_load_u8(p + i);
         if (i == KC_VARINT64_MAX_BYTES - 1 && byte > 0x01) return -1;
         v |= (byte & 0x7f) << (7 * i);
         if (byte < 0x80) {

@@ -11,7 +11,7 @@ typedef struct header {
 
 static uint64_t load_le(const uint8_t *p, size_t size) {
     uint64_t v = 0;
-    for (size_t i = size; i > 0; i--) v = v << 8 | p[i - 1];
+    for (size_t i = size; i > 0; i--) v = v << 8 | kc_load_u8(p + i - 1);
     return v;
 }
 

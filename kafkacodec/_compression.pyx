@@ -170,9 +170,11 @@ cdef class Decompressor:
             self._reserve(block.content_size)
             out = writable(self._scratch.data + self._scratch.size, block.content_size)
             try:
-                _snappy_decompress_into(readable(block.data, block.size), out)
+                given = _snappy_decompress_into(readable(block.data, block.size), out)
             except DecompressionError as fault:
                 raise CorruptRecord(f"damaged Snappy block: {fault}", position=block.data - data) from None
+            if given != block.content_size:
+                raise CorruptRecord("a Snappy block changed while it was read", position=block.data - data)
             self._scratch.size += block.content_size
 
     cdef int _lz4(self, const uint8_t *data, size_t size, int magic, size_t limit) except -1:

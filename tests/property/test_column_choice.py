@@ -1,4 +1,4 @@
-"""Which records are kept of damaged data depends neither on the columns asked for nor on the function that is called."""
+"""Which records are kept of damaged data depends neither on the columns asked for nor on the function called."""
 
 from __future__ import annotations
 
