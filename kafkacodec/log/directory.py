@@ -137,7 +137,7 @@ def discover(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -
 
     Args:
         paths: log directories, partition directories and segment files, in any mixture. Segments of the same directory
-            become one partition that has only them.
+            become one partition that has only them. What jobs have not yet published is passed over.
 
     Raises:
         FileNotFoundError: a path does not exist, or is a directory without a partition or a segment.
@@ -147,7 +147,10 @@ def discover(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -
         paths = [paths]
     found: list[Partition] = []
     files: dict[str, list[str]] = {}
-    for path in [os.fspath(path) for path in paths]:
+    given = [os.fspath(path) for path in paths]
+    # A pattern such as logs/* also names what a job has not yet published.
+    given = [path for path in given if not layout.is_staging(os.path.basename(os.path.abspath(path)))] or given
+    for path in given:
         if not os.path.isdir(path):
             os.stat(path)
             files.setdefault(os.path.dirname(path) or os.curdir, []).append(path)
@@ -165,7 +168,7 @@ Offsets = dict[tuple[str, int], int]
 
 def _partition_directories(path: str, log_starts: Offsets, recovery_points: Offsets) -> Iterator[Partition]:
     with os.scandir(path) as entries:
-        directories = [entry for entry in entries if entry.is_dir()]
+        directories = [entry for entry in entries if entry.is_dir() and not layout.is_staging(entry.name)]
     for entry in directories:
         name = directory_name(entry.path)
         if name is not None:

@@ -81,6 +81,9 @@ _CURRENT = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})")
 _SET_ASIDE = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})\.[^\s.]+-(?P<state>delete|future|stray)")
 # A topic's directory in file-system tiered storage (KIP-405): topic id, partition, topic.
 _TIERED = re.compile(r"(?P<topic_id>[A-Za-z0-9_-]{22})-(?P<partition>[0-9]{1,10})-(?P<topic>.+)")
+# What a job writes before it is published. A broker does not start beside a directory that is named like no partition;
+# one that is named like a partition to be deleted it removes.
+_STAGING = re.compile(r"kafkalog\.staging-0\.[0-9a-f]{32}-delete")
 _LARGEST_OFFSET, _LARGEST_PARTITION = 2**63 - 1, 2**31 - 1
 
 
@@ -137,6 +140,16 @@ def parse_directory_name(name: str, *, tiered: bool | None = None) -> DirectoryN
         if match is not None and int(match["partition"]) <= _LARGEST_PARTITION:
             return DirectoryName(topic_text(match["topic"]), int(match["partition"]), state or match["state"])
     return None
+
+
+def staging_name(token: str) -> str:
+    """The name of a directory for what is not yet published, by 32 hexadecimal digits."""
+    return f"kafkalog.staging-0.{token}-delete"
+
+
+def is_staging(name: str) -> bool:
+    """Whether a directory's name is one that `staging_name` gives."""
+    return _STAGING.fullmatch(name) is not None
 
 
 def may_be_either(name: str) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import secrets
 import shutil
 import struct
@@ -33,8 +32,6 @@ ABANDONED_AFTER = 24 * 3600.0
 WAIT = 60.0
 """Seconds that a job waits for another one that is publishing to the same partition."""
 
-# The dots keep readers, ours and brokers', from taking it for a partition.
-_NAME = re.compile(r"\.kafkalog\.[0-9a-f]{16}\.staging")
 _STOPPING = 5.0
 # Files that are waited for at a time.
 _SYNCED_AT_ONCE = 4
@@ -42,7 +39,7 @@ _SYNCED_AT_ONCE = 4
 
 def new_directory(log_dir: str) -> str:
     """A name for the staging directory of a job. The first task makes it."""
-    return os.path.join(log_dir, f".kafkalog.{secrets.token_hex(8)}.staging")
+    return os.path.join(log_dir, layout.staging_name(secrets.token_hex(16)))
 
 
 def publish(log_dir: str, directories: Sequence[str]) -> None:
@@ -177,7 +174,7 @@ def remove_abandoned(log_dir: str | os.PathLike[str], *, older_than: float = ABA
     if not os.path.isdir(log_dir):  # no task had a record to write
         return removed
     for entry in sorted(os.scandir(log_dir), key=lambda e: e.name):
-        if _NAME.fullmatch(entry.name) and not _in_use(entry.path, time.time() - older_than):
+        if layout.is_staging(entry.name) and not _in_use(entry.path, time.time() - older_than):
             remove(entry.path)
             removed.append(entry.path)
     return removed

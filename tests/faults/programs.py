@@ -13,7 +13,7 @@ from pathlib import Path
 
 import kafkacodec as kc
 from kafkacodec.cli.__main__ import run
-from kafkacodec.log import LogDirectory, LogWriter, recover
+from kafkacodec.log import LogDirectory, LogWriter, layout, recover
 from kafkacodec.log.recover import REPORT_FILE
 from kafkacodec.spark import staging
 
@@ -107,7 +107,7 @@ def write_again(place: Path, state: State) -> State:
 
 # --- Spark ------------------------------------------------------------------------------------------------------------
 
-STAGED = ".kafkalog.0123456789abcdef.staging"
+STAGED = layout.staging_name("0123456789abcdef" * 2)
 
 
 def staged_job(place: Path) -> None:

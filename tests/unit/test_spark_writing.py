@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 import kafkacodec as kc
 from kafkacodec.errors import EncodeError
-from kafkacodec.log import publishing
+from kafkacodec.log import layout, publishing
 from kafkacodec.spark import staging
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.staging import remove_abandoned
@@ -55,7 +55,7 @@ def job(directory, tasks, schema=ANY, overwrite=False, **options):
     for task, message in enumerate(messages):
         object.__setattr__(message, "task", task)
     writer.commit(messages)
-    assert not list(directory.glob(".kafkalog*"))
+    assert not list(directory.glob("kafkalog*"))
     return writer
 
 
@@ -187,12 +187,12 @@ def test_overwriting_is_refused(tmp_path):
 
 KILLED_AMONG_RENAMES = """
 import os, signal, sys
-from kafkacodec.log import publishing
+from kafkacodec.log import layout, publishing
 from tests.unit.test_spark_writing import batch, job
 publish, count = publishing.publish, 0
 def killed(source, target, **options):
     global count
-    count += target.endswith(".log") and ".staging" not in target
+    count += target.endswith(".log") and "staging" not in target
     if count == 2:
         os.kill(os.getpid(), signal.SIGKILL)
     publish(source, target, **options)
@@ -203,7 +203,7 @@ job(Path(sys.argv[1]), [[batch(topic=["t"] * 3, partition=[0, 1, 2], value=[b"a"
 
 
 def leftovers(directory):
-    return list(directory.glob(".kafkalog.*.staging"))
+    return list(directory.glob("kafkalog.staging-0.*"))
 
 
 def test_what_a_killed_driver_leaves_is_passed_over_and_removed(tmp_path):
@@ -214,6 +214,7 @@ def test_what_a_killed_driver_leaves_is_passed_over_and_removed(tmp_path):
     assert {(p.partition, p.end_offset()) for p in log.all_partitions} == {(0, 1), (1, 0), (2, 0)}
     assert log.verify().ok
     assert read(tmp_path)["value"].to_pylist() == [b"a"]
+    assert {p.topic for p in kc.log.discover([tmp_path / "t-0", left])} == {"t"}
 
     def write_again():
         rows = [batch(topic=["t"] * 3, partition=[0, 1, 2], value=[b"d", b"e", b"f"])]
@@ -231,16 +232,16 @@ def test_what_a_killed_driver_leaves_is_passed_over_and_removed(tmp_path):
 
 
 def test_a_staging_directory_in_use_stays(tmp_path):
-    used, left = (tmp_path / f".kafkalog.{digit * 16}.staging" for digit in "12")
+    used, left = (tmp_path / layout.staging_name(digit * 32) for digit in "12")
     (left / "0.0" / "t-0").mkdir(parents=True)
-    (tmp_path / ".kafkalog.other").mkdir()
+    (tmp_path / "kafkalog.staging-0").mkdir()
     with kc.log.LogWriter(used / "0.0", "t", 0) as writer:
         writer.write([(None, b"x")])
         assert remove_abandoned(tmp_path) == []
         assert remove_abandoned(tmp_path, older_than=0) == [str(left)]
     assert leftovers(tmp_path) == [used]
     assert remove_abandoned(tmp_path, older_than=0) == [str(used)]
-    assert (tmp_path / ".kafkalog.other").exists()
+    assert (tmp_path / "kafkalog.staging-0").exists()
 
 
 def test_many_topics_and_partitions_in_one_batch(tmp_path):

@@ -1,0 +1,32 @@
+"""A writer and a real broker at one log directory exclude each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import kafkacodec as kc
+from kafkacodec.log import layout
+from tests.integration import kafka_jvm
+from tests.integration.kafka_jvm import Broker
+
+pytestmark = pytest.mark.java
+
+
+def test_one_of_them_at_a_time(broker: Broker) -> None:
+    kafka_jvm.tool("create", broker.server, "orders", 1)
+    with pytest.raises(BlockingIOError, match=r"process \d+ \(java\) has locked the log directory") as caught:
+        kc.log.LogWriter(broker.logs, "orders", 0, append=True)
+    assert caught.value.filename == str(broker.logs)
+    broker.stop()
+    with kc.log.LogWriter(broker.logs, "orders", 0, append=True) as writer:
+        writer.write([(None, b"value")] * 3)
+        with pytest.raises(AssertionError):  # it ends at once
+            broker.start()
+        broker.stop()
+    # What a killed job leaves does not keep it from starting either.
+    (broker.logs / layout.staging_name("0123456789abcdef" * 2) / "0" / "t-0").mkdir(parents=True)
+    broker.start()
+    read: list[Any] = kafka_jvm.records(kafka_jvm.tool("consume", broker.server, "orders", 1, "read_uncommitted"))
+    assert [record.value for record in read] == [b"value"] * 3
