@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import os
 import struct
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -22,8 +23,12 @@ from kafkacodec.log.files import close_read, naming
 LOCK_FILE = ".lock"
 
 _AGAIN = 0.05  # seconds between two tries
-# struct flock: type, whence, start, length, process; padded as C does.
-_FLOCK = struct.Struct("@hhqqi0q")
+# struct flock, padded as C does, and where in it type, whence, start, length and process are: Linux, and the BSDs.
+_FLOCK, _FIELDS = (
+    (struct.Struct("@hhqqi0q"), (0, 1, 2, 3, 4))
+    if sys.platform == "linux"
+    else (struct.Struct("@qqihh0q"), (3, 4, 0, 1, 2))
+)
 # Locks of the open file rather than of the process, where there are such: two writers of a process exclude each other
 # by `_LockFile.names` anyway, but a process may open the file elsewhere and close it, which drops the other kind.
 _SET = getattr(fcntl, "F_OFD_SETLK", fcntl.F_SETLK)
@@ -139,7 +144,8 @@ class PartitionLock:
             if error.errno not in _TAKEN:
                 raise
             answer = fcntl.fcntl(file.descriptor, _GET, _flock(fcntl.F_WRLCK, at))
-            kind, _, start, _, process = _FLOCK.unpack(answer)
+            found = _FLOCK.unpack(answer)
+            kind, _, start, _, process = (found[i] for i in _FIELDS)
             if kind == fcntl.F_UNLCK:  # it has just been released
                 return self._held_by("another process")
             if start != at:
@@ -169,7 +175,8 @@ def _let_go(key: str, name: str) -> None:
 
 
 def _flock(kind: int, start: int) -> bytes:
-    return _FLOCK.pack(kind, os.SEEK_SET, start, 1, 0)
+    values = dict(zip(_FIELDS, (kind, os.SEEK_SET, start, 1, 0), strict=True))
+    return _FLOCK.pack(*(values[i] for i in sorted(values)))
 
 
 def _place_of(name: str) -> int:

@@ -145,8 +145,9 @@ class SegmentWriter:
     """Writes one segment of a partition: the batches, and the entries of ``.index`` and ``.timeindex`` that a broker
     would write beside them (`org.apache.kafka.storage.internals.log.LogSegment.append`).
 
-    Nothing is visible under a segment's name before `commit`. Used as a context manager it commits at the end, and
-    removes its files where an exception comes instead.
+    Nothing is visible under a segment's name before `commit`, and no segment with records is replaced; `LogWriter` sees
+    to it that there is one writer at a time. Used as a context manager it commits at the end, and removes its files
+    where an exception comes instead.
 
     Args:
         directory: the partition's directory, or one on the same file system to commit from.
