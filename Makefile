@@ -113,6 +113,13 @@ SANITIZED_RUN = LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -prin
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 
 # Spark's JVM and its workers do not run under a preloaded sanitizer, so tests that host one stay out.
+# PYTHONS: interpreters, each of which gets an environment and a wheel of its own in .cache/lifetimes.
+PYTHONS ?=
+.PHONY: lifetimes
+lifetimes: $(VENV)/.dev $(VENV)/.built ## every entry point x exporter x way to end, on this Python and on PYTHONS
+	$(PY) -m tests.lifetime.matrix
+	$(if $(PYTHONS),$(PY) -m tests.lifetime.pythons $(PYTHONS))
+
 .PHONY: asan
 asan: $(VENV)/.dev ## the suite under AddressSanitizer and UndefinedBehaviorSanitizer (not Spark and Java)
 	$(BUILD_SANITIZED)

@@ -40,6 +40,13 @@ cdef inline object writable(uint8_t *data, size_t size):
     return PyMemoryView_FromMemory(<char *> data, <Py_ssize_t> size, PyBUF_WRITE)
 
 
+cdef int raise_panic(object raised) except -1:
+    """cramjam panics where CPython has no memory for an object, in an exception that is no Exception."""
+    if type(raised).__name__ == "PanicException":
+        raise MemoryError("no memory for the compression library") from None
+    raise raised
+
+
 cdef object too_large(size_t limit, size_t position):
     return LimitExceeded(f"compressed data holds more than the limit of {limit} bytes", position=position)
 
@@ -173,6 +180,8 @@ cdef class Decompressor:
                 given = _snappy_decompress_into(readable(block.data, block.size), out)
             except DecompressionError as fault:
                 raise CorruptRecord(f"damaged Snappy block: {fault}", position=block.data - data) from None
+            except BaseException as raised:
+                raise_panic(raised)
             if given != block.content_size:
                 raise CorruptRecord("a Snappy block changed while it was read", position=block.data - data)
             self._scratch.size += block.content_size
@@ -208,6 +217,8 @@ cdef class Decompressor:
             if room < most:
                 raise too_large(limit, position) from None
             raise CorruptRecord("damaged LZ4 block", position=position) from None
+        except BaseException as raised:
+            raise_panic(raised)
         return 0
 
     cdef int _zstd_frames(self, const uint8_t *data, size_t size, size_t limit) except -1:
@@ -261,7 +272,10 @@ def compress_snappy(data):
         while at < <size_t> view.len:
             piece = min(_XERIAL_BLOCK, <size_t> view.len - at)
             target = writable(packed.data + packed.size + 4, snappy_most(piece))
-            size = _snappy_compress_into(readable(<const uint8_t *> view.buf + at, piece), target)
+            try:
+                size = _snappy_compress_into(readable(<const uint8_t *> view.buf + at, piece), target)
+            except BaseException as raised:
+                raise_panic(raised)
             k.kc_store_u32(packed.data + packed.size, <k.uint32_t> size)
             packed.size += 4 + size
             at += piece
@@ -273,6 +287,8 @@ def compress_snappy(data):
 
 def with_old_lz4_checksum(bytes frame):
     """with_old_lz4_checksum(frame: bytes) -> bytes"""
+    if frame is None or len(frame) < 7 or len(frame) < 5 + k.KC_LZ4_DESCRIPTOR_BYTES(frame[4] & 0x08):
+        raise ValueError("no LZ4 frame")
     cdef bytes out = PyBytes_FromStringAndSize(PyBytes_AS_STRING(frame), len(frame))
     cdef uint8_t *data = <uint8_t *> PyBytes_AS_STRING(out)
     cdef bint has_content_size = data[4] & 0x08

@@ -6,8 +6,11 @@ import numpy.typing as npt
 from kafkacodec._arrow_import import ImportedArray
 
 def murmur2(key: Any) -> int: ...
-def arrow_partitions(array: ImportedArray, partitions: int, out: npt.NDArray[np.int32], first_row: int) -> None:
-    """The partition of every key of an imported array into `out`; -1 for null. `first_row` is for error messages."""
+def arrow_partitions(array: ImportedArray, partitions: int, out: npt.NDArray[np.int32], first_row: int) -> int:
+    """The partition of every key of an imported array into `out`, -1 for null; how many are null.
 
-def list_partitions(keys: list[Any], partitions: int, out: npt.NDArray[np.int32]) -> None:
+    `first_row` is for error messages.
+    """
+
+def list_partitions(keys: list[Any], partitions: int, out: npt.NDArray[np.int32]) -> int:
     """The same for a list of bytes, text and None."""

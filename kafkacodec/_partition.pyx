@@ -1,8 +1,9 @@
 # Murmur2 and the partitions of keys: blocks of rows, without the GIL.
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t
 
 from kafkacodec cimport _kernel as k
 from kafkacodec._arrow_import cimport ImportedArray
+from kafkacodec._buffer cimport HeldBuffer
 from kafkacodec._errors cimport exception_from
 from kafkacodec._value_columns cimport ByteColumn
 
@@ -18,8 +19,8 @@ def murmur2(key):
     """
     if isinstance(key, str):
         key = key.encode()
-    cdef const uint8_t[::1] data = key
-    return <int32_t> k.kc_murmur2(&data[0] if data.shape[0] else NULL, data.shape[0])
+    cdef HeldBuffer data = HeldBuffer(key)
+    return <int32_t> k.kc_murmur2(data.start, data.size)
 
 
 cdef object fault(const k.kc_error *error, int64_t first_row):
@@ -60,8 +61,15 @@ cdef int int_partitions(const k.kc_int_column *c, int32_t partitions, int32_t *o
     return k.KC_OK
 
 
+cdef int64_t nulls_in(int32_t[::1] out, int64_t length) noexcept:
+    cdef int64_t i, nulls = 0
+    for i in range(length):
+        nulls += out[i] < 0
+    return nulls
+
+
 def arrow_partitions(ImportedArray array not None, int32_t partitions, int32_t[::1] out, int64_t first_row):
-    """The partition of every key of an imported array into `out`; -1 for null."""
+    """The partition of every key of an imported array into `out`, -1 for null; how many are null."""
     cdef k.kc_error error
     cdef k.kc_bytes_column texts
     cdef k.kc_int_column numbers
@@ -71,7 +79,7 @@ def arrow_partitions(ImportedArray array not None, int32_t partitions, int32_t[:
     if out.shape[0] < length:
         raise ValueError(f"room for {out.shape[0]} partitions, {length} are needed")
     if length == 0:
-        return
+        return 0
     # The format of a dictionary's column is that of its numbers.
     if array.owner.schema.dictionary == NULL and array.owner.schema.format in (b"i", b"l"):
         if k.kc_int_column_import(&numbers, &array.owner.schema, &array.array, 0, length, &error):
@@ -85,6 +93,7 @@ def arrow_partitions(ImportedArray array not None, int32_t partitions, int32_t[:
             code = bytes_partitions(&texts, partitions, &out[0], &error)
     if code:
         raise fault(&error, first_row)
+    return nulls_in(out, length)
 
 
 def list_partitions(list keys not None, int32_t partitions, int32_t[::1] out):
@@ -104,3 +113,4 @@ def list_partitions(list keys not None, int32_t partitions, int32_t[::1] out):
         raise ValueError(f"room for {out.shape[0]} partitions, {c.length} are needed")
     if c.length and bytes_partitions(&c, partitions, &out[0], &error):
         raise fault(&error, 0)
+    return nulls_in(out, c.length)

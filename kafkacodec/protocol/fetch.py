@@ -93,20 +93,20 @@ def _read(
     result = decoder.empty_table(RecordColumns)
     result.problems = Problems()
     partitions = list(_partitions(response, names))
-    size = sum(len(partition.records) for _, partition in partitions if partition.records)
-    for topic, partition in partitions:
+    size = sum(records.nbytes for _, _, records in partitions)
+    for topic, partition, records in partitions:
         place = f"{topic}-{partition.partition_index}"
         if partition.error_code:
             refusal = error(partition.error_code)(f"{place}: {error(partition.error_code).name}")
             if on_error == "raise":
                 raise refusal
             result.problems.note(Problem(0, None, 0, refusal))
-        if not partition.records:
+        if not records.nbytes:
             continue
         before = len(result.problems)
         aborted = _aborted(partition) if committed else b""
         try:
-            decoder.open(partition.records, aborted=aborted)
+            decoder.open(records, aborted=aborted)
             if not len(result):
                 decoder.expect(result, size)
             read_further(decoder, on_error, result)
@@ -119,13 +119,14 @@ def _read(
     return result
 
 
-def _partitions(response: Any, names: Mapping[uuid.UUID, str]) -> Iterator[tuple[str, Any]]:
+def _partitions(response: Any, names: Mapping[uuid.UUID, str]) -> Iterator[tuple[str, Any, memoryview]]:
+    """Topic, partition, and its records, which may be any buffer."""
     for topic in response.responses:
         name = topic.topic or names.get(topic.topic_id) or str(topic.topic_id)
         if len(name.encode()) > MAX_TOPIC_BYTES:
             raise LimitExceeded(f"the name of a topic has more than {MAX_TOPIC_BYTES} bytes", path=name[:40])
         for partition in topic.partitions:
-            yield name, partition
+            yield name, partition, memoryview(b"" if partition.records is None else partition.records)
 
 
 def _aborted(partition: Any) -> bytes:

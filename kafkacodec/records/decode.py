@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict, Unpack
 
 from kafkacodec import _columns, _records
@@ -460,12 +460,17 @@ def _finish(decoder: ChunkDecoder, on_error: OnError, whole: RecordColumns) -> N
 
 def _decode_in_threads(data: Buffer, plan: Plan, threads: int, budget: Budget) -> RecordColumns:
     """Cuts the data where batches seem to begin into ranges of about equal size, a thread for each."""
-    with memoryview(data) as held, ExitStack() as open_decoders:  # the same bytes for all of them
-        starts = [0, *_cuts(held, threads)]
-        decoders = [open_decoders.enter_context(plan.decoder(held, start, budget=budget)) for start in starts]
-        for decoder, end in zip(decoders, starts[1:], strict=False):
-            decoder.stop_at(end)
-        return _decode_ranges(decoders, starts, plan.on_error)
+    held = memoryview(data)  # the same bytes for all of them
+    try:
+        with ExitStack() as open_decoders:
+            starts = [0, *_cuts(held, threads)]
+            decoders = [open_decoders.enter_context(plan.decoder(held, start, budget=budget)) for start in starts]
+            for decoder, end in zip(decoders, starts[1:], strict=False):
+                decoder.stop_at(end)
+            return _decode_ranges(decoders, starts, plan.on_error)
+    finally:
+        with suppress(BufferError):  # where memory ran out, a decoder may not have been closed
+            held.release()
 
 
 def _decode_ranges(decoders: list[_records.Decoder], starts: list[int], on_error: OnError) -> RecordColumns:

@@ -49,8 +49,8 @@ def partition(
     require_int("num_partitions", num_partitions, 1, 2**31 - 1)
     if null_keys not in ("error", "round_robin", "random"):
         raise EncodeError(f"null_keys must be 'error', 'round_robin' or 'random', not {null_keys!r}")
-    result = _partitions(keys, num_partitions)
-    if not len(result) or result.min() >= 0:
+    result, num_nulls = _partitions(keys, num_partitions)
+    if not num_nulls:
         return result
     (nulls,) = np.nonzero(result < 0)
     if null_keys == "error":
@@ -62,16 +62,15 @@ def partition(
     return result
 
 
-def _partitions(keys: Any, num_partitions: int) -> npt.NDArray[np.int32]:
-    """With -1 for null keys."""
+def _partitions(keys: Any, num_partitions: int) -> tuple[npt.NDArray[np.int32], int]:
+    """With -1 for null keys, and how many of those there are."""
     if isinstance(keys, (list, tuple)):
         result = np.empty(len(keys), np.int32)
-        list_partitions(list(keys), num_partitions, result)
-        return result
+        return result, list_partitions(list(keys), num_partitions, result)
     arrays = list(ArrowReader(keys))
     result = np.empty(sum(map(len, arrays)), np.int32)
-    row = 0
+    row = num_nulls = 0
     for array in arrays:
-        arrow_partitions(array, num_partitions, result[row : row + len(array)], row)
+        num_nulls += arrow_partitions(array, num_partitions, result[row : row + len(array)], row)
         row += len(array)
-    return result
+    return result, num_nulls

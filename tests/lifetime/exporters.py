@@ -26,47 +26,44 @@ class Export(NamedTuple):
     require_free: Callable[[], object]
 
 
-class _Fresh:
-    """Gives new memory at each export, and overwrites it when that export ends. What it needs stands in `_install`."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.held: dict[int, Any] = {}  # by address
-
-    def require_free(self) -> None:
-        if self.held:
-            raise BufferError(f"{len(self.held)} exports are held")
-
-
 _old_memory: list[Any] = []  # stays readable, so that a late read shows POISON
 
 
-class _Procs(ctypes.Structure):
-    _fields_ = (("getbuffer", ctypes.c_void_p), ("releasebuffer", ctypes.c_void_p))
+class _Memory:
+    """What one export shows. It goes when the export ends, and spoils the bytes then."""
+
+    def __init__(self, owner: _Fresh) -> None:
+        self.owner = owner
+        self.bytes = ctypes.create_string_buffer(owner.data, len(owner.data) + 1)
+        owner.held += 1
+
+    def __del__(self) -> None:
+        self.owner.held -= 1
+        ctypes.memset(self.bytes, POISON, len(self.bytes))
+        _old_memory.append(self.bytes)
 
 
-class _Buffer(ctypes.Structure):
-    _fields_ = (("buf", ctypes.c_void_p), ("obj", ctypes.c_void_p), ("len", ctypes.c_ssize_t))
+class _Fresh:
+    """Gives new memory at each export, as a class of C may; `_install` gives it what it needs for that."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.held = 0
+
+    def require_free(self) -> None:
+        if self.held:
+            raise BufferError(f"{self.held} exports are held")
 
 
 @ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p, ctypes.c_int)
 def _get(self: _Fresh, view: int, flags: int) -> int:
-    memory = ctypes.create_string_buffer(self.data, len(self.data) + 1)
-    address = ctypes.addressof(memory)
+    memory = _Memory(self)
     fill = ctypes.pythonapi.PyBuffer_FillInfo
     fill.argtypes = (
         ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_int,
     )  # fmt: skip
-    fill(view, self, address, len(self.data), 1, flags)
-    self.held[address] = memory
+    fill(view, memory, ctypes.addressof(memory.bytes), len(self.data), 1, flags)
     return 0
-
-
-@ctypes.PYFUNCTYPE(None, ctypes.py_object, ctypes.c_void_p)
-def _release(self: _Fresh, view: int) -> None:
-    memory = self.held.pop(_Buffer.from_address(view).buf)
-    ctypes.memset(memory, POISON, len(memory))
-    _old_memory.append(memory)
 
 
 _AS_BUFFER = 160
@@ -75,9 +72,8 @@ _AS_BUFFER = 160
 
 def _install(cls: type) -> None:
     """Makes the class export buffers. From CPython 3.12 on a method could; this is for all versions."""
-    procs = _Procs.from_address(ctypes.c_void_p.from_address(id(cls) + _AS_BUFFER).value or 0)
-    procs.getbuffer = ctypes.cast(_get, ctypes.c_void_p).value
-    procs.releasebuffer = ctypes.cast(_release, ctypes.c_void_p).value
+    procs = ctypes.c_void_p.from_address(id(cls) + _AS_BUFFER).value
+    ctypes.c_void_p.from_address(procs or 0).value = ctypes.cast(_get, ctypes.c_void_p).value  # bf_getbuffer is first
 
 
 _install(_Fresh)

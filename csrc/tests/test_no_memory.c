@@ -1,0 +1,189 @@
+/* Every allocation fails once, and from there on for good: what is left is KC_NO_MEMORY, and no block that nobody
+ * frees.
+ *
+ * The linker puts the functions below in the place of the C library's (see -Wl,--wrap in the Makefile). */
+#include <stdlib.h>
+
+#include "build.h"
+#include "check.h"
+#include "kc_arrow.h"
+#include "kc_msgset07.h"
+#include "kc_scan.h"
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void __real_free(void *block);
+
+/* What fails: nothing where `left` is negative, else the allocation after so many, and all others too where `stays`. */
+static _Thread_local int64_t left = -1;
+static _Thread_local bool stays, reached;
+static _Thread_local int64_t blocks; /* of the C library, as far as this thread counts them */
+
+static bool fails(void) {
+    if (left < 0) return false;
+    if (left > 0) {
+        left--;
+        return false;
+    }
+    reached = true;
+    if (!stays) left = -1;
+    return true;
+}
+
+static void *counted(void *block) {
+    if (block) blocks++;
+    return block;
+}
+
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void __wrap_free(void *block);
+
+void *__wrap_malloc(size_t size) { return fails() ? NULL : counted(__real_malloc(size)); }
+void *__wrap_calloc(size_t count, size_t size) { return fails() ? NULL : counted(__real_calloc(count, size)); }
+void __wrap_free(void *block) {
+    if (block) blocks--;
+    __real_free(block);
+}
+
+/* Runs a function with each of its allocations failing, until none is left to fail. What it returns is a kc_code. */
+static bool survives(int (*run)(void), const char *name) {
+    for (int mode = 0; mode < 2; mode++) {
+        for (int64_t n = 0;; n++) {
+            kc_pool_trim();
+            const size_t live = kc_live_blocks();
+            const int64_t held = blocks;
+            left = n;
+            stays = mode == 1;
+            reached = false;
+            const int code = run();
+            left = -1;
+            kc_pool_trim();
+            if (!check(kc_live_blocks() == live && blocks == held, __FILE__, __LINE__, name, blocks - held, n))
+                return false;
+            if (!reached) {
+                if (!check(code == KC_OK && n > 0, __FILE__, __LINE__, name, code, n)) return false;
+                break;
+            }
+            if (!check(code == KC_OK || code == KC_NO_MEMORY, __FILE__, __LINE__, name, code, n)) return false;
+        }
+    }
+    return true;
+}
+
+static bytes sample; /* magic 2, 1 and 0, one after the other */
+
+static void fill_sample(void) {
+    static const char value[] = "a value of some length, so that the columns grow with it";
+    bytes records = {.size = 0};
+    add_record(&records, 0, 0, "k", value, NULL, NULL);
+    add_record(&records, 1, -5, NULL, "", "header", "content");
+    add_record(&records, 4, 7, "", NULL, "n", NULL);
+    sample.size = 0;
+    add_batch(&sample, 0, 3, &records);
+    add_message(&sample, 1, 0, 105, 3000, "key", value, sizeof value);
+    add_message(&sample, 0, 0, 106, 0, NULL, value, sizeof value);
+}
+
+enum { ROUNDS = 60 }; /* of the sample into one table, so that its columns grow several times */
+
+static int exported(kc_table *t) {
+    kc_error error = {0};
+    struct ArrowSchema schema = {0};
+    struct ArrowArray array = {0};
+    struct ArrowArrayStream stream = {0};
+    int code = kc_arrow_schema(t, &schema, &error);
+    if (!code) code = kc_arrow_array(t, &array, &error);
+    if (!code) code = kc_arrow_stream(t, &stream, &error);
+    if (!code) {
+        struct ArrowSchema again = {0};
+        struct ArrowArray rows = {0};
+        code = stream.get_schema(&stream, &again) ? KC_NO_MEMORY : KC_OK;
+        if (!code) code = stream.get_next(&stream, &rows) ? KC_NO_MEMORY : KC_OK;
+        if (again.release) again.release(&again);
+        if (rows.release) rows.release(&rows);
+    }
+    if (schema.release) schema.release(&schema);
+    if (array.release) array.release(&array);
+    if (stream.release) stream.release(&stream);
+    return code;
+}
+
+static int decode(void) {
+    static const kc_decoder_options options = {
+        .verify_crc = true, .include_control = true, .start_offset = INT64_MIN, .end_offset = INT64_MAX};
+    kc_error error = {0};
+    kc_event event = KC_EVENT_END;
+    kc_table *t = kc_table_new_within(kc_record_fields, KC_NUM_RECORD_COLUMNS, KC_WANT_DECODED, NULL, &error);
+    if (!t) return error.code;
+    for (int i = 0; i < ROUNDS && event == KC_EVENT_END; i++) {
+        kc_decoder d;
+        kc_decoder_init(&d, sample.data, sample.size, &options);
+        event = kc_decoder_run(&d, t, INT32_MAX, UINT64_MAX, &error);
+    }
+    int code = event == KC_EVENT_END ? exported(t) : error.code;
+    kc_table_release(t);
+    return code;
+}
+
+static int scan(void) {
+    kc_error error = {0};
+    kc_walk walk = KC_WALK_END;
+    kc_table *t = kc_table_new_within(kc_header_fields, KC_NUM_HEADER_COLUMNS, UINT64_MAX, NULL, &error);
+    if (!t) return error.code;
+    for (int i = 0; i < ROUNDS && walk != KC_WALK_FAULT; i++) {
+        uint64_t position = 0;
+        walk = kc_scan(sample.data, sample.size, &position, true, INT64_MAX, t, &error);
+    }
+    int code = walk == KC_WALK_FAULT ? error.code : exported(t);
+    kc_table_release(t);
+    return code;
+}
+
+static int decode07(void) {
+    static const kc_msgset07_options options = {.verify_crc = true, .deep = true};
+    uint8_t set[64];
+    kc_error error = {0};
+    kc_event event = KC_EVENT_END;
+    const size_t size = KC_MSGSET07_HEADER(1) + 7;
+    kc_msgset07_write_header(set, 1, 0, (const uint8_t *)"payload", 7);
+    memcpy(set + KC_MSGSET07_HEADER(1), "payload", 7);
+    kc_table *t = kc_table_new_within(kc_msgset07_fields, KC_NUM_MSGSET07_COLUMNS,
+                                      UINT64_MAX & ~(uint64_t)KC_WANT_PLACE, NULL, &error);
+    if (!t) return error.code;
+    for (int i = 0; i < ROUNDS && event == KC_EVENT_END; i++) {
+        kc_msgset07_decoder d;
+        kc_msgset07_init(&d, set, size, &options);
+        event = kc_msgset07_run(&d, t, INT32_MAX, UINT64_MAX, &error);
+    }
+    int code = event == KC_EVENT_END ? exported(t) : error.code;
+    kc_table_release(t);
+    return code;
+}
+
+/* What fetch_to_columns does to a table besides. */
+static int places(void) {
+    kc_error error = {0};
+    kc_table *t = kc_table_new_within(kc_record_fields, KC_NUM_RECORD_COLUMNS, KC_WANT_PLACE, NULL, &error);
+    if (!t) return error.code;
+    int code = KC_OK;
+    for (int i = 0; i < ROUNDS && !code; i++) {
+        code = kc_column_append_repeated_bytes(&t->columns[KC_COL_TOPIC], "a-topic", 7, 30, &error);
+        if (!code) code = kc_column_append_repeated(&t->columns[KC_COL_PARTITION], i, 30, &error);
+    }
+    kc_table_release(t);
+    return code;
+}
+
+TEST(no_memory_for_columns_of_records) {
+    fill_sample();
+    CHECK(survives(decode, "decode"));
+    CHECK(survives(places, "places"));
+}
+
+TEST(no_memory_for_columns_of_headers) {
+    fill_sample();
+    CHECK(survives(scan, "scan"));
+}
+
+TEST(no_memory_for_columns_of_old_messages) { CHECK(survives(decode07, "decode07")); }

@@ -1,0 +1,111 @@
+"""The same for Arrow data: who exports them, and who takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+import kafkacodec as kc
+from tests.lifetime.entries import ROWS, SET, Entry, _rows, _spoiled
+from tests.lifetime.exporters import Export
+
+try:
+    import polars as pl
+except ImportError:  # not for every version of Python
+    pl = None
+
+
+class _Capsules:
+    """Another library's object: the interface alone."""
+
+    def __init__(self, data: Any) -> None:
+        self.array = data.__arrow_c_array__()
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> Any:
+        return self.array
+
+
+class _Stream:
+    def __init__(self, data: Any) -> None:
+        self.stream = data.__arrow_c_stream__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
+        return self.stream
+
+
+def _array(values: list[Any]) -> Any:
+    return pa.array(values, pa.binary())
+
+
+def _sliced(values: list[Any]) -> Any:
+    return pa.array([b"before", None, *values, b"after"], pa.binary())[2:-1]
+
+
+def _chunked(values: list[Any]) -> Any:
+    return pa.chunked_array([_sliced(values[:1]), _array([]), _sliced(values[1:])])
+
+
+def _over_buffers(values: list[Any]) -> Any:
+    """An array over memory that Python owns."""
+    offsets = [0]
+    for value in values:
+        offsets.append(offsets[-1] + len(value))
+    ends = b"".join(end.to_bytes(4, "little") for end in offsets)
+    buffers = [None, pa.py_buffer(bytearray(ends)), pa.py_buffer(bytearray(b"".join(values)))]
+    return pa.Array.from_buffers(pa.binary(), len(values), buffers)
+
+
+def _exporter(make: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Export]:
+    return lambda values: Export(make(values), lambda: None)
+
+
+ARROW_EXPORTERS: dict[str, Callable[[list[Any]], Export]] = {
+    "pyarrow array": _exporter(_array),
+    "pyarrow slice": _exporter(_sliced),
+    "pyarrow chunks": _exporter(_chunked),
+    "pyarrow large": _exporter(lambda values: _array(values).cast(pa.large_binary())),
+    "pyarrow view": _exporter(lambda values: _array(values).cast(pa.binary_view())),
+    "pyarrow over bytearrays": _exporter(_over_buffers),
+    "capsules of an array": _exporter(lambda values: _Capsules(_sliced(values))),
+    "capsule of a stream": _exporter(lambda values: _Stream(_chunked(values))),
+}
+if pl is not None:
+    ARROW_EXPORTERS["polars"] = _exporter(lambda values: pl.Series(values, dtype=pl.Binary))
+
+
+def _table(column: Any) -> Any:
+    """A table with the column as its values; capsules are put into one by pyarrow."""
+    if isinstance(column, (_Capsules, _Stream)):
+        column = pa.chunked_array(column) if isinstance(column, _Stream) else pa.array(column)
+    if pl is not None and isinstance(column, pl.Series):
+        return pl.DataFrame({"value": column})
+    return pa.table({"value": column})
+
+
+def _reread(data: Any) -> Any:
+    """What was decoded, as other libraries hold it; none of our own objects is left."""
+    table = kc.decode_batches(data)
+    return [pa.record_batch(table), table["offset"], table.buffers("value")["data"], table.__arrow_c_stream__()]
+
+
+def _payloads(data: Any) -> Any:
+    return pa.array(kc.split_confluent(data).payloads)
+
+
+GOOD = [SET, SET]
+BAD = [SET, _spoiled(SET)]
+FRAMED = [b"\0\0\0\0\7" + row[4] for row in ROWS]
+
+ARROW_ENTRIES: dict[str, Entry] = {
+    "decode_batches": Entry(GOOD, BAD, kc.decode_batches, _rows),
+    "decoded, in other hands": Entry(
+        GOOD, BAD, _reread, lambda held: [held[0].to_pydict(), held[1].tolist(), bytes(held[2])]
+    ),
+    "encode Arrow": Entry(FRAMED, None, lambda data: kc.encode(_table(data))),
+    "encode_batches Arrow": Entry(FRAMED, None, lambda data: list(kc.encode_batches(_table(data), codec="lz4"))),
+    "partition Arrow": Entry(FRAMED, None, lambda data: kc.partition(data, 7).tolist()),
+    "split_confluent Arrow": Entry(FRAMED, None, kc.split_confluent, lambda columns: pa.array(columns[1]).to_pylist()),
+    "payloads, in other hands": Entry(FRAMED, None, _payloads, lambda array: array.to_pylist()),
+}  # type: ignore[arg-type]

@@ -1,0 +1,177 @@
+"""Every public function that takes somebody else's memory, as data: what it is given, how its result is looked at."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import kafkacodec as kc
+from kafkacodec import messages, protocol
+from kafkacodec._crc import crc32
+from kafkacodec._resync import Resync
+from kafkacodec.dialects import kafka07, line
+from kafkacodec.records.compression import CODECS, compress, decompress
+
+ROWS = [(i, i * 1000, 0, b"key %d" % i, b"value %d" % i * 9, (("header", b"x"),)) for i in range(40)]
+
+
+class Entry(NamedTuple):
+    """A function that takes a buffer.
+
+    Attributes:
+        good: bytes that it takes.
+        bad: bytes that it refuses with a KafkaCodecError; None where it takes anything.
+        call: what is done with an exporter of them; the result is held for as long as it lives.
+        show: the result as plain values, equal for every exporter.
+    """
+
+    good: bytes
+    bad: bytes | None
+    call: Callable[[Any], Any]
+    show: Callable[[Any], Any] = lambda result: result
+
+
+def _spoiled(data: bytes) -> bytes:
+    """With a damaged middle, which no checksum survives."""
+    middle = len(data) // 2
+    return data[:middle] + bytes([data[middle] ^ 0x55]) + data[middle + 1 :]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (memoryview, bytearray)):
+        return bytes(value)
+    if isinstance(value, messages.MessageStruct):
+        return value.to_dict()
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _rows(table: Any) -> Any:
+    return [table.records(), table.consumed, [(p.position, p.num_bytes) for p in table.problems]]
+
+
+def _tables(tables: Any) -> Any:
+    return [_rows(table) for table in tables]
+
+
+def _suspended(data: Any) -> Any:
+    """An iterator after its first chunk, and that."""
+    chunks = kc.iter_columns(data, max_rows=7)
+    return [chunks, next(chunks)]
+
+
+def _fetched(data: Any) -> Any:
+    partition = messages.FetchResponse.PartitionData(partition_index=5, records=data)
+    topic = messages.FetchResponse.FetchableTopicResponse(topic="orders", partitions=[partition])
+    return messages.FetchResponse(responses=[topic])
+
+
+SET = kc.encode(ROWS, batch_bytes=500)
+OLD = kafka07.encode_messages([row[4] for row in ROWS])
+RESPONSE = _fetched(SET).encode(12)
+TAGGED = messages.MetadataResponse(cluster_id="cluster", unknown_tagged_fields={9: b"kept"}).encode(12)
+FRAME = protocol.encode_request(messages.MetadataRequest(topics=None), 12, 7, client_id="me")
+ANSWER = protocol.encode_response(_fetched(SET), 12, 7)
+PRODUCE07 = kafka07.ProduceRequest("orders", 1, OLD)
+FETCH07 = kafka07.FetchRequest("orders", 1, 0, 1 << 20)
+
+
+def _entries() -> Iterator[tuple[str, Entry]]:
+    for codec in CODECS:
+        data = kc.encode(ROWS, batch_bytes=500, codec=codec)
+        yield f"decode {codec}", Entry(data, _spoiled(data), kc.decode, _rows)
+    for magic in (0, 1):
+        data = kc.encode([(b"k", b"v" * 50)] * 9, magic=magic, codec="gzip")
+        yield f"decode magic {magic}", Entry(data, _spoiled(data), kc.decode, _rows)
+    yield "decode in threads", Entry(SET, _spoiled(SET), lambda data: kc.decode(data, threads=3), _rows)
+    yield "decode and skip", Entry(_spoiled(SET), None, lambda data: kc.decode(data, on_error="skip"), _rows)
+    yield "decode and stop", Entry(_spoiled(SET), None, lambda data: kc.decode(data, on_error="stop"), _rows)
+    yield "iter_columns", Entry(SET, _spoiled(SET), lambda data: list(kc.iter_columns(data, max_rows=7)), _tables)
+    yield "iter_columns suspended", Entry(SET, None, _suspended, lambda held: _rows(held[1]))
+    yield "iter_columns not begun", Entry(SET, None, lambda data: kc.iter_columns(data), lambda held: None)
+    yield "iter_records", Entry(SET, _spoiled(SET), lambda data: list(kc.iter_records(data)))
+    yield (
+        "iter_records suspended",
+        Entry(
+            SET,
+            None,
+            lambda data: (lambda it: [it, list(itertools.islice(it, 3))])(kc.iter_records(data)),
+            lambda r: r[1],
+        ),
+    )
+    yield "scan", Entry(SET, b"\0" * 8 + b"\xff" * 60, kc.scan, lambda table: table["position"].tolist())
+    yield "scan and stop", Entry(_spoiled(SET), None, lambda data: kc.scan(data, on_error="stop"), len)
+    yield "fetch_to_columns", Entry(SET, _spoiled(SET), lambda data: protocol.fetch_to_columns(_fetched(data)), _rows)
+    yield "Resync", Entry(_spoiled(SET), None, Resync, lambda search: [search.next(0), search.next(1)])
+
+    yield "crc32c", Entry(SET * 30, None, kc.crc32c)
+    yield "crc32", Entry(SET * 30, None, crc32)
+    yield "murmur2", Entry(SET, None, kc.murmur2)
+    yield "decode_varint", Entry(kc.encode_varint(-(1 << 40)), b"\xff", kc.decode_varint)
+    yield "decode_uvarint", Entry(kc.encode_uvarint(1 << 40), b"\xff" * 11, kc.decode_uvarint)
+    for number, codec in enumerate(CODECS[1:], 1):
+        packed = bytes(compress(number, SET))
+        yield f"compress {codec}", Entry(SET, None, lambda data, n=number: bytes(compress(n, data)))
+        yield (
+            f"decompress {codec}",
+            Entry(packed, packed[: len(packed) // 2], lambda data, n=number: decompress(n, data, limit=1 << 20)),
+        )
+
+    yield "encode", Entry(SET, None, lambda data: kc.encode([(data, data), (None, data)]))
+    yield (
+        "encode compressed",
+        Entry(SET, None, lambda data: kc.encode([(data, data)] * 3, codec="zstd", batch_bytes=100)),
+    )
+    yield "encode headers", Entry(SET, None, lambda data: kc.encode([(0, 0, 0, b"", b"", [("h", data)])]))
+    yield "encode_batches", Entry(SET, None, lambda data: list(kc.encode_batches([(data, data)] * 3, batch_bytes=100)))
+    yield "partition", Entry(SET, None, lambda data: kc.partition([data, data], 12).tolist())
+    yield (
+        "split_confluent",
+        Entry(b"\0\0\0\0\7" + SET, None, lambda data: kc.split_confluent([data]), lambda c: len(c.payloads)),
+    )
+
+    yield (
+        "decode a message",
+        Entry(RESPONSE, RESPONSE[:-9], lambda data: messages.FetchResponse.decode(data, 12), _plain),
+    )
+    yield "records of a message", Entry(RESPONSE, None, _records_of, bytes)
+    yield (
+        "decode tagged fields",
+        Entry(TAGGED, TAGGED[:-1], lambda data: messages.MetadataResponse.decode(data, 12), _plain),
+    )
+    yield "encode a message", Entry(SET, None, lambda data: _fetched(data).encode(12))
+    yield "decode_request", Entry(FRAME, FRAME[:-1], protocol.decode_request, _plain)
+    yield "decode_response", Entry(ANSWER, ANSWER[:-1], lambda data: protocol.decode_response(data, 1, 12), _plain)
+    yield "split_frames", Entry(FRAME * 3 + b"\0", b"\xff" * 9, protocol.split_frames, _plain)
+    yield "frame_size", Entry(FRAME, b"\xff" * 9, protocol.frame_size)
+    yield "Connection", Entry(FRAME, b"\xff" * 9, lambda data: protocol.Connection("broker").receive(data), len)
+
+    yield "kafka07.decode", Entry(OLD, _spoiled(OLD), kafka07.decode, _rows)
+    yield (
+        "kafka07.iter_columns",
+        Entry(OLD, _spoiled(OLD), lambda data: list(kafka07.iter_columns(data, max_rows=3)), _tables),
+    )
+    yield "kafka07.iter_columns not begun", Entry(OLD, None, kafka07.iter_columns, lambda held: None)
+    yield "kafka07.valid_bytes", Entry(_spoiled(OLD), None, kafka07.valid_bytes)
+    yield "kafka07.encode_messages", Entry(SET, None, lambda data: kafka07.encode_messages([data, data], codec="gzip"))
+    yield "kafka07.ProduceRequest", Entry(OLD, None, lambda data: kafka07.ProduceRequest("orders", 1, data).encode())
+    yield (
+        "kafka07.decode_request",
+        Entry(PRODUCE07.encode(), PRODUCE07.encode()[:-1], kafka07.decode_request, lambda r: bytes(r.message_set)),
+    )
+    answer = kafka07.FetchResponse(kafka07.ErrorCode.NONE, OLD).encode()
+    yield (
+        "kafka07.decode_response",
+        Entry(answer, answer[:-1], lambda data: kafka07.decode_response(data, FETCH07), lambda r: bytes(r.message_set)),
+    )
+    yield "line.split_lines", Entry(b"a b c\nd e\n", None, line.split_lines)
+    yield "line.LineReader", Entry(b"a b c\nd e\n", None, lambda data: line.LineReader().receive(data))
+
+
+def _records_of(data: Any) -> Any:
+    return messages.FetchResponse.decode(data, 12).responses[0].partitions[0].records
+
+
+ENTRIES: dict[str, Entry] = dict(_entries())

@@ -1,0 +1,285 @@
+"""Every entry point with every exporter, in every way that a call can end, each combination in a process of its own.
+
+    python -m tests.lifetime.matrix [--only TEXT] [--ways WAY,WAY]
+
+A process that has loaded everything forks for each combination, so that a crash is told with its name. What is wrong is
+printed, and the exit status is then 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import gc
+import os
+import signal
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import IO, Any, NamedTuple
+
+from kafkacodec.errors import KafkaCodecError
+from tests.lifetime.arrow import ARROW_ENTRIES, ARROW_EXPORTERS
+from tests.lifetime.entries import ENTRIES, Entry
+from tests.lifetime.exporters import EXPORTERS, Export
+
+SECONDS = 60
+"""After which a combination counts as hung."""
+
+
+class Combination(NamedTuple):
+    """One cell of the matrix."""
+
+    entry: str
+    exporter: str
+    way: str
+
+    def __str__(self) -> str:
+        return " | ".join(self)
+
+
+def entry_of(name: str) -> Entry:
+    return ENTRIES.get(name) or ARROW_ENTRIES[name]
+
+
+def export_of(entry: str, exporter: str, data: Any) -> Export:
+    made: Export = EXPORTERS[exporter](data) if entry in ENTRIES else ARROW_EXPORTERS[exporter](data)
+    return made
+
+
+# --- the ways ---------------------------------------------------------------------------------------------------------
+
+
+PLAIN = ("bytes", "pyarrow array")
+"""The exporters whose results all others must give."""
+
+wanted: dict[str, Any] = {}
+"""What `Entry.show` makes of them, by entry."""
+
+
+def learn(names: Iterable[str]) -> None:
+    for name in names:
+        entry = entry_of(name)
+        exporter = PLAIN[name in ARROW_ENTRIES]
+        wanted[name] = entry.show(entry.call(export_of(name, exporter, entry.good).data))
+
+
+def expect(name: str, export: Export) -> Any:
+    """The result for good data, once it is the right one."""
+    result = entry_of(name).call(export.data)
+    require_same(name, result)
+    return result
+
+
+def require_same(name: str, result: Any) -> None:
+    assert entry_of(name).show(result) == wanted[name], "another result than from bytes"
+
+
+def refuse(call: Callable[[Any], Any], data: Any) -> KafkaCodecError:
+    """The exception that bad data raise."""
+    try:
+        call(data)
+    except KafkaCodecError as error:
+        return error
+    raise AssertionError("bad data were taken")
+
+
+def success(name: str, exporter: str) -> None:
+    export = export_of(name, exporter, entry_of(name).good)
+    result = expect(name, export)
+    gc.collect()
+    require_same(name, result)
+    del result
+    gc.collect()
+    export.require_free()
+
+
+def fault(name: str, exporter: str) -> None:
+    entry = entry_of(name)
+    export = export_of(name, exporter, entry.bad)
+    error = refuse(entry.call, export.data)
+    str(error), error.__traceback__
+    del error
+    gc.collect()
+    export.require_free()
+
+
+def cycle(name: str, exporter: str) -> None:
+    """The exception, the data and what was made of them are in a cycle, which only the collector finds."""
+    entry = entry_of(name)
+    export = export_of(name, exporter, entry.good if entry.bad is None else entry.bad)
+
+    def in_a_frame(data: Any) -> None:
+        kept: list[Any] = [data]
+        try:
+            kept.append(entry.call(data))
+        except KafkaCodecError as error:
+            kept.append(error)
+        kept.append(kept)
+        frame = sys._getframe()
+        kept.append(frame)
+
+    gc.disable()
+    in_a_frame(export.data)
+    gc.enable()
+    gc.collect()
+    gc.collect()
+    export.require_free()
+
+
+def fork(name: str, exporter: str) -> None:
+    """A child works on with what its parent made, and so does the parent."""
+    entry = entry_of(name)
+    export = export_of(name, exporter, entry.good)
+    result = expect(name, export)
+    child = os.fork()
+    if child == 0:
+        try:
+            require_same(name, result)
+            expect(name, export_of(name, exporter, entry.good))
+            del result
+            gc.collect()
+            export.require_free()
+        except BaseException:
+            faulthandler.dump_traceback()
+            os._exit(1)
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    assert status == 0, f"the child ended with {os.waitstatus_to_exitcode(status)}"
+    require_same(name, result)
+    del result
+    export.require_free()
+
+
+def thread(name: str, exporter: str) -> None:
+    """Made in one thread, looked at and freed in another while a third one does the same."""
+    entry = entry_of(name)
+    results: list[Any] = []
+    exports = [export_of(name, exporter, entry.good) for _ in range(3)]
+    threads = [threading.Thread(target=lambda e=e: results.append(expect(name, e))) for e in exports]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert len(results) == len(exports), "a thread failed"
+    for result in results:
+        require_same(name, result)
+    results.clear()
+    del result
+    gc.collect()
+    for export in exports:
+        export.require_free()
+
+
+alive: list[Any] = []
+
+
+def end(name: str, exporter: str) -> None:
+    """The interpreter ends with everything alive, partly in a cycle."""
+    entry = entry_of(name)
+    export = export_of(name, exporter, entry.good)
+    held = [export, entry.call(export.data)]
+    alive.append(held)
+    alive.append(alive)
+    if entry.bad is not None:
+        export = export_of(name, exporter, entry.bad)
+        alive.extend([export, refuse(entry.call, export.data)])
+    sys.modules[f"alive {len(alive)}"] = held  # type: ignore[assignment]
+
+
+WAYS: dict[str, Callable[[str, str], None]] = {
+    "success": success,
+    "fault": fault,
+    "cycle": cycle,
+    "fork": fork,
+    "thread": thread,
+    "end": end,
+}
+
+
+# --- the processes ----------------------------------------------------------------------------------------------------
+
+
+def combinations(ways: Iterable[str], only: str) -> Iterator[Combination]:
+    for way in ways:
+        for entries, exporters in ((ENTRIES, EXPORTERS), (ARROW_ENTRIES, ARROW_EXPORTERS)):
+            for entry in entries:
+                for exporter in exporters:
+                    made = Combination(entry, exporter, way)
+                    if only in str(made) and (way != "fault" or entry_of(entry).bad is not None):
+                        yield made
+
+
+class Child(BaseException):
+    """Ends the loop in a forked process, which ends as an interpreter ends."""
+
+
+def run(cells: list[Combination], log: IO[str]) -> int:
+    """The exit status of a process that does them, one after the other; its stderr goes to the file."""
+    log.seek(0)
+    log.truncate()
+    pid = os.fork()
+    if pid:
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    os.dup2(log.fileno(), 2)
+    signal.alarm(SECONDS)
+    faulthandler.enable()
+    for cell in cells:
+        WAYS[cell.way](cell.entry, cell.exporter)
+    if cells[0].way == "end":
+        raise Child
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def failures(cells: Iterable[Combination]) -> Iterator[str]:
+    """What is wrong, by combination. The interpreter ends once for all exporters of an entry, and again for each where
+    that goes wrong: ending takes longest.
+    """
+    with tempfile.TemporaryFile("w+") as log:
+        for group in _groups(cells):
+            if run(group, log) == 0:
+                continue
+            for cell in group:
+                status = run([cell], log) if len(group) > 1 else None
+                if status != 0:
+                    log.seek(0)
+                    text = log.read().strip().splitlines()
+                    yield f"{cell}: exit {status}\n    " + "\n    ".join(text[-12:])
+
+
+def _groups(cells: Iterable[Combination]) -> Iterator[list[Combination]]:
+    ends: dict[str, list[Combination]] = {}
+    for cell in cells:
+        if cell.way == "end":
+            ends.setdefault(cell.entry, []).append(cell)
+        else:
+            yield [cell]
+    yield from ends.values()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="combinations whose name has this text")
+    parser.add_argument("--ways", default=",".join(WAYS), help="of %(default)s")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore", DeprecationWarning)  # of fork with threads
+    cells = list(combinations(options.ways.split(","), options.only))
+    learn({cell.entry for cell in cells})
+    gc.collect()
+    gc.freeze()  # what is loaded is no business of the collectors in the children, and stays shared with them
+    found = 0
+    for failure in failures(cells):
+        found += 1
+        print(failure, flush=True)
+    print(f"{len(cells)} combinations, {found} failed; Python {sys.version.split()[0]}")
+    return 1 if found or not cells else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Child:
+        sys.exit(0)
