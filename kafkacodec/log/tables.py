@@ -8,13 +8,16 @@ table = offsets_table(committed_offsets("/var/lib/kafka/data"))
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 
-from kafkacodec.errors import CorruptRecord
+from kafkacodec.errors import CorruptRecord, LimitExceeded
 from kafkacodec.log.cluster_metadata import ClusterMetadata
 from kafkacodec.log.groups import CommittedOffset, Group
+from kafkacodec.records.arguments import limit
+from kafkacodec.records.decode import DEFAULT_MAX_TOTAL_BYTES
 
 __all__ = ["GROUPS", "METADATA", "OFFSETS", "groups_table", "metadata_table", "offsets_table"]
 
@@ -99,27 +102,35 @@ METADATA = {
 """The tables that `metadata_table` makes. Ids are text; of access control, types and operations are Kafka's numbers."""
 
 
-def offsets_table(commits: Iterable[CommittedOffset]) -> pa.Table:
-    """What `committed_offsets` found, as a table of the schema `OFFSETS`."""
-    rows = [commit._asdict() for commit in commits]
-    for row in rows:
+def offsets_table(commits: Iterable[CommittedOffset], *, max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES) -> pa.Table:
+    """What `committed_offsets` found, as a table of the schema `OFFSETS`.
+
+    Raises:
+        LimitExceeded: the table would take more than `max_total_bytes` of memory.
+    """
+
+    def row(commit: CommittedOffset) -> dict[str, Any]:
+        fields = commit._asdict()
         for name in ("leader_epoch", "commit_timestamp", "expire_timestamp"):
-            row[name] = None if row[name] == -1 else row[name]
-    return _table(rows, OFFSETS)
+            fields[name] = None if fields[name] == -1 else fields[name]
+        return fields
+
+    return _table(map(row, commits), OFFSETS, max_total_bytes)
 
 
-def groups_table(groups: Iterable[Group]) -> pa.Table:
-    """What `consumer_groups` found, as a table of the schema `GROUPS`."""
-    rows = [group._asdict() | {"members": [member._asdict() for member in group.members]} for group in groups]
-    return _table(rows, GROUPS)
+def groups_table(groups: Iterable[Group], *, max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES) -> pa.Table:
+    """What `consumer_groups` found, as a table of the schema `GROUPS`; the error is that of `offsets_table`."""
+    rows = (group._asdict() | {"members": [member._asdict() for member in group.members]} for group in groups)
+    return _table(rows, GROUPS, max_total_bytes)
 
 
-def metadata_table(metadata: ClusterMetadata, name: str) -> pa.Table:
+def metadata_table(metadata: ClusterMetadata, name: str, *, max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES) -> pa.Table:
     """One part of what `read_cluster_metadata` found, as a table.
 
     Args:
         metadata: the state.
         name: one of `METADATA`: ``topics``, ``partitions``, ``configs``, ``acls``, ``brokers``, ``features``.
+        max_total_bytes: the most memory that the table may take, in bytes.
 
     Returns:
         pyarrow.Table: of the schema ``METADATA[name]``, sorted by its first columns.
@@ -127,17 +138,29 @@ def metadata_table(metadata: ClusterMetadata, name: str) -> pa.Table:
     Raises:
         ValueError: there is no such table.
         CorruptRecord: a number is beyond its type, as records that no broker wrote may have it.
+        LimitExceeded: the table would take more than `max_total_bytes`.
     """
     if name not in METADATA:
         raise ValueError(f"no such table: {name!r}; there are {', '.join(METADATA)}")
-    return _table(list(_ROWS[name](metadata)), METADATA[name])
+    return _table(_ROWS[name](metadata), METADATA[name], max_total_bytes)
 
 
-def _table(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
+_ROWS_AT_ONCE = 4096
+
+
+def _table(rows: Iterator[dict[str, Any]], schema: pa.Schema, max_total_bytes: int) -> pa.Table:
+    """The rows in chunks, so that no more than one of them goes beyond the limit."""
+    left = limit("max_total_bytes", max_total_bytes)
+    parts: list[pa.RecordBatch] = []
     try:
-        return pa.Table.from_pylist(rows, schema)
+        while chunk := list(islice(rows, _ROWS_AT_ONCE)):
+            parts.append(pa.RecordBatch.from_pylist(chunk, schema))
+            left -= parts[-1].nbytes
+            if left < 0:
+                raise LimitExceeded(f"the table would pass max_total_bytes ({max_total_bytes})")
     except (pa.ArrowInvalid, OverflowError) as error:
         raise CorruptRecord(f"a stored number is beyond its type: {error}") from None
+    return pa.Table.from_batches(parts, schema)
 
 
 def _topics(metadata: ClusterMetadata) -> Iterator[dict[str, Any]]:

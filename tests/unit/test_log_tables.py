@@ -140,3 +140,19 @@ def test_metadata_of_a_cluster():
     assert on_disk - {"__cluster_metadata"} <= {row["topic"] for row in topics}
     assert metadata_table(state, "partitions").num_rows == sum(row["partitions"] for row in topics)
     assert metadata_table(state, "brokers").column("broker").to_pylist() == [1]
+
+
+def test_tables_keep_within_their_limit():
+    commits = [CommittedOffset("g", f"topic-{i}", 0, i, -1, "", -1, -1) for i in range(10_000)]
+    whole = offsets_table(commits)
+    assert whole.num_rows == 10_000
+    assert offsets_table(commits, max_total_bytes=whole.nbytes + 1000) == whole
+    with pytest.raises(kc.LimitExceeded, match="max_total_bytes"):
+        offsets_table(commits, max_total_bytes=whole.nbytes // 2)
+    groups = [Group(f"group-{i}", "classic", 0, "", None, None, []) for i in range(5000)]
+    with pytest.raises(kc.LimitExceeded, match="max_total_bytes"):
+        groups_table(groups, max_total_bytes=1000)
+    state = ClusterMetadata(features={f"feature-{i}": 1 for i in range(5000)})
+    with pytest.raises(kc.LimitExceeded, match="max_total_bytes"):
+        metadata_table(state, "features", max_total_bytes=1000)
+    assert offsets_table([]).schema == OFFSETS
