@@ -13,7 +13,7 @@ import numpy as np
 
 from kafkacodec.errors import CorruptRecord, DecodeError, KafkaCodecError
 from kafkacodec.log import layout
-from kafkacodec.log.files import MappedFile
+from kafkacodec.log.files import MappedFile, note
 from kafkacodec.log.indexes import IndexFile, read_offset_index, read_time_index
 from kafkacodec.log.walk import FEW_BATCHES, MAX_BATCHES, first_batches, walk
 from kafkacodec.records.columns import BatchHeaders
@@ -39,6 +39,7 @@ class Lookup:
         self.base_offset = base_offset
         self.problems: list[DecodeError] = []
         self._indexes: dict[str, IndexFile | None] = {}
+        self._noted: set[str] | None = None
 
     def position_of_offset(self, offset: int) -> int:
         """Where the first batch lies that has `offset` or a later one; behind the last whole batch where none has."""
@@ -190,8 +191,11 @@ class Lookup:
 
     def _note(self, index: IndexFile, i: int, entry_size: int, what: str) -> None:
         reason = f"index entry {i} (offset {int(index['offset'][i])}) does not fit the segment: {what}"
-        if all(problem.reason != reason for problem in self.problems):
-            self.problems.append(CorruptRecord(reason, position=i * entry_size, path=index.path))
+        if self._noted is None:  # of look-ups before this one, too
+            self._noted = {problem.reason for problem in self.problems}
+        if reason not in self._noted:
+            self._noted.add(reason)
+            note(self.problems, CorruptRecord(reason, position=i * entry_size, path=index.path))
 
 
 def _is_whole(batch: BatchHeaders) -> bool:
