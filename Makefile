@@ -70,6 +70,7 @@ test: $(VENV)/.dev $(VENV)/.built lint ctest machines wheel pytest ## every chec
 
 .PHONY: pytest
 pytest: $(VENV)/.dev $(VENV)/.built
+	@tools/system_packages valgrind:valgrind || true
 	$(PY) -m pytest -n $(JOBS) --dist loadgroup $(TESTS) $(PYTEST_ARGS)
 
 .PHONY: ctest

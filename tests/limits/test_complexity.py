@@ -1,0 +1,52 @@
+"""Twice the hostile data takes twice the work: instructions counted at n, 2n and 4n, in every codec, format and parser.
+
+More than 2.5 times as many per doubling fails. So does growth like that of squares that hides behind a fixed cost.
+"""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from tests.limits import complexity
+from tests.limits.families import FAMILIES
+
+MOST = 2.5
+MOST_MORE = (
+    3.8  # of what the second doubling adds to what the first one did: 2 where work is linear, 4 where it is square
+)
+PARTS = 2
+ALL = os.environ.get("KAFKACODEC_LIMITS") == "full"
+# Fewer more than that are chance: hash tables that grow, threads that wait.
+NOTICEABLE = 1_000_000
+
+
+@pytest.fixture(scope="module", autouse=True)
+def valgrind(tmp_path_factory):
+    if shutil.which("valgrind") is None:
+        pytest.skip("valgrind is missing: it counts the instructions")
+    try:
+        complexity.build(str(tmp_path_factory.mktemp("callgrind")))
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"a C compiler with valgrind's headers is missing: {getattr(error, 'stderr', error)}")
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_work_grows_no_faster_than_the_data(part):
+    found = complexity.count(part, PARTS, all_of_them=ALL)
+    assert len(found) >= sum(ALL or not family.long for family in FAMILIES.values()) // PARTS
+    wrong = {}
+    for name, counts in found.items():
+        first, second, third = counts
+        assert min(counts) > 0, name
+        grown, more = third / second, (third - second) / max(second - first, 1)
+        if max(second / first, grown) > MOST or (third - second > NOTICEABLE and more > MOST_MORE):
+            wrong[name] = (counts, round(grown, 2), round(more, 2))
+    assert not wrong
+
+
+def test_quadratic_work_is_noticed():
+    """The rule itself, on counts such as repeated copying gives."""
+    counts = [1000 + n * n for n in (100, 200, 400)]
+    assert counts[2] / counts[1] > MOST
