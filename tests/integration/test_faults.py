@@ -6,6 +6,7 @@ the calls are tried; with KAFKACODEC_FAULTS=all each one (`make faults`).
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -44,17 +45,44 @@ def place() -> Iterator[str]:
         yield directory
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_old_state_or_new_state(program: str, fault: str, shim: Path, place: str) -> None:
+def with_shim(shim: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     preloaded = " ".join(filter(None, [os.environ.get("LD_PRELOAD"), str(shim)]))
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.faults", program, fault, place, *RUNS],
+    return subprocess.run(
+        [sys.executable, *arguments],
         env={**os.environ, "LD_PRELOAD": preloaded, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         capture_output=True,
         text=True,
         check=False,
         timeout=3600 if ALL else 300,
     )
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_old_state_or_new_state(program: str, fault: str, shim: Path, place: str) -> None:
+    run = with_shim(shim, "-m", "tests.faults", program, fault, place, *RUNS)
     assert run.returncode == 0, f"{run.stdout}\n{run.stderr}"
     assert " runs over " in run.stdout
+
+
+UNREADABLE = """
+import ctypes, errno, os, sys
+from kafkacodec.log.files import MappedFile
+path, number = sys.argv[1], int(sys.argv[2])
+try:
+    with MappedFile(path) as file:
+        os.truncate(path, 0)
+        file.data[5000:5001]
+        os.truncate(path, file.size)
+        ctypes.CDLL(None).fault_arm(os.fsencode(path), number, ctypes.c_long(1), 1, 1)
+except OSError as error:
+    print(error.errno, error.filename)
+"""
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE])
+def test_a_page_that_the_system_cannot_read_is_its_error(number: int, shim: Path, place: str) -> None:
+    path = Path(place, "segment")
+    path.write_bytes(bytes(20_000))
+    run = with_shim(shim, "-c", UNREADABLE, str(path), str(number))
+    assert run.stdout == f"{number} {path}\n", run.stderr
