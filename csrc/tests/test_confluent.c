@@ -7,7 +7,7 @@ enum { ROWS = 6, AT = 3 };
 /* Values: framed with a short and a long payload, framed and empty, not framed, too short for a frame, null. */
 #define LONG_PAYLOAD "a payload that no view holds in place"
 static const char *const VALUES[ROWS] = {
-    "\0\0\0\1\2short", "\0\x7f\0\0\1" LONG_PAYLOAD, "\0\0\0\0\3", "\1\0\0\0\1plain", "\0\0\0\1", ""};
+    "\0\0\0\1\2short", ("\0\x7f\0\0\1" LONG_PAYLOAD), "\0\0\0\0\3", "\1\0\0\0\1plain", "\0\0\0\1", ""};
 static const int32_t SIZES[ROWS] = {10, 5 + (int32_t)sizeof LONG_PAYLOAD - 1, 5, 10, 4, 0};
 static const int32_t IDS[ROWS] = {0x00000102, 0x7f000001, 3, 0, 0, 0};
 static const bool FRAMED[ROWS] = {true, true, true, false, false, false};

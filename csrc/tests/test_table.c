@@ -154,7 +154,7 @@ TEST(table_moves_rows_behind_others) {
                 else if (id < NUMBERS_END)
                     CHECK_EQ(kc_column_append_int(c, (row + part) & 1, &error), KC_OK);
                 else
-                    CHECK_EQ(kc_column_append_bytes(c, "rows" + row % 4, (size_t)(4 - row % 4), &error), KC_OK);
+                    CHECK_EQ(kc_column_append_bytes(c, &"rows"[row % 4], (size_t)(4 - row % 4), &error), KC_OK);
             }
         }
         u->length = 5;
@@ -176,7 +176,7 @@ TEST(table_moves_rows_behind_others) {
             }
             const int32_t *ends = (const int32_t *)(const void *)c->values.data + row;
             CHECK_EQ(ends[1] - ends[0], 4 - own % 4);
-            CHECK(memcmp(c->data.data + ends[0], "rows" + own % 4, (size_t)(4 - own % 4)) == 0);
+            CHECK(memcmp(c->data.data + ends[0], &"rows"[own % 4], (size_t)(4 - own % 4)) == 0);
         }
     }
     kc_table_release(t);
