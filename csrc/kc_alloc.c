@@ -215,10 +215,17 @@ static bool take(kc_budget *budget, size_t old, size_t needed, size_t *capacity)
     return kc_budget_take(budget, needed - old);
 }
 
+/* Takes what its block has beyond the capacity, where that is little of what is left. */
+static size_t take_spare(kc_budget *budget, size_t capacity, size_t block) {
+    const size_t spare = block - capacity, left = atomic_load_explicit(&budget->left, memory_order_relaxed);
+    return spare <= left / ROOM_SHARE && kc_budget_take(budget, spare) ? block : capacity;
+}
+
 int kc_buffer_grow_within(kc_buffer *b, size_t capacity, kc_budget *budget, kc_error *error) {
     if (capacity < b->size) return kc_fail(error, KC_NO_MEMORY, "a buffer would pass the address space", 0, 0, 0);
     const size_t old = b->capacity, needed = capacity > old ? capacity : old;
-    capacity = with_room(old, needed);
+    const size_t block = b->data ? kc_capacity(b->data) : 0;
+    capacity = needed <= block ? block : with_room(old, needed);
     if (budget && !take(budget, old, needed, &capacity)) return kc_budget_fail(budget, needed - old, error);
     uint8_t *data = kc_realloc(b->data, b->size, capacity);
     if (!data) {
@@ -226,7 +233,7 @@ int kc_buffer_grow_within(kc_buffer *b, size_t capacity, kc_budget *budget, kc_e
         return kc_fail(error, KC_NO_MEMORY, "no memory for a buffer", 0, (int64_t)capacity, 0);
     }
     b->data = data;
-    b->capacity = budget ? capacity : kc_capacity(data);
+    b->capacity = budget ? take_spare(budget, capacity, kc_capacity(data)) : kc_capacity(data);
     return KC_OK;
 }
 
