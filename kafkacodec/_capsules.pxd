@@ -1,5 +1,5 @@
-# Destructors of Arrow capsules: they release what nobody has taken out.
-from cpython.pycapsule cimport PyCapsule_GetPointer
+# Arrow capsules; their destructors release what nobody has taken out.
+from cpython.pycapsule cimport PyCapsule_Destructor, PyCapsule_GetPointer, PyCapsule_New
 from libc.stdlib cimport free
 
 from kafkacodec cimport _kernel as k
@@ -17,3 +17,14 @@ cdef inline void drop_array(object capsule) noexcept:
     if array.release != NULL:
         array.release(array)
     free(array)
+
+
+cdef inline object new_capsule(void *content, const char *name, PyCapsule_Destructor drop):
+    """A capsule of zeroed memory from calloc, which is freed where there is none for the capsule."""
+    if content == NULL:
+        raise MemoryError
+    try:
+        return PyCapsule_New(content, name, drop)
+    except MemoryError:
+        free(content)
+        raise

@@ -1,11 +1,11 @@
 """Tables of columns as Python objects: Arrow capsules and numpy views over memory that C owns."""
 from cpython.buffer cimport PyBuffer_FillInfo
-from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
+from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport int32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 from kafkacodec cimport _kernel as k
-from kafkacodec._capsules cimport drop_array, drop_schema
+from kafkacodec._capsules cimport drop_array, drop_schema, new_capsule
 from kafkacodec._errors cimport check
 
 import numpy as np
@@ -192,10 +192,8 @@ cdef class Table:
     def __arrow_c_schema__(self):
         cdef k.kc_error error
         cdef k.ArrowSchema *schema = <k.ArrowSchema *> calloc(1, sizeof(k.ArrowSchema))
-        if schema == NULL:
-            raise MemoryError
         error.code = k.KC_OK
-        capsule = PyCapsule_New(schema, "arrow_schema", drop_schema)
+        capsule = new_capsule(schema, "arrow_schema", drop_schema)
         if k.kc_arrow_schema(self.filled(), schema, &error):
             check(&error)
         return capsule
@@ -203,10 +201,8 @@ cdef class Table:
     def __arrow_c_array__(self, requested_schema=None):
         cdef k.kc_error error
         cdef k.ArrowArray *array = <k.ArrowArray *> calloc(1, sizeof(k.ArrowArray))
-        if array == NULL:
-            raise MemoryError
         error.code = k.KC_OK
-        capsule = PyCapsule_New(array, "arrow_array", drop_array)
+        capsule = new_capsule(array, "arrow_array", drop_array)
         if k.kc_arrow_array(self.filled(), array, &error):
             check(&error)
         return self.__arrow_c_schema__(), capsule
@@ -214,10 +210,8 @@ cdef class Table:
     def __arrow_c_stream__(self, requested_schema=None):
         cdef k.kc_error error
         cdef k.ArrowArrayStream *stream = <k.ArrowArrayStream *> calloc(1, sizeof(k.ArrowArrayStream))
-        if stream == NULL:
-            raise MemoryError
         error.code = k.KC_OK
-        capsule = PyCapsule_New(stream, "arrow_array_stream", drop_stream)
+        capsule = new_capsule(stream, "arrow_array_stream", drop_stream)
         if k.kc_arrow_stream(self.filled(), stream, &error):
             check(&error)
         return capsule

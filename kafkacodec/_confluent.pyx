@@ -1,12 +1,11 @@
 # Confluent's framing taken off a column: ids and views of the payloads, over the memory of the values.
-from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc
 from libc.string cimport memset
 
 from kafkacodec cimport _kernel as k
-from kafkacodec._capsules cimport drop_array, drop_schema
+from kafkacodec._capsules cimport drop_array, drop_schema, new_capsule
 from kafkacodec._arrow_import cimport ImportedArray
 from kafkacodec._errors cimport exception_from
 from kafkacodec._value_columns cimport ByteColumn
@@ -73,21 +72,18 @@ cdef class SplitColumn:
         if self.format == NULL:
             raise TypeError("a SplitColumn that split_confluent has made is needed")
         schema = <k.ArrowSchema *> calloc(1, sizeof(k.ArrowSchema))
-        if schema == NULL:
-            raise MemoryError
+        capsule = new_capsule(schema, "arrow_schema", drop_schema)
         schema.format = self.format
         schema.name = ""
         schema.flags = k.ARROW_FLAG_NULLABLE
         schema.release = release_schema
-        return PyCapsule_New(schema, "arrow_schema", drop_schema)
+        return capsule
 
     def __arrow_c_array__(self, requested_schema=None):
         cdef k.ArrowArray *array
         schema = self.__arrow_c_schema__()
         array = <k.ArrowArray *> calloc(1, sizeof(k.ArrowArray))
-        if array == NULL:
-            raise MemoryError
-        capsule = new_capsule(array)
+        capsule = new_capsule(array, "arrow_array", drop_array)
         array.length = self.length
         array.null_count = -1
         array.n_buffers = self.buffers
@@ -96,14 +92,6 @@ cdef class SplitColumn:
         array.release = release_array
         Py_INCREF(self)
         return schema, capsule
-
-
-cdef object new_capsule(k.ArrowArray *array):
-    try:
-        return PyCapsule_New(array, "arrow_array", drop_array)
-    except MemoryError:
-        free(array)
-        raise
 
 
 cdef SplitColumn new_column(const char *format, int64_t length, size_t width, int64_t data_buffers, bint views):
