@@ -132,6 +132,7 @@ asan: $(VENV)/.dev ## the suite under AddressSanitizer and UndefinedBehaviorSani
 .PHONY: fuzz
 fuzz: $(VENV)/.dev ## replay and mutate the fuzz corpus for FUZZ_SECONDS a target
 	$(MAKE) --no-print-directory -C csrc fuzz FUZZ_SECONDS=$(FUZZ_SECONDS)
+	$(PY) -m tests.fuzz.counts .cache/csrc/found/*.log
 	$(BUILD_SANITIZED)
 	PYTHONPATH='$(SANITIZED)/lib:.' $(SANITIZED_RUN) $(PY) -P -m tests.fuzz.messages --seconds $(FUZZ_SECONDS)
 	PYTHONPATH='$(SANITIZED)/lib:.' $(SANITIZED_RUN) $(PY) -P -m tests.fuzz.connection --seconds $(FUZZ_SECONDS)

@@ -111,6 +111,10 @@ static kc_event open_batch(kc_decoder *d, kc_error *error) {
     }
     d->located = true;
     kc_batch_read(d->data, &span, b);
+    if (KC_UNLIKELY(b->magic < 2 && !kc_batch_is_wrapper(b))) { /* it was one a moment ago */
+        (void)kc_fail(error, KC_CORRUPT, "a message changed while it was read", b->position, 0, 0);
+        return KC_EVENT_FAULT;
+    }
     const bool unwanted = outside(d);
     if (!unwanted && check_crc(d, error)) return KC_EVENT_FAULT;
     /* A marker ends its transaction wherever it lies. */

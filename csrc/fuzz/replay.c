@@ -16,6 +16,8 @@ typedef struct input {
     size_t size;
 } input;
 
+bool fuzz_replaying = true;
+
 static input *inputs;
 static size_t count;
 
@@ -122,6 +124,7 @@ int main(int argc, char **argv) {
     MUST(count > 0);
     for (size_t i = 0; i < count; i++) run(inputs[i].data, inputs[i].size);
     printf("%s: %zu files", argv[0], count);
+    fuzz_replaying = false;
     if (seconds > 0) printf(", %zu mutations", mutations(seconds));
     puts(" passed");
     for (size_t i = 0; i < count; i++) free(inputs[i].data);

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 import kafkacodec as kc
+from tests.fuzz import counts
 
 Input = TypeVar("Input")
 
@@ -81,4 +82,5 @@ class Target(Generic[Input]):
         seeds = len(inputs)
         tried = self.fuzz(inputs, random.Random(options.seed), CACHE / f"fuzz-{self.name}.txt", options.seconds)
         kept = len(inputs) - seeds
+        counts.add(self.name, tried)
         print(f"{self.name}, seed {options.seed}: {seeds} seeds, {tried} mutations passed, {kept} kept ({kc.__file__})")
