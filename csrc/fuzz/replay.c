@@ -43,7 +43,7 @@ static void add_file(const char *path) {
 }
 
 static void add(const char *path) {
-    struct stat status;
+    struct stat status = {0}; /* MemorySanitizer does not know stat64 */
     MUST(stat(path, &status) == 0);
     if (!S_ISDIR(status.st_mode)) {
         add_file(path);
