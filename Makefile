@@ -137,6 +137,10 @@ fuzz: $(VENV)/.dev ## replay and mutate the fuzz corpus for FUZZ_SECONDS a targe
 	PYTHONPATH='$(SANITIZED)/lib:.' $(SANITIZED_RUN) $(PY) -P -m tests.fuzz.messages --seconds $(FUZZ_SECONDS)
 	PYTHONPATH='$(SANITIZED)/lib:.' $(SANITIZED_RUN) $(PY) -P -m tests.fuzz.connection --seconds $(FUZZ_SECONDS)
 
+.PHONY: fuzz-java
+fuzz-java: $(VENV)/.dev $(VENV)/.built ## damaged record sets, read by Kafka's own reader too, for FUZZ_SECONDS
+	PYTHONPATH=. $(PY) -m tests.fuzz.java --seconds $(FUZZ_SECONDS)
+
 .PHONY: faults
 faults: $(VENV)/.dev $(VENV)/.built ## writing under full disks, errors, short writes and kills, at every call of the system
 	KAFKACODEC_FAULTS=all $(PY) -m pytest -n $(JOBS) tests/integration/test_faults.py $(PYTEST_ARGS)
