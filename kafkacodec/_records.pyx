@@ -390,6 +390,30 @@ def scan(
     return t, position, held.size, fault, fault is not None and error.code == k.KC_TOTAL_LIMIT
 
 
+def scan_stretches(cls, data, uint64_t wanted, stretches):
+    """A table of the headers in all of the stretches, pairs of int64 positions; each is read up to its first fault."""
+    cdef Table t = new_table(cls, k.kc_header_fields, k.KC_NUM_HEADER_COLUMNS, wanted, None)
+    cdef HeldBuffer held = HeldBuffer(data)
+    cdef HeldBuffer pairs = HeldBuffer(stretches)
+    cdef const int64_t *bounds = <const int64_t *> pairs.start
+    cdef size_t i
+    cdef uint64_t position
+    cdef k.kc_error error
+    cdef k.kc_walk ended
+    for i in range(pairs.size // (2 * sizeof(int64_t))):
+        position = <uint64_t> bounds[2 * i]
+        error.code = k.KC_OK
+        with nogil:
+            ended = k.kc_scan(
+                held.start, min(<uint64_t> bounds[2 * i + 1], held.size), &position, False, INT64_MAX, t.table, &error
+            )
+        if ended == k.KC_WALK_FAULT:
+            fault = exception_from(&error)
+            if not isinstance(fault, DecodeError):
+                raise fault
+    return t
+
+
 cdef inline object slice_of(const k.kc_column *c, int64_t row):
     """The bytes at `row` of a binary column, or None."""
     cdef const int32_t *ends = <const int32_t *> c.values.data

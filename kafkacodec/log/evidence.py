@@ -142,8 +142,11 @@ def _removed(file: MappedFile) -> bool:
 
 def tells_base(headers: BatchHeaders) -> Flags:
     """Which batches tell their first offset: a compressed set of old messages tells its last one only."""
+    modern: Flags = headers["magic"] >= 2
+    if modern.all():
+        return modern
     names = headers.buffers("codec")
-    told: Flags = (headers["magic"] >= 2) | (names["data"][names["offsets"][:-1]] == ord("n"))
+    told: Flags = modern | (names["data"][names["offsets"][:-1]] == ord("n"))
     return told
 
 

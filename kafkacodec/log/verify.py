@@ -6,7 +6,10 @@ cache, are held against each other and against the index files.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,13 +22,20 @@ from kafkacodec.log.evidence import gather, tells_base, unused
 from kafkacodec.log.files import MappedFile, reason_of
 from kafkacodec.log.indexes import IndexFile, read_offset_index, read_time_index
 from kafkacodec.log.ranges import DROP_BEHIND
-from kafkacodec.log.report import Finding, Level, Report
+from kafkacodec.log.report import MAX_FINDINGS, Finding, Level, Report
 from kafkacodec.log.walk import walk
 from kafkacodec.records.columns import BatchHeaders, Problem
 from kafkacodec.records.compression import CODECS
-from kafkacodec.records.decode import DEFAULT_MAX_DECOMPRESSED_BYTES, iter_columns
+from kafkacodec.records.decode import DEFAULT_MAX_DECOMPRESSED_BYTES, iter_columns, scan_stretches
 
 ROWS_AT_ONCE = 65536
+
+STRETCHES_AT_ONCE = 1024
+
+LONG_STRETCH = 256 << 10
+"""Bytes without damage that are checked by themselves, and about as many as wait to be checked together."""
+
+Ints = npt.NDArray[np.signedinteger[Any]]
 
 SMALLEST_UNUSED = 12  # bytes of zeros that can be told from the start of a batch
 
@@ -61,6 +71,7 @@ def verify_segment(
         report.size_in_bytes = file.size
         checker = _SegmentChecker(file, base_offset, leader_epochs, indexes, report)
         position = 0
+        waiting = _Stretches(checker, keep)
         chunks = iter_columns(
             file.data,
             columns=("headers",),  # the one column whose bytes are checked only when it is built
@@ -70,15 +81,16 @@ def verify_segment(
             max_decompressed_bytes=max_decompressed_bytes,
         )
         for chunk in chunks:
-            file.check_size()
             for problem in chunk.problems:
-                checker.intact(position, problem.position, keep)
-                checker.damaged(problem)
+                waiting.add(position, problem.position, problem)
                 position = problem.position + problem.num_bytes
-            checker.intact(position, chunk.consumed, keep)
+            waiting.add(position, chunk.consumed, None)
             report.num_records += len(chunk)
             position = max(position, chunk.consumed)
-            file.drop_before(position - DROP_BEHIND)
+            if waiting.enough(position):
+                waiting.check()
+                file.drop_before(position - DROP_BEHIND)
+        waiting.check()
         checker.tail(position, surroundings)
         checker.finish(position, surroundings)
     return report
@@ -111,6 +123,115 @@ class _Indexes:
         return index
 
 
+class _Stretches:
+    """Intact stretches of a segment and the damage after each, until there are enough to check them together.
+
+    A table of headers and its checks cost far more than a row: with damage at every other batch, one for each stretch
+    would be most of the work.
+    """
+
+    def __init__(self, checker: _SegmentChecker, keep: Callable[[MappedFile, BatchHeaders], None] | None) -> None:
+        self.checker = checker
+        self.keep = keep
+        self.bounds: list[tuple[int, int]] = []
+        self.problems: list[Problem | None] = []
+
+    def add(self, start: int, end: int, problem: Problem | None) -> None:
+        """Note that file[start, end) was read without a fault, and what was passed over after it."""
+        if end - start > LONG_STRETCH:
+            self.check()
+            self._check_long(start, end)
+            start = end
+        if start < end or problem is not None:
+            self.bounds.append((start, max(start, end)))
+            self.problems.append(problem)
+
+    def enough(self, position: int) -> bool:
+        """Whether what waits should be checked, where `position` is the end of it."""
+        count = len(self.bounds)
+        return not count or count >= STRETCHES_AT_ONCE or position - self.bounds[0][0] > LONG_STRETCH
+
+    def check(self) -> None:
+        """Check all that waits."""
+        file = self.checker.file
+        file.check_size()
+        bounds, problems = self.bounds, self.problems
+        self.bounds, self.problems = [], []
+        if bounds:
+            pairs = np.array(bounds, np.int64)
+            headers = scan_stretches(file.data, pairs.data)
+            file.check_size()
+            self._give(headers, pairs[:, 0], problems)
+
+    def _check_long(self, start: int, end: int) -> None:
+        for headers in walk(self.checker.file, start, end):
+            self._give(headers, np.array([start]), [None])
+
+    def _give(self, headers: BatchHeaders, starts: npt.NDArray[np.int64], problems: Sequence[Problem | None]) -> None:
+        self.checker.check(headers, starts, problems)
+        if self.keep is not None and len(headers):
+            self.keep(self.checker.file, headers)
+
+
+@dataclass
+class _Rows:
+    """Headers of the batches in some stretches, those without any left out.
+
+    Attributes:
+        magic, base, last, position, size, time, epoch, told: a value for each batch; `told`: it tells its first offset.
+        first: the row that each stretch begins with.
+        place: where each stretch is among all that are checked together, which findings are sorted by.
+        before: the last offset before each stretch.
+        damaged: whether anything before each stretch is damaged.
+    """
+
+    magic: Ints
+    base: Ints
+    last: Ints
+    position: Ints
+    size: Ints
+    time: Ints
+    epoch: Ints
+    told: npt.NDArray[np.bool_]
+    first: Ints
+    place: Ints
+    before: Ints
+    damaged: npt.NDArray[np.bool_]
+
+    @property
+    def final(self) -> Ints:
+        """The row that each stretch ends with."""
+        return np.append(self.first[1:], len(self.last)) - 1
+
+    @property
+    def stretch(self) -> Ints:
+        """The stretch of each row."""
+        return np.repeat(np.arange(len(self.first)), np.diff(self.first, append=len(self.last)))
+
+    def grow(self) -> bool:
+        """Whether neither the last offsets nor the epochs go back, so that the stretches can be checked together."""
+        epochs = self.epoch[(self.magic >= 2) & (self.epoch >= 0)]
+        return bool((self.last[1:] >= self.last[:-1]).all() and (epochs[1:] >= epochs[:-1]).all())
+
+    def each(self) -> Iterator[_Rows]:
+        """Every stretch by itself."""
+        ends = (self.final + 1).tolist()
+        for i, (start, end) in enumerate(zip(self.first.tolist(), ends, strict=True)):
+            rows = {name: getattr(self, name)[start:end] for name in _PER_BATCH}
+            stretch = {name: getattr(self, name)[i : i + 1] for name in ("place", "before", "damaged")}
+            yield _Rows(**rows, first=np.zeros(1, np.int64), **stretch)
+
+    def preceding(self, values: Ints) -> Ints:
+        """What stands before each row: the last offset before a stretch, then the value of the row before."""
+        before = np.empty(len(values), np.int64)
+        before[1:] = values[:-1]
+        before[self.first] = self.before
+        return before
+
+
+_PER_BATCH = ("magic", "base", "last", "position", "size", "time", "epoch", "told")
+
+
 class _SegmentChecker:
     """Follows the intact batches of a segment in order."""
 
@@ -129,35 +250,74 @@ class _SegmentChecker:
         self.largest_timestamp = NO_TIMESTAMP
         self.last_epoch = -1
         self.epochs = epochs
+        self.found: list[tuple[int, Finding]] = []  # with the stretch, since the last report
         self.open_damage: Problem | None = None
         self.lost_from = 0
         self.missing_indexes = indexes.missing
         self.offset_index, self.time_index = indexes.offset, indexes.time
         self.offset_entries = self.time_entries = 0  # how many entries were held against batches
 
-    def intact(self, start: int, end: int, keep: Callable[[MappedFile, BatchHeaders], None] | None) -> None:
-        """Check the headers of file[start, end), whose batches were read without a fault."""
-        if start >= end:
-            return
-        for headers in walk(self.file, start, end):
-            if not len(headers):
-                return
-            self._settle_damage(int(headers["base_offset"][0]))
+    def check(self, headers: BatchHeaders, starts: npt.NDArray[np.int64], problems: Sequence[Problem | None]) -> None:
+        """Check the headers of stretches that were read without a fault, and note the problem after each."""
+        at = np.searchsorted(headers["position"], np.append(starts, self.file.size))
+        place = np.flatnonzero(at[1:] > at[:-1])
+        first, base, last = at[place], headers["base_offset"], headers["last_offset"]
+        before, damaged = self._follow(place, base[first], np.maximum.reduceat(last, first), problems)
+        if len(headers):
             self._count(headers)
-            self._check_offsets(headers)
-            self._check_offset_index(headers)
-            self._check_times(headers)
-            self._check_epochs(headers)
-            self.last_offset = max(self.last_offset, int(headers["last_offset"].max()))
-            if keep is not None:
-                keep(self.file, headers)
+            rows = _Rows(
+                magic=headers["magic"],
+                base=base,
+                last=last,
+                position=headers["position"],
+                size=headers["size_in_bytes"],
+                time=headers["max_timestamp"].astype(np.int64),
+                epoch=headers["partition_leader_epoch"].astype(np.int64),
+                told=tells_base(headers),
+                first=first,
+                place=place,
+                before=before,
+                damaged=damaged,
+            )
+            for part in [rows] if len(first) == 1 or rows.grow() else rows.each():
+                self._check_offsets(part)
+                self._check_offset_index(part)
+                self._check_times(part)
+                self._check_epochs(part)
+        self._tell()
 
-    def damaged(self, problem: Problem) -> None:
+    def _follow(
+        self, place: Ints, bases: Ints, lasts: Ints, problems: Sequence[Problem | None]
+    ) -> tuple[Ints, npt.NDArray[np.bool_]]:
+        """Go through stretches and problems in turn: the last offset before each stretch, and whether damage is."""
+        before: list[int] = []
+        damaged: list[bool] = []
+        stretches = zip(place.tolist(), bases.tolist(), lasts.tolist(), strict=True)
+        following = next(stretches, None)
+        for i, problem in enumerate(problems):
+            if following is not None and following[0] == i:
+                self._settle_damage(following[1], i)
+                before.append(self.last_offset)
+                damaged.append(self.report.damaged_bytes > 0)
+                self.last_offset = max(self.last_offset, following[2])
+                following = next(stretches, None)
+            if problem is not None:
+                self._damaged(problem, i)
+        return np.array(before, np.int64), np.array(damaged, np.bool_)
+
+    def _tell(self) -> None:
+        """Report what was found, in the order of the log."""
+        self.found.sort(key=itemgetter(0))
+        for _, finding in self.found:
+            self.report.add(finding)
+        self.found.clear()
+
+    def _damaged(self, problem: Problem, place: int) -> None:
         """Note a stretch that was passed over; its offsets are known when the next batch is."""
         base_offset = problem.base_offset
         if base_offset is not None and not 0 < base_offset - self.last_offset < 2**31:
             base_offset = None  # not to be believed
-        self._settle_damage(base_offset)
+        self._settle_damage(base_offset, place)
         self.open_damage = problem
         self.lost_from = self.last_offset + 1 if base_offset is None else base_offset
         self.report.damaged_bytes += problem.num_bytes
@@ -181,7 +341,8 @@ class _SegmentChecker:
         due = surroundings.flushed if surroundings.following is None else surroundings.following
         if self.open_damage is None:
             self._check_end(position, surroundings)
-        self._settle_damage(due)
+        self._settle_damage(due, 0)
+        self._tell()
         for kind, path in self.missing_indexes:
             # Brokers before 0.10 wrote no time index, nor had messages a time.
             if self.report.num_batches and (kind == "offset-index" or self.largest_timestamp != NO_TIMESTAMP):
@@ -192,7 +353,7 @@ class _SegmentChecker:
         ):
             if index is not None and checked < len(index) and not self.report.damaged_bytes:
                 text = f"{len(index) - checked} entries point behind the last batch"
-                self._index_fault(index, kind, checked, text)
+                self.report.add(_entry_fault(index, kind, checked, text))
 
     def _check_end(self, position: int, surroundings: Surroundings) -> None:
         """Tell the offsets that are missing between the last batch and what follows the segment."""
@@ -208,25 +369,27 @@ class _SegmentChecker:
         else:
             self.report.add_missing(error, self.file.size - position)
 
-    def _settle_damage(self, next_offset: int | None) -> None:
+    def _settle_damage(self, next_offset: int | None, place: int) -> None:
         problem, self.open_damage = self.open_damage, None
         if problem is None:
             return
         end = next_offset if next_offset is not None and next_offset >= self.lost_from else None
         self.last_offset = max(self.last_offset, -1 if end is None else end - 1)  # no gap beside the damage
         self.report.missing_offsets += 0 if end is None else end - self.lost_from
-        self.report.add(
-            Finding(
-                "error",
-                "damaged",
-                self.file.path,
-                reason_of(problem.exception),
-                problem.position,
-                problem.num_bytes,
-                self.lost_from,
-                end,
-            )
+        if len(self.report.findings) + len(self.found) >= MAX_FINDINGS:
+            self.report.counts["error", "damaged"] += 1
+            return
+        finding = Finding(
+            "error",
+            "damaged",
+            self.file.path,
+            reason_of(problem.exception),
+            problem.position,
+            problem.num_bytes,
+            self.lost_from,
+            end,
         )
+        self.found.append((place, finding))
 
     def _count(self, headers: BatchHeaders) -> None:
         self.report.num_batches += len(headers)
@@ -237,103 +400,103 @@ class _SegmentChecker:
             codec = next(codec for codec in CODECS if codec[0] == chr(kind & 255))
             self.report.formats[f"v{kind >> 8}/{codec}"] += count
 
-    def _check_offsets(self, headers: BatchHeaders) -> None:
+    def _check_offsets(self, rows: _Rows) -> None:
         """Offsets grow from batch to batch. A compressed set of old messages tells its last one only."""
-        base, last = headers["base_offset"], headers["last_offset"]
-        before = np.concatenate([[self.last_offset], np.maximum.accumulate(last)[:-1]])
-        modern = headers["magic"] >= 2
-        wrong = np.where(modern, base, last) <= before
+        base, last = rows.base, rows.last
+        before = rows.preceding(np.maximum.accumulate(last))
+        wrong = np.where(rows.magic >= 2, base, last) <= before
         for i in np.flatnonzero(wrong).tolist():
             text = f"the offsets {base[i]} to {last[i]} follow {before[i]}"
-            self._note("error", "offset-order", text, int(headers["position"][i]), int(headers["size_in_bytes"][i]))
-        if self.last_offset >= 0 or self.base_offset is not None:
-            ahead = np.maximum(base - before - 1, 0)
-            self.report.compacted_offsets += int(ahead.sum() if modern.all() else ahead[tells_base(headers)].sum())
-        if self.base_offset is not None and int(last.max()) - self.base_offset >= 2**31:
-            self._note("error", "offset-order", "an offset is more than 2^31 above the segment's base offset")
+            self._fault(rows, i, "error", "offset-order", text, int(rows.position[i]), int(rows.size[i]))
+        ahead = np.maximum(base - before - 1, 0)
+        ahead[~rows.told] = 0
+        if self.base_offset is None and int(rows.before[0]) < 0:
+            ahead[(rows.before < 0)[rows.stretch]] = 0
+        self.report.compacted_offsets += int(ahead.sum())
+        if self.base_offset is not None:
+            far = np.maximum.reduceat(last, rows.first) - self.base_offset >= 2**31
+            for i in rows.first[far].tolist():
+                text = "an offset is more than 2^31 above the segment's base offset"
+                self._fault(rows, i, "error", "offset-order", text)
 
-    def _check_offset_index(self, headers: BatchHeaders) -> None:
+    def _check_offset_index(self, rows: _Rows) -> None:
         """An entry points to a batch before which all offsets are smaller than the entry's."""
         index = self.offset_index
         if index is None:
             return
-        positions = headers["position"]
-        end = int(positions[-1] + headers["size_in_bytes"][-1])
-        stop = int(np.searchsorted(index["position"], end, "left"))
-        entries = slice(self.offset_entries, stop)
-        at = np.searchsorted(positions, index["position"][entries])
-        found = at < len(positions)
+        final = rows.final
+        stops = np.searchsorted(index["position"], rows.position[final] + rows.size[final], "left")
+        entries = slice(self.offset_entries, int(stops[-1]))
+        positions, offsets = index["position"][entries], index["offset"][entries]
+        at = np.searchsorted(rows.position, positions)
+        found = at < len(rows.position)
         at[~found] = 0
-        before = np.concatenate([[self.last_offset], headers["last_offset"][:-1]])
-        good = found & (positions[at] == index["position"][entries]) & (before[at] < index["offset"][entries])
+        good = found & (rows.position[at] == positions) & (rows.preceding(rows.last)[at] < offsets)
         # An entry may be ahead of its batch where old messages were appended many at a time.
-        good &= (index["offset"][entries] <= headers["last_offset"][at]) | (headers["magic"][at] < 2)
+        good &= (offsets <= rows.last[at]) | (rows.magic[at] < 2)
         for i in np.flatnonzero(~good).tolist():
-            if not self._in_damage(int(index["position"][entries][i]), headers):
-                self._index_fault(index, "offset-index", self.offset_entries + i, "no such batch is at the position")
-        self.offset_entries = stop
+            entry = self.offset_entries + i
+            row = int(rows.first[np.searchsorted(stops, entry, "right")])
+            if positions[i] >= rows.position[row]:  # else it lies in what is damaged before the stretch
+                self._index_fault(rows, row, index, "offset-index", entry, "no such batch is at the position")
+        self.offset_entries = entries.stop
 
-    def _check_times(self, headers: BatchHeaders) -> None:
+    def _check_times(self, rows: _Rows) -> None:
         """A time index entry has the largest timestamp so far, and an offset of a batch that has it."""
-        times = headers["max_timestamp"].astype(np.int64)
-        largest = np.maximum.accumulate(np.maximum(times, self.largest_timestamp))
+        largest = np.maximum.accumulate(np.maximum(rows.time, self.largest_timestamp))
         index = self.time_index
         if index is not None:
-            stop = int(np.searchsorted(index["offset"], int(headers["last_offset"].max()), "right"))
-            entries = slice(self.time_entries, stop)
-            at = np.searchsorted(headers["last_offset"], index["offset"][entries])
-            at = np.minimum(at, len(headers) - 1)
-            good = self._fits(index["timestamp"][entries], times, largest, at)
+            stops = np.searchsorted(index["offset"], np.maximum.reduceat(rows.last, rows.first), "right")
+            start, stop = min(self.time_entries, int(stops[0])), int(stops[-1])
+            at = np.searchsorted(rows.last, index["offset"][start:stop])
+            at = np.minimum(at, len(rows.last) - 1)
+            stretch = np.searchsorted(stops, np.arange(start, stop), "right")
+            claimed, there = index["timestamp"][start:stop], rows.time[at]
+            # Where anything is damaged, the batch that had the largest one may be lost.
+            good = np.where(rows.damaged[stretch], claimed >= there, (claimed == largest[at]) & (claimed == there))
+            # Where messages have no time, brokers of 0.10 wrote down when they closed the file.
+            good |= largest[at] == NO_TIMESTAMP
             for i in np.flatnonzero(~good).tolist():
-                self._index_fault(index, "time-index", self.time_entries + i, "the log has another timestamp there")
+                row = int(rows.first[stretch[i]])
+                self._index_fault(rows, row, index, "time-index", start + i, "the log has another timestamp there")
             self.time_entries = stop
         self.largest_timestamp = int(largest[-1])
 
-    def _fits(
-        self,
-        claimed: npt.NDArray[np.int64],
-        times: npt.NDArray[np.int64],
-        largest: npt.NDArray[np.int64],
-        at: npt.NDArray[np.intp],
-    ) -> npt.NDArray[np.bool_]:
-        if self.report.damaged_bytes:  # the batch that had it may be lost
-            good: npt.NDArray[np.bool_] = claimed >= times[at]
-        else:
-            good = (claimed == largest[at]) & (claimed == times[at])
-        # Where messages have no time, brokers of 0.10 wrote down when they closed the file.
-        good |= largest[at] == NO_TIMESTAMP
-        return good
-
-    def _check_epochs(self, headers: BatchHeaders) -> None:
+    def _check_epochs(self, rows: _Rows) -> None:
         """Leader epochs never go back, and a batch lies in its epoch's span of offsets."""
-        epochs, bases = headers["partition_leader_epoch"], headers["base_offset"]
-        rows = np.flatnonzero((headers["magic"] >= 2) & (epochs >= 0))
-        if not len(rows):
+        told = np.flatnonzero((rows.magic >= 2) & (rows.epoch >= 0))
+        if not len(told):
             return
-        epochs, bases, positions = epochs[rows].astype(np.int64), bases[rows], headers["position"][rows]
-        before = np.concatenate([[self.last_epoch], np.maximum.accumulate(epochs)[:-1]])
+        epochs, bases, stretch = rows.epoch[told], rows.base[told], rows.stretch[told]
+        largest = np.maximum.accumulate(epochs)
+        before = np.concatenate([[self.last_epoch], largest[:-1]])
+        first = np.flatnonzero(np.diff(stretch, prepend=-1))
+        before[first] = np.maximum(before[first], self.last_epoch)
         for i in np.flatnonzero(epochs < before).tolist():
-            text = f"leader epoch {epochs[i]} follows {before[i]}"
-            self._note("warning", "leader-epoch", text, int(positions[i]), first_offset=int(bases[i]))
-        self.last_epoch = max(self.last_epoch, int(epochs.max()))
+            self._epoch_fault(rows, told[i], f"leader epoch {epochs[i]} follows {before[i]}")
+        self.last_epoch = max(self.last_epoch, int(largest[-1]))
         if self.epochs:
             starts = np.array([epoch.start_offset for epoch in self.epochs])
             numbers = np.array([epoch.epoch for epoch in self.epochs])
             term = np.searchsorted(starts, bases, "right") - 1
-            wrong = (term >= 0) & (numbers[np.maximum(term, 0)] != epochs)
-            for row in np.flatnonzero(wrong).tolist()[:1]:
-                text = f"leader epoch {epochs[row]}, where the checkpoint has {numbers[term[row]]}"
-                self._note("warning", "leader-epoch", text, int(positions[row]), first_offset=int(bases[row]))
+            wrong = np.flatnonzero((term >= 0) & (numbers[np.maximum(term, 0)] != epochs))
+            for i in wrong[np.unique(stretch[wrong], return_index=True)[1]].tolist():  # once a stretch
+                text = f"leader epoch {epochs[i]}, where the checkpoint has {numbers[term[i]]}"
+                self._epoch_fault(rows, told[i], text)
 
-    def _in_damage(self, position: int, headers: BatchHeaders) -> bool:
-        return position < int(headers["position"][0])
+    def _epoch_fault(self, rows: _Rows, row: int, text: str) -> None:
+        self._fault(rows, row, "warning", "leader-epoch", text, int(rows.position[row]), None, int(rows.base[row]))
 
-    def _index_fault(self, index: IndexFile, kind: str, i: int, text: str) -> None:
-        offset = int(index["offset"][i])
-        self.report.add(Finding("warning", kind, index.path, f"entry {i}: {text}", first_offset=offset))
+    def _index_fault(self, rows: _Rows, row: int, index: IndexFile, kind: str, i: int, text: str) -> None:
+        self.found.append((self._place(rows, row), _entry_fault(index, kind, i, text)))
 
-    def _note(
+    def _place(self, rows: _Rows, row: int) -> int:
+        return int(rows.place[np.searchsorted(rows.first, row, "right") - 1])
+
+    def _fault(
         self,
+        rows: _Rows,
+        row: int,
         level: Level,
         kind: str,
         text: str,
@@ -341,4 +504,13 @@ class _SegmentChecker:
         num_bytes: int | None = None,
         first_offset: int | None = None,
     ) -> None:
-        self.report.add(Finding(level, kind, self.file.path, text, position, num_bytes, first_offset))
+        """Find something at a row."""
+        finding = Finding(level, kind, self.file.path, text, position, num_bytes, first_offset)
+        self.found.append((self._place(rows, row), finding))
+
+    def _note(self, level: Level, kind: str, text: str, position: int, num_bytes: int) -> None:
+        self.report.add(Finding(level, kind, self.file.path, text, position, num_bytes))
+
+
+def _entry_fault(index: IndexFile, kind: str, i: int, text: str) -> Finding:
+    return Finding("warning", kind, index.path, f"entry {i}: {text}", first_offset=int(index["offset"][i]))

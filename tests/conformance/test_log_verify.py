@@ -9,7 +9,8 @@ from collections import Counter
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.log import indexes
+from kafkacodec.log import indexes, verify
+from tests import hostile_trees
 from tests.corpus import ROOT, blobs, segments
 
 SAMPLES = [s for s in segments() if s.name.endswith(".log") and "truncated" not in s.name]
@@ -179,6 +180,69 @@ def test_many_findings_are_counted_but_not_kept():
     assert len(report.findings) == 1000
     assert report.counts["warning", "offset-index"] == 3000
     assert "and 2000 more findings" in str(report)
+
+
+def alternating(count):
+    """One-record batches; of every second one a byte under the checksum is flipped, or the length cannot be."""
+    batches = [bytearray(kc.encode([(None, b"v")], base_offset=i)) for i in range(count)]
+    for i in range(1, count, 2):
+        if i % 4 == 1:
+            batches[i][-1] ^= 1
+        else:
+            batches[i][8:12] = b"\xff\xff\xff\xff"
+    return batches
+
+
+def test_damage_at_every_second_batch_is_told_batch_by_batch(tmp_path):
+    count, path = 5000, tmp_path / "00000000000000000000.log"
+    batches = alternating(count)
+    path.write_bytes(b"".join(batches))
+    size = len(batches[0])
+    # An entry that points at a lost batch is no fault; one that points into an intact batch is.
+    positions = [size, 4 * size + 1, 5 * size, 4000 * size]
+    entries = indexes.encode_offset_index([1, 4, 5, 4000], positions, 0)
+    path.with_suffix(".index").write_bytes(entries)
+    report = kc.log.Segment(path).verify()
+    assert (report.num_batches, report.num_records, report.compacted_offsets) == (count // 2, count // 2, 0)
+    assert (report.damaged_bytes, report.missing_offsets) == (
+        count // 2 * size,
+        count // 2 - 1,
+    )  # the last one: unknown
+    assert report.counts["error", "damaged"] == count // 2
+    assert report.counts["warning", "offset-index"] == 1
+    damaged = [f for f in report.findings if f.kind == "damaged"]
+    assert [(f.position, f.num_bytes, f.first_offset, f.end_offset) for f in damaged] == [
+        (i * size, size, i, i + 1) for i in range(1, 2 * len(damaged), 2)
+    ]
+    assert [f.kind for f in report.findings[:4]] == ["damaged", "damaged", "offset-index", "damaged"]
+    assert len(report.findings) == 1000
+
+
+def reports(trees):
+    return {name: kc.log.LogDirectory(tree).verify().to_dict() for name, tree in trees}
+
+
+def test_stretches_checked_together_tell_the_same_as_each_by_itself(tmp_path, monkeypatch):
+    for name, step in ("even", 0), ("disordered", 40):
+        path = tmp_path / "trees" / name / "topic-0" / "00000000000000000000.log"
+        path.parent.mkdir(parents=True)
+        batches = alternating(600)
+        for i in range(0, 600, 50):  # neither field is under the checksum
+            batches[i][:8] = (i - step if i else 0).to_bytes(8, "big")
+            batches[i][12:16] = (i if not step or i % 100 else 7).to_bytes(4, "big")
+        path.write_bytes(b"".join(batches))
+        size = len(batches[0])
+        path.with_suffix(".index").write_bytes(
+            indexes.encode_offset_index(range(3, 600, 3), [i * size + (i % 5 == 0) for i in range(3, 600, 3)], 0)
+        )
+    trees = [(tree.name, tree) for tree in sorted((tmp_path / "trees").iterdir())]
+    trees += hostile_trees.damaged(tmp_path / "damaged", 3)
+    together = reports(trees)
+    monkeypatch.setattr(verify, "STRETCHES_AT_ONCE", 1)
+    assert reports(trees) == together
+    assert {"error/damaged", "error/offset-order", "warning/offset-index", "warning/leader-epoch"} <= set(
+        together["disordered"]["counts"]
+    )
 
 
 MILDER = {"v2-length-2147483647.bin", "v2-then-zeros.bin", "zeros.bin"}  # a partial batch; a preallocated tail
