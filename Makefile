@@ -73,8 +73,12 @@ pytest: $(VENV)/.dev $(VENV)/.built
 	@tools/system_packages valgrind:valgrind || true
 	$(PY) -m pytest -n $(JOBS) --dist loadgroup $(TESTS) $(PYTEST_ARGS)
 
+# Without a codec's library the fuzz target of decode takes its records as they are.
+CODEC_HEADERS := zlib.h:zlib1g-dev lz4.h:liblz4-dev zstd.h:libzstd-dev snappy-c.h:libsnappy-dev
+
 .PHONY: ctest
 ctest: $(GOLDEN_CASES)
+	@tools/system_packages $(CODEC_HEADERS) || true
 	$(MAKE) --no-print-directory -C csrc test golden
 
 $(GOLDEN_CASES): tests/golden_cases.py tests/corpus.py tests/data/kafka/manifest.json | $(VENV)/.dev $(VENV)/.built
@@ -131,11 +135,21 @@ asan: $(VENV)/.dev ## the suite under AddressSanitizer and UndefinedBehaviorSani
 # What needs Python has its targets in tests/fuzz; -P keeps the ordinary build in this directory out of its way.
 .PHONY: fuzz
 fuzz: $(VENV)/.dev ## replay and mutate the fuzz corpus for FUZZ_SECONDS a target
+	@tools/system_packages $(CODEC_HEADERS) || true
+	rm -f .cache/csrc/found/*.log
 	$(MAKE) --no-print-directory -C csrc fuzz FUZZ_SECONDS=$(FUZZ_SECONDS)
 	$(PY) -m tests.fuzz.counts .cache/csrc/found/*.log
 	$(BUILD_SANITIZED)
 	PYTHONPATH='$(SANITIZED)/lib:.' $(SANITIZED_RUN) $(PY) -P -m tests.fuzz.messages --seconds $(FUZZ_SECONDS)
 	PYTHONPATH='$(SANITIZED)/lib:.' $(SANITIZED_RUN) $(PY) -P -m tests.fuzz.connection --seconds $(FUZZ_SECONDS)
+
+.PHONY: fuzz-deep
+fuzz-deep: $(VENV)/.dev ## record sets alone for FUZZ_SECONDS, in a faster build; what it found then under AddressSanitizer
+	@tools/system_packages $(CODEC_HEADERS) || true
+	rm -f .cache/csrc/found/*.log
+	$(MAKE) --no-print-directory -C csrc fuzz-clang FUZZ_BUILD=deep FUZZ_TARGETS=decode FUZZ_MAX_LEN=1024 FUZZ_SECONDS=$(FUZZ_SECONDS)
+	$(PY) -m tests.fuzz.counts .cache/csrc/found/*.log
+	$(MAKE) --no-print-directory -C csrc fuzz-found FUZZ_TARGETS=decode
 
 .PHONY: fuzz-java
 fuzz-java: $(VENV)/.dev $(VENV)/.built ## damaged record sets, read by Kafka's own reader too, for FUZZ_SECONDS

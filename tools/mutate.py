@@ -35,6 +35,7 @@ CSRC = ROOT / "csrc"
 WORK = ROOT / ".cache" / "mutation"
 CASES = ROOT / ".cache" / "golden-cases"
 BLOBS = [ROOT / "tests" / "data" / "kafka" / "blobs" / kind for kind in ("corrupt", "foreign", "cut")]
+SHARED = ["fuzz/replay", "fuzz/codecs", "fuzz/seal"]  # what the programs of the fuzz targets are linked from
 CPU_SECONDS, SECONDS = 5, 300  # ten times what the slowest takes, and more of those under sanitizers
 SANITIZED_CPU_SECONDS = 20
 # For another processor; constants that a test derives one by one; layouts that Arrow defines.
@@ -229,7 +230,7 @@ class Build:
                 continue  # has a build of its own
             files: list[str | Path] = [CSRC / "fuzz" / "corpus" / path.stem.removeprefix("fuzz_")]
             files += BLOBS if path.stem in ("fuzz_decode", "fuzz_scan") else []
-            programs[path.stem] = ([f"fuzz/{path.stem}", "fuzz/replay"], files)
+            programs[path.stem] = ([f"fuzz/{path.stem}", *SHARED], files)
         return programs
 
     def compile(self, source: str, flags: list[str], directory: Path) -> Path:

@@ -1,11 +1,19 @@
 /* Any bytes as a record set: every table is well formed, the work ends, chunks give the rows of the whole, and what can
  * be read does not depend on the columns.
  *
- * "Decompressed" records are the compressed bytes as they are, so that mutations reach the parsers behind the codecs.
- */
+ * Records that do not decompress are taken as they are, so that mutations too reach the parsers behind the codecs. */
+#include "codecs.h"
 #include "fuzz.h"
 #include "kc_decoder.h"
 #include "table_check.h"
+
+enum { CONTENT_LIMIT = 1 << 20 }; /* of all records that one input decompresses to */
+
+/* The records that the decoder reads from, and what may still be decompressed. */
+typedef struct content {
+    uint8_t *records;
+    size_t left;
+} content;
 
 typedef struct outcome {
     uint64_t rows, hash, problems, consumed;
@@ -27,15 +35,23 @@ static kc_table *new_table(uint32_t want) {
     return t;
 }
 
+static int provide(kc_decoder *d, content *c, kc_error *error) {
+    const kc_batch *b = &d->batch;
+    size_t size = 0;
+    free(c->records);
+    c->records = fuzz_decompress(kc_batch_codec(b), b->magic, b->records, b->records_size, c->left, &size);
+    c->left -= size;
+    return c->records ? kc_decoder_provide(d, c->records, size, error)
+                      : kc_decoder_provide(d, b->records, b->records_size, error);
+}
+
 /* Adds to a table; the event that ended it. */
-static kc_event fill(kc_decoder *d, kc_table *t, int64_t max_rows, uint64_t max_bytes) {
+static kc_event fill(kc_decoder *d, kc_table *t, content *c, int64_t max_rows, uint64_t max_bytes) {
     kc_error error = {0};
     kc_event event;
     do {
         event = kc_decoder_run(d, t, max_rows, max_bytes, &error);
-        if (event == KC_EVENT_COMPRESSED && kc_decoder_provide(d, d->batch.records, d->batch.records_size, &error)) {
-            event = KC_EVENT_FAULT;
-        }
+        if (event == KC_EVENT_COMPRESSED && provide(d, c, &error)) event = KC_EVENT_FAULT;
     } while (event == KC_EVENT_COMPRESSED);
     MUST(t->length <= max_rows);
     MUST(event != KC_EVENT_FAULT || (error.code != KC_OK && error.what && error.position <= d->size));
@@ -61,11 +77,12 @@ static outcome decode(const uint8_t *data, size_t size, bool verify, bool filter
     uint64_t bytes;
     kc_decoder_estimate(&d, &rows, &bytes);
     MUST(rows >= 0 && (uint64_t)rows <= size && bytes <= size);
+    content records = {NULL, CONTENT_LIMIT};
     kc_table *t = new_table(want);
     kc_event event;
     do { /* a table goes on behind a fault */
         const uint64_t before = d.position;
-        event = fill(&d, t, max_rows, max_bytes);
+        event = fill(&d, t, &records, max_rows, max_bytes);
         MUST(d.position >= before && d.position <= size);
         if (event == KC_EVENT_FAULT) {
             o.problems++;
@@ -76,6 +93,7 @@ static outcome decode(const uint8_t *data, size_t size, bool verify, bool filter
         kc_table_release(t);
         t = event == KC_EVENT_END ? NULL : new_table(want);
     } while (event != KC_EVENT_END);
+    free(records.records);
     o.consumed = d.position;
     return o;
 }
