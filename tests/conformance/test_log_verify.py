@@ -235,6 +235,7 @@ def test_stretches_checked_together_tell_the_same_as_each_by_itself(tmp_path, mo
         path.with_suffix(".index").write_bytes(
             indexes.encode_offset_index(range(3, 600, 3), [i * size + (i % 5 == 0) for i in range(3, 600, 3)], 0)
         )
+        path.with_name("leader-epoch-checkpoint").write_text("0\n1\n5 0\n")  # not that of any batch
     trees = [(tree.name, tree) for tree in sorted((tmp_path / "trees").iterdir())]
     trees += hostile_trees.damaged(tmp_path / "damaged", 3)
     together = reports(trees)
