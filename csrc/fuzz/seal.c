@@ -25,7 +25,7 @@ static void seal_all(uint8_t *data, size_t size, bool lengths, int depth) {
             continue;
         }
         seal_batch(data, &span, depth);
-        at += span.size;
+        at += (size_t)span.size;
     }
 }
 
