@@ -110,7 +110,7 @@ class PendingSegment:
         """
         directory = self.directory if directory is None else directory
         path = os.path.join(directory, layout.file_name(self.base_offset, layout.LOG_SUFFIX))
-        _make_way(path)
+        make_way(path)
         done: list[str] = []
         try:
             for name in self._names():
@@ -388,7 +388,7 @@ def _is_locked(path: str) -> bool:
     return False
 
 
-def _make_way(path: str) -> None:
+def make_way(path: str) -> None:
     """A broker leaves an empty segment in a new partition; it makes way for one with records."""
     try:
         size = os.lstat(path).st_size

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from kafkacodec.log import LogDirectory, LogWriter, Partition, Segment, layout, publishing
 from kafkacodec.log.files import is_directory, naming
 from kafkacodec.log.publishing import sync_names, sync_path
-from kafkacodec.log.segment_writer import COMMIT_ORDER
+from kafkacodec.log.segment_writer import COMMIT_ORDER, make_way
 from kafkacodec.spark.options import TopicPartition
 
 __all__ = ["new_directory", "publish", "remove", "remove_abandoned"]
@@ -95,7 +95,10 @@ def _move(moves: list[_Move]) -> None:
     try:
         for move in moves:
             # An index without a segment is a leftover, and the segment's name decides who was first.
-            publishing.publish(move.source, move.target, replace=not move.target.endswith(layout.LOG_SUFFIX))
+            is_segment = move.target.endswith(layout.LOG_SUFFIX)
+            if is_segment:
+                make_way(move.target)
+            publishing.publish(move.source, move.target, replace=not is_segment)
             done.append(move.target)
     except BaseException:
         for target in reversed(done):  # the segment first, so that it is never without its indexes

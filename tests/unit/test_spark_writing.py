@@ -279,6 +279,15 @@ def test_two_jobs_into_one_partition(tmp_path):
     assert not list(tmp_path.rglob("*.tmp"))
 
 
+def test_the_empty_segment_that_a_broker_makes_in_a_new_partition_makes_way(tmp_path):
+    partition = tmp_path / "t-0"
+    partition.mkdir()
+    for suffix in (".log", ".index", ".timeindex"):
+        (partition / f"{0:020d}{suffix}").write_bytes(b"")
+    job(tmp_path, [[batch(value=[b"a", b"b"], partition=[0, 0])]], topic="t")
+    assert [r.value for chunk in kc.log.Partition(partition).read() for r in chunk.records()] == [b"a", b"b"]
+
+
 def test_nothing_is_visible_where_a_file_cannot_have_its_name(tmp_path, monkeypatch):
     job(tmp_path, [[batch(topic=["t"] * 2, partition=[0, 2], value=[b"a", b"b"])]])
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
