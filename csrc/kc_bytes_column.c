@@ -88,40 +88,44 @@ static const uint8_t *displaced(const uint8_t *data, int64_t offset) {
     return (const uint8_t *)((uintptr_t)data + (uintptr_t)offset);
 }
 
+/* The offsets of a block are copied out before they are looked at: what others write meanwhile does not matter then,
+ * and the loops over the copy run several rows at a time. */
 static int load_offsets32(const kc_bytes_column *c, int64_t row, int64_t n, kc_spans *out, kc_error *error) {
-    const int32_t *offsets = (const int32_t *)c->index + c->first + row;
-    int32_t at = kc_load_i32(offsets), bad = at;
+    int32_t offsets[KC_BLOCK_ROWS + 1];
+    kc_load_copy(offsets, (const int32_t *)c->index + c->first + row, (size_t)(n + 1) * sizeof *offsets);
+    int32_t bad = offsets[0];
     for (int64_t i = 0; i < n; i++) {
-        const int32_t next = kc_load_i32(offsets + i + 1), size = (int32_t)((uint32_t)next - (uint32_t)at);
-        out->data[i] = displaced(c->data, at);
+        int32_t size = (int32_t)((uint32_t)offsets[i + 1] - (uint32_t)offsets[i]);
+        out->data[i] = displaced(c->data, offsets[i]);
         out->size[i] = size;
-        bad |= next | size;
-        at = next;
+        bad |= offsets[i + 1] | size;
     }
-    if (KC_UNLIKELY(bad < 0 || at > c->end))
+    if (KC_UNLIKELY(bad < 0 || offsets[n] > c->end))
         return kc_cannot_encode(error, "the array's offsets decrease or pass its end", row, 0, 0);
-    out->wide = c->end - at >= KC_COPY_SLACK;
+    out->wide = c->end - offsets[n] >= KC_COPY_SLACK;
     return KC_OK;
 }
 
 static int load_offsets64(const kc_bytes_column *c, int64_t row, int64_t n, kc_spans *out, kc_error *error) {
-    const int64_t *offsets = (const int64_t *)c->index + c->first + row;
-    int64_t at = kc_load_i64(offsets), bad = at, long_row = 0, long_size = 0;
+    int64_t offsets[KC_BLOCK_ROWS + 1];
+    kc_load_copy(offsets, (const int64_t *)c->index + c->first + row, (size_t)(n + 1) * sizeof *offsets);
+    int64_t bad = offsets[0], all = 0;
     for (int64_t i = 0; i < n; i++) {
-        const int64_t next = kc_load_i64(offsets + i + 1), size = (int64_t)((uint64_t)next - (uint64_t)at);
-        out->data[i] = displaced(c->data, at);
+        int64_t size = (int64_t)((uint64_t)offsets[i + 1] - (uint64_t)offsets[i]);
+        out->data[i] = displaced(c->data, offsets[i]);
         out->size[i] = (int32_t)size;
-        bad |= next | size;
-        at = next;
-        if (KC_LIKELY(size <= INT32_MAX) || long_size) continue;
-        long_row = row + i;
-        long_size = size;
+        bad |= offsets[i + 1] | size;
+        all |= size;
     }
-    if (KC_UNLIKELY(bad < 0 || at > c->end))
+    if (KC_UNLIKELY(bad < 0 || offsets[n] > c->end))
         return kc_cannot_encode(error, "the array's offsets decrease or pass its end", row, 0, 0);
-    if (KC_UNLIKELY(long_size))
-        return kc_cannot_encode(error, "a value is longer than the format can hold", long_row, long_size, INT32_MAX);
-    out->wide = c->end - at >= KC_COPY_SLACK;
+    if (KC_UNLIKELY(all > INT32_MAX)) {
+        int64_t i = 0;
+        while (i < n - 1 && offsets[i + 1] - offsets[i] <= INT32_MAX) i++;
+        return kc_cannot_encode(error, "a value is longer than the format can hold", row + i,
+                                offsets[i + 1] - offsets[i], INT32_MAX);
+    }
+    out->wide = c->end - offsets[n] >= KC_COPY_SLACK;
     return KC_OK;
 }
 

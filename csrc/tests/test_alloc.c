@@ -155,11 +155,15 @@ static void *hammer(void *unused) {
     return NULL;
 }
 
-/* The child of a fork has one thread: a lock that another one held would never be given back there. */
+/* The child of a fork has one thread: a lock that another one held would never be given back there. The pool has a
+ * block for everybody, so that no malloc is called, whose own locks do not survive a fork under AddressSanitizer. */
 TEST(alloc_works_in_the_child_of_a_fork) {
     enum { THREADS = 3, FORKS = 300, SECONDS = 20 };
     pthread_t threads[THREADS];
+    void *blocks[2 * THREADS];
     int hung = 0;
+    for (int i = 0; i < 2 * THREADS; i++) blocks[i] = kc_alloc(65536);
+    for (int i = 0; i < 2 * THREADS; i++) kc_free(blocks[i]);
     atomic_store(&stop, false);
     for (int i = 0; i < THREADS; i++) CHECK_EQ(pthread_create(&threads[i], NULL, hammer, NULL), 0);
     for (int i = 0; i < FORKS && !hung; i++) {
