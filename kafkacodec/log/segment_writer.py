@@ -7,7 +7,7 @@ import errno
 import fcntl
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kafkacodec.errors import EncodeError
@@ -110,18 +110,7 @@ class PendingSegment:
         """
         directory = self.directory if directory is None else directory
         path = os.path.join(directory, layout.file_name(self.base_offset, layout.LOG_SUFFIX))
-        make_way(path)
-        done: list[str] = []
-        try:
-            for name in self._names():
-                target = os.path.join(directory, name)
-                # An index without a segment is a leftover, and the segment's name decides who was first.
-                publishing.publish(self._temporary(name), target, replace=target != path)
-                done.append(target)
-        except BaseException:
-            for target in done:
-                publishing.remove(target)
-            raise
+        publish_files((self._temporary(name), os.path.join(directory, name)) for name in self._names())
         if sync:
             publishing.sync_names(directory, os.path.basename(path))
         return path
@@ -388,7 +377,33 @@ def _is_locked(path: str) -> bool:
     return False
 
 
-def make_way(path: str) -> None:
+def publish_files(moves: Iterable[tuple[str, str]]) -> None:
+    """Give the files of segments their names, all of them or none.
+
+    Args:
+        moves: what each is called and what it shall be called; a segment after the files beside it.
+
+    Raises:
+        FileExistsError: a segment with records is there. It stays, and so do the files beside it.
+        OSError: a file cannot be renamed.
+    """
+    moves = list(moves)
+    for _, target in moves:
+        if target.endswith(layout.LOG_SUFFIX):
+            _make_way(target)
+    done: list[str] = []
+    try:
+        for source, target in moves:
+            # An index without a segment is a leftover, and the segment's name decides who was first.
+            publishing.publish(source, target, replace=not target.endswith(layout.LOG_SUFFIX))
+            done.append(target)
+    except BaseException:
+        for target in reversed(done):  # the segment first, so that it is never without its indexes
+            publishing.remove(target)
+        raise
+
+
+def _make_way(path: str) -> None:
     """A broker leaves an empty segment in a new partition; it makes way for one with records."""
     try:
         size = os.lstat(path).st_size

@@ -18,10 +18,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from kafkacodec.log import LogDirectory, LogWriter, Partition, Segment, layout, publishing
+from kafkacodec.log import LogDirectory, LogWriter, Partition, Segment, layout
 from kafkacodec.log.files import is_directory, naming
 from kafkacodec.log.publishing import sync_names, sync_path
-from kafkacodec.log.segment_writer import COMMIT_ORDER, make_way
+from kafkacodec.log.segment_writer import COMMIT_ORDER, publish_files
 from kafkacodec.spark.options import TopicPartition
 
 __all__ = ["new_directory", "publish", "remove", "remove_abandoned"]
@@ -74,7 +74,7 @@ def publish(log_dir: str, directories: Sequence[str]) -> None:
             moves = [move for log, staged in targets for move in _number(log, staged, pool)]
             for move in moves:
                 move.synced.result()
-        _move(moves)
+        publish_files((move.source, move.target) for move in moves)
         for log, _ in targets:
             log.commit()
         for log, _ in targets:
@@ -87,23 +87,6 @@ class _Move(NamedTuple):
     source: str
     target: str
     synced: Future[None]
-
-
-def _move(moves: list[_Move]) -> None:
-    """Give all files their names, or none of them where one cannot have it."""
-    done: list[str] = []
-    try:
-        for move in moves:
-            # An index without a segment is a leftover, and the segment's name decides who was first.
-            is_segment = move.target.endswith(layout.LOG_SUFFIX)
-            if is_segment:
-                make_way(move.target)
-            publishing.publish(move.source, move.target, replace=not is_segment)
-            done.append(move.target)
-    except BaseException:
-        for target in reversed(done):  # the segment first, so that it is never without its indexes
-            publishing.remove(target)
-        raise
 
 
 def _number(log: LogWriter, staged: list[Partition], pool: ThreadPoolExecutor) -> Iterator[_Move]:

@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 import kafkacodec as kc
 from kafkacodec.errors import EncodeError
 from kafkacodec.log import layout, publishing
+from kafkacodec.log.segment_writer import publish_files
 from kafkacodec.spark import staging
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.staging import remove_abandoned
@@ -286,6 +287,19 @@ def test_the_empty_segment_that_a_broker_makes_in_a_new_partition_makes_way(tmp_
         (partition / f"{0:020d}{suffix}").write_bytes(b"")
     job(tmp_path, [[batch(value=[b"a", b"b"], partition=[0, 0])]], topic="t")
     assert [r.value for chunk in kc.log.Partition(partition).read() for r in chunk.records()] == [b"a", b"b"]
+
+
+def test_a_segment_that_is_there_keeps_the_files_beside_it(tmp_path):
+    there, staged = tmp_path / "there", tmp_path / "staged"
+    for directory in (there, staged):
+        directory.mkdir()
+        for suffix in (".index", ".timeindex", ".log"):
+            (directory / f"{0:020d}{suffix}").write_bytes(directory.name.encode())
+    moves = [(str(staged / f"{0:020d}{s}"), str(there / f"{0:020d}{s}")) for s in (".index", ".timeindex", ".log")]
+    with pytest.raises(FileExistsError):
+        publish_files(moves)
+    assert [path.read_bytes() for path in sorted(there.iterdir())] == [b"there"] * 3
+    assert [path.read_bytes() for path in sorted(staged.iterdir())] == [b"staged"] * 3
 
 
 def test_nothing_is_visible_where_a_file_cannot_have_its_name(tmp_path, monkeypatch):
