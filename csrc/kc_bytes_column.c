@@ -88,21 +88,42 @@ static const uint8_t *displaced(const uint8_t *data, int64_t offset) {
     return (const uint8_t *)((uintptr_t)data + (uintptr_t)offset);
 }
 
-/* The offsets of a block are copied out before they are looked at: what others write meanwhile does not matter then,
- * and the loops over the copy run several rows at a time. */
+/* Four offsets in a load that is not repeated, whatever others write meanwhile. */
+typedef uint32_t four __attribute__((vector_size(16)));
+typedef uint32_t four_anywhere __attribute__((vector_size(16), aligned(4), may_alias));
+typedef uintptr_t four_pointers __attribute__((vector_size(4 * sizeof(uintptr_t))));
+
+static void load_four(const int32_t *offsets, four *out) {
+    *out = *(const volatile four_anywhere *)offsets;
+    KC_LOADED(offsets, sizeof *out);
+}
+
+/* Each row's start and end are loaded once, four rows at a time, and checked by themselves: a neighbour may have seen
+ * another value of the offset they share. */
 static int load_offsets32(const kc_bytes_column *c, int64_t row, int64_t n, kc_spans *out, kc_error *error) {
-    int32_t offsets[KC_BLOCK_ROWS + 1];
-    kc_load_copy(offsets, (const int32_t *)c->index + c->first + row, (size_t)(n + 1) * sizeof *offsets);
-    int32_t bad = offsets[0];
-    for (int64_t i = 0; i < n; i++) {
-        int32_t size = (int32_t)((uint32_t)offsets[i + 1] - (uint32_t)offsets[i]);
-        out->data[i] = displaced(c->data, offsets[i]);
-        out->size[i] = size;
-        bad |= offsets[i + 1] | size;
+    const int32_t *offsets = (const int32_t *)c->index + c->first + row;
+    const uint32_t end = c->end > INT32_MAX ? INT32_MAX : (uint32_t)c->end;
+    four starts, ends, bad = {0, 0, 0, 0};
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        load_four(offsets + i, &starts);
+        load_four(offsets + i + 1, &ends);
+        const four sizes = ends - starts;
+        const four_pointers data = __builtin_convertvector(starts, four_pointers) + (uintptr_t)c->data;
+        memcpy(out->data + i, &data, sizeof data);
+        memcpy(out->size + i, &sizes, sizeof sizes);
+        bad |= starts | sizes | (end - ends);
     }
-    if (KC_UNLIKELY(bad < 0 || offsets[n] > c->end))
+    for (; i < n; i++) {
+        const uint32_t from = (uint32_t)kc_load_i32(offsets + i), to = (uint32_t)kc_load_i32(offsets + i + 1);
+        out->data[i] = displaced(c->data, from);
+        out->size[i] = (int32_t)(to - from);
+        bad[0] |= from | (to - from) | (end - to);
+    }
+    if (KC_UNLIKELY((bad[0] | bad[1] | bad[2] | bad[3]) >> 31))
         return kc_cannot_encode(error, "the array's offsets decrease or pass its end", row, 0, 0);
-    out->wide = c->end - offsets[n] >= KC_COPY_SLACK;
+    const uintptr_t last = n ? (uintptr_t)out->data[n - 1] + (uintptr_t)out->size[n - 1] : (uintptr_t)c->data;
+    out->wide = (uintptr_t)c->data + (uintptr_t)c->end - last >= KC_COPY_SLACK;
     return KC_OK;
 }
 
