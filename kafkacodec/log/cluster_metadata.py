@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Unpack
 
@@ -53,9 +53,9 @@ class ClusterMetadata:
         Raises:
             CorruptRecord: a topic that is there already, by its name or its id: a controller would not load that.
         """
-        change = getattr(self, "_" + type(record).__name__, None)
+        change = _CHANGES.get(type(record).__name__)
         if change is not None:
-            change(record)
+            change(self, record)
 
     def _partitions(self, topic_id: uuid.UUID) -> dict[int, dict[str, Any]]:
         """The partitions of a topic that is there; else what nobody sees."""
@@ -63,19 +63,19 @@ class ClusterMetadata:
         partitions: dict[int, dict[str, Any]] = self.topics[name]["partitions"] if name is not None else {}
         return partitions
 
-    def _TopicRecord(self, record: Any) -> None:
+    def _on_topic(self, record: Any) -> None:
         if record.name in self.topics or record.topic_id in self._names:
             raise CorruptRecord(f"the topic {record.name!r}, or its id {record.topic_id}, is there already")
         self.topics[record.name] = {"topic_id": record.topic_id, "partitions": {}}
         self._names[record.topic_id] = record.name
 
-    def _RemoveTopicRecord(self, record: Any) -> None:
+    def _on_remove_topic(self, record: Any) -> None:
         name = self._names.pop(record.topic_id, None)
         if name is not None:
             del self.topics[name]
             self.configs.pop(f"topic:{name}", None)
 
-    def _PartitionRecord(self, record: Any) -> None:
+    def _on_partition(self, record: Any) -> None:
         self._partitions(record.topic_id)[record.partition_id] = {
             "replicas": record.replicas,
             "isr": record.isr,
@@ -84,7 +84,7 @@ class ClusterMetadata:
             "partition_epoch": record.partition_epoch,
         }
 
-    def _PartitionChangeRecord(self, record: Any) -> None:
+    def _on_partition_change(self, record: Any) -> None:
         partition = self._partitions(record.topic_id).get(record.partition_id)
         if partition is None:
             return
@@ -97,7 +97,7 @@ class ClusterMetadata:
             partition["leader_epoch"] += 1
         partition["partition_epoch"] += 1
 
-    def _ConfigRecord(self, record: Any) -> None:
+    def _on_config(self, record: Any) -> None:
         kind = _RESOURCES.get(record.resource_type, str(record.resource_type))
         resource = f"{kind}:{record.resource_name}"
         configs = self.configs.setdefault(resource, {})
@@ -108,14 +108,14 @@ class ClusterMetadata:
         if not configs:
             del self.configs[resource]
 
-    def _AccessControlEntryRecord(self, record: Any) -> None:
+    def _on_access_control_entry(self, record: Any) -> None:
         entry = record.to_dict()
         self.acls[entry.pop("id")] = entry
 
-    def _RemoveAccessControlEntryRecord(self, record: Any) -> None:
+    def _on_remove_access_control_entry(self, record: Any) -> None:
         self.acls.pop(record.id, None)
 
-    def _RegisterBrokerRecord(self, record: Any) -> None:
+    def _on_register_broker(self, record: Any) -> None:
         self.brokers[record.broker_id] = {
             "epoch": record.broker_epoch,
             "rack": record.rack,
@@ -123,16 +123,16 @@ class ClusterMetadata:
             "endpoints": [f"{point.name}://{point.host}:{point.port}" for point in record.end_points],
         }
 
-    def _UnregisterBrokerRecord(self, record: Any) -> None:
+    def _on_unregister_broker(self, record: Any) -> None:
         self.brokers.pop(record.broker_id, None)
 
-    def _FenceBrokerRecord(self, record: Any) -> None:
+    def _on_fence_broker(self, record: Any) -> None:
         self._set_fenced(record.id, True)
 
-    def _UnfenceBrokerRecord(self, record: Any) -> None:
+    def _on_unfence_broker(self, record: Any) -> None:
         self._set_fenced(record.id, False)
 
-    def _BrokerRegistrationChangeRecord(self, record: Any) -> None:
+    def _on_broker_registration_change(self, record: Any) -> None:
         if record.fenced:
             self._set_fenced(record.broker_id, record.fenced > 0)
 
@@ -140,11 +140,29 @@ class ClusterMetadata:
         if broker in self.brokers:
             self.brokers[broker]["fenced"] = fenced
 
-    def _FeatureLevelRecord(self, record: Any) -> None:
+    def _on_feature_level(self, record: Any) -> None:
         if record.feature_level:
             self.features[record.name] = record.feature_level
         else:
             self.features.pop(record.name, None)
+
+
+_CHANGES: dict[str, Callable[[ClusterMetadata, Any], None]] = {
+    "TopicRecord": ClusterMetadata._on_topic,
+    "RemoveTopicRecord": ClusterMetadata._on_remove_topic,
+    "PartitionRecord": ClusterMetadata._on_partition,
+    "PartitionChangeRecord": ClusterMetadata._on_partition_change,
+    "ConfigRecord": ClusterMetadata._on_config,
+    "AccessControlEntryRecord": ClusterMetadata._on_access_control_entry,
+    "RemoveAccessControlEntryRecord": ClusterMetadata._on_remove_access_control_entry,
+    "RegisterBrokerRecord": ClusterMetadata._on_register_broker,
+    "UnregisterBrokerRecord": ClusterMetadata._on_unregister_broker,
+    "FenceBrokerRecord": ClusterMetadata._on_fence_broker,
+    "UnfenceBrokerRecord": ClusterMetadata._on_unfence_broker,
+    "BrokerRegistrationChangeRecord": ClusterMetadata._on_broker_registration_change,
+    "FeatureLevelRecord": ClusterMetadata._on_feature_level,
+}
+"""What a record does to the state, by the name of its class; others say nothing of it."""
 
 
 def read_cluster_metadata(

@@ -71,7 +71,7 @@ def __getattr__(name: str) -> Any:
         home = _HOMES[name]
     except KeyError:
         raise AttributeError(f"module 'kafkacodec.spark' has no attribute {name!r}") from None
-    if home != "jvm" and home != "options":
+    if home != "jvm":
         require_pyspark()
     value = getattr(importlib.import_module(f"kafkacodec.spark.{home}"), name)
     globals()[name] = value

@@ -41,7 +41,7 @@ def test_scan_lists_the_batches_of_a_file(kafkacodec):
     assert (code, err) == (DONE, "")
     lines = [json.loads(line) for line in out.splitlines()]
     for mine, theirs in zip(lines, sample(SEGMENT).expected.batches, strict=True):
-        assert mine["topic"], mine["partition"] == ("none", 0)
+        assert (mine["topic"], mine["partition"]) == ("none", 0)
         assert mine["position"] == theirs["position"]
         assert mine["size_in_bytes"] == theirs["sizeInBytes"]
         assert (mine["base_offset"], mine["last_offset"]) == (theirs["baseOffset"], theirs["lastOffset"])
