@@ -1,7 +1,6 @@
 """Exceptions of kafkacodec.
 
-Everything that bytes or values can do wrong ends in a subclass of `KafkaCodecError`; no other exception type
-escapes from bad input (running out of memory excepted).
+Bad bytes and bad values raise a subclass of `KafkaCodecError` and no other type of exception, except MemoryError.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class KafkaCodecError(Exception):
 
 
 class _Located(KafkaCodecError):
-    """An error with a reason, a byte position and a path; the message is put together from the three."""
+    """An error with a reason, a byte position and a path, which together form its message."""
 
     def __init__(self, reason: str, *, position: int | None = None, path: str | None = None) -> None:
         super().__init__(reason)
@@ -58,12 +57,12 @@ def _rebuild(cls: type[_Located], reason: str, position: int | None, path: str |
 
 
 class DecodeError(_Located, ValueError):
-    """Bytes that cannot be what they are read as.
+    """Bytes that are not valid in the format they are read as.
 
     Attributes:
-        reason (str): what is wrong, without the position.
-        position (int | None): bytes from the start of the data that was handed in.
-        path (str | None): the place inside the structure, such as ``topics[3].partitions[0].records``.
+        reason (str): what is wrong, without position and path.
+        position (int | None): offset in bytes from the start of the input.
+        path (str | None): the field, such as ``topics[3].partitions[0].records``.
     """
 
 
@@ -72,12 +71,12 @@ class Truncated(DecodeError):
 
 
 class MissingOffsets(Truncated):
-    """Offsets of a log that no batch has, where a segment was cut or is not there and compaction does not explain it.
+    """A gap in a log's offsets that compaction does not explain: a segment is missing or truncated.
 
     Attributes:
-        first_offset, end_offset (int): from the first missing one to the one after the last. At most so many records
-            are missing: some may have been removed by compaction before. Bytes in logs of Kafka 0.6 and 0.7.
-        certain (bool): records were lost; False: compaction may have removed all of them.
+        first_offset, end_offset (int): the first missing offset and the one after the last. The number of lost
+            records may be smaller: compaction may have removed some before. Byte offsets in logs of Kafka 0.6 and 0.7.
+        certain (bool): True if records were lost; False if compaction may have removed all of them.
     """
 
     def __init__(
@@ -97,7 +96,7 @@ class MissingOffsets(Truncated):
 
     @property
     def missing_offsets(self) -> int:
-        """How many offsets are missing."""
+        """The number of missing offsets."""
         return self.end_offset - self.first_offset
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -106,23 +105,23 @@ class MissingOffsets(Truncated):
 
 
 class CorruptRecord(DecodeError):
-    """A record set that contradicts its format: lengths, counts, compressed data."""
+    """A record set with invalid lengths, counts or compressed data."""
 
 
 class CrcMismatch(CorruptRecord):
-    """The stored checksum is not that of the bytes."""
+    """The stored checksum does not match the data."""
 
 
 class UnsupportedMagic(DecodeError):
-    """The magic byte names a record format that cannot be read here."""
+    """The magic byte is not one of a supported record format."""
 
 
 class LimitExceeded(DecodeError):
-    """The bytes ask for more memory than the stated limit allows; nothing was allocated for them."""
+    """The data needs more memory than a limit allows; none was allocated for it."""
 
 
 class EncodeError(_Located, ValueError):
-    """Values that the format, or this version of it, cannot hold. Attributes as in `DecodeError`."""
+    """Values that the format, or this version of it, cannot represent. Attributes as in `DecodeError`."""
 
 
 class UnsupportedVersion(_Located, ValueError):
@@ -130,19 +129,18 @@ class UnsupportedVersion(_Located, ValueError):
 
 
 class UnsupportedCodec(DecodeError):
-    """A compression codec that is unknown, or not allowed at this place."""
+    """A compression codec that is unknown or not allowed here."""
 
 
 class LocalProtocolError(KafkaCodecError):
-    """The caller asked a connection for something that the protocol does not allow."""
+    """The caller asked for something that the protocol does not allow."""
 
 
 class RemoteProtocolError(KafkaCodecError):
     """The peer sent something that the protocol does not allow.
 
     Attributes:
-        events (list[Any]): the events of whole frames that came before it in the same read, which a connection's
-            `receive` had made by then.
+        events (list[Any]): the events of the complete frames before the fault in the same call of `receive`.
     """
 
     def __init__(self, reason: str, *, events: list[Any] | None = None) -> None:
@@ -151,13 +149,13 @@ class RemoteProtocolError(KafkaCodecError):
 
 
 class BrokerError(KafkaCodecError):
-    """An error code from a broker's response; there is a subclass for each code, see `error`.
+    """An error code from a broker's response. Each code has a subclass; see `error`.
 
     Attributes:
         code (int): the number in the response.
-        name (str): Kafka's name of it, such as ``NOT_LEADER_OR_FOLLOWER``.
+        name (str): Kafka's name for it, such as ``NOT_LEADER_OR_FOLLOWER``.
         retriable (bool): whether the same request may succeed later.
-        stale_metadata (bool): whether the caller's picture of the cluster is out of date.
+        stale_metadata (bool): whether the caller's cluster metadata is out of date.
     """
 
     code: ClassVar[int] = -1
@@ -183,8 +181,8 @@ CODES: dict[int, type[BrokerError]]
 def error(code: int) -> type[BrokerError]:
     """The exception class of an error code, with ``code``, ``name``, ``retriable`` and ``stale_metadata``.
 
-    A code that is not known gets a class of its own, which is neither retriable nor a sign of stale metadata.
-    Code 0 (NONE) has a class too, so that every code of a response has a name. Raises TypeError for what is no integer.
+    An unknown code gets a new class, with ``retriable`` and ``stale_metadata`` False. Code 0 (NONE) has a class too,
+    so that every code of a response has a name. Raises TypeError if `code` is not an integer.
     """
     number = index(code)
     return _codes().get(number) or _unknown(number)
@@ -192,7 +190,7 @@ def error(code: int) -> type[BrokerError]:
 
 @cache
 def _codes() -> dict[int, type[BrokerError]]:
-    """The table, read when a code is asked for."""
+    """The classes of ``broker_errors.txt`` by code."""
     with open(os.path.join(os.path.dirname(__file__), "broker_errors.txt"), encoding="ascii") as table:
         rows = [line.split() for line in table if not line.startswith("#")]
     return {int(code): _make(int(code), name, _class_name(name), words) for code, name, *words in rows}

@@ -1,7 +1,7 @@
-"""Regular expressions that users and other clients give for names of topics, matched in time linear in both.
+"""Regular expressions for topic names, from users and other clients, matched in linear time.
 
-Kafka's are Java's. RE2 reads what is common of them and runs no expression for longer than its own length times that of
-the name; Java's engine, and Python's, take twice the time for each further letter at ``(a+)+b``.
+Kafka's topic expressions have Java's syntax. RE2 reads the common subset and needs time proportional to the length of
+the expression times that of the name. Java's engine and Python's are exponential for expressions such as ``(a+)+b``.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ __all__ = ["PatternError", "whole_matcher"]
 
 
 class PatternError(ValueError):
-    """A regular expression that cannot be read, or that could not be matched in linear time."""
+    """A regular expression that is invalid, or that cannot be matched in linear time."""
 
 
 @lru_cache(maxsize=256)
 def whole_matcher(pattern: str) -> Callable[[str], bool]:
-    """What tells of a name whether the whole of it matches a regular expression.
+    """Returns a function that says whether a complete name matches a regular expression.
 
-    The syntax is that of RE2, which is Java's but for what linear time rules out: backreferences, possessive
-    quantifiers, and lookaround, of which lookaheads at the start are understood, such as in ``(?!__).*``.
+    The syntax is RE2's: Java's without backreferences, possessive quantifiers and lookaround, which cannot be matched
+    in linear time. Lookaheads at the start, as in ``(?!__).*``, are supported.
 
     Args:
         pattern: the expression.
 
     Raises:
-        PatternError: it cannot be read.
+        PatternError: the expression is invalid or uses unsupported syntax.
         ImportError: google-re2 is not installed.
     """
     conditions, rest = [], pattern
@@ -38,7 +38,7 @@ def whole_matcher(pattern: str) -> Callable[[str], bool]:
     whole = _compiled(rest).fullmatch
 
     def matches(name: str) -> bool:
-        # No part of a character is a name.
+        # RE2 cannot encode surrogates.
         if not name.isascii() and any("\ud800" <= c <= "\udfff" for c in name):
             return False
         return whole(name) is not None and all((find(name) is not None) is wanted for find, wanted in conditions)
@@ -58,11 +58,11 @@ def _compiled(pattern: str) -> Any:
     except (re2.error, UnicodeEncodeError) as error:
         found = error.args[0] if isinstance(error, re2.error) else error.reason
         reason = found.decode(errors="replace") if isinstance(found, bytes) else str(found)
-        raise PatternError(f"{pattern!r} is not a regular expression of RE2: {reason}") from None
+        raise PatternError(f"invalid RE2 regular expression {pattern!r}: {reason}") from None
 
 
 def _leading_lookahead(pattern: str) -> tuple[bool, str, str] | None:
-    """Whether the start has to match, what, and the rest of a pattern that begins with ``(?=`` or ``(?!``."""
+    """Splits a pattern that starts with ``(?=`` or ``(?!``: True for ``(?=``, the lookahead, the rest."""
     start = 1 if pattern.startswith("^(?") else 0
     if pattern[start : start + 3] not in ("(?=", "(?!"):
         return None

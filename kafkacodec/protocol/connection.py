@@ -1,8 +1,8 @@
 """One Kafka connection without any I/O: bytes in, events out; messages in, bytes out.
 
-A `Connection` keeps what a connection has to remember: the part of a frame that has come in so far, which requests
-wait for their answers in which order, and which versions the two sides agreed on. It opens no sockets and knows no
-clock, so it serves blocking code, asyncio, proxies and tests alike::
+A `Connection` keeps the state of one connection: the incomplete frame, the pending requests in order, and the API
+versions both sides support. It has no sockets and no clock, so it works with blocking code, asyncio, proxies and
+tests alike::
 
     connection = Connection("client", client_id="me")
     _, data = connection.negotiate()
@@ -10,9 +10,9 @@ clock, so it serves blocking code, asyncio, proxies and tests alike::
     for event in connection.receive(received):
         ...                                 # VersionsAgreed, then ResponseReceived for each request sent
 
-Rules: responses come in the order of requests. A produce request with acks=0 has none. What the peer does wrong is a
-RemoteProtocolError, and the connection is of no use after it; what the caller does wrong is a LocalProtocolError, and
-nothing has changed.
+Responses arrive in the order of the requests. A Produce request with acks=0 has none. A fault of the peer raises
+RemoteProtocolError, after which the connection must be closed. A fault of the caller raises LocalProtocolError and
+changes nothing.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ __all__ = ["Connection", "RequestReceived", "ResponseReceived", "VersionsAgreed"
 
 _UNSUPPORTED_VERSION = 35
 
-# A broker takes letters, digits, dots and dashes (ApiVersionsRequest.isValid); a local version has a plus sign.
+# A broker accepts letters, digits, dots and dashes (ApiVersionsRequest.isValid); a local version has a plus sign.
 _SOFTWARE_VERSION = kafkacodec.__version__.replace("+", "-")
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseReceived:
-    """An answer, with the request that it answers."""
+    """A response and its request."""
 
     correlation_id: int
     api_key: int
@@ -55,14 +55,14 @@ class ResponseReceived:
 
 @dataclass(frozen=True, slots=True)
 class VersionsAgreed:
-    """The broker's versions have come; requests without a version now go out in the highest common one."""
+    """The broker's versions are known; requests without a version are now sent in the highest common one."""
 
     ranges: Mapping[int, range]
 
 
 @dataclass(frozen=True, slots=True)
 class VersionsRefused:
-    """The broker lacks the version of the ApiVersions request; `Connection.negotiate` now takes one that it has."""
+    """The broker lacks the version of the ApiVersions request; `Connection.negotiate` now uses one that it has."""
 
     version: int
 
@@ -83,7 +83,7 @@ class RequestReceived:
 
 @dataclass(slots=True)
 class _Pending:
-    """A request that waits: at a client for its response, at a broker for its turn."""
+    """A request that waits: on a client for its response, on a broker for its turn."""
 
     correlation_id: int
     api_key: int
@@ -94,14 +94,14 @@ class _Pending:
 
 
 class Connection(FramedConnection[_Pending, Any]):
-    """One side of a connection. Records in messages are memoryviews of the frame that they came in.
+    """One side of a connection. Records in messages are memoryviews of the received frame.
 
     Args:
         role: ``"client"`` or ``"broker"``.
-        client_id: what a client calls itself in its requests.
-        versions: the versions by API key to use; all that the library has where it is not given.
-        max_frame_size: the largest frame that is taken in, in bytes. No more than this and one read are ever kept.
-        max_pending: how many requests may wait for their responses.
+        client_id: the client id of requests.
+        versions: the versions to use by API key. Default: all that the library supports.
+        max_frame_size: the largest frame accepted, in bytes. No more than this and one read is kept.
+        max_pending: the most requests that may wait for their responses.
     """
 
     def __init__(
@@ -122,18 +122,18 @@ class Connection(FramedConnection[_Pending, Any]):
     # A client's side
 
     def version_of(self, api_key: int) -> int:
-        """The version that requests of an API go out in, after negotiation.
+        """The version in which requests of an API are sent, after negotiation.
 
-        Raises UnsupportedVersion where the sides have none in common, LocalProtocolError before negotiation.
+        Raises UnsupportedVersion if there is no common version, LocalProtocolError before negotiation.
         """
         if self.peer_versions is None:
-            raise LocalProtocolError("the broker's versions are not known yet: negotiate first, or name a version")
+            raise LocalProtocolError("the broker's versions are unknown: call negotiate() first or pass a version")
         return highest_common(api_key, self.peer_versions, self.versions.get(api_key, range(0)))
 
     def negotiate(self) -> tuple[int, bytes]:
         """An ApiVersions request: its correlation id and the bytes to send.
 
-        It has the highest version known here; after VersionsRefused the highest that the broker named, or 0.
+        It has the highest version in `versions`; after VersionsRefused the highest that the broker reported, or 0.
         """
         ours = self.versions.get(API_VERSIONS) or APIS[API_VERSIONS].valid_versions
         version = ours[-1] if self.peer_versions is None else highest_common(API_VERSIONS, self.peer_versions, ours)
@@ -143,17 +143,17 @@ class Connection(FramedConnection[_Pending, Any]):
         return self.send_request(request, version)
 
     def send_request(self, message: Message, version: int | None = None) -> tuple[int, bytes]:
-        """A request: its correlation id and the bytes to send. Without `version`, the highest common one.
+        """A request: its correlation id and the bytes to send. The default of `version` is the highest common one.
 
         Raises:
-            LocalProtocolError: no client; no request; too many requests wait; versions are not known yet.
+            LocalProtocolError: not a client; not a request; too many pending requests; the versions are unknown.
             EncodeError, UnsupportedVersion: as for `Message.encode`.
         """
         self._require("client")
         key = getattr(message, "api_key", None)
         api = None if key is None else APIS.get(key)
         if api is None or not isinstance(message, api.request):
-            raise LocalProtocolError(f"{type(message).__name__} is no request")
+            raise LocalProtocolError(f"not a request: {type(message).__name__}")
         self._check_room()
         if version is None:
             version = self.version_of(api.key)
@@ -169,19 +169,19 @@ class Connection(FramedConnection[_Pending, Any]):
     def send_response(self, correlation_id: int, message: Message) -> bytes:
         """Answers a request; returns the bytes that may be sent now.
 
-        Responses leave in the order of the requests: an answer given out of turn is kept, and comes out with the one
-        that it waited for.
+        Responses are sent in the order of the requests: one given early is kept, and returned once those before it
+        have been given.
 
         Raises:
-            LocalProtocolError: no broker; no such request waits; the message is no response of that API.
+            LocalProtocolError: not a broker; unknown correlation id; the message is not a response of that API.
             EncodeError, UnsupportedVersion: as for `Message.encode`.
         """
         self._require("broker")
         waiting = next((p for p in self._pending if p.correlation_id == correlation_id and p.answer is None), None)
         if waiting is None:
-            raise LocalProtocolError(f"no request with correlation id {correlation_id} waits for a response")
+            raise LocalProtocolError(f"no pending request with correlation id {correlation_id}")
         if not isinstance(message, APIS[waiting.api_key].response):
-            raise LocalProtocolError(f"{type(message).__name__} is no answer to {APIS[waiting.api_key].name}")
+            raise LocalProtocolError(f"not a response to {APIS[waiting.api_key].name}: {type(message).__name__}")
         waiting.answer = encode_response(message, waiting.version if waiting.supported else 0, correlation_id)
         out = bytearray()
         while self._pending and self._pending[0].answer is not None:
@@ -189,7 +189,7 @@ class Connection(FramedConnection[_Pending, Any]):
         return bytes(out)
 
     def api_versions(self, event: RequestReceived) -> Message:
-        """The answer to an ApiVersions request: what this side supports, with error 35 where the version is not."""
+        """The response to an ApiVersions request, with error 35 if its version is not supported."""
         return api_versions_response(self.versions, error_code=0 if event.message else _UNSUPPORTED_VERSION)
 
     # What has come in
@@ -198,7 +198,7 @@ class Connection(FramedConnection[_Pending, Any]):
         assert waiting.request is not None
         found = int.from_bytes(frame[SIZE_BYTES : SIZE_BYTES + 4], "big", signed=True)
         if len(frame) >= SIZE_BYTES + 4 and found != waiting.correlation_id:
-            self._fail(f"a response with correlation id {found}, where {waiting.correlation_id} is the next to come")
+            self._fail(f"unexpected correlation id {found} (the next response has {waiting.correlation_id})")
         header, message = decode_response(frame, waiting.api_key, waiting.version)
         self._pending.popleft()
         version = waiting.version
@@ -212,7 +212,7 @@ class Connection(FramedConnection[_Pending, Any]):
 
     def _learn_versions(self, response: Any, version: int) -> list[Any]:
         if response.error_code == _UNSUPPORTED_VERSION and version > 0:
-            # Old brokers name no versions in this answer; version 0 is what they have.
+            # Old brokers list no versions in this response; they have version 0.
             named = ranges_in(response).get(API_VERSIONS, range(1))
             ours = range(version)
             overlap = range(max(named.start, 0), min(named.stop, ours.stop))

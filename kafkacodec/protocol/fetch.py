@@ -30,7 +30,7 @@ __all__ = ["fetch_to_columns"]
 _UNKNOWN_MARKER = (1 << 63) - 1
 
 MAX_TOPIC_BYTES = 249
-"""The longest name that Kafka gives a topic. It stands in every row: a longer one could fill memory."""
+"""The longest topic name in Kafka. Every row holds the name: a longer one could fill memory."""
 
 
 def fetch_to_columns(
@@ -43,39 +43,39 @@ def fetch_to_columns(
 ) -> RecordColumns:
     """All records of a fetch response in one table, in the order of the response.
 
-    Record sets are decoded where they lie in the response. A partition without records adds no rows, and a last batch
-    that the broker has cut is left out: the next fetch brings it whole. The first batch of a partition is whole, too:
-    it may begin before the offset that was asked for.
+    Record sets are decoded in place. A partition without records adds no rows. A trailing partial batch is left out:
+    the next fetch returns it in full. The first batch of a partition is decoded in full and may start before the fetch
+    offset.
 
     Args:
         response: of any version.
-        isolation_level: ``"read_committed"`` passes over the batches of the aborted transactions that the response
-            lists, as a consumer does: those of the producer from the transaction's first offset to its next marker. It
-            needs the response to a request with that isolation level; such a one ends at the last stable offset.
-        topic_names: names by topic id, for versions from 13 on; a topic whose name is not there has its id as text.
-        max_total_bytes: as in `kafkacodec.decode`, for all partitions together and the names of the topics in each row.
-        options: those of `kafkacodec.decode`, without ``threads``. ``columns`` may name ``topic`` and ``partition``,
-            which are always there. Those of offsets hold for every partition. ``on_error`` holds for each partition:
-            ``"stop"`` leaves its rest and goes on with the next one. With ``"stop"`` and ``"skip"`` a partition's error
-            code becomes a `Problem` of no bytes.
+        isolation_level: ``"read_committed"`` drops the batches of the aborted transactions that the response lists, as
+            a consumer does: those of the producer from the transaction's first offset to its next marker. The request
+            must have had that isolation level, so that the response ends at the last stable offset.
+        topic_names: names by topic id, for versions 13 and later. A topic without one gets its id as text.
+        max_total_bytes: as in `kafkacodec.decode`, for all partitions together and the topic names in each row.
+        options: those of `kafkacodec.decode`, except ``threads``. ``columns`` may name ``topic`` and ``partition``,
+            which are always built. Offset limits apply to every partition. ``on_error`` applies to each partition:
+            ``"stop"`` drops the rest of the partition and continues with the next. With ``"stop"`` and ``"skip"`` the
+            error code of a partition becomes a `Problem` of 0 bytes.
 
     Returns:
-        RecordColumns: ``topic`` string and ``partition`` int32, then the columns of `kafkacodec.decode` that
-        were asked for. ``consumed`` is the sum over all partitions. ``batch_position`` and the position in a `Problem`
-        count from the start of the partition's records; the exception's path names topic and partition.
+        RecordColumns: ``topic`` string and ``partition`` int32, then the requested columns of `kafkacodec.decode`.
+        ``consumed`` is the sum over all partitions. ``batch_position`` and the position of a `Problem` count from the
+        start of the partition's records; the path of its exception names topic and partition.
 
     Raises:
-        BrokerError: the response, or one of its partitions, has an error code: the class of that code.
-        DecodeError: as `kafkacodec.decode`; the path names topic and partition. `LimitExceeded` for a topic whose name
-            is longer than Kafka's 249 bytes, too.
-        ValueError, TypeError: an option is wrong, or `response` is none of Fetch.
+        BrokerError: the response or one of its partitions has an error code; the exception has the class of that code.
+        DecodeError: as `kafkacodec.decode`; the path names topic and partition. `LimitExceeded` also for a topic name
+            longer than 249 bytes.
+        ValueError, TypeError: an option is wrong, or `response` is not a FetchResponse.
 
     Source: KIP-98 (aborted transactions), KIP-516 (topic ids).
     """
     if isolation_level not in ("read_uncommitted", "read_committed"):
         raise ValueError(f"isolation_level must be 'read_uncommitted' or 'read_committed', not {isolation_level!r}")
     if not isinstance(response, messages.FetchResponse):
-        raise TypeError(f"a FetchResponse is needed, not {type(response).__name__}")
+        raise TypeError(f"response must be a FetchResponse, not {type(response).__name__}")
     columns = options.get("columns")
     if columns is not None and not isinstance(columns, str):
         options["columns"] = [name for name in columns if name not in PLACE_COLUMNS]
@@ -120,17 +120,17 @@ def _read(
 
 
 def _partitions(response: Any, names: Mapping[uuid.UUID, str]) -> Iterator[tuple[str, Any, memoryview]]:
-    """Topic, partition, and its records, which may be any buffer."""
+    """Topic, partition and its records."""
     for topic in response.responses:
         name = topic.topic or names.get(topic.topic_id) or str(topic.topic_id)
         if len(name.encode()) > MAX_TOPIC_BYTES:
-            raise LimitExceeded(f"the name of a topic has more than {MAX_TOPIC_BYTES} bytes", path=name[:40])
+            raise LimitExceeded(f"topic name longer than {MAX_TOPIC_BYTES} bytes", path=name[:40])
         for partition in topic.partitions:
             yield name, partition, memoryview(b"" if partition.records is None else partition.records)
 
 
 def _aborted(partition: Any) -> bytes:
-    """The aborted transactions of a partition as the decoder takes them; where they end, the markers will tell."""
+    """The aborted transactions of a partition in the decoder's layout. The decoder finds their ends by the markers."""
     entries = [(t.producer_id, t.first_offset, _UNKNOWN_MARKER) for t in partition.aborted_transactions or ()]
     return np.array(sorted(entries), np.int64).tobytes()
 

@@ -1,4 +1,4 @@
-"""What every connection without I/O remembers: the frame that is coming in, the requests that wait, the failure."""
+"""The state that all sans-I/O connections share: the incomplete frame, the pending requests, the failure."""
 
 from __future__ import annotations
 
@@ -17,21 +17,23 @@ Event = TypeVar("Event")
 
 
 class FramedConnection(ABC, Generic[Waiting, Event]):
-    """One side of a connection of frames that begin with their size, whose responses come in the order of requests.
+    """One side of a connection of size-prefixed frames, with responses in the order of the requests.
 
     Args:
         role: ``"client"`` or ``"broker"``.
-        max_frame_size: the largest frame that is taken in, in bytes. No more than this and one read are ever kept.
-        max_pending: how many requests may wait for their responses.
+        max_frame_size: the largest frame accepted, in bytes. No more than this and one read is kept.
+        max_pending: the most requests that may wait for their responses.
     """
 
     def __init__(
         self, role: Literal["client", "broker"], *, max_frame_size: int = MAX_FRAME_SIZE, max_pending: int = 1000
     ) -> None:
         if role not in ("client", "broker"):
-            raise ValueError(f"role is 'client' or 'broker', not {role!r}")
+            raise ValueError(f"role must be 'client' or 'broker', not {role!r}")
         if max_frame_size < 1 or max_pending < 1:
-            raise ValueError(f"max_frame_size and max_pending are at least 1, not {max_frame_size} and {max_pending}")
+            raise ValueError(
+                f"max_frame_size and max_pending must be at least 1, not {max_frame_size} and {max_pending}"
+            )
         self.role = role
         self.max_frame_size = max_frame_size
         self.max_pending = max_pending
@@ -41,15 +43,15 @@ class FramedConnection(ABC, Generic[Waiting, Event]):
 
     @property
     def pending(self) -> int:
-        """How many requests wait for their responses."""
+        """The number of requests that wait for their responses."""
         return len(self._pending)
 
     def receive(self, data: Buffer) -> list[Event]:
-        """Takes in what has been read (any buffer) and returns the events that it completes, in order.
+        """Takes received bytes (any buffer) and returns the events that they complete, in order.
 
         Raises:
-            RemoteProtocolError: bytes that break the protocol, then and ever after; its cause is the DecodeError,
-                where there is one. Its `events` are those of the whole frames before the fault.
+            RemoteProtocolError: the bytes break the protocol. Every later call raises it again. Its cause is the
+                DecodeError, if there is one; its `events` are those of the complete frames before the fault.
         """
         if self._failure is not None:
             raise RemoteProtocolError(self._failure)
@@ -61,7 +63,7 @@ class FramedConnection(ABC, Generic[Waiting, Event]):
                     events += self._request_events(frame)
                 else:
                     if not self._pending:
-                        self._fail("a response, where no request waits for one")
+                        self._fail("unexpected response: no request is pending")
                     events += self._response_events(frame, self._pending[0])
         except (DecodeError, UnsupportedVersion) as error:
             self._note_failure(str(error))
@@ -73,11 +75,11 @@ class FramedConnection(ABC, Generic[Waiting, Event]):
 
     @abstractmethod
     def _request_events(self, frame: bytes) -> list[Event]:
-        """What a request means to a broker."""
+        """The events of a request, on a broker."""
 
     @abstractmethod
     def _response_events(self, frame: bytes, waiting: Waiting) -> list[Event]:
-        """What a response means to a client; takes the request that it answers from those that wait."""
+        """The events of a response, on a client; removes its request from the pending ones."""
 
     def _next_frame(self) -> bytes | None:
         if len(self._received) < SIZE_BYTES:
@@ -90,18 +92,17 @@ class FramedConnection(ABC, Generic[Waiting, Event]):
         return frame
 
     def _check_room(self) -> None:
-        """Whether one more request may wait, at a client."""
         if len(self._pending) >= self.max_pending:
-            raise LocalProtocolError(f"{len(self._pending)} requests wait for their responses")
+            raise LocalProtocolError(f"too many pending requests (at most {self.max_pending})")
 
     def _require(self, role: str) -> None:
         if self.role != role:
-            raise LocalProtocolError(f"this is the {self.role}'s side of a connection")
+            raise LocalProtocolError(f"this is a {self.role} connection; only a {role} connection does this")
         if self._failure is not None:
             raise LocalProtocolError(f"the connection has failed: {self._failure}")
 
     def _fail_full(self) -> NoReturn:
-        self._fail(f"more than {self.max_pending} requests that wait for their responses")
+        self._fail(f"too many pending requests (at most {self.max_pending})")
 
     def _fail(self, reason: str) -> NoReturn:
         self._note_failure(reason)

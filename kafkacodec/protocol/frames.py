@@ -1,4 +1,4 @@
-"""Frames: an int32 size, a header, a body; and cutting a stream into frames."""
+"""Frames (an int32 size, a header, a body), and splitting a stream into frames."""
 
 from __future__ import annotations
 
@@ -36,28 +36,28 @@ _INT32_MAX = 2**31 - 1
 
 
 def frame_size(data: Any, start: int = 0, *, max_size: int = MAX_FRAME_SIZE) -> int:
-    """The size in bytes of the frame at `start`, with the four bytes that hold it.
+    """The size in bytes of the frame at `start`, including the four bytes of the size field.
 
     Raises:
-        Truncated: fewer than four bytes are there.
+        Truncated: fewer than four bytes.
         DecodeError: a negative size.
         LimitExceeded: a frame larger than `max_size`.
     """
     head = bytes(memoryview(data).cast("B")[start : start + SIZE_BYTES])
     if len(head) < SIZE_BYTES:
-        raise Truncated(f"a frame's size needs {SIZE_BYTES} bytes, {len(head)} left", position=start)
+        raise Truncated(f"a frame size needs {SIZE_BYTES} bytes, {len(head)} left", position=start)
     size = int.from_bytes(head, "big", signed=True)
     if size < 0:
-        raise DecodeError(f"a frame of {size} bytes", position=start)
+        raise DecodeError(f"negative frame size {size}", position=start)
     if size > max_size:
-        raise LimitExceeded(f"a frame of {size} bytes exceeds {max_size}", position=start)
+        raise LimitExceeded(f"a frame of {size} bytes exceeds the limit of {max_size}", position=start)
     return size + SIZE_BYTES
 
 
 def split_frames(buffer: Any, *, max_size: int = MAX_FRAME_SIZE) -> tuple[list[memoryview], memoryview]:
-    """Cuts a stream into whole frames and the rest behind them.
+    """Splits a stream into its complete frames and the remaining bytes.
 
-    The frames, with their sizes, and the rest are memoryviews of `buffer`; nothing is copied. Raises as `frame_size`.
+    Frames (including their size fields) and remaining bytes are memoryviews of `buffer`. Raises as `frame_size`.
     """
     view = memoryview(buffer).cast("B")
     frames = []
@@ -79,7 +79,7 @@ def encode_request(
     *,
     header_tags: dict[int, bytes] | None = None,
 ) -> bytes:
-    """A request as a frame, size included.
+    """A request as a frame, including its size.
 
     `header_tags` are tagged fields of the header. Raises EncodeError and UnsupportedVersion as `Message.encode`.
     """
@@ -93,14 +93,14 @@ def encode_request(
 def encode_response(
     message: Message, version: int, correlation_id: int, *, header_tags: dict[int, bytes] | None = None
 ) -> bytes:
-    """A response as a frame, size included; `version` is that of the request. Errors as for `encode_request`."""
+    """A response as a frame, including its size; `version` is that of the request. Errors as for `encode_request`."""
     api_key = _api_key(message, 1)
     message.require_version(version)
     return message.encode_frame(version, encode_response_header(api_key, version, correlation_id, header_tags))
 
 
 def decode_request(frame: Any) -> tuple[RequestHeader, Message]:
-    """The header and the message of a whole frame.
+    """The header and the message of a request frame.
 
     Raises DecodeError, whose position counts from the start of the frame, and UnsupportedVersion.
     """
@@ -111,16 +111,16 @@ def decode_request(frame: Any) -> tuple[RequestHeader, Message]:
 
 
 def decode_response(frame: Any, api_key: int, version: int) -> tuple[ResponseHeader, Message]:
-    """The header and the message of a whole frame, which answers a request of `version`.
+    """The header and the message of a response frame; `version` is that of the request.
 
-    An ApiVersions request whose version the broker lacks is answered in version 0, with error 35; that is seen here.
+    A broker that lacks the version of an ApiVersions request answers in version 0 with error 35; this is handled.
     Raises DecodeError, whose position counts from the start of the frame, and UnsupportedVersion.
     """
     _check_whole(frame)
     try:
         _, response = by_key(api_key)
     except KeyError:
-        raise UnsupportedVersion(f"no API has the key {api_key}") from None
+        raise UnsupportedVersion(f"unknown API key {api_key}") from None
     header, at = decode_response_header(frame, api_key, version, SIZE_BYTES)
     if api_key == API_VERSIONS and _error_code_at(frame, at) == _UNSUPPORTED_VERSION:
         version = 0
@@ -131,9 +131,9 @@ def _check_whole(frame: Any) -> None:
     have = memoryview(frame).nbytes
     size = frame_size(frame, max_size=_INT32_MAX)
     if size > have:
-        raise Truncated(f"a frame of {size} bytes, of which {have} are here", position=0)
+        raise Truncated(f"incomplete frame: {have} of {size} bytes", position=0)
     if size < have:
-        raise DecodeError(f"{have - size} bytes behind the frame", position=size)
+        raise DecodeError(f"unexpected {have - size} bytes after the frame", position=size)
 
 
 def _error_code_at(frame: Any, at: int) -> int:
@@ -141,8 +141,8 @@ def _error_code_at(frame: Any, at: int) -> int:
 
 
 def _api_key(message: Message, side: int) -> int:
-    """The API's key of a request (side 0) or a response (side 1)."""
+    """The API key of a request (side 0) or a response (side 1)."""
     key = message.api_key
     if key is None or not isinstance(message, by_key(key)[side]):
-        raise TypeError(f"{type(message).__name__} is no {('request', 'response')[side]}")
+        raise TypeError(f"not a {('request', 'response')[side]}: {type(message).__name__}")
     return key

@@ -1,9 +1,9 @@
-"""Which header stands before which message, and reading and writing it.
+"""Header versions, and reading and writing headers.
 
-The rule: a request has header version 2 in flexible versions and 1 in others; a response 1 and 0. Two exceptions:
-ControlledShutdown version 0 has request header 0, which has no client id; ApiVersions responses always have response
-header 0, so that a client that guessed a version too high can still read the answer. The client id keeps its int16
-length in all header versions; that is in the schema table. (KIP-482, KIP-511)
+A request has header version 2 in flexible versions and 1 in others; a response has 1 and 0. Two exceptions:
+ControlledShutdown version 0 has request header 0, which has no client id. ApiVersions responses always have header 0,
+so that a client can read the response even if its request version was too high. The client id has an int16 length in
+all header versions. (KIP-482, KIP-511)
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PRODUCE, CONTROLLED_SHUTDOWN, API_VERSIONS = 0, 7, 18
 def request_header_version(api_key: int, version: int) -> int:
     """The header version of a request. Raises KeyError for an unknown API.
 
-    Versions newer than those that are known are taken to be flexible as the newest of these.
+    A version newer than the known ones is taken as flexible if the newest known version is.
     """
     if api_key == CONTROLLED_SHUTDOWN and version == 0:
         return 0
@@ -56,7 +56,7 @@ def _is_flexible(message: type[Message], version: int) -> bool:
 def encode_request_header(
     api_key: int, version: int, correlation_id: int, client_id: str | None, tags: dict[int, bytes] | None = None
 ) -> bytes:
-    """The header of a request, without the size before it."""
+    """The header of a request, without the frame size."""
     header = messages.RequestHeader(request_api_key=api_key, request_api_version=version, correlation_id=correlation_id)
     header.unknown_tagged_fields = tags or {}
     form = request_header_version(api_key, version)
@@ -68,7 +68,7 @@ def encode_request_header(
 def encode_response_header(
     api_key: int, version: int, correlation_id: int, tags: dict[int, bytes] | None = None
 ) -> bytes:
-    """The header of a response, without the size before it."""
+    """The header of a response, without the frame size."""
     header = messages.ResponseHeader(correlation_id=correlation_id)
     form = response_header_version(api_key, version)
     header.unknown_tagged_fields = tags or {}
@@ -76,11 +76,11 @@ def encode_response_header(
 
 
 def decode_request_header(data: Any, start: int = 0) -> tuple[RequestHeader, int]:
-    """The header at `start` and the position of the body. Raises DecodeError, also for an API that is not known."""
-    # Header version 0 is the front of all others: it tells which one it is.
+    """The header at `start` and the position of the body. Raises DecodeError, also for an unknown API."""
+    # All header versions start with the fields of version 0, which determine the version.
     front, _ = messages.RequestHeader.decode_prefix(data, 0, start)
     if front.request_api_key not in APIS:
-        raise DecodeError(f"no API has the key {front.request_api_key}", position=start, path="request_api_key")
+        raise DecodeError(f"unknown API key {front.request_api_key}", position=start, path="request_api_key")
     form = request_header_version(front.request_api_key, front.request_api_version)
     return messages.RequestHeader.decode_prefix(data, form, start)
 

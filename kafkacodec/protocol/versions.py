@@ -1,4 +1,4 @@
-"""Which version of each API two sides have in common."""
+"""Version negotiation: the highest version of each API that both sides support."""
 
 from __future__ import annotations
 
@@ -17,35 +17,37 @@ __all__ = ["api_versions_response", "highest_common", "ranges_in", "supported_ra
 
 
 def supported_ranges(api_keys: Iterable[int] | None = None) -> dict[int, range]:
-    """The versions of this library by API key; of all APIs, or of those given."""
+    """The versions that this library supports, by API key, of all APIs or of those given."""
     return {key: APIS[key].valid_versions for key in (APIS if api_keys is None else api_keys)}
 
 
 def ranges_in(response: Any) -> dict[int, range]:
-    """What an ApiVersionsResponse says of the broker, by API key. An empty or inverted range is left out."""
+    """The version ranges of an ApiVersionsResponse by API key, without empty or inverted ones."""
     ranges = {entry.api_key: range(entry.min_version, entry.max_version + 1) for entry in response.api_keys}
     return {key: versions for key, versions in ranges.items() if versions and versions.start >= 0}
 
 
 def highest_common(api_key: int, theirs: Mapping[int, range], ours: range | None = None) -> int:
-    """The highest version of an API that both sides have; `ours` is what this library has, where it is not given.
+    """The highest version of an API that both sides support. The default of `ours` is what this library supports.
 
-    Raises UnsupportedVersion where there is none.
+    Raises UnsupportedVersion if there is none.
     """
     if ours is None:
         if api_key not in APIS:
-            raise UnsupportedVersion(f"no API has the key {api_key}")
+            raise UnsupportedVersion(f"unknown API key {api_key}")
         ours = APIS[api_key].valid_versions
     other = theirs.get(api_key, range(0))
     low, high = max(ours.start, other.start), min(ours.stop, other.stop) - 1
     if not ours or not other or low > high:
         name = APIS[api_key].name if api_key in APIS else f"API {api_key}"
-        raise UnsupportedVersion(f"{name}: {version_text(ours)} here, {version_text(other)} there, none in common")
+        raise UnsupportedVersion(
+            f"{name}: no common version (this side has {version_text(ours)}, the peer {version_text(other)})"
+        )
     return high
 
 
 def api_versions_response(ranges: Mapping[int, range], *, error_code: int = 0) -> ApiVersionsResponse:
-    """The answer of a broker that has these versions."""
+    """The ApiVersions response of a broker that supports these versions."""
     response = messages.ApiVersionsResponse
     entry = response.ApiVersion
     api_keys = [
