@@ -26,7 +26,7 @@ GOLDEN_CASES := .cache/golden-cases
 .NOTPARALLEL:
 .PHONY: help
 help: ## list the tasks
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # --- set-up: a stamp file per step, so that a second run takes no time -----------------------------------------------
 
@@ -66,7 +66,7 @@ demo: $(VENV)/.built ## Spark reads the Kafka segments in tests/data and writes 
 # --- checks -----------------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: $(VENV)/.dev $(VENV)/.built lint ctest machines wheel pytest ## every check and every test
+test: $(VENV)/.dev $(VENV)/.built lint ctest machines wheel pytest instructions ## every check and every test
 
 .PHONY: pytest
 pytest: $(VENV)/.dev $(VENV)/.built
@@ -176,6 +176,14 @@ coverage: $(VENV)/.dev ## line coverage of Python and C, reports in out/coverage
 .PHONY: bench
 bench: $(VENV)/.dev $(VENV)/.built ## rates beside other readers in one run, as a table of ratios
 	$(PY) -m benchmarks
+
+.PHONY: instructions instructions-update
+instructions: $(VENV)/.dev $(VENV)/.built ## fails where core calls take more instructions than benchmarks/instructions.json says
+	@tools/system_packages valgrind:valgrind || true
+	$(PY) -m benchmarks.instructions
+
+instructions-update: $(VENV)/.dev $(VENV)/.built ## keep the counts of now in benchmarks/instructions.json
+	$(PY) -m benchmarks.instructions --update
 
 # --- products ---------------------------------------------------------------------------------------------------------
 

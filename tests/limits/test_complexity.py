@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 
+from benchmarks import callgrind
 from tests.limits import complexity
 from tests.limits.families import FAMILIES
 
@@ -27,7 +28,7 @@ def valgrind(tmp_path_factory):
     if shutil.which("valgrind") is None:
         pytest.skip("valgrind is missing: it counts the instructions")
     try:
-        complexity.build(str(tmp_path_factory.mktemp("callgrind")))
+        callgrind.build(str(tmp_path_factory.mktemp("callgrind")))
     except (OSError, subprocess.CalledProcessError) as error:
         pytest.skip(f"a C compiler with valgrind's headers is missing: {getattr(error, 'stderr', error)}")
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
 
 import kafkacodec as kc
-from benchmarks import contest, goals, libraries, messages, report
+from benchmarks import contest, goals, instructions, libraries, messages, report
 from benchmarks.cases import CASES, Case, record_set, records
 
 
@@ -76,3 +77,33 @@ def test_everybody_gives_the_same_message_back(body: messages.Body) -> None:
         decode, encode = prepare(body)
         assert bytes(encode()) == body.data
         assert decode() is not None
+
+
+@pytest.mark.parametrize(
+    ("kept", "counted", "grown"),
+    [
+        ({"a": 1000}, {"a": 1030}, []),
+        ({"a": 1000}, {"a": 500}, []),
+        ({"a": 1000, "b": 1000}, {"a": 1031, "b": 1000}, ["a"]),
+        ({"a": 1000}, {"a": 1000, "new": 1}, ["new"]),
+        ({"a": 1000, "gone": 1}, {"a": 1000}, ["gone"]),
+    ],
+)
+def test_more_instructions_than_are_kept_fail(kept: dict[str, int], counted: dict[str, int], grown: list[str]) -> None:
+    found = instructions.Comparison(kept, counted, {"python": "3.11"}, {"python": "3.11"})
+    assert found.grown == grown
+    assert found.failed is bool(grown)
+    assert ("FAILED" in str(found)) is bool(grown)
+
+
+def test_instructions_of_other_tools_are_only_reported() -> None:
+    found = instructions.Comparison({"a": 1000}, {"a": 2000}, {"python": "3.11"}, {"python": "3.14"})
+    assert found.grown == ["a"]
+    assert not found.failed
+    assert "python: 3.11 then, 3.14 now" in str(found)
+
+
+def test_instructions_are_kept_of_at_least_ten_calls() -> None:
+    kept = json.loads(instructions.KEPT.read_text())
+    assert len(kept["instructions"]) >= 10
+    assert {"compiler", "python", "machine"} <= set(kept["tools"])

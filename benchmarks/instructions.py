@@ -1,0 +1,221 @@
+"""Holds the instructions that core calls take against those kept in instructions.json: `make instructions`.
+
+Counted by callgrind, so that a busy machine changes nothing. A call that takes more than 3 % more than it did fails;
+`make instructions-update` keeps new counts on purpose. Other tools (compiler, Python, C library, packages) make other
+counts: with those the differences are only reported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks import callgrind
+from benchmarks.cases import CASES, record_set, records
+from benchmarks.messages import Body, bodies
+
+KEPT = Path(__file__).parent / "instructions.json"
+MOST_GROWTH = 0.03
+RECORD_BYTES = 1_000_000
+# One call each counts more than the others: memory comes from the system, caches of hashes are filled.
+WARM_UP = 2
+ROUNDS = 3
+# A kernel that valgrind and every x86-64 processor of today has; elsewhere the name is unknown, and thus ignored.
+KERNEL = {"KAFKACODEC_FORCE_KERNEL": "sse42"}
+PACKAGES = ("cython", "numpy", "pyarrow", "lz4")
+
+READ = ("none", "none, 1 KiB values", "none, 2 headers", "lz4", "magic 1")
+MESSAGES = ("Metadata response v12", "Fetch response v12")
+
+Calls = Iterator[tuple[str, Callable[[], object]]]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="make instructions", description=__doc__)
+    parser.add_argument("--update", action="store_true", help="keep the counts in instructions.json")
+    arguments = parser.parse_args()
+    if missing := unable():
+        print(f"instructions were not counted: {missing}")
+        return
+    counted, tools = count()
+    if arguments.update:
+        KEPT.write_text(json.dumps({"tools": tools, "instructions": counted}, indent=1) + "\n")
+    kept = json.loads(KEPT.read_text())
+    comparison = Comparison(kept["instructions"], counted, kept["tools"], tools)
+    print(comparison)
+    sys.exit(comparison.failed)
+
+
+def unable() -> str | None:
+    """Why instructions cannot be counted here."""
+    if shutil.which("valgrind") is None:
+        return "valgrind is missing"
+    with tempfile.TemporaryDirectory() as directory:
+        try:
+            callgrind.build(directory)
+        except (OSError, subprocess.CalledProcessError) as error:
+            return f"a C compiler with valgrind's headers is missing ({error})"
+    return None
+
+
+def count() -> tuple[dict[str, int], dict[str, str]]:
+    """Instructions of every call, and the tools that made them so."""
+    with tempfile.TemporaryDirectory() as inputs:
+        for name in READ:
+            (Path(inputs) / name).write_bytes(record_set(_case(name)))
+        rounds = callgrind.run("benchmarks.instructions", inputs, environment=KERNEL)
+        tools = json.loads((Path(inputs) / "tools.json").read_text())
+    return {name: min(rounds[name]) for name in sorted(rounds)}, tools
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Counts of now beside those kept, by call; what made them, by kind of tool."""
+
+    kept: dict[str, int]
+    counted: dict[str, int]
+    kept_tools: dict[str, str]
+    tools: dict[str, str]
+
+    @property
+    def other_tools(self) -> list[str]:
+        kinds = sorted({*self.tools, *self.kept_tools})
+        pairs = [(kind, self.kept_tools.get(kind), self.tools.get(kind)) for kind in kinds]
+        return [f"{kind}: {before} then, {now} now" for kind, before, now in pairs if before != now]
+
+    @property
+    def grown(self) -> list[str]:
+        """Calls that take too many now, that nothing is kept of, or that are not counted any more."""
+        return [
+            name
+            for name in sorted({*self.kept, *self.counted})
+            if not 0 < self.counted.get(name, 0) <= self.kept.get(name, 0) * (1 + MOST_GROWTH)
+        ]
+
+    @property
+    def fallen(self) -> list[str]:
+        """Calls that take far fewer now, so that growth to what they took would go unnoticed."""
+        return [name for name, now in self.counted.items() if now < self.kept.get(name, 0) * (1 - MOST_GROWTH)]
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.grown) and not self.other_tools
+
+    def __str__(self) -> str:
+        lines = []
+        for name in sorted({*self.kept, *self.counted}):
+            before, now = self.kept.get(name, 0), self.counted.get(name, 0)
+            change = f"{now / before - 1:+8.2%}" if before and now else "    only " + ("kept" if before else "counted")
+            lines.append(f"{name:36} {before:14,} {now:14,} {change}{'  GROWN' if name in self.grown else ''}")
+        if self.other_tools:
+            lines += ["The counts were kept with other tools, so that growth does not fail:", *self.other_tools]
+        elif self.grown:
+            lines.append(
+                f"More than {MOST_GROWTH:.0%} above instructions.json: FAILED (make instructions-update keeps it)"
+            )
+        elif self.fallen:
+            lines.append("Some fell by a good deal; make instructions-update keeps that.")
+        return "\n".join(lines)
+
+
+# --- in valgrind ----------------------------------------------------------------------------------------------------
+
+
+def inside(library: str, directory: str, inputs: str) -> None:
+    """What is counted; the inputs were made outside, where that is quick."""
+    import kafkacodec as kc
+
+    counter = callgrind.Counter(library)
+    sets = {name: (Path(inputs) / name).read_bytes() for name in READ}
+    for name, call in (*_reading(kc, sets), *_writing(kc), *_files(kc, directory), *_messages(kc)):
+        for _ in range(WARM_UP):
+            call()
+        for _ in range(ROUNDS):
+            counter.count(name, call)
+    (Path(inputs) / "tools.json").write_text(json.dumps(_tools(kc)))
+
+
+def _case(name: str) -> Any:
+    return replace(next(case for case in CASES if case.name == name), total_bytes=RECORD_BYTES)
+
+
+def _reading(kc: Any, sets: dict[str, bytes]) -> Calls:
+    def columns(data: bytes) -> Callable[[], object]:
+        return lambda: sum(len(chunk) for chunk in kc.iter_columns(data))
+
+    for name, data in sets.items():
+        yield f"iter_columns: {name}", columns(data)
+    data = sets["none"]
+    yield "decode: none", lambda: kc.decode(data)
+    yield "iter_records: none", lambda: sum(1 for _ in kc.iter_records(data))
+    yield "scan: none", lambda: kc.scan(data)
+
+
+def _columns() -> Any:
+    from benchmarks.writing import table
+
+    return table(list(records(_case("none"))))
+
+
+def _writing(kc: Any) -> Calls:
+    columns = _columns()
+    yield "encode: none", lambda: kc.encode(columns)
+    yield "encode: lz4", lambda: kc.encode(columns, codec="lz4")
+
+
+def _files(kc: Any, directory: str) -> Calls:
+    with kc.log.SegmentWriter(directory, base_offset=0) as writer:
+        for batch in kc.encode_batches(_columns()):
+            writer.append(batch)
+    (path,) = Path(directory).glob("*.log")
+    segment = kc.log.Segment(path)
+    yield "verify: none", segment.verify
+
+
+def _messages(kc: Any) -> Calls:
+    def both(body: Body) -> Calls:
+        cls = getattr(kc.messages, body.name)
+        message = cls.decode(body.data, body.version)
+        yield f"decode: {body}", lambda: cls.decode(body.data, body.version)
+        yield f"encode: {body}", lambda: message.encode(body.version)
+
+    for body in bodies():
+        if str(body) in MESSAGES:
+            yield from both(body)
+
+
+def _tools(kc: Any) -> dict[str, str]:
+    """Whatever else the counts depend on."""
+    checksums = sys.modules[kc.crc32c.__module__]
+    return {
+        "machine": platform.machine(),
+        "compiler": _compiler(checksums.__file__),
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "libc": " ".join(platform.libc_ver()),
+        "kernels": f"{checksums.crc32c_kernel()}, {checksums.crc32_kernel()}",
+        **{name: importlib.metadata.version(name) for name in PACKAGES},
+    }
+
+
+def _compiler(extension: str) -> str:
+    """What the compiler wrote of itself into an extension."""
+    found = re.search(rb"(GCC: [ -~]+|[ -~]*clang version [ -~]+)", Path(extension).read_bytes())
+    return found[1].decode() if found else "unknown"
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 4:
+        inside(*sys.argv[1:])
+    else:
+        main()
