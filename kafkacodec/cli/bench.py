@@ -1,4 +1,4 @@
-"""``kafkacodec bench``: how fast this machine reads the segments at hand."""
+"""``kafkacodec bench``: measure how fast this machine reads segments."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Rate:
-    """What one way of reading reached: bytes are those of the segments, as they are on the disk."""
+    """The rate of one way of reading. Bytes are those on disk, compressed or not."""
 
     reading: str
     bytes_per_second: float
@@ -29,28 +29,30 @@ class Rate:
 
 
 def _number(context: click.Context, option: click.Parameter, value: float) -> float:
-    if math.isnan(value):  # of which the range thinks nothing, and which never comes to an end
-        raise click.BadParameter("'nan' is no number of seconds", context, option)
+    if math.isnan(value):  # passes FloatRange, and the measurement would never end
+        raise click.BadParameter("'nan' is not a number of seconds", context, option)
     return value
 
 
 @click.command()
 @choice_options
-@click.option("--limit", metavar="MIB", type=click.IntRange(1), default=256, show_default=True, help="Take no more.")
+@click.option(
+    "--limit", metavar="MIB", type=click.IntRange(1), default=256, show_default=True, help="Load at most this."
+)
 @click.option(
     "--seconds",
     type=click.FloatRange(0, 3600),
     default=1,
     show_default=True,
     callback=_number,
-    help="For each way of reading.",
+    help="Seconds to measure each way of reading.",
 )
 @click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table.")
 def bench(choice: Choice, limit: int, seconds: float, as_json: bool) -> None:
     """Measure how fast this machine reads the segments at PATH, in one thread.
 
-    Whole segments are taken into memory until the limit is reached, the first in any case, so that disks are not
-    measured. The rate is that of the best round, by the thread's processor time. Damage ends a segment.
+    Loads segments into memory first, up to the limit but at least one, so that the disk is not measured. The rate is
+    that of the fastest round, by the thread's CPU time. A segment is read up to the first damage.
     """
     segments = _load(choice, limit * MIB)
     num_bytes = sum(map(len, segments))
@@ -65,17 +67,17 @@ def bench(choice: Choice, limit: int, seconds: float, as_json: bool) -> None:
         for rate in rates:
             say_json(asdict(rate))
     else:
-        columns = Column("reading"), Column("a second", right=True), Column("records a second", right=True)
+        columns = Column("reading"), Column("bytes/s", right=True), Column("records/s", right=True)
         print_table(columns, map(_row, rates))
 
 
 def _load(choice: Choice, limit: int) -> list[bytes]:
-    """Segments of the chosen partitions, as many as fit the limit and one at least; empty ones are left out."""
+    """Non-empty segments of the chosen partitions, at least one and then as many as fit the limit."""
     segments: list[bytes] = []
     for partition in choice.partitions():
         for segment in partition.segments:
             if segment.path.endswith(layout.KAFKA07_SUFFIX):
-                raise click.ClickException(f"{segment.path}: logs of Kafka 0.6 and 0.7 are not measured")
+                raise click.ClickException(f"{segment.path}: bench does not support logs of Kafka 0.6 and 0.7")
             if not segment.size_in_bytes:
                 continue
             limit -= segment.size_in_bytes
@@ -114,8 +116,8 @@ _READINGS: dict[str, Callable[[bytes], int | None]] = {
     "batch headers": lambda data: _headers(data, verify_crc=False),
     "batch headers and checksums": lambda data: _headers(data, verify_crc=True),
     "all columns": lambda data: _rows(kc.iter_columns(data, on_error="stop")),
-    "the column value alone": lambda data: _rows(kc.iter_columns(data, columns=("value",), on_error="stop")),
-    "one Python object a record": lambda data: sum(1 for _ in kc.iter_records(data, on_error="stop")),
+    "the value column alone": lambda data: _rows(kc.iter_columns(data, columns=("value",), on_error="stop")),
+    "one Python object per record": lambda data: sum(1 for _ in kc.iter_records(data, on_error="stop")),
 }
 
 

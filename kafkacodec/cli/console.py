@@ -1,7 +1,7 @@
-"""All that the command prints. Text of strangers reaches a terminal here and nowhere else, and cannot steer it.
+"""Everything the command prints. Untrusted text is escaped here before it reaches a terminal.
 
-Names of files and topics, records, errors: whatever is printed may hold the start of an escape sequence, a mark that
-turns the direction of text, characters that show nothing, or a line end that fakes a line. They are spelt out.
+File names, topics, records and error messages may hold control sequences, bidirectional marks, invisible characters or
+line ends. All of these are printed as escapes.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ import os
 import sys
 from typing import Any, TextIO
 
-# Letters and marks by Unicode's categories that show nothing all the same.
+# Letters and marks by Unicode category that are invisible.
 _BLANK = frozenset([0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x3164, 0xFFA0])
 _BLANK_MARKS = range(0xE0100, 0xE01F0)
 
 
 class _Spelling(dict[int, str]):
-    """For `str.translate`: a character that must not be sent becomes its escape."""
+    """For `str.translate`: replaces each unsafe character by its escape."""
 
     def __missing__(self, code: int) -> str:
         return chr(code) if _shows(code) else self.spelt(code)
 
     @staticmethod
     def spelt(code: int) -> str:
-        """As Python writes it: ``\\x1b``, ``\\u202e``."""
+        """The escape in Python's syntax: ``\\x1b``, ``\\u202e``."""
         return chr(code).encode("unicode_escape").decode("ascii")
 
 
 class _JsonSpelling(_Spelling):
     @staticmethod
     def spelt(code: int) -> str:
-        """As JSON writes it: ``\\u001b``."""
+        """The escape in JSON's syntax: ``\\u001b``."""
         return json.dumps(chr(code))[1:-1] if code > 0x7F else f"\\u{code:04x}"
 
 
@@ -43,7 +43,7 @@ _AS_TEXT, _AS_JSON = _Spelling(), _JsonSpelling()
 
 
 def visible(text: str) -> str:
-    """The text in one line, what would steer a terminal or not be seen as ``\\x1b``, ``\\n``, ``\\u202e``."""
+    """The text on one line, with control and invisible characters as ``\\x1b``, ``\\n``, ``\\u202e``."""
     return text if text.isascii() and text.isprintable() else text.translate(_AS_TEXT)
 
 
@@ -60,11 +60,11 @@ def note(text: str) -> None:
 
 
 def say_json(value: Any, *, indent: int | None = None) -> None:
-    """Print JSON on standard output: one line, or lines with an indent. Anything but visible text is escaped."""
+    """Print JSON on standard output, on one line unless `indent` is given. Invisible characters are escaped."""
     unicode = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
     separators = (",", ":") if indent is None else None
     text = json.dumps(value, ensure_ascii=not unicode, indent=indent, separators=separators)
-    # json.dumps itself breaks lines only where it indents.
+    # json.dumps breaks lines only to indent.
     _write(sys.stdout, "\n".join(_json_line(line) for line in text.split("\n")))
 
 
@@ -73,7 +73,7 @@ def _json_line(line: str) -> str:
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether somebody sees the stream; None is one that the process was started without."""
+    """Whether the stream is a terminal; None is a stream that was closed when the process started."""
     return stream is not None and stream.isatty()
 
 
@@ -82,5 +82,5 @@ def _has_styles(stream: TextIO | None) -> bool:
 
 
 def _write(stream: TextIO | None, line: str) -> None:
-    if stream is not None:  # None where the process was started with it closed
+    if stream is not None:  # closed when the process started
         print(line, file=stream, flush=True)

@@ -1,4 +1,4 @@
-"""``kafkacodec convert``: records into a file of another format."""
+"""``kafkacodec convert``: write records to a file of another format."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 @click.command()
 @reading_options
 @destination_options(required=True)
-@click.option("--batch-columns", is_flag=True, help="Add the columns of the batches: producer, sequence, codec, ...")
+@click.option("--batch-columns", is_flag=True, help="Add columns of the batches: producer, sequence, codec, ...")
 def convert(reading: Reading, output: Destination, batch_columns: bool) -> None:
     """Write records to one file of Parquet, Arrow IPC, CSV or JSON lines.
 
-    Columns topic and partition come first. The file appears under its name when it is whole. CSV and JSON lines have
-    text where bytes are UTF-8; in CSV other bytes are hex after 0x and headers are JSON, in JSON lines they are
-    {"base64": "..."}. Logs of Kafka 0.6 and 0.7 have two columns of batches, magic and codec.
+    The columns topic and partition come first. In CSV and JSON lines, bytes that are UTF-8 are text; other bytes are
+    hex after 0x in CSV and {"base64": "..."} in JSON lines. In CSV, headers are JSON. The file appears when it is
+    complete. For logs of Kafka 0.6 and 0.7, --batch-columns adds only magic and codec.
     """
     partitions = reading.partitions()
     segments = [segment.path for partition in partitions for segment in partition.segments]
@@ -53,7 +53,7 @@ def _batches(
 
 
 def _schema(segments: list[str], batch_columns: bool) -> pa.Schema:
-    """Topic, partition, and the columns that the segments have between them: those of Kafka 0.6 and 0.7 have fewer."""
+    """Topic, partition and the union of the segments' columns: segments of Kafka 0.6 and 0.7 have fewer."""
     import pyarrow as pa
 
     kinds = {is_kafka07(path): path for path in segments}
@@ -63,7 +63,7 @@ def _schema(segments: list[str], batch_columns: bool) -> pa.Schema:
 
 
 def _placed(chunk: RecordColumns, piece: SegmentRange, schema: pa.Schema) -> pa.RecordBatch:
-    """The columns of the schema; topic and partition from the file's place, null what the chunk's format has not."""
+    """The columns of the schema: topic and partition from the file's path, nulls for columns that the chunk lacks."""
     import pyarrow as pa
 
     batch = pa.record_batch(chunk)

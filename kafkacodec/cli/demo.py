@@ -1,4 +1,4 @@
-"""``kafkacodec demo``: Spark reads a directory of segments and writes Parquet."""
+"""``kafkacodec demo``: convert a directory of segments to Parquet with Spark."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 @click.argument("path", type=click.Path(exists=True), default="tests/data/kafka/logs/kraft-4.1.0")
 @click.option("-o", "--output", type=click.Path(), default="out/demo", show_default=True, help="Directory to write to.")
 def demo(path: str, output: str) -> None:
-    """Let Spark read the segments below PATH and write Parquet.
+    """Read the segments below PATH with Spark and write them as Parquet.
 
-    PATH is by default the data directory of a Kafka 4.1 broker that ships with the source of kafkacodec. Needs no
-    broker and no Java. Prints what was read per topic and partition, the rates, and where the output is. Parquet that
-    is in the output's directory already is replaced.
+    PATH is by default the data directory of a Kafka 4.1 broker in the source tree of kafkacodec. Needs neither a broker
+    nor an installed Java. Prints a table of the partitions, the rates and the output directory. Replaces Parquet files
+    in the output directory.
     """
     from kafkacodec.spark.demo import run
 

@@ -1,4 +1,4 @@
-"""The file that a command writes a table to: which format, and that it appears whole or not at all."""
+"""The file that a command writes a table to: its format, and that it appears only when it is complete."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COMPRESSIONS = {"parquet": ("none", "snappy", "gzip", "brotli", "lz4", "zstd"), 
 
 @dataclass(frozen=True)
 class Destination:
-    """Where to write; `path` is None where nothing was asked for."""
+    """The output file and its options; `path` is None without ``--output``."""
 
     path: str | None
     kind: str | None
@@ -38,33 +38,37 @@ class Destination:
 
     def __post_init__(self) -> None:
         if self.path is None and (self.kind or self.compression or self.force or self.csv_safe):
-            raise click.UsageError("--format, --compression, --csv-safe and --force are for the file of --output")
+            raise click.UsageError("--format, --compression, --csv-safe and --force need --output")
 
     def __bool__(self) -> bool:
         return self.path is not None
 
     def check(self, inputs: Iterable[str], *, as_json: bool = False) -> None:
-        """Refuse a name that tells no format, a file that exists or belongs to the inputs, and JSON beside it."""
+        """Refuse an unknown format, a file that exists or is part of the input, and ``--json``.
+
+        Raises:
+            click.UsageError: with the reason.
+        """
         if as_json:
-            raise click.UsageError("--json prints, --output writes a file: give one of them")
+            raise click.UsageError("--json and --output exclude each other")
         self._format()
         path = self._name()
         if not os.path.lexists(path):
             return
         if os.path.exists(path) and any(os.path.samefile(path, name) or _is_inside(path, name) for name in inputs):
-            raise click.UsageError(f"{path} is an input; inputs are never written to")
+            raise click.UsageError(f"{path} is part of the input; choose another output")
         mode = os.lstat(path).st_mode
         if not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
-            raise click.UsageError(f"{path} is a device or a pipe, which is never replaced")
+            raise click.UsageError(f"{path} is a device or a pipe; choose a regular file")
         if not self.force:
             raise click.UsageError(f"{path} exists; --force replaces it")
 
     def write(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
-        """Write batches of one schema; returns the number of rows. The file appears whole, or not at all.
+        """Write batches of one schema; returns the number of rows. The file appears when it is complete.
 
         Raises:
-            OSError: it cannot be written, or has come into being meanwhile and is not to be replaced.
-            TypeError: a batch is of another schema. It never reaches a writer, which would read past its columns.
+            OSError: the file cannot be written, or was created meanwhile and ``--force`` is not given.
+            TypeError: a batch has another schema; a writer would read past its columns.
         """
         from kafkacodec.cli.writers import WRITERS, SafeCsvWriter
 
@@ -82,7 +86,7 @@ class Destination:
         return rows
 
     def write_table(self, table: pa.Table) -> None:
-        """Write a whole table."""
+        """Write a table."""
         self.write(table.schema, table.to_batches())
 
     def _name(self) -> str:
@@ -93,10 +97,10 @@ class Destination:
         suffix = os.path.splitext(self._name())[1].lower()
         kind = self.kind or next((name for name, suffixes in FORMATS.items() if suffix in suffixes), None)
         if kind is None:
-            raise click.UsageError(f"the format cannot be told from the name {self.path}: add --format")
+            raise click.UsageError(f"{self.path}: the suffix names no known format; add --format")
         if self.compression is not None and self.compression not in COMPRESSIONS.get(kind, ()):
-            known = ", ".join(COMPRESSIONS.get(kind, ())) or "none that it could name"
-            raise click.UsageError(f"--compression {self.compression} does not apply to {kind}, which has {known}")
+            hint = f"; it has {', '.join(COMPRESSIONS[kind])}" if kind in COMPRESSIONS else ""
+            raise click.UsageError(f"--compression {self.compression} does not apply to {kind}{hint}")
         if self.csv_safe and kind != "csv":
             raise click.UsageError(f"--csv-safe does not apply to {kind}")
         return kind
@@ -107,7 +111,7 @@ def _is_inside(path: str, directory: str) -> bool:
 
 
 def destination_options(*, required: bool = False) -> Callable[[Command], Command]:
-    """Give a command the options of `Destination`; it gets them as one argument, ``output``."""
+    """Add the options of `Destination` to a command, as one argument, ``output``."""
     options = (
         click.option(
             *("-o", "--output", "path"),
@@ -115,12 +119,12 @@ def destination_options(*, required: bool = False) -> Callable[[Command], Comman
             type=click.Path(dir_okay=False),
             help="The file to write: Parquet, Arrow IPC, CSV or JSON lines.",
         ),
-        click.option("--format", "kind", type=click.Choice(list(FORMATS)), help="By default from the output's suffix."),
+        click.option("--format", "kind", type=click.Choice(list(FORMATS)), help="Default: by the output's suffix."),
         click.option(
             "--compression",
-            help="Of Parquet (zstd by default; none, snappy, gzip, brotli, lz4) or Arrow (none, lz4, zstd).",
+            help="Parquet: zstd (default), snappy, gzip, brotli, lz4 or none; Arrow: none (default), lz4 or zstd.",
         ),
-        click.option("--csv-safe", is_flag=True, help="CSV: no cell is taken for a formula; ' comes before such text."),
+        click.option("--csv-safe", is_flag=True, help="CSV: put ' before text that spreadsheets run as formulas."),
         click.option("--force", is_flag=True, help="Replace the output if it exists."),
     )
 

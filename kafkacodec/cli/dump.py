@@ -1,4 +1,4 @@
-"""``kafkacodec dump``: records, as a table for people or as JSON lines for scripts."""
+"""``kafkacodec dump``: print records as a table or as JSON lines."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from kafkacodec.records.columns import Problem
 if TYPE_CHECKING:
     from kafkacodec import Record
 
-# Few enough rows that the first ones show at once.
+# Small, so that the first rows appear at once.
 _CHUNK_ROWS = 1024
 
 
 @click.command()
 @reading_options
-@click.option("-n", "--limit", metavar="N", type=click.IntRange(min=0), help="At most this many records.")
+@click.option("-n", "--limit", metavar="N", type=click.IntRange(min=0), help="Print at most N records.")
 @click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table.")
 @click.option(
     "--format",
@@ -33,13 +33,13 @@ _CHUNK_ROWS = 1024
     type=click.Choice(["kafka", "kafka07"]),
     default="kafka",
     show_default=True,
-    help="kafka07: logs of Kafka 0.6 and 0.7 (*.kafka).",
+    help="Format of the logs; kafka07: Kafka 0.6 and 0.7 (*.kafka).",
 )
 def dump(reading: Reading, limit: int | None, as_json: bool, format_name: str) -> None:
     """Print records.
 
-    The table shows keys and values as text where they are printable, else in hex, cut to the width of a terminal. In
-    JSON they are strings where they are UTF-8, else {"base64": "..."}; timestamps are milliseconds.
+    The table shows keys and values as text if they are printable, else as hex, and is cut to the terminal's width. In
+    JSON they are strings if they are UTF-8, else {"base64": "..."}; timestamps are milliseconds since 1970.
     """
     pieces, read = _FORMATS[format_name](reading)
     records = islice(((piece, record) for piece in pieces for record in read(piece, reading)), limit)
@@ -56,7 +56,7 @@ def _records(piece: SegmentRange, reading: Reading) -> Iterator[Record]:
 
 
 def _records07(piece: SegmentRange, reading: Reading) -> Iterator[Record]:
-    """As `_records`. Offsets are positions behind `first_offset`, which the file's name gives."""
+    """As `_records`. Offsets are byte positions counted from `first_offset`, which is in the file's name."""
     from kafkacodec.dialects import kafka07
 
     with MappedFile(piece.path) as file:
@@ -83,7 +83,7 @@ def _records07(piece: SegmentRange, reading: Reading) -> Iterator[Record]:
 
 def _pieces07(reading: Reading) -> list[SegmentRange]:
     if reading.isolation == "read_committed" or reading.start_time is not None or reading.end_time is not None:
-        raise click.UsageError("logs of Kafka 0.6 and 0.7 have neither times nor transactions")
+        raise click.UsageError("logs of Kafka 0.6 and 0.7 have neither timestamps nor transactions")
     return [
         partition.surroundings(s).place(
             SegmentRange(s.path, partition.topic, partition.partition, 0, s.size_in_bytes, s.base_offset or 0)
@@ -94,7 +94,7 @@ def _pieces07(reading: Reading) -> list[SegmentRange]:
 
 
 _Read = Callable[["SegmentRange", Reading], Iterator["Record"]]
-# --format: the files to read, and how.
+# --format -> the ranges to read, and the function that reads one.
 _FORMATS: dict[str, Callable[[Reading], tuple[list[SegmentRange], _Read]]] = {
     "kafka": lambda reading: (reading.ranges(), _records),
     "kafka07": lambda reading: (_pieces07(reading), _records07),

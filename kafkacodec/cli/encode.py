@@ -1,4 +1,4 @@
-"""``kafkacodec encode``: records from files into segments."""
+"""``kafkacodec encode``: write segments from other files."""
 
 from __future__ import annotations
 
@@ -20,32 +20,39 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# Names of --key-encoding and --value-encoding beside text.
+# Values of --key-encoding and --value-encoding other than text.
 DECODERS = ("hex", "base64")
 
 
 @click.command()
 @click.argument("inputs", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False), metavar="FILE...")
-@click.option("-o", "--output", required=True, type=click.Path(file_okay=False), help="The log directory to write to.")
-@click.option("--topic", required=True, help="The topic; its partitions become directories TOPIC-N.")
-@click.option("--partition", type=click.IntRange(0), help="The partition to write (0 by default).")
+@click.option("-o", "--output", required=True, type=click.Path(file_okay=False), help="Log directory to write to.")
+@click.option("--topic", required=True, help="The topic; a partition's directory is TOPIC-N.")
+@click.option("--partition", type=click.IntRange(0), help="The partition to write; 0 by default.")
 @click.option(
-    "--partitions", type=click.IntRange(1), help="Spread the records over so many, by their keys as Kafka does."
+    "--partitions", type=click.IntRange(1), help="Spread records over this many partitions by key, as Kafka does."
 )
-@click.option("--format", "kind", type=click.Choice(list(FORMATS)), help="By default from the files' suffixes.")
+@click.option("--format", "kind", type=click.Choice(list(FORMATS)), help="Default: by the files' suffixes.")
 @click.option(
     "--codec", type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]), default="zstd", show_default=True
 )
 @click.option("--level", type=int, help="Compression level of the codec.")
-@click.option("--batch-bytes", type=int, default=65536, show_default=True, help="Size of a batch before compression.")
-@click.option("--segment-bytes", type=int, default=1 << 30, show_default=True, help="Size of a segment.")
-@click.option("--append", is_flag=True, help="Continue partitions that have records.")
-@click.option("--keep-offsets", is_flag=True, help="Take offsets from the column offset; otherwise they are counted.")
-@click.option("--key-column", help="The column of the keys (key by default).")
-@click.option("--value-column", help="The column of the values (value by default).")
-@click.option("--timestamp-column", help="Times, or integers: milliseconds (timestamp by default).")
-@click.option("--key-encoding", type=click.Choice(["text", *DECODERS]), default="text", help="What the keys' text is.")
-@click.option("--value-encoding", type=click.Choice(["text", *DECODERS]), default="text", help="The same for values.")
+@click.option("--batch-bytes", type=int, default=65536, show_default=True, help="Bytes of a batch before compression.")
+@click.option("--segment-bytes", type=int, default=1 << 30, show_default=True, help="Bytes of a segment.")
+@click.option("--append", is_flag=True, help="Append to partitions that have records.")
+@click.option("--keep-offsets", is_flag=True, help="Use the offsets in the column offset instead of new ones.")
+@click.option("--key-column", help="Column of the keys; key by default.")
+@click.option("--value-column", help="Column of the values; value by default.")
+@click.option("--timestamp-column", help="Column of timestamps or milliseconds; timestamp by default.")
+@click.option(
+    "--key-encoding", type=click.Choice(["text", *DECODERS]), default="text", help="Encoding of keys; text by default."
+)
+@click.option(
+    "--value-encoding",
+    type=click.Choice(["text", *DECODERS]),
+    default="text",
+    help="Encoding of values; text by default.",
+)
 def encode(
     inputs: tuple[str, ...],
     output: str,
@@ -65,10 +72,10 @@ def encode(
 ) -> None:
     """Write records from Parquet, Arrow IPC, CSV or JSON lines as segments that a broker opens.
 
-    Columns key, value, timestamp and headers are taken, as `kafkacodec convert` writes them. Text becomes UTF-8. In
-    JSON lines {"base64": "..."} stands for bytes. Segments appear when they are whole. Records without a key are dealt
-    out in turn where --partitions is given. A column that is asked for by an option has to be there. Bytes can come as
-    hex or base64 in any format.
+    Reads the columns key, value, timestamp and headers, as `kafkacodec convert` writes them. A column named by an
+    option must exist. Text is stored as UTF-8; in JSON lines, {"base64": "..."} holds bytes. In any format, keys and
+    values may be hex or base64. With --partitions, records without a key go to the partitions in turn. Segments appear
+    when they are complete.
     """
     if partition is not None and partitions is not None:
         raise click.UsageError("--partition and --partitions exclude each other")
@@ -85,7 +92,7 @@ def encode(
     written = 0
     with ExitStack() as stack:
         batches = stack.enter_context(closing(_batches(inputs, kinds, names, required, encodings)))
-        # Inputs that cannot be read, columns and options that are refused leave no directory behind.
+        # Check inputs, columns and options before a directory is made.
         first = list(islice(batches, 1))
         for batch in first:
             kafkacodec.encode(batch.slice(0, 1), **encoding)
@@ -95,7 +102,7 @@ def encode(
                 for number in numbers
             ]
         except FileExistsError as error:
-            raise click.ClickException(f"{error.filename}: the partition has records; --append continues it") from None
+            raise click.ClickException(f"{error.filename}: the partition has records; --append adds to it") from None
         for batch in chain(first, batches):
             for writer, part in zip(writers, _spread(batch, len(writers)), strict=True):
                 written += writer.write(part, **encoding)
@@ -107,7 +114,7 @@ def _kind(path: str) -> str:
     for name, suffixes in FORMATS.items():
         if suffix in suffixes:
             return name
-    raise click.UsageError(f"the format cannot be told from the name {path}: add --format")
+    raise click.UsageError(f"{path}: the suffix names no known format; add --format")
 
 
 def _batches(

@@ -1,4 +1,4 @@
-"""From the paths and options of a command to what has to be read."""
+"""Paths and options that commands share: which partitions, offsets and records to read."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Choice:
-    """Which partitions a command is about."""
+    """The partitions to read."""
 
     paths: tuple[str, ...]
     topics: tuple[str, ...]
     numbers: tuple[int, ...]
 
     def partitions(self) -> list[Partition]:
-        """The chosen partitions; those of a directory by topic and number."""
+        """The chosen partitions, within a directory by topic and number."""
         found = discover(self.paths)
         chosen = [partition for partition in found if self._wanted(partition)]
         if not chosen:
-            raise click.ClickException(f"{', '.join(self.paths)}: nothing here is of the chosen topics and partitions")
+            raise click.ClickException(f"{', '.join(self.paths)}: no partition matches --topic and --partition")
         return chosen
 
     def log_directories(self) -> list[LogDirectory]:
@@ -52,7 +52,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Span(Choice):
-    """Which offsets of them, and whether to check their batches."""
+    """The offsets to read, and which checks to make."""
 
     start_offset: int | None
     end_offset: int | None
@@ -62,7 +62,7 @@ class Span(Choice):
 
 @dataclass(frozen=True)
 class Reading(Span):
-    """How to decode what was chosen."""
+    """The records to read, and how to decode them."""
 
     start_time: int | datetime | None
     end_time: int | datetime | None
@@ -71,7 +71,7 @@ class Reading(Span):
     on_error: Literal["raise", "stop", "skip"]
 
     def ranges(self, partitions: list[Partition] | None = None) -> list[SegmentRange]:
-        """The pieces of segments to read, in order; of all that was chosen unless `partitions` are given."""
+        """The ranges of segments to read, in order: of `partitions`, by default of all that are chosen."""
         return [
             piece
             for partition in (self.partitions() if partitions is None else partitions)
@@ -87,7 +87,7 @@ class Reading(Span):
     def read(
         self, piece: SegmentRange, advance: Advance, *, max_rows: int = 8192, batch_columns: bool = False
     ) -> Iterator[RecordColumns]:
-        """The records of a piece, in chunks. What is passed over is told on standard error."""
+        """The records of a range, in chunks. Prints a warning for each fault that is skipped."""
         options: DecodeOptions = {
             "verify_crc": self.verify_crc,
             "include_control": self.include_control,
@@ -101,29 +101,27 @@ class Reading(Span):
             done = chunk.consumed
             self.warn(piece, chunk.problems)
         if done == 0 and not piece.path.endswith(layout.KAFKA07_SUFFIX):
-            # Not one batch: raises where the file does not even begin like a segment.
+            # No batch at all: raise if the file does not begin like a segment.
             on_error: Literal["raise", "stop"] = "raise" if self.on_error == "raise" else "stop"
             Segment(piece.path).scan(verify_crc=False, on_error=on_error, max_batches=1)
         advance(piece.end_position - done)
 
     def has(self, offset: int) -> bool:
-        """Whether a record of that offset was chosen."""
+        """Whether the offset is in the chosen range."""
         first, last = self.start_offset, self.end_offset
         return (first is None or offset >= first) and (last is None or offset < last)
 
     @staticmethod
     def warn(piece: SegmentRange, problems: list[Problem]) -> None:
-        """A line on standard error for everything that was passed over."""
+        """Print a warning on standard error for each problem."""
         for problem in problems:
-            passed = (
-                "" if isinstance(problem.exception, MissingOffsets) else f"{problem.num_bytes:,} bytes passed over: "
-            )
+            skipped = "" if isinstance(problem.exception, MissingOffsets) else f"{problem.num_bytes:,} bytes skipped: "
             reason = str(problem.exception).removeprefix(f"{piece.path}: ")
-            note(f"kafkacodec: warning: {piece.path}: {passed}{reason}")
+            note(f"kafkacodec: warning: {piece.path}: {skipped}{reason}")
 
 
 def _time(context: click.Context, option: click.Parameter, value: str | None) -> int | datetime | None:
-    """Milliseconds since 1970, or a date and time of ISO 8601 (UTC unless it says otherwise)."""
+    """Milliseconds since 1970, or a date and time in ISO 8601 (UTC by default)."""
     if value is None or value.removeprefix("-").isdecimal():
         return None if value is None else int(value)
     try:
@@ -135,19 +133,19 @@ def _time(context: click.Context, option: click.Parameter, value: str | None) ->
 
 _CHOICE_OPTIONS = (
     click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, readable=True)),
-    click.option("--topic", "topics", metavar="GLOB", multiple=True, help="Only topics that match; may be repeated."),
-    click.option("--partition", "numbers", metavar="N", type=int, multiple=True, help="Only these; may be repeated."),
+    click.option("--topic", "topics", metavar="GLOB", multiple=True, help="Only topics matching GLOB; repeatable."),
+    click.option("--partition", "numbers", metavar="N", type=int, multiple=True, help="Only partition N; repeatable."),
 )
 _SPAN_OPTIONS = (
-    click.option("--start-offset", "--offset", "start_offset", metavar="N", type=int, help="Only from this offset on."),
-    click.option("--end-offset", metavar="N", type=int, help="Only what is before this offset."),
-    click.option("--crc/--no-crc", "verify_crc", default=True, help="Check the checksums (the default) or not."),
+    click.option("--start-offset", "--offset", "start_offset", metavar="N", type=int, help="Start at this offset."),
+    click.option("--end-offset", metavar="N", type=int, help="Stop before this offset."),
+    click.option("--crc/--no-crc", "verify_crc", default=True, help="Verify checksums (default) or not."),
     click.option(
         "--gaps",
         type=click.Choice(["error", "accept"]),
         default="error",
         show_default=True,
-        help="Where offsets are missing between segments and no compaction explains it: take it as damage; or read on.",
+        help="Offsets missing between segments that compaction does not explain: treat as damage, or read on.",
     ),
 )
 _READING_OPTIONS = (
@@ -157,15 +155,17 @@ _READING_OPTIONS = (
         "start_time",
         metavar="TIME",
         callback=_time,
-        help="Only from the first record of this time on.",
+        help="Start at the first record of this time or later: milliseconds since 1970, or ISO 8601.",
     ),
-    click.option("--end-time", metavar="TIME", callback=_time, help="Only what is before the first record then."),
+    click.option(
+        "--end-time", metavar="TIME", callback=_time, help="Stop before the first record of this time or later."
+    ),
     click.option(
         "--isolation",
         type=click.Choice(["read_uncommitted", "read_committed"]),
         default="read_uncommitted",
         show_default=True,
-        help="read_committed leaves out transactions that were aborted or are open.",
+        help="read_committed excludes aborted and open transactions.",
     ),
     click.option("--control", "include_control", is_flag=True, help="Include control records (transaction markers)."),
     click.option(
@@ -173,7 +173,7 @@ _READING_OPTIONS = (
         type=click.Choice(["raise", "stop", "skip"]),
         default="raise",
         show_default=True,
-        help="At damaged data: fail; end that segment with a warning; or go on behind it with a warning.",
+        help="At damaged data: fail; stop reading the segment, with a warning; or skip the data, with a warning.",
     ),
 )
 
@@ -185,34 +185,34 @@ on_error_option = click.option(
     default="raise",
     show_default=True,
     callback=lambda context, option, value: [] if value == "skip" else None,
-    help="At a batch or a record that cannot be read: fail; or pass over it with a warning.",
+    help="At a batch or record that cannot be read: fail, or skip it with a warning.",
 )
-"""For commands about stored records: they get a list for what was passed over, or None; `warn` prints it."""
+"""For commands that read stored records: ``problems`` is a list to collect skipped faults in, or None."""
 
 
 def warn(problems: list[DecodeError] | None) -> None:
-    """A line on standard error for everything that was passed over."""
+    """Print a warning on standard error for each problem."""
     for problem in problems or ():
-        note(f"kafkacodec: warning: passed over: {problem}")
+        note(f"kafkacodec: warning: skipped: {problem}")
 
 
 def choice_options(command: Command) -> Command:
-    """Give a command PATH... and the options of `Choice`; it gets them as one argument, ``choice``."""
+    """Add PATH... and the options of `Choice` to a command, as one argument, ``choice``."""
     return gathered(command, "choice", Choice, _CHOICE_OPTIONS)
 
 
 def span_options(command: Command) -> Command:
-    """Give a command PATH... and the options of `Span`; it gets them as one argument, ``span``."""
+    """Add PATH... and the options of `Span` to a command, as one argument, ``span``."""
     return gathered(command, "span", Span, _CHOICE_OPTIONS + _SPAN_OPTIONS)
 
 
 def reading_options(command: Command) -> Command:
-    """Give a command PATH... and the options of `Reading`; it gets them as one argument, ``reading``."""
+    """Add PATH... and the options of `Reading` to a command, as one argument, ``reading``."""
     return gathered(command, "reading", Reading, _CHOICE_OPTIONS + _SPAN_OPTIONS + _READING_OPTIONS)
 
 
 def gathered(command: Command, name: str, kind: type[Any], options: tuple[Callable[..., Any], ...]) -> Command:
-    """Give a command options that it gets as one argument, an instance of the dataclass `kind`."""
+    """Add options to a command, collected in one argument, an instance of the dataclass `kind`."""
 
     @functools.wraps(command)
     def wrapped(**arguments: Any) -> Any:
@@ -226,5 +226,5 @@ def gathered(command: Command, name: str, kind: type[Any], options: tuple[Callab
 
 
 def place(topic: str | None, partition: int | None, path: str) -> str:
-    """How tables name a partition: ``orders-3``, or the file's name where the directory's does not tell."""
+    """A partition's name in tables: ``orders-3``, or the file's name if the topic is unknown."""
     return os.path.basename(path) if topic is None else f"{topic}-{partition}"

@@ -1,4 +1,4 @@
-"""How values look: text for people, JSON for scripts, tables that fit the terminal, a progress bar."""
+"""Formatting: values as text or JSON, tables that fit the terminal, a progress bar."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rich.cells import cell_len, set_cell_size
 
 from kafkacodec.cli.console import is_terminal, say, visible
 
-# Column widths come from the first rows; later ones may stick out rather than hold back the output.
+# Column widths come from the first rows, so that output starts early; later rows may be wider.
 _SAMPLE_ROWS = 200
 _MIN_STRETCH = 8
 _GAP = "  "
@@ -26,7 +26,7 @@ _ESCAPES = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"})
 
 
 def text(value: bytes | None) -> str:
-    """Bytes for people: as text when they are printable UTF-8, else in hex."""
+    """Bytes as text if they are printable UTF-8, else as hex."""
     if value is None:
         return "null"
     try:
@@ -37,7 +37,7 @@ def text(value: bytes | None) -> str:
 
 
 def json_value(value: bytes | None) -> str | dict[str, str] | None:
-    """Bytes for scripts: a string when they are UTF-8, else ``{"base64": "..."}``; null stays null."""
+    """Bytes for JSON: a string if they are UTF-8, else ``{"base64": "..."}``; None stays None."""
     if value is None:
         return None
     try:
@@ -47,12 +47,12 @@ def json_value(value: bytes | None) -> str | dict[str, str] | None:
 
 
 def json_line(value: dict[str, Any]) -> str:
-    """One line of JSON for a file; `console.say_json` prints."""
+    """JSON on one line, to be written to a file; `console.say_json` prints."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def timestamp(milliseconds: int | None) -> str:
-    """UTC with milliseconds; times outside the years 1 to 9999 stay numbers."""
+    """A time in UTC with milliseconds; ``-`` for none; before 1970 or after 9999, the number."""
     if milliseconds is None or milliseconds < 0:
         return "-" if milliseconds is None or milliseconds == -1 else str(milliseconds)
     try:
@@ -63,7 +63,7 @@ def timestamp(milliseconds: int | None) -> str:
 
 
 def size(count: float) -> str:
-    """A number of bytes in a unit that keeps it short."""
+    """A number of bytes with its unit, such as ``1.5 MiB``."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if count < 1024:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
@@ -78,7 +78,7 @@ def counted(count: int, singular: str, plural: str | None = None) -> str:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: ``right`` aligns numbers, ``stretch`` may be cut to fit the terminal."""
+    """A column of a table. ``right`` aligns it right, ``stretch`` lets it be cut to fit the terminal."""
 
     title: str
     right: bool = False
@@ -86,9 +86,9 @@ class Column:
 
 
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
-    """Print rows as they come, up to an error of theirs. On a terminal they are cut to its width, elsewhere not.
+    """Print rows as they arrive; an error that `rows` raises is raised after the rows before it are printed.
 
-    Control characters in them are shown, not sent.
+    On a terminal, lines are cut to its width. Control characters are escaped.
     """
     rows = ([visible(cell) for cell in row] for row in rows)
     sample: list[Sequence[str]] = []
@@ -111,7 +111,7 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Non
 
 
 def _fit(columns: Sequence[Column], widths: list[int], available: int) -> list[int]:
-    """Narrow the widest of the columns that stretch until the line fits, or they are as narrow as they may be."""
+    """Narrow the widest ``stretch`` column until the line fits or all have the minimum width."""
     widths = list(widths)
     excess = sum(widths) + len(_GAP) * (len(columns) - 1) - available
     stretch = [i for i, column in enumerate(columns) if column.stretch]
@@ -125,7 +125,7 @@ def _fit(columns: Sequence[Column], widths: list[int], available: int) -> list[i
 
 
 def _line(columns: Sequence[Column], widths: Sequence[int], row: Sequence[str], available: int | None) -> str:
-    """A row, padded; cut to the widths and to the terminal's width where that is given."""
+    """A row padded to the widths, and cut to the terminal's width if `available` is given."""
     cells = []
     for column, width, cell in zip(columns, widths, row, strict=True):
         if available is not None and column.stretch:
@@ -141,12 +141,12 @@ def _cut(cell: str, width: int) -> str:
 
 
 Advance = Callable[[int], object]
-"""To be called with a number of bytes that are done."""
+"""Called with the number of bytes processed since the last call."""
 
 
 @contextmanager
 def progress(title: str, total: int) -> Iterator[Advance]:
-    """A bar on standard error while the body works through `total` bytes; nothing unless that is a terminal."""
+    """A progress bar for `total` bytes on standard error while the body runs; nothing if that is not a terminal."""
     if not is_terminal(sys.stderr) or os.environ.get("TERM") == "dumb":
         yield lambda count: None
         return

@@ -135,7 +135,7 @@ def test_stored_records_that_cannot_be_read(damaged):
     assert len(problems) == 1
     result = CliRunner().invoke(application, ["offsets", str(damaged), "--on-error", "skip", "--json"])
     assert (result.exit_code, json.loads(result.stdout)["offset"]) == (0, 7)
-    assert "warning: passed over: " in result.stderr
+    assert "warning: skipped: " in result.stderr
     problems = []
     assert read_cluster_metadata(damaged, problems=problems).topics
     assert [type(problem) for problem in problems] == [kc.CrcMismatch]
