@@ -10,9 +10,10 @@ FUZZ_SECONDS ?= 20
 
 VENV := .venv
 PY := $(VENV)/bin/python
-SOURCES := $(wildcard csrc/*.c csrc/*.h kafkacodec/*.pyx kafkacodec/*.pxd)
-PACKAGE := $(shell find kafkacodec -name '*.py' -o -name '*.pyi' -o -name '*.kmsg' -o -name py.typed)
-EXTENSIONS := $(patsubst kafkacodec/%.pyx,kafkacodec.%,$(wildcard kafkacodec/_*.pyx))
+BINDINGS := $(shell find kafkacodec -name '_*.pyx')
+SOURCES := $(wildcard csrc/*.c csrc/*.h) $(BINDINGS) $(shell find kafkacodec -name '*.pxd')
+PACKAGE := $(shell find kafkacodec -name '*.py' -o -name '*.pyi' -o -name '*.kmsg' -o -name '*.txt' -o -name py.typed)
+EXTENSIONS := $(subst /,.,$(BINDINGS:.pyx=))
 C_FILES := $(shell find csrc -name '*.[ch]')
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Builds with other switches live beside the ordinary one.
@@ -201,6 +202,6 @@ docs: $(VENV)/.dev $(VENV)/.built ## the API pages, from docstrings, into out/do
 .PHONY: clean
 clean: ## remove everything that make has made
 	rm -rf $(VENV) build .cache out wheels/*.whl *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	rm -f kafkacodec/*.so kafkacodec/_*.c
+	find kafkacodec -name '*.so' -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	$(MAKE) --no-print-directory -C csrc clean

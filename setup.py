@@ -1,4 +1,4 @@
-"""Builds the C library in csrc/ once and links it into every extension in kafkacodec/_*.pyx.
+"""Builds the C library in csrc/ once and links it into every extension, which are kafkacodec/**/_*.pyx.
 
 Switches (environment variables, set to 1):
   DEBUG     no optimisation, assertions and debugging symbols
@@ -46,6 +46,8 @@ if os.environ.get("CI"):
     warnings += ["-Werror"]
 
 headers = sorted(glob("csrc/*.h"))
+bindings = sorted(glob("kafkacodec/**/_*.pyx", recursive=True))
+declarations = sorted(glob("kafkacodec/**/*.pxd", recursive=True))
 library = (
     "kc",
     {
@@ -58,15 +60,15 @@ library = (
 
 extensions = [
     Extension(
-        "kafkacodec." + os.path.basename(path).removesuffix(".pyx"),
+        path.removesuffix(".pyx").replace(os.sep, "."),
         [path],
         include_dirs=["csrc"],
-        depends=[*headers, *sorted(glob("csrc/*.c")), *sorted(glob("kafkacodec/*.pxd"))],
+        depends=[*headers, *sorted(glob("csrc/*.c")), *declarations],
         extra_compile_args=common,
         extra_link_args=link,
         define_macros=[("CYTHON_TRACE_NOGIL", "1")] if COVERAGE else [],
     )
-    for path in sorted(glob("kafkacodec/_*.pyx"))
+    for path in bindings
 ]
 
 GENERATED = "build/cython" + "-debug" * DEBUG + "-trace" * COVERAGE  # directives differ, so does the C
@@ -74,8 +76,8 @@ GENERATED = "build/cython" + "-debug" * DEBUG + "-trace" * COVERAGE  # directive
 
 def declarations_changed() -> bool:
     """Whether a .pxd is newer than the C code made from it, which cythonize does not see inside a package."""
-    newest = max(os.path.getmtime(path) for path in glob("kafkacodec/*.pxd"))
-    made = glob(f"{GENERATED}/kafkacodec/_*.c")
+    newest = max(os.path.getmtime(path) for path in declarations)
+    made = glob(f"{GENERATED}/kafkacodec/**/_*.c", recursive=True)
     return any(os.path.getmtime(path) < newest for path in made)
 
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One code per exception class of the Python side; kafkacodec/_errors.pxd holds the mapping. */
+/* One code per exception class of the Python side; kafkacodec/_core/_errors.pxd holds the mapping. */
 enum kc_code {
     KC_OK = 0,
     KC_TRUNCATED = 1,    /* the bytes end before the structure does */

@@ -44,11 +44,11 @@ _HOMES: dict[str, str | None] = {
     "messages": None,
     "protocol": None,
     "spark": None,
-    "crc32c": "kafkacodec._crc",
-    "decode_uvarint": "kafkacodec._varint",
-    "decode_varint": "kafkacodec._varint",
-    "encode_uvarint": "kafkacodec._varint",
-    "encode_varint": "kafkacodec._varint",
+    "crc32c": "kafkacodec.records._crc",
+    "decode_uvarint": "kafkacodec.records._varint",
+    "decode_varint": "kafkacodec.records._varint",
+    "encode_uvarint": "kafkacodec.records._varint",
+    "encode_varint": "kafkacodec.records._varint",
     "EncodedBatch": "kafkacodec.records.encode",
     "control_batch": "kafkacodec.records.encode",
     "encode": "kafkacodec.records.encode",
@@ -86,8 +86,8 @@ if TYPE_CHECKING:  # `x as x` makes a name public for type checkers
         protocol as protocol,
         spark as spark,
     )
-    from kafkacodec._crc import crc32c as crc32c
-    from kafkacodec._varint import (
+    from kafkacodec.records._crc import crc32c as crc32c
+    from kafkacodec.records._varint import (
         decode_uvarint as decode_uvarint,
         decode_varint as decode_varint,
         encode_uvarint as encode_uvarint,

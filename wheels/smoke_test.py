@@ -30,7 +30,7 @@ def test_comes_from_the_wheel():
     assert "site-packages" in PACKAGE.parts
     assert importlib.metadata.version("kafkacodec") == kc.__version__
     assert (PACKAGE / "py.typed").is_file()
-    assert list(PACKAGE.glob("_*.pyi")), "stubs are missing"
+    assert list(PACKAGE.rglob("_*.pyi")), "stubs are missing"
     assert not [p for p in PACKAGE.rglob("*") if p.suffix in (".c", ".pyx", ".h")]
 
 

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kafkacodec._crc import crc32c
 from kafkacodec.errors import CorruptRecord, CrcMismatch, KafkaCodecError, Truncated, UnsupportedVersion
 from kafkacodec.log import layout
 from kafkacodec.log.files import read_file
+from kafkacodec.records._crc import crc32c
 
 CHECKPOINT_VERSION = 0
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import TracebackType
 
-from kafkacodec._mapping import Mapping
 from kafkacodec.errors import CorruptRecord, DecodeError, LimitExceeded, Truncated
 from kafkacodec.log import layout
+from kafkacodec.log._mapping import Mapping
 from kafkacodec.records.columns import MAX_PROBLEMS
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kafkacodec._resync import Resync
 from kafkacodec.errors import CorruptRecord, DecodeError
+from kafkacodec.log._resync import Resync
 from kafkacodec.log.files import MappedFile, named
 from kafkacodec.records.columns import BatchHeaders
 from kafkacodec.records.decode import scan

@@ -10,10 +10,10 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Self
 
-from kafkacodec import _message_decode, _message_encode
-from kafkacodec._program import Program
-from kafkacodec._struct import Layout, LazyField, Struct, seal
 from kafkacodec.errors import EncodeError, UnsupportedVersion
+from kafkacodec.messages import _decode, _encode
+from kafkacodec.messages._program import Program
+from kafkacodec.messages._struct import Layout, LazyField, Struct, seal
 from kafkacodec.messages.compile import compile_message
 from kafkacodec.messages.grammar import parse
 from kafkacodec.messages.model import ZERO, FieldSpec, MessageSpec, StructSpec, version_text
@@ -99,7 +99,7 @@ class Message(MessageStruct):
             EncodeError: a value that does not fit, or that the version cannot carry; `path` names the field.
             UnsupportedVersion: a version outside `valid_versions`.
         """
-        return _message_encode.encode(self._programs[version], self)
+        return _encode.encode(self._programs[version], self)
 
     @classmethod
     def decode(cls, data: Any, version: int, start: int = 0) -> Self:
@@ -111,17 +111,17 @@ class Message(MessageStruct):
             DecodeError: bytes that are no such message; `position` and `path` name the place.
             UnsupportedVersion: a version outside `valid_versions`.
         """
-        made: Self = _message_decode.decode(cls._programs[version], data, start)
+        made: Self = _decode.decode(cls._programs[version], data, start)
         return made
 
     def encode_frame(self, version: int, header: bytes) -> bytes:
         """The body behind an int32 size and an encoded header; errors as in `encode`."""
-        return _message_encode.encode_frame(self._programs[version], self, header)
+        return _encode.encode_frame(self._programs[version], self, header)
 
     @classmethod
     def decode_prefix(cls, data: Any, version: int, start: int = 0) -> tuple[Self, int]:
         """The message at `start` and the position behind it, where more may follow; errors as in `decode`."""
-        made: tuple[Self, int] = _message_decode.decode_prefix(cls._programs[version], data, start)
+        made: tuple[Self, int] = _decode.decode_prefix(cls._programs[version], data, start)
         return made
 
     @classmethod

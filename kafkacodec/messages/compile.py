@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafkacodec import _program
-from kafkacodec._program import ARRAY, COMPACT, COUNT16, LAZY, NULLABLE, Program
+from kafkacodec.messages import _program
+from kafkacodec.messages._program import ARRAY, COMPACT, COUNT16, LAZY, NULLABLE, Program
 from kafkacodec.messages.model import FieldSpec, MessageSpec, StructSpec
 
 __all__ = ["compile_message"]

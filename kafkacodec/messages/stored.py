@@ -9,9 +9,9 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from kafkacodec._varint import decode_uvarint
 from kafkacodec.errors import CorruptRecord, DecodeError, Truncated, UnsupportedVersion
 from kafkacodec.messages.registry import message_class, names_in
+from kafkacodec.records._varint import decode_uvarint
 
 if TYPE_CHECKING:
     from kafkacodec.messages.classes import Message

@@ -22,8 +22,8 @@ from kafkacodec.records.decode import (
 )
 
 if TYPE_CHECKING:
-    from kafkacodec._records import Decoder
     from kafkacodec.messages import FetchResponse
+    from kafkacodec.records._decoder import Decoder
 
 __all__ = ["fetch_to_columns"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafkacodec._arrow_import import ArrowReader
+from kafkacodec.arrow._reader import ArrowReader
 from kafkacodec.errors import DecodeError, KafkaCodecError
 from kafkacodec.records.columns import Problem, Problems, RecordColumns
 from kafkacodec.records.decode import (

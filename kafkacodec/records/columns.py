@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kafkacodec import _records
-from kafkacodec._columns import Table
+from kafkacodec.arrow._columns import Table
 from kafkacodec.errors import CorruptRecord, KafkaCodecError
+from kafkacodec.records import _decoder
 from kafkacodec.records.record import Record
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class RecordColumns(Columns):
         missing = {*Record._fields} - {*self.column_names}
         if missing:
             raise KeyError(", ".join(sorted(missing)))
-        return list(_records.RecordIterator((self,), Record))
+        return list(_decoder.RecordIterator((self,), Record))
 
 
 class BatchHeaders(Columns):

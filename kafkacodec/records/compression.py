@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import lz4.frame
 from zstandard import ZstdCompressor
 
-from kafkacodec import _compression
 from kafkacodec.errors import EncodeError
+from kafkacodec.records import _compression
 from kafkacodec.records.arguments import require_int
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from kafkacodec._arrow_import import ArrowReader
-from kafkacodec._confluent import SplitColumn, Values
+from kafkacodec.arrow._reader import ArrowReader
+from kafkacodec.records._confluent import SplitColumn, Values
 
 __all__ = ["ConfluentColumns", "split_confluent"]
 

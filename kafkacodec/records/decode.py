@@ -7,9 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict, Unpack
 
-from kafkacodec import _columns, _records
-from kafkacodec._columns import Budget
+from kafkacodec.arrow import _columns
+from kafkacodec.arrow._columns import Budget
 from kafkacodec.errors import KafkaCodecError, LimitExceeded
+from kafkacodec.records import _decoder
 from kafkacodec.records.arguments import int64, limit
 from kafkacodec.records.columns import BatchHeaders, Problem, Problems, RecordColumns
 from kafkacodec.records.record import Record
@@ -31,13 +32,13 @@ __all__ = [
     "scan",
 ]
 
-_ALL = _records.record_columns()
+_ALL = _decoder.record_columns()
 _BIT = {name: 1 << i for i, name in enumerate(_ALL)}
 
 PLACE_COLUMNS = ("topic", "partition")
 """What bytes alone do not tell: the columns that come first where record sets of several partitions are decoded."""
 
-_HEADERS = _records.header_columns()
+_HEADERS = _decoder.header_columns()
 
 _FROM_BYTES = [name for name in _ALL if name not in (*PLACE_COLUMNS, "row")]
 
@@ -113,8 +114,8 @@ class Plan(NamedTuple):
         aborted: Buffer = b"",
         *,
         budget: Budget | None = None,
-    ) -> _records.Decoder:
-        return _records.Decoder(
+    ) -> _decoder.Decoder:
+        return _decoder.Decoder(
             data,
             wanted=self.wanted,
             verify_crc=self.verify_crc,
@@ -270,7 +271,7 @@ def iter_records(data: Buffer, **options: Unpack[DecodeOptions]) -> Iterator[Rec
     for name in ("columns", "batch_columns"):
         if options.get(name):
             raise ValueError(f"iter_records takes no option {name!r}: a record has all of its six fields")
-    return _records.RecordIterator(iter_columns(data, max_rows=2048, **options), Record)
+    return _decoder.RecordIterator(iter_columns(data, max_rows=2048, **options), Record)
 
 
 def scan(
@@ -307,7 +308,7 @@ def scan(
     start, end = _checked_range(start_position, end_position)
     most = _LAST if max_batches is None else limit("max_batches", max_batches)
     budget = budget_of(max_total_bytes, "go on piece by piece with max_batches and start_position")
-    table, position, size, fault, exhausted = _records.scan(
+    table, position, size, fault, exhausted = _decoder.scan(
         BatchHeaders, data, _header_bits(columns), verify_crc, start, end, most, budget
     )
     headers: BatchHeaders = table
@@ -328,7 +329,7 @@ def scan_stretches(data: Buffer, stretches: Buffer) -> BatchHeaders:
 
     As many calls of `scan` would give, with ``verify_crc=False`` and ``on_error="stop"``, but as one table.
     """
-    headers: BatchHeaders = _records.scan_stretches(BatchHeaders, data, _header_bits(None), stretches)
+    headers: BatchHeaders = _decoder.scan_stretches(BatchHeaders, data, _header_bits(None), stretches)
     headers.problems = Problems()
     return headers
 
@@ -483,7 +484,7 @@ def _decode_in_threads(data: Buffer, plan: Plan, threads: int, budget: Budget) -
             held.release()
 
 
-def _decode_ranges(decoders: list[_records.Decoder], starts: list[int], on_error: OnError) -> RecordColumns:
+def _decode_ranges(decoders: list[_decoder.Decoder], starts: list[int], on_error: OnError) -> RecordColumns:
     """Reads each range in a thread, and joins what came of them.
 
     No checksum stands behind a cut. What came of a range counts only if decoding all before it ends at its start, in
@@ -513,7 +514,7 @@ def _decode_ranges(decoders: list[_records.Decoder], starts: list[int], on_error
 
 def _cuts(data: memoryview, threads: int) -> list[int]:
     """Where ranges for the threads begin, but for the first: at batches, as far as headers tell where those are."""
-    headers: BatchHeaders = _records.scan(BatchHeaders, data, _POSITIONS_ALONE, False)[0]
+    headers: BatchHeaders = _decoder.scan(BatchHeaders, data, _POSITIONS_ALONE, False)[0]
     positions = headers["position"]
     targets = [data.nbytes * i // threads for i in range(1, threads)]
     return sorted({int(positions[i]) for i in positions.searchsorted(targets) if i < len(positions)} - {0})

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from typing import Any, Final, Literal, NamedTuple
 
-from kafkacodec._arrow_import import ArrowReader
-from kafkacodec._encode import ArrowChunk, BatchEncoder, ListChunk, RecordChunk
+from kafkacodec.arrow._reader import ArrowReader
 from kafkacodec.errors import EncodeError
+from kafkacodec.records._encoder import ArrowChunk, BatchEncoder, ListChunk, RecordChunk
 from kafkacodec.records.arguments import require_int
 from kafkacodec.records.compression import CODECS, compressor
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from kafkacodec._arrow_import import ArrowReader
-from kafkacodec._partition import arrow_partitions, list_partitions, murmur2
+from kafkacodec.arrow._reader import ArrowReader
 from kafkacodec.errors import EncodeError
+from kafkacodec.records._partitioner import arrow_partitions, list_partitions, murmur2
 from kafkacodec.records.arguments import require_int
 
 if TYPE_CHECKING:

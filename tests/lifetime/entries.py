@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import kafkacodec as kc
 from kafkacodec import messages, protocol
-from kafkacodec._crc import crc32
-from kafkacodec._resync import Resync
 from kafkacodec.dialects import kafka07, line
+from kafkacodec.log._resync import Resync
+from kafkacodec.records._crc import crc32
 from kafkacodec.records.compression import CODECS, compress, decompress
 
 ROWS = [(i, i * 1000, 0, b"key %d" % i, b"value %d" % i * 9, (("header", b"x"),)) for i in range(40)]

@@ -19,7 +19,7 @@ import tempfile
 import warnings
 from typing import Any
 
-from kafkacodec._columns import live_blocks
+from kafkacodec.arrow._columns import live_blocks
 from tests.lifetime.arrow import ARROW_ENTRIES
 from tests.lifetime.entries import ENTRIES
 from tests.lifetime.matrix import entry_of, export_of, learn, wanted

@@ -11,8 +11,8 @@ from functools import cache
 import pyarrow as pa
 
 import kafkacodec as kc
-from kafkacodec import _kafka07
 from kafkacodec.dialects import kafka07
+from kafkacodec.dialects.kafka07 import _decoder as _decoder07
 from kafkacodec.messages import FetchResponse
 from kafkacodec.records.compression import CODECS, compress
 
@@ -66,7 +66,7 @@ def old_messages(nested: bool) -> bytes:
     if not nested:
         return inner * 60
     gzip = CODECS.index("gzip")
-    return _kafka07.encode_message(compress(gzip, inner * 40, magic=1), 1, gzip) * 4
+    return _decoder07.encode_message(compress(gzip, inner * 40, magic=1), 1, gzip) * 4
 
 
 RECORD_SETS: dict[str, Callable[[], bytes]] = {

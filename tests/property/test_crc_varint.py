@@ -8,7 +8,7 @@ import crc32c as peer
 from hypothesis import given, strategies as st
 
 import kafkacodec as kc
-from kafkacodec import _crc
+from kafkacodec.records import _crc
 
 
 @given(st.binary(max_size=3000), st.data())

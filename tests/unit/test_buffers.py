@@ -11,10 +11,10 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec import messages, protocol
-from kafkacodec._kafka07 import Decoder as Kafka07Decoder
-from kafkacodec._records import Decoder, record_columns
-from kafkacodec._resync import Resync
 from kafkacodec.dialects import kafka07
+from kafkacodec.dialects.kafka07._decoder import Decoder as Kafka07Decoder
+from kafkacodec.log._resync import Resync
+from kafkacodec.records._decoder import Decoder, record_columns
 
 DATA = kc.encode([(b"key", b"value")] * 3)
 OLD = kafka07.encode_messages([b"payload"] * 3)
@@ -79,7 +79,7 @@ def test_the_collector_survives_a_fault_in_a_cycle(name: str) -> None:
 
 HOLDER_IN_A_CYCLE = """
 import gc
-from kafkacodec import _kafka07, _records, _resync
+from kafkacodec.log import _resync
 from tests.unit.test_buffers import DATA, decoder, decoder07
 
 class Node: pass

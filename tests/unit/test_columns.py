@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import kafkacodec as kc
-from kafkacodec import _columns
+from kafkacodec.arrow import _columns
 from tests.corpus import Sample, segments
 
 

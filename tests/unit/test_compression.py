@@ -20,7 +20,6 @@ import pytest
 import zstandard
 
 import kafkacodec as kc
-from kafkacodec import _compression
 from kafkacodec.errors import (
     CorruptRecord,
     CrcMismatch,
@@ -30,6 +29,7 @@ from kafkacodec.errors import (
     Truncated,
     UnsupportedCodec,
 )
+from kafkacodec.records import _compression
 from kafkacodec.records.compression import CODECS, LEVELS, compress, decompress
 from tests.corpus import Row, Sample, assert_same_records, blobs, sample, segments
 

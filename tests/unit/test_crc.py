@@ -15,7 +15,7 @@ import crc32c as peer
 import pytest
 
 import kafkacodec as kc
-from kafkacodec import _crc
+from kafkacodec.records import _crc
 from tests.corpus import Sample, blobs, segments
 
 KERNELS = ["vpclmul", "sse42", "clmul", "arm", "table"]
@@ -91,7 +91,7 @@ def test_stored_crcs_of_real_messages(sample: Sample) -> None:
 # Prints the kernels and the checksums of pseudo-random pieces of a block, at all alignments.
 SCRIPT = """
 import json, random
-from kafkacodec import _crc
+from kafkacodec.records import _crc
 r = random.Random(7)
 block = memoryview(r.randbytes(70_000))
 pieces = [(r.randrange(64), r.randrange(1200)) for _ in range(600)]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kafkacodec import _kafka07
 from kafkacodec.dialects import kafka07
+from kafkacodec.dialects.kafka07 import _decoder as _decoder07
 from kafkacodec.errors import CorruptRecord, CrcMismatch, EncodeError, LimitExceeded, UnsupportedCodec
 from kafkacodec.records.compression import compress
 
@@ -18,7 +18,7 @@ GZIP = 1
 
 
 def wrapped(inner: bytes, codec: int = GZIP) -> bytes:
-    return _kafka07.encode_message(compress(codec, inner, magic=1), 1, codec)
+    return _decoder07.encode_message(compress(codec, inner, magic=1), 1, codec)
 
 
 def test_any_buffer_is_read_in_place(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_faults_are_listed_with_their_bytes() -> None:
 
 
 def test_shallow_reading_opens_nothing() -> None:
-    unknown = _kafka07.encode_message(b"?", 1, 3)
+    unknown = _decoder07.encode_message(b"?", 1, 3)
     columns = kafka07.decode(unknown + wrapped(b""), deep=False, batch_columns=True)
     assert columns.to_pyarrow().column("codec").to_pylist() == ["unknown", "gzip"]
     with pytest.raises(UnsupportedCodec):

@@ -17,27 +17,19 @@ import pyarrow as pa
 import pytest
 
 import kafkacodec as kc
-from kafkacodec import (
-    _arrow_import,
-    _columns,
-    _confluent,
-    _encode,
-    _kafka07,
-    _line,
-    _message_decode,
-    _partition,
-    _program,
-    _records,
-    _resync,
-    _struct,
-    messages,
-)
-from kafkacodec._arrow_import import ArrowReader
+from kafkacodec import messages
+from kafkacodec.arrow import _columns, _reader
+from kafkacodec.arrow._reader import ArrowReader
 from kafkacodec.dialects import kafka07
+from kafkacodec.dialects.kafka07 import _decoder as _decoder07
+from kafkacodec.dialects.line import _tokens
+from kafkacodec.log import _resync
+from kafkacodec.messages import _decode, _program, _struct
+from kafkacodec.records import _confluent, _decoder, _encoder, _partitioner
 from kafkacodec.records.record import Record
 
 DATA = kc.encode([(b"key", b"value")] * 3)
-PLAIN = sum(1 << i for i, name in enumerate(_records.record_columns()) if name in Record._fields)
+PLAIN = sum(1 << i for i, name in enumerate(_decoder.record_columns()) if name in Record._fields)
 
 
 def new(cls: type) -> Any:
@@ -46,26 +38,26 @@ def new(cls: type) -> Any:
 
 
 def decoder(data: Any = DATA) -> Any:
-    return _records.Decoder(
+    return _decoder.Decoder(
         data, wanted=PLAIN, verify_crc=True, include_control=False, start_offset=0, end_offset=1 << 62, limit=1 << 20
     )
 
 
 def decoder07() -> Any:
-    return _kafka07.Decoder(
+    return _decoder07.Decoder(
         kafka07.encode_messages([b"x"] * 3), wanted=PLAIN, verify_crc=True, deep=True, initial_offset=0, limit=1 << 20
     )
 
 
 def encoder() -> Any:
-    return _encode.BatchEncoder(
+    return _encoder.BatchEncoder(
         magic=2, drop_unsupported=False, base_offset=0, batch_bytes=100, producer_id=-1, producer_epoch=-1,
         base_sequence=-1, leader_epoch=-1, attributes=0,
     )  # fmt: skip
 
 
 def rows(count: int = 50) -> Any:
-    chunk = _encode.ListChunk()
+    chunk = _encoder.ListChunk()
     for _ in range(count):
         chunk.append_record(None, None, b"key", b"value", ())
     return chunk.finish()
@@ -122,7 +114,7 @@ def words_that_shrink() -> None:
         words.clear()
         return word
 
-    _line.read_words(tuple("n" * 100), (reader,) * 100, words)
+    _tokens.read_words(tuple("n" * 100), (reader,) * 100, words)
 
 
 def other_slots() -> None:
@@ -143,11 +135,11 @@ def hollow_program() -> None:
     class Plain(_struct.Struct):
         pass
 
-    _message_decode.decode(_program.Program(Plain, [], [], [], [], False, ""), b"")
+    _decode.decode(_program.Program(Plain, [], [], [], [], False, ""), b"")
 
 
 def items_of(table: Any) -> None:
-    list(_records.RecordIterator([table], Record))
+    list(_decoder.RecordIterator([table], Record))
 
 
 def empty_tables(cls: Any) -> None:
@@ -186,9 +178,9 @@ CASES: dict[str, tuple[Callable[[], Any], type[BaseException] | None]] = {
     "different tables": (lambda: _columns.append(kc.decode(DATA), kc.scan(DATA)), TypeError),
     "tables of different columns": (
         lambda: _columns.append(kc.decode(DATA), kc.decode(DATA, columns=["key"])), ValueError),
-    "Decoder()": (_records.Decoder, TypeError),
-    "a hollow Decoder": (lambda: new(_records.Decoder), TypeError),
-    "a hollow 0.7 Decoder": (lambda: new(_kafka07.Decoder), TypeError),
+    "Decoder()": (_decoder.Decoder, TypeError),
+    "a hollow Decoder": (lambda: new(_decoder.Decoder), TypeError),
+    "a hollow 0.7 Decoder": (lambda: new(_decoder07.Decoder), TypeError),
     "a hollow Resync": (lambda: new(_resync.Resync), TypeError),
     "a decoder at its end": (exhausted, None),
     "a decoder after blobs": (after_blobs, None),
@@ -207,21 +199,21 @@ CASES: dict[str, tuple[Callable[[], Any], type[BaseException] | None]] = {
     "blobs of no table": (lambda: decoder().read_blobs(None, arrays()[0], 0, 1 << 30, bool), TypeError),
     "no blobs": (lambda: decoder().read_blobs(kc.decode(DATA), None, 0, 1 << 30, bool), TypeError),
     "hollow blobs": (
-        lambda: decoder().read_blobs(kc.decode(DATA), _arrow_import.ImportedArray(), 0, 1 << 30, bool), TypeError),
+        lambda: decoder().read_blobs(kc.decode(DATA), _reader.ImportedArray(), 0, 1 << 30, bool), TypeError),
     "records of a hollow table": (lambda: items_of(new(kc.RecordColumns)), TypeError),
     "records of headers": (lambda: items_of(kc.scan(DATA)), TypeError),
     "records of few columns": (lambda: items_of(kc.decode(DATA, columns=["key"])), TypeError),
     "records of None": (lambda: items_of(None), TypeError),
-    "records as lists": (lambda: list(_records.RecordIterator([kc.decode(DATA)], list)), TypeError),
-    "records as nothing": (lambda: _records.RecordIterator([], None), TypeError),
+    "records as lists": (lambda: list(_decoder.RecordIterator([kc.decode(DATA)], list)), TypeError),
+    "records as nothing": (lambda: _decoder.RecordIterator([], None), TypeError),
     "a hollow ArrowReader": (lambda: next(new(ArrowReader)), StopIteration),
     "an ArrowReader made again": (lambda: ArrowReader(pa.array([b""])).__init__(pa.array([b""])), RuntimeError),
-    "ImportedSchema().format": (lambda: _arrow_import.ImportedSchema().format, None),
-    "a chunk of no array": (lambda: _encode.ArrowChunk(None), TypeError),
-    "a chunk of a hollow array": (lambda: _encode.ArrowChunk(_arrow_import.ImportedArray()), TypeError),
-    "a hollow chunk": (lambda: encoder().encode([_encode.RecordChunk()]), None),
-    "a hollow chunk of an array": (lambda: encoder().encode([new(_encode.ArrowChunk)]), None),
-    "a hollow chunk of a list": (lambda: new(_encode.ListChunk).append_record(None, None, b"", b"", ()), None),
+    "ImportedSchema().format": (lambda: _reader.ImportedSchema().format, None),
+    "a chunk of no array": (lambda: _encoder.ArrowChunk(None), TypeError),
+    "a chunk of a hollow array": (lambda: _encoder.ArrowChunk(_reader.ImportedArray()), TypeError),
+    "a hollow chunk": (lambda: encoder().encode([_encoder.RecordChunk()]), None),
+    "a hollow chunk of an array": (lambda: encoder().encode([new(_encoder.ArrowChunk)]), None),
+    "a hollow chunk of a list": (lambda: new(_encoder.ListChunk).append_record(None, None, b"", b"", ()), None),
     "a finished chunk": (lambda: rows().append_record(None, None, b"", b"", ()), ValueError),
     "no chunk": (lambda: encoder().encode([None]), TypeError),
     "no next chunk": (lambda: encoder().next_batch(None), TypeError),
@@ -231,12 +223,12 @@ CASES: dict[str, tuple[Callable[[], Any], type[BaseException] | None]] = {
     "a hollow SplitColumn": (lambda: new(_confluent.SplitColumn).__arrow_c_array__(), TypeError),
     "a copied SplitColumn": (lambda: copy.copy(kc.split_confluent([b"x"]).payloads), TypeError),
     "split without values": (lambda: _confluent.Values().split(), None),
-    "values of a hollow array": (lambda: _confluent.Values().add_array(_arrow_import.ImportedArray()), TypeError),
+    "values of a hollow array": (lambda: _confluent.Values().add_array(_reader.ImportedArray()), TypeError),
     "partitions of a hollow array": (
-        lambda: _partition.arrow_partitions(_arrow_import.ImportedArray(), 3, memoryview(bytearray(8)).cast("i"), 0),
+        lambda: _partitioner.arrow_partitions(_reader.ImportedArray(), 3, memoryview(bytearray(8)).cast("i"), 0),
         TypeError),
     "partitions without room": (
-        lambda: _partition.list_partitions([b""] * 9, 3, memoryview(bytearray(8)).cast("i")), ValueError),
+        lambda: _partitioner.list_partitions([b""] * 9, 3, memoryview(bytearray(8)).cast("i")), ValueError),
     "a list of words that shrinks": (words_that_shrink, None),
     "a layout of too little": (lambda: _struct.Layout(int, ("a",), (), (), (), ()), ValueError),
     "a layout of nothing": (lambda: _struct.Layout(int, None, None, None, None, None), TypeError),
@@ -253,7 +245,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[BaseException] | None]] = {
             messages.FetchResponse,
             [("error_code", 12, 0, -1, None, messages.FetchResponse._rows["error_code"][2], 0)], [], [], [], False, ""),
         ValueError),
-    "no program": (lambda: _message_decode.decode(None, b""), TypeError),
+    "no program": (lambda: _decode.decode(None, b""), TypeError),
 }  # fmt: skip
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
-from kafkacodec import _kafka07
-from kafkacodec._columns import Budget
+from kafkacodec.arrow._columns import Budget
+from kafkacodec.dialects.kafka07 import _decoder
 from kafkacodec.errors import EncodeError, UnsupportedMagic
 from kafkacodec.records.arguments import int64, limit
 from kafkacodec.records.columns import RecordColumns
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COLUMNS", "DecodeOptions", "decode", "encode_messages", "iter_columns", "valid_bytes"]
 
-_BIT = {name: 1 << i for i, name in enumerate(_kafka07.columns())}
+_BIT = {name: 1 << i for i, name in enumerate(_decoder.columns())}
 _ALL = [name for name in _BIT if name not in PLACE_COLUMNS]
 
 COLUMNS: tuple[str, ...] = tuple(_ALL[:7])
@@ -49,7 +49,7 @@ class DecodeOptions(TypedDict, total=False):
     max_decompressed_bytes: int
 
 
-def _decoder(
+def _open_decoder(
     data: Buffer,
     *,
     initial_offset: int = 0,
@@ -60,7 +60,7 @@ def _decoder(
     on_error: str = "raise",
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
     budget: Budget | None = None,
-) -> _kafka07.Decoder:
+) -> _decoder.Decoder:
     names = COLUMNS if columns is None else tuple(columns)
     unknown = [name for name in names if name not in _ALL]
     if unknown:
@@ -68,7 +68,7 @@ def _decoder(
     if on_error not in ("raise", "stop", "skip"):
         raise ValueError(f"on_error is {on_error!r}; it must be 'raise', 'stop' or 'skip'")
     wanted = sum({_BIT[name] for name in (*names, *(_ALL[7:] if batch_columns else ()))})
-    return _kafka07.Decoder(
+    return _decoder.Decoder(
         data,
         wanted=wanted,
         verify_crc=verify_crc,
@@ -115,7 +115,7 @@ def decode(
     Source: kafka07-writing-a-driver.
     """
     budget = budget_of(max_total_bytes, "read chunks with kafka07.iter_columns")
-    with _decoder(data, budget=budget, **options) as decoder:
+    with _open_decoder(data, budget=budget, **options) as decoder:
         return read_whole(decoder, options.get("on_error", "raise"))
 
 
@@ -134,7 +134,7 @@ def iter_columns(
         max_bytes: bytes of values after which a chunk ends.
     """
     rows, size = limit("max_rows", max_rows, 1), limit("max_bytes", max_bytes, 1)
-    return read_chunks(_decoder(data, **options), options.get("on_error", "raise"), rows, size)
+    return read_chunks(_open_decoder(data, **options), options.get("on_error", "raise"), rows, size)
 
 
 def valid_bytes(data: Buffer) -> int:
@@ -143,7 +143,7 @@ def valid_bytes(data: Buffer) -> int:
     Compressed messages are not opened. Raises UnsupportedMagic where the real broker refuses to start: at a magic
     that it does not know.
     """
-    with _decoder(data, columns=(), deep=False) as decoder:
+    with _open_decoder(data, columns=(), deep=False) as decoder:
         kept = read_whole(decoder, "stop")
     for problem in kept.problems:
         if isinstance(problem.exception, UnsupportedMagic):
@@ -166,8 +166,8 @@ def encode_messages(payloads: Iterable[Buffer], *, magic: int = 1, codec: str = 
         raise EncodeError(f"magic is {magic}; Kafka 0.6 has 0, 0.7 has 1")
     if codec not in CODECS[:3] or (magic == 0 and codec != "none"):
         raise EncodeError(f"codec {codec!r} does not exist in magic {magic}")
-    message_set = b"".join(_kafka07.encode_message(payload, magic, 0) for payload in payloads)
+    message_set = b"".join(_decoder.encode_message(payload, magic, 0) for payload in payloads)
     if codec == "none" or not message_set:
         return message_set
     number = CODECS.index(codec)
-    return _kafka07.encode_message(compress(number, message_set, magic=magic), magic, number)
+    return _decoder.encode_message(compress(number, message_set, magic=magic), magic, number)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from kafkacodec._line import read_integer
+from kafkacodec.dialects.line._tokens import read_integer
 from kafkacodec.dialects.line.values import Kind, shortened
 
 __all__ = ["LENGTHS", "MESSAGES", "message_size", "prepare_messages", "refine_messages"]

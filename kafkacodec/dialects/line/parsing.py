@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafkacodec._line import read_words
+from kafkacodec.dialects.line._tokens import read_words
 from kafkacodec.dialects.line.commands import COMMANDS, RECORD, Args, Command
 from kafkacodec.dialects.line.errors import ErrorCode, LineProtocolError
 from kafkacodec.errors import EncodeError

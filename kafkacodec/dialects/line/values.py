@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from kafkacodec._line import read_integer
+from kafkacodec.dialects.line._tokens import read_integer
 
 __all__ = ["BOOLEAN", "INTEGER", "INTEGERS", "KEY_VALUE", "WORD", "Kind", "choice", "option", "shortened"]
 

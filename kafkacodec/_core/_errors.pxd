@@ -1,0 +1,34 @@
+# From a kc_error to a Python exception: the one place that maps codes to classes.
+from kafkacodec._core cimport base as k
+
+
+cdef inline object exception_from(const k.kc_error *error):
+    """The exception that a kc_error stands for, not yet raised."""
+    from kafkacodec import errors as classes  # a .pxd runs no import of its own
+
+    what = error.what.decode() if error.what != NULL else "unknown fault"
+    if error.code == k.KC_NO_MEMORY:
+        return MemoryError(what)
+    if error.code == k.KC_BAD_CODEC:
+        return classes.UnsupportedCodec(f"{what} {error.got}", position=error.position)
+    if error.code == k.KC_CANNOT_ENCODE:
+        return classes.EncodeError(f"{what}: got {error.got}, want {error.want}")
+    if error.code == k.KC_CRC_MISMATCH:
+        reason = f"{what}: computed 0x{error.got & 0xffffffff:08x}, stored 0x{error.want & 0xffffffff:08x}"
+        return classes.CrcMismatch(reason, position=error.position)
+    if error.code == k.KC_BAD_MAGIC:
+        return classes.UnsupportedMagic(f"{what} {error.got}", position=error.position)
+    if error.code == k.KC_LIMIT:
+        return classes.LimitExceeded(f"{what}: {error.got} exceeds {error.want}", position=error.position)
+    if error.code == k.KC_TOTAL_LIMIT:
+        return classes.LimitExceeded(f"{what}: {error.got} bytes exceed {error.want}", position=error.position)
+    reason = what if error.got == 0 and error.want == 0 else f"{what}: got {error.got}, want {error.want}"
+    cls = classes.Truncated if error.code == k.KC_TRUNCATED else classes.CorruptRecord
+    return cls(reason, position=error.position)
+
+
+cdef inline int check(const k.kc_error *error) except -1:
+    """Raise what `error` stands for; nothing where its code is KC_OK."""
+    if error.code != k.KC_OK:
+        raise exception_from(error)
+    return 0

@@ -1,0 +1,116 @@
+# csrc/decode as Cython sees it, a section per header; with all of arrow.pxd.
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint64_t
+
+from kafkacodec._core.arrow cimport *
+
+
+cdef extern from "kc_log.h" nogil:
+    ctypedef enum kc_walk:
+        KC_WALK_BATCH
+        KC_WALK_END
+        KC_WALK_PARTIAL
+        KC_WALK_FAULT
+
+
+cdef extern from "kc_batch.h" nogil:
+    ctypedef struct kc_batch:
+        uint64_t position
+        uint64_t size
+        int64_t base_offset
+        int64_t last_offset
+        int16_t attributes
+        int8_t magic
+        int32_t count
+        const uint8_t *records
+        size_t records_size
+
+    int kc_batch_codec(const kc_batch *b)
+
+
+cdef extern from "kc_rows.h" nogil:
+    ctypedef enum kc_record_column:
+        KC_COL_TOPIC
+        KC_COL_PARTITION
+        KC_COL_OFFSET
+        KC_COL_KEY
+        KC_COL_VALUE
+        KC_COL_HEADERS
+        KC_COL_ROW
+        KC_NUM_RECORD_COLUMNS
+
+    const kc_field kc_record_fields[]
+
+
+cdef extern from "kc_aborted.h" nogil:
+    ctypedef struct kc_aborted:
+        pass
+
+
+cdef extern from "kc_resync.h" nogil:
+    ctypedef struct kc_resync:
+        uint64_t credit
+        uint64_t examined
+
+    bint kc_resync_used(const kc_resync *r)
+    kc_resync kc_resync_start()
+    uint64_t kc_resync_behind(const uint8_t *data, uint64_t size, uint64_t position, kc_resync *state)
+    uint64_t kc_resync_next(const uint8_t *data, uint64_t size, uint64_t start, kc_resync *state)
+
+
+cdef extern from "kc_decoder.h" nogil:
+    ctypedef struct kc_decoder_options:
+        bint verify_crc
+        bint include_control
+        bint search_partial
+        int64_t start_offset
+        int64_t end_offset
+        kc_aborted *aborted
+        size_t num_aborted
+
+    ctypedef enum kc_event:
+        KC_EVENT_END
+        KC_EVENT_FULL
+        KC_EVENT_COMPRESSED
+        KC_EVENT_FAULT
+
+    ctypedef struct kc_decoder:
+        kc_decoder_options options
+        uint64_t size
+        uint64_t position
+        uint64_t stop
+        kc_resync resync
+        bint decompressed
+        bint located
+        kc_batch batch
+
+    int64_t kc_decoder_record(const kc_decoder *d)
+    void kc_decoder_init(kc_decoder *d, const uint8_t *data, uint64_t size, const kc_decoder_options *options)
+    kc_event kc_decoder_run(kc_decoder *d, kc_table *t, int64_t max_rows, uint64_t max_bytes, kc_error *error)
+    int kc_decoder_provide(kc_decoder *d, const uint8_t *records, size_t size, kc_error *error)
+    uint64_t kc_decoder_skip(kc_decoder *d)
+    void kc_decoder_estimate(const kc_decoder *d, int64_t *rows, uint64_t *bytes)
+
+
+cdef extern from "kc_scan.h" nogil:
+    enum:
+        KC_NUM_HEADER_COLUMNS
+
+    const kc_field kc_header_fields[]
+    kc_walk kc_scan(const uint8_t *data, uint64_t size, uint64_t *position, bint verify_crc, int64_t max_batches,
+                    kc_table *t, kc_error *error)
+
+
+cdef extern from "kc_confluent.h" nogil:
+    ctypedef struct kc_view:
+        int32_t size
+
+    ctypedef struct kc_confluent_parts:
+        int32_t *ids
+        uint8_t *id_validity
+        uint8_t *payload_validity
+        kc_view *payloads
+
+    int64_t kc_confluent_buffers(const kc_bytes_column *c)
+    const void *kc_confluent_buffer(const kc_bytes_column *c, int64_t i, int64_t *size)
+    int kc_confluent_split(const kc_bytes_column *c, const kc_confluent_parts *parts, int64_t at, int32_t first_buffer,
+                           kc_error *error)

@@ -1,0 +1,69 @@
+# csrc/encode as Cython sees it, a section per header; with all of arrow.pxd.
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t
+
+from kafkacodec._core.arrow cimport *
+
+
+cdef extern from "kc_record_block.h" nogil:
+    ctypedef struct kc_record_chunk:
+        int64_t rows
+        kc_bytes_column key
+        kc_bytes_column value
+        kc_int_column offset
+        kc_int_column timestamp
+        kc_pairs_column headers
+
+    int kc_record_chunk_import(kc_record_chunk *chunk, const ArrowSchema *schema, const ArrowArray *array,
+                               const char **column, kc_error *error)
+    size_t kc_record_chunk_bytes(const kc_record_chunk *chunk)
+
+
+cdef extern from "kc_batch_header.h" nogil:
+    ctypedef struct kc_batch_options:
+        int8_t magic
+        bint drop_unsupported
+        int64_t producer_id
+        int32_t base_sequence
+        int32_t leader_epoch
+        int16_t producer_epoch
+        int16_t attributes
+        int64_t base_offset
+        int64_t batch_bytes
+
+    ctypedef struct kc_open_batch:
+        int64_t base_offset
+        int64_t last_offset
+        int64_t max_timestamp
+        int64_t size
+        int32_t count
+
+    size_t kc_batch_header_bytes(const kc_batch_options *options)
+
+
+cdef extern from "kc_encode.h" nogil:
+    ctypedef struct kc_room:
+        uint8_t *at
+        const uint8_t *end
+
+    ctypedef enum kc_encode_event:
+        KC_ENCODE_FAULT
+        KC_ENCODE_ROWS_END
+        KC_ENCODE_BATCH
+        KC_ENCODE_NO_ROOM
+
+    ctypedef struct kc_encoder:
+        kc_batch_options options
+        kc_open_batch open
+        size_t wanted
+
+    void kc_encoder_begin(kc_encoder *e, const kc_batch_options *options)
+    kc_encode_event kc_encoder_fill(kc_encoder *e, const kc_record_chunk *chunk, kc_room *room, kc_error *error)
+    void kc_encoder_close(kc_encoder *e, const uint8_t *records, size_t size, uint8_t *out)
+    kc_encode_event kc_encoder_run(kc_encoder *e, const kc_record_chunk *chunk, kc_room *room, kc_error *error)
+    void kc_encoder_close_in_place(kc_encoder *e, const kc_room *room)
+
+
+cdef extern from "kc_murmur2.h" nogil:
+    uint32_t kc_murmur2(const uint8_t *data, size_t size)
+    void kc_murmur2_partitions(const kc_spans *keys, int64_t n, int32_t partitions, int32_t *out)
+    void kc_murmur2_int_partitions(const int64_t *keys, int64_t n, size_t width, int32_t partitions, int32_t *out)

@@ -1,6 +1,0 @@
-from typing import Any
-
-from kafkacodec._program import Program
-
-def decode(program: Program, data: Any, start: int = 0) -> Any: ...
-def decode_prefix(program: Program, data: Any, start: int = 0) -> tuple[Any, int]: ...

@@ -1,0 +1,20 @@
+from libc.stdint cimport uint64_t
+
+from kafkacodec._core cimport arrow as k
+
+
+cdef class Budget:
+    cdef k.kc_budget *budget
+
+
+cdef class Table:
+    cdef k.kc_table *table
+
+    cdef k.kc_column *column(self, str name) except NULL
+    cdef const k.kc_field *fields(self) noexcept
+    cdef k.kc_table *filled(self) except NULL
+    cdef k.kc_table *with_fields(self, const k.kc_field *fields) except NULL
+    cdef k.kc_table *growing(self, const k.kc_field *fields) except NULL
+
+
+cdef Table new_table(object cls, const k.kc_field *fields, int num_fields, uint64_t wanted, Budget budget)

@@ -1,0 +1,243 @@
+"""Tables of columns as Python objects: Arrow capsules and numpy views over memory that C owns."""
+from cpython.buffer cimport PyBuffer_FillInfo
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.stdint cimport int32_t, uint64_t
+from libc.stdlib cimport calloc, free
+
+from kafkacodec._core cimport arrow as k
+from kafkacodec.arrow._capsules cimport drop_array, drop_schema, new_capsule
+from kafkacodec._core._errors cimport check
+
+import numpy as np
+
+cdef dict DTYPES = {
+    k.KC_INT8: np.dtype("i1"),
+    k.KC_INT16: np.dtype("i2"),
+    k.KC_INT32: np.dtype("i4"),
+    k.KC_INT64: np.dtype("i8"),
+    k.KC_UINT32: np.dtype("u4"),
+    k.KC_TIMESTAMP_MS: np.dtype("M8[ms]"),
+}
+cdef dict TYPE_NAMES = {
+    k.KC_BOOL: "bool",
+    k.KC_INT8: "int8",
+    k.KC_INT16: "int16",
+    k.KC_INT32: "int32",
+    k.KC_INT64: "int64",
+    k.KC_UINT32: "uint32",
+    k.KC_TIMESTAMP_MS: "timestamp[ms, tz=UTC]",
+    k.KC_BINARY: "binary",
+    k.KC_STRING: "string",
+}
+
+
+cdef str type_name(const k.kc_field *field):
+    if field.type == k.KC_LIST:
+        return f"list<{type_name(&field.children[0])}>"
+    if field.type == k.KC_STRUCT:
+        inner = [f"{field.children[i].name.decode()}: {type_name(&field.children[i])}" for i in range(field.num_children)]
+        return f"struct<{', '.join(inner)}>"
+    return TYPE_NAMES[field.type]
+
+
+cdef void drop_stream(object capsule) noexcept:
+    cdef k.ArrowArrayStream *stream = <k.ArrowArrayStream *> PyCapsule_GetPointer(capsule, "arrow_array_stream")
+    if stream.release != NULL:
+        stream.release(stream)
+    free(stream)
+
+
+cdef class ColumnBuffer:
+    """A read-only buffer inside a table, which it keeps alive."""
+    cdef k.kc_table *table
+    cdef void *start
+    cdef Py_ssize_t size
+
+    def __dealloc__(self):
+        if self.table != NULL:
+            k.kc_table_release(self.table)
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        PyBuffer_FillInfo(view, self, self.start, self.size, 1, flags)
+
+
+cdef ColumnBuffer lend(k.kc_table *table, const k.kc_buffer *buffer, size_t size):
+    cdef ColumnBuffer lent = ColumnBuffer.__new__(ColumnBuffer)
+    k.kc_table_retain(table)
+    lent.table = table
+    lent.start = buffer.data
+    lent.size = <Py_ssize_t> size if buffer.data != NULL else 0
+    return lent
+
+
+# What budgets say when they do not suffice: C refers to it for as long as any table may.
+cdef dict REMEDIES = {}
+
+
+cdef class Budget:
+    """What the columns of one result may take of memory, in bytes; `remedy` says what to do where that is little."""
+    def __cinit__(self, size_t limit, str remedy):
+        text = f"the table would pass max_total_bytes ({remedy}, or raise the limit)"
+        raw = REMEDIES.setdefault(text, text.encode())
+        self.budget = k.kc_budget_new(limit, raw)
+        if self.budget == NULL:
+            raise MemoryError("no memory for a budget")
+
+    def __dealloc__(self):
+        if self.budget != NULL:
+            k.kc_budget_release(self.budget)
+
+
+cdef Table new_table(object cls, const k.kc_field *fields, int num_fields, uint64_t wanted, Budget budget):
+    cdef k.kc_error error
+    cdef Table t = cls.__new__(cls)
+    error.code = k.KC_OK
+    t.table = k.kc_table_new_within(fields, num_fields, wanted, NULL if budget is None else budget.budget, &error)
+    check(&error)
+    return t
+
+
+cdef class Table:
+    """A table of columns. One that no decoder has made has neither columns nor rows."""
+
+    def __init__(self, *args, **kwargs):
+        raise TypeError(f"{type(self).__qualname__} is what the decoding functions return; it is not made by hand")
+
+    def __reduce_ex__(self, protocol):
+        raise TypeError(f"{type(self).__qualname__} is neither copied nor pickled; its Arrow form is: see to_pyarrow()")
+
+    def __dealloc__(self):
+        if self.table != NULL:
+            k.kc_table_release(self.table)
+
+    cdef k.kc_table *filled(self) except NULL:
+        """The table, made now where there is none."""
+        cdef k.kc_error error
+        if self.table == NULL:
+            error.code = k.KC_OK
+            self.table = k.kc_table_new_within(NULL, 0, 0, NULL, &error)
+            check(&error)
+        return self.table
+
+    def __len__(self):
+        return 0 if self.table == NULL else self.table.length
+
+    cdef k.kc_column *column(self, str name) except NULL:
+        cdef int i
+        raw = name.encode()
+        if self.table != NULL:
+            for i in range(self.table.num_columns):
+                if self.table.columns[i].wanted and self.table.columns[i].field.name == raw:
+                    return &self.table.columns[i]
+        raise KeyError(name)
+
+    cdef const k.kc_field *fields(self) noexcept:
+        if self.table == NULL or self.table.num_columns == 0:
+            return NULL
+        return self.table.columns[0].field
+
+    cdef k.kc_table *with_fields(self, const k.kc_field *fields) except NULL:
+        """The table, which has columns of these fields."""
+        if self.table == NULL or self.table.num_columns == 0 or self.table.columns[0].field != fields:
+            raise TypeError("a table of other columns")
+        return self.table
+
+    cdef k.kc_table *growing(self, const k.kc_field *fields) except NULL:
+        """The same to add rows to, which moves its memory: nobody may look at that yet."""
+        if self.with_fields(fields).references != 1:
+            raise BufferError("the table is in use: rows cannot be added to it")
+        return self.table
+
+    @property
+    def nbytes(self):
+        """Bytes of memory that the columns hold."""
+        return 0 if self.table == NULL else k.kc_table_bytes(self.table)
+
+    @property
+    def columns(self):
+        """(name, Arrow type as text) of every column."""
+        cdef int i
+        self.filled()
+        return [
+            (self.table.columns[i].field.name.decode(), type_name(self.table.columns[i].field))
+            for i in range(self.table.num_columns)
+            if self.table.columns[i].wanted
+        ]
+
+    def view(self, str name):
+        cdef k.kc_column *c = self.column(name)
+        if c.field.type == k.KC_BOOL:
+            bits = np.ndarray((c.values.size,), np.uint8, lend(self.table, &c.values, c.values.size))
+            return np.unpackbits(bits, count=c.length, bitorder="little").view(np.bool_)
+        dtype = DTYPES.get(c.field.type)
+        if dtype is None:
+            raise TypeError(f"column {name!r} is {type_name(c.field)}: numpy has no view of it; use buffers({name!r}) or Arrow")
+        return np.ndarray((c.length,), dtype, lend(self.table, &c.values, c.values.size))
+
+    def buffers(self, str name):
+        cdef k.kc_column *c = self.column(name)
+        cdef size_t bits = (c.length + 7) // 8
+        parts = {
+            "validity": np.ndarray((bits,), np.uint8, lend(self.table, &c.validity, bits)) if c.null_count else None,
+        }
+        if c.field.type in (k.KC_BINARY, k.KC_STRING):
+            parts["offsets"] = np.ndarray((c.length + 1,), np.int32, lend(self.table, &c.values, c.values.size))
+            parts["data"] = np.ndarray((c.data.size,), np.uint8, lend(self.table, &c.data, c.data.size))
+        elif c.field.type in DTYPES or c.field.type == k.KC_BOOL:
+            parts["values"] = self.view(name)
+        else:
+            raise TypeError(f"column {name!r} is {type_name(c.field)}: take it through Arrow")
+        return parts
+
+    def __arrow_c_schema__(self):
+        cdef k.kc_error error
+        cdef k.ArrowSchema *schema = <k.ArrowSchema *> calloc(1, sizeof(k.ArrowSchema))
+        error.code = k.KC_OK
+        capsule = new_capsule(schema, "arrow_schema", drop_schema)
+        if k.kc_arrow_schema(self.filled(), schema, &error):
+            check(&error)
+        return capsule
+
+    def __arrow_c_array__(self, requested_schema=None):
+        cdef k.kc_error error
+        cdef k.ArrowArray *array = <k.ArrowArray *> calloc(1, sizeof(k.ArrowArray))
+        error.code = k.KC_OK
+        capsule = new_capsule(array, "arrow_array", drop_array)
+        if k.kc_arrow_array(self.filled(), array, &error):
+            check(&error)
+        return self.__arrow_c_schema__(), capsule
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        cdef k.kc_error error
+        cdef k.ArrowArrayStream *stream = <k.ArrowArrayStream *> calloc(1, sizeof(k.ArrowArrayStream))
+        error.code = k.KC_OK
+        capsule = new_capsule(stream, "arrow_array_stream", drop_stream)
+        if k.kc_arrow_stream(self.filled(), stream, &error):
+            check(&error)
+        return capsule
+
+
+def fits(Table into not None, Table part not None, size_t spare):
+    """Whether the columns are the same and `append` has room, with so many bytes and entries to spare in each."""
+    cdef const k.kc_table *other = part.with_fields(into.fields())
+    return k.kc_table_fits(into.table, other, spare)
+
+
+def append(Table into not None, Table part not None):
+    """Moves the rows of a table that `fits`: it is empty afterwards."""
+    cdef k.kc_table *table = into.growing(into.fields())
+    cdef k.kc_table *other = part.growing(into.fields())
+    cdef k.kc_error error
+    cdef int code
+    error.code = k.KC_OK
+    if table == other or not k.kc_table_fits(table, other, 0):
+        raise ValueError("the table has other columns, or no room")
+    with nogil:
+        code = k.kc_table_move(table, other, &error)
+    if code:
+        check(&error)
+
+
+def live_blocks():
+    """Blocks of memory that this extension's tables hold, for leak tests."""
+    return k.kc_live_blocks()

@@ -1,0 +1,6 @@
+from typing import Any
+
+from kafkacodec.messages._program import Program
+
+def decode(program: Program, data: Any, start: int = 0) -> Any: ...
+def decode_prefix(program: Program, data: Any, start: int = 0) -> tuple[Any, int]: ...

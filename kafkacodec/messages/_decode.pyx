@@ -1,0 +1,551 @@
+"""Decodes messages: bytes straight into the slots of Python objects.
+
+`decode` walks the operations of a `Program` once; nothing in between is built. A fault is noted in a C struct; the
+path to its field is put together while the calls return, so it costs nothing until then.
+
+Lengths are compared with the bytes left before they are added to anything, counts with the bytes that so many
+elements need at least, so that memory stays in proportion to the input.
+"""
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.object cimport PyTypeObject
+from cpython.ref cimport PyObject
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from kafkacodec._core cimport base as k
+from kafkacodec.messages cimport _memory as mem
+from kafkacodec.messages cimport _pyobject as py
+from kafkacodec.messages._program cimport (
+    ANY_ARRAY, BOOL, BYTES, F_COMPACT, F_COUNT16, F_LAZY, F_NULLABLE, FLOAT64, INT8, INT16, INT32, INT32_ARRAY, INT64, KINDS,
+    NULLABLE_STRUCT, RECORDS, STRING, STRUCT, STRUCT_ARRAY, UINT16, UINT32, UUID, Fault, Op, Plan, Program, path_of, step,
+)
+from kafkacodec.messages._struct cimport memory, new_source, slice_type
+
+import uuid as _uuid
+
+from kafkacodec.messages._struct import slot_offset
+from kafkacodec.errors import DecodeError, LimitExceeded, Truncated
+
+cdef enum:
+    UNKNOWN = sizeof(PyObject)     # where the unknown tagged fields of a Struct are
+
+# Kafka's own limit on the bytes of a string.
+cdef int64_t MAX_STRING_BYTES = 32767
+# The last tag that can be written: Kafka's reader keeps higher ones, its writer fails on them.
+cdef uint32_t MAX_TAG = 0x7FFFFFFE
+
+# uuid.UUID objects are filled through their slots: its constructor takes a microsecond.
+cdef object UUID_CLASS = _uuid.UUID
+cdef object UUID_ZERO = _uuid.UUID(int=0)
+cdef object UUID_SAFETY = _uuid.SafeUUID.unknown
+cdef Py_ssize_t UUID_INT = slot_offset(_uuid.UUID.int, _uuid.UUID)
+cdef Py_ssize_t UUID_IS_SAFE = slot_offset(_uuid.UUID.is_safe, _uuid.UUID)
+
+# What integers are called when bytes for them are missing.
+cdef const char *INTEGERS[KINDS]
+INTEGERS[INT8], INTEGERS[INT16], INTEGERS[INT32], INTEGERS[INT64] = "an int8", "an int16", "an int32", "an int64"
+INTEGERS[UINT16], INTEGERS[UINT32] = "a uint16", "a uint32"
+
+cdef object EMPTY = ""
+cdef PyTypeObject *SLICE = slice_type()
+cdef mem.kc_memory *MEMORY = memory()
+mem.kc_fill_small_ints()
+
+
+cdef struct Reader:
+    const uint8_t *at
+    const uint8_t *end
+    const uint8_t *start
+    PyObject *data       # the object that was handed in, or a memoryview of it
+    PyObject *source     # a Source of it, made when the first records field is met; owned
+    PyObject *nothing    # an empty Slice of it; owned
+    Fault fault
+
+
+# Reads a field, or an item of an array, into its slot, which is empty and stays so where that stands for the value. What is
+# in a slot when a reader fails is freed with the object that the slot belongs to.
+ctypedef bint (*Read)(Reader *r, const Op *op, PyObject **slot) noexcept
+cdef Read READERS[KINDS]
+READERS[BOOL] = read_bool
+READERS[INT8] = READERS[INT16] = READERS[INT32] = READERS[INT64] = read_integer
+READERS[UINT16] = READERS[UINT32] = read_unsigned
+READERS[FLOAT64] = read_float
+READERS[UUID] = read_uuid
+READERS[STRING] = read_string
+READERS[BYTES] = read_bytes
+READERS[RECORDS] = read_records
+READERS[STRUCT] = read_struct
+READERS[NULLABLE_STRUCT] = read_nullable_struct
+READERS[INT32_ARRAY] = read_int32_array
+READERS[STRUCT_ARRAY] = read_struct_array
+READERS[ANY_ARRAY] = read_array
+
+
+def decode(Program program not None, data, Py_ssize_t start=0):
+    """decode(program: Program, data: Buffer, start: int = 0) -> Struct
+
+    The object that all of `data` from `start` on stands for. Raises DecodeError with position and path.
+    """
+    return decode_front(program, data, start, NULL)
+
+
+def decode_prefix(Program program not None, data, Py_ssize_t start=0):
+    """decode_prefix(program: Program, data: Buffer, start: int = 0) -> tuple[Struct, int]
+
+    The object at `start` and the position behind it, where more may follow.
+    """
+    cdef Py_ssize_t end
+    made = decode_front(program, data, start, &end)
+    return made, end
+
+
+cdef object decode_front(Program program, object data, Py_ssize_t start, Py_ssize_t *end):
+    """The object at `start`; the position behind it goes to `end`, or must be the last one where `end` is NULL."""
+    cdef Py_buffer buffer
+    cdef Reader r
+    cdef Op root
+    cdef PyObject *made = NULL
+    cdef bint collecting, done
+    if not has_one_memory(<PyObject *> data):
+        data = memoryview(data)
+    PyObject_GetBuffer(data, &buffer, PyBUF_SIMPLE)
+    if start < 0 or start > buffer.len:
+        PyBuffer_Release(&buffer)
+        raise Truncated(f"position {start} lies outside {buffer.len} bytes", position=start)
+    r.start = <const uint8_t *> buffer.buf
+    r.at, r.end = r.start + start, r.start + buffer.len
+    r.data = <PyObject *> data
+    r.source = r.nothing = NULL
+    r.fault.code, r.fault.step_count, r.fault.value = k.KC_OK, 0, NULL
+    # Nothing that is built here can be garbage before it is handed out, so the collector need not look at it.
+    collecting = py.PyGC_Disable()
+    root.plan = &program.plan
+    done = read_struct(&r, &root, &made)
+    if collecting:
+        py.PyGC_Enable()
+    py.Py_XDECREF(r.source)
+    py.Py_XDECREF(r.nothing)
+    PyBuffer_Release(&buffer)
+    if end != NULL:
+        end[0] = r.at - r.start
+    elif done and r.at != r.end:
+        done = fail(&r, k.KC_CORRUPT, "bytes left over behind the message", r.end - r.at, 0)
+    if not done:
+        py.Py_XDECREF(made)
+        raise_decode_error(&r, program)
+    result = <object> made
+    py.Py_DECREF(made)
+    return result
+
+
+cdef inline bint has_one_memory(PyObject *data) noexcept:
+    """Whether every export shows the same memory while one is held. Other exporters may give a copy each time: they are
+    asked once, by a memoryview, and what is decoded stays in that.
+    """
+    return py.PyBytes_CheckExact(data) or py.PyMemoryView_Check(data) or py.PyByteArray_CheckExact(data)
+
+
+cdef int raise_decode_error(Reader *r, Program program) except -1:
+    cdef Fault *fault = &r.fault
+    if fault.code == k.KC_OK:     # an exception of CPython's own is set: no memory
+        return -1
+    what = fault.what.decode()
+    cls = DecodeError
+    if fault.code == k.KC_TRUNCATED:
+        cls, what = Truncated, f"{what} needs {fault.want} bytes, {fault.got} left"
+    elif fault.code == k.KC_LIMIT:
+        cls, what = LimitExceeded, f"{what}: {fault.got} exceeds {fault.want}"
+    elif fault.got != fault.want:
+        what = f"{what}: {fault.got}"
+    raise cls(f"{what}, in {program.title}", position=r.at - r.start, path=path_of(fault) or None)
+
+
+cdef bint fail(Reader *r, int code, const char *what, int64_t got, int64_t want) noexcept:
+    r.fault.code, r.fault.what, r.fault.got, r.fault.want = code, what, got, want
+    return False
+
+
+cdef inline bint has(Reader *r, Py_ssize_t size, const char *what) noexcept:
+    """Whether `size` bytes are left; notes the fault where not."""
+    return not py.kc_rarely(r.end - r.at < size) or fail(r, k.KC_TRUNCATED, what, r.end - r.at, size)
+
+
+cdef inline bint read_uvarint(Reader *r, uint32_t *value) noexcept:
+    cdef int n
+    if r.at < r.end and r.at[0] < 0x80:
+        value[0] = r.at[0]
+        r.at += 1
+        return True
+    n = k.kc_uvarint32_decode(r.at, r.end, value)
+    if n > 0:
+        r.at += n
+        return True
+    if n == 0:
+        return fail(r, k.KC_TRUNCATED, "an unsigned varint", r.end - r.at, r.end - r.at + 1)
+    return fail(r, k.KC_CORRUPT, "an unsigned varint overflows 32 bits", 0, 0)
+
+
+cdef inline bint share(PyObject **slot, PyObject *value) noexcept:
+    py.Py_INCREF(value)
+    slot[0] = value
+    return True
+
+
+cdef bint read_struct(Reader *r, const Op *op, PyObject **slot) noexcept:
+    return read_planned(r, op.plan, slot)
+
+
+cdef inline bint read_planned(Reader *r, const Plan *plan, PyObject **slot) noexcept:
+    cdef PyObject *made = mem.kc_struct_alloc(MEMORY, plan.type)
+    cdef const Op *op
+    cdef const Op *end = plan.filled + plan.filled_count
+    slot[0] = made
+    if made == NULL:
+        return False
+    op = plan.filled
+    while op < end:
+        share(py.kc_slot(made, op.offset), op.default)
+        op += 1
+    op, end = plan.ops, plan.ops + plan.op_count
+    while op < end:
+        if op.run and r.end - r.at >= op.run_bytes:
+            if not read_run(r, op, made):
+                return False
+            op += op.run
+        elif READERS[op.kind](r, op, py.kc_slot(made, op.offset)):
+            op += 1
+        else:
+            step(&r.fault, op.name, -1)
+            return False
+    if not plan.flexible:
+        return True
+    if r.at < r.end and r.at[0] == 0:    # no tagged fields
+        r.at += 1
+        return True
+    return read_tags(r, plan, made)
+
+
+cdef inline bint read_run(Reader *r, const Op *op, PyObject *made) noexcept:
+    """Signed integers side by side, whose bytes are there."""
+    cdef const uint8_t *at = r.at
+    cdef const Op *end = op + op.run
+    cdef PyObject *value
+    while op < end:
+        value = mem.kc_int(MEMORY, <int64_t> k.kc_load_u64(at) >> op.shift)
+        if py.kc_rarely(value == NULL):
+            return False
+        py.kc_slot(made, op.offset)[0] = value
+        at += op.width
+        op += 1
+    r.at = at
+    return True
+
+
+cdef bint read_nullable_struct(Reader *r, const Op *op, PyObject **slot) noexcept:
+    cdef int8_t marker
+    if not has(r, 1, "the marker of a struct"):
+        return False
+    marker = <int8_t> r.at[0]
+    if marker != -1 and marker != 1:
+        return fail(r, k.KC_CORRUPT, "the marker of a struct is neither -1 nor 1", marker, 0)
+    r.at += 1
+    return share(slot, py.Py_None) if marker == -1 else read_struct(r, op, slot)
+
+
+cdef bint read_bool(Reader *r, const Op *op, PyObject **slot) noexcept:
+    if not has(r, 1, "a bool"):
+        return False
+    share(slot, py.Py_True if r.at[0] else py.Py_False)
+    r.at += 1
+    return True
+
+
+cdef inline bint read_bits(Reader *r, const Op *op, uint64_t *bits) noexcept:
+    """The bytes of an integer, at the front of the eight."""
+    cdef uint8_t[8] padded
+    if r.end - r.at >= 8:
+        bits[0] = k.kc_load_u64(r.at)
+    elif not has(r, op.width, INTEGERS[op.kind]):
+        return False
+    else:
+        memset(padded, 0, 8)
+        memcpy(padded, r.at, op.width)
+        bits[0] = k.kc_load_u64(padded)
+    r.at += op.width
+    return True
+
+
+cdef bint read_integer(Reader *r, const Op *op, PyObject **slot) noexcept:
+    cdef uint64_t bits
+    if not read_bits(r, op, &bits):
+        return False
+    slot[0] = mem.kc_int(MEMORY, <int64_t> bits >> op.shift)
+    return slot[0] != NULL
+
+
+cdef bint read_unsigned(Reader *r, const Op *op, PyObject **slot) noexcept:
+    cdef uint64_t bits
+    if not read_bits(r, op, &bits):
+        return False
+    slot[0] = mem.kc_int(MEMORY, <int64_t> (bits >> op.shift))
+    return slot[0] != NULL
+
+
+cdef bint read_float(Reader *r, const Op *op, PyObject **slot) noexcept:
+    cdef uint64_t bits
+    cdef double number
+    if not has(r, 8, "a float64"):
+        return False
+    bits = k.kc_load_u64(r.at)
+    memcpy(&number, &bits, 8)
+    r.at += 8
+    slot[0] = py.PyFloat_FromDouble(number)
+    return slot[0] != NULL
+
+
+cdef inline bint read_length(Reader *r, bint compact, bint wide, int64_t *length) noexcept:
+    """The length of a string (int16) or of bytes (`wide`: int32); -1 is null. Nothing below -1 passes."""
+    cdef uint32_t raw
+    if compact:
+        if not read_uvarint(r, &raw):
+            return False
+        length[0] = <int64_t> raw - 1
+    elif wide:
+        if not has(r, 4, "a length"):
+            return False
+        length[0] = <int32_t> k.kc_load_u32(r.at)
+        r.at += 4
+    else:
+        if not has(r, 2, "a length"):
+            return False
+        length[0] = <int16_t> k.kc_load_u16(r.at)
+        r.at += 2
+    return not py.kc_rarely(length[0] < -1) or fail(r, k.KC_CORRUPT, "a length below -1", length[0], 0)
+
+
+cdef bint read_string(Reader *r, const Op *op, PyObject **slot) noexcept:
+    cdef int64_t length
+    if not read_length(r, op.flags & F_COMPACT, False, &length):
+        return False
+    if length == 0:
+        return share(slot, <PyObject *> EMPTY)
+    if length < 0:
+        return read_null(r, op, slot, "null, where a string is needed")
+    if length > MAX_STRING_BYTES:
+        return fail(r, k.KC_LIMIT, "bytes of a string", length, MAX_STRING_BYTES)
+    if not has(r, length, "a string"):
+        return False
+    slot[0] = py.kc_text(r.at, length)
+    if slot[0] == NULL:
+        if py.PyErr_ExceptionMatches(py.PyExc_MemoryError):
+            return False
+        py.PyErr_Clear()
+        return fail(r, k.KC_CORRUPT, "a string is not UTF-8", 0, 0)
+    r.at += length
+    return True
+
+
+cdef bint read_null(Reader *r, const Op *op, PyObject **slot, const char *what) noexcept:
+    if op.flags & F_NULLABLE:
+        return share(slot, py.Py_None)
+    return fail(r, k.KC_CORRUPT, what, 0, 0)
+
+
+cdef bint read_bytes(Reader *r, const Op *op, PyObject **slot) noexcept:
+    cdef int64_t length
+    if not read_length(r, op.flags & F_COMPACT, True, &length):
+        return False
+    if length < 0:
+        return read_null(r, op, slot, "null, where bytes are needed")
+    if not has(r, length, "a byte string"):
+        return False
+    r.at += length
+    slot[0] = py.PyBytes_FromStringAndSize(<const char *> r.at - length, length)
+    return slot[0] != NULL
+
+
+cdef bint read_records(Reader *r, const Op *op, PyObject **slot) noexcept:
+    """A Slice: the part of the input that holds the records."""
+    cdef int64_t length
+    if not read_length(r, op.flags & F_COMPACT, True, &length):
+        return False
+    if py.kc_rarely(length < 0):
+        return read_null(r, op, slot, "null, where records are needed")
+    if not has(r, length, "a record set"):
+        return False
+    if py.kc_rarely(r.source == NULL) and not open_source(r):
+        return False
+    if length == 0:
+        return share(slot, r.nothing)
+    slot[0] = mem.kc_slice_alloc(MEMORY, SLICE, r.source, r.at, length)
+    r.at += length
+    return slot[0] != NULL
+
+
+cdef bint open_source(Reader *r) noexcept:
+    r.source = new_source(r.data)
+    if r.source != NULL:
+        r.nothing = mem.kc_slice_alloc(MEMORY, SLICE, r.source, r.start, 0)
+    return r.nothing != NULL
+
+
+cdef bint read_uuid(Reader *r, const Op *op, PyObject **slot) noexcept:
+    cdef PyObject *number
+    if not has(r, 16, "a uuid"):
+        return False
+    r.at += 16
+    if k.kc_load_u64(r.at - 16) == 0 and k.kc_load_u64(r.at - 8) == 0:
+        return share(slot, <PyObject *> UUID_ZERO)
+    number = py.kc_int_from_16_bytes(r.at - 16)
+    if number == NULL:
+        return False
+    slot[0] = py.kc_type_alloc(<PyTypeObject *> UUID_CLASS)
+    if slot[0] == NULL:
+        py.Py_DECREF(number)
+        return False
+    py.kc_slot(slot[0], UUID_INT)[0] = number
+    return share(py.kc_slot(slot[0], UUID_IS_SAFE), <PyObject *> UUID_SAFETY)
+
+
+cdef bint read_count(Reader *r, const Op *op, int64_t *count) noexcept:
+    """The number of elements of an array, -1 for null, bounded by the bytes left."""
+    if op.flags & F_COUNT16:
+        if not read_length(r, False, False, count):
+            return False
+    elif not read_length(r, op.flags & F_COMPACT, True, count):
+        return False
+    if count[0] <= 0:
+        return True
+    # The count is less than 2**32, so that the product cannot overflow.
+    return count[0] * op.least_bytes <= r.end - r.at or fail(
+        r, k.KC_TRUNCATED, "an array", r.end - r.at, count[0] * op.least_bytes)
+
+
+cdef inline bint new_list(Reader *r, const Op *op, PyObject **slot, int64_t *count) noexcept:
+    """The list of an array with empty items; none where nothing is left to be done."""
+    if not read_count(r, op, count):
+        return False
+    if count[0] < 0:
+        return read_null(r, op, slot, "null, where an array is needed")
+    if count[0] == 0 and op.flags & F_LAZY:
+        return True
+    slot[0] = py.PyList_New(count[0])
+    return slot[0] != NULL
+
+
+cdef bint read_int32_array(Reader *r, const Op *op, PyObject **slot) noexcept:
+    cdef int64_t count
+    cdef Py_ssize_t i
+    cdef PyObject **items
+    if not new_list(r, op, slot, &count):
+        return False
+    if count > 0:
+        items = py.kc_items(slot[0])
+    for i in range(count):
+        items[i] = mem.kc_int(MEMORY, <int32_t> k.kc_load_u32(r.at))
+        if items[i] == NULL:
+            return False
+        r.at += 4
+    return True
+
+
+cdef bint read_struct_array(Reader *r, const Op *op, PyObject **slot) noexcept:
+    cdef int64_t count
+    cdef Py_ssize_t i
+    cdef PyObject **items
+    if not new_list(r, op, slot, &count):
+        return False
+    if count > 0:
+        items = py.kc_items(slot[0])
+    for i in range(count):
+        if not read_planned(r, op.plan, &items[i]):
+            step(&r.fault, NULL, i)
+            return False
+    return True
+
+
+cdef bint read_array(Reader *r, const Op *op, PyObject **slot) noexcept:
+    cdef int64_t count
+    cdef Py_ssize_t i
+    cdef PyObject **items
+    cdef Read read
+    if not new_list(r, op, slot, &count):
+        return False
+    if count > 0:
+        items = py.kc_items(slot[0])
+        read = READERS[op.element.kind]
+    for i in range(count):
+        if not read(r, op.element, &items[i]):
+            step(&r.fault, NULL, i)
+            return False
+    return True
+
+
+cdef bint read_tags(Reader *r, const Plan *plan, PyObject *made) noexcept:
+    """The tagged fields behind a struct."""
+    cdef uint32_t count, tag, size
+    cdef int64_t previous = -1
+    cdef Py_ssize_t i
+    if not read_uvarint(r, &count):
+        return False
+    if count > <uint64_t> (r.end - r.at) // 2:
+        return fail(r, k.KC_TRUNCATED, "a section of tagged fields", r.end - r.at, <int64_t> count * 2)
+    for i in range(count):
+        if not read_uvarint(r, &tag) or not read_uvarint(r, &size) or not has(r, size, "a tagged field"):
+            return False
+        if <int64_t> tag <= previous:
+            return fail(r, k.KC_CORRUPT, "tags are not in ascending order", tag, 0)
+        previous = tag
+        if not read_tagged(r, plan, made, tag, size):
+            return False
+    return True
+
+
+cdef bint read_tagged(Reader *r, const Plan *plan, PyObject *made, uint32_t tag, uint32_t size) noexcept:
+    cdef const Op *op
+    cdef const uint8_t *outer_end = r.end
+    cdef PyObject *value
+    cdef bint done
+    cdef Py_ssize_t i
+    for i in range(plan.tagged_count):
+        op = &plan.tagged[i]
+        if <uint32_t> op.tag != tag:
+            continue
+        r.end = r.at + size    # the field cannot see past its own bytes
+        value = NULL
+        done = read_tagged_value(r, op, &value)
+        if done and r.at != r.end:
+            done = fail(r, k.KC_CORRUPT, "bytes left over behind a tagged field", r.end - r.at, 0)
+        r.end = outer_end
+        py.kc_replace(py.kc_slot(made, op.offset), value)
+        if not done:
+            step(&r.fault, op.name, -1)
+        return done
+    return keep_unknown(r, plan, made, tag, size)
+
+
+cdef bint read_tagged_value(Reader *r, const Op *op, PyObject **slot) noexcept:
+    """As everywhere, but the marker of a nullable struct is a varint here: 0 null, 1 present."""
+    cdef uint32_t marker
+    if op.kind != NULLABLE_STRUCT:
+        return READERS[op.kind](r, op, slot)
+    if not read_uvarint(r, &marker):
+        return False
+    if marker > 1:
+        return fail(r, k.KC_CORRUPT, "the marker of a tagged struct is neither 0 nor 1", marker, 0)
+    return read_struct(r, op, slot) if marker else share(slot, py.Py_None)
+
+
+cdef bint keep_unknown(Reader *r, const Plan *plan, PyObject *made, uint32_t tag, uint32_t size) noexcept:
+    cdef Py_ssize_t i
+    if tag > MAX_TAG:
+        return fail(r, k.KC_LIMIT, "a tag", tag, MAX_TAG)
+    for i in range(plan.absent_count):
+        if plan.absent[i].tag == <int64_t> tag:
+            fail(r, k.KC_CORRUPT, "a tag that the schema has, but not in this version", tag, -1)
+            step(&r.fault, plan.absent[i].name, -1)
+            return False
+    if not py.kc_keep_tag(py.kc_slot(made, UNKNOWN), tag, <const char *> r.at, size):
+        return False
+    r.at += size
+    return True

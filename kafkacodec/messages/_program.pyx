@@ -1,0 +1,160 @@
+"""Programs: what one struct looks like on the wire in one version, as C arrays of operations."""
+from cpython.mem cimport PyMem_Calloc, PyMem_Free
+from cpython.object cimport PyTypeObject
+from cpython.ref cimport PyObject
+from libc.stdint cimport UINT8_MAX
+
+from kafkacodec.messages._struct cimport Struct, is_sealed
+
+from kafkacodec.messages._struct import slot_offset
+
+# The types of fields; a type's code is its place here.
+TYPES = (
+    "bool", "int8", "int16", "int32", "int64", "uint16", "uint32", "float64", "uuid", "string", "bytes", "records", "struct",
+)
+NULLABLE, COMPACT, ARRAY, COUNT16, LAZY = F_NULLABLE, F_COMPACT, F_ARRAY, F_COUNT16, F_LAZY
+
+# Bytes of the types that have a fixed size, by code.
+cdef Py_ssize_t[9] FIXED_BYTES
+FIXED_BYTES[:] = [1, 1, 2, 4, 8, 2, 4, 8, 16]
+
+
+cdef class Program:
+    """The operations of one struct in one version.
+
+    Program(cls, fields, tagged, absent, required, flexible, title): each field is a tuple (name, type code, flags,
+    tag, program of the struct or None, slot descriptor, default). `fields` are in the order of the wire, `tagged` in
+    the order of tags; `absent` are those that the version lacks, `required` those of them that must hold their
+    default to be encoded. `title` names message and version in errors.
+    """
+
+    def __cinit__(
+        self, type cls not None, list fields not None, list tagged not None, list absent not None, list required not None,
+        bint flexible, str title not None,
+    ):
+        if not issubclass(cls, Struct) or not is_sealed(<PyTypeObject *> cls):
+            raise TypeError("a class of slots is needed")
+        if len(tagged) > MAX_TAGGED:
+            raise ValueError(f"{len(tagged)} tagged fields, of at most {MAX_TAGGED}")
+        self.cls = cls
+        self.title = title
+        self.keep = (tuple(fields), tuple(tagged), tuple(absent), tuple(required))
+        self.plan.type = <PyTypeObject *> cls
+        self.plan.flexible = flexible
+        self.plan.op_count, self.plan.ops = len(fields), self.rows(fields)
+        self.plan.tagged_count, self.plan.tagged = len(tagged), self.rows(tagged)
+        self.plan.absent_count, self.plan.absent = len(absent), self.rows(absent)
+        self.plan.required_count, self.plan.required = len(required), self.rows(required)
+        filled = [row for row in tagged + absent if not row[2] & F_LAZY]
+        self.plan.filled_count, self.plan.filled = len(filled), self.rows(filled)
+        self.plan.least_bytes = 1 if flexible else 0
+        require_plans(self.plan.ops, self.plan.op_count)
+        require_plans(self.plan.tagged, self.plan.tagged_count)
+        for i in range(self.plan.op_count):
+            self.plan.least_bytes += field_bytes(&self.plan.ops[i])
+
+    cdef Op *rows(self, list fields) except NULL:
+        """Operations in their order; those of the items of arrays behind them."""
+        cdef Py_ssize_t count = len(fields)
+        cdef Op *ops = <Op *> PyMem_Calloc(2 * count + 1, sizeof(Op))
+        if ops == NULL:
+            raise MemoryError
+        for i in range(count):
+            self.row(&ops[i], fields[i], &ops[count + i])
+        for i in range(count - 1, -1, -1):
+            note_run(&ops[i], &ops[i + 1] if i + 1 < count else NULL)
+        return ops
+
+    cdef int row(self, Op *op, tuple field, Op *element) except -1:
+        cdef Program inner
+        name, code, flags, tag, program, descriptor, default = field
+        if not 0 <= code <= STRUCT or not isinstance(name, str):
+            raise ValueError(f"type code {code!r} of field {name!r} is unknown")
+        op.code, op.flags, op.tag = code, flags, tag
+        op.offset = slot_offset(descriptor, self.cls)
+        op.default = <PyObject *> default
+        op.name = <PyObject *> name
+        if program is not None:
+            inner = program
+            op.plan = &inner.plan
+        if not op.flags & F_ARRAY:
+            op.kind = NULLABLE_STRUCT if op.code == STRUCT and op.flags & F_NULLABLE else op.code
+            note_width(op)
+            return 0
+        op.kind = INT32_ARRAY if op.code == INT32 else STRUCT_ARRAY if op.code == STRUCT else ANY_ARRAY
+        op.element = element
+        element.plan = op.plan
+        element.flags = op.flags & F_COMPACT    # items are never null, whatever the array may be
+        # Records are memoryviews only where an attribute can make them; in a list they are copied.
+        element.code = element.kind = BYTES if op.code == RECORDS else op.code
+        note_width(element)
+        op.least_bytes = max(1, element_bytes(element))    # a struct without fields: no real schema has an array of those
+        return 0
+
+    def __dealloc__(self):
+        PyMem_Free(self.plan.ops)
+        PyMem_Free(self.plan.tagged)
+        PyMem_Free(self.plan.absent)
+        PyMem_Free(self.plan.required)
+        PyMem_Free(self.plan.filled)
+
+
+cdef int require_plans(const Op *ops, Py_ssize_t count) except -1:
+    for i in range(count):
+        if ops[i].code == STRUCT and ops[i].plan == NULL:
+            raise ValueError("a struct without its program")
+    return 0
+
+
+cdef void note_width(Op *op) noexcept:
+    if INT8 <= op.kind <= UINT32:
+        op.width = FIXED_BYTES[op.code]
+        op.shift = 64 - 8 * op.width
+
+
+cdef void note_run(Op *op, const Op *following) noexcept:
+    if not INT8 <= op.kind <= INT64:
+        return
+    op.run, op.run_bytes = 1, 8
+    if following != NULL and 0 < following.run < UINT8_MAX:
+        op.run += following.run
+        op.run_bytes = op.width + following.run_bytes
+
+
+cdef Py_ssize_t field_bytes(const Op *op) noexcept:
+    """The fewest bytes that a field takes on the wire."""
+    if op.flags & F_ARRAY:
+        return 2 if op.flags & F_COUNT16 else 1 if op.flags & F_COMPACT else 4
+    if op.flags & F_NULLABLE and op.code == STRUCT:
+        return 1
+    return element_bytes(op)
+
+
+cdef Py_ssize_t element_bytes(const Op *op) noexcept:
+    """The fewest bytes that one value takes, without regard to arrays and nulls."""
+    if op.code == STRUCT:
+        return op.plan.least_bytes if op.plan != NULL else 0    # NULL where the version lacks the field
+    if op.code == STRING:
+        return 1 if op.flags & F_COMPACT else 2
+    if op.code == BYTES or op.code == RECORDS:
+        return 1 if op.flags & F_COMPACT else 4
+    return FIXED_BYTES[op.code]
+
+
+cdef void step(Fault *fault, PyObject *name, Py_ssize_t index) noexcept:
+    """Note a step of the path; steps come from the inside out."""
+    if fault.step_count < MAX_STEPS:
+        fault.steps[fault.step_count].name = name
+        fault.steps[fault.step_count].index = index
+        fault.step_count += 1
+
+
+cdef str path_of(const Fault *fault):
+    """``topics[3].partitions[0].leader_id``."""
+    path = ""
+    for i in range(fault.step_count - 1, -1, -1):
+        if fault.steps[i].name == NULL:
+            path += f"[{fault.steps[i].index}]"
+        else:
+            path += ("." if path else "") + <str> fault.steps[i].name
+    return path

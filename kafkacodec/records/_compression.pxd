@@ -1,0 +1,27 @@
+# Decompression for other extensions: into memory that the decompressor keeps, with no object made for the caller.
+from libc.stdint cimport uint8_t
+
+from kafkacodec._core cimport frames as k
+
+
+cdef class Decompressor:
+    # What the last call of `run` gave; it stays until the next call.
+    cdef const uint8_t *content
+    cdef size_t size
+
+    cdef k.kc_buffer _scratch
+    cdef bytes _held
+    cdef object _zstd
+
+    cdef int run(self, int codec, const uint8_t *data, size_t size, int magic, size_t limit) except -1
+
+    cdef int _add(self, bytes part) except -1
+    cdef int _append(self, const uint8_t *data, size_t size) except -1
+    cdef int _reserve(self, size_t size) except -1
+    cdef int _gzip(self, const uint8_t *data, size_t size, size_t limit) except -1
+    cdef size_t _gzip_member(
+        self, const uint8_t *data, size_t size, size_t start, size_t window, size_t limit) except? 0
+    cdef int _snappy(self, const uint8_t *data, size_t size, size_t limit) except -1
+    cdef int _lz4(self, const uint8_t *data, size_t size, int magic, size_t limit) except -1
+    cdef int _lz4_block(self, const k.kc_lz4_block *block, size_t block_max, size_t limit, size_t position) except -1
+    cdef int _zstd_frames(self, const uint8_t *data, size_t size, size_t limit) except -1

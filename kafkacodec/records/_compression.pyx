@@ -1,0 +1,296 @@
+"""Kafka's compressed payloads: frames are walked in C, their blocks are decompressed by the libraries."""
+from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBUF_WRITE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.memoryview cimport PyMemoryView_FromMemory
+from libc.stdint cimport uint8_t, uint32_t
+from libc.string cimport memcpy
+
+from kafkacodec._core cimport frames as k
+from kafkacodec._core._errors cimport check
+
+from cramjam import DecompressionError, lz4 as _lz4_library, snappy as _snappy_library
+from zstandard import ZstdDecompressor, ZstdError
+
+from kafkacodec.errors import CorruptRecord, LimitExceeded, Truncated, UnsupportedCodec
+
+try:  # twice as fast, but made for x86-64 and AArch64 only
+    from isal.isal_zlib import IsalError as _InflateError, decompressobj as _inflater
+except ImportError:
+    from zlib import error as _InflateError, decompressobj as _inflater
+
+cdef object _lz4_decompress_into = _lz4_library.decompress_block_into
+cdef object _snappy_compress_into = _snappy_library.compress_raw_into
+cdef object _snappy_decompress_into = _snappy_library.decompress_raw_into
+
+cdef int _GZIP_ONLY = 31  # zlib's "window bits" for a gzip header and trailer, and nothing else
+cdef size_t _GZIP_LEAST = 18  # bytes of the smallest member
+cdef size_t _GZIP_WINDOW = 256  # bytes that a further member gets to begin with
+cdef size_t _LIMIT_MOST = <size_t> 1 << 62
+
+
+cdef enum Codec:
+    NONE, GZIP, SNAPPY, LZ4, ZSTD
+
+
+cdef inline object readable(const uint8_t *data, size_t size):
+    return PyMemoryView_FromMemory(<char *> data, <Py_ssize_t> size, PyBUF_READ)
+
+
+cdef inline object writable(uint8_t *data, size_t size):
+    return PyMemoryView_FromMemory(<char *> data, <Py_ssize_t> size, PyBUF_WRITE)
+
+
+cdef int raise_panic(object raised) except -1:
+    """cramjam panics where CPython has no memory for an object, in an exception that is no Exception."""
+    if type(raised).__name__ == "PanicException":
+        raise MemoryError("no memory for the compression library") from None
+    raise raised
+
+
+cdef object too_large(size_t limit, size_t position):
+    return LimitExceeded(f"compressed data holds more than the limit of {limit} bytes", position=position)
+
+
+cdef class Decompressor:
+    """Decompresses one payload after the other; keeps contexts and memory. Not to be shared between threads."""
+
+    def __cinit__(self):
+        self._zstd = ZstdDecompressor()
+
+    def __dealloc__(self):
+        k.kc_buffer_free(&self._scratch)
+
+    def decompress(self, int codec, data, *, int magic=2, size_t limit):
+        """decompress(codec: int, data: Buffer, *, magic: int = 2, limit: int) -> bytes"""
+        cdef Py_buffer view
+        PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+        try:
+            self.run(codec, <const uint8_t *> view.buf, <size_t> view.len, magic, limit)
+            if self._held is not None:
+                return self._held
+            return PyBytes_FromStringAndSize(<const char *> self.content, <Py_ssize_t> self.size)
+        finally:
+            self._held = None
+            self.content = NULL
+            self.size = 0
+            PyBuffer_Release(&view)
+
+    cdef int run(self, int codec, const uint8_t *data, size_t size, int magic, size_t limit) except -1:
+        """Leave at most `limit` bytes of content in `content` and `size`."""
+        self._held = None
+        self._scratch.size = 0
+        self.content = NULL
+        self.size = 0
+        limit = min(limit, _LIMIT_MOST)
+        if codec == LZ4:
+            self._lz4(data, size, magic, limit)
+        elif codec == ZSTD:
+            self._zstd_frames(data, size, limit)
+        elif codec == SNAPPY:
+            self._snappy(data, size, limit)
+        elif codec == GZIP:
+            self._gzip(data, size, limit)
+        else:
+            raise UnsupportedCodec(f"compression codec {codec} is unknown")
+        if self._held is None:
+            self.content = self._scratch.data
+            self.size = self._scratch.size
+        return 0
+
+    cdef int _add(self, bytes part) except -1:
+        """Add what a library gave: the first part is held as it is, more of them are put together in the scratch."""
+        if len(part) == 0:
+            return 0
+        if self.size == 0:
+            self._held = part
+            self.content = <const uint8_t *> PyBytes_AS_STRING(part)
+            self.size = <size_t> len(part)
+            return 0
+        if self._held is not None:
+            self._append(self.content, self.size)
+            self._held = None
+        self._append(<const uint8_t *> PyBytes_AS_STRING(part), <size_t> len(part))
+        self.size = self._scratch.size
+        return 0
+
+    cdef int _append(self, const uint8_t *data, size_t size) except -1:
+        self._reserve(size)
+        memcpy(self._scratch.data + self._scratch.size, data, size)
+        self._scratch.size += size
+        return 0
+
+    cdef int _reserve(self, size_t size) except -1:
+        """Room for `size` more bytes, and never at NULL: not every library survives that, even for no bytes."""
+        cdef k.kc_error error
+        error.code = k.KC_OK
+        if k.kc_buffer_reserve(&self._scratch, size + 1, &error) != k.KC_OK:
+            check(&error)
+        return 0
+
+    cdef int _gzip(self, const uint8_t *data, size_t size, size_t limit) except -1:
+        """Members one after the other; what follows the last one is ignored, as in Java."""
+        cdef size_t position = self._gzip_member(data, size, 0, size, limit)
+        while size - position >= _GZIP_LEAST and data[position] == 0x1f and data[position + 1] == 0x8b:
+            position = self._gzip_member(data, size, position, _GZIP_WINDOW, limit)
+        return 0
+
+    cdef size_t _gzip_member(
+        self, const uint8_t *data, size_t size, size_t start, size_t window, size_t limit
+    ) except? 0:
+        """Adds the content of the member at `start`; returns where it ends.
+
+        The library copies what it was given behind the end, so that all of it for each of many members would take
+        quadratic time: it is given a window of the data, then the next, twice as large.
+        """
+        cdef size_t given = start, piece
+        cdef bytes part
+        member = _inflater(_GZIP_ONLY)
+        while not member.eof:
+            if given == size:
+                raise Truncated("gzip data ends inside a member", position=size)
+            piece = min(window, size - given)
+            try:
+                part = member.decompress(readable(data + given, piece), limit - self.size + 1)
+            except _InflateError as fault:
+                raise CorruptRecord(f"damaged gzip data: {fault}", position=start) from None
+            if <size_t> len(part) > limit - self.size:
+                raise too_large(limit, start)
+            self._add(part)
+            given += piece
+            window *= 2
+        return given - <size_t> len(member.unused_data)
+
+    cdef int _snappy(self, const uint8_t *data, size_t size, size_t limit) except -1:
+        cdef k.kc_snappy_frame frame
+        cdef k.kc_snappy_block block
+        cdef k.kc_error error
+        error.code = k.KC_OK
+        if k.kc_snappy_open(&frame, data, size, &error) != k.KC_OK:
+            check(&error)
+        while True:
+            if k.kc_snappy_next(&frame, &block, &error) != k.KC_OK:
+                check(&error)
+            if block.data == NULL:
+                return 0
+            if block.content_size > limit - self._scratch.size:
+                raise too_large(limit, block.data - data)
+            self._reserve(block.content_size)
+            out = writable(self._scratch.data + self._scratch.size, block.content_size)
+            try:
+                given = _snappy_decompress_into(readable(block.data, block.size), out)
+            except DecompressionError as fault:
+                raise CorruptRecord(f"damaged Snappy block: {fault}", position=block.data - data) from None
+            except BaseException as raised:
+                raise_panic(raised)
+            if given != block.content_size:
+                raise CorruptRecord("a Snappy block changed while it was read", position=block.data - data)
+            self._scratch.size += block.content_size
+
+    cdef int _lz4(self, const uint8_t *data, size_t size, int magic, size_t limit) except -1:
+        cdef k.kc_lz4_frame frame
+        cdef k.kc_lz4_block block
+        cdef k.kc_error error
+        error.code = k.KC_OK
+        if k.kc_lz4_open(&frame, data, size, magic == 0, &error) != k.KC_OK:
+            check(&error)
+        while True:
+            if k.kc_lz4_next(&frame, &block, &error) != k.KC_OK:
+                check(&error)
+            if block.data == NULL:
+                return 0
+            if block.stored:
+                if block.size > limit - self._scratch.size:
+                    raise too_large(limit, block.data - data)
+                self._append(block.data, block.size)
+            else:
+                self._lz4_block(&block, frame.block_max, limit, block.data - data)
+
+    cdef int _lz4_block(self, const k.kc_lz4_block *block, size_t block_max, size_t limit, size_t position) except -1:
+        """Decompress a block of unknown content size: no larger than its frame and 255 times its bytes allow."""
+        cdef size_t most = min(block_max, 255 * block.size)
+        cdef size_t room = min(most, limit - self._scratch.size)
+        self._reserve(room)
+        out = writable(self._scratch.data + self._scratch.size, room)
+        try:
+            self._scratch.size += <size_t> _lz4_decompress_into(readable(block.data, block.size), out, room)
+        except DecompressionError:
+            if room < most:
+                raise too_large(limit, position) from None
+            raise CorruptRecord("damaged LZ4 block", position=position) from None
+        except BaseException as raised:
+            raise_panic(raised)
+        return 0
+
+    cdef int _zstd_frames(self, const uint8_t *data, size_t size, size_t limit) except -1:
+        """Frames one after the other, up to the last byte."""
+        cdef size_t position = 0
+        cdef size_t room
+        cdef k.kc_zstd_frame frame
+        cdef k.kc_error error
+        error.code = k.KC_OK
+        while position < size:
+            if k.kc_zstd_next(data, size, &position, &frame, &error) != k.KC_OK:
+                check(&error)
+            if frame.most_content == 0:
+                continue
+            room = min(frame.most_content, limit - self.size)
+            if frame.says_size and room < frame.most_content:
+                raise too_large(limit, frame.data - data)
+            try:
+                part = self._zstd.decompress(readable(frame.data, frame.size), max_output_size=room)
+            except ZstdError as fault:
+                if room < frame.most_content:
+                    raise too_large(limit, frame.data - data) from None
+                raise CorruptRecord(f"damaged zstd data: {fault}", position=frame.data - data) from None
+            self._add(part)
+        return 0
+
+
+cdef size_t _XERIAL_BLOCK = 32 << 10
+
+
+cdef inline size_t snappy_most(size_t size):
+    """What a block of `size` bytes can become, by the library's own formula."""
+    return 32 + size + size // 6
+
+
+def compress_snappy(data):
+    """compress_snappy(data: Buffer) -> bytes"""
+    cdef Py_buffer view
+    cdef k.kc_buffer packed = k.kc_buffer(NULL, 0, 0)
+    cdef k.kc_error error
+    cdef size_t at = 0, piece, size
+    error.code = k.KC_OK
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    try:
+        size = <size_t> view.len
+        if k.kc_buffer_reserve(&packed, k.KC_XERIAL_HEADER_BYTES + snappy_most(size) + (size // _XERIAL_BLOCK + 1) * 40,
+                               &error):
+            check(&error)
+        k.kc_xerial_header(packed.data)
+        packed.size = k.KC_XERIAL_HEADER_BYTES
+        while at < <size_t> view.len:
+            piece = min(_XERIAL_BLOCK, <size_t> view.len - at)
+            target = writable(packed.data + packed.size + 4, snappy_most(piece))
+            try:
+                size = _snappy_compress_into(readable(<const uint8_t *> view.buf + at, piece), target)
+            except BaseException as raised:
+                raise_panic(raised)
+            k.kc_store_u32(packed.data + packed.size, <uint32_t> size)
+            packed.size += 4 + size
+            at += piece
+        return PyBytes_FromStringAndSize(<const char *> packed.data, <Py_ssize_t> packed.size)
+    finally:
+        k.kc_buffer_free(&packed)
+        PyBuffer_Release(&view)
+
+
+def with_old_lz4_checksum(bytes frame):
+    """with_old_lz4_checksum(frame: bytes) -> bytes"""
+    if frame is None or len(frame) < 7 or len(frame) < 5 + k.KC_LZ4_DESCRIPTOR_BYTES(frame[4] & 0x08):
+        raise ValueError("no LZ4 frame")
+    cdef bytes out = PyBytes_FromStringAndSize(PyBytes_AS_STRING(frame), len(frame))
+    cdef uint8_t *data = <uint8_t *> PyBytes_AS_STRING(out)
+    cdef bint has_content_size = data[4] & 0x08
+    data[4 + k.KC_LZ4_DESCRIPTOR_BYTES(has_content_size)] = k.kc_lz4_old_checksum(data, has_content_size)
+    return out

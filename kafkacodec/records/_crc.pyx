@@ -1,0 +1,56 @@
+"""Checksums over Python buffers."""
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport uint8_t, uint32_t
+
+from kafkacodec._core cimport checksum as k
+
+ctypedef uint32_t (*checksum)(uint32_t, const uint8_t *, size_t) noexcept nogil
+
+# From this many bytes on, other threads may run meanwhile; below, letting them costs more than the checksum.
+cdef enum:
+    RELEASE_GIL_AT = 32768
+
+
+cdef uint32_t over(checksum function, object data, uint32_t value) except? 0:
+    cdef Py_buffer view
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    try:
+        if view.len < RELEASE_GIL_AT:
+            return function(value, <const uint8_t *> view.buf, <size_t> view.len)
+        with nogil:
+            value = function(value, <const uint8_t *> view.buf, <size_t> view.len)
+        return value
+    finally:
+        PyBuffer_Release(&view)
+
+
+def crc32c(data, uint32_t value=0):
+    """crc32c(data: Buffer, value: int = 0) -> int
+
+    CRC-32C (Castagnoli) of `data`, as record batches of magic 2 carry it.
+
+    Args:
+        data: any contiguous buffer; the GIL is released from 32 KiB on.
+        value: the checksum of what came before `data`, to go on from.
+
+    Raises:
+        OverflowError: `value` does not fit 32 bits without sign.
+
+    Source: KIP-98; RFC 3720, appendix B.4, has examples.
+    """
+    return over(k.kc_crc32c, data, value)
+
+
+def crc32(data, uint32_t value=0):
+    """crc32(data: Buffer, value: int = 0) -> int"""
+    return over(k.kc_crc32, data, value)
+
+
+def crc32c_kernel():
+    """crc32c_kernel() -> str"""
+    return k.kc_crc32c_kernel().decode()
+
+
+def crc32_kernel():
+    """crc32_kernel() -> str"""
+    return k.kc_crc32_kernel().decode()

@@ -1,0 +1,552 @@
+"""The binding of the decoder: holds buffers, releases the GIL, turns faults into exceptions."""
+cimport cython
+from cpython.bytearray cimport PyByteArray_AS_STRING
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
+from cpython.tuple cimport PyTuple_SET_ITEM
+from libc.stdint cimport INT64_MAX, int8_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.string cimport memset
+
+from kafkacodec._core cimport decode as k
+from kafkacodec.arrow._reader cimport ImportedArray
+from kafkacodec._core._buffer cimport HeldBuffer
+from kafkacodec.arrow._columns cimport Budget, Table, new_table
+from kafkacodec.records._compression cimport Decompressor
+from kafkacodec._core._errors cimport check, exception_from
+
+from kafkacodec.errors import DecodeError
+
+
+cdef extern from "Python.h":
+    PyObject *PyTuple_GET_ITEM(object, Py_ssize_t)
+    Py_ssize_t Py_REFCNT(PyObject *)
+
+
+cdef extern from *:
+    """
+    /* Versions whose tuples are known: what they hold besides items, and that nothing of it outlives a change of the items.
+     * The free-threaded build counts references in two places. */
+    #if PY_VERSION_HEX < 0x030F0000 && !defined(Py_GIL_DISABLED)
+    #define KC_FILLS_TUPLES 1
+    #else
+    #define KC_FILLS_TUPLES 0
+    #endif
+
+    /* From CPython 3.14 on a tuple keeps its hash; -1 is none. */
+    static inline void kc_forget_hash(PyObject *tuple) {
+    #if KC_FILLS_TUPLES && PY_VERSION_HEX >= 0x030E0000
+        ((PyTupleObject *)tuple)->ob_hash = -1;
+    #else
+        (void)tuple;
+    #endif
+    }
+
+    static inline int kc_is_plain_tuple(PyTypeObject *cls) {
+        return PyType_IsSubtype(cls, &PyTuple_Type) && cls->tp_basicsize == PyTuple_Type.tp_basicsize &&
+            cls->tp_itemsize == PyTuple_Type.tp_itemsize && cls->tp_dictoffset == 0;
+    }
+
+    static inline PyObject *kc_blank_tuple(PyTypeObject *cls, Py_ssize_t size) {
+        PyObject *tuple = cls->tp_alloc(cls, size);
+        if (tuple == NULL) return NULL;
+        PyObject_GC_UnTrack(tuple);
+        kc_forget_hash(tuple);
+        return tuple;
+    }
+    """
+    bint KC_FILLS_TUPLES
+    void kc_forget_hash(PyObject *tuple) noexcept
+    bint kc_is_plain_tuple(PyTypeObject *cls) noexcept
+    PyObject *kc_blank_tuple(PyTypeObject *cls, Py_ssize_t size) noexcept
+
+
+cdef enum:
+    RECORD_FIELDS = 6
+
+
+def record_columns():
+    """The names of all record columns, in their public order; the index is the bit in a mask of wanted ones."""
+    cdef int i
+    return [k.kc_record_fields[i].name.decode() for i in range(<int> k.KC_NUM_RECORD_COLUMNS)]
+
+
+def header_columns():
+    """The names of the columns of batch headers, likewise."""
+    cdef int i
+    return [k.kc_header_fields[i].name.decode() for i in range(<int> k.KC_NUM_HEADER_COLUMNS)]
+
+
+# What the C structs point into goes with the object, not before it: a cycle is cleared at its other objects.
+@cython.no_gc_clear
+cdef class Decoder:
+    """Reads one range of bytes into tables, chunk by chunk. A context manager: leaving it gives the bytes back."""
+    cdef HeldBuffer held    # None once it is closed
+    cdef bint working       # without the GIL, or in a library that gives it up
+    cdef k.kc_decoder decoder
+    cdef bytearray aborted  # kc_aborted[], which the decoder writes to
+    cdef uint64_t wanted
+    cdef uint64_t limit
+    cdef Budget budget  # of the tables that are made; None: nothing bounds them
+    cdef Decompressor decompressor  # made for the first compressed batch; keeps the records of the one in work
+    cdef size_t key_hint
+    cdef size_t value_hint
+    cdef readonly object fault
+    cdef readonly bint exhausted  # the fault is one of the budget
+    cdef readonly bint done
+
+    def __cinit__(
+        self, data=b"", *, uint64_t wanted, bint verify_crc, bint include_control, int64_t start_offset, int64_t end_offset,
+        uint64_t limit, bint search_partial=False, uint64_t start=0, end=None, aborted=b"", Budget budget=None,
+    ):
+        cdef k.kc_decoder_options *options = &self.decoder.options
+        options.verify_crc = verify_crc
+        options.include_control = include_control
+        options.search_partial = search_partial
+        options.start_offset = start_offset
+        options.end_offset = end_offset
+        self.wanted = wanted
+        self.limit = limit
+        self.budget = budget
+        self.open(data, start, end, aborted)
+
+    def open(self, data, uint64_t start=0, end=None, aborted=b""):
+        """Goes over to other bytes, under the same options.
+
+        `aborted` has the transactions whose batches are passed over: three int64 for each (producer id, first offset,
+        offset of the marker), sorted.
+        """
+        transactions = bytearray(aborted)
+        held = HeldBuffer(data, end)
+        self.require_idle()
+        self.aborted = transactions
+        self.held = held
+        self.point_at(self.held.start, self.held.size)
+        self.decoder.position = min(start, self.held.size)
+        self.fault = None
+        self.done = False
+
+    cdef void point_at(self, const uint8_t *data, uint64_t size) noexcept:
+        """Begins with other bytes; `held`, or the caller, keeps them."""
+        cdef k.kc_decoder_options options = self.decoder.options
+        options.num_aborted = len(self.aborted) // sizeof(k.kc_aborted)
+        options.aborted = <k.kc_aborted *> PyByteArray_AS_STRING(self.aborted) if options.num_aborted else NULL
+        k.kc_decoder_init(&self.decoder, data, size, &options)
+
+    cdef int require_idle(self) except -1:
+        """Two threads cannot share the state."""
+        if self.working:
+            raise RuntimeError("the decoder is at work in another thread")
+        return 0
+
+    cdef int require_open(self) except -1:
+        self.require_idle()
+        if self.held is None:
+            raise ValueError("the decoder is closed")
+        return 0
+
+    def close(self):
+        """Gives the bytes back. Only what was found out before can still be asked for."""
+        self.require_idle()
+        self.held = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    @property
+    def position(self):
+        """Bytes that were whole batches, without the one in work."""
+        return self.decoder.position
+
+    @property
+    def size(self):
+        return self.decoder.size
+
+    def stop_at(self, uint64_t position):
+        """Leaves alone what begins at a position or behind it; `done` then means that this was reached."""
+        self.decoder.stop = min(position, self.decoder.size)
+        self.done = False
+
+    @property
+    def searched(self):
+        """Whether intact batches were searched for, which bounds the searches that follow."""
+        return k.kc_resync_used(&self.decoder.resync)
+
+    @property
+    def base_offset(self):
+        """The base offset of the faulty batch; None where the fault hides it."""
+        return self.decoder.batch.base_offset if self.decoder.located else None
+
+    cdef object explain(self, object exception):
+        """The exception with the place inside the batch."""
+        cdef k.kc_decoder *d = &self.decoder
+        if not d.located or not isinstance(exception, DecodeError):
+            return exception
+        path = f"batch at offset {d.batch.base_offset}"
+        if k.kc_decoder_record(d) >= 0:
+            path += f": record {k.kc_decoder_record(d)}"
+        exception.path = path
+        if exception.position is None:
+            exception.position = d.batch.position
+        return exception
+
+    cdef int provide(self, k.kc_error *error) except -1:
+        """Decompresses the announced batch; True where that went well, else self.fault is set."""
+        cdef k.kc_batch *batch = &self.decoder.batch
+        cdef Decompressor payload = self.decompressor
+        if payload is None:
+            payload = self.decompressor = Decompressor()
+        try:
+            payload.run(k.kc_batch_codec(batch), batch.records, batch.records_size, batch.magic, self.limit)
+        except DecodeError as exception:
+            exception.position = batch.position
+            self.fault = self.explain(exception)
+            return False
+        if k.kc_decoder_provide(&self.decoder, payload.content, payload.size, error):
+            self.fault = self.explain(exception_from(error))
+            return False
+        return True
+
+    cdef void expect_rows(self, k.kc_table *table, int64_t rows) noexcept:
+        """Room for as much as the chunk before took: growing step by step would copy all of it again."""
+        cdef int i
+        for i in range(<int> k.KC_COL_OFFSET, <int> k.KC_COL_HEADERS + 1):
+            if table.columns[i].wanted:
+                size = self.key_hint if i == k.KC_COL_KEY else self.value_hint if i == k.KC_COL_VALUE else 0
+                k.kc_column_expect(&table.columns[i], rows, size)
+
+    cdef int fill(self, k.kc_table *table, int64_t max_rows, uint64_t max_bytes) except -1:
+        """Adds rows to the table; sets `fault` and `done`."""
+        self.require_open()
+        self.working = True
+        try:
+            return self.run(table, max_rows, max_bytes)
+        finally:
+            self.working = False
+
+    cdef int run(self, k.kc_table *table, int64_t max_rows, uint64_t max_bytes) except -1:
+        cdef k.kc_error error
+        cdef k.kc_event event
+        error.code = k.KC_OK
+        error.what = NULL
+        while True:
+            with nogil:
+                event = k.kc_decoder_run(&self.decoder, table, max_rows, max_bytes, &error)
+            if event == k.KC_EVENT_COMPRESSED and self.provide(&error):
+                continue
+            break
+        if event == k.KC_EVENT_FAULT:
+            self.fault = self.explain(exception_from(&error))
+            self.exhausted = error.code == k.KC_TOTAL_LIMIT
+        self.done = event == k.KC_EVENT_END
+        return 0
+
+    def expect(self, Table chunk not None, uint64_t size):
+        """Makes room for what is open or, where `size` is larger, for that many bytes of its kind."""
+        cdef k.kc_table *table = chunk.growing(k.kc_record_fields)
+        cdef int64_t rows = 0
+        cdef uint64_t held = 0
+        cdef double times
+        self.require_open()
+        self.working = True
+        with nogil:
+            k.kc_decoder_estimate(&self.decoder, &rows, &held)
+        self.working = False
+        times = max(1.0, <double> size / max(self.decoder.size, <uint64_t> 1))
+        self.key_hint = self.value_hint = <size_t> min(held * times + 64, <double> 0x7fffff00)
+        self.expect_rows(table, <int64_t> min(rows * times, <double> 0x7fffffff))
+
+    def empty_table(self, cls):
+        """A table of this decoder's columns without rows."""
+        return new_table(cls, k.kc_record_fields, k.KC_NUM_RECORD_COLUMNS, self.wanted, self.budget)
+
+    def read(self, cls, int64_t max_rows, uint64_t max_bytes, bint whole=False):
+        """The next chunk. Afterwards `done` or `fault` may be set; `skip` goes on behind a fault."""
+        cdef Table chunk = self.empty_table(cls)
+        if whole:
+            self.expect(chunk, self.decoder.size)
+        else:
+            self.expect_rows(chunk.table, min(max_rows, <int64_t> ((self.decoder.size - self.decoder.position) // 8 + 1)))
+        self.fill(chunk.table, max_rows, max_bytes)
+        self.key_hint = chunk.table.columns[<int> k.KC_COL_KEY].data.size
+        self.value_hint = chunk.table.columns[<int> k.KC_COL_VALUE].data.size
+        self.key_hint += self.key_hint // 8 + 32768
+        self.value_hint += self.value_hint // 8 + 32768
+        return chunk
+
+    def read_on(self, Table chunk not None, int64_t max_rows, uint64_t max_bytes):
+        """Adds to a chunk that `read` gave, after a fault."""
+        self.fill(chunk.growing(k.kc_record_fields), max_rows, max_bytes)
+
+    def skip(self):
+        """Passes over the faulty batch, to the next one that can be read; returns how many bytes that is."""
+        cdef uint64_t passed
+        self.require_open()
+        self.working = True
+        with nogil:
+            passed = k.kc_decoder_skip(&self.decoder)
+        self.working = False
+        return passed
+
+    def take_fault(self):
+        """The fault, which is forgotten here: a decoder that keeps what is raised would be in a cycle with it."""
+        fault = self.fault
+        self.fault = None
+        return fault
+
+    def place(self, Table chunk not None, str topic not None, int32_t partition):
+        """Says of the rows that came since the last call in which topic and partition they are."""
+        cdef k.kc_table *table = chunk.growing(k.kc_record_fields)
+        cdef k.kc_column *topics = &table.columns[<int> k.KC_COL_TOPIC]
+        cdef k.kc_column *partitions = &table.columns[<int> k.KC_COL_PARTITION]
+        cdef int64_t rows = table.length - partitions.length
+        if not topics.wanted or not partitions.wanted:
+            raise TypeError("the table has no columns for topic and partition")
+        cdef bytes name = topic.encode()
+        cdef k.kc_error error
+        error.code = k.KC_OK
+        if (k.kc_column_append_repeated_bytes(topics, PyBytes_AS_STRING(name), len(name), rows, &error)
+                or k.kc_column_append_repeated(partitions, partition, rows, &error)):
+            check(&error)
+
+    def read_blobs(
+        self, Table table not None, ImportedArray blobs not None, int64_t first_row, int64_t max_rows, settle
+    ):
+        """Adds the records of every blob of an Arrow array of bytes, with the blob's row in the column `row`.
+
+        `settle(row)` is called at a fault, and where the table has its `max_rows`; True goes on with the same blob (after
+        a `skip`), False with the next one.
+        Returns the bytes that were whole batches.
+        """
+        cdef k.kc_bytes_column column
+        cdef k.kc_error error
+        error.code = k.KC_OK
+        blobs.require()
+        self.require_open()
+        if k.kc_bytes_column_import(&column, &blobs.owner.schema, &blobs.array, 0, blobs.array.length, &error):
+            raise TypeError(f"a column of raw blobs is binary: {error.what.decode()}")
+        try:
+            return self.read_column(table, &column, blobs.array.length, first_row, max_rows, settle)
+        finally:    # the blobs are the caller's: nothing may point into them any longer
+            if not self.working:
+                self.point_at(NULL, 0)
+
+    cdef int64_t read_column(
+        self, Table table, const k.kc_bytes_column *column, int64_t rows, int64_t first_row, int64_t max_rows, settle
+    ) except -1:
+        cdef k.kc_spans spans
+        cdef k.kc_error error
+        cdef int64_t row, i, n
+        cdef int64_t consumed = 0
+        error.code = k.KC_OK
+        for row in range(0, rows, <int64_t> k.KC_BLOCK_ROWS):
+            n = min(rows - row, <int64_t> k.KC_BLOCK_ROWS)
+            if k.kc_bytes_column_load(column, row, n, &spans, &error):
+                raise ValueError(f"the Arrow array is damaged: {error.what.decode()} (row {error.position})")
+            for i in range(n):
+                if spans.size[i] > 0:
+                    consumed += self.read_blob(
+                        table, spans.data[i], spans.size[i], first_row + row + i, max_rows, settle
+                    )
+        return consumed
+
+    cdef int64_t read_blob(
+        self, Table into, const uint8_t *data, size_t size, int64_t row, int64_t max_rows, settle
+    ) except -1:
+        cdef k.kc_table *table = into.growing(k.kc_record_fields)
+        cdef k.kc_column *rows = &table.columns[<int> k.KC_COL_ROW]
+        cdef int64_t before = table.length
+        cdef k.kc_error error
+        error.code = k.KC_OK
+        self.require_open()
+        self.point_at(data, size)
+        while True:
+            self.fill(into.growing(k.kc_record_fields), max_rows, 0x7fffffffffffffff)
+            if self.done or not settle(row):
+                break
+        if rows.wanted and k.kc_column_append_repeated(rows, row, table.length - before, &error):
+            check(&error)
+        return self.decoder.position
+
+
+def scan(
+    cls, data, uint64_t wanted, bint verify_crc, uint64_t start=0, end=None, int64_t max_batches=INT64_MAX,
+    Budget budget=None,
+):
+    """(table of headers, position after the last batch read, bytes of the data up to `end`, exception or None, whether it
+    is the budget's)"""
+    cdef Table t = new_table(cls, k.kc_header_fields, k.KC_NUM_HEADER_COLUMNS, wanted, budget)
+    cdef HeldBuffer held = HeldBuffer(data, end)
+    cdef k.kc_error error
+    cdef k.kc_walk ended
+    cdef uint64_t position = start
+    error.code = k.KC_OK
+    with nogil:
+        ended = k.kc_scan(held.start, held.size, &position, verify_crc, max_batches, t.table, &error)
+    fault = exception_from(&error) if ended == k.KC_WALK_FAULT else None
+    return t, position, held.size, fault, fault is not None and error.code == k.KC_TOTAL_LIMIT
+
+
+def scan_stretches(cls, data, uint64_t wanted, stretches):
+    """A table of the headers in all of the stretches, pairs of int64 positions; each is read up to its first fault."""
+    cdef Table t = new_table(cls, k.kc_header_fields, k.KC_NUM_HEADER_COLUMNS, wanted, None)
+    cdef HeldBuffer held = HeldBuffer(data)
+    cdef HeldBuffer pairs = HeldBuffer(stretches)
+    cdef const int64_t *bounds = <const int64_t *> pairs.start
+    cdef size_t i
+    cdef uint64_t position
+    cdef k.kc_error error
+    cdef k.kc_walk ended
+    for i in range(pairs.size // (2 * sizeof(int64_t))):
+        position = <uint64_t> bounds[2 * i]
+        error.code = k.KC_OK
+        with nogil:
+            ended = k.kc_scan(
+                held.start, min(<uint64_t> bounds[2 * i + 1], held.size), &position, False, INT64_MAX, t.table, &error
+            )
+        if ended == k.KC_WALK_FAULT:
+            fault = exception_from(&error)
+            if not isinstance(fault, DecodeError):
+                raise fault
+    return t
+
+
+cdef inline object slice_of(const k.kc_column *c, int64_t row):
+    """The bytes at `row` of a binary column, or None."""
+    cdef const int32_t *ends = <const int32_t *> c.values.data
+    if c.null_count and not c.validity.data[row >> 3] >> (row & 7) & 1:
+        return None
+    return PyBytes_FromStringAndSize(<const char *> c.data.data + ends[row], ends[row + 1] - ends[row])
+
+
+cdef tuple headers_of(const k.kc_column *headers, int64_t row):
+    cdef const int32_t *ends = <const int32_t *> headers.values.data
+    cdef const k.kc_column *keys = &headers.children[0].children[0]
+    cdef const k.kc_column *values = &headers.children[0].children[1]
+    if ends[row] == ends[row + 1]:
+        return ()
+    return tuple([(slice_of(keys, i).decode(), slice_of(values, i)) for i in range(ends[row], ends[row + 1])])
+
+
+cdef inline void put(PyObject *record, Py_ssize_t i, object item) noexcept:
+    """Sets a field; what stood there before is dropped."""
+    cdef PyObject *before = PyTuple_GET_ITEM(<object> record, i)
+    Py_INCREF(item)
+    PyTuple_SET_ITEM(<object> record, i, item)
+    Py_XDECREF(before)
+
+
+cdef inline object timestamp_of(const k.kc_column *c, int64_t row):
+    if c.null_count and not c.validity.data[row >> 3] >> (row & 7) & 1:
+        return None
+    return (<const int64_t *> c.values.data)[row]
+
+
+cdef const k.kc_column *plain_columns(Table chunk) except NULL:
+    """The six columns of a record, which follow one another."""
+    cdef k.kc_table *table = chunk.filled()
+    cdef const k.kc_column *c = table.columns + <int> k.KC_COL_OFFSET
+    cdef int i
+    for i in range(RECORD_FIELDS):
+        if table.num_columns <= <int> k.KC_COL_HEADERS or not c[i].wanted or c[i].field.type != k.kc_record_fields[
+                <int> k.KC_COL_OFFSET + i].type:
+            raise TypeError("a table that lacks columns of a record")
+    return c
+
+
+cdef class RecordIterator:
+    """The rows of tables that have the six plain columns, one by one, as instances of a named tuple of six fields.
+
+    A record that the caller has let go of is filled again for a later row, as zip() does with its tuples: half the
+    cost of a row is making and unmaking the tuple. In a for loop that is the record before the last. `recycle` is
+    whether this CPython is known to allow it; without, every record is made by the class itself.
+    """
+    cdef object chunks
+    cdef type cls
+    cdef bint recycle
+    cdef bint filling         # a record: the collector may run anything meanwhile
+    cdef k.kc_table *table    # of `columns`, retained
+    cdef int64_t row
+    cdef int64_t rows
+    cdef const k.kc_column *columns
+    cdef object last
+    cdef object before_last
+
+    def __cinit__(self, chunks, type cls not None, bint recycle=KC_FILLS_TUPLES):
+        if not kc_is_plain_tuple(<PyTypeObject *> cls):
+            raise TypeError(f"{cls.__qualname__} is no class of named tuples")
+        self.chunks = iter(chunks)
+        self.cls = cls
+        self.recycle = recycle and KC_FILLS_TUPLES
+
+    def __dealloc__(self):
+        if self.table != NULL:
+            k.kc_table_release(self.table)
+
+    def __iter__(self):
+        return self
+
+    cdef int advance(self) except -1:
+        """Opens the next chunk that has rows; StopIteration where there is none."""
+        cdef Table chunk
+        cdef const k.kc_column *columns
+        if self.filling:
+            raise RuntimeError("the iterator is at work already")
+        while self.row == self.rows:
+            chunk = next(self.chunks)
+            columns = plain_columns(<Table?> chunk)
+            if self.table != NULL:
+                k.kc_table_release(self.table)
+            self.table, self.columns = chunk.table, columns
+            k.kc_table_retain(self.table)
+            self.row = 0
+            self.rows = self.table.length
+        return 0
+
+    cdef object blank(self):
+        """A record that nobody else holds, tracked by no garbage collector: nothing in it can refer back to it."""
+        cdef PyObject *record
+        if self.before_last is not None and Py_REFCNT(<PyObject *> self.before_last) == 1:
+            kc_forget_hash(<PyObject *> self.before_last)
+            return self.before_last
+        record = kc_blank_tuple(<PyTypeObject *> self.cls, RECORD_FIELDS)
+        if record == NULL:
+            raise MemoryError
+        item = <object> record
+        Py_DECREF(item)  # the reference that alloc gave: `item` has its own
+        return item
+
+    def __next__(self):
+        if self.row == self.rows:
+            self.advance()
+        self.filling = True
+        try:
+            item = self.filled(self.row) if self.recycle else self.made(self.row)
+        finally:
+            self.filling = False
+        self.row += 1
+        return item
+
+    cdef object made(self, int64_t row):
+        cdef const k.kc_column *c = self.columns
+        return tuple.__new__(self.cls, ((<const int64_t *> c[0].values.data)[row], timestamp_of(&c[1], row),
+                                        (<const int8_t *> c[2].values.data)[row], slice_of(&c[3], row),
+                                        slice_of(&c[4], row), headers_of(&c[5], row)))
+
+    cdef object filled(self, int64_t row):
+        cdef const k.kc_column *c = self.columns
+        cdef PyObject *record
+        item = self.blank()
+        record = <PyObject *> item
+        put(record, 0, (<const int64_t *> c[0].values.data)[row])
+        put(record, 1, timestamp_of(&c[1], row))
+        put(record, 2, (<const int8_t *> c[2].values.data)[row])
+        put(record, 3, slice_of(&c[3], row))
+        put(record, 4, slice_of(&c[4], row))
+        put(record, 5, headers_of(&c[5], row))
+        self.before_last = self.last
+        self.last = item
+        return item

@@ -1,0 +1,326 @@
+# Columns and Python records into record batches: holds the memory, calls the kernels without the GIL.
+from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.memoryview cimport PyMemoryView_FromMemory
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_XDECREF
+from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memcpy
+
+from kafkacodec._core cimport encode as k
+from kafkacodec.arrow._reader cimport ImportedArray
+from kafkacodec._core._errors cimport exception_from
+from kafkacodec.arrow._value_columns cimport ByteColumn, IntColumn
+
+from kafkacodec.errors import EncodeError
+
+# The most that is taken for a chunk before its rows have been checked.
+cdef size_t FIRST_GUESS_BYTES = 256 << 20
+
+cdef extern from *:
+    """
+    /* Ends bytes that nobody else has seen in front of their last byte. */
+    static inline void kc_end_bytes(PyObject *bytes, Py_ssize_t size) {
+        Py_SET_SIZE((PyVarObject *)bytes, size);
+        PyBytes_AS_STRING(bytes)[size] = 0;
+    }
+    """
+    void kc_end_bytes(PyObject *bytes, Py_ssize_t size) noexcept
+
+
+cdef extern from "Python.h":
+    # Bytes that are still being made: the declarations of cpython.bytes take finished ones.
+    PyObject *new_bytes "PyBytes_FromStringAndSize"(const char *data, Py_ssize_t size) except NULL
+    int _PyBytes_Resize(PyObject **object, Py_ssize_t size) except -1
+    char *bytes_data "PyBytes_AS_STRING"(PyObject *object) nogil
+    Py_ssize_t bytes_size "PyBytes_GET_SIZE"(PyObject *object) nogil
+
+
+cdef object fault(const k.kc_error *error, str column, bint located):
+    """The exception for `error`, with the column and, where one row is at fault, the row as its path."""
+    if error.code != k.KC_CANNOT_ENCODE:
+        return exception_from(error)
+    what = error.what.decode()
+    reason = what if error.got == 0 and error.want == 0 else f"{what}: got {error.got}, limit {error.want}"
+    path = f"records[{error.position}]" if located else "records"
+    return EncodeError(reason, path=f"{path}.{column}" if column else path)
+
+
+cdef class RecordChunk:
+    """Rows that the kernels can read: imported columns, or ones made from Python records."""
+    cdef k.kc_record_chunk columns
+
+    def __len__(self):
+        return self.columns.rows
+
+
+cdef class ArrowChunk(RecordChunk):
+    cdef ImportedArray array
+
+    def __init__(self, ImportedArray array not None):
+        cdef k.kc_error error
+        cdef const char *column = NULL
+        array.require()
+        self.array = array
+        if k.kc_record_chunk_import(&self.columns, &array.owner.schema, &array.array, &column, &error):
+            raise fault(&error, column.decode() if column != NULL else None, False)
+
+
+cdef class ListChunk(RecordChunk):
+    """Columns made from Python records, one pass, no object kept."""
+    cdef ByteColumn key, value, header_key, header_value
+    cdef IntColumn offset, timestamp, header_bounds
+    cdef bint finished
+
+    def __cinit__(self):
+        self.key, self.value = ByteColumn(), ByteColumn()
+        self.header_key, self.header_value = ByteColumn(), ByteColumn()
+        self.offset, self.timestamp, self.header_bounds = IntColumn(), IntColumn(), IntColumn()
+        self.header_bounds.append(0, 0)
+
+    def append_record(self, offset, timestamp, key, value, headers):
+        cdef str field = "offset"
+        if self.finished:
+            raise ValueError("the chunk is finished")
+        try:
+            if offset is not None:
+                self.offset.append(offset, 0)
+            field = "timestamp"
+            self.timestamp.append(timestamp, -1)
+            field = "headers"
+            self.append_headers(headers)
+            field = "key"
+            self.key.append(key)
+            field = "value"
+            self.value.append(value)
+        except EncodeError as e:
+            raise EncodeError(e.reason, path=field) from None
+        self.columns.rows += 1
+
+    cdef int append_headers(self, headers) except -1:
+        try:
+            pairs = iter(headers or ())
+        except TypeError:
+            raise EncodeError(f"headers are pairs of key and value, not {type(headers).__name__}") from None
+        for pair in pairs:
+            try:
+                name, content = pair
+            except (TypeError, ValueError):
+                raise EncodeError("a header is no pair of key and value") from None
+            if name is None:
+                raise EncodeError("a header's key is null")
+            self.header_key.append(name)
+            self.header_value.append(content)
+        return self.header_bounds.append(self.header_key.rows, 0)
+
+    def finish(self):
+        """Let the kernels see the rows. None may be added afterwards."""
+        cdef k.kc_pairs_column *headers = &self.columns.headers
+        self.finished = True
+        self.key.describe(&self.columns.key)
+        self.value.describe(&self.columns.value)
+        self.offset.describe(&self.columns.offset)
+        self.timestamp.describe(&self.columns.timestamp)
+        if self.header_key.rows:
+            headers.layout = k.KC_LAYOUT_OFFSETS64
+            headers.length = self.columns.rows
+            headers.index = self.header_bounds.values.data
+            headers.items = self.header_key.rows
+            self.header_key.describe(&headers.key)
+            self.header_value.describe(&headers.value)
+        return self
+
+
+cdef class GrowingBytes:
+    """A bytes object that is written from front to back and takes its final size at the end.
+
+    The system gives memory only where it is written, so that room which stays empty costs nothing.
+    """
+    cdef PyObject *object
+    cdef Py_ssize_t used
+
+    def __dealloc__(self):
+        Py_XDECREF(self.object)
+
+    cdef k.kc_room room(self) noexcept:
+        cdef k.kc_room room
+        room.at = <uint8_t *> bytes_data(self.object) + self.used
+        room.end = <uint8_t *> bytes_data(self.object) + bytes_size(self.object)
+        return room
+
+    cdef int reserve(self, Py_ssize_t size) except -1:
+        """Room for so many more bytes."""
+        cdef Py_ssize_t capacity = 0 if self.object == NULL else bytes_size(self.object)
+        if self.object != NULL and capacity - self.used >= size:
+            return 0
+        capacity = max(self.used + size, capacity + capacity // 2)
+        if self.object == NULL:
+            self.object = new_bytes(NULL, capacity)
+        else:
+            _PyBytes_Resize(&self.object, capacity)
+        k.kc_advise_huge(bytes_data(self.object) + self.used, capacity - self.used)
+        return 0
+
+    cdef bytes finish(self):
+        """What was written. Room that is left is given back only where it is much: an allocator that gets back a block
+        of the size that is asked for next time keeps it, and the next call finds memory that is there already.
+        """
+        if self.object == NULL:
+            return b""
+        if bytes_size(self.object) - self.used > bytes_size(self.object) // 8:
+            _PyBytes_Resize(&self.object, self.used)
+        else:
+            kc_end_bytes(self.object, self.used)
+        return <bytes> self.object
+
+
+cdef class BatchEncoder:
+    """Spreads the rows of chunks over batches, in one pass. Nothing of a chunk is needed once its rows are written."""
+    cdef k.kc_encoder encoder
+    cdef k.kc_buffer batch     # the open one, where batches are taken out one by one
+    cdef size_t header_bytes
+    cdef int64_t rows          # of the chunks before
+    cdef bint working
+
+    def __cinit__(self, *, int magic, bint drop_unsupported, int64_t base_offset, int64_t batch_bytes,
+                  int64_t producer_id, int producer_epoch, int base_sequence, int leader_epoch, int attributes):
+        cdef k.kc_batch_options options
+        options.magic = <signed char> magic
+        options.drop_unsupported = drop_unsupported
+        options.base_offset = base_offset
+        options.batch_bytes = batch_bytes
+        options.producer_id = producer_id
+        options.producer_epoch = <short> producer_epoch
+        options.base_sequence = base_sequence
+        options.leader_epoch = leader_epoch
+        options.attributes = <short> attributes
+        self.header_bytes = k.kc_batch_header_bytes(&options)
+        k.kc_encoder_begin(&self.encoder, &options)
+
+    def __dealloc__(self):
+        k.kc_buffer_free(&self.batch)
+
+    cdef int begin(self) except -1:
+        """For one caller at a time: neither another thread nor what `compress` and the chunks run."""
+        if self.working:
+            raise RuntimeError("the encoder is at work already")
+        self.working = True
+        return 0
+
+    def encode(self, chunks, compress=None):
+        self.begin()
+        try:
+            return self.encode_all(chunks, compress)
+        finally:
+            self.working = False
+
+    cdef bytes encode_all(self, chunks, compress):
+        cdef GrowingBytes out = GrowingBytes()
+        cdef RecordChunk chunk
+        for chunk in chunks:
+            if chunk is None:
+                raise TypeError("None is no chunk of rows")
+            out.reserve(min(k.kc_record_chunk_bytes(&chunk.columns), FIRST_GUESS_BYTES))
+            if compress is None:
+                self.write_rows(chunk, out)
+            else:
+                while self.fill_batch(chunk):
+                    self.put_compressed(out, compress)
+        if self.encoder.open.count:
+            if compress is None:
+                room = out.room()
+                k.kc_encoder_close_in_place(&self.encoder, &room)
+            else:
+                self.put_compressed(out, compress)
+        return out.finish()
+
+    def next_batch(self, RecordChunk chunk not None, compress=None):
+        self.begin()
+        try:
+            return self.take_batch(compress) if self.fill_batch(chunk) else None
+        finally:
+            self.working = False
+
+    def last_batch(self, compress=None):
+        self.begin()
+        try:
+            return self.take_batch(compress) if self.encoder.open.count else None
+        finally:
+            self.working = False
+
+    cdef int write_rows(self, RecordChunk chunk, GrowingBytes out) except -1:
+        """All rows of the chunk, uncompressed."""
+        cdef k.kc_error error
+        cdef k.kc_encode_event event
+        cdef k.kc_room room
+        while True:
+            room = out.room()
+            with nogil:
+                event = k.kc_encoder_run(&self.encoder, &chunk.columns, &room, &error)
+            out.used = room.at - <uint8_t *> bytes_data(out.object)
+            if event != k.KC_ENCODE_NO_ROOM:
+                break
+            out.reserve(self.encoder.wanted)
+        self.end_rows(chunk, event, &error)
+        return 0
+
+    cdef bint fill_batch(self, RecordChunk chunk) except -1:
+        """Rows of the chunk into `self.batch`, until that is complete; False where the chunk ends first."""
+        cdef k.kc_error error
+        cdef k.kc_encode_event event
+        cdef k.kc_room room
+        if not self.encoder.open.count:
+            self.batch.size = 0
+        while True:
+            room.at, room.end = self.batch.data + self.batch.size, self.batch.data + self.batch.capacity
+            with nogil:
+                event = k.kc_encoder_fill(&self.encoder, &chunk.columns, &room, &error)
+            self.batch.size = room.at - self.batch.data
+            if event != k.KC_ENCODE_NO_ROOM:
+                break
+            if k.kc_buffer_reserve(&self.batch, self.encoder.wanted, &error):
+                raise exception_from(&error)
+        if event == k.KC_ENCODE_BATCH:
+            return True
+        self.end_rows(chunk, event, &error)
+        return False
+
+    cdef int end_rows(self, RecordChunk chunk, k.kc_encode_event event, k.kc_error *error) except -1:
+        if event == k.KC_ENCODE_FAULT:
+            error.position += self.rows
+            raise fault(error, None, True)
+        self.rows += chunk.columns.rows
+        return 0
+
+    cdef int put_compressed(self, GrowingBytes out, compress) except -1:
+        """The batch in `self.batch`, its records put through `compress`."""
+        cdef Py_buffer view
+        cdef k.kc_room room
+        cdef Py_ssize_t header = self.header_bytes
+        records = PyMemoryView_FromMemory(<char *> self.batch.data + header, self.batch.size - header, PyBUF_READ)
+        PyObject_GetBuffer(compress(records), &view, PyBUF_SIMPLE)
+        try:
+            if view.len > 0x7fffffff - header:
+                raise EncodeError(f"a batch of {view.len} compressed bytes is larger than a batch may be")
+            out.reserve(header + view.len)
+            room = out.room()
+            memcpy(room.at + header, view.buf, view.len)
+            k.kc_encoder_close(&self.encoder, room.at + header, view.len, room.at)
+            out.used += header + view.len
+        finally:
+            PyBuffer_Release(&view)
+        return 0
+
+    cdef tuple take_batch(self, compress):
+        """The batch in `self.batch`, and what an index needs of it."""
+        cdef GrowingBytes out = GrowingBytes()
+        cdef k.kc_room room
+        cdef k.kc_open_batch batch = self.encoder.open
+        if compress is not None:
+            self.put_compressed(out, compress)
+            data = out.finish()
+        else:
+            room.at = room.end = self.batch.data + self.batch.size
+            k.kc_encoder_close_in_place(&self.encoder, &room)
+            data = PyBytes_FromStringAndSize(<char *> self.batch.data, self.batch.size)
+        return data, batch.base_offset, batch.last_offset, batch.max_timestamp, batch.count

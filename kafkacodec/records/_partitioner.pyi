@@ -1,0 +1,16 @@
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kafkacodec.arrow._reader import ImportedArray
+
+def murmur2(key: Any) -> int: ...
+def arrow_partitions(array: ImportedArray, partitions: int, out: npt.NDArray[np.int32], first_row: int) -> int:
+    """The partition of every key of an imported array into `out`, -1 for null; how many are null.
+
+    `first_row` is for error messages.
+    """
+
+def list_partitions(keys: list[Any], partitions: int, out: npt.NDArray[np.int32]) -> int:
+    """The same for a list of bytes, text and None."""

@@ -1,0 +1,94 @@
+"""Varints over Python buffers."""
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.number cimport PyNumber_Index
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+from kafkacodec._core cimport base as k
+
+from kafkacodec.errors import CorruptRecord, EncodeError, Truncated
+
+
+def encode_varint(value):
+    """encode_varint(value: int) -> bytes
+
+    `value` zigzag-coded, as Kafka's records hold lengths and deltas: 1 to 10 bytes.
+
+    Raises:
+        EncodeError: `value` does not fit 64 bits with sign.
+    """
+    cdef uint8_t out[10]
+    cdef int64_t v
+    try:
+        v = PyNumber_Index(value)
+    except OverflowError:
+        raise EncodeError(f"{value} does not fit 64 bits") from None
+    return PyBytes_FromStringAndSize(<char *> out, <Py_ssize_t> k.kc_varint64_encode(out, v))
+
+
+def encode_uvarint(value):
+    """encode_uvarint(value: int) -> bytes
+
+    `value` without zigzag, as the protocol's compact types and tagged fields hold lengths: 1 to 10 bytes.
+
+    Raises:
+        EncodeError: `value` is negative or does not fit 64 bits.
+    """
+    cdef uint8_t out[10]
+    cdef uint64_t v
+    try:
+        v = PyNumber_Index(value)
+    except OverflowError:
+        raise EncodeError(f"{value} does not fit 64 bits without sign") from None
+    return PyBytes_FromStringAndSize(<char *> out, <Py_ssize_t> k.kc_uvarint64_encode(out, v))
+
+
+def decode_varint(data, Py_ssize_t position=0):
+    """decode_varint(data: Buffer, position: int = 0) -> tuple[int, int]
+
+    The zigzag-coded varint at `position` of `data`.
+
+    Returns:
+        The value, 64 bits with sign, and the position of the byte behind it. Forms longer than needed are read.
+
+    Raises:
+        Truncated: `data` ends first, or `position` lies outside it.
+        CorruptRecord: the value has more than 64 bits, or the form more than ten bytes.
+    """
+    cdef uint64_t raw = 0
+    position = decode(data, position, &raw)
+    return k.kc_unzigzag64(raw), position
+
+
+def decode_uvarint(data, Py_ssize_t position=0):
+    """decode_uvarint(data: Buffer, position: int = 0) -> tuple[int, int]
+
+    The unsigned varint at `position` of `data`; as `decode_varint`, with a value of 64 bits without sign.
+    """
+    cdef uint64_t value = 0
+    position = decode(data, position, &value)
+    return value, position
+
+
+cdef Py_ssize_t decode(object data, Py_ssize_t position, uint64_t *value) except -1:
+    """The position behind the varint at `position`, and its value."""
+    cdef Py_buffer view
+    if PyBytes_CheckExact(data):
+        return decode_bytes(<const uint8_t *> PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data), position, value)
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    try:
+        return decode_bytes(<const uint8_t *> view.buf, view.len, position, value)
+    finally:
+        PyBuffer_Release(&view)
+
+
+cdef Py_ssize_t decode_bytes(const uint8_t *data, Py_ssize_t size, Py_ssize_t position, uint64_t *value) except -1:
+    cdef int n
+    if position < 0 or position > size:
+        raise Truncated(f"position {position} lies outside {size} bytes", position=position)
+    n = k.kc_uvarint64_decode(data + position, data + size, value)
+    if n == 0:
+        raise Truncated("the bytes end inside a varint", position=position)
+    if n < 0:
+        raise CorruptRecord("a varint overflows 64 bits", position=position)
+    return position + n
