@@ -8,7 +8,7 @@ TABLE = Path(__file__).parent.parent / "kafkacodec" / "broker_errors.txt"
 
 
 def main(path: str) -> None:
-    """One line per code: the code, the name, and the words that hold for it."""
+    """Writes one line per code: the code, the name, its properties."""
     lines = ["# code name [retriable] [stale-metadata]"]
     for error in sorted(json.loads(Path(path).read_text())["errors"], key=lambda e: int(e["code"])):
         words = [str(error["code"]), error["name"]]

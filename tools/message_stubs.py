@@ -1,7 +1,7 @@
-"""Writes kafkacodec/messages/types.pyi, what type checkers know of the message classes, from the schema tables.
+"""Writes kafkacodec/messages/types.pyi, the stubs of the message classes, from the schema tables.
 
 message_stubs.py           write the file
-message_stubs.py --check   exit with 1 if the file is not what the tables give
+message_stubs.py --check   exit with 1 if the file is out of date
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PYTHON_TYPES = {
 
 
 def annotation(field: FieldSpec, outer: str) -> str:
-    """The type of a field; nullable in any version means nullable."""
+    """The type of a field, with None if it is nullable in any version."""
     kind = f"{outer}.{field.struct.name}" if field.struct else PYTHON_TYPES.get(field.type, "int")
     if field.array:
         kind = f"list[{kind}]"
@@ -49,7 +49,7 @@ def annotation(field: FieldSpec, outer: str) -> str:
 
 
 def inner_structs(spec: StructSpec, found: dict[str, StructSpec]) -> dict[str, StructSpec]:
-    """The structs inside, each once, in the order of their first use."""
+    """The nested structs, each once, in order of first use."""
     for field in spec.fields:
         if field.struct and field.struct.name not in found:
             found[field.struct.name] = field.struct
@@ -66,7 +66,7 @@ def class_lines(spec: StructSpec, base: str, outer: str, indent: str) -> Iterato
 
 
 def message_lines(spec: MessageSpec) -> Iterator[str]:
-    """A message class with its structs inside."""
+    """A message class with its nested structs."""
     lines = list(class_lines(spec.struct, "_Message", spec.name, ""))
     structs = inner_structs(spec.struct, {})
     if structs:
@@ -91,7 +91,7 @@ def main(argv: list[str]) -> int:
     text = stub()
     if "--check" in argv:
         same = STUB.read_text() == text
-        print(f"{STUB.name} is {'what the tables give' if same else 'out of step: run tools/message_stubs.py'}")
+        print(f"{STUB.name} is {'up to date' if same else 'out of date: run tools/message_stubs.py'}")
         return 0 if same else 1
     STUB.write_text(text)
     return 0

@@ -1,15 +1,15 @@
-"""Mutation of csrc: small faults are put into the C library one at a time, to see whether its tests notice them.
+"""Mutation testing of csrc: puts small faults into the C library, one at a time, and runs its tests.
 
     nice python tools/mutate.py [--sample 600] [--seed 1] [--files 'kc_table*'] [--again [--sanitizers]] [--list]
 
-A mutant has one comparison, sum, constant, condition or statement changed. It is killed when a unit test, a golden file
-or the replay of a fuzz target fails or takes too long. What lives is compiled with optimisation: where the object file
-is that of the original, the mutant is equivalent and not counted, as those are not that do not compile. `--again
---sanitizers` tries the others as the tests run in `make test`.
+A mutant has one comparison, sum, constant, condition or statement changed. It is killed if a unit test, a golden file
+or the replay of a fuzz target fails or times out. A survivor is compiled with optimisation: if its object file equals
+the original's, the mutant is equivalent. Equivalent mutants and those that do not compile are not counted. `--again
+--sanitizers` tries the other survivors under sanitizers, as in `make test`.
 
-Results are kept by the changed line's text, one JSON object a line, so that a second run tests only what is new;
-`--again` tests the survivors once more, as after a new test; `--list` prints them. One process at a time; needs what
-`make ctest` leaves behind.
+Results are kept by the text of the changed line, one JSON object per line, so that a second run tests only new mutants;
+`--again` also tests the survivors, for example after a test was added; `--list` prints them. Run one process at a time,
+after `make ctest`, which makes the golden cases.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ CSRC = ROOT / "csrc"
 WORK = ROOT / ".cache" / "mutation"
 CASES = ROOT / ".cache" / "golden-cases"
 BLOBS = [ROOT / "tests" / "data" / "kafka" / "blobs" / kind for kind in ("corrupt", "foreign", "cut")]
-SHARED = ["fuzz/replay", "fuzz/codecs", "fuzz/seal"]  # what the programs of the fuzz targets are linked from
-CPU_SECONDS, SECONDS = 5, 300  # ten times what the slowest takes, and more of those under sanitizers
+SHARED = ["fuzz/replay", "fuzz/codecs", "fuzz/seal"]  # linked into the programs of the fuzz targets
+CPU_SECONDS, SECONDS = 5, 300  # ten times the slowest program
 SANITIZED_CPU_SECONDS = 20
-# For another processor; constants that a test derives one by one; layouts that Arrow defines.
+# Code for another processor; constants that a test derives one by one; layouts that Arrow defines.
 LEFT_OUT = ("kc_crc_arm.c", "kc_crc_table.c", "kc_arrow_abi.h")
 
-# tests/test_no_memory.c stands between the library and the system's allocator.
+# tests/test_no_memory.c replaces the system's allocator.
 WRAPPED = ["-Wl,--wrap=malloc,--wrap=calloc,--wrap=free"]
 
 QUICK = ["-O0", "-w"]
@@ -51,7 +51,7 @@ SANITIZED = ["-O1", "-w", "-fsanitize=address,undefined", "-fno-sanitize-recover
 
 @dataclass(frozen=True)
 class Mutant:
-    """A line of a file and what stands there instead."""
+    """A line of a file and its replacement."""
 
     file: str
     line: int
@@ -61,7 +61,7 @@ class Mutant:
 
     @property
     def key(self) -> str:
-        """What stays the same when lines move."""
+        """Identifies the mutant even if lines move."""
         return f"{self.file}|{self.before}|{self.after}"
 
 
@@ -85,7 +85,7 @@ DECLARATION = re.compile(
 
 
 def code_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers, without those in comments, in the preprocessor's hands or without code."""
+    """Lines of code with their numbers, without comments, preprocessor directives and empty lines."""
     comment = directive = False
     for number, line in enumerate(text.splitlines(), 1):
         bare = line.strip()
@@ -98,7 +98,7 @@ def code_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def is_unary(tokens: list[re.Match[str]], i: int) -> bool:
-    """Whether the sign at token i has nothing on its left."""
+    """Whether the sign at token i has no operand on its left."""
     if i == 0:
         return True
     before = tokens[i - 1]
@@ -107,7 +107,7 @@ def is_unary(tokens: list[re.Match[str]], i: int) -> bool:
 
 
 def token_mutants(line: str) -> Iterator[tuple[str, str]]:
-    """Kind and text of the line with one operator or number changed."""
+    """Kind and text of each line that differs in one operator or number."""
     tokens = list(TOKEN.finditer(line))
     for i, token in enumerate(tokens):
         text = token.group()
@@ -123,7 +123,7 @@ def token_mutants(line: str) -> Iterator[tuple[str, str]]:
 
 
 def balanced(text: str) -> bool:
-    """Whether every parenthesis has its other half."""
+    """Whether the parentheses are balanced."""
     depth = 0
     for c in text:
         depth += (c == "(") - (c == ")")
@@ -133,7 +133,7 @@ def balanced(text: str) -> bool:
 
 
 def statement_mutants(line: str) -> Iterator[tuple[str, str]]:
-    """The line with its condition negated, or with its statement left out."""
+    """Kind and text of the line with its condition negated or its statement removed."""
     condition = re.match(r"^(\s*(?:\} else )?(?:if|while) \()", line)
     if condition:
         depth, start = 1, condition.end()
@@ -166,7 +166,7 @@ def mutants_of(path: Path) -> Iterator[Mutant]:
 
 
 def all_mutants(pattern: str) -> list[Mutant]:
-    """Those of the files with such names, lines of the same text counted once."""
+    """The mutants of the files whose names match; lines with the same text count once."""
     paths = [p for p in sorted(CSRC.glob("*.[ch]")) if p.name not in LEFT_OUT and fnmatch(p.name, pattern)]
     unique = {m.key: m for path in paths for m in mutants_of(path)}
     return list(unique.values())
@@ -176,7 +176,7 @@ def all_mutants(pattern: str) -> list[Mutant]:
 
 
 def run(*command: str | Path, cpu_seconds: int = 60) -> bool:
-    """Whether the command ends well and in time: that of the processor, however busy the machine is."""
+    """Whether the command succeeds within its CPU time, which does not depend on the load of the machine."""
 
     def limit_cpu() -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds))
@@ -199,7 +199,7 @@ def run(*command: str | Path, cpu_seconds: int = 60) -> bool:
 
 
 class DoesNotCompile(Exception):
-    """The mutant is no C."""
+    """The mutant is not valid C."""
 
 
 class Build:
@@ -219,7 +219,7 @@ class Build:
             self.compile(source, flags, self.originals)
 
     def all_programs(self) -> dict[str, tuple[list[str], list[str | Path]]]:
-        """What each program has besides the library, and its arguments; the cheapest first."""
+        """The objects of each program besides the library, and its arguments; the cheapest first."""
         tests = [f"tests/{p.stem}" for p in sorted((WORK / "csrc/tests").glob("*.c"))]
         programs: dict[str, tuple[list[str], list[str | Path]]] = {
             "unit_tests": (tests, []),
@@ -227,7 +227,7 @@ class Build:
         }
         for path in sorted((WORK / "csrc/fuzz").glob("fuzz_*.c")):
             if path.stem == "fuzz_changing":
-                continue  # has a build of its own
+                continue  # has its own build
             files: list[str | Path] = [CSRC / "fuzz" / "corpus" / path.stem.removeprefix("fuzz_")]
             files += BLOBS if path.stem in ("fuzz_decode", "fuzz_scan") else []
             programs[path.stem] = ([f"fuzz/{path.stem}", *SHARED], files)
@@ -242,7 +242,7 @@ class Build:
         return target
 
     def killer(self, changed: list[str]) -> str | None:
-        """The first program that fails, with what changed compiled when a program needs it."""
+        """The first program that fails. Changed sources are compiled when a program needs them."""
         made: dict[str, Path] = {}
         for program, (parts, arguments) in self.programs.items():
             objects = []
@@ -259,7 +259,7 @@ class Build:
 
 
 class Trial:
-    """The originals, built quickly or with sanitizers; the largest programs are left out of the latter."""
+    """The originals, built plainly or with sanitizers; the sanitized build leaves out the golden files."""
 
     def __init__(self, sanitizers: bool) -> None:
         shutil.rmtree(WORK / "csrc", ignore_errors=True)
@@ -271,23 +271,23 @@ class Trial:
         else:
             self.build = Build("plain", OPTIMISED, QUICK, ())
         if killer := self.build.killer([]):
-            sys.exit(f"{killer} fails without any change")
+            sys.exit(f"{killer} fails without a mutant")
 
     @cache  # noqa: B019
     def users(self, file: str) -> list[str]:
-        """The sources that a change of the file changes."""
+        """The sources that depend on the file."""
         if file.endswith(".c"):
             return [file.removesuffix(".c")]
         return [source for source in self.build.sources if f"csrc/{file}" in self.includes(source)]
 
     @cache  # noqa: B019
     def includes(self, source: str) -> list[str]:
-        """The files that a source is made of."""
+        """The files that a source includes."""
         command = ["gcc", "-MM", "-Icsrc", f"csrc/{source}.c"]
         return subprocess.run(command, cwd=WORK, capture_output=True, text=True, check=True).stdout.split()
 
     def judge(self, mutant: Mutant) -> str:
-        """The outcome for one mutant; afterwards everything is as it was."""
+        """The outcome for one mutant; the file is restored."""
         path = WORK / "csrc" / mutant.file
         original = path.read_text()
         lines = original.splitlines(keepends=True)
@@ -303,19 +303,19 @@ class Trial:
             path.write_text(original)
 
     def outcome(self, changed: list[str]) -> str:
-        """From the cheapest check to the dearest."""
+        """The cheapest check first."""
         if killer := self.build.killer(changed):
             return f"killed: {killer}{', sanitized' if self.sanitizers else ''}"
         same = not self.sanitizers and all(self.same_code(source) for source in changed)
         return "equivalent" if same else "survived"
 
     def same_code(self, source: str) -> bool:
-        """Whether the optimiser makes the same of the mutant as of the original."""
+        """Whether the optimised object files of the mutant and the original are equal."""
         made = self.build.compile(source, OPTIMISED, self.build.mutants)
         return made.read_bytes() == (self.build.originals / made.name).read_bytes()
 
 
-# ---- the whole -------------------------------------------------------------------------------------------------------
+# ---- the command -----------------------------------------------------------------------------------------------------
 
 
 def read_results(path: Path) -> dict[str, dict[str, str]]:
@@ -327,7 +327,7 @@ def read_results(path: Path) -> dict[str, dict[str, str]]:
 
 
 def summary(results: list[dict[str, str]]) -> str:
-    """How many there were of each outcome, and which share was killed."""
+    """The number of mutants by outcome, and the share that was killed."""
     counts = Counter(r["outcome"].partition(":")[0] for r in results)
     tried = counts["killed"] + counts["survived"]
     kinds = ", ".join(f"{n} {outcome}" for outcome, n in counts.most_common())
@@ -335,13 +335,13 @@ def summary(results: list[dict[str, str]]) -> str:
 
 
 def main() -> None:
-    """Read the arguments, try what is open, print the summary."""
+    """Read the arguments, test the mutants without a result, print the summary."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--sample", type=int, default=600, help="how many mutants; 0: all")
+    parser.add_argument("--sample", type=int, default=600, help="number of mutants; 0 for all")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--files", default="*", help="pattern of the files' names")
-    parser.add_argument("--again", action="store_true", help="try survivors of earlier runs again")
-    parser.add_argument("--sanitizers", action="store_true", help="under sanitizers, which see more and take longer")
+    parser.add_argument("--files", default="*", help="pattern of file names")
+    parser.add_argument("--again", action="store_true", help="test survivors of earlier runs again")
+    parser.add_argument("--sanitizers", action="store_true", help="run under sanitizers: slower, finds more")
     parser.add_argument("--list", action="store_true", help="print the survivors of the sample")
     parser.add_argument("--results", type=Path, default=WORK / "results.jsonl")
     options = parser.parse_args()

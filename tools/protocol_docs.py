@@ -1,9 +1,9 @@
 """Writes the field tables at the end of the pages in docs/protocol/ from the schema tables.
 
 protocol_docs.py           rewrite the tables
-protocol_docs.py --check   exit with 1 if a page is not what the tables give
+protocol_docs.py --check   exit with 1 if a page is out of date
 
-A page is named like its API; what stands before the marker is written by hand.
+A page has the name of its API; the text before the marker is written by hand.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def table(name: str) -> Iterator[str]:
     cls = message_class(name)
     flexible = version_text(cls.flexible_versions, cls.valid_versions)
     yield f"\n## {name}\n\nVersions {version_text(cls.valid_versions)}, flexible {flexible}.\n\n"
-    yield "| field | type | versions | may be null | tag | default |\n|---|---|---|---|---|---|\n"
+    yield "| field | type | versions | nullable | tag | default |\n|---|---|---|---|---|---|\n"
     yield from rows(cls._spec, cls.valid_versions, 0)
 
 
@@ -41,7 +41,7 @@ def rows(spec: StructSpec, valid: range, depth: int) -> Iterator[str]:
 
 
 def page(path: Path) -> str:
-    """The text of a page with fresh tables."""
+    """The text of a page with regenerated tables."""
     prose, marker, _ = path.read_text().partition(MARKER)
     return prose + marker + "".join([*table(path.stem + "Request"), *table(path.stem + "Response")])
 
@@ -57,7 +57,7 @@ def main(argv: list[str]) -> int:
             path.write_text(text)
         elif text != path.read_text():
             stale += 1
-            print(f"{path.name} is out of step: run tools/protocol_docs.py")
+            print(f"{path.name} is out of date: run tools/protocol_docs.py")
     return 1 if stale else 0
 
 

@@ -1,12 +1,13 @@
-"""Keeps the schema tables in step with Kafka's own message definitions.
+"""Compares the schema tables with Kafka's own message definitions, or writes them.
 
     schemas.py check JAR...      compare the tables with the definitions inside a release's jars (kafka-clients and, for
-                                 the data schemas, the coordinator, metadata, raft and storage jars); print what that
-                                 release would change; exit with 1 where something differs
+                                 the data schemas, the coordinator, metadata, raft and storage jars); print the changes
+                                 that this release needs; exit with 1 if there are any
     schemas.py render JSON DIR   write tables from a JSON file of definitions that merges several releases
 
-`make schemas-check JARS="..."` runs the first. The tables hold what any release up to the one in index.txt has. Of an
-older release than that, what later ones may add or rename without other bytes is only counted, and so are its drafts.
+`make schemas-check JARS="..."` runs the first. The tables hold the messages of all releases up to the one in index.txt.
+For an older release, differences that do not change bytes (additions and renames of later releases, drafts) are only
+counted.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ from kafkacodec.messages.grammar import parse
 from kafkacodec.messages.model import FieldSpec, MessageSpec, StructSpec, version_range, version_text
 
 SCHEMAS = Path(__file__).parent.parent / "kafkacodec" / "messages" / "schema"
-# Where jars have definitions: each module has a directory of its own for them.
+# Paths of definitions inside jars; they differ by module.
 DEFINITION = re.compile(r"(?:common/)?(?:message|metadata)/\w+\.json")
-# Definitions of messages that only tests of Kafka use.
+# Messages that only Kafka's tests use.
 IGNORED = re.compile(r"SimpleExampleMessage|SimpleArrays|SimpleRecords")
 
 Definition = dict[str, Any]
 
 
-# Definitions as Kafka writes them -> table text
+# Kafka's definitions to tables
 
 
 def table(definitions: Iterable[Definition], api: tuple[int, str] | None = None) -> str:
@@ -110,11 +111,11 @@ def render(facts: Definition, directory: Path) -> None:
     (directory / "index.txt").write_text("\n".join(index) + "\n")
 
 
-# Tables against the definitions of one release
+# Comparing tables with the definitions of a release
 
 
 class Difference(NamedTuple):
-    """What a release has otherwise; `by_age` tells that it may just be older than the tables."""
+    """A difference between a release and the tables; `by_age` if an older release explains it."""
 
     text: str
     by_age: bool = False
@@ -131,11 +132,11 @@ def definitions_in(jars: Iterable[Path]) -> Iterator[Definition]:
 
 
 def differences(ours: MessageSpec, theirs: MessageSpec, draft: int | None = None) -> Iterator[Difference]:
-    """What a release has otherwise in one message, in the versions that it has; `draft` is one that is not final."""
+    """The differences of one message, in the versions of the release; `draft` is a version that is not final."""
     if ours.name != theirs.name:
         yield Difference(f"{theirs.name}: is {ours.name} in the tables", by_age=True)
     for version in theirs.versions:
-        # Older releases number the keys of coordinators by their types.
+        # In older releases the version of a coordinator key is its record type.
         own = 0 if ours.kind == "coordinator-key" and theirs.key is None else version
         where = f"{theirs.name} v{version}"
         if own not in ours.versions:
@@ -150,7 +151,7 @@ def differences(ours: MessageSpec, theirs: MessageSpec, draft: int | None = None
 def _struct_differences(
     where: str, ours: StructSpec, theirs: StructSpec, own: int, version: int
 ) -> Iterator[Difference]:
-    """The same of one struct: in version `own` of the tables, in `version` of the release."""
+    """The differences of one struct, between version `own` of the tables and `version` of the release."""
     mine = {field.name: field for field in ours.fields if own in field.versions}
     other = {field.name: field for field in theirs.fields if version in field.versions}
     names = {name: name for name in other if name in mine} | _renamed(mine, other, own, version)
@@ -173,7 +174,7 @@ def _struct_differences(
 
 
 def _renamed(mine: dict[str, FieldSpec], other: dict[str, FieldSpec], own: int, version: int) -> dict[str, str]:
-    """Fields at the same place with the same bytes, but another name."""
+    """Fields with the same position and encoding, but another name."""
     pairs = zip(mine.items(), other.items(), strict=False)
     return {
         new: old
@@ -187,7 +188,7 @@ def _renamed(mine: dict[str, FieldSpec], other: dict[str, FieldSpec], own: int, 
 def _field_differences(where: str, before: dict[str, Any], after: dict[str, Any]) -> Iterator[Difference]:
     for what, value in before.items():
         if value != after[what]:
-            # Nothing of this changes bytes, or it allows more.
+            # Does not change bytes, or only allows null.
             by_age = what in ("default", "ignorable") or (what == "null" and value)
             yield Difference(f"{where}{what} changes from {value!r} to {after[what]!r}", by_age)
 
@@ -198,14 +199,14 @@ def _facts(field: FieldSpec, version: int) -> dict[str, Any]:
         "type": f"[{field.array}]{kind}" if field.array else kind,
         "null": version in field.nullable,
         "tag": field.tag if version in field.tagged else None,
-        # That of records follows from the versions in which they may be null.
+        # The default of records follows from the versions in which they are nullable.
         "default": None if field.type == "records" else field.default,
         "ignorable": field.ignorable,
     }
 
 
 def release_of(jars: Iterable[Path]) -> tuple[int, ...]:
-    """The release in the names of jars; one that no release follows where they do not tell."""
+    """The release in the names of the jars; newer than any if the names have none."""
     found = {match[1] for jar in jars if (match := re.search(r"-(\d+\.\d+\.\d+)[^-]*\.jar$", jar.name))}
     return _numbers(found.pop()) if len(found) == 1 else (sys.maxsize,)
 
@@ -224,7 +225,7 @@ def _numbers(release: str) -> tuple[int, ...]:
 
 
 def compare(definitions: Iterable[Definition], ours: list[MessageSpec]) -> tuple[set[str], list[Difference]]:
-    """The names of the tables' messages that a release has, and what it has otherwise."""
+    """The names of the tables' messages that a release has, and the differences."""
     by_name = {message.name: message for message in ours}
     by_key = {(message.kind, message.key): message for message in ours if message.kind in ("request", "response")}
     valid = [definition for definition in definitions if definition["validVersions"] != "none"]
@@ -245,7 +246,7 @@ def compare(definitions: Iterable[Definition], ours: list[MessageSpec]) -> tuple
 
 
 def check(jars: list[Path]) -> int:
-    """Prints the differences; returns how many there are."""
+    """Prints the differences; returns their number."""
     ours = [message for path in SCHEMAS.glob("*.kmsg") for message in parse(path.read_text())]
     seen, found = compare(definitions_in(jars), ours)
     older = release_of(jars) < _numbers(newest_release())
@@ -255,7 +256,7 @@ def check(jars: list[Path]) -> int:
     gone = sorted({message.name for message in ours} - seen)
     print(f"{len(seen)} messages compared, {len(shown)} differences; the tables have release {newest_release()}")
     if older:
-        print(f"these jars are older: {len(found) - len(shown)} changes since, {len(gone)} messages are not in them")
+        print(f"these jars are older: {len(found) - len(shown)} later changes, {len(gone)} later messages")
     else:
         print(f"not in these jars: {', '.join(gone) or 'nothing'}")
     return len(shown)

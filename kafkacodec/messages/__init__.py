@@ -1,6 +1,6 @@
-"""The message classes of the Kafka protocol, one for all versions of each request, response and data schema.
+"""The message classes of the Kafka protocol: one for each request, response and data schema, for all its versions.
 
-Classes are made from schema tables when their names are used first::
+Classes are made from schema tables on first use::
 
     request = messages.MetadataRequest(topics=[messages.MetadataRequest.MetadataRequestTopic(name="orders")])
     body = request.encode(version=12)

@@ -1,7 +1,7 @@
 """Message classes, made from schema tables.
 
-`build` is the entry for everybody who has a table: it gives one class per message, for all its versions, and the
-classes of the structs inside as attributes of it. The wire's side of a class is compiled when a version is used first.
+`build` makes one class per message of a table, for all its versions; the classes of nested structs are attributes of
+it. The encoder and decoder of a version are compiled on first use.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ def build(
     """The classes of the messages of a schema table, by name.
 
     Args:
-        table: the text of a table (`kafkacodec.messages.grammar` has its form), or what was parsed from one.
-        module: the name of the module where pickle will find the classes by their names.
-        base: what the classes inherit from, a subclass of `Message` without fields; `Message` itself by default.
+        table: the text of a table (see `kafkacodec.messages.grammar`), or its parsed messages.
+        module: the name of the module where pickle finds the classes by name.
+        base: the base class, a subclass of `Message` without fields. Default: `Message`.
 
     Raises:
-        SchemaError: a table that does not follow the grammar.
+        SchemaError: the table does not follow the grammar.
     """
     specs = parse(table) if isinstance(table, str) else table
     return {spec.name: _message_class(spec, module, base or Message) for spec in specs}
 
 
 class MessageStruct(Struct):
-    """A struct: fields as attributes, a constructor that takes them by keyword, equality, copy and pickle.
+    """A struct: fields as attributes, a keyword constructor, equality, copy and pickle.
 
-    Kafka's types in Python: bool; int for all widths; float64 float; string str; bytes bytes; uuid `uuid.UUID`; records
-    any buffer, and a memoryview once decoded; arrays lists; structs the classes that are attributes of the message.
-    Values are checked when they are encoded, not when they are set: EncodeError names the path of the wrong one.
+    Kafka's types in Python: bool; int for all widths; float for float64; str for string; bytes; `uuid.UUID` for uuid;
+    any buffer for records (a memoryview when decoded); lists for arrays; structs have the classes that are attributes
+    of the message. Values are checked when encoded, not when set: the EncodeError has the path of the wrong field.
     """
 
     __slots__ = ()
@@ -57,7 +57,7 @@ class MessageStruct(Struct):
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values: structs as dicts, arrays as lists, records as bytes, uuids as `uuid.UUID`.
 
-        Unknown tagged fields are under ``unknown_tagged_fields``, if there are any.
+        If there are unknown tagged fields, they are under ``unknown_tagged_fields``.
         """
         out = {field.attribute: _plain(getattr(self, field.attribute)) for field in self._spec.fields}
         if self.unknown_tagged_fields:
@@ -66,10 +66,10 @@ class MessageStruct(Struct):
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """The reverse of `to_dict`; fields that are not there have their defaults.
+        """The reverse of `to_dict`; missing fields have their defaults.
 
-        Raises EncodeError, with the path, for a key that is no field and for anything but dicts and lists where
-        structs and arrays of structs belong.
+        Raises EncodeError, with the path, for an unknown field, a struct that is not a dict, and an array that is not a
+        list.
         """
         made: Self = _from_dict(cls, values, "")
         return made
@@ -79,9 +79,9 @@ class Message(MessageStruct):
     """A request, a response or a data schema.
 
     Attributes:
-        api_key: the API's key, or the record type of a data schema; None where there is neither.
-        valid_versions: the versions that can be encoded and decoded.
-        flexible_versions: those of them with compact lengths and tagged fields.
+        api_key: the API key, or the record type of a data schema; None if there is neither.
+        valid_versions: the supported versions.
+        flexible_versions: those with compact lengths and tagged fields.
     """
 
     __slots__ = ()
@@ -93,34 +93,34 @@ class Message(MessageStruct):
     _programs: ClassVar[_Programs]
 
     def encode(self, version: int) -> bytes:
-        """The body as bytes, without size and header.
+        """The body as bytes, without frame size and header.
 
         Raises:
-            EncodeError: a value that does not fit, or that the version cannot carry; `path` names the field.
+            EncodeError: a value of the wrong type or range, or one that the version lacks; `path` names the field.
             UnsupportedVersion: a version outside `valid_versions`.
         """
         return _encode.encode(self._programs[version], self)
 
     @classmethod
     def decode(cls, data: Any, version: int, start: int = 0) -> Self:
-        """The message that all of `data` (any buffer) from `start` on stands for.
+        """Decodes `data` (any buffer) from `start` to its end.
 
-        Fields of type records are memoryviews of `data`; everything else is copied out.
+        Fields of type records are memoryviews of `data`; other fields are copied.
 
         Raises:
-            DecodeError: bytes that are no such message; `position` and `path` name the place.
+            DecodeError: not a valid message, or bytes after it; `position` and `path` name the place.
             UnsupportedVersion: a version outside `valid_versions`.
         """
         made: Self = _decode.decode(cls._programs[version], data, start)
         return made
 
     def encode_frame(self, version: int, header: bytes) -> bytes:
-        """The body behind an int32 size and an encoded header; errors as in `encode`."""
+        """A frame: int32 size, the encoded `header`, the body; errors as in `encode`."""
         return _encode.encode_frame(self._programs[version], self, header)
 
     @classmethod
     def decode_prefix(cls, data: Any, version: int, start: int = 0) -> tuple[Self, int]:
-        """The message at `start` and the position behind it, where more may follow; errors as in `decode`."""
+        """The message at `start` and the position after it; more bytes may follow. Errors as in `decode`."""
         made: tuple[Self, int] = _decode.decode_prefix(cls._programs[version], data, start)
         return made
 
@@ -129,11 +129,11 @@ class Message(MessageStruct):
         """Raises UnsupportedVersion for a version outside `valid_versions`."""
         if version not in cls.valid_versions:
             valid = version_text(cls.valid_versions)
-            raise UnsupportedVersion(f"{cls.__name__} has versions {valid}, not {version!r}")
+            raise UnsupportedVersion(f"unsupported version {version!r} of {cls.__name__} (versions are {valid})")
 
 
 class _Programs(dict[int, Program]):
-    """The programs of a message class by version, each compiled when it is used first."""
+    """The programs of a message class by version, each compiled on first use."""
 
     def __init__(self, cls: type[Message]) -> None:
         super().__init__()
@@ -141,13 +141,13 @@ class _Programs(dict[int, Program]):
 
     def __missing__(self, version: int) -> Program:
         self.cls.require_version(version)
-        number = int(version)  # True and 1.0 are the number 1 too, but would be shown in errors
+        number = int(version)  # True and 1.0 equal 1, but errors would show them
         program = self[number] = compile_message(self.cls._message, self.cls._parts, number)
         return program
 
 
 class _FieldsDoc:
-    """A docstring that lists the fields, put together when somebody reads it."""
+    """A docstring that lists the fields, made when it is read."""
 
     def __init__(self, title: str, spec: StructSpec, versions: range) -> None:
         self.title, self.spec, self.versions = title, spec, versions
@@ -199,7 +199,7 @@ def _struct_class(
     versions: range,
     parts: dict[str, type[MessageStruct]],
 ) -> Any:
-    """The class of a struct, and in `parts` those of the structs inside it."""
+    """The class of a struct; adds it and those of nested structs to `parts`."""
     qualified = f"{outer}.{spec.name}" if outer else spec.name
     for field in spec.fields:
         if field.struct and field.struct.name not in parts:
@@ -215,7 +215,7 @@ def _struct_class(
     for field in spec.fields:
         factory = _factory(field, parts)
         default = factory() if factory else _ZERO_UUID if field.default is ZERO else field.default
-        # A default that is an object of its own is made when it is looked at, if some version lacks the field.
+        # A mutable default is made on first access if some version lacks the field.
         lazy = factory is not None and (field.versions != versions or bool(field.tagged))
         made._rows[field.attribute] = default, lazy, getattr(made, field.attribute)
         factories.append(factory)
@@ -260,7 +260,7 @@ def _from_dict(cls: Any, values: Any, path: str) -> Any:
         elif name == "unknown_tagged_fields":
             made.unknown_tagged_fields = value
         else:
-            raise EncodeError(f"{cls.__qualname__} has no such field", path=dot + str(name))
+            raise EncodeError(f"unknown field of {cls.__qualname__}", path=dot + str(name))
     return made
 
 

@@ -1,4 +1,4 @@
-"""From a struct's fields to the operations that the interpreter runs, for one version."""
+"""Compiles a struct's fields to the operations that the interpreter runs, for one version."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
 """Reads schema tables (``*.kmsg``), the text form of message definitions.
 
-A table is a list of messages. Lines are words; two spaces of indentation make a level; ``#`` starts a comment::
+A table is a list of messages. A line is a list of words; a level is two spaces of indentation; ``#`` starts a comment::
 
-    api 3 Metadata                                  the API that the next request and response belong to
+    api 3 Metadata                                  the API of the next request and response
     request versions=0-13 flexible=9+               a message named MetadataRequest
       Topics []MetadataRequestTopic 0+ null=1+      a field: name, type, versions, attributes
         TopicId uuid 10+ ignorable                  fields of that struct, one level deeper
         Name string 0+ null=10+
       AllowAutoTopicCreation bool 4+ default=true
-    data GroupMetadataKey key=2 versions=2          a message outside requests and responses
+    data GroupMetadataKey key=2 versions=2          a message that is neither request nor response
     struct Endpoint                                 inside a message: a struct that several fields use
 
 Types are ``bool int8 int16 int32 int64 uint16 uint32 float64 uuid string bytes records`` or a struct's name;
@@ -17,9 +17,9 @@ Types are ``bool int8 int16 int32 int64 uint16 uint32 float64 uuid string bytes 
 
     null, null=V      may be null, in all its versions or in V
     tag=N, tag=N@V    a tagged field, in all its versions or in V
-    default=X         the value where the field is absent; without it zero, empty, or a struct of defaults
-    ignorable         a value that the version cannot carry is dropped, not refused
-    fixed             keeps the length form of old versions in flexible ones
+    default=X         the value if the field is absent; without it zero, empty, or a struct of defaults
+    ignorable         a value that the version lacks is dropped instead of an error
+    fixed             not compact in flexible versions
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _lines(text: str) -> Iterator[_Line]:
 
 
 def _block_end(lines: list[_Line], at: int) -> int:
-    """The index behind the last line that is deeper than the one at `at`."""
+    """The index after the last line that is deeper than the one at `at`."""
     depth = lines[at].depth
     at += 1
     while at < len(lines) and lines[at].depth > depth:
@@ -90,7 +90,7 @@ def _block_end(lines: list[_Line], at: int) -> int:
 def _message(line: _Line, body: list[_Line], api: tuple[int, str] | None) -> MessageSpec:
     kind, *rest = line.words
     if kind not in _API_KINDS and kind not in _DATA_KINDS:
-        raise SchemaError(f"line {line.number}: {kind!r} is no kind of message")
+        raise SchemaError(f"line {line.number}: unknown message kind {kind!r}")
     if kind in _API_KINDS:
         if api is None:
             raise SchemaError(f"line {line.number}: a {kind} needs an api line before it")
@@ -107,7 +107,7 @@ def _message(line: _Line, body: list[_Line], api: tuple[int, str] | None) -> Mes
 
 
 class _Structs:
-    """Builds the structs of one message; names are looked up among the common structs first declared."""
+    """Builds the structs of one message; names refer to its common structs."""
 
     def __init__(self, versions: range) -> None:
         self.versions = versions
@@ -128,7 +128,7 @@ class _Structs:
 
     def fields(self, body: list[_Line], depth: int) -> tuple[FieldSpec, ...]:
         if depth > _MAX_DEPTH:
-            raise SchemaError(f"line {body[0].number}: structs are nested too deeply, or in each other")
+            raise SchemaError(f"line {body[0].number}: structs are nested too deeply or recursively")
         fields = []
         at = 0
         while at < len(body):
@@ -181,7 +181,7 @@ class _Structs:
             self.built[name] = StructSpec(name, self.fields(inner, depth + 1))
         elif name not in self.built:
             if name not in self.common:
-                raise SchemaError(f"no type {name!r}")
+                raise SchemaError(f"unknown type {name!r}")
             self.built[name] = StructSpec(name, self.fields(self.common[name], depth + 1))
         return self.built[name]
 
@@ -189,7 +189,7 @@ class _Structs:
 def _option(word: str) -> tuple[str, str]:
     name, _, value = word.partition("=")
     if name not in ("null", "tag", "default", "ignorable", "fixed"):
-        raise SchemaError(f"no attribute {name!r}")
+        raise SchemaError(f"unknown attribute {name!r}")
     return name, value
 
 

@@ -1,4 +1,4 @@
-"""What a schema table says, as values: messages, structs and fields with the versions that have them."""
+"""The model of a schema table: messages, structs and fields with the versions that have them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any, Final, NamedTuple
 
 __all__ = ["ZERO", "FieldSpec", "MessageSpec", "StructSpec", "snake_case", "version_range", "version_text"]
 
-# The default of fields whose zero value is an object: an all-zero uuid, a struct of defaults.
+# The default of fields whose zero value is an object: a zero uuid, a struct of defaults.
 ZERO: Final = ...
 
-# The last version that "3+" reaches before it is cut to what the message has.
+# The last version of "3+" before it is limited to those of the message.
 _OPEN_END = 1 << 15
 
 _LOWER_THEN_UPPER = re.compile(r"([a-z0-9])([A-Z])")
@@ -23,7 +23,7 @@ def snake_case(name: str) -> str:
 
 
 def version_range(text: str, within: range | None = None) -> range:
-    """``3``, ``0-4``, ``2+`` or ``none`` as a range, cut to `within`."""
+    """``3``, ``0-4``, ``2+`` or ``none`` as a range, limited to `within`."""
     if text == "none":
         return range(0)
     first, dash, last = text.partition("-")
@@ -37,7 +37,7 @@ def version_range(text: str, within: range | None = None) -> range:
 
 
 def version_text(versions: range, within: range | None = None) -> str:
-    """A range as Kafka writes it: ``none``, ``3``, ``0-4``, or ``2+`` where it reaches the end of `within`."""
+    """A range as Kafka writes it: ``none``, ``3``, ``0-4``, or ``2+`` if it ends where `within` does."""
     if not versions:
         return "none"
     if within is not None and versions.stop == within.stop:
@@ -51,13 +51,13 @@ class FieldSpec(NamedTuple):
     Attributes:
         name: Kafka's name, in camel case.
         type: a primitive type's name, or the name of a struct of the same message.
-        array: how an array's count is written: ``""`` for no array, ``"int32"`` (an unsigned varint in
-            flexible versions) or ``"int16"``.
-        struct: the struct that `type` names, if it does.
+        array: the type of an array's count: ``""`` if not an array, ``"int32"`` (an unsigned varint in flexible
+            versions) or ``"int16"``.
+        struct: the struct that `type` names, if it names one.
         versions, nullable, tagged: the versions that have the field, in which it may be null, in which it is tagged.
         tag: the number of a tagged field, else -1.
-        default: the value of a field that a version does not have; None stands for null.
-        ignorable: whether a value that a version cannot carry is dropped in silence.
+        default: the value of a field that a version lacks; None is null.
+        ignorable: whether a value that a version lacks is dropped silently.
         compact: False for the one string that keeps its int16 length in flexible versions.
     """
 
@@ -85,14 +85,14 @@ class FieldSpec(NamedTuple):
 
     @property
     def default_text(self) -> str:
-        """The default where it says something: ``null``, ``-1``; empty where it is zero, empty or false."""
+        """The default, such as ``null`` or ``-1``; empty if it is zero, empty or false."""
         if self.default is None:
             return "null"
         return "" if self.default in (0, "", b"", [], False, ZERO) else str(self.default)
 
 
 class StructSpec(NamedTuple):
-    """A named sequence of fields, in the order of the wire."""
+    """A named sequence of fields, in wire order."""
 
     name: str
     fields: tuple[FieldSpec, ...]
@@ -102,7 +102,7 @@ class MessageSpec(NamedTuple):
     """A request, a response or a data schema, with the structs inside it.
 
     `kind` is ``request``, ``response``, ``header``, ``data``, ``metadata``, ``coordinator-key`` or
-    ``coordinator-value``; `key` is the API key or the record type, None where there is neither.
+    ``coordinator-value``; `key` is the API key or the record type, None if there is neither.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""Which messages there are, and their classes by name; a table is read when one of its classes is asked for."""
+"""The known APIs and the message classes by name; a schema table is read on first use of one of its classes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MODULE = "kafkacodec.messages"
 
 
 class Api(NamedTuple):
-    """One API of the protocol: its key, its name, and the versions that can be encoded and decoded."""
+    """One API of the protocol: its key, its name and the supported versions."""
 
     key: int
     name: str
@@ -64,7 +64,7 @@ def names_in(table: str) -> list[str]:
 
 
 def message_class(name: str) -> type[Message]:
-    """The class of that name. Raises KeyError where there is none."""
+    """The class with this name. Raises KeyError if there is none."""
     if name not in _classes:
         _classes.update(_read_table(_FILES[name]))
     return _classes[name]
@@ -78,8 +78,8 @@ def _read_table(file: str) -> dict[str, type[Message]]:
 
 
 def by_key(api_key: int) -> tuple[type[Message], type[Message]]:
-    """The request class and the response class of an API. Raises KeyError for a key that is not known."""
+    """The request class and the response class of an API. Raises KeyError for an unknown key."""
     api = APIS.get(api_key)
     if api is None:
-        raise KeyError(f"no API has the key {api_key!r}")
+        raise KeyError(f"unknown API key {api_key!r}")
     return api.request, api.response

@@ -1,4 +1,4 @@
-"""Records that Kafka keeps in its own topics: coordinator records and the metadata log.
+"""The records of Kafka's internal topics: coordinator records and the metadata log.
 
 A coordinator record's key starts with an int16 record type, its value with an int16 version. A metadata record starts
 with three unsigned varints: frame version, record type, version (KIP-631).
@@ -42,11 +42,10 @@ def _metadata_types() -> dict[int, type[Message]]:
 
 
 def decode_coordinator_record(coordinator: Coordinator, key: Any, value: Any) -> tuple[Message, Message | None] | None:
-    """Key and value of a record in ``__consumer_offsets`` (``group``), ``__transaction_state`` or
-    ``__share_group_state``. A null value (None: the key's state is deleted) stays None.
+    """Key and value of a record in ``__consumer_offsets`` (``group``), ``__transaction_state`` (``transaction``) or
+    ``__share_group_state`` (``share``). The value of a tombstone is None.
 
-    Returns None for a record type that is not known. Raises DecodeError for bytes that are no such record, and for a
-    version that is not known.
+    Returns None for an unknown record type. Raises DecodeError for an invalid record or an unknown version.
     """
     found = _coordinator_types(coordinator).get(_int16(key, "record type"))
     if found is None:
@@ -59,13 +58,13 @@ def decode_coordinator_record(coordinator: Coordinator, key: Any, value: Any) ->
 
 
 def decode_metadata_record(value: Any) -> Message | None:
-    """The message in the value of a record of ``__cluster_metadata`` or a snapshot; None for an unknown record type.
+    """The message in a record value of ``__cluster_metadata`` or of a snapshot; None for an unknown record type.
 
     Raises DecodeError as `decode_coordinator_record`.
     """
     frame_version, at = decode_uvarint(value, 0)
     if frame_version not in _FRAME_VERSIONS:
-        raise CorruptRecord(f"metadata frame version {frame_version}", position=0)
+        raise CorruptRecord(f"unknown metadata frame version {frame_version}", position=0)
     record_type, at = decode_uvarint(value, at)
     version, at = decode_uvarint(value, at)
     cls = _metadata_types().get(record_type)

@@ -139,7 +139,7 @@ def test_docstrings_list_the_fields():
 
 
 def test_an_api_that_is_not_known():
-    with pytest.raises(KeyError, match="no API has the key 999"):
+    with pytest.raises(KeyError, match="unknown API key 999"):
         kc.messages.by_key(999)
 
 

@@ -118,7 +118,7 @@ def test_age_of_jars(release, shown, tmp_path, capsys, monkeypatch):
     assert schemas.check([jar]) == int(shown)
     printed = capsys.readouterr().out
     assert ("AskRequest v0: Title: is Name in the tables" in printed) == shown
-    assert ("older: 1 changes since, 0 messages are not in them" in printed) != shown
+    assert ("older: 1 later changes, 0 later messages" in printed) != shown
 
 
 def test_the_tables_name_their_release():
