@@ -51,7 +51,7 @@ GOALS = [
     Goal("magic 1", "iter_columns", JAVA, 1.5),
     Goal("encode, none", "encode", "aiokafka", 10),
     Goal("encode, none", "encode", JAVA, 3),
-    Goal("encode, none", "encode_batches", JAVA, 3),
+    Goal("encode, none", "iter_encoded", JAVA, 3),
     *(Goal(f"encode, {codec}", "encode", "compressing alone", 0.85) for codec in libraries.COMPRESSORS),
     *(Goal(f"decode, {body}", "kafkacodec", "kio", 4) for body in MESSAGES),
     *(Goal(f"encode, {body}", "kafkacodec", "kio", 40) for body in MESSAGES),

@@ -30,7 +30,7 @@ def contests(cases: list[Case]) -> Iterator[list[Contest]]:
 def verification(case: Case, directory: Path) -> Contest:
     """Everything `verify` checks, index files too, beside one copy of the same bytes."""
     with kc.log.SegmentWriter(directory, base_offset=0) as writer:
-        for batch in kc.encode_batches(table(list(records(case))), batch_bytes=case.batch_bytes):
+        for batch in kc.iter_encoded(table(list(records(case))), batch_bytes=case.batch_bytes):
             writer.append(batch)
     (path,) = directory.glob("*.log")
     data, target = path.read_bytes(), memoryview(bytearray(path.stat().st_size))

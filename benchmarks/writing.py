@@ -24,14 +24,14 @@ def table(entries: list[tuple[int, bytes, bytes]]) -> pa.Table:
 def contest(case: Case) -> Contest:
     """Both ways of ours, aiokafka's builder and, where the case is compressed, the libraries alone on the same batches.
 
-    `encode_batches` keeps no batch, as Kafka's builder does.
+    `iter_encoded` keeps no batch, as Kafka's builder does.
     """
     entries = list(records(case))
     columns = table(entries)
     options = {"codec": case.codec, "batch_bytes": case.batch_bytes}
     competitors: dict[str, Callable[[], object]] = {
         "encode": partial(kc.encode, columns, **options),
-        "encode_batches": lambda: sum(batch.record_count for batch in kc.encode_batches(columns, **options)),
+        "iter_encoded": lambda: sum(batch.record_count for batch in kc.iter_encoded(columns, **options)),
         "aiokafka": partial(record_set, case, entries),
     }
     if case.codec != "none":

@@ -52,7 +52,7 @@ _HOMES: dict[str, str | None] = {
     "EncodedBatch": "kafkacodec.records.encode",
     "control_batch": "kafkacodec.records.encode",
     "encode": "kafkacodec.records.encode",
-    "encode_batches": "kafkacodec.records.encode",
+    "iter_encoded": "kafkacodec.records.encode",
     "ConfluentColumns": "kafkacodec.records.confluent",
     "murmur2": "kafkacodec.records.partition",
     "partition": "kafkacodec.records.partition",
@@ -109,7 +109,7 @@ if TYPE_CHECKING:  # `x as x` makes a name public for type checkers
         EncodedBatch as EncodedBatch,
         control_batch as control_batch,
         encode as encode,
-        encode_batches as encode_batches,
+        iter_encoded as iter_encoded,
     )
     from kafkacodec.records.partition import murmur2 as murmur2, partition as partition
     from kafkacodec.records.record import Record as Record

@@ -3,11 +3,9 @@
 # A struct is moved out of its capsule, which leaves the capsule's own copy released: whatever is given a second time is
 # seen to be used up, and never read.
 from cpython.pycapsule cimport PyCapsule_GetPointer
-from libc.errno cimport ENOMEM
+from libc.errno cimport EIO, ENOMEM
 
 from kafkacodec._core cimport arrow as k
-
-from kafkacodec.errors import EncodeError
 
 
 cdef class ImportedSchema:
@@ -58,7 +56,7 @@ cdef class ArrowReader:
         cdef ImportedSchema owner = ImportedSchema()
         cdef int code
         if given.release == NULL:
-            raise EncodeError("the Arrow stream has been read already")
+            raise ValueError("the Arrow stream has been read already")
         source.stream, given.release = given[0], NULL
         self.source, self.owner = source, owner
         with nogil:
@@ -122,20 +120,20 @@ cdef class ArrowReader:
         if code == ENOMEM:
             raise MemoryError("the Arrow stream ran out of memory")
         reason = text.decode(errors="replace") if text != NULL else f"error {code}"
-        raise EncodeError(f"the Arrow stream failed: {reason}")
+        raise (OSError if code == EIO else ValueError)(f"the Arrow stream failed: {reason}")
 
 
 cdef int require_schema(const k.ArrowSchema *schema) except -1:
     if schema.release == NULL:
-        raise EncodeError("the Arrow schema has been used already, and is released")
+        raise ValueError("the Arrow schema has been used already, and is released")
     if schema.format == NULL:
-        raise EncodeError("the Arrow schema has no format")
+        raise ValueError("the Arrow schema has no format")
     return 0
 
 
 cdef int require_array(const k.ArrowArray *array) except -1:
     if array.release == NULL:
-        raise EncodeError("the Arrow array has been used already, and is released")
+        raise ValueError("the Arrow array has been used already, and is released")
     if array.length < 0:
-        raise EncodeError(f"the Arrow array has a length of {array.length}")
+        raise ValueError(f"the Arrow array has a length of {array.length}")
     return 0

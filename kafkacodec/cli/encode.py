@@ -6,7 +6,7 @@ import os
 from collections.abc import Generator
 from contextlib import ExitStack, closing
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
@@ -15,6 +15,9 @@ from kafkacodec.cli.console import note
 from kafkacodec.cli.destination import FORMATS
 from kafkacodec.cli.output import counted, progress
 from kafkacodec.log import LogWriter
+from kafkacodec.log.writer import check_topic
+from kafkacodec.records.compression import CODECS
+from kafkacodec.records.encode import BatchOptions, EncodePlan
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,9 +36,7 @@ DECODERS = ("hex", "base64")
     "--partitions", type=click.IntRange(1), help="Spread records over this many partitions by key, as Kafka does."
 )
 @click.option("--format", "kind", type=click.Choice(list(FORMATS)), help="Default: by the files' suffixes.")
-@click.option(
-    "--codec", type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]), default="zstd", show_default=True
-)
+@click.option("--codec", type=click.Choice(CODECS), default="zstd", show_default=True)
 @click.option("--level", type=int, help="Compression level of the codec.")
 @click.option("--batch-bytes", type=int, default=65536, show_default=True, help="Bytes of a batch before compression.")
 @click.option("--segment-bytes", type=int, default=1 << 30, show_default=True, help="Bytes of a segment.")
@@ -68,7 +69,7 @@ def encode(
     timestamp_column: str | None,
     key_encoding: str,
     value_encoding: str,
-    **encoding: Any,
+    **encoding: Unpack[BatchOptions],
 ) -> None:
     """Write records from Parquet, Arrow IPC, CSV or JSON lines as segments that a broker opens.
 
@@ -81,6 +82,11 @@ def encode(
         raise click.UsageError("--partition and --partitions exclude each other")
     if keep_offsets and partitions is not None:
         raise click.UsageError("--keep-offsets needs one partition")
+    try:
+        check_topic(topic)
+        EncodePlan.of(encoding)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
     kinds = [kind or _kind(path) for path in inputs]
     asked = {"key": key_column, "value": value_column, "timestamp": timestamp_column, "headers": None}
     if keep_offsets:
@@ -92,7 +98,7 @@ def encode(
     written = 0
     with ExitStack() as stack:
         batches = stack.enter_context(closing(_batches(inputs, kinds, names, required, encodings)))
-        # Check inputs, columns and options before a directory is made.
+        # Check inputs and columns before a directory is made.
         first = list(islice(batches, 1))
         for batch in first:
             kafkacodec.encode(batch.slice(0, 1), **encoding)

@@ -7,9 +7,10 @@ gap is a loss unless something shows that records were removed on purpose.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from kafkacodec.errors import MissingOffsets
+from kafkacodec.records.arguments import one_of
 
 if TYPE_CHECKING:
     from kafkacodec.log.ranges import SegmentRange
@@ -25,8 +26,7 @@ NEVER_COMPACTED = ("__cluster_metadata",)
 
 def check_gaps(gaps: str) -> None:
     """Raise ValueError for what is no way to take gaps."""
-    if gaps not in ("error", "accept"):
-        raise ValueError(f"gaps must be 'error' or 'accept', not {gaps!r}")
+    one_of("gaps", gaps, get_args(Gaps))
 
 
 class Surroundings(NamedTuple):

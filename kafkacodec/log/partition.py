@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
-from typing import Literal, Unpack
+from typing import Unpack
 
 from kafkacodec.errors import DecodeError, KafkaCodecError
 from kafkacodec.log import layout
@@ -21,10 +21,9 @@ from kafkacodec.log.segment import Segment, Timestamp
 from kafkacodec.log.segment07 import Kafka07Segment, segment_at
 from kafkacodec.log.transactions import Transactions, scan_transactions
 from kafkacodec.log.verify_files import check_partition_files, noted
+from kafkacodec.records.arguments import ISOLATION_LEVELS, IsolationLevel, one_of
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.decode import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, DecodeOptions
-
-IsolationLevel = Literal["read_uncommitted", "read_committed"]
 
 
 class Partition:
@@ -211,8 +210,7 @@ class Partition:
             ValueError: an unknown isolation level.
             DecodeError, OSError: as the methods of `Segment`.
         """
-        if isolation_level not in ("read_uncommitted", "read_committed"):
-            raise ValueError(f"isolation_level must be 'read_uncommitted' or 'read_committed', not {isolation_level!r}")
+        one_of("isolation_level", isolation_level, ISOLATION_LEVELS)
         span = self._offsets(start_offset, end_offset, start_timestamp, end_timestamp)
         if span is None:
             return []

@@ -152,7 +152,7 @@ class SegmentWriter:
         max_timestamp (int): the largest timestamp so far, -1 for none.
 
     Raises:
-        EncodeError: a number out of range.
+        ValueError, TypeError: a number is out of range, or none.
         OSError: the directory is not there or not writable, the disk is full; `filename` names the file.
     """
 

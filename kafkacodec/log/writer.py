@@ -10,7 +10,7 @@ import os
 import re
 import uuid
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -22,9 +22,9 @@ from kafkacodec.log.locks import PartitionLock
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.producers import ProducerState
 from kafkacodec.log.segment_writer import DEFAULT_INDEX_INTERVAL, BatchRun, SegmentWriter, remove_leftovers
-from kafkacodec.records.arguments import require_int
+from kafkacodec.records.arguments import refuse_unknown, require_int
 from kafkacodec.records.decode import scan
-from kafkacodec.records.encode import EncodedBatch, encode_batches
+from kafkacodec.records.encode import BatchOptions, EncodedBatch, iter_encoded
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -75,8 +75,9 @@ class LogWriter:
         leader_epoch (int): the leader's term.
 
     Raises:
-        EncodeError: an illegal topic name, a number out of range, a topic id or leader epoch that contradicts the
+        ValueError: an illegal topic name, a number out of range, a topic id or leader epoch that contradicts the
             partition's.
+        TypeError: an argument is of another type.
         BlockingIOError: another writer has the partition, or a broker the log directory; the message says which.
         FileExistsError: the partition has records and `append` is not set.
         CorruptRecord: the existing log ends in something else than whole batches.
@@ -107,7 +108,7 @@ class LogWriter:
         require_int("index_interval_bytes", index_interval_bytes, 0, _MAX_INT32)
         require_int("leader_epoch", 0 if leader_epoch is None else leader_epoch, 0, _MAX_INT32)
         if topic_id is not None and not isinstance(topic_id, uuid.UUID):
-            raise EncodeError(f"topic_id must be a uuid.UUID, not {type(topic_id).__name__}")
+            raise TypeError(f"topic_id must be a uuid.UUID, not {type(topic_id).__name__}")
         log_dir = os.fspath(log_dir)
         self.path = os.path.join(log_dir, f"{topic}-{partition}")
         self._segment_bytes, self._segment_ms = segment_bytes, segment_ms
@@ -144,34 +145,26 @@ class LogWriter:
         else:
             self.discard()
 
-    def write(
-        self,
-        records: Any,
-        *,
-        codec: str = "none",
-        level: int | None = None,
-        batch_bytes: int = 16384,
-        timestamp_type: int = 0,
-    ) -> int:
-        """Encode records and write them; see `kafkacodec.encode` for what they and the options may be.
+    def write(self, records: Any, **options: Unpack[BatchOptions]) -> int:
+        """Encode records and write them.
 
         Records without an offset column continue at `next_offset`; their memory is bounded by one chunk of the input.
+
+        Args:
+            records: as in `kafkacodec.encode`.
+            codec (str), level (int | None), batch_bytes (int), timestamp_type (int): as in `kafkacodec.encode`.
 
         Returns:
             How many records were written.
 
         Raises:
             EncodeError: as `kafkacodec.encode`; or an offset below `next_offset`. What was written before stays.
+            ValueError, TypeError: an option is wrong.
             OSError: a segment cannot be written; the records since the last commit are then dropped.
         """
-        batches = encode_batches(
-            records,
-            codec=codec,
-            level=level,
-            base_offset=self.next_offset,
-            batch_bytes=batch_bytes,
-            timestamp_type=timestamp_type,
-            partition_leader_epoch=self.leader_epoch,
+        refuse_unknown(options, BatchOptions.__annotations__)
+        batches = iter_encoded(
+            records, base_offset=self.next_offset, partition_leader_epoch=self.leader_epoch, **options
         )
         return sum(self._append(run) for run in _runs(batches))
 
@@ -380,7 +373,7 @@ class LogWriter:
     def _continued_epoch(self, epochs: list[LeaderEpoch], wanted: int | None) -> int:
         last = epochs[-1].epoch if epochs else 0
         if wanted is not None and epochs and wanted < last:
-            raise EncodeError(f"leader epoch {wanted}, where the partition is at {last} already", path=self.path)
+            raise ValueError(f"{self.path}: leader_epoch is {wanted}; the partition is at {last} already")
         return last if wanted is None else wanted
 
     def _continued_topic_id(self, log_dir: str, topic: str, wanted: uuid.UUID | None) -> uuid.UUID:
@@ -390,15 +383,15 @@ class LogWriter:
                 continue
             found = read_topic_id(path)
             if wanted is not None and wanted != found:
-                raise EncodeError(f"topic id {wanted}, where the topic has {found} already", path=path)
+                raise ValueError(f"{path}: topic_id is {wanted}; the topic has {found} already")
             return found
         return wanted or uuid.uuid4()
 
 
 def check_topic(name: str) -> None:
-    """Raise EncodeError where a topic cannot have this name."""
+    """Raise ValueError where a topic cannot have this name."""
     if not _TOPIC.fullmatch(name) or name in (".", ".."):
-        raise EncodeError(f"a topic is named with at most 249 of a-z, A-Z, 0-9, '.', '_' and '-', not {name!r}")
+        raise ValueError(f"a topic is named with at most 249 of a-z, A-Z, 0-9, '.', '_' and '-', not {name!r}")
 
 
 def _runs(batches: Iterable[EncodedBatch]) -> Iterator[BatchRun]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from kafkacodec import messages
 from kafkacodec.errors import DecodeError, LimitExceeded, error
+from kafkacodec.records.arguments import ISOLATION_LEVELS, IsolationLevel, one_of
 from kafkacodec.records.columns import Problem, Problems, RecordColumns
 from kafkacodec.records.decode import (
     DEFAULT_MAX_TOTAL_BYTES,
@@ -36,7 +37,7 @@ MAX_TOPIC_BYTES = 249
 def fetch_to_columns(
     response: FetchResponse,
     *,
-    isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
+    isolation_level: IsolationLevel = "read_uncommitted",
     topic_names: Mapping[uuid.UUID, str] | None = None,
     max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES,
     **options: Unpack[DecodeOptions],
@@ -72,8 +73,7 @@ def fetch_to_columns(
 
     Source: KIP-98 (aborted transactions), KIP-516 (topic ids).
     """
-    if isolation_level not in ("read_uncommitted", "read_committed"):
-        raise ValueError(f"isolation_level must be 'read_uncommitted' or 'read_committed', not {isolation_level!r}")
+    one_of("isolation_level", isolation_level, ISOLATION_LEVELS)
     if not isinstance(response, messages.FetchResponse):
         raise TypeError(f"response must be a FetchResponse, not {type(response).__name__}")
     columns = options.get("columns")

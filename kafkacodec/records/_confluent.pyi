@@ -13,7 +13,8 @@ class Values:
     """The values to split, chunk by chunk.
 
     Raises:
-        EncodeError: a column that is neither bytes nor text, or an array that contradicts itself.
+        TypeError: a column that is neither bytes nor text.
+        EncodeError: a value that is neither, or an array that contradicts itself; the path names the row.
     """
 
     def __init__(self) -> None: ...

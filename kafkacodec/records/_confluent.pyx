@@ -141,9 +141,9 @@ cdef class Values:
         array.require()
         c = self.add(array)
         if k.kc_bytes_column_import(c, &array.owner.schema, &array.array, 0, array.array.length, &error):
-            raise EncodeError(error.what.decode(), path="values")
+            raise TypeError(f"values: {error.what.decode()}")
         if c.layout == k.KC_LAYOUT_DICTIONARY:
-            raise EncodeError("the column is dictionary-encoded: payloads are views of values in place", path="values")
+            raise TypeError("values: the column is dictionary-encoded, and payloads are views of values in place")
         self.count(c)
 
     def add_list(self, list values not None):

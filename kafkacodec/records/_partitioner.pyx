@@ -25,10 +25,11 @@ def murmur2(key):
 
 cdef object fault(const k.kc_error *error, int64_t first_row):
     """The exception for `error`; the whole column is at fault where there is no row."""
-    if error.code == k.KC_CANNOT_ENCODE:
-        path = "keys" if first_row < 0 else f"keys[{first_row + <int64_t> error.position}]"
-        return EncodeError(error.what.decode(), path=path)
-    return exception_from(error)
+    if error.code != k.KC_CANNOT_ENCODE:
+        return exception_from(error)
+    if first_row < 0:
+        return TypeError(f"keys: {error.what.decode()}")
+    return EncodeError(error.what.decode(), path=f"keys[{first_row + <int64_t> error.position}]")
 
 
 cdef int bytes_partitions(const k.kc_bytes_column *c, int32_t partitions, int32_t *out,

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from operator import index
+from typing import Literal, get_args
 
-from kafkacodec.errors import EncodeError
+__all__ = ["ISOLATION_LEVELS", "IsolationLevel", "int64", "limit", "one_of", "refuse_unknown", "require_int"]
 
-__all__ = ["int64", "limit", "require_int"]
+IsolationLevel = Literal["read_uncommitted", "read_committed"]
+"""Whether records of aborted and open transactions are read, as in Kafka's consumer (KIP-98)."""
+
+ISOLATION_LEVELS: tuple[str, ...] = get_args(IsolationLevel)
 
 _MOST = (1 << 63) - 1
 
@@ -37,8 +42,27 @@ def limit(name: str, value: int, least: int = 0) -> int:
 
 
 def require_int(name: str, value: int, lowest: int, highest: int) -> None:
-    """Raise EncodeError where `value` is no integer from `lowest` to `highest`; a bool is none."""
+    """Check that `value` is an integer from `lowest` to `highest`.
+
+    Raises:
+        TypeError: it is no integer; a bool is none.
+        ValueError: it is out of range.
+    """
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise EncodeError(f"{name} must be an integer, not {type(value).__name__}")
+        raise TypeError(f"{name} must be an integer, not {type(value).__name__}")
     if not lowest <= value <= highest:
-        raise EncodeError(f"{name} must be from {lowest} to {highest}, not {value}")
+        raise ValueError(f"{name} must be from {lowest} to {highest}, not {value}")
+
+
+def one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    """Raise ValueError where `value` is not one of the words in `allowed`."""
+    if value not in allowed:
+        *words, last = map(repr, allowed)
+        raise ValueError(f"{name} must be {', '.join(words)} or {last}, not {value!r}")
+
+
+def refuse_unknown(options: Collection[str], known: Collection[str]) -> None:
+    """Raise TypeError where a name in `options` is not in `known`."""
+    for name in options:
+        if name not in known:
+            raise TypeError(f"unknown option {name!r}")

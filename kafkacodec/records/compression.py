@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import lz4.frame
 from zstandard import ZstdCompressor
 
-from kafkacodec.errors import EncodeError
 from kafkacodec.records import _compression
 from kafkacodec.records.arguments import require_int
 
@@ -75,7 +74,8 @@ def compress(codec: int, data: Buffer, *, level: int | None = None, magic: int =
         magic: format of the batch; LZ4 in magic 0 gets the header checksum that old readers expect (KAFKA-3160).
 
     Raises:
-        EncodeError: the codec is unknown, has no such level, or does not exist in this magic.
+        ValueError: the codec is unknown, has no such level, or does not exist in this magic.
+        TypeError: the level is no integer.
 
     Threads may call this at the same time.
     """
@@ -91,9 +91,9 @@ def compressor(codec: int, *, level: int | None = None, magic: int = 2) -> Calla
     Arguments and errors are those of `compress`.
     """
     if codec not in range(len(CODECS)):
-        raise EncodeError(f"compression codec {codec} is unknown")
+        raise ValueError(f"unknown compression codec {codec!r}")
     if codec == _ZSTD and magic < 2:
-        raise EncodeError(f"zstd needs magic 2, not {magic}")
+        raise ValueError(f"zstd needs magic 2, not {magic}")
     if level is not None:
         _check_level(codec, level)
     made = _COMPRESSORS[codec](level)
@@ -105,7 +105,7 @@ def compressor(codec: int, *, level: int | None = None, magic: int = 2) -> Calla
 def _check_level(codec: int, level: int) -> None:
     levels = LEVELS.get(codec)
     if levels is None:
-        raise EncodeError(f"{CODECS[codec]} has no levels")
+        raise ValueError(f"{CODECS[codec]} has no levels")
     require_int(f"the level of {CODECS[codec]}", level, levels.lowest, levels.highest)
 
 

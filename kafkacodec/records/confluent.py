@@ -40,8 +40,9 @@ def split_confluent(values: Any) -> ConfluentColumns:
         framed: it has a null id and is its own payload.
 
     Raises:
-        EncodeError: the column is neither bytes nor text, or the array contradicts itself.
-        TypeError: `values` is neither an Arrow column nor a list.
+        TypeError: `values` is neither a list nor an Arrow column of bytes or text.
+        EncodeError: a value is neither bytes, text nor None, or the array contradicts itself; `path` names its row.
+        ValueError: the Arrow data is damaged or used up.
     """
     held = Values()
     if isinstance(values, (list, tuple)):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict, Unpack, get_args
 
 from kafkacodec.arrow import _columns
 from kafkacodec.arrow._columns import Budget
 from kafkacodec.errors import KafkaCodecError, LimitExceeded
 from kafkacodec.records import _decoder
-from kafkacodec.records.arguments import int64, limit
+from kafkacodec.records.arguments import int64, limit, one_of, refuse_unknown
 from kafkacodec.records.columns import BatchHeaders, Problem, Problems, RecordColumns
 from kafkacodec.records.record import Record
 
@@ -70,6 +70,7 @@ TABLE_ROWS = (1 << 31) - 2
 """A table of all records that reaches so many rows is full."""
 
 OnError = Literal["raise", "stop", "skip"]
+ON_ERROR = get_args(OnError)
 
 
 class DecodeOptions(TypedDict, total=False):
@@ -143,8 +144,7 @@ def plan_of(
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
     **others: Any,
 ) -> Plan:
-    if others:
-        raise TypeError(f"there is no option {next(iter(others))!r} here")
+    refuse_unknown(others, ())
     if isinstance(columns, (str, bytes)):
         raise TypeError(f"columns must be a list of names, not {type(columns).__name__}")
     names = RECORD_COLUMNS if columns is None else tuple(columns)
@@ -155,8 +155,7 @@ def plan_of(
         raise ValueError(
             f"no such column: {', '.join(map(repr, unknown))}; there are {', '.join(RECORD_COLUMNS + BATCH_COLUMNS)}"
         )
-    if on_error not in ("raise", "stop", "skip"):
-        raise ValueError(f"on_error is {on_error!r}; it must be 'raise', 'stop' or 'skip'")
+    one_of("on_error", on_error, ON_ERROR)
     wanted = 0
     for name in names:
         wanted |= _BIT[name]
@@ -303,8 +302,7 @@ def scan(
             pass `max_total_bytes` (`LimitExceeded`, whatever `on_error` says).
         ValueError, TypeError: an option is wrong.
     """
-    if on_error not in ("raise", "stop"):
-        raise ValueError(f"on_error is {on_error!r}; it must be 'raise' or 'stop'")
+    one_of("on_error", on_error, ("raise", "stop"))
     start, end = _checked_range(start_position, end_position)
     most = _LAST if max_batches is None else limit("max_batches", max_batches)
     budget = budget_of(max_total_bytes, "go on piece by piece with max_batches and start_position")

@@ -7,16 +7,29 @@ message sets of magic 0 and 1 (KIP-31, KIP-32; `org.apache.kafka.common.record.L
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields
 from itertools import chain, islice
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypedDict, Unpack
 
 from kafkacodec.arrow._reader import ArrowReader
 from kafkacodec.errors import EncodeError
 from kafkacodec.records._encoder import ArrowChunk, BatchEncoder, ListChunk, RecordChunk
-from kafkacodec.records.arguments import require_int
+from kafkacodec.records.arguments import one_of, refuse_unknown, require_int
 from kafkacodec.records.compression import CODECS, compressor
 
-__all__ = ["EncodedBatch", "control_batch", "encode", "encode_batches"]
+__all__ = [
+    "DEFAULT_BATCH_BYTES",
+    "BatchOptions",
+    "EncodeOptions",
+    "EncodePlan",
+    "EncodedBatch",
+    "control_batch",
+    "encode",
+    "iter_encoded",
+]
+
+DEFAULT_BATCH_BYTES: Final = 16384
+"""The size of a batch before compression, in bytes: `batch.size` of Kafka's producer."""
 
 _LIST_ROWS: Final = 4096
 """Python records are turned into columns this many at a time."""
@@ -38,23 +51,117 @@ class EncodedBatch(NamedTuple):
     record_count: int
 
 
-def encode(
-    records: Any,
-    *,
-    magic: int = 2,
-    codec: str = "none",
-    level: int | None = None,
-    base_offset: int = 0,
-    batch_bytes: int = 16384,
-    producer_id: int = -1,
-    producer_epoch: int = -1,
-    base_sequence: int = -1,
-    is_transactional: bool = False,
-    timestamp_type: int = 0,
-    partition_leader_epoch: int = -1,
-    drop_unsupported: bool = False,
-) -> bytes:
-    """Encode records as a record set: whole batches, one behind the other.
+class BatchOptions(TypedDict, total=False):
+    """The keyword options of `encode` that are left where a log numbers the records: see `LogWriter.write`."""
+
+    codec: str
+    level: int | None
+    batch_bytes: int
+    timestamp_type: int
+
+
+class EncodeOptions(BatchOptions, total=False):
+    """The keyword options that `encode` and `iter_encoded` share."""
+
+    magic: int
+    base_offset: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    is_transactional: bool
+    partition_leader_epoch: int
+    drop_unsupported: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EncodePlan:
+    """Checked `EncodeOptions`.
+
+    Raises:
+        ValueError: an option is out of range, unknown to the codec, or not one that the magic has.
+        TypeError: an option is of another type.
+    """
+
+    magic: int = 2
+    codec: str = "none"
+    level: int | None = None
+    base_offset: int = 0
+    batch_bytes: int = DEFAULT_BATCH_BYTES
+    producer_id: int = -1
+    producer_epoch: int = -1
+    base_sequence: int = -1
+    is_transactional: bool = False
+    timestamp_type: int = 0
+    partition_leader_epoch: int = -1
+    drop_unsupported: bool = False
+
+    @classmethod
+    def of(cls, options: EncodeOptions | BatchOptions) -> EncodePlan:
+        """The plan for keyword options; raises TypeError for one that is unknown."""
+        refuse_unknown(options, [field.name for field in fields(cls)])
+        return cls(**options)
+
+    def __post_init__(self) -> None:
+        require_int("magic", self.magic, 0, 2)
+        one_of("codec", self.codec, CODECS)
+        for name, (lowest, highest) in _RANGES.items():
+            require_int(name, getattr(self, name), lowest, highest)
+        if self.magic < 2:
+            self._require_message_set()
+        self.compressor()
+
+    def _require_message_set(self) -> None:
+        given = [name for name in _BATCHES_ONLY if getattr(self, name) != -1]
+        if self.is_transactional:
+            given.append("is_transactional")
+        if self.timestamp_type and self.magic == 0:
+            given.append("timestamp_type")
+        if given:
+            raise ValueError(f"messages of magic {self.magic} have no {given[0]}")
+
+    def compressor(self) -> Callable[[Any], Any] | None:
+        """What the records of a batch are put through, made anew; None without a codec."""
+        number = CODECS.index(self.codec)
+        made = compressor(number, level=self.level, magic=self.magic)
+        return made if number else None
+
+    def encoder(self, *, is_control: bool = False) -> BatchEncoder:
+        """A new encoder of the core."""
+        attributes = (
+            CODECS.index(self.codec)
+            | self.timestamp_type * _TIMESTAMP_TYPE_BIT
+            | bool(self.is_transactional) * _TRANSACTIONAL_BIT
+            | is_control * _CONTROL_BIT
+        )
+        return BatchEncoder(
+            magic=self.magic,
+            drop_unsupported=self.drop_unsupported,
+            base_offset=self.base_offset,
+            batch_bytes=self.batch_bytes,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            base_sequence=self.base_sequence,
+            leader_epoch=self.partition_leader_epoch,
+            attributes=attributes,
+        )
+
+
+_RANGES: Final = {
+    "base_offset": (0, 2**63 - 2),
+    "batch_bytes": (1, 2**31 - 1),
+    "producer_id": (-1, 2**63 - 1),
+    "producer_epoch": (-1, 2**15 - 1),
+    "base_sequence": (-1, 2**31 - 1),
+    "timestamp_type": (0, 1),
+    "partition_leader_epoch": (-1, 2**31 - 1),
+}
+
+_BATCHES_ONLY: Final = ("producer_id", "producer_epoch", "base_sequence", "partition_leader_epoch")
+"""Options that message sets of magic 0 and 1 have no field for."""
+
+
+def encode(records: Any, **options: Unpack[EncodeOptions]) -> bytes:
+    """Encode records as a record set: whole batches, one after the other.
 
     Args:
         records: an object with the Arrow interface (``__arrow_c_stream__`` or ``__arrow_c_array__``: tables and record
@@ -70,66 +177,47 @@ def encode(
               null, and a missing column, become -1, which is Kafka's "no timestamp". No clock is read, so that the same
               records give the same bytes.
             - ``headers`` (list or large_list of struct<key, value>, or map; optional).
-        magic: format of the batches: 2, or 0 or 1 for message sets as Kafka wrote them before 0.11. There, a batch is
-            a run of messages or, with a codec, one compressed message that holds them; none of the arguments about
-            producers, transactions and leaders may be given, nor zstd.
-        codec: "none", "gzip", "snappy", "lz4" or "zstd".
-        level: compression level as in Kafka's ``compression.<codec>.level``; None takes the library's default.
-        base_offset: offset of the first record, where there is no offset column.
-        batch_bytes: a batch takes records while its size, before compression and with its 61-byte header, is not above
-            this. A larger record gets a batch of its own. Batches also end where the next offset is more than
-            2^31-1 above the first.
-        producer_id, producer_epoch, base_sequence: of an idempotent producer. Every further batch continues the
-            sequence, which wraps to 0 after 2^31-1; as in Kafka it counts offsets rather than records.
-        is_transactional: sets the batch's transactional bit.
-        timestamp_type: 0 create time, 1 log append time. With 1 a reader gives every record of a batch the batch's
-            largest timestamp.
-        partition_leader_epoch: of every batch.
-        drop_unsupported: leave out what the magic cannot hold, headers in 0 and 1 and timestamps in 0, instead of
-            raising EncodeError at the first record that has any.
+        magic (int): format of the batches: 2 (the default), or 0 or 1 for message sets as Kafka wrote them before
+            0.11. There, a batch is a run of messages or, with a codec, one compressed message that holds them; none of
+            the options about producers, transactions and leaders may be given, nor zstd.
+        codec (str): "none" (the default), "gzip", "snappy", "lz4" or "zstd".
+        level (int | None): compression level as in Kafka's ``compression.<codec>.level``; None, the default, takes the
+            library's.
+        base_offset (int): offset of the first record, where there is no offset column; 0 by default.
+        batch_bytes (int): a batch takes records while its size in bytes, before compression and with its 61-byte
+            header, is not above this; 16,384 by default. A larger record gets a batch of its own. Batches also end
+            where the next offset is more than 2^31-1 above the first.
+        producer_id, producer_epoch, base_sequence (int): of an idempotent producer; -1, the default, for none. Every
+            further batch continues the sequence, which wraps to 0 after 2^31-1; as in Kafka it counts offsets rather
+            than records.
+        is_transactional (bool): sets the batch's transactional bit.
+        timestamp_type (int): 0 create time (the default), 1 log append time. With 1 a reader gives every record of a
+            batch the batch's largest timestamp.
+        partition_leader_epoch (int): of every batch; -1, the default, for none.
+        drop_unsupported (bool): leave out what the magic cannot hold, headers in 0 and 1 and timestamps in 0, instead
+            of raising EncodeError at the first record that has any.
 
     Returns:
         The bytes; none where there are no records.
 
     Raises:
-        EncodeError: a column of the wrong type, a record too large for a batch, offsets that do not increase, an
-            argument out of range. `path` names the column or the row.
-        TypeError: `records` is neither Arrow data nor iterable.
+        EncodeError: a column of the wrong type, a record too large for a batch, offsets that do not increase. `path`
+            names the column or the row.
+        ValueError, TypeError: an option is wrong, or `records` is neither Arrow data nor iterable.
     """
-    encoder = _encoder(
-        magic, codec, base_offset, batch_bytes, producer_id, producer_epoch, base_sequence, is_transactional,
-        timestamp_type, partition_leader_epoch, drop_unsupported=drop_unsupported, is_control=False,
-    )  # fmt: skip
-    return encoder.encode(_chunks(records), _compressor(codec, level, magic))
+    plan = EncodePlan.of(options)
+    return plan.encoder().encode(_chunks(records), plan.compressor())
 
 
-def encode_batches(
-    records: Any,
-    *,
-    magic: int = 2,
-    codec: str = "none",
-    level: int | None = None,
-    base_offset: int = 0,
-    batch_bytes: int = 16384,
-    producer_id: int = -1,
-    producer_epoch: int = -1,
-    base_sequence: int = -1,
-    is_transactional: bool = False,
-    timestamp_type: int = 0,
-    partition_leader_epoch: int = -1,
-    drop_unsupported: bool = False,
-) -> Iterator[EncodedBatch]:
+def iter_encoded(records: Any, **options: Unpack[EncodeOptions]) -> Iterator[EncodedBatch]:
     """Encode records batch by batch: the same bytes as `encode` in bounded memory.
 
-    Arguments and errors are those of `encode`; an error comes when its record is reached, with all batches before it
-    already given out. Held at any time: one chunk of the input (one record batch of a stream, 4,096 Python records),
+    Options and errors are those of `encode`; an EncodeError comes when its record is reached, with all batches before
+    it already given out. Held at any time: one chunk of the input (one record batch of a stream, 4,096 Python records),
     the batch that is open, and one encoded batch.
     """
-    encoder = _encoder(
-        magic, codec, base_offset, batch_bytes, producer_id, producer_epoch, base_sequence, is_transactional,
-        timestamp_type, partition_leader_epoch, drop_unsupported=drop_unsupported, is_control=False,
-    )  # fmt: skip
-    return _each_batch(encoder, _compressor(codec, level, magic), records)
+    plan = EncodePlan.of(options)
+    return _each_batch(plan.encoder(), plan.compressor(), records)
 
 
 def control_batch(
@@ -156,10 +244,10 @@ def control_batch(
         partition_leader_epoch: of the batch.
 
     Raises:
-        EncodeError: an unknown kind, a number out of range.
+        ValueError: an unknown kind, a number out of range.
+        TypeError: a number is no integer.
     """
-    if kind not in ("commit", "abort"):
-        raise EncodeError(f"a control batch is 'commit' or 'abort', not {kind!r}")
+    one_of("kind", kind, tuple(_CONTROL_TYPES))
     require_int("offset", offset, 0, 2**63 - 2)
     require_int("producer_id", producer_id, 0, 2**63 - 1)
     require_int("producer_epoch", producer_epoch, 0, 2**15 - 1)
@@ -168,88 +256,17 @@ def control_batch(
     version = bytes(2)
     key = version + _CONTROL_TYPES[kind].to_bytes(2, "big")
     value = version + coordinator_epoch.to_bytes(4, "big", signed=True)
-    encoder = _encoder(
-        2, "none", offset, 2**31 - 1, producer_id, producer_epoch, -1, True, 0, partition_leader_epoch,
-        drop_unsupported=False, is_control=True,
-    )  # fmt: skip
-    chunk = ListChunk()
-    chunk.append_record(offset, timestamp, key, value, ())
-    return encoder.encode([chunk.finish()])
-
-
-def _encoder(
-    magic: int,
-    codec: str,
-    base_offset: int,
-    batch_bytes: int,
-    producer_id: int,
-    producer_epoch: int,
-    base_sequence: int,
-    is_transactional: bool,
-    timestamp_type: int,
-    leader_epoch: int,
-    *,
-    drop_unsupported: bool,
-    is_control: bool,
-) -> BatchEncoder:
-    """The encoder for these options, once they are known to fit the format."""
-    require_int("magic", magic, 0, 2)
-    if codec not in CODECS:
-        raise EncodeError(f"the codec must be one of {', '.join(CODECS)}, not {codec!r}")
-    require_int("base_offset", base_offset, 0, 2**63 - 2)
-    require_int("batch_bytes", batch_bytes, 1, 2**31 - 1)
-    require_int("producer_id", producer_id, -1, 2**63 - 1)
-    require_int("producer_epoch", producer_epoch, -1, 2**15 - 1)
-    require_int("base_sequence", base_sequence, -1, 2**31 - 1)
-    require_int("timestamp_type", timestamp_type, 0, 1)
-    require_int("partition_leader_epoch", leader_epoch, -1, 2**31 - 1)
-    if magic < 2:
-        numbers = {
-            "producer_id": producer_id,
-            "producer_epoch": producer_epoch,
-            "base_sequence": base_sequence,
-            "partition_leader_epoch": leader_epoch,
-        }
-        _require_message_set(magic, codec, is_transactional, timestamp_type, numbers)
-    attributes = (
-        CODECS.index(codec)
-        | timestamp_type * _TIMESTAMP_TYPE_BIT
-        | bool(is_transactional) * _TRANSACTIONAL_BIT
-        | is_control * _CONTROL_BIT
-    )
-    return BatchEncoder(
-        magic=magic,
-        drop_unsupported=drop_unsupported,
-        base_offset=base_offset,
-        batch_bytes=batch_bytes,
+    plan = EncodePlan(
+        base_offset=offset,
+        batch_bytes=2**31 - 1,
         producer_id=producer_id,
         producer_epoch=producer_epoch,
-        base_sequence=base_sequence,
-        leader_epoch=leader_epoch,
-        attributes=attributes,
+        is_transactional=True,
+        partition_leader_epoch=partition_leader_epoch,
     )
-
-
-def _require_message_set(
-    magic: int, codec: str, is_transactional: bool, timestamp_type: int, numbers: dict[str, int]
-) -> None:
-    """Raise EncodeError for what no message of magic 0 or 1 can say."""
-    given = [name for name, value in numbers.items() if value != -1]
-    if is_transactional:
-        given.append("is_transactional")
-    if timestamp_type and magic == 0:
-        given.append("timestamp_type")
-    if given:
-        raise EncodeError(f"messages of magic {magic} have no {given[0]}")
-    if codec == "zstd":
-        raise EncodeError(f"zstd needs magic 2, not {magic}")
-
-
-def _compressor(codec: str, level: int | None, magic: int) -> Callable[[Any], Any] | None:
-    """What the records of a batch are put through. A level is checked here, before there are records."""
-    number = CODECS.index(codec)
-    put_through = compressor(number, level=level, magic=magic)
-    return put_through if number else None
+    chunk = ListChunk()
+    chunk.append_record(offset, timestamp, key, value, ())
+    return plan.encoder(is_control=True).encode([chunk.finish()])
 
 
 def _each_batch(

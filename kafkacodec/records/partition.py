@@ -9,7 +9,7 @@ import numpy as np
 from kafkacodec.arrow._reader import ArrowReader
 from kafkacodec.errors import EncodeError
 from kafkacodec.records._partitioner import arrow_partitions, list_partitions, murmur2
-from kafkacodec.records.arguments import require_int
+from kafkacodec.records.arguments import one_of, require_int
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -43,12 +43,13 @@ def partition(
         int32 array, one partition for every key.
 
     Raises:
-        EncodeError: a null key that is not allowed, a column of another type, `num_partitions` out of range.
-        TypeError: `keys` is neither an Arrow column nor a list.
+        EncodeError: a key that is null and must not be, or that is neither bytes, text nor an integer; `path` names
+            its row.
+        TypeError: `keys` is neither a list nor an Arrow column of such a type; an argument is of another type.
+        ValueError: an argument is wrong, or the Arrow data is damaged or used up.
     """
     require_int("num_partitions", num_partitions, 1, 2**31 - 1)
-    if null_keys not in ("error", "round_robin", "random"):
-        raise EncodeError(f"null_keys must be 'error', 'round_robin' or 'random', not {null_keys!r}")
+    one_of("null_keys", null_keys, ("error", "round_robin", "random"))
     result, num_nulls = _partitions(keys, num_partitions)
     if not num_nulls:
         return result

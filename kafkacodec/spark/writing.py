@@ -10,6 +10,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,8 +22,9 @@ from pyspark.sql.types import StructType
 import kafkacodec as kc
 from kafkacodec.errors import EncodeError
 from kafkacodec.log import LogWriter
-from kafkacodec.log.writer import check_topic
+from kafkacodec.log.writer import DEFAULT_SEGMENT_BYTES, check_topic
 from kafkacodec.records.compression import CODECS
+from kafkacodec.records.encode import DEFAULT_BATCH_BYTES, BatchOptions, EncodePlan
 from kafkacodec.spark import staging
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.options import (
@@ -65,10 +67,8 @@ class WriteOptions:
     path: str
     topic: str | None
     num_partitions: int
-    codec: str
-    level: int | None
-    batch_bytes: int
     segment_bytes: int
+    batches: BatchOptions
 
 
 def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
@@ -84,18 +84,34 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
         path=os.path.abspath(local_path(given["path"])),
         topic=take(given, "topic", _topic, None),
         num_partitions=take(given, "numPartitions", positive, 1),
-        codec=take(given, "codec", one_of(*CODECS), "none"),
-        level=take(given, "level", whole_number, None),
-        batch_bytes=take(given, "batchBytes", positive, 16384),
-        segment_bytes=take(given, "segmentBytes", positive, 1 << 30),
+        segment_bytes=take(given, "segmentBytes", positive, DEFAULT_SEGMENT_BYTES),
+        batches=_batch_options(given),
     )
 
 
-def _topic(name: str, value: str) -> str:
+def _batch_options(given: Mapping[str, str]) -> BatchOptions:
+    codec = take(given, "codec", one_of(*CODECS), "none")
+    level = take(given, "level", whole_number, None)
+    batch_bytes = take(given, "batchBytes", positive, DEFAULT_BATCH_BYTES)
+    with _refused_as("level"):
+        EncodePlan(codec=codec, level=level)
+    with _refused_as("batchBytes"):
+        EncodePlan(batch_bytes=batch_bytes)
+    return {"codec": codec, "level": level, "batch_bytes": batch_bytes}
+
+
+@contextmanager
+def _refused_as(option: str) -> Iterator[None]:
+    """Raise what a room below refuses as an error of this option."""
     try:
+        yield
+    except ValueError as error:
+        raise OptionError(f"{option}: {error}") from None
+
+
+def _topic(name: str, value: str) -> str:
+    with _refused_as(name):
         check_topic(value)
-    except EncodeError as error:
-        raise OptionError(f"{name}: {error.reason}") from None
     return value
 
 
@@ -206,11 +222,9 @@ class _TaskWriter:
             )
         encoded = kc.encode(
             pa.Table.from_batches(self.waiting.pop(target).batches),
-            codec=self.options.codec,
-            level=self.options.level,
             base_offset=log.next_offset,
-            batch_bytes=self.options.batch_bytes,
             partition_leader_epoch=log.leader_epoch,
+            **self.options.batches,
         )
         log.write_batches(encoded, verify_crc=False)
 
@@ -237,11 +251,19 @@ class _TaskWriter:
         """The topics' names, and the index of each row's."""
         if self.options.topic is not None:
             return [self.options.topic], np.zeros(batch.num_rows, np.int32)
+        import pyarrow.compute as pc
+
         column = batch.column("topic")
         if column.null_count:
             raise EncodeError("the topic is null", path=f"row {_first(column.is_null())}")
         encoded = column.dictionary_encode()
-        return encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
+        names = encoded.dictionary.to_pylist()
+        for name in names:
+            try:
+                check_topic(name)
+            except ValueError as error:
+                raise EncodeError(str(error), path=f"row {_first(pc.equal(column, name))}") from None
+        return names, encoded.indices.to_numpy()
 
     def _numbers(self, batch: pa.RecordBatch) -> np.ndarray:
         """Each row's partition: the column's; where that is null or missing, the one that Kafka's producer takes."""

@@ -104,7 +104,7 @@ ARROW_ENTRIES: dict[str, Entry] = {
         GOOD, BAD, _reread, lambda held: [held[0].to_pydict(), held[1].tolist(), bytes(held[2])]
     ),
     "encode Arrow": Entry(FRAMED, None, lambda data: kc.encode(_table(data))),
-    "encode_batches Arrow": Entry(FRAMED, None, lambda data: list(kc.encode_batches(_table(data), codec="lz4"))),
+    "iter_encoded Arrow": Entry(FRAMED, None, lambda data: list(kc.iter_encoded(_table(data), codec="lz4"))),
     "partition Arrow": Entry(FRAMED, None, lambda data: kc.partition(data, 7).tolist()),
     "split_confluent Arrow": Entry(FRAMED, None, kc.split_confluent, lambda columns: pa.array(columns[1]).to_pylist()),
     "payloads, in other hands": Entry(FRAMED, None, _payloads, lambda array: array.to_pylist()),

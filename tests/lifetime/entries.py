@@ -125,7 +125,7 @@ def _entries() -> Iterator[tuple[str, Entry]]:
         Entry(SET, None, lambda data: kc.encode([(data, data)] * 3, codec="zstd", batch_bytes=100)),
     )
     yield "encode headers", Entry(SET, None, lambda data: kc.encode([(0, 0, 0, b"", b"", [("h", data)])]))
-    yield "encode_batches", Entry(SET, None, lambda data: list(kc.encode_batches([(data, data)] * 3, batch_bytes=100)))
+    yield "iter_encoded", Entry(SET, None, lambda data: list(kc.iter_encoded([(data, data)] * 3, batch_bytes=100)))
     yield "partition", Entry(SET, None, lambda data: kc.partition([data, data], 12).tolist())
     yield (
         "split_confluent",

@@ -59,4 +59,4 @@ def test_chunks_leave_no_trace(drawn: list[Any], cuts: list[int], batch_bytes: i
     chunked = pa.Table.from_batches([b for p in parts for b in p.to_batches()], whole.schema)
     data = kc.encode(whole, batch_bytes=batch_bytes)
     assert kc.encode(chunked, batch_bytes=batch_bytes) == data
-    assert b"".join(b.data for b in kc.encode_batches(chunked, batch_bytes=batch_bytes)) == data
+    assert b"".join(b.data for b in kc.iter_encoded(chunked, batch_bytes=batch_bytes)) == data

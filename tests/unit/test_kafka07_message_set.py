@@ -11,7 +11,7 @@ import pytest
 
 from kafkacodec.dialects import kafka07
 from kafkacodec.dialects.kafka07 import _decoder as _decoder07
-from kafkacodec.errors import CorruptRecord, CrcMismatch, EncodeError, LimitExceeded, UnsupportedCodec
+from kafkacodec.errors import CorruptRecord, CrcMismatch, LimitExceeded, UnsupportedCodec
 from kafkacodec.records.compression import compress
 
 GZIP = 1
@@ -117,6 +117,6 @@ def test_shallow_reading_opens_nothing() -> None:
 
 def test_what_cannot_be_encoded() -> None:
     for options in ({"magic": 2}, {"magic": 0, "codec": "gzip"}, {"codec": "lz4"}, {"codec": "zstd"}):
-        with pytest.raises(EncodeError):
+        with pytest.raises(ValueError, match="unknown"):
             kafka07.encode_messages([b"a"], **options)  # type: ignore[arg-type]
     assert kafka07.encode_messages([], codec="gzip") == b""

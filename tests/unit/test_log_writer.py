@@ -80,7 +80,7 @@ def test_segments_end_by_age(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limits", [{"segment_bytes": 10_000}, {"segment_ms": 100}, {"segment_bytes": 1}])
 def test_batches_in_one_run_go_into_the_same_segments(limits: dict[str, Any], tmp_path: Path) -> None:
-    batches = list(kc.encode_batches(records(1000), batch_bytes=300))
+    batches = list(kc.iter_encoded(records(1000), batch_bytes=300))
     for partition, runs in enumerate([[b.data for b in batches], [b"".join(b.data for b in batches)]]):
         with LogWriter(tmp_path, "orders", partition, **limits, sync=False) as writer:
             assert sum(writer.write_batches(run) for run in runs) == 1000
@@ -186,7 +186,7 @@ def test_a_pending_segment_can_be_committed_elsewhere(tmp_path: Path) -> None:
     staging.mkdir()
     final.mkdir()
     writer = SegmentWriter(staging, 7)
-    for batch in kc.encode_batches(records(500), base_offset=7):
+    for batch in kc.iter_encoded(records(500), base_offset=7):
         writer.append(batch)
     pending = pickle.loads(pickle.dumps(writer.finish()))
     assert (pending.base_offset, pending.last_offset, pending.record_count) == (7, 506, 500)
@@ -201,7 +201,7 @@ def test_a_pending_segment_can_be_committed_elsewhere(tmp_path: Path) -> None:
 def test_a_segment_is_never_overwritten(tmp_path: Path) -> None:
     for content in (b"first", b"second"):
         writer = SegmentWriter(tmp_path, 0, sync=False)
-        (batch,) = kc.encode_batches([(None, content)])
+        (batch,) = kc.iter_encoded([(None, content)])
         writer.append(batch)
         if content == b"second":
             with pytest.raises(FileExistsError):
@@ -224,7 +224,7 @@ def test_leftovers_are_removed_but_not_those_of_the_living(tmp_path: Path) -> No
     other.touch()
     with SegmentWriter(directory, 3, sync=False) as alive:
         assert remove_unfinished(directory) == [str(stale), str(small)]
-        (batch,) = kc.encode_batches([(b"k", b"v")], base_offset=3)
+        (batch,) = kc.iter_encoded([(b"k", b"v")], base_offset=3)
         alive.append(batch)
     assert offsets(tmp_path) == [0, 1, 2, 3]
     assert other.exists()
@@ -251,14 +251,14 @@ class TestRefused:
 
     def test_another_topic_id_or_an_older_leader(self, tmp_path: Path) -> None:
         LogWriter(tmp_path, "orders", 0, leader_epoch=4, sync=False).commit()
-        with pytest.raises(kc.EncodeError, match="topic id"):
+        with pytest.raises(ValueError, match="topic_id"):
             LogWriter(tmp_path, "orders", 1, topic_id=uuid.uuid4())
-        with pytest.raises(kc.EncodeError, match="leader epoch 3"):
+        with pytest.raises(ValueError, match="leader_epoch is 3"):
             LogWriter(tmp_path, "orders", 0, leader_epoch=3)
 
     @pytest.mark.parametrize("topic", ["", ".", "..", "a/b", "a b", "ü", "x" * 250])
     def test_topic_names(self, topic: str, tmp_path: Path) -> None:
-        with pytest.raises(kc.EncodeError, match="topic"):
+        with pytest.raises(ValueError, match="topic"):
             LogWriter(tmp_path, topic, 0)
         assert names(tmp_path) == []
 
@@ -278,7 +278,7 @@ class TestRefused:
         ids=str,
     )
     def test_options_out_of_range(self, options: dict[str, Any], tmp_path: Path) -> None:
-        with pytest.raises(kc.EncodeError, match=next(iter(options))):
+        with pytest.raises((TypeError, ValueError), match=next(iter(options))):
             LogWriter(tmp_path, "orders", **{"partition": 0, **options})
         assert names(tmp_path) == []
 
@@ -287,7 +287,7 @@ class TestRefused:
             pytest.raises(kc.EncodeError, match="offset 100 comes next") as caught,
             kc.log.SegmentWriter(tmp_path, 100, sync=False) as writer,
         ):
-            writer.append(next(kc.encode_batches(records(1))))
+            writer.append(next(kc.iter_encoded(records(1))))
         assert caught.value.path == str(tmp_path / "00000000000000000100.log")
         assert names(tmp_path) == []
 
@@ -295,7 +295,7 @@ class TestRefused:
         "options", [{"base_offset": -1}, {"base_offset": "0"}, {"index_interval_bytes": -1}], ids=str
     )
     def test_numbers_of_a_segment(self, options: dict[str, Any], tmp_path: Path) -> None:
-        with pytest.raises(kc.EncodeError, match=next(iter(options))):
+        with pytest.raises((TypeError, ValueError), match=next(iter(options))):
             kc.log.SegmentWriter(tmp_path, **{"base_offset": 0, **options})
         assert names(tmp_path) == []
 

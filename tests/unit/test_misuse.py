@@ -272,7 +272,7 @@ def _takers() -> Iterator[tuple[str, Callable[[Any], Any], Any]]:
     table = pa.record_batch({"key": [b"k"] * 3, "value": [b"v"] * 3})
     column = pa.array([DATA, DATA], pa.binary())
     yield "encode", kc.encode, table
-    yield "encode_batches", lambda data: list(kc.encode_batches(data)), table
+    yield "iter_encoded", lambda data: list(kc.iter_encoded(data)), table
     yield "decode_batches", kc.decode_batches, column
     yield "partition", lambda data: kc.partition(data, 3), column
     yield "split_confluent", kc.split_confluent, column
@@ -292,11 +292,11 @@ def _half_used(take: Callable[[Any], Any], data: Any) -> None:
 
 
 for _name, _take, _data in _takers():
-    CASES[f"{_name} of released capsules"] = (lambda t=_take, d=_data: _twice(t, Wrapper(d)), kc.EncodeError)
-    CASES[f"{_name} of a released schema"] = (lambda t=_take, d=_data: _half_used(t, d), kc.EncodeError)
+    CASES[f"{_name} of released capsules"] = (lambda t=_take, d=_data: _twice(t, Wrapper(d)), ValueError)
+    CASES[f"{_name} of a released schema"] = (lambda t=_take, d=_data: _half_used(t, d), ValueError)
     CASES[f"{_name} of a stream read before"] = (
         lambda t=_take, d=_data: _twice(t, StreamWrapper(pa.chunked_array([d]) if isinstance(d, pa.Array) else d)),
-        kc.EncodeError,
+        ValueError,
     )
 
 

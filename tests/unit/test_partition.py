@@ -99,19 +99,20 @@ class TestNullKeys:
 
 
 @pytest.mark.parametrize(
-    ("keys", "options", "words"),
+    ("keys", "options", "error", "words"),
     [
-        ([b"a"], {"num_partitions": 0}, "num_partitions"),
-        ([b"a"], {"num_partitions": 2**31}, "num_partitions"),
-        ([b"a"], {"num_partitions": 1.0}, "num_partitions"),
-        ([b"a"], {"num_partitions": 3, "null_keys": "sticky"}, "null_keys"),
-        ([b"a", 5], {"num_partitions": 3}, r"keys\[1\]: int is neither"),
-        (pa.array([1.5]), {"num_partitions": 3}, "neither bytes nor text"),
+        ([b"a"], {"num_partitions": 0}, ValueError, "num_partitions"),
+        ([b"a"], {"num_partitions": 2**31}, ValueError, "num_partitions"),
+        ([b"a"], {"num_partitions": 1.0}, TypeError, "num_partitions"),
+        ([b"a"], {"num_partitions": 3, "null_keys": "sticky"}, ValueError, "null_keys"),
+        ([b"a", 5], {"num_partitions": 3}, kc.EncodeError, r"keys\[1\]: int is neither"),
+        (pa.array([1.5]), {"num_partitions": 3}, TypeError, "neither bytes nor text"),
     ],
 )
-def test_refused(keys: Any, options: dict[str, Any], words: str) -> None:
-    with pytest.raises(kc.EncodeError, match=words):
+def test_refused(keys: Any, options: dict[str, Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words) as caught:
         kc.partition(keys, **options)
+    assert type(caught.value) is error
 
 
 def test_no_column() -> None:

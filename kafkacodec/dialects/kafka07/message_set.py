@@ -6,12 +6,12 @@ Such bytes cannot always be told from those of later versions, so this format is
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from kafkacodec.arrow._columns import Budget
 from kafkacodec.dialects.kafka07 import _decoder
-from kafkacodec.errors import EncodeError, UnsupportedMagic
-from kafkacodec.records.arguments import int64, limit
+from kafkacodec.errors import UnsupportedMagic
+from kafkacodec.records.arguments import int64, limit, one_of
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.compression import CODECS, compress
 from kafkacodec.records.decode import (
@@ -19,7 +19,9 @@ from kafkacodec.records.decode import (
     DEFAULT_MAX_DECOMPRESSED_BYTES,
     DEFAULT_MAX_ROWS,
     DEFAULT_MAX_TOTAL_BYTES,
+    ON_ERROR,
     PLACE_COLUMNS,
+    OnError,
     budget_of,
     read_chunks,
     read_whole,
@@ -45,7 +47,7 @@ class DecodeOptions(TypedDict, total=False):
     batch_columns: bool
     deep: bool
     verify_crc: bool
-    on_error: Literal["raise", "stop", "skip"]
+    on_error: OnError
     max_decompressed_bytes: int
 
 
@@ -57,7 +59,7 @@ def _open_decoder(
     batch_columns: bool = False,
     deep: bool = True,
     verify_crc: bool = True,
-    on_error: str = "raise",
+    on_error: OnError = "raise",
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
     budget: Budget | None = None,
 ) -> _decoder.Decoder:
@@ -65,8 +67,7 @@ def _open_decoder(
     unknown = [name for name in names if name not in _ALL]
     if unknown:
         raise ValueError(f"no such column: {', '.join(map(repr, unknown))}; there are {', '.join(_ALL)}")
-    if on_error not in ("raise", "stop", "skip"):
-        raise ValueError(f"on_error is {on_error!r}; it must be 'raise', 'stop' or 'skip'")
+    one_of("on_error", on_error, ON_ERROR)
     wanted = sum({_BIT[name] for name in (*names, *(_ALL[7:] if batch_columns else ()))})
     return _decoder.Decoder(
         data,
@@ -160,12 +161,13 @@ def encode_messages(payloads: Iterable[Buffer], *, magic: int = 1, codec: str = 
         codec: ``none``, ``gzip`` or ``snappy``.
 
     Raises:
-        EncodeError: a magic or a codec that there is not, or a message too large for its length.
+        ValueError: an unknown magic or codec.
+        EncodeError: a message too large for its length field.
     """
     if magic not in (0, 1):
-        raise EncodeError(f"magic is {magic}; Kafka 0.6 has 0, 0.7 has 1")
+        raise ValueError(f"unknown magic {magic!r}: Kafka 0.6 has 0, 0.7 has 1")
     if codec not in CODECS[:3] or (magic == 0 and codec != "none"):
-        raise EncodeError(f"codec {codec!r} does not exist in magic {magic}")
+        raise ValueError(f"unknown codec {codec!r} in magic {magic}")
     message_set = b"".join(_decoder.encode_message(payload, magic, 0) for payload in payloads)
     if codec == "none" or not message_set:
         return message_set
