@@ -1,4 +1,4 @@
-"""``kafkacodec groups``: consumer groups and their members, from a broker's disk."""
+"""``kafkacodec groups``: list consumer groups and their members, from a broker's disk."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from kafkacodec.log.groups import consumer_groups
 @on_error_option
 @destination_options()
 def groups(directory: str, as_json: bool, output: Destination, problems: list[DecodeError] | None) -> None:
-    """List the consumer groups in a broker's data DIRECTORY, or in that of a __consumer_offsets partition.
+    """List the consumer groups in DIRECTORY: a broker's data directory or a __consumer_offsets partition.
 
-    They are shown as their last records leave them.
+    Shows the state of each group as of its last record.
     """
     if output:
         output.check([directory], as_json=as_json)

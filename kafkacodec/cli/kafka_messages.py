@@ -1,4 +1,4 @@
-"""The commands of ``kafkacodec message`` for Kafka's own protocol: bodies to JSON and back, and a message's fields."""
+"""``kafkacodec message`` for Kafka's own protocol: message bodies to JSON and back, and a message's fields."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from kafkacodec.messages.model import FieldSpec, StructSpec, version_text
 def _class_of(name: str) -> Any:
     if name not in messages.message_names():
         near = [known for known in messages.message_names() if known.lower().startswith(name.lower())]
-        hint = f"; there is {', '.join(near)}" if near else ""
-        raise click.UsageError(f"no message is called {name!r}{hint}")
+        hint = f"; did you mean {', '.join(near)}?" if near else ""
+        raise click.UsageError(f"unknown message {name!r}{hint}")
     return getattr(messages, name)
 
 
 def decoded(name: str | None, version: int | None, raw: bytes, frame: bool) -> Any:
-    """A body, or a whole frame, for JSON. Bytes and records are in base64. The frame of a request tells what it is."""
+    """A body or a frame as JSON values, bytes and records in base64. A request's frame holds its key and version."""
     if frame and (name is None or name.endswith("Request")):
         return _plain(_request_frame(name, version, raw))
     if name is None or version is None:
-        raise click.UsageError("--rpc and --version are needed: the bytes do not tell")
+        raise click.UsageError("--rpc and --version are required, except with --frame for a request")
     cls = _class_of(name)
     if not frame:
         return _plain(cls.decode(raw, version).to_dict())
     if not name.endswith("Response") or cls.api_key is None:
-        raise click.UsageError(f"{name} has no frame")
+        raise click.UsageError(f"{name} is neither a request nor a response; decode it without --frame")
     header, found = protocol.decode_response(raw, cls.api_key, version)
     return _plain({"type": name, "version": version, "header": header.to_dict(), "message": found.to_dict()})
 
@@ -45,7 +45,7 @@ def _request_frame(name: str | None, version: int | None, raw: bytes) -> dict[st
     header, found = protocol.decode_request(raw)
     kind, number = type(found).__name__, header.request_api_version
     if name not in (None, kind) or version not in (None, number):
-        raise click.ClickException(f"the frame is that of a {kind} of version {number}")
+        raise click.ClickException(f"the frame holds {kind} version {number}")
     return {"type": kind, "version": number, "header": header.to_dict(), "message": found.to_dict()}
 
 
@@ -54,9 +54,10 @@ def _request_frame(name: str | None, version: int | None, raw: bytes) -> dict[st
 @click.argument("version", type=int)
 @click.argument("content", metavar="JSON", type=click.File("r"), default="-")
 def encode(name: str, version: int, content: TextIO) -> None:
-    """Print the body of message NAME that JSON (as decode prints it) stands for, in hex.
+    """Encode a message body from JSON to hex.
 
-    JSON is a file, or - for standard input.
+    NAME is the message, such as MetadataRequest. JSON is a file in the format that decode prints, or - for standard
+    input.
     """
     cls = _class_of(name)
     try:
@@ -65,7 +66,7 @@ def encode(name: str, version: int, content: TextIO) -> None:
     except KafkaCodecError:
         raise
     except (ValueError, RecursionError) as error:  # JSON, base64, a uuid or a tag
-        raise click.ClickException(f"the JSON cannot be read: {error}") from None
+        raise click.ClickException(f"invalid JSON: {error}") from None
     say(made.encode(version).hex())
 
 
@@ -73,7 +74,10 @@ def encode(name: str, version: int, content: TextIO) -> None:
 @click.argument("name")
 @click.option("--version", "-v", type=int, help="Only the fields of this version.")
 def describe(name: str, version: int | None) -> None:
-    """Print the fields of a message by version. An API's name (Fetch) stands for request and response."""
+    """Print the fields of a message by version.
+
+    NAME is a message, such as FetchRequest, or an API, such as Fetch, for both its request and its response.
+    """
     names = [name + "Request", name + "Response"] if name + "Request" in messages.message_names() else [name]
     for each in names:
         cls = _class_of(each)
@@ -110,7 +114,7 @@ def _field_rows(spec: StructSpec, valid: range, version: int | None, depth: int)
 
 
 def _plain(value: Any) -> Any:
-    """What JSON can hold: bytes in base64, numbers that are none (float64 has such) and uuids as text."""
+    """A value for JSON: bytes in base64; uuids, NaN and infinities as text."""
     if isinstance(value, dict):
         return {name: _plain(inner) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):
@@ -123,7 +127,7 @@ def _plain(value: Any) -> Any:
 
 
 def _typed(values: Any, spec: StructSpec) -> Any:
-    """JSON values with base64 and uuids turned into what the fields hold."""
+    """JSON values with base64, uuids and floats converted to the fields' types."""
     if not isinstance(values, dict):
         return values
     kinds = {field.attribute: field for field in spec.fields}
@@ -131,7 +135,7 @@ def _typed(values: Any, spec: StructSpec) -> Any:
     tags = typed.get("unknown_tagged_fields")
     if tags:
         if not isinstance(tags, dict):
-            raise ValueError("unknown_tagged_fields is no object")
+            raise ValueError("unknown_tagged_fields is not an object")
         typed["unknown_tagged_fields"] = {int(tag): _bytes(f"tag {tag}", data) for tag, data in tags.items()}
     return typed
 

@@ -1,4 +1,4 @@
-"""``kafkacodec message``: single requests and responses, from hex or bytes to JSON."""
+"""``kafkacodec message``: convert single requests and responses between bytes and JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HEX = re.compile(rb"(?:0x)?(?:[0-9a-fA-F]{2}\s*)+")
 
 @click.group()
 def message() -> None:
-    """Decode, encode and describe single messages."""
+    """Decode, encode and describe protocol messages."""
 
 
 message.add_command(encode)
@@ -30,26 +30,29 @@ message.add_command(describe)
     "--protocol",
     default="kafka",
     type=click.Choice(["kafka", "kafka07", "rewrite", "line"]),
-    help="Which protocol; Kafka's own where it is not given.",
+    help="The protocol; kafka, Kafka's own, by default.",
 )
 @click.option("--rpc", metavar="NAME", help="The message: MetadataRequest (kafka), Heartbeat (rewrite).")
 @click.option("--version", type=int, help="kafka: the version of the message.")
 @click.option(
     "--frame",
     is_flag=True,
-    help="kafka: a frame, with size and header; that of a request needs neither --rpc nor --version.",
+    help="kafka: DATA is a frame, with size and header; a request then needs neither --rpc nor --version.",
 )
-@click.option("--answers", metavar="REQUEST", help="A response to this: a request in hex (kafka07), a command (line).")
+@click.option(
+    "--answers", metavar="REQUEST", help="DATA is the response to this request in hex (kafka07) or command (line)."
+)
 @click.argument("data", type=click.File("rb"), default="-")
 def decode(
     protocol: str, rpc: str | None, version: int | None, frame: bool, answers: str | None, data: BinaryIO
 ) -> None:
-    """Print messages as JSON.
+    """Decode messages to JSON.
 
-    DATA is a file, or - for standard input: hex or the bytes themselves, of one frame (kafka07) or one body
-    (kafka, rewrite); lines of text, of which each is a message, for the line protocol.
+    DATA is a file, or - for standard input. It holds one body (kafka, rewrite) or one frame (kafka07, kafka with
+    --frame) as hex or as bytes; for the line protocol, a message per line.
 
-    Bytes become base64 text (kafka), or text where they are UTF-8 and {"base64": "..."} where not.
+    In the JSON of kafka, bytes are base64; in that of the other protocols they are text if they are UTF-8, else
+    {"base64": "..."}.
     """
     from kafkacodec.dialects.line import split_lines
 
@@ -68,7 +71,7 @@ def decode(
 
 
 def _bytes(content: bytes) -> bytes:
-    """What hex stands for; anything else is taken as it is."""
+    """The bytes of hex text; anything else unchanged."""
     text = content.strip()
     return bytes.fromhex(text.removeprefix(b"0x").decode("ascii")) if _HEX.fullmatch(text) else content
 
@@ -100,13 +103,13 @@ def _kafka07(frame: bytes, answers: str | None) -> dict[str, Any]:
     try:
         asked = bytes.fromhex(answers)
     except ValueError:
-        raise click.UsageError("--answers takes the request in hex") from None
+        raise click.UsageError("--answers must be the request in hex") from None
     made = _plain(kafka07.decode_response(frame, kafka07.decode_request(asked)))
     return made
 
 
 def _plain(value: Any) -> Any:
-    """For JSON: messages as dicts with their type, bytes as `json_value` has them."""
+    """A value for JSON: messages as dicts with their type, bytes by `json_value`."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
         return {"type": type(value).__name__, **fields}

@@ -1,4 +1,4 @@
-"""``kafkacodec metadata``: a KRaft cluster's topics, configs, ACLs and brokers, from the disk of one of its servers."""
+"""``kafkacodec metadata``: show a KRaft cluster's topics, configs, ACLs and brokers, from the disk of one node."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kafkacodec.cli.output import Column, counted, print_table
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.cluster_metadata import ClusterMetadata, read_cluster_metadata
 
-# Kafka's names of the numbers in access control (AclPermissionType, AclOperation, ResourceType, PatternType).
+# Kafka's names for the numbers in ACLs (AclPermissionType, AclOperation, ResourceType, PatternType).
 PERMISSIONS = {2: "DENY", 3: "ALLOW"}
 OPERATIONS = {
     2: "ALL",
@@ -38,15 +38,15 @@ TABLES = ["topics", "partitions", "configs", "acls", "brokers", "features"]
 @click.command()
 @click.argument("directory", type=click.Path(exists=True, file_okay=False))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of tables.")
-@click.option("--table", type=click.Choice(TABLES), help="Which table --output gets.")
+@click.option("--table", type=click.Choice(TABLES), help="The table to write to --output.")
 @on_error_option
 @destination_options()
 def metadata(
     directory: str, as_json: bool, table: str | None, output: Destination, problems: list[DecodeError] | None
 ) -> None:
-    """Show the cluster's metadata as of the end of the metadata log in a data DIRECTORY."""
+    """Show the cluster's metadata as of the end of the metadata log in DIRECTORY, a node's data directory."""
     if bool(output) != (table is not None):
-        raise click.UsageError(f"--output and --table go together; there are the tables {', '.join(TABLES)}")
+        raise click.UsageError(f"--output and --table require each other; tables are {', '.join(TABLES)}")
     if output:
         output.check([directory], as_json=as_json)
     found = read_cluster_metadata(directory, problems=problems)

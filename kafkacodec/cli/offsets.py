@@ -1,4 +1,4 @@
-"""``kafkacodec offsets``: what consumer groups committed, from a broker's disk."""
+"""``kafkacodec offsets``: list the committed offsets of consumer groups, from a broker's disk."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from kafkacodec.log.groups import committed_offsets
 
 @click.command()
 @click.argument("directory", type=click.Path(exists=True, file_okay=False))
-@click.option("--group", "-g", "groups", multiple=True, help="Only this group; may be given again.")
+@click.option("--group", "-g", "groups", multiple=True, help="Only this group; repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table.")
 @on_error_option
 @destination_options()
 def offsets(
     directory: str, groups: tuple[str, ...], as_json: bool, output: Destination, problems: list[DecodeError] | None
 ) -> None:
-    """List the committed offsets in a broker's data DIRECTORY, or in that of a __consumer_offsets partition.
+    """List the committed offsets in DIRECTORY: a broker's data directory or a __consumer_offsets partition.
 
-    Commits of transactions that were aborted or never ended are left out. Times are UTC.
+    Excludes commits of aborted and open transactions. Times are in UTC.
     """
     if output:
         output.check([directory], as_json=as_json)

@@ -1,4 +1,4 @@
-"""Files of records to encode, as Arrow batches with columns key, value, timestamp, headers, offset. Needs pyarrow."""
+"""Read files of records as Arrow batches with columns key, value, timestamp, headers, offset. Needs pyarrow."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ import pyarrow as pa
 from kafkacodec.cli.output import json_line
 
 ROWS = 8192
-"""Rows of a batch."""
+"""Rows in a batch."""
 
 
 class Names(NamedTuple):
-    """What a file calls the columns of records, by key, value and so on; and which of them it has to have."""
+    """The file's names of the columns key, value and so on, and the columns that it must have."""
 
     of: dict[str, str]
     required: frozenset[str]
 
     def require(self, present: Iterable[str]) -> None:
-        """Raise ValueError where a column that has to be there is not."""
+        """Raise ValueError if a required column is missing."""
         missing = sorted(self.of[column] for column in self.required.difference(present))
         if missing:
-            raise ValueError(f"there is no column {missing[0]}")
+            raise ValueError(f"missing column {missing[0]!r}")
 
 
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -41,7 +41,7 @@ _TYPES = {
 
 
 def read_parquet(path: str, names: Names) -> Iterator[pa.RecordBatch]:
-    """Batch by batch; only the columns that are wanted."""
+    """Parquet; reads only the named columns."""
     from pyarrow import parquet
 
     with parquet.ParquetFile(path) as file:
@@ -55,12 +55,12 @@ def read_arrow(path: str, names: Names) -> Iterator[pa.RecordBatch]:
     with pa.OSFile(path) as source, pa.ipc.open_file(source) as file:
         for number in range(file.num_record_batches):
             batch = file.get_batch(number)
-            batch.validate(full=True)  # the file may hold anything: offsets beyond its buffers, text that is no UTF-8
+            batch.validate(full=True)  # offsets may exceed the buffers, text may not be UTF-8
             yield _renamed(batch, names)
 
 
 def read_csv(path: str, names: Names) -> Iterator[pa.RecordBatch]:
-    """CSV with a header line. An unquoted empty value is null; headers are JSON."""
+    """CSV with a header line. An unquoted empty cell is null; headers are JSON."""
     from pyarrow import csv
 
     types = {names.of[column]: pa.string() for column in ("key", "value", "headers")}
@@ -76,7 +76,7 @@ def read_csv(path: str, names: Names) -> Iterator[pa.RecordBatch]:
 
 
 def read_jsonl(path: str, names: Names) -> Iterator[pa.RecordBatch]:
-    """An object per line. Bytes are strings or ``{"base64": "..."}``; other JSON as a value stays JSON text."""
+    """A JSON object per line. Bytes are strings or ``{"base64": "..."}``; any other value is stored as JSON text."""
     seen: set[str] = set()
     with open(path, encoding="utf-8") as file:
         lines = enumerate(file, 1)
@@ -99,7 +99,7 @@ READERS: dict[str, Callable[[str, Names], Iterator[pa.RecordBatch]]] = {
 
 
 def decoded(batch: pa.RecordBatch, encodings: dict[str, str]) -> pa.RecordBatch:
-    """The batch, with the bytes that the text of some columns stands for: hex or base64."""
+    """The batch, with the columns of `encodings` decoded from hex or base64."""
     for column, encoding in encodings.items():
         if encoding != "text" and column in batch.schema.names:
             values = [_bytes(column, encoding, value) for value in batch.column(column).to_pylist()]
@@ -120,16 +120,16 @@ def _bytes(column: str, encoding: str, value: Any) -> bytes | None:
 def _renamed(batch: pa.RecordBatch, names: Names) -> pa.RecordBatch:
     twice = [name for name in names.of.values() if batch.schema.names.count(name) > 1]
     if twice:
-        raise ValueError(f"there is more than one column {twice[0]}")
+        raise ValueError(f"duplicate column {twice[0]!r}")
     present = {column: _plain(batch.column(name)) for column, name in names.of.items() if name in batch.schema.names}
     names.require(present)
     if not {"key", "value"} & present.keys():
-        raise ValueError(f"there is neither a column {names.of['key']} nor {names.of['value']}")
+        raise ValueError(f"neither a column {names.of['key']!r} nor {names.of['value']!r}")
     return pa.record_batch(list(present.values()), names=list(present))
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    """Views as ordinary text or bytes: pyarrow cannot take rows of them."""
+    """A view column as plain text or bytes, since pyarrow's `take` does not support views."""
     kinds = {"string_view": pa.string(), "binary_view": pa.binary()}
     return column.cast(kinds[str(column.type)]) if str(column.type) in kinds else column
 
@@ -138,10 +138,10 @@ def _row(number: int, line: str, names: Names) -> dict[str, Any]:
     try:
         found = json.loads(line)
         if not isinstance(found, dict):
-            raise ValueError("no object")
+            raise ValueError("not a JSON object")
         row = {column: found[name] for column, name in names.of.items() if name in found}
         if not {"key", "value"} & row.keys():
-            raise ValueError(f"neither {names.of['key']} nor {names.of['value']}")
+            raise ValueError(f"neither {names.of['key']!r} nor {names.of['value']!r}")
         for column in ("key", "value"):
             if column in row:
                 row[column] = _content(row[column])
@@ -150,7 +150,7 @@ def _row(number: int, line: str, names: Names) -> dict[str, Any]:
         for column in ("timestamp", "offset"):
             _require_int64(names.of.get(column, column), row.get(column))
     except RecursionError:
-        raise ValueError(f"line {number}: JSON that is nested too deeply") from None
+        raise ValueError(f"line {number}: JSON is nested too deeply") from None
     except ValueError as error:
         raise ValueError(f"line {number}: {error}") from None
     return row
@@ -160,7 +160,7 @@ def _require_int64(name: str, value: Any) -> None:
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"{name} is no integer")
+        raise ValueError(f"{name} is not an integer")
     if not -(2**63) <= value < 2**63:
         raise ValueError(f"{name} does not fit 64 bits")
 
@@ -169,26 +169,26 @@ def _csv_headers(text: str | None) -> list[dict[str, Any]]:
     try:
         return _headers(json.loads(text)) if text else []
     except RecursionError:
-        raise ValueError("headers are JSON that is nested too deeply") from None
+        raise ValueError("headers: JSON is nested too deeply") from None
 
 
 def _headers(pairs: Any) -> list[dict[str, Any]]:
     if pairs is None:
         return []
     if not isinstance(pairs, list):
-        raise ValueError("headers are no list")
+        raise ValueError("headers are not a list")
     return [_header(pair) for pair in pairs]
 
 
 def _header(pair: Any) -> dict[str, Any]:
     if not isinstance(pair, dict) or not isinstance(pair.get("key"), str):
-        raise ValueError('a header is no object with a text as "key"')
-    pair["key"].encode()  # raises for text that UTF-8 cannot hold
+        raise ValueError('a header must be an object with a string "key"')
+    pair["key"].encode()  # raises UnicodeEncodeError for lone surrogates
     return {"key": pair["key"], "value": _content(pair.get("value"))}
 
 
 def _content(value: Any) -> bytes | None:
-    """What `kafkacodec convert` made JSON of."""
+    """Bytes from the JSON that `kafkacodec convert` writes."""
     if value is None:
         return None
     if isinstance(value, str):

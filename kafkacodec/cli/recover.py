@@ -1,4 +1,4 @@
-"""``kafkacodec recover``: what is intact of damaged logs, saved into a new directory."""
+"""``kafkacodec recover``: copy the intact batches of damaged logs to a new directory."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("source", type=click.Path(exists=True))
 @click.argument("destination", type=click.Path())
-@click.option("--json", "as_json", is_flag=True, help="The report as a JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as a JSON object.")
 def recover(source: str, destination: str, as_json: bool) -> None:
-    """Copy every intact batch of SOURCE into a new log directory, DESTINATION.
+    """Copy every intact batch of SOURCE to a new log directory, DESTINATION.
 
-    SOURCE is a data directory of a broker, a partition's directory or a segment; it is only read. Batches keep their
-    bytes; offset, time and transaction indexes are made anew. DESTINATION must be empty or not exist. What was left out
-    is printed, and kept in DESTINATION/recovery-report.json. The exit code is 1 when records were lost.
+    SOURCE is a broker's data directory, a partition directory or a segment; it is not changed. Batches keep their
+    bytes; offset, time and transaction indexes are rebuilt. DESTINATION must be empty or not exist. Prints what is
+    missing and writes it to DESTINATION/recovery-report.json. The exit code is 1 if records were lost.
     """
     from kafkacodec import log
 
@@ -42,14 +42,14 @@ def recover(source: str, destination: str, as_json: bool) -> None:
             say(str(finding))
         say(f"{destination}: {counted(report.num_batches, 'batch', 'batches')} saved, {_losses(report)}")
     if not report.ok:
-        raise click.ClickException(f"{source}: not everything could be saved: {_losses(report)}")
+        raise click.ClickException(f"{source}: some data could not be recovered: {_losses(report)}")
 
 
 def _losses(report: Report) -> str:
-    """What is not in the copy. That nothing was lost cannot be proven: nobody knows what came after the log's end."""
+    """The losses in words. That there are none cannot be proven: records may have followed the log's end."""
     parts = [
         f"at most {counted(report.missing_offsets, 'record')} missing" if report.missing_offsets else "",
         f"{size(report.damaged_bytes)} damaged" if report.damaged_bytes else "",
-        f"{counted(left_out, 'place')} left out" if (left_out := report.counts["error", "left-out"]) else "",
+        f"{counted(left_out, 'part')} not copied" if (left_out := report.counts["error", "left-out"]) else "",
     ]
     return ", ".join(filter(None, parts)) or ("no loss found" if report.ok else "damaged")

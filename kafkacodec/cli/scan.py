@@ -1,4 +1,4 @@
-"""``kafkacodec scan``: what is in the segments, from the batch headers alone."""
+"""``kafkacodec scan``: list segments and batches, from the batch headers alone."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 Batch = dict[str, Any]
 LOG_APPEND_TIME = 1
-_PIECE = 8192  # batches that are in memory at once, as Python objects
+_PIECE = 8192  # batches held in memory at once, as Python objects
 _FLAGS = (("is_transactional", "transaction"), ("is_control", "control"))
 
 
 @dataclass
 class Summary:
-    """A segment in one line.
+    """A segment's line in the list.
 
-    Offsets and timestamp are None when there is no batch. What headers of magic 0 and 1 do not tell is None too:
-    records, a compressed batch's first offset, the time in magic 0.
+    Offsets and timestamp are None if there is no batch. Values that headers of magic 0 and 1 lack are None too: the
+    number of records, a compressed batch's first offset, the timestamp in magic 0.
     """
 
     path: str
@@ -55,13 +55,13 @@ class Summary:
 
 @click.command()
 @span_options
-@click.option("--batches/--segments", default=None, help="A line per batch (the default for one file) or per segment.")
+@click.option("--batches/--segments", default=None, help="A line per batch (default for one file) or per segment.")
 @click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table.")
 def scan(span: Span, batches: bool | None, as_json: bool) -> None:
     """List segments and batches without decompressing them.
 
-    Offsets choose whole batches. A wrong checksum is shown and is no error; a place where no batch can be is one, and
-    so are offsets that are missing after a segment. Producers are shown as id/epoch:first sequence.
+    --start-offset and --end-offset choose complete batches. A wrong checksum is shown and is not an error; an invalid
+    batch header and offsets that are missing after a segment are. A producer is shown as id/epoch:base sequence.
     """
     partitions = span.partitions()
     segments = [segment for partition in partitions for segment in partition.segments]
@@ -77,20 +77,20 @@ def scan(span: Span, batches: bool | None, as_json: bool) -> None:
 
 
 def _breaks(partition: Partition, span: Span) -> list[DecodeError]:
-    """Where the partition's segments do not follow one another; gaps only where they are not accepted."""
+    """Errors between the partition's segments: overlaps, and gaps unless they are accepted."""
     try:
         found = [] if partition.is_kafka07 else partition.breaks(span.start_offset, span.end_offset)
-    except OSError:  # listing the segment tells
+    except OSError:  # reported when the segment is listed
         return []
     return [error for error in found if span.gaps == "error" or not isinstance(error, MissingOffsets)]
 
 
 class _Stopped(Exception):
-    """Why no further batch of a segment can be listed."""
+    """The reason why the rest of a segment cannot be listed."""
 
 
 def _headers(segment: Segment, span: Span) -> Iterator[Batch]:
-    """The chosen batches up to the first fault, which is raised. In memory is one piece of them at a time."""
+    """The chosen batches up to the first fault, which is raised. Holds one piece of them in memory."""
     start, end = span.start_offset, span.end_offset
     position, headers = 0, None
     while headers is None or len(headers) == _PIECE:
@@ -113,7 +113,7 @@ def _headers(segment: Segment, span: Span) -> Iterator[Batch]:
 
 
 def _first_offset(batch: Batch) -> int:
-    """Where the header has only the last offset, that it begins before what was chosen cannot be excluded."""
+    """The first offset, or -1 if the header has only the last one, since the batch may begin in the range."""
     first = batch["base_offset"]
     return -1 if first is None else first
 
@@ -165,7 +165,7 @@ def _summary(segment: Segment, span: Span, fault: DecodeError | None) -> Summary
 
 
 def _count(summary: Summary, batch: Batch) -> None:
-    """Add a batch to what is told of its segment."""
+    """Add a batch to its segment's summary."""
     if not summary.batches:
         summary.first_offset = batch["base_offset"]
     summary.batches += 1
@@ -227,7 +227,7 @@ def _segment_row(summary: Summary) -> list[str]:
     if summary.crc_failures:
         notes.append(counted(summary.crc_failures, "wrong checksum"))
     if summary.trailing_bytes:
-        notes.append(f"{size(summary.trailing_bytes)} not in whole batches")
+        notes.append(f"{size(summary.trailing_bytes)} after the last batch")
     return [
         place(summary.topic, summary.partition, summary.path),
         size(summary.size_in_bytes),
@@ -241,7 +241,7 @@ def _segment_row(summary: Summary) -> list[str]:
 
 
 def _offsets(first: int | None, last: int | None) -> str:
-    """``3..9``; ``..9`` where only the last one is known."""
+    """``3..9``; ``..9`` if only the last one is known."""
     return "-" if last is None else f"{'' if first is None else first}..{last}"
 
 
@@ -272,9 +272,9 @@ def _print_batches(found: Iterable[tuple[Segment, Batch]], as_json: bool, *, sev
 def _batch_row(batch: Batch) -> list[str]:
     notes = [note for name, note in _FLAGS if batch[name]]
     if batch["timestamp_type"] == LOG_APPEND_TIME:
-        notes.append("append time")
+        notes.append("log append time")
     if batch["delete_horizon_ms"] is not None:
-        notes.append(f"tombstones until {timestamp(batch['delete_horizon_ms'])}")
+        notes.append(f"delete horizon {timestamp(batch['delete_horizon_ms'])}")
     producer = batch["producer_id"]
     return [
         str(batch["position"]),

@@ -1,4 +1,4 @@
-"""``kafkacodec verify``: whether every record can be read and trusted."""
+"""``kafkacodec verify``: check that every record can be read and trusted."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 @click.command()
 @choice_options
-@click.option("--strict", is_flag=True, help="Fail for warnings too: wrong index files and checkpoints, torn tails.")
-@click.option("--json", "as_json", is_flag=True, help="A JSON object per partition.")
+@click.option("--strict", is_flag=True, help="Fail on warnings too: wrong index files or checkpoints, torn tails.")
+@click.option("--json", "as_json", is_flag=True, help="A JSON object per partition instead of a table.")
 def verify(choice: Choice, strict: bool, as_json: bool) -> None:
     """Check every batch, the order of offsets, the index files, and a data directory's checkpoints.
 
-    Decompresses and reads all records. Damage is an error; what is a warning costs no records. The exit
-    code is 1 when there is an error (with --strict: or a warning).
+    Decompresses and reads all records. An error means that records are lost or cannot be trusted; a warning does not.
+    The exit code is 1 if there are errors, with --strict also if there are warnings.
     """
     partitions = choice.partitions()
     reports: list[tuple[Partition, Report]] = []
@@ -41,13 +41,13 @@ def verify(choice: Choice, strict: bool, as_json: bool) -> None:
         _print(reports, checkpoints)
     bad = [report for _, report in reports if not (report.clean if strict else report.ok)]
     if bad:
-        raise click.ClickException(f"{counted(len(bad), 'partition')} of {len(reports)} not in order")
+        raise click.ClickException(f"{len(bad)} of {counted(len(reports), 'partition')} failed verification")
     if strict and not all(report.clean for report in checkpoints):
-        raise click.ClickException("checkpoints are not in order")
+        raise click.ClickException("checkpoints failed verification")
 
 
 def _checkpoints(directory: LogDirectory, partitions: list[Partition]) -> Report:
-    """What is wrong with a data directory's own files, as far as the partitions that were chosen can tell."""
+    """The report on a data directory's checkpoints, for the chosen partitions."""
     inside = {partition.path for partition in directory.all_partitions}
     return directory.verify_checkpoints([partition for partition in partitions if partition.path in inside])
 

@@ -1,4 +1,4 @@
-"""Files that Arrow batches are written to, one class per format. Needs pyarrow."""
+"""Write Arrow batches to files, a class per format. Needs pyarrow."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from kafkacodec.cli.output import json_line, json_value
 
-# A row group of Parquet: large enough to compress and scan well, small enough to hold in memory.
+# Limits of a Parquet row group: large enough to compress and scan well, small enough to hold in memory.
 ROW_GROUP_ROWS = 1 << 18
 ROW_GROUP_BYTES = 128 << 20
 
 
 class Writer(ABC):
-    """Writes batches of one schema to a file; a context manager that ends the format. The file stays open."""
+    """Writes batches of one schema to a file. A context manager that completes the format and leaves the file open."""
 
     def __init__(self, file: BinaryIO, schema: pa.Schema, compression: str | None) -> None:
         self._open(file, schema, compression)
@@ -31,7 +31,7 @@ class Writer(ABC):
 
     @abstractmethod
     def _finish(self) -> None:
-        """Write what is still held."""
+        """Write buffered rows."""
 
     @abstractmethod
     def _close(self) -> None: ...
@@ -57,7 +57,7 @@ class ArrowWriter(Writer):
         self._writer = pa.ipc.new_file(file, schema, options=options)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """A batch stays a batch."""
+        """Write the rows as one record batch."""
         self._writer.write_batch(batch)
 
     def _finish(self) -> None:
@@ -78,7 +78,7 @@ class ParquetWriter(Writer):
         self._rows = self._bytes = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Hold the batch until there are enough for a row group."""
+        """Buffer the batch until there is enough for a row group."""
         self._held.append(batch)
         self._rows += batch.num_rows
         self._bytes += batch.nbytes
@@ -95,7 +95,7 @@ class ParquetWriter(Writer):
 
 
 class CsvWriter(Writer):
-    """CSV with a header line: an absent value is empty and unquoted, an empty one is quoted."""
+    """CSV with a header line. Null is empty without quotes, an empty value is quoted."""
 
     def _open(self, file: BinaryIO, schema: pa.Schema, compression: str | None) -> None:
         from pyarrow import csv
@@ -104,7 +104,7 @@ class CsvWriter(Writer):
         self._writer: Any = csv.CSVWriter(file, pa.schema(flat))
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Bytes become text, headers JSON."""
+        """Write bytes as text and headers as JSON."""
         columns = [self._cells(column) for column in batch.columns]
         self._writer.write_batch(pa.record_batch(columns, names=batch.schema.names))
 
@@ -119,7 +119,7 @@ class CsvWriter(Writer):
 
 
 class SafeCsvWriter(CsvWriter):
-    """CSV for spreadsheets: no text in it is taken for a formula, or begins a cell of its own."""
+    """CSV for spreadsheets: an apostrophe precedes text that they would take for a formula or for another cell."""
 
     def _cells(self, column: pa.Array) -> pa.Array:
         column = _as_text(column)
@@ -134,7 +134,7 @@ class JsonLinesWriter(Writer):
         self._names = schema.names
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """A line per row."""
+        """Write a line per row."""
         for row in zip(*map(_as_json, batch.columns), strict=True):
             self._file.write(f"{json_line(dict(zip(self._names, row, strict=True)))}\n".encode())
 
@@ -158,7 +158,7 @@ def _text_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _as_text(column: pa.Array) -> pa.Array:
-    """A column that CSV can hold."""
+    """The column as CSV can hold it."""
     if pa.types.is_binary(column.type):
         try:
             return column.cast(pa.string())
@@ -177,13 +177,13 @@ def _text(value: bytes) -> str:
         return "0x" + value.hex()
 
 
-# What a spreadsheet takes for a formula, after blanks too; and numbers, which are none.
+# Text that a spreadsheet takes for a formula, also after blanks; and numbers, which are not formulas.
 _FORMULA = r"^[\t\r\n ]*[=+\-@\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}]|^[\t\r\n]"
 _NUMBER = r"^[+\-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+\-]?[0-9]+)?$"
 
 
 def _without_formulas(texts: pa.Array) -> pa.Array:
-    """An apostrophe before what would be taken for a formula: spreadsheets show the rest as text."""
+    """The texts, with an apostrophe before formulas: spreadsheets then show them as text."""
     import pyarrow.compute as pc
 
     formula = pc.match_substring_regex(texts, _FORMULA)
@@ -203,7 +203,7 @@ def _as_json(column: pa.Array) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value, bytes inside it as `json_value` gives them."""
+    """The value, with bytes in it converted by `json_value`."""
     if isinstance(value, bytes):
         return json_value(value)
     if isinstance(value, list):

@@ -241,7 +241,7 @@ def test_verify_names_the_damage(kafkacodec, damaged):
     assert code == BAD_INPUT
     assert "DAMAGED" in out
     assert f"error: {damaged} at byte {bad['position']}, {bad['sizeInBytes']} bytes" in out
-    assert err == "kafkacodec: error: 1 partition of 1 not in order\n"
+    assert err == "kafkacodec: error: 1 of 1 partition failed verification\n"
 
 
 def test_verify_fails_for_warnings_only_when_strict(kafkacodec, tmp_path):

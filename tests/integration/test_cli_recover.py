@@ -25,10 +25,10 @@ def call(capsys, *arguments):
     return run([str(argument) for argument in arguments]), *capsys.readouterr()
 
 
-def test_intact_batches_are_saved_and_losses_told(capsys, damaged, tmp_path):
+def test_intact_batches_are_saved_and_losses_reported(capsys, damaged, tmp_path):
     code, out, err = call(capsys, "recover", damaged, tmp_path / "saved")
     assert code == BAD_INPUT
-    assert "not everything could be saved: at most" in err
+    assert "some data could not be recovered: at most" in err
     assert out.count("error: ") == 1
     assert "the CRC-32C of a batch is wrong" in out
     assert " saved, " in out.splitlines()[-1]
