@@ -11,7 +11,7 @@ FUZZ_SECONDS ?= 20
 VENV := .venv
 PY := $(VENV)/bin/python
 BINDINGS := $(shell find kafkacodec -name '_*.pyx')
-SOURCES := $(wildcard csrc/*.c csrc/*.h) $(BINDINGS) $(shell find kafkacodec -name '*.pxd')
+SOURCES := $(wildcard csrc/*/kc_*.[ch]) $(BINDINGS) $(shell find kafkacodec -name '*.pxd')
 PACKAGE := $(shell find kafkacodec -name '*.py' -o -name '*.pyi' -o -name '*.kmsg' -o -name '*.txt' -o -name py.typed)
 EXTENSIONS := $(subst /,.,$(BINDINGS:.pyx=))
 C_FILES := $(shell find csrc -name '*.[ch]')

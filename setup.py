@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sysconfig
+from functools import cache
 from glob import glob
 from pathlib import Path
 
@@ -45,16 +46,41 @@ warnings = ["-Wall", "-Wextra", "-Wconversion", "-Wsign-compare", "-Wshadow", "-
 if os.environ.get("CI"):
     warnings += ["-Werror"]
 
-headers = sorted(glob("csrc/*.h"))
+sources = sorted(glob("csrc/*/kc_*.c"))
 bindings = sorted(glob("kafkacodec/**/_*.pyx", recursive=True))
 declarations = sorted(glob("kafkacodec/**/*.pxd", recursive=True))
+
+# What a file names: headers of csrc, and declarations by their modules.
+HEADER = re.compile(r'^(?:#include|cdef extern from) "([\w/]+\.h)"', re.M)
+CIMPORT = re.compile(r"^from ([\w.]+) cimport (\w+)", re.M)
+
+
+@cache
+def included(path: str) -> list[str]:
+    """The headers and .pxd files that a C or Cython file is made of, its own .pxd among them."""
+    found: set[str] = set()
+    todo = [path]
+    while todo:
+        text = Path(todo[-1]).read_text()
+        names = [f"csrc/{header}" for header in HEADER.findall(text)]
+        for module, name in CIMPORT.findall(text):
+            names += [f"{module}.{name}".replace(".", os.sep) + ".pxd", module.replace(".", os.sep) + ".pxd"]
+        if path.endswith(".pyx"):
+            names.append(todo[-1].removesuffix(".pyx") + ".pxd")
+        todo.pop()
+        new = {name for name in names if os.path.exists(name)} - found
+        found |= new
+        todo += new
+    return sorted(found)
+
+
 library = (
     "kc",
     {
-        "sources": sorted(glob("csrc/*.c")),
+        "sources": sources,
         "include_dirs": ["csrc"],
         "cflags": [*common, "-fPIC", *warnings],
-        "obj_deps": {"": headers},
+        "obj_deps": {source: included(source) for source in sources},
     },
 )
 
@@ -63,7 +89,7 @@ extensions = [
         path.removesuffix(".pyx").replace(os.sep, "."),
         [path],
         include_dirs=["csrc"],
-        depends=[*headers, *sorted(glob("csrc/*.c")), *declarations],
+        depends=[*sources, *included(path)],
         extra_compile_args=common,
         extra_link_args=link,
         define_macros=[("CYTHON_TRACE_NOGIL", "1")] if COVERAGE else [],
@@ -74,11 +100,30 @@ extensions = [
 GENERATED = "build/cython" + "-debug" * DEBUG + "-trace" * COVERAGE  # directives differ, so does the C
 
 
-def declarations_changed() -> bool:
+def outdated(extension: Extension) -> bool:
     """Whether a .pxd is newer than the C code made from it, which cythonize does not see inside a package."""
-    newest = max(os.path.getmtime(path) for path in declarations)
-    made = glob(f"{GENERATED}/kafkacodec/**/_*.c", recursive=True)
-    return any(os.path.getmtime(path) < newest for path in made)
+    (path,) = extension.sources
+    made = Path(GENERATED, path).with_suffix(".c")
+    return made.exists() and any(
+        os.path.getmtime(p) > made.stat().st_mtime for p in extension.depends if p.endswith(".pxd")
+    )
+
+
+def cythonized() -> list[Extension]:
+    """The extensions with C code for sources; what is outdated is written anew."""
+    directives = {
+        "boundscheck": DEBUG,
+        "wraparound": False,
+        "cdivision": True,
+        "embedsignature": True,
+        "linetrace": COVERAGE,
+    }
+    done = []
+    for force in (True, False):
+        chosen = [extension for extension in extensions if outdated(extension) == force]
+        options = {"build_dir": GENERATED, "language_level": 3, "compiler_directives": directives}
+        done += cythonize(chosen, force=force, **options)
+    return done
 
 
 def compiler() -> str:
@@ -139,17 +184,5 @@ setup(
     cmdclass={"bdist_wheel": Wheel},
     options={"build_ext": {"parallel": os.cpu_count()}},
     libraries=[library],
-    ext_modules=cythonize(
-        extensions,
-        build_dir=GENERATED,
-        force=declarations_changed(),
-        language_level=3,
-        compiler_directives={
-            "boundscheck": DEBUG,
-            "wraparound": False,
-            "cdivision": True,
-            "embedsignature": True,
-            "linetrace": COVERAGE,
-        },
-    ),
+    ext_modules=cythonized(),
 )

@@ -165,9 +165,15 @@ def mutants_of(path: Path) -> Iterator[Mutant]:
             yield Mutant(path.name, number, kind, line, after)
 
 
+def source_of(path: Path, csrc: Path) -> str:
+    """A source as the build names it: its place in csrc, without the suffix."""
+    return path.relative_to(csrc).with_suffix("").as_posix()
+
+
 def all_mutants(pattern: str) -> list[Mutant]:
     """The mutants of the files whose names match; lines with the same text count once."""
-    paths = [p for p in sorted(CSRC.glob("*.[ch]")) if p.name not in LEFT_OUT and fnmatch(p.name, pattern)]
+    files = sorted(CSRC.glob("*/kc_*.[ch]"), key=lambda path: path.name)
+    paths = [p for p in files if p.name not in LEFT_OUT and fnmatch(p.name, pattern)]
     unique = {m.key: m for path in paths for m in mutants_of(path)}
     return list(unique.values())
 
@@ -212,7 +218,7 @@ class Build:
         for directory in (self.originals, self.mutants):
             shutil.rmtree(directory, ignore_errors=True)
             directory.mkdir(parents=True)
-        self.library = [p.stem for p in sorted((WORK / "csrc").glob("*.c"))]
+        self.library = [source_of(p, WORK / "csrc") for p in sorted((WORK / "csrc").glob("*/kc_*.c"))]
         self.programs = {k: v for k, v in self.all_programs().items() if k not in left_out}
         self.sources = sorted({*self.library, *(name for parts, _ in self.programs.values() for name in parts)})
         for source in self.sources:
@@ -276,9 +282,16 @@ class Trial:
     @cache  # noqa: B019
     def users(self, file: str) -> list[str]:
         """The sources that depend on the file."""
-        if file.endswith(".c"):
-            return [file.removesuffix(".c")]
-        return [source for source in self.build.sources if f"csrc/{file}" in self.includes(source)]
+        path = self.path(file)
+        if path.suffix == ".c":
+            return [source_of(path, WORK / "csrc")]
+        name = path.relative_to(WORK).as_posix()
+        return [source for source in self.build.sources if name in self.includes(source)]
+
+    def path(self, file: str) -> Path:
+        """Where the file of that name lies; no two have the same."""
+        (path,) = (WORK / "csrc").glob(f"*/{file}")
+        return path
 
     @cache  # noqa: B019
     def includes(self, source: str) -> list[str]:
@@ -288,7 +301,7 @@ class Trial:
 
     def judge(self, mutant: Mutant) -> str:
         """The outcome for one mutant; the file is restored."""
-        path = WORK / "csrc" / mutant.file
+        path = self.path(mutant.file)
         original = path.read_text()
         lines = original.splitlines(keepends=True)
         assert lines[mutant.line - 1].rstrip("\n") == mutant.before

@@ -2,10 +2,10 @@
 
 #include <string.h>
 
-#include "kc_batch.h"
-#include "kc_lz4_frame.h"
-#include "kc_snappy_frame.h"
-#include "kc_zstd_frame.h"
+#include "decode/kc_batch.h"
+#include "frames/kc_lz4_frame.h"
+#include "frames/kc_snappy_frame.h"
+#include "frames/kc_zstd_frame.h"
 
 /* Libraries without the sanitizers of a build, or of another processor, are of no use: the Makefile says. */
 #if defined(FUZZ_CODECS)

@@ -5,16 +5,16 @@
  * The first eight bytes of the input say when and how bytes change; the library is compiled with KC_CHANGING_INPUT. */
 #include <string.h>
 
+#include "decode/kc_confluent.h"
+#include "decode/kc_decoder.h"
+#include "decode/kc_resync.h"
+#include "decode/kc_scan.h"
+#include "encode/kc_record_block.h"
+#include "frames/kc_lz4_frame.h"
+#include "frames/kc_snappy_frame.h"
+#include "frames/kc_zstd_frame.h"
 #include "fuzz.h"
-#include "kc_confluent.h"
-#include "kc_decoder.h"
-#include "kc_lz4_frame.h"
-#include "kc_msgset07.h"
-#include "kc_record_block.h"
-#include "kc_resync.h"
-#include "kc_scan.h"
-#include "kc_snappy_frame.h"
-#include "kc_zstd_frame.h"
+#include "kafka07/kc_msgset07.h"
 #include "table_check.h"
 
 enum { CHANGES = 200, STEPS = 10000 }; /* a run ends though the bytes never come to rest */

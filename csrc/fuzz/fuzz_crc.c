@@ -1,7 +1,7 @@
 /* Every kernel that this processor can run gives what the table gives, whole and in two pieces. */
+#include "base/kc_cpu.h"
+#include "checksum/kc_crc_kernels.h"
 #include "fuzz.h"
-#include "kc_cpu.h"
-#include "kc_crc_kernels.h"
 
 static void compare(const kc_crc_kernel *kernels, kc_crc_function *table, const uint8_t *data, size_t size) {
     uint32_t state = size ? data[0] * 0x01010101u : 0;

@@ -3,8 +3,8 @@
  *
  * Records that do not decompress are taken as they are, so that mutations too reach the parsers behind the codecs. */
 #include "codecs.h"
+#include "decode/kc_decoder.h"
 #include "fuzz.h"
-#include "kc_decoder.h"
 #include "table_check.h"
 
 enum { CONTENT_LIMIT = 1 << 20 }; /* of all records that one input decompresses to */

@@ -4,9 +4,9 @@
  * reads beyond it; so has the room that batches are written to. */
 #include <string.h>
 
+#include "decode/kc_decoder.h"
+#include "encode/kc_encode.h"
 #include "fuzz.h"
-#include "kc_decoder.h"
-#include "kc_encode.h"
 #include "table_check.h"
 #include "tests/arrow_build.h"
 

@@ -1,8 +1,8 @@
 /* Any bytes as the frames of LZ4, Snappy and Zstandard: blocks lie inside the data and come to an end. */
+#include "frames/kc_lz4_frame.h"
+#include "frames/kc_snappy_frame.h"
+#include "frames/kc_zstd_frame.h"
 #include "fuzz.h"
-#include "kc_lz4_frame.h"
-#include "kc_snappy_frame.h"
-#include "kc_zstd_frame.h"
 
 static void must_lie_inside(const uint8_t *part, size_t part_size, const uint8_t *data, size_t size) {
     MUST(part >= data && part_size <= size && (size_t)(part - data) <= size - part_size);

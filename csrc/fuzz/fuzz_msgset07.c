@@ -1,7 +1,7 @@
 /* Any bytes as a log of Kafka 0.6 or 0.7; sets that do not decompress are taken as they are. */
 #include "codecs.h"
 #include "fuzz.h"
-#include "kc_msgset07.h"
+#include "kafka07/kc_msgset07.h"
 #include "table_check.h"
 
 enum { CONTENT_LIMIT = 1 << 20, MOST_SETS = 256 }; /* of all that one input decompresses to */

@@ -1,8 +1,8 @@
 /* Any bytes as batch headers: positions follow one another, and the table is well formed. Finding the next batch
  * behind damage does work in proportion to the data. */
+#include "decode/kc_resync.h"
+#include "decode/kc_scan.h"
 #include "fuzz.h"
-#include "kc_resync.h"
-#include "kc_scan.h"
 #include "table_check.h"
 
 static void scan(const uint8_t *data, size_t size) {

@@ -1,8 +1,8 @@
 /* What is repaired is valid; what is valid needs no repair. */
 #include <string.h>
 
+#include "base/kc_utf8.h"
 #include "fuzz.h"
-#include "kc_utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint8_t *out = malloc(3 * size + 1);

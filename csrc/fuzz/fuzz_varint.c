@@ -1,6 +1,6 @@
 /* Varints one after another: what is read is written back in its shortest form and read again as the same value. */
+#include "base/kc_varint.h"
 #include "fuzz.h"
-#include "kc_varint.h"
 
 /* The same rules told differently: each group is held against the bits that are left above it. */
 static int reference(const uint8_t *p, const uint8_t *end, int bits, int max_bytes, uint64_t *value) {

@@ -1,7 +1,7 @@
 #include "seal.h"
 
-#include "kc_msgset.h"
-#include "kc_resync.h"
+#include "decode/kc_msgset.h"
+#include "decode/kc_resync.h"
 
 static void mend_length(uint8_t *data, size_t size, size_t at) {
     const uint64_t end = (uint64_t)at + KC_LOG_OVERHEAD + kc_load_u32(data + at + KC_LOG_LENGTH_AT);

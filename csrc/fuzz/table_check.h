@@ -2,9 +2,9 @@
 #ifndef TABLE_CHECK_H
 #define TABLE_CHECK_H
 
+#include "arrow/kc_table.h"
+#include "base/kc_utf8.h"
 #include "fuzz.h"
-#include "kc_table.h"
-#include "kc_utf8.h"
 
 /* Every byte that goes out with a buffer has been written: what was in the memory before would leak. Known to
  * MemorySanitizer alone. */

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
+#include "arrow/kc_table.h"
 #include "cases.h"
-#include "kc_table.h"
 
 static inline bool cell_is_null(const kc_column *c, int64_t row) {
     return c->null_count && !(c->validity.data[row / 8] >> (row % 8) & 1);

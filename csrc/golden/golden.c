@@ -4,14 +4,14 @@
  *   golden CASES      a file that tests/golden_cases.py wrote
  */
 #include "../fuzz/table_check.h"
+#include "arrow/kc_arrow.h"
+#include "base/kc_cpu.h"
 #include "cells.h"
-#include "kc_arrow.h"
-#include "kc_cpu.h"
-#include "kc_crc32.h"
-#include "kc_crc32c.h"
-#include "kc_decoder.h"
-#include "kc_encode.h"
-#include "kc_scan.h"
+#include "checksum/kc_crc32.h"
+#include "checksum/kc_crc32c.h"
+#include "decode/kc_decoder.h"
+#include "decode/kc_scan.h"
+#include "encode/kc_encode.h"
 
 static const char *const CODECS[] = {"none", "gzip", "snappy", "lz4", "zstd"};
 

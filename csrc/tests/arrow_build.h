@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "kc_arrow_abi.h"
+#include "arrow/kc_arrow_abi.h"
 
 typedef struct foreign {
     struct ArrowSchema schema;

@@ -6,9 +6,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "kc_bytes.h"
-#include "kc_crc32.h"
-#include "kc_crc32c.h"
+#include "base/kc_bytes.h"
+#include "checksum/kc_crc32.h"
+#include "checksum/kc_crc32c.h"
 
 typedef struct bytes {
     uint8_t data[4096];

@@ -1,5 +1,5 @@
 #include "check.h"
-#include "kc_aborted.h"
+#include "decode/kc_aborted.h"
 
 static kc_batch batch(int64_t producer_id, int64_t offset, int16_t attributes) {
     return (kc_batch){.magic = 2, .producer_id = producer_id, .base_offset = offset, .attributes = attributes};

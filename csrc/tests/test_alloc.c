@@ -4,8 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/kc_alloc.h"
 #include "check.h"
-#include "kc_alloc.h"
 
 TEST(alloc_blocks_are_aligned_and_counted) {
     size_t before = kc_live_blocks();

@@ -1,8 +1,8 @@
 /* What leaves through the Arrow C data interface: formats, buffers and ownership are those of its specification. */
+#include "arrow/kc_arrow.h"
 #include "build.h"
 #include "check.h"
-#include "kc_arrow.h"
-#include "kc_decoder.h"
+#include "decode/kc_decoder.h"
 
 static kc_table *three_records(uint32_t want) {
     static const kc_decoder_options options = {

@@ -1,7 +1,7 @@
 /* Numbers, times and lists of pairs from foreign arrays; formats are those of the Arrow C data interface. */
+#include "arrow/kc_arrow_import.h"
 #include "arrow_build.h"
 #include "check.h"
-#include "kc_arrow_import.h"
 
 static const int64_t LONGS[] = {77, -1500, -1, 0, 1, 1999, INT64_C(86400000001)};
 static const int32_t INTS[] = {77, -2, -1, 0, 1, 2, INT32_MAX};

@@ -1,8 +1,8 @@
 /* Columns of bytes from foreign arrays, in every layout of Arrow. */
+#include "arrow/kc_bytes_column.h"
 #include "arrow_build.h"
+#include "base/kc_copy.h"
 #include "check.h"
-#include "kc_bytes_column.h"
-#include "kc_copy.h"
 
 /* Rows a, bc, (empty), defg and one before them that is not asked for. */
 static const char DATA[] = "zabcdefg";

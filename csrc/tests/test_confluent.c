@@ -1,6 +1,6 @@
 #include "arrow_build.h"
 #include "check.h"
-#include "kc_confluent.h"
+#include "decode/kc_confluent.h"
 
 enum { ROWS = 6, AT = 3 };
 

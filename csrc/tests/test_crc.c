@@ -2,12 +2,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/kc_cpu.h"
 #include "check.h"
-#include "kc_cpu.h"
-#include "kc_crc32.h"
-#include "kc_crc32c.h"
-#include "kc_crc_constants.h"
-#include "kc_crc_kernels.h"
+#include "checksum/kc_crc32.h"
+#include "checksum/kc_crc32c.h"
+#include "checksum/kc_crc_constants.h"
+#include "checksum/kc_crc_kernels.h"
 
 typedef struct {
     const kc_crc_kernel *kernels;

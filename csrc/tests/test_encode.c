@@ -3,7 +3,7 @@
 #include "arrow_build.h"
 #include "build.h"
 #include "check.h"
-#include "kc_encode.h"
+#include "encode/kc_encode.h"
 
 /* Four rows at offsets 100 to 103: two short ones, one of nulls, one with a header and a longer value. */
 static const char long_value[] = "a value of some length, so that it takes more than one of the wide copies there are";

@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "check.h"
-#include "kc_lz4_frame.h"
-#include "kc_snappy_frame.h"
-#include "kc_xxh32.h"
-#include "kc_zstd_frame.h"
+#include "checksum/kc_xxh32.h"
+#include "frames/kc_lz4_frame.h"
+#include "frames/kc_snappy_frame.h"
+#include "frames/kc_zstd_frame.h"
 
 /* A frame of independent 64 KiB blocks with one stored block, "abc". */
 static const uint8_t LZ4[] = {0x04, 0x22, 0x4d, 0x18, 0x60, 0x40, 0x82, 3, 0, 0, 0x80, 'a', 'b', 'c', 0, 0, 0, 0};

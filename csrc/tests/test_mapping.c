@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/kc_mapping.h"
 #include "check.h"
-#include "kc_mapping.h"
 
 enum { PAGES = 8 };
 

@@ -1,7 +1,7 @@
 /* Faults of messages of magic 0 and 1, of wrappers, and what the decoder leaves out on request. */
 #include "build.h"
 #include "check.h"
-#include "kc_decoder.h"
+#include "decode/kc_decoder.h"
 
 static const kc_decoder_options OPTIONS = {
     .verify_crc = true, .include_control = true, .start_offset = INT64_MIN, .end_offset = INT64_MAX};

@@ -1,6 +1,6 @@
 #include "check.h"
-#include "kc_crc32.h"
-#include "kc_msgset07.h"
+#include "checksum/kc_crc32.h"
+#include "kafka07/kc_msgset07.h"
 
 /* Appends a message to a buffer and returns the new size. */
 static size_t put(uint8_t *out, size_t at, int magic, int codec, const char *payload, size_t size) {

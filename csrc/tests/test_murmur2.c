@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "kc_murmur2.h"
+#include "encode/kc_murmur2.h"
 
 /* The values of UtilsTest.testMurmur2 in kafka-clients. */
 static const struct {

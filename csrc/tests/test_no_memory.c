@@ -4,11 +4,11 @@
  * The linker puts the functions below in the place of the C library's (see -Wl,--wrap in the Makefile). */
 #include <stdlib.h>
 
+#include "arrow/kc_arrow.h"
 #include "build.h"
 #include "check.h"
-#include "kc_arrow.h"
-#include "kc_msgset07.h"
-#include "kc_scan.h"
+#include "decode/kc_scan.h"
+#include "kafka07/kc_msgset07.h"
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);

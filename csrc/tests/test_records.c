@@ -1,7 +1,7 @@
 /* Every fault of a record of magic 2 with its position, what was got and what was wanted; and all widths of varints. */
 #include "build.h"
 #include "check.h"
-#include "kc_decoder.h"
+#include "decode/kc_decoder.h"
 
 static const kc_decoder_options OPTIONS = {
     .verify_crc = true, .include_control = true, .start_offset = INT64_MIN, .end_offset = INT64_MAX};

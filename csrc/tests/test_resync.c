@@ -1,8 +1,8 @@
 /* What passes for a batch when a search meets it, and where reading goes on behind a faulty one. */
 #include "build.h"
 #include "check.h"
-#include "kc_batch.h"
-#include "kc_resync.h"
+#include "decode/kc_batch.h"
+#include "decode/kc_resync.h"
 
 /* Three records of 11, 10 and 9 bytes, in a batch of offsets 100 to 102. */
 static void three_records(bytes *b, int attributes) {

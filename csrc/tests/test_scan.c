@@ -1,8 +1,8 @@
 #include "build.h"
 #include "check.h"
-#include "kc_log.h"
-#include "kc_resync.h"
-#include "kc_scan.h"
+#include "decode/kc_log.h"
+#include "decode/kc_resync.h"
+#include "decode/kc_scan.h"
 
 TEST(log_tells_what_lies_at_a_position) {
     static const struct {

@@ -1,7 +1,7 @@
 #include <string.h>
 
+#include "arrow/kc_table.h"
 #include "check.h"
-#include "kc_table.h"
 
 static const kc_field NUMBERS[] = {{"n", KC_INT64, 0, NULL}, {"b", KC_BINARY, 0, NULL}};
 

@@ -1,7 +1,7 @@
 #include <string.h>
 
+#include "base/kc_utf8.h"
 #include "check.h"
-#include "kc_utf8.h"
 
 #define R "\xef\xbf\xbd"
 

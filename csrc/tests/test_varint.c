@@ -1,7 +1,7 @@
 #include <string.h>
 
+#include "base/kc_varint.h"
 #include "check.h"
-#include "kc_varint.h"
 
 /* Bytes and value, unsigned; both directions. From the definition: seven bits a byte, least significant first. */
 static const struct {

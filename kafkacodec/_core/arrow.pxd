@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from kafkacodec._core.base cimport *
 
 
-cdef extern from "kc_arrow_abi.h" nogil:
+cdef extern from "arrow/kc_arrow_abi.h" nogil:
     int ARROW_FLAG_NULLABLE
 
     cdef struct ArrowSchema:
@@ -35,7 +35,7 @@ cdef extern from "kc_arrow_abi.h" nogil:
         void *private_data
 
 
-cdef extern from "kc_table.h" nogil:
+cdef extern from "arrow/kc_table.h" nogil:
     ctypedef enum kc_type:
         KC_BOOL
         KC_INT8
@@ -83,13 +83,13 @@ cdef extern from "kc_table.h" nogil:
     size_t kc_type_width(kc_type type)
 
 
-cdef extern from "kc_arrow.h" nogil:
+cdef extern from "arrow/kc_arrow.h" nogil:
     int kc_arrow_schema(const kc_table *t, ArrowSchema *out, kc_error *error)
     int kc_arrow_array(kc_table *t, ArrowArray *out, kc_error *error)
     int kc_arrow_stream(kc_table *t, ArrowArrayStream *out, kc_error *error)
 
 
-cdef extern from "kc_arrow_array.h" nogil:
+cdef extern from "arrow/kc_arrow_array.h" nogil:
     ctypedef enum kc_layout:
         KC_LAYOUT_ABSENT
         KC_LAYOUT_OFFSETS32
@@ -101,7 +101,7 @@ cdef extern from "kc_arrow_array.h" nogil:
         KC_LAYOUT_INT64
 
 
-cdef extern from "kc_bytes_column.h" nogil:
+cdef extern from "arrow/kc_bytes_column.h" nogil:
     int KC_BLOCK_ROWS
 
     ctypedef struct kc_spans:
@@ -122,7 +122,7 @@ cdef extern from "kc_bytes_column.h" nogil:
     int kc_bytes_column_load(const kc_bytes_column *c, int64_t row, int64_t n, kc_spans *out, kc_error *error)
 
 
-cdef extern from "kc_arrow_import.h" nogil:
+cdef extern from "arrow/kc_arrow_import.h" nogil:
     ctypedef struct kc_int_column:
         kc_layout layout
         const uint8_t *validity

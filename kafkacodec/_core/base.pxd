@@ -2,7 +2,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 
-cdef extern from "kc_error.h" nogil:
+cdef extern from "base/kc_error.h" nogil:
     enum:
         KC_OK
         KC_TRUNCATED
@@ -23,7 +23,7 @@ cdef extern from "kc_error.h" nogil:
         int64_t want
 
 
-cdef extern from "kc_bytes.h" nogil:
+cdef extern from "base/kc_bytes.h" nogil:
     uint16_t kc_load_u16(const uint8_t *p)
     uint32_t kc_load_u32(const uint8_t *p)
     uint64_t kc_load_u64(const uint8_t *p)
@@ -32,7 +32,7 @@ cdef extern from "kc_bytes.h" nogil:
     void kc_store_u64(uint8_t *p, uint64_t v)
 
 
-cdef extern from "kc_varint.h" nogil:
+cdef extern from "base/kc_varint.h" nogil:
     int KC_VARINT64_MAX_BYTES
     int64_t kc_unzigzag64(uint64_t v)
     int kc_uvarint32_decode(const uint8_t *p, const uint8_t *end, uint32_t *value)
@@ -43,7 +43,7 @@ cdef extern from "kc_varint.h" nogil:
     size_t kc_varint64_encode(uint8_t *p, int64_t v)
 
 
-cdef extern from "kc_alloc.h" nogil:
+cdef extern from "base/kc_alloc.h" nogil:
     ctypedef struct kc_buffer:
         uint8_t *data
         size_t size
@@ -59,7 +59,7 @@ cdef extern from "kc_alloc.h" nogil:
     void kc_pool_trim()
 
 
-cdef extern from "kc_budget.h" nogil:
+cdef extern from "base/kc_budget.h" nogil:
     ctypedef struct kc_budget:
         pass
 
@@ -67,7 +67,7 @@ cdef extern from "kc_budget.h" nogil:
     void kc_budget_release(kc_budget *b)
 
 
-cdef extern from "kc_mapping.h" nogil:
+cdef extern from "base/kc_mapping.h" nogil:
     ctypedef struct kc_mapping:
         const uint8_t *data
         uint64_t size

@@ -4,11 +4,11 @@ from libc.stdint cimport uint8_t, uint32_t
 from kafkacodec._core.base cimport *
 
 
-cdef extern from "kc_crc32c.h" nogil:
+cdef extern from "checksum/kc_crc32c.h" nogil:
     uint32_t kc_crc32c(uint32_t crc, const uint8_t *data, size_t size)
     const char *kc_crc32c_kernel()
 
 
-cdef extern from "kc_crc32.h" nogil:
+cdef extern from "checksum/kc_crc32.h" nogil:
     uint32_t kc_crc32(uint32_t crc, const uint8_t *data, size_t size)
     const char *kc_crc32_kernel()

@@ -4,7 +4,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint64_t
 from kafkacodec._core.arrow cimport *
 
 
-cdef extern from "kc_log.h" nogil:
+cdef extern from "decode/kc_log.h" nogil:
     ctypedef enum kc_walk:
         KC_WALK_BATCH
         KC_WALK_END
@@ -12,7 +12,7 @@ cdef extern from "kc_log.h" nogil:
         KC_WALK_FAULT
 
 
-cdef extern from "kc_batch.h" nogil:
+cdef extern from "decode/kc_batch.h" nogil:
     ctypedef struct kc_batch:
         uint64_t position
         uint64_t size
@@ -27,7 +27,7 @@ cdef extern from "kc_batch.h" nogil:
     int kc_batch_codec(const kc_batch *b)
 
 
-cdef extern from "kc_rows.h" nogil:
+cdef extern from "decode/kc_rows.h" nogil:
     ctypedef enum kc_record_column:
         KC_COL_TOPIC
         KC_COL_PARTITION
@@ -41,12 +41,12 @@ cdef extern from "kc_rows.h" nogil:
     const kc_field kc_record_fields[]
 
 
-cdef extern from "kc_aborted.h" nogil:
+cdef extern from "decode/kc_aborted.h" nogil:
     ctypedef struct kc_aborted:
         pass
 
 
-cdef extern from "kc_resync.h" nogil:
+cdef extern from "decode/kc_resync.h" nogil:
     ctypedef struct kc_resync:
         uint64_t credit
         uint64_t examined
@@ -57,7 +57,7 @@ cdef extern from "kc_resync.h" nogil:
     uint64_t kc_resync_next(const uint8_t *data, uint64_t size, uint64_t start, kc_resync *state)
 
 
-cdef extern from "kc_decoder.h" nogil:
+cdef extern from "decode/kc_decoder.h" nogil:
     ctypedef struct kc_decoder_options:
         bint verify_crc
         bint include_control
@@ -91,7 +91,7 @@ cdef extern from "kc_decoder.h" nogil:
     void kc_decoder_estimate(const kc_decoder *d, int64_t *rows, uint64_t *bytes)
 
 
-cdef extern from "kc_scan.h" nogil:
+cdef extern from "decode/kc_scan.h" nogil:
     enum:
         KC_NUM_HEADER_COLUMNS
 
@@ -100,7 +100,7 @@ cdef extern from "kc_scan.h" nogil:
                     kc_table *t, kc_error *error)
 
 
-cdef extern from "kc_confluent.h" nogil:
+cdef extern from "decode/kc_confluent.h" nogil:
     ctypedef struct kc_view:
         int32_t size
 

@@ -4,7 +4,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t
 from kafkacodec._core.arrow cimport *
 
 
-cdef extern from "kc_record_block.h" nogil:
+cdef extern from "encode/kc_record_block.h" nogil:
     ctypedef struct kc_record_chunk:
         int64_t rows
         kc_bytes_column key
@@ -18,7 +18,7 @@ cdef extern from "kc_record_block.h" nogil:
     size_t kc_record_chunk_bytes(const kc_record_chunk *chunk)
 
 
-cdef extern from "kc_batch_header.h" nogil:
+cdef extern from "encode/kc_batch_header.h" nogil:
     ctypedef struct kc_batch_options:
         int8_t magic
         bint drop_unsupported
@@ -40,7 +40,7 @@ cdef extern from "kc_batch_header.h" nogil:
     size_t kc_batch_header_bytes(const kc_batch_options *options)
 
 
-cdef extern from "kc_encode.h" nogil:
+cdef extern from "encode/kc_encode.h" nogil:
     ctypedef struct kc_room:
         uint8_t *at
         const uint8_t *end
@@ -63,7 +63,7 @@ cdef extern from "kc_encode.h" nogil:
     void kc_encoder_close_in_place(kc_encoder *e, const kc_room *room)
 
 
-cdef extern from "kc_murmur2.h" nogil:
+cdef extern from "encode/kc_murmur2.h" nogil:
     uint32_t kc_murmur2(const uint8_t *data, size_t size)
     void kc_murmur2_partitions(const kc_spans *keys, int64_t n, int32_t partitions, int32_t *out)
     void kc_murmur2_int_partitions(const int64_t *keys, int64_t n, size_t width, int32_t partitions, int32_t *out)

@@ -4,7 +4,7 @@ from libc.stdint cimport uint8_t, uint64_t
 from kafkacodec._core.base cimport *
 
 
-cdef extern from "kc_lz4_frame.h" nogil:
+cdef extern from "frames/kc_lz4_frame.h" nogil:
     ctypedef struct kc_lz4_frame:
         size_t block_max
 
@@ -19,7 +19,7 @@ cdef extern from "kc_lz4_frame.h" nogil:
     uint8_t kc_lz4_old_checksum(const uint8_t *frame, bint has_content_size)
 
 
-cdef extern from "kc_snappy_frame.h" nogil:
+cdef extern from "frames/kc_snappy_frame.h" nogil:
     size_t KC_XERIAL_HEADER_BYTES
 
     ctypedef struct kc_snappy_frame:
@@ -35,7 +35,7 @@ cdef extern from "kc_snappy_frame.h" nogil:
     void kc_xerial_header(uint8_t *out)
 
 
-cdef extern from "kc_zstd_frame.h" nogil:
+cdef extern from "frames/kc_zstd_frame.h" nogil:
     ctypedef struct kc_zstd_frame:
         const uint8_t *data
         size_t size

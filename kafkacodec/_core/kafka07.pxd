@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from kafkacodec._core.decode cimport *
 
 
-cdef extern from "kc_msgset07.h" nogil:
+cdef extern from "kafka07/kc_msgset07.h" nogil:
     enum:
         KC_NUM_MSGSET07_COLUMNS
 

@@ -1,0 +1,57 @@
+/* Typed, checked views over arrays that another library exported through the Arrow C data interface.
+ *
+ * What the interface lets a consumer check is checked: types, buffer counts, slices, that offsets never decrease
+ * and stay within the last one, that views stay within their buffers, that list items exist. It does not tell the
+ * size of the data buffer of a binary array: that this holds as many bytes as the last offset says is trusted.
+ *
+ * Views own nothing; the exporter's array must outlive them. Rows are loaded in blocks, so that the type is looked
+ * at once for many rows and the compiler can work on several at a time. Errors carry the row, counted from the start of
+ * the array, as their position. */
+#ifndef KC_ARROW_IMPORT_H
+#define KC_ARROW_IMPORT_H
+
+#include "arrow/kc_bytes_column.h"
+
+/* Integers, or points in time as milliseconds since 1970: raw * multiply, then / divide rounded down. */
+typedef struct kc_int_column {
+    kc_layout layout;
+    const uint8_t *validity;
+    int64_t first, length;
+    const void *values;
+    int64_t multiply, divide;
+} kc_int_column;
+
+/* A list of (key, value) pairs for every row. */
+typedef struct kc_pairs_column {
+    kc_layout layout;
+    const uint8_t *validity;
+    int64_t first, length;
+    const void *index;
+    const uint8_t *item_validity;
+    int64_t item_first, items;
+    kc_bytes_column key, value;
+} kc_pairs_column;
+
+/* Views over rows [offset, offset + length) of `array`, as kc_bytes_column_import gives them. */
+KC_MUST_CHECK int kc_int_column_import(kc_int_column *c, const struct ArrowSchema *schema,
+                                       const struct ArrowArray *array, int64_t offset, int64_t length, kc_error *error);
+KC_MUST_CHECK int kc_pairs_column_import(kc_pairs_column *c, const struct ArrowSchema *schema,
+                                         const struct ArrowArray *array, int64_t offset, int64_t length,
+                                         kc_error *error);
+
+/* Whether an array's own fields make sense and none of its rows is null: what a record batch must be. */
+KC_MUST_CHECK int kc_struct_check(const struct ArrowSchema *schema, const struct ArrowArray *array, kc_error *error);
+
+/* Null rows give `null_value`; with `nulls` false they are an error. */
+KC_MUST_CHECK int kc_int_column_load(const kc_int_column *c, int64_t row, int64_t n, bool nulls, int64_t null_value,
+                                     int64_t *out, kc_error *error);
+
+/* Where the pairs of row i start and end among the items: bounds[2 * i] and bounds[2 * i + 1]. */
+KC_MUST_CHECK int kc_pairs_column_load(const kc_pairs_column *c, int64_t row, int64_t n, int64_t *bounds,
+                                       kc_error *error);
+
+/* Items [item, item + n) of the pairs. A null pair or a null key is an error. */
+KC_MUST_CHECK int kc_pairs_column_items(const kc_pairs_column *c, int64_t item, int64_t n, kc_spans *keys,
+                                        kc_spans *values, kc_error *error);
+
+#endif

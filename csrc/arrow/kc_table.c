@@ -1,0 +1,373 @@
+#include "arrow/kc_table.h"
+
+#include <string.h>
+
+size_t kc_type_width(kc_type type) {
+    switch (type) {
+        case KC_INT8:
+            return 1;
+        case KC_INT16:
+            return 2;
+        case KC_INT32:
+        case KC_UINT32:
+            return 4;
+        case KC_INT64:
+        case KC_TIMESTAMP_MS:
+            return 8;
+        default:
+            return 0;
+    }
+}
+
+static bool has_offsets(kc_type type) { return type == KC_BINARY || type == KC_STRING || type == KC_LIST; }
+
+/* Rows whose values, of eight bytes at most, have an address: sizes of buffers are computed below that without a check.
+ */
+#define MAX_ROWS ((int64_t)(PTRDIFF_MAX / 8))
+
+/* Bytes that `rows` values take in the values buffer. */
+static size_t values_size(kc_type type, int64_t rows) {
+    size_t n = (size_t)rows;
+    if (type == KC_BOOL) return (n + 7) / 8;
+    if (has_offsets(type)) return (n + 1) * sizeof(int32_t);
+    return n * kc_type_width(type);
+}
+
+static void free_buffer(kc_column *c, kc_buffer *b) {
+    if (c->budget) kc_budget_give(c->budget, b->capacity);
+    kc_buffer_free(b);
+}
+
+static void free_buffers(kc_column *c) {
+    free_buffer(c, &c->validity);
+    free_buffer(c, &c->values);
+    free_buffer(c, &c->data);
+}
+
+static void free_columns(kc_column *columns, int n) {
+    if (!columns) return;
+    for (int i = 0; i < n; i++) {
+        kc_column *c = &columns[i];
+        free_buffers(c);
+        if (c->field) free_columns(c->children, c->field->num_children);
+    }
+    kc_free(columns);
+}
+
+static kc_column *new_columns(const kc_field *fields, int n, uint64_t wanted, kc_budget *budget, kc_error *error) {
+    kc_column *columns = kc_alloc((size_t)n * sizeof(kc_column));
+    if (!columns) {
+        kc_fail(error, KC_NO_MEMORY, "no memory for the columns", 0, 0, 0);
+        return NULL;
+    }
+    memset(columns, 0, (size_t)n * sizeof(kc_column));
+    for (int i = 0; i < n; i++) {
+        kc_column *c = &columns[i];
+        c->field = &fields[i];
+        c->budget = budget;
+        c->wanted = wanted >> i & 1;
+        if (!c->wanted) continue;
+        bool ok = true;
+        if (fields[i].num_children) {
+            c->children = new_columns(fields[i].children, fields[i].num_children, UINT64_MAX, budget, error);
+            ok = c->children != NULL;
+        }
+        ok = ok && kc_column_reserve(c, 0, 0, error) == KC_OK;
+        if (!ok) {
+            free_columns(columns, n);
+            return NULL;
+        }
+    }
+    return columns;
+}
+
+kc_table *kc_table_new(const kc_field *fields, int num_fields, uint64_t wanted) {
+    kc_error ignored = {0};
+    return kc_table_new_within(fields, num_fields, wanted, NULL, &ignored);
+}
+
+kc_table *kc_table_new_within(const kc_field *fields, int num_fields, uint64_t wanted, kc_budget *budget,
+                              kc_error *error) {
+    kc_table *t = kc_alloc(sizeof(kc_table));
+    if (!t) {
+        kc_fail(error, KC_NO_MEMORY, "no memory for the columns", 0, 0, 0);
+        return NULL;
+    }
+    atomic_init(&t->references, 1);
+    t->num_columns = num_fields;
+    t->length = 0;
+    t->budget = budget;
+    t->columns = new_columns(fields, num_fields, wanted, budget, error);
+    if (!t->columns) {
+        kc_free(t);
+        return NULL;
+    }
+    if (budget) kc_budget_retain(budget);
+    return t;
+}
+
+void kc_table_retain(kc_table *t) { atomic_fetch_add_explicit(&t->references, 1, memory_order_relaxed); }
+
+void kc_table_release(kc_table *t) {
+    if (atomic_fetch_sub_explicit(&t->references, 1, memory_order_acq_rel) != 1) return;
+    free_columns(t->columns, t->num_columns);
+    if (t->budget) kc_budget_release(t->budget);
+    kc_free(t);
+}
+
+static size_t column_bytes(const kc_column *c) {
+    size_t validity = c->null_count ? ((size_t)c->length + 7) / 8 : 0;
+    size_t n = validity + c->values.size + c->data.size;
+    if (c->children) {
+        for (int i = 0; i < c->field->num_children; i++) n += column_bytes(&c->children[i]);
+    }
+    return n;
+}
+
+size_t kc_table_bytes(const kc_table *t) {
+    size_t n = 0;
+    for (int i = 0; i < t->num_columns; i++) n += column_bytes(&t->columns[i]);
+    return n;
+}
+
+/* Rows that the values buffer has room for. */
+static size_t rows_capacity(const kc_column *c) {
+    size_t width = has_offsets(c->field->type) ? sizeof(int32_t) : kc_type_width(c->field->type);
+    return width ? c->values.capacity / width : c->values.capacity * 8;
+}
+
+/* Validity covers whatever the values have room for; its new part starts out as ones. */
+static int grow_validity(kc_column *c, kc_error *error) {
+    size_t old = c->validity.capacity, need = (rows_capacity(c) + 7) / 8;
+    if (need <= old) return KC_OK;
+    c->validity.size = old;
+    int code = kc_buffer_grow_within(&c->validity, need, c->budget, error);
+    if (code) return code;
+    memset(c->validity.data + old, 0xff, c->validity.capacity - old);
+    return KC_OK;
+}
+
+int kc_column_reserve(kc_column *c, int64_t rows, size_t bytes, kc_error *error) {
+    if (rows > MAX_ROWS - c->length) {
+        return kc_fail(error, KC_NO_MEMORY, "a column would pass the address space", 0, rows, MAX_ROWS - c->length);
+    }
+    kc_type type = c->field->type;
+    int64_t total = c->length + rows;
+    if (type != KC_STRUCT) {
+        bool fresh = !c->values.data;
+        size_t need = values_size(type, total);
+        int code = KC_OK;
+        if (need > c->values.capacity || fresh) code = kc_buffer_grow_within(&c->values, need + 8, c->budget, error);
+        if (code) return code;
+        if (fresh && has_offsets(type)) {
+            *(int32_t *)(void *)c->values.data = 0;
+            c->values.size = sizeof(int32_t);
+        }
+    }
+    if (c->validity.data) {
+        int code = grow_validity(c, error);
+        if (code) return code;
+    }
+    if (type == KC_BINARY || type == KC_STRING) {
+        if (bytes > (size_t)INT32_MAX - c->data.size) {
+            return kc_fail(error, KC_LIMIT, "a column passes 2 GiB (decode in chunks instead)", 0,
+                           (int64_t)(c->data.size + bytes), INT32_MAX);
+        }
+        if (bytes <= c->data.capacity - c->data.size) return KC_OK;
+        return kc_buffer_grow_within(&c->data, c->data.size + bytes, c->budget, error);
+    }
+    return KC_OK;
+}
+
+/* A share of what a budget has left, and no more than the pool keeps: what is expected wrongly lies there unused. */
+enum { EXPECTED_SHARE = 16 };
+#define EXPECTED_MOST (KC_POOL_BYTES / 4)
+
+void kc_column_expect(kc_column *c, int64_t rows, size_t bytes) {
+    const size_t left = c->budget ? atomic_load(&c->budget->left) / EXPECTED_SHARE : EXPECTED_MOST,
+                 most = left < EXPECTED_MOST ? left : EXPECTED_MOST;
+    const size_t a_row = values_size(c->field->type, 64) / 64; /* without the one more that offsets have */
+    if (rows > 0 && a_row && (size_t)rows > most / a_row) rows = (int64_t)(most / a_row);
+    kc_error ignored = {0};
+    if (kc_column_reserve(c, rows, bytes < most ? bytes : most, &ignored)) return;
+}
+
+int kc_column_set_null(kc_column *c, int64_t row, kc_error *error) {
+    int code = grow_validity(c, error);
+    if (code) return code;
+    c->validity.data[row / 8] &= (uint8_t)~(1u << (row % 8));
+    c->null_count++;
+    return KC_OK;
+}
+
+static void note_rows(kc_column *c, int64_t rows) {
+    c->length += rows;
+    if (c->field->type != KC_STRUCT) c->values.size = values_size(c->field->type, c->length);
+}
+
+static void write_int(kc_column *c, int64_t row, int64_t value) {
+    uint8_t *p = c->values.data;
+    switch (c->field->type) {
+        case KC_INT8:
+            ((int8_t *)p)[row] = (int8_t)value;
+            break;
+        case KC_INT16:
+            ((int16_t *)(void *)p)[row] = (int16_t)value;
+            break;
+        case KC_INT32:
+        case KC_UINT32:
+            ((uint32_t *)(void *)p)[row] = (uint32_t)value;
+            break;
+        case KC_INT64:
+        case KC_TIMESTAMP_MS:
+            ((int64_t *)(void *)p)[row] = value;
+            break;
+        case KC_BOOL:
+            if (row % 8 == 0) p[row / 8] = 0;
+            if (value) p[row / 8] = (uint8_t)(p[row / 8] | 1u << (row % 8));
+            break;
+        default:
+            break;
+    }
+}
+
+int kc_column_append_int(kc_column *c, int64_t value, kc_error *error) {
+    int code = kc_column_reserve(c, 1, 0, error);
+    if (code) return code;
+    write_int(c, c->length, value);
+    note_rows(c, 1);
+    return KC_OK;
+}
+
+int kc_column_append_repeated(kc_column *c, int64_t value, int64_t rows, kc_error *error) {
+    int code = kc_column_reserve(c, rows, 0, error);
+    if (code) return code;
+    for (int64_t row = c->length; row < c->length + rows; row++) write_int(c, row, value);
+    note_rows(c, rows);
+    return KC_OK;
+}
+
+int kc_column_append_bytes(kc_column *c, const void *data, size_t size, kc_error *error) {
+    int code = kc_column_reserve(c, 1, size, error);
+    if (code) return code;
+    if (size) memcpy(c->data.data + c->data.size, data, size);
+    c->data.size += size;
+    ((int32_t *)(void *)c->values.data)[c->length + 1] = (int32_t)c->data.size;
+    note_rows(c, 1);
+    return KC_OK;
+}
+
+int kc_column_append_repeated_bytes(kc_column *c, const void *data, size_t size, int64_t rows, kc_error *error) {
+    /* A product beyond any column is refused by the limit, not wrapped. */
+    bool huge = size && (uint64_t)rows > SIZE_MAX / size;
+    int code = kc_column_reserve(c, rows, huge ? SIZE_MAX : size * (size_t)rows, error);
+    if (code) return code;
+    int32_t *ends = (int32_t *)(void *)c->values.data + c->length;
+    for (int64_t row = 1; row <= rows; row++) {
+        if (size) memcpy(c->data.data + c->data.size, data, size);
+        c->data.size += size;
+        ends[row] = (int32_t)c->data.size;
+    }
+    note_rows(c, rows);
+    return KC_OK;
+}
+
+int kc_column_append_nulls(kc_column *c, int64_t rows, kc_error *error) {
+    if (rows == 0) return KC_OK;
+    int code = kc_column_reserve(c, rows, 0, error);
+    if (!code) code = grow_validity(c, error);
+    if (code) return code;
+    kc_type type = c->field->type;
+    const int64_t end = c->length + rows;
+    for (int64_t row = c->length; row < end; row++) {
+        c->validity.data[row / 8] &= (uint8_t)~(1u << (row % 8));
+    }
+    if (type == KC_BINARY || type == KC_STRING) {
+        int32_t *ends = (int32_t *)(void *)c->values.data;
+        for (int64_t row = c->length; row < end; row++) ends[row + 1] = (int32_t)c->data.size;
+    } else {
+        for (int64_t row = c->length; row < end; row++) write_int(c, row, type == KC_TIMESTAMP_MS ? KC_NOT_A_TIME : 0);
+    }
+    c->null_count += rows;
+    note_rows(c, rows);
+    return KC_OK;
+}
+
+int kc_column_append_null(kc_column *c, kc_error *error) { return kc_column_append_nulls(c, 1, error); }
+
+static bool is_null(const kc_column *c, int64_t row) {
+    return c->null_count && !(c->validity.data[row / 8] >> (row % 8) & 1);
+}
+
+static int append_nulls(kc_column *c, const kc_column *from, kc_error *error) {
+    int code = KC_OK;
+    if (!from->null_count) return code;
+    for (int64_t row = 0; !code && row < from->length; row++) {
+        if (is_null(from, row)) code = kc_column_set_null(c, c->length + row, error);
+    }
+    return code;
+}
+
+static void append_values(kc_column *c, const kc_column *from) {
+    const uint8_t *source = from->values.data;
+    size_t width = kc_type_width(c->field->type), rows = (size_t)from->length;
+    if (width) {
+        if (rows) memcpy(c->values.data + (size_t)c->length * width, source, rows * width);
+    } else if (c->field->type == KC_BOOL) {
+        for (int64_t row = 0; row < from->length; row++)
+            write_int(c, c->length + row, source[row / 8] >> (row % 8) & 1);
+    } else {
+        int32_t *ends = (int32_t *)(void *)c->values.data + c->length;
+        const int32_t *their_ends = (const int32_t *)(const void *)source;
+        int32_t base = ends[0];
+        for (size_t row = 1; row <= rows; row++) ends[row] = base + their_ends[row];
+    }
+}
+
+static bool column_fits(const kc_column *c, const kc_column *from, size_t most) {
+    if (from->data.size > most || c->data.size > most - from->data.size) return false;
+    for (int i = 0; i < c->field->num_children; i++) {
+        const kc_column *child = &c->children[i], *more = &from->children[i];
+        if ((uint64_t)more->length + (uint64_t)child->length > most || !column_fits(child, more, most)) return false;
+    }
+    return true;
+}
+
+bool kc_table_fits(const kc_table *t, const kc_table *from, size_t spare) {
+    for (int i = 0; i < t->num_columns; i++) {
+        const kc_column *c = &t->columns[i], *more = &from->columns[i];
+        if (c->wanted != more->wanted || (c->wanted && !column_fits(c, more, INT32_MAX - spare))) return false;
+    }
+    return true;
+}
+
+static int move_column(kc_column *c, kc_column *from, kc_error *error) {
+    int code = kc_column_reserve(c, from->length, from->data.size, error);
+    if (!code) code = append_nulls(c, from, error);
+    for (int i = 0; !code && i < c->field->num_children; i++) {
+        if (from->children[i].length > INT32_MAX - c->children[i].length) {
+            return kc_fail(error, KC_LIMIT, "a list column passes 2^31 entries (decode in chunks instead)", 0,
+                           c->children[i].length, INT32_MAX);
+        }
+        code = move_column(&c->children[i], &from->children[i], error);
+    }
+    if (code) return code;
+    if (c->field->type != KC_STRUCT) append_values(c, from);
+    if (from->data.size) memcpy(c->data.data + c->data.size, from->data.data, from->data.size);
+    c->data.size += from->data.size;
+    note_rows(c, from->length);
+    free_buffers(from);
+    from->length = from->null_count = 0;
+    return KC_OK;
+}
+
+int kc_table_move(kc_table *t, kc_table *from, kc_error *error) {
+    for (int i = 0; i < t->num_columns; i++) {
+        if (!t->columns[i].wanted) continue;
+        int code = move_column(&t->columns[i], &from->columns[i], error);
+        if (code) return code;
+    }
+    t->length += from->length;
+    from->length = 0;
+    return KC_OK;
+}

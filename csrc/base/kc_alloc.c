@@ -1,0 +1,244 @@
+#if defined(__linux__)
+#define _DEFAULT_SOURCE /* madvise */
+#endif
+#include "base/kc_alloc.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+/* MemorySanitizer is told that a block of the pool is as unwritten as one from the system. */
+#if defined(__has_feature)
+#if __has_feature(memory_sanitizer)
+#include <sanitizer/msan_interface.h>
+#define FORGET(block, size) __msan_allocated_memory((block), (size))
+#endif
+#endif
+#ifndef FORGET
+#define FORGET(block, size) ((void)0)
+#endif
+
+/* Blocks from SMALL bytes on are pooled by capacity; smaller ones go to malloc. Capacities are powers of two up to
+ * LARGE, then four to an octave: a block that is one byte too large must not take twice the memory. */
+enum { SMALL_SHIFT = 12, LARGE_SHIFT = 26, CLASSES = 4 * 64 };
+
+#define LARGE ((size_t)1 << LARGE_SHIFT)
+
+typedef struct pool pool;
+
+/* Sits in front of every block; 64 bytes, so that blocks are aligned as Arrow recommends. */
+typedef struct header {
+    pool *home;
+    struct header *next;
+    size_t capacity;
+    void *raw;
+    char padding[64 - 4 * sizeof(void *)];
+} header;
+
+struct pool {
+    pthread_mutex_t lock;
+    header *free[CLASSES];
+    size_t kept;
+    atomic_size_t live;
+};
+
+static pool the_pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Neither fails on a mutex of the default kind that is used as it should be. */
+static void lock_pool(pool *p) { (void)pthread_mutex_lock(&p->lock); }
+static void unlock_pool(pool *p) { (void)pthread_mutex_unlock(&p->lock); }
+
+/* A child has the lock as it was at the fork, but not the thread that may have held it: so the thread that forks takes
+ * it first. Each copy of the library does so for its own pool, when it is loaded. */
+static void before_fork(void) { lock_pool(&the_pool); }
+static void after_fork(void) { unlock_pool(&the_pool); }
+
+__attribute__((constructor)) static void guard_forks(void) {
+    (void)pthread_atfork(before_fork, after_fork, after_fork); /* fails only where there is no memory, at load */
+}
+
+/* The capacity of the smallest pooled block of `size` bytes. */
+static size_t capacity_for(size_t size) {
+    unsigned shift = SMALL_SHIFT;
+    while (((size_t)1 << shift) < size) shift++;
+    if (shift <= LARGE_SHIFT) return (size_t)1 << shift;
+    const size_t step = (size_t)1 << (shift - 3);
+    return (size + step - 1) & ~(step - 1);
+}
+
+/* Where blocks of that capacity are kept: by its octave and the quarter of that. */
+static unsigned class_of(size_t capacity) {
+    unsigned shift = SMALL_SHIFT;
+    while (capacity >> shift > 1) shift++;
+    return 4 * shift + (unsigned)(capacity >> (shift - 2) & 3);
+}
+
+static header *take_kept(pool *p, unsigned class) {
+    lock_pool(p);
+    header *h = p->free[class];
+    if (h) {
+        p->free[class] = h->next;
+        p->kept -= h->capacity;
+    }
+    unlock_pool(p);
+    return h;
+}
+
+static bool keep(pool *p, header *h) {
+    bool kept = false;
+    lock_pool(p);
+    if (h->capacity <= KC_POOL_BYTES && p->kept <= KC_POOL_BYTES - h->capacity) {
+        unsigned class = class_of(h->capacity);
+        h->next = p->free[class];
+        p->free[class] = h;
+        p->kept += h->capacity;
+        kept = true;
+    }
+    unlock_pool(p);
+    return kept;
+}
+
+static header *header_in(char *raw) {
+    return (header *)(((uintptr_t)raw + sizeof(header) - 1) & ~(uintptr_t)(sizeof(header) - 1));
+}
+
+/* realloc(), which for NULL is malloc(); what the pool keeps must not be what is missing. */
+static void *from_system(void *raw, size_t size) {
+    void *fresh = realloc(raw, size);
+    if (fresh) return fresh;
+    kc_pool_trim();
+    return realloc(raw, size);
+}
+
+void *kc_alloc(size_t size) {
+    if (size > PTRDIFF_MAX / 2) return NULL;
+    bool pooled = size >= (size_t)1 << SMALL_SHIFT;
+    size_t capacity = pooled ? capacity_for(size) : (size ? size : 1);
+    header *h = pooled ? take_kept(&the_pool, class_of(capacity)) : NULL;
+    if (!h) {
+        char *raw = from_system(NULL, capacity + 2 * sizeof(header));
+        if (!raw) return NULL;
+        h = header_in(raw);
+        h->raw = raw;
+        h->capacity = capacity;
+        h->home = &the_pool;
+    }
+    atomic_fetch_add_explicit(&the_pool.live, 1, memory_order_relaxed);
+    FORGET(h + 1, capacity);
+    return h + 1;
+}
+
+void kc_free(void *block) {
+    if (!block) return;
+    header *h = (header *)block - 1;
+    pool *home = h->home;
+    atomic_fetch_sub_explicit(&home->live, 1, memory_order_relaxed);
+    if (h->capacity < (size_t)1 << SMALL_SHIFT || !keep(home, h)) free(h->raw);
+}
+
+/* Through the system, which moves pages and not their content. */
+static void *grow_large(header *h, size_t used, size_t size) {
+    const size_t before = (size_t)((char *)h - (char *)h->raw), capacity = capacity_for(size);
+    char *raw = from_system(h->raw, capacity + 2 * sizeof(header));
+    if (!raw) return NULL;
+    header *moved = header_in(raw);
+    if ((size_t)((char *)moved - raw) != before) memmove(moved, raw + before, sizeof(header) + used);
+    moved->raw = raw;
+    moved->capacity = capacity;
+    return moved + 1;
+}
+
+void *kc_realloc(void *block, size_t used, size_t size) {
+    if (!block) return kc_alloc(size);
+    if (size <= kc_capacity(block)) return block;
+    if (size > PTRDIFF_MAX / 2) return NULL;
+    if (size > LARGE) return grow_large((header *)block - 1, used, size);
+    void *grown = kc_alloc(size);
+    if (!grown) return NULL;
+    if (used) memcpy(grown, block, used);
+    kc_free(block);
+    return grown;
+}
+
+size_t kc_capacity(const void *block) { return ((const header *)block - 1)->capacity; }
+
+size_t kc_live_blocks(void) { return atomic_load(&the_pool.live); }
+
+size_t kc_pooled_bytes(void) {
+    lock_pool(&the_pool);
+    size_t kept = the_pool.kept;
+    unlock_pool(&the_pool);
+    return kept;
+}
+
+void kc_pool_trim(void) {
+    for (unsigned class = 0; class < CLASSES; class++) {
+        for (header *h = take_kept(&the_pool, class); h; h = take_kept(&the_pool, class)) free(h->raw);
+    }
+}
+
+void kc_advise_huge(void *data, size_t size) {
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    const uintptr_t page = (uintptr_t)2 << 20;
+    uintptr_t start = ((uintptr_t)data + page - 1) & ~(page - 1), end = ((uintptr_t)data + size) & ~(page - 1);
+    if (size >= 2 * page && end > start) (void)madvise((void *)start, end - start, MADV_HUGEPAGE);
+#else
+    (void)data;
+    (void)size;
+#endif
+}
+
+/* Twice as much where that is cheap to copy; by a quarter where pages are moved. */
+static size_t with_room(size_t old, size_t capacity) {
+    const size_t roomy = old > PTRDIFF_MAX / 4 ? capacity : old + (old < LARGE ? old : old / 4);
+    return roomy > capacity ? roomy : capacity;
+}
+
+int kc_buffer_grow(kc_buffer *b, size_t capacity, kc_error *error) {
+    return kc_buffer_grow_within(b, capacity, NULL, error);
+}
+
+/* Room beyond what is needed never takes more than this share of what is left, so that columns do not hold unused what
+ * others need. */
+enum { ROOM_SHARE = 8 };
+
+static bool take(kc_budget *budget, size_t old, size_t needed, size_t *capacity) {
+    const size_t left = atomic_load_explicit(&budget->left, memory_order_relaxed) / ROOM_SHARE;
+    if (*capacity - needed > left) *capacity = needed + left;
+    if (kc_budget_take(budget, *capacity - old)) return true;
+    *capacity = needed;
+    return kc_budget_take(budget, needed - old);
+}
+
+/* Takes what its block has beyond the capacity, where that is little of what is left. */
+static size_t take_spare(kc_budget *budget, size_t capacity, size_t block) {
+    const size_t spare = block - capacity, left = atomic_load_explicit(&budget->left, memory_order_relaxed);
+    return spare <= left / ROOM_SHARE && kc_budget_take(budget, spare) ? block : capacity;
+}
+
+int kc_buffer_grow_within(kc_buffer *b, size_t capacity, kc_budget *budget, kc_error *error) {
+    if (capacity < b->size) return kc_fail(error, KC_NO_MEMORY, "a buffer would pass the address space", 0, 0, 0);
+    const size_t old = b->capacity, needed = capacity > old ? capacity : old;
+    const size_t block = b->data ? kc_capacity(b->data) : 0;
+    capacity = needed <= block ? block : with_room(old, needed);
+    if (budget && !take(budget, old, needed, &capacity)) return kc_budget_fail(budget, needed - old, error);
+    uint8_t *data = kc_realloc(b->data, b->size, capacity);
+    if (!data) {
+        if (budget) kc_budget_give(budget, capacity - old);
+        return kc_fail(error, KC_NO_MEMORY, "no memory for a buffer", 0, (int64_t)capacity, 0);
+    }
+    b->data = data;
+    b->capacity = budget ? take_spare(budget, capacity, kc_capacity(data)) : kc_capacity(data);
+    return KC_OK;
+}
+
+void kc_buffer_free(kc_buffer *b) {
+    kc_free(b->data);
+    b->data = NULL;
+    b->size = b->capacity = 0;
+}

@@ -1,0 +1,53 @@
+#include "base/kc_utf8.h"
+
+#include <string.h>
+
+/* The bytes that the well-formed sequence at s takes (1 to 4), or minus the bytes that are replaced as one. */
+static int sequence(const uint8_t *s, const uint8_t *end) {
+    uint8_t lead = s[0];
+    if (lead < 0x80) return 1;
+    int size = lead >= 0xc2 && lead <= 0xdf ? 2 : (lead & 0xf0) == 0xe0 ? 3 : lead >= 0xf0 && lead <= 0xf4 ? 4 : 0;
+    if (!size) return -1;
+    uint8_t low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80; /* overlong below */
+    uint8_t high = lead == 0xf4 ? 0x8f : 0xbf;                      /* beyond U+10FFFF above */
+    for (int i = 1; i < size; i++) {
+        if (s + i >= end || s[i] < low || s[i] > high) return -i;
+        low = 0x80;
+        high = 0xbf;
+    }
+    return lead == 0xed && s[1] >= 0xa0 ? -3 : size;
+}
+
+bool kc_utf8_valid(const uint8_t *s, size_t size) {
+    const uint8_t *end = s + size;
+    while (end - s >= 8) {
+        uint64_t word;
+        memcpy(&word, s, 8);
+        if (word & UINT64_C(0x8080808080808080)) break;
+        s += 8;
+    }
+    while (s < end) {
+        int n = sequence(s, end);
+        if (n < 0) return false;
+        s += n;
+    }
+    return true;
+}
+
+size_t kc_utf8_repair(const uint8_t *s, size_t size, uint8_t *out) {
+    const uint8_t *end = s + size;
+    uint8_t *start = out;
+    while (s < end) {
+        int n = sequence(s, end);
+        if (n > 0) {
+            memcpy(out, s, (size_t)n);
+            out += n;
+        } else {
+            memcpy(out, "\xef\xbf\xbd", 3);
+            out += 3;
+            n = -n;
+        }
+        s += n;
+    }
+    return (size_t)(out - start);
+}

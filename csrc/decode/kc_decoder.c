@@ -1,0 +1,237 @@
+#include "decode/kc_decoder.h"
+
+#include "base/kc_cpu.h"
+
+/* Rows read between two looks at how many bytes the chunk holds. */
+enum { ROWS_PER_RUN = 1024 };
+
+void kc_decoder_init(kc_decoder *d, const uint8_t *data, uint64_t size, const kc_decoder_options *options) {
+    memset(d, 0, sizeof *d);
+    d->data = data;
+    d->size = d->stop = size;
+    d->options = *options;
+    d->resync = kc_resync_start();
+}
+
+/* What the records' own bytes have made of the chunk. */
+static uint64_t payload_bytes(const kc_table *t) {
+    uint64_t bytes = t->columns[KC_COL_KEY].data.size + t->columns[KC_COL_VALUE].data.size;
+    const kc_column *entries = t->columns[KC_COL_HEADERS].children;
+    if (!entries) return bytes;
+    return bytes + (uint64_t)entries->length * 2 * sizeof(int32_t) + entries->children[0].data.size +
+           entries->children[1].data.size;
+}
+
+static void close_batch(kc_decoder *d) {
+    d->position = d->batch.position + d->batch.size;
+    d->source = KC_SOURCE_NONE;
+    d->announced = d->decompressed = d->located = false;
+}
+
+static bool outside(const kc_decoder *d) {
+    const kc_batch *b = &d->batch;
+    if (!kc_batch_is_wrapper(b)) {
+        return b->last_offset < d->options.start_offset || !kc_before_end(b->base_offset, d->options.end_offset);
+    }
+    /* A wrapper does not tell its first offset; nor its last one, where a producer left 0. */
+    return b->last_offset < d->options.start_offset && b->last_offset != 0;
+}
+
+/* Positions inside records count from the start of the data; inside decompressed ones there is only the batch's. */
+static void locate(const kc_decoder *d, kc_error *error) {
+    uint64_t inside = d->decompressed ? 0 : KC_BATCH_HEADER_SIZE + error->position;
+    error->position = d->batch.position + inside;
+}
+
+static int open_records(kc_decoder *d, const uint8_t *records, size_t size, kc_error *error) {
+    int code =
+        kc_records_open(&d->records, &d->batch, records, size, d->options.start_offset, d->options.end_offset, error);
+    if (code) locate(d, error);
+    d->source = code ? KC_SOURCE_NONE : KC_SOURCE_RECORDS;
+    return code;
+}
+
+static int open_inner_messages(kc_decoder *d, const uint8_t *messages, size_t size, kc_error *error) {
+    int code = kc_msgset_open_inner(&d->messages, &d->batch, messages, size, d->options.verify_crc,
+                                    d->options.start_offset, d->options.end_offset, error);
+    if (code) locate(d, error);
+    d->source = code ? KC_SOURCE_NONE : KC_SOURCE_MESSAGES;
+    return code;
+}
+
+static int check_crc(kc_decoder *d, kc_error *error) {
+    if (!d->options.verify_crc) return KC_OK;
+    uint32_t crc = kc_batch_compute_crc(d->data, &d->batch);
+    d->verified = crc == d->batch.crc;
+    if (KC_LIKELY(d->verified)) return KC_OK;
+    const char *what = d->batch.magic < 2 ? "the CRC-32 of a message is wrong" : "the CRC-32C of a batch is wrong";
+    return kc_fail(error, KC_CRC_MISMATCH, what, d->batch.position, crc, d->batch.crc);
+}
+
+static int check_codec(const kc_batch *b, kc_error *error) {
+    int codec = kc_batch_codec(b), last = b->magic < 2 ? KC_CODEC_LZ4 : KC_CODEC_ZSTD;
+    if (codec > last) {
+        const char *what = codec > KC_CODEC_ZSTD ? "no compression codec has the number"
+                                                 : "messages of magic 0 and 1 cannot have the compression codec";
+        return kc_fail(error, KC_BAD_CODEC, what, b->position + kc_batch_codec_at(b), codec, 0);
+    }
+    return KC_OK;
+}
+
+/* A partial batch is the end of the data, unless what follows shows that its length is wrong. */
+static kc_event end_partial(kc_decoder *d, kc_error *error) {
+    if (!d->options.search_partial) return KC_EVENT_END;
+    if (kc_resync_behind(d->data, d->size, d->position, &d->resync) == d->size) return KC_EVENT_END;
+    kc_fail(error, KC_CORRUPT, "a batch reaches over the end of the data, but intact ones follow it", d->position, 0,
+            0);
+    return KC_EVENT_FAULT;
+}
+
+/* Opens what is at d->position, or passes over it. */
+static kc_event open_batch(kc_decoder *d, kc_error *error) {
+    kc_span span;
+    kc_batch *b = &d->batch;
+    d->located = d->verified = false;
+    if (d->position >= d->stop) return KC_EVENT_END;
+    switch (kc_log_next(d->data, d->size, d->position, &span, error)) {
+        case KC_WALK_BATCH:
+            break;
+        case KC_WALK_FAULT:
+            return KC_EVENT_FAULT;
+        case KC_WALK_PARTIAL:
+            return end_partial(d, error);
+        case KC_WALK_END:
+            return KC_EVENT_END;
+    }
+    if (kc_msgset_is_plain(d->data, &span)) {
+        kc_msgset_open(&d->messages, d->data, d->size, d->position, d->options.verify_crc, d->options.start_offset,
+                       d->options.end_offset);
+        d->source = KC_SOURCE_MESSAGES;
+        return KC_EVENT_NONE;
+    }
+    d->located = true;
+    kc_batch_read(d->data, &span, b);
+    if (KC_UNLIKELY(b->magic < 2 && !kc_batch_is_wrapper(b))) { /* it was one a moment ago */
+        (void)kc_fail(error, KC_CORRUPT, "a message changed while it was read", b->position, 0, 0);
+        return KC_EVENT_FAULT;
+    }
+    const bool unwanted = outside(d);
+    if (!unwanted && check_crc(d, error)) return KC_EVENT_FAULT;
+    /* A marker ends its transaction wherever it lies. */
+    const bool aborted = kc_aborted_has(d->options.aborted, d->options.num_aborted, b);
+    if (unwanted || aborted || ((b->attributes & KC_CONTROL) && !d->options.include_control)) {
+        close_batch(d);
+        return KC_EVENT_NONE;
+    }
+    if (check_codec(b, error)) return KC_EVENT_FAULT;
+    if (kc_batch_is_wrapper(b) && kc_msgset_find_value(d->data, b, error)) return KC_EVENT_FAULT;
+    if (kc_batch_codec(b) != KC_CODEC_NONE) {
+        d->announced = true;
+        return KC_EVENT_COMPRESSED;
+    }
+    return open_records(d, b->records, b->records_size, error) ? KC_EVENT_FAULT : KC_EVENT_NONE;
+}
+
+/* How many rows to read before the chunk's bytes are looked at again. */
+static int32_t rows_now(const kc_decoder *d, const kc_table *t, int64_t max_rows, uint64_t max_bytes) {
+    int64_t rows = max_rows - t->length;
+    uint64_t used = payload_bytes(t), left = (uint64_t)(d->records.end - d->records.at);
+    if (used + left > max_bytes) {
+        uint64_t average = left / (uint64_t)d->records.left + 1;
+        uint64_t fits = used < max_bytes ? (max_bytes - used) / average : 0;
+        if (fits < 1) fits = 1;
+        if (fits > ROWS_PER_RUN) fits = ROWS_PER_RUN;
+        if (rows > (int64_t)fits) rows = (int64_t)fits;
+    }
+    return rows > d->records.left ? d->records.left : (int32_t)rows;
+}
+
+static kc_event read_records(kc_decoder *d, kc_table *t, int64_t max_rows, uint64_t max_bytes, kc_error *error) {
+    if (!kc_records_read(&d->records, &d->batch, t, rows_now(d, t, max_rows, max_bytes), error)) return KC_EVENT_NONE;
+    locate(d, error);
+    return KC_EVENT_FAULT;
+}
+
+static kc_event read_messages(kc_decoder *d, kc_table *t, int64_t max_rows, uint64_t max_bytes, kc_error *error) {
+    kc_msgset *m = &d->messages;
+    uint64_t used = payload_bytes(t), bytes = used < max_bytes ? max_bytes - used : 0;
+    if (!m->inner && bytes > d->stop - d->position) bytes = d->stop - d->position;
+    kc_msgset_end end = kc_msgset_read(m, &d->batch, t, max_rows - t->length, bytes, error);
+    if (!m->inner) d->position = (uint64_t)(m->at - m->start);
+    if (end == KC_MSGSET_FAULT) {
+        d->located = true;
+        if (m->inner) {
+            locate(d, error);
+        } else {
+            d->verified = d->options.verify_crc && kc_batch_compute_crc(d->data, &d->batch) == d->batch.crc;
+        }
+        return KC_EVENT_FAULT;
+    }
+    if (end != KC_MSGSET_MORE || (!m->inner && d->position >= d->stop)) {
+        if (m->inner) close_batch(d);
+        d->source = KC_SOURCE_NONE;
+    }
+    return KC_EVENT_NONE;
+}
+
+static bool is_full(const kc_table *t, int64_t max_rows, uint64_t max_bytes) {
+    return t->length >= max_rows || (t->length > 0 && payload_bytes(t) >= max_bytes);
+}
+
+kc_event kc_decoder_run(kc_decoder *d, kc_table *t, int64_t max_rows, uint64_t max_bytes, kc_error *error) {
+    kc_cpu_settle();
+    kc_event event = KC_EVENT_NONE;
+    while (event == KC_EVENT_NONE) {
+        /* A batch is closed before the chunk is called full, and the next one is not touched. */
+        if (d->source == KC_SOURCE_RECORDS && d->records.left == 0) close_batch(d);
+        if (d->announced) return KC_EVENT_COMPRESSED;
+        if (is_full(t, max_rows, max_bytes)) return KC_EVENT_FULL;
+        if (d->source == KC_SOURCE_RECORDS) {
+            event = read_records(d, t, max_rows, max_bytes, error);
+        } else if (d->source == KC_SOURCE_MESSAGES) {
+            event = read_messages(d, t, max_rows, max_bytes, error);
+        } else {
+            event = open_batch(d, error);
+        }
+    }
+    return event;
+}
+
+int kc_decoder_provide(kc_decoder *d, const uint8_t *records, size_t size, kc_error *error) {
+    d->announced = false;
+    d->decompressed = true;
+    return d->batch.magic < 2 ? open_inner_messages(d, records, size, error) : open_records(d, records, size, error);
+}
+
+uint64_t kc_decoder_skip(kc_decoder *d) {
+    uint64_t from = d->position;
+    if (d->verified) {
+        close_batch(d);
+    } else {
+        d->position = kc_resync_behind(d->data, d->size, from, &d->resync);
+        d->source = KC_SOURCE_NONE;
+        d->announced = d->decompressed = d->located = false;
+    }
+    return d->position - from;
+}
+
+void kc_decoder_estimate(const kc_decoder *d, int64_t *rows, uint64_t *bytes) {
+    kc_error ignored = {0};
+    kc_span span;
+    *rows = 0;
+    *bytes = 0;
+    for (uint64_t at = d->position; at < d->stop && kc_log_next(d->data, d->size, at, &span, &ignored) == KC_WALK_BATCH;
+         at += span.size) {
+        if (kc_msgset_is_plain(d->data, &span)) {
+            *rows += 1;
+            *bytes += span.size - KC_MESSAGE_MIN_SIZE;
+            continue;
+        }
+        kc_batch batch;
+        kc_batch_read(d->data, &span, &batch);
+        if (kc_batch_codec(&batch) != KC_CODEC_NONE) continue;
+        if (batch.count < 0 || (uint64_t)batch.count > batch.records_size / KC_RECORD_MIN_SIZE) continue;
+        *rows += batch.count;
+        *bytes += batch.records_size;
+    }
+}

@@ -1,0 +1,54 @@
+#include "decode/kc_rows.h"
+
+static const kc_field header_fields[] = {
+    {"key", KC_STRING, 0, NULL},
+    {"value", KC_BINARY, 0, NULL},
+};
+const kc_field kc_headers_item = {"item", KC_STRUCT, 2, header_fields};
+
+const kc_field kc_record_fields[KC_NUM_RECORD_COLUMNS] = {
+    KC_RECORD_FIELDS,
+    [KC_COL_PARTITION_LEADER_EPOCH] = {"partition_leader_epoch", KC_INT32, 0, NULL},
+    [KC_COL_PRODUCER_ID] = {"producer_id", KC_INT64, 0, NULL},
+    [KC_COL_PRODUCER_EPOCH] = {"producer_epoch", KC_INT16, 0, NULL},
+    [KC_COL_SEQUENCE] = {"sequence", KC_INT32, 0, NULL},
+    [KC_COL_IS_TRANSACTIONAL] = {"is_transactional", KC_BOOL, 0, NULL},
+    [KC_COL_IS_CONTROL] = {"is_control", KC_BOOL, 0, NULL},
+    [KC_COL_MAGIC] = {"magic", KC_INT8, 0, NULL},
+    [KC_COL_CODEC] = {"codec", KC_STRING, 0, NULL},
+    [KC_COL_BATCH_OFFSET] = {"batch_offset", KC_INT64, 0, NULL},
+    [KC_COL_BATCH_POSITION] = {"batch_position", KC_INT64, 0, NULL},
+    [KC_COL_ROW] = {"row", KC_INT64, 0, NULL},
+};
+
+uint32_t kc_rows_wanted(const kc_table *t) {
+    uint32_t want = 0;
+    for (int id = 0; id < KC_NUM_RECORD_COLUMNS; id++) want |= (uint32_t)t->columns[id].wanted << id;
+    return want;
+}
+
+int kc_rows_reserve(kc_table *t, uint32_t want, int64_t rows, size_t bytes, kc_error *error) {
+    for (int id = KC_COL_OFFSET; id <= KC_COL_HEADERS; id++) {
+        if (!KC_WANTS(want, id)) continue;
+        int code = kc_column_reserve(&t->columns[id], rows, bytes + KC_COPY_SLACK, error);
+        if (code) return code;
+    }
+    return KC_WANTS(want, KC_COL_SEQUENCE) ? kc_column_reserve(&t->columns[KC_COL_SEQUENCE], rows, 0, error) : KC_OK;
+}
+
+static void close_column(kc_column *c, int64_t rows) {
+    c->length += rows;
+    size_t n = (size_t)c->length;
+    size_t width = kc_type_width(c->field->type);
+    c->values.size = width ? n * width : (n + 1) * sizeof(int32_t);
+}
+
+void kc_rows_close(kc_table *t, uint32_t want, kc_rows s, int64_t rows) {
+    for (int id = KC_COL_OFFSET; id <= KC_COL_HEADERS; id++) {
+        if (KC_WANTS(want, id)) close_column(&t->columns[id], rows);
+    }
+    if (KC_WANTS(want, KC_COL_SEQUENCE)) close_column(&t->columns[KC_COL_SEQUENCE], rows);
+    if (KC_WANTS(want, KC_COL_KEY)) t->columns[KC_COL_KEY].data.size = (size_t)s.key.end;
+    if (KC_WANTS(want, KC_COL_VALUE)) t->columns[KC_COL_VALUE].data.size = (size_t)s.value.end;
+    t->length += rows;
+}

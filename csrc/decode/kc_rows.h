@@ -1,0 +1,127 @@
+/* The table of records: its columns, and the fast way to add rows to them. */
+#ifndef KC_ROWS_H
+#define KC_ROWS_H
+
+#include "arrow/kc_table.h"
+#include "base/kc_copy.h"
+
+/* The columns that records decode to, in their public order. Those of the place are filled by whoever knows it. */
+typedef enum kc_record_column {
+    KC_COL_TOPIC,
+    KC_COL_PARTITION,
+    KC_COL_OFFSET,
+    KC_COL_TIMESTAMP,
+    KC_COL_TIMESTAMP_TYPE,
+    KC_COL_KEY,
+    KC_COL_VALUE,
+    KC_COL_HEADERS,
+    KC_COL_PARTITION_LEADER_EPOCH,
+    KC_COL_PRODUCER_ID,
+    KC_COL_PRODUCER_EPOCH,
+    KC_COL_SEQUENCE,
+    KC_COL_IS_TRANSACTIONAL,
+    KC_COL_IS_CONTROL,
+    KC_COL_MAGIC,
+    KC_COL_CODEC,
+    KC_COL_BATCH_OFFSET,
+    KC_COL_BATCH_POSITION,
+    KC_COL_ROW,
+    KC_NUM_RECORD_COLUMNS,
+} kc_record_column;
+
+/* The items of the column `headers`: a struct of key and value. */
+extern const kc_field kc_headers_item;
+
+/* The fields that records of every format have, up to the headers. */
+#define KC_RECORD_FIELDS                                                                                           \
+    [KC_COL_TOPIC] = {"topic", KC_STRING, 0, NULL}, [KC_COL_PARTITION] = {"partition", KC_INT32, 0, NULL},         \
+    [KC_COL_OFFSET] = {"offset", KC_INT64, 0, NULL}, [KC_COL_TIMESTAMP] = {"timestamp", KC_TIMESTAMP_MS, 0, NULL}, \
+    [KC_COL_TIMESTAMP_TYPE] = {"timestamp_type", KC_INT8, 0, NULL}, [KC_COL_KEY] = {"key", KC_BINARY, 0, NULL},    \
+    [KC_COL_VALUE] = {"value", KC_BINARY, 0, NULL}, [KC_COL_HEADERS] = {"headers", KC_LIST, 1, &kc_headers_item}
+
+extern const kc_field kc_record_fields[KC_NUM_RECORD_COLUMNS];
+
+/* Sets of columns, a bit for each. */
+enum {
+    KC_WANT_PLACE = 1u << KC_COL_TOPIC | 1u << KC_COL_PARTITION,
+    KC_WANT_PAYLOAD = 1u << KC_COL_KEY | 1u << KC_COL_VALUE,
+    KC_WANT_RECORD = KC_WANT_PAYLOAD | 1u << KC_COL_OFFSET | 1u << KC_COL_TIMESTAMP | 1u << KC_COL_TIMESTAMP_TYPE |
+        1u << KC_COL_HEADERS,
+    KC_WANT_NO_HEADERS = KC_WANT_RECORD & ~(1u << KC_COL_HEADERS),
+    KC_WANT_DECODED = (1u << KC_COL_ROW) - (1u << KC_COL_OFFSET), /* all that the bytes tell */
+};
+
+/* The columns that the table was made for. */
+uint32_t kc_rows_wanted(const kc_table *t);
+
+#define KC_WANTS(want, id) ((want) >> (id) & 1)
+
+/* Whether an offset lies in front of the end of a range; the largest end is none. */
+KC_INLINE bool kc_before_end(int64_t offset, int64_t end_offset) {
+    return KC_LIKELY(offset < end_offset) || end_offset == INT64_MAX;
+}
+
+/* Where the keys or values of one run of rows go. */
+typedef struct kc_rows_bytes {
+    uint8_t *at;
+    int32_t *ends;
+    int32_t end;
+} kc_rows_bytes;
+
+/* Where the rows of one run go. Pointers stand at the table's first free row. */
+typedef struct kc_rows {
+    int64_t *offset, *timestamp;
+    int8_t *timestamp_type;
+    int32_t *header_ends, *sequence;
+    int32_t header_end;
+    kc_rows_bytes key, value;
+} kc_rows;
+
+/* Room in the record's own columns (and in the sequence) for `rows` rows and `bytes` bytes of keys and of values. */
+KC_MUST_CHECK int kc_rows_reserve(kc_table *t, uint32_t want, int64_t rows, size_t bytes, kc_error *error);
+
+KC_INLINE kc_rows_bytes kc_rows_open_bytes(const kc_column *c, int64_t row) {
+    return (kc_rows_bytes){c->data.data + c->data.size, (int32_t *)(void *)c->values.data + row + 1,
+                           (int32_t)c->data.size};
+}
+
+/* Opens the wanted columns for rows that were reserved. */
+KC_INLINE kc_rows kc_rows_open(kc_table *t, uint32_t want) {
+    kc_rows s = {0};
+    const int64_t row = t->length;
+    const kc_column *c = t->columns;
+    if (KC_WANTS(want, KC_COL_OFFSET)) s.offset = (int64_t *)(void *)c[KC_COL_OFFSET].values.data + row;
+    if (KC_WANTS(want, KC_COL_TIMESTAMP)) s.timestamp = (int64_t *)(void *)c[KC_COL_TIMESTAMP].values.data + row;
+    if (KC_WANTS(want, KC_COL_TIMESTAMP_TYPE)) {
+        s.timestamp_type = (int8_t *)c[KC_COL_TIMESTAMP_TYPE].values.data + row;
+    }
+    if (KC_WANTS(want, KC_COL_KEY)) s.key = kc_rows_open_bytes(&c[KC_COL_KEY], row);
+    if (KC_WANTS(want, KC_COL_VALUE)) s.value = kc_rows_open_bytes(&c[KC_COL_VALUE], row);
+    if (KC_WANTS(want, KC_COL_HEADERS)) {
+        s.header_ends = (int32_t *)(void *)c[KC_COL_HEADERS].values.data + row + 1;
+        s.header_end = (int32_t)c[KC_COL_HEADERS].children->length;
+    }
+    if (KC_WANTS(want, KC_COL_SEQUENCE)) s.sequence = (int32_t *)(void *)c[KC_COL_SEQUENCE].values.data + row;
+    return s;
+}
+
+/* Counts in the `rows` rows that were written; by value, because an address of the struct in the loop's function
+ * would keep it in memory there. */
+void kc_rows_close(kc_table *t, uint32_t want, kc_rows s, int64_t rows);
+
+/* Writes a key or value to row `row` of the run; a negative size is null. */
+KC_INLINE int kc_rows_put(kc_rows_bytes *s, kc_column *c, int64_t first_row, int64_t row, const uint8_t *data,
+                          int32_t size, bool wide, kc_error *error) {
+    int code = KC_OK;
+    if (KC_LIKELY(size >= 0)) {
+        kc_copy(s->at, data, (size_t)size, wide);
+        s->at += size;
+        s->end += size;
+    } else {
+        code = kc_column_set_null(c, first_row + row, error);
+    }
+    s->ends[row] = s->end;
+    return code;
+}
+
+#endif

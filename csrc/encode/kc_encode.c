@@ -1,0 +1,186 @@
+#include "encode/kc_encode.h"
+
+#include <string.h>
+
+#include "base/kc_cpu.h"
+#include "encode/kc_record_write.h"
+
+void kc_encoder_begin(kc_encoder *e, const kc_batch_options *options) {
+    memset(e, 0, sizeof *e);
+    e->options = *options;
+    e->next_offset = options->base_offset;
+    e->next_sequence = options->base_sequence;
+}
+
+/* ---- rows that are about to be written ------------------------------------------------------------------------ */
+
+/* That messages of magic 0 and 1 can hold the block's rows, or what they cannot is dropped. */
+static int check_messages(const kc_batch_options *options, kc_record_block *block, int64_t row, kc_error *error) {
+    const bool drop = options->drop_unsupported, has_timestamp = options->magic == 1;
+    for (int64_t i = 0; i < block->rows; i++) {
+        const bool headers = block->has_headers && block->header_bounds[2 * i] != block->header_bounds[2 * i + 1];
+        if (headers && !drop) {
+            return kc_fail(error, KC_CANNOT_ENCODE, "messages of magic 0 and 1 have no headers", (uint64_t)(row + i), 0,
+                           0);
+        }
+        if (has_timestamp || block->timestamp[i] == -1) continue;
+        if (!drop) {
+            return kc_fail(error, KC_CANNOT_ENCODE, "messages of magic 0 have no timestamp", (uint64_t)(row + i), 0, 0);
+        }
+        block->timestamp[i] = -1;
+    }
+    return KC_OK;
+}
+
+/* That the block's offsets increase, from one that is allowed on. */
+static int check_offsets(const kc_record_block *block, int64_t least, int64_t row, kc_error *error) {
+    for (int64_t i = 0; i < block->rows; least = block->offset[i++] + 1) {
+        if (KC_UNLIKELY(block->offset[i] < 0 || block->offset[i] == INT64_MAX))
+            return kc_fail(error, KC_CANNOT_ENCODE, "an offset outside the format's range", (uint64_t)(row + i),
+                           block->offset[i], INT64_MAX - 1);
+        if (KC_UNLIKELY(block->offset[i] < least))
+            return kc_fail(error, KC_CANNOT_ENCODE, "offsets must increase from one record to the next",
+                           (uint64_t)(row + i), block->offset[i], least);
+    }
+    return KC_OK;
+}
+
+static int load_block(kc_encoder *e, const kc_record_chunk *chunk, kc_error *error) {
+    kc_record_block *block = &e->block;
+    const int64_t row = e->loaded, left = chunk->rows - row;
+    const bool numbered = chunk->offset.layout != KC_LAYOUT_ABSENT;
+    e->next = block->rows = 0;
+    if (kc_record_block_load(block, chunk, row, left < KC_BLOCK_ROWS ? left : KC_BLOCK_ROWS, e->next_offset, error)) {
+        return error->code;
+    }
+    /* The first offset of a column is the caller's choice; only afterwards must it increase. */
+    if (check_offsets(block, numbered && !e->started ? 0 : e->next_offset, row, error)) return error->code;
+    if (e->options.magic < 2 && check_messages(&e->options, block, row, error)) return error->code;
+    e->started = true;
+    e->loaded = row + block->rows;
+    e->next_offset = block->offset[block->rows - 1] + 1;
+    return KC_OK;
+}
+
+/* ---- batches -------------------------------------------------------------------------------------------------- */
+
+/* The largest offset that a batch can hold. */
+static int64_t offset_limit(const kc_open_batch *batch) {
+    return batch->base_offset > INT64_MAX - INT32_MAX ? INT64_MAX : batch->base_offset + INT32_MAX;
+}
+
+KC_INLINE kc_record_size measure(const kc_open_batch *batch, const kc_record_block *block, int64_t i, int magic) {
+    return magic == 2 ? kc_record_measure(batch, block, i) : kc_message_measure(magic, block, i);
+}
+
+static kc_encode_event no_room(kc_encoder *e, int64_t size) {
+    e->wanted = (size_t)size + KC_COPY_SLACK;
+    return KC_ENCODE_NO_ROOM;
+}
+
+static kc_encode_event changed(kc_error *error, int64_t row) {
+    if (error->code == KC_OK)
+        (void)kc_fail(error, KC_CANNOT_ENCODE, "the headers changed while they were encoded", (uint64_t)row, 0, 0);
+    return KC_ENCODE_FAULT;
+}
+
+/* A batch for the block's next row, if the room holds that row and the header. ROWS_END stands for success. */
+static kc_encode_event open_batch(kc_encoder *e, kc_room *room, kc_error *error) {
+    const kc_record_block *block = &e->block;
+    const int64_t i = e->next, header = (int64_t)kc_batch_header_bytes(&e->options);
+    kc_open_batch batch = {.base_offset = block->offset[i],
+                           .last_offset = block->offset[i],
+                           .base_timestamp = block->timestamp[i],
+                           .max_timestamp = block->timestamp[i],
+                           .size = header,
+                           .base_sequence = e->next_sequence};
+    const int64_t size = measure(&batch, block, i, e->options.magic).total;
+    if (KC_UNLIKELY(size > INT32_MAX - KC_BATCH_HEADER_SIZE)) {
+        (void)kc_fail(error, KC_CANNOT_ENCODE, "a record larger than a batch may be",
+                      (uint64_t)(e->loaded - block->rows + i), size, INT32_MAX - KC_BATCH_HEADER_SIZE);
+        return KC_ENCODE_FAULT;
+    }
+    if (room->end - room->at < header + size + KC_COPY_SLACK) return no_room(e, header + size);
+    e->open = batch;
+    room->at += header;
+    return KC_ENCODE_ROWS_END;
+}
+
+/* Writes rows of the block: one in any case where the batch is empty, further ones while they fit. The batch is kept in
+ * registers meanwhile. `magic` is a constant where that matters for speed. */
+KC_INLINE kc_encode_event fill_with(kc_encoder *e, const kc_record_chunk *chunk, kc_room *room, const int magic,
+                                    kc_error *error) {
+    const kc_record_block *block = &e->block;
+    const int64_t first = e->next, limit = e->options.batch_bytes, last_offset = offset_limit(&e->open);
+    kc_open_batch open = e->open;
+    kc_encode_event event = KC_ENCODE_ROWS_END;
+    int64_t i = first;
+    for (; i < block->rows; i++) {
+        const kc_record_size s = measure(&open, block, i, magic);
+        if ((open.size + s.total > limit || block->offset[i] > last_offset) && (open.count || i > first)) {
+            event = KC_ENCODE_BATCH;
+            break;
+        }
+        if (KC_UNLIKELY(room->end - room->at < s.total + KC_COPY_SLACK)) {
+            event = no_room(e, s.total);
+            break;
+        }
+        if (block->value.size[i] > 0) kc_fetch_ahead(block->value.data[i], block->value.data[i] + block->value.size[i]);
+        uint8_t *p = magic == 2 ? kc_put_record(room->at, chunk, block, i, &s, error)
+                                : kc_put_message(room->at, &open, &e->options, block, i, &s);
+        if (KC_UNLIKELY(!p)) return changed(error, e->loaded - block->rows + i);
+        room->at = p;
+        open.size += s.total;
+        if (block->timestamp[i] > open.max_timestamp) open.max_timestamp = block->timestamp[i];
+    }
+    open.count += (int32_t)(i - first);
+    if (i > first) open.last_offset = block->offset[i - 1];
+    e->open = open;
+    e->next = i;
+    return event;
+}
+
+static kc_encode_event fill_from_block(kc_encoder *e, const kc_record_chunk *chunk, kc_room *room, kc_error *error) {
+    const int magic = e->options.magic;
+    if (!e->open.count) {
+        kc_encode_event event = open_batch(e, room, error);
+        if (event != KC_ENCODE_ROWS_END) return event;
+    }
+    return magic == 2 ? fill_with(e, chunk, room, 2, error) : fill_with(e, chunk, room, magic, error);
+}
+
+kc_encode_event kc_encoder_fill(kc_encoder *e, const kc_record_chunk *chunk, kc_room *room, kc_error *error) {
+    for (;;) {
+        if (e->next == e->block.rows) {
+            if (e->loaded == chunk->rows) break;
+            if (load_block(e, chunk, error)) return KC_ENCODE_FAULT;
+        }
+        kc_encode_event event = fill_from_block(e, chunk, room, error);
+        if (event != KC_ENCODE_ROWS_END) return event;
+    }
+    e->loaded = e->next = e->block.rows = 0;
+    return KC_ENCODE_ROWS_END;
+}
+
+void kc_encoder_close(kc_encoder *e, const uint8_t *records, size_t size, uint8_t *out) {
+    kc_open_batch *open = &e->open;
+    kc_batch_write_header(open, &e->options, records, size, out);
+    /* A record's sequence is the batch's plus its offset delta. */
+    e->next_sequence = kc_sequence_behind(open->base_sequence, open->last_offset - open->base_offset + 1);
+    open->count = 0;
+}
+
+void kc_encoder_close_in_place(kc_encoder *e, const kc_room *room) {
+    const size_t header = kc_batch_header_bytes(&e->options), size = (size_t)e->open.size;
+    uint8_t *start = room->at - size;
+    kc_encoder_close(e, start + header, size - header, start);
+}
+
+kc_encode_event kc_encoder_run(kc_encoder *e, const kc_record_chunk *chunk, kc_room *room, kc_error *error) {
+    kc_cpu_settle();
+    for (;;) {
+        kc_encode_event event = kc_encoder_fill(e, chunk, room, error);
+        if (event != KC_ENCODE_BATCH) return event;
+        kc_encoder_close_in_place(e, room);
+    }
+}
