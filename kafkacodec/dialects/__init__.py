@@ -1,8 +1,8 @@
-"""Protocols besides the Kafka protocol of today.
+"""Protocols other than the current Kafka protocol.
 
 Modules, loaded on first use:
-    kafka07: the wire and log format of Kafka 0.6 and 0.7.
-    zookeeper: what Kafka 0.7 kept in ZooKeeper, and how its consumers shared partitions.
+    kafka07: the wire and log formats of Kafka 0.6 and 0.7.
+    zookeeper: the ZooKeeper nodes of Kafka 0.7, and the assignment of partitions to its consumers.
     rewrite: the group calls of the "client rewrite" proposal.
     line: the line protocol V1.
 """

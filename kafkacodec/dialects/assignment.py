@@ -1,7 +1,7 @@
-"""How a group's partitions are shared out among its members.
+"""Assignment of a group's partitions to its members.
 
-A strategy takes the partitions and the members, each in the order that counts, and returns one list of partitions
-per member. Every partition goes to exactly one member; members that get nothing are there with an empty list.
+A strategy takes the partitions and the members, both in order, and returns a list of partitions for each member. Every
+partition is assigned to exactly one member; a member without partitions gets an empty list.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Strategy = Callable[[Sequence[P], Sequence[M]], dict[M, list[P]]]
 
 
 def assign_range(partitions: Sequence[P], members: Sequence[M]) -> dict[M, list[P]]:
-    """Neighbouring partitions together: chunks of equal size, the first ones one larger.
+    """Assigns ranges of consecutive partitions of equal size; the first ranges may be one larger.
 
     >>> assign_range([0, 1, 2, 3, 4], ["a", "b"])
     {'a': [0, 1, 2], 'b': [3, 4]}
@@ -31,7 +31,7 @@ def assign_range(partitions: Sequence[P], members: Sequence[M]) -> dict[M, list[
 
 
 def assign_round_robin(partitions: Sequence[P], members: Sequence[M]) -> dict[M, list[P]]:
-    """One partition to each member in turn.
+    """Assigns one partition to each member in turn.
 
     >>> assign_round_robin([0, 1, 2, 3, 4], ["a", "b"])
     {'a': [0, 2, 4], 'b': [1, 3]}

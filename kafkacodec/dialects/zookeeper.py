@@ -1,12 +1,12 @@
-"""What Kafka 0.7 keeps in ZooKeeper, as typed nodes, and how its consumers share a topic's partitions.
+"""The ZooKeeper nodes of Kafka 0.7 as typed values, and the assignment of partitions to its consumers.
 
     /brokers/ids/BROKER                              creator:host:port                      ephemeral
     /brokers/topics/TOPIC/BROKER                     number of partitions on that broker    ephemeral
-    /consumers/GROUP/ids/CONSUMER                    what the consumer subscribes to        ephemeral
+    /consumers/GROUP/ids/CONSUMER                    the consumer's subscription            ephemeral
     /consumers/GROUP/owners/TOPIC/BROKER-PARTITION   the consumer thread that reads it      ephemeral
     /consumers/GROUP/offsets/TOPIC/BROKER-PARTITION  the next offset to read
 
-Every other node on these paths holds nothing. Nothing here talks to ZooKeeper.
+All other nodes on these paths are empty. This module does not connect to ZooKeeper.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ __all__ = [
 ]
 
 DEFAULT_MAX_PARTITIONS = 100_000
-"""Partitions of one topic, over all brokers, that are counted out unless told otherwise."""
+"""Default limit on the partitions of one topic, over all brokers, that a `Registry` lists."""
 
 DEFAULT_MAX_THREADS = 100_000
-"""Consumer threads of one group and topic that are counted out unless told otherwise."""
+"""Default limit on the consumer threads of one group and topic that a `Registry` lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Static:
-    """Named topics, each with the number of threads that read it."""
+    """Topics by name, each with the number of threads that read it."""
 
     topics: Mapping[str, int]
 
     def threads(self, topic: str) -> int:
-        """How many threads read `topic`."""
+        """The number of threads that read `topic`."""
         return self.topics.get(topic, 0)
 
     def __str__(self) -> str:
@@ -66,8 +66,8 @@ class Static:
 class _Filter:
     """Topics by a regular expression.
 
-    The expression is another client's, in Java's syntax; RE2 runs it, which agrees on what is common and takes time
-    linear in the expression and the name (`kafkacodec.patterns`).
+    The expression has Java's syntax. RE2 matches it in linear time and supports the common subset; see
+    `kafkacodec.patterns`.
     """
 
     pattern: str
@@ -76,16 +76,16 @@ class _Filter:
     wanted: ClassVar[bool]
 
     def threads(self, topic: str) -> int:
-        """How many threads read `topic`.
+        """The number of threads that read `topic`.
 
         Raises:
-            DecodeError: RE2 cannot read the expression.
+            DecodeError: RE2 does not support the expression.
             ImportError: google-re2 is not installed (the extra ``patterns``).
         """
         try:
             found = whole_matcher(self.pattern)(topic)
         except PatternError as e:
-            raise DecodeError(f"the topic filter {e}") from None
+            raise DecodeError(f"topic filter: {e}") from None
         return self.streams if found is self.wanted else 0
 
     def __str__(self) -> str:
@@ -93,7 +93,7 @@ class _Filter:
 
 
 class Whitelist(_Filter):
-    """All topics that match a regular expression, read by so many threads each."""
+    """All topics that match a regular expression, each read by `streams` threads."""
 
     __slots__ = ()
     marker = "*"
@@ -101,7 +101,7 @@ class Whitelist(_Filter):
 
 
 class Blacklist(_Filter):
-    """All topics that do not match a regular expression, read by so many threads each."""
+    """All topics that do not match a regular expression, each read by `streams` threads."""
 
     __slots__ = ()
     marker = "!"
@@ -119,25 +119,25 @@ def parse_subscription(text: str) -> Subscription:
     """The value of a consumer node: ``{ "topic": threads, ... }``, ``*threads*regex`` or ``!threads!regex``.
 
     Raises:
-        DecodeError: anything else, or fewer than one thread.
+        DecodeError: other text, or fewer than one thread.
     """
     if text[:1] in _FILTERS:
         match = _FILTER(text)
         if match is None or int(match[2]) < 1:
-            raise DecodeError(f"not a topic filter: {text[:80]!r}")
+            raise DecodeError(f"invalid topic filter {text[:80]!r}")
         return _FILTERS[match[1]](match[3], int(match[2]))
     try:
         counts = json.loads(text)
     except (ValueError, RecursionError):
-        raise DecodeError(f"not a topic count: {text[:80]!r}") from None
+        raise DecodeError(f"invalid topic count {text[:80]!r}") from None
     if not isinstance(counts, dict) or not all(type(n) is int and 1 <= n <= _LARGEST_INT for n in counts.values()):
-        raise DecodeError(f"not a topic count: {text[:80]!r}")
+        raise DecodeError(f"invalid topic count {text[:80]!r}")
     return Static(counts)
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerNode:
-    """A broker that is alive. `creator` is free text; the host often shows in it."""
+    """A live broker. `creator` is free text, which often contains the host."""
 
     broker_id: int
     creator: str
@@ -147,14 +147,14 @@ class BrokerNode:
 
     @property
     def path(self) -> str:
-        """Where it is."""
+        """The node's path."""
         return f"/brokers/ids/{self.broker_id}"
 
     @property
     def data(self) -> str:
-        """What it holds."""
+        """The node's data."""
         if ":" in self.creator or ":" in self.host:
-            raise EncodeError(f"a colon in {self.creator!r} or {self.host!r}", path=self.path)
+            raise EncodeError(f"colon in creator {self.creator!r} or host {self.host!r}", path=self.path)
         return f"{self.creator}:{self.host}:{self.port}"
 
 
@@ -169,18 +169,18 @@ class TopicNode:
 
     @property
     def path(self) -> str:
-        """Where it is."""
+        """The node's path."""
         return f"/brokers/topics/{_name(self.topic)}/{self.broker_id}"
 
     @property
     def data(self) -> str:
-        """What it holds."""
+        """The node's data."""
         return str(self.partitions)
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerNode:
-    """A consumer that is alive, and what it subscribes to. The id starts with the group's name and an underscore."""
+    """A live consumer and its subscription. The id starts with the group's name and an underscore."""
 
     group: str
     consumer_id: str
@@ -189,12 +189,12 @@ class ConsumerNode:
 
     @property
     def path(self) -> str:
-        """Where it is."""
+        """The node's path."""
         return f"/consumers/{_name(self.group)}/ids/{_name(self.consumer_id)}"
 
     @property
     def data(self) -> str:
-        """What it holds."""
+        """The node's data."""
         return str(self.subscription)
 
     def threads(self, topic: str) -> list[str]:
@@ -202,15 +202,15 @@ class ConsumerNode:
 
         Raises:
             LimitExceeded: more than `DEFAULT_MAX_THREADS`.
-            DecodeError: the topic filter cannot be read.
+            DecodeError: the topic filter is invalid or unsupported.
         """
         count = self.thread_count(topic)
         if count > DEFAULT_MAX_THREADS:
-            raise LimitExceeded(f"{count} threads are more than {DEFAULT_MAX_THREADS}", path=self.path)
+            raise LimitExceeded(f"{count} threads exceed the limit of {DEFAULT_MAX_THREADS}", path=self.path)
         return [f"{self.consumer_id}-{i}" for i in range(count)]
 
     def thread_count(self, topic: str) -> int:
-        """How many threads read `topic`. Raises DecodeError where the topic filter cannot be read."""
+        """The number of threads that read `topic`. Raises DecodeError if the topic filter is invalid or unsupported."""
         try:
             return self.subscription.threads(topic)
         except DecodeError as e:
@@ -230,18 +230,18 @@ class OwnerNode:
 
     @property
     def path(self) -> str:
-        """Where it is."""
+        """The node's path."""
         return f"/consumers/{_name(self.group)}/owners/{_name(self.topic)}/{self.broker_id}-{self.partition}"
 
     @property
     def data(self) -> str:
-        """What it holds."""
+        """The node's data."""
         return self.thread
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetNode:
-    """Where a group goes on reading a partition. It outlives the consumers."""
+    """The offset from which a group continues reading a partition. It outlives the consumers."""
 
     group: str
     topic: str
@@ -252,12 +252,12 @@ class OffsetNode:
 
     @property
     def path(self) -> str:
-        """Where it is."""
+        """The node's path."""
         return f"/consumers/{_name(self.group)}/offsets/{_name(self.topic)}/{self.broker_id}-{self.partition}"
 
     @property
     def data(self) -> str:
-        """What it holds."""
+        """The node's data."""
         return str(self.offset)
 
 
@@ -266,7 +266,7 @@ Node: TypeAlias = BrokerNode | TopicNode | ConsumerNode | OwnerNode | OffsetNode
 
 def _name(text: str) -> str:
     if not text or "/" in text:
-        raise EncodeError(f"{text!r} cannot be part of a path")
+        raise EncodeError(f"{text!r} cannot be a node name: it is empty or has a slash")
     return text
 
 
@@ -277,7 +277,7 @@ def _integer(text: str, low: int, high: int) -> int:
 
 
 def _count(text: str) -> int:
-    """What 0.7 keeps as an int and is never negative: brokers, partitions, ports."""
+    """A number that Kafka 0.7 keeps as a non-negative int: broker ids, partitions, ports."""
     return _integer(text, 0, _LARGEST_INT)
 
 
@@ -293,7 +293,7 @@ def _broker(parts: tuple[str, ...], data: str) -> Node:
 
 
 _PARTITION = r"([0-9]+)-([0-9]+)"
-# The paths of nodes that hold something, and what is made of them.
+# The paths of nodes with data, and their parsers.
 _NODES: list[tuple[Callable[[str], re.Match[str] | None], Callable[[tuple[str, ...], str], Node]]] = [
     (re.compile(path).fullmatch, make)
     for path, make in (
@@ -313,15 +313,15 @@ _NODES: list[tuple[Callable[[str], re.Match[str] | None], Callable[[tuple[str, .
 
 
 def parse_node(path: str, data: str | None) -> Node | None:
-    """The node at `path` holding `data`; None where the path is none of those that hold something.
+    """The node at `path` with `data`; None if it is not the path of a node with data.
 
     Raises:
-        DecodeError: the path is right and the data is not; `path` of the error is the node's.
+        DecodeError: the data is invalid; `path` of the error is the node's.
     """
     for match, make in _NODES:
         if (found := match(path)) is not None:
             if data is None:
-                raise DecodeError("holds nothing", path=path)
+                raise DecodeError("the node has no data", path=path)
             try:
                 return make(found.groups(), data)
             except DecodeError as e:
@@ -330,10 +330,10 @@ def parse_node(path: str, data: str | None) -> Node | None:
 
 
 def assign(partitions: Iterable[str], consumer_threads: Iterable[str]) -> dict[str, str]:
-    """The consumer thread of each partition, as every 0.7 consumer of a group works it out for itself.
+    """The consumer thread of each partition, as every 0.7 consumer of a group computes it.
 
-    Partitions (``BROKER-PARTITION``) and threads are sorted as strings, so that ``0-10`` comes before ``0-2``; each
-    thread gets a run of partitions, the first ones one more where it does not come out even.
+    Partitions (``BROKER-PARTITION``) and threads are sorted as strings, so that ``0-10`` precedes ``0-2``. Each thread
+    gets a range of partitions; the first ranges may be one larger.
 
     >>> assign(["0-0", "0-1", "0-10", "0-2"], ["g_c-1", "g_c-0", "g_d-0"])
     {'0-0': 'g_c-0', '0-1': 'g_c-0', '0-10': 'g_c-1', '0-2': 'g_d-0'}
@@ -343,18 +343,18 @@ def assign(partitions: Iterable[str], consumer_threads: Iterable[str]) -> dict[s
 
 
 class Registry:
-    """A copy of the tree, for questions that need several nodes.
+    """A snapshot of the tree, for queries over several nodes.
 
     Args:
-        nodes: data by path, as read from ZooKeeper; paths that mean nothing here are passed over.
-        max_partitions: the most partitions of one topic, and `max_threads` the most threads of one group and topic,
-            that an answer counts out: a node says such a number in a few bytes.
+        nodes: data by path, as read from ZooKeeper; other paths are ignored.
+        max_partitions: the most partitions of one topic that a query lists. (A node can claim any number.)
+        max_threads: the most threads of one group and topic that a query lists.
 
     Attributes:
-        brokers (dict[int, BrokerNode]): those that have an address, by id.
+        brokers (dict[int, BrokerNode]): brokers with an address, by id.
         topics (dict[str, dict[int, int]]): the number of partitions, by topic and broker.
         consumers, owners, offsets (list): the nodes of these kinds.
-        problems (list[DecodeError]): nodes whose data is wrong, which count as not there; ``path`` is the node's.
+        problems (list[DecodeError]): nodes with invalid data, which are ignored; ``path`` is the node's.
     """
 
     def __init__(
@@ -392,7 +392,7 @@ class Registry:
                 self.offsets.append(node)
 
     def partitions(self, topic: str) -> list[str]:
-        """The partitions of a topic, each ``BROKER-PARTITION``, in the order of strings.
+        """The partitions of a topic, each ``BROKER-PARTITION``, in string order.
 
         Raises:
             LimitExceeded: more than `max_partitions`.
@@ -402,20 +402,20 @@ class Registry:
         return sorted(f"{broker}-{i}" for broker, count in counts.items() for i in range(count))
 
     def consumer_threads(self, group: str, topic: str) -> list[str]:
-        """The threads of a group that read a topic, in the order of strings.
+        """The threads of a group that read a topic, in string order.
 
         Raises:
             LimitExceeded: more than `max_threads`.
-            DecodeError: a topic filter of the group cannot be read, so that nobody knows who reads the topic.
+            DecodeError: a topic filter of the group is invalid or unsupported, so that the threads are unknown.
         """
         consumers = [consumer for consumer in self.consumers if consumer.group == group]
         total = sum(consumer.thread_count(topic) for consumer in consumers)
         if total > self._max_threads:
-            raise LimitExceeded(f"{total} threads are more than {self._max_threads}", path=f"{group}/{topic}")
+            raise LimitExceeded(f"{total} threads exceed the limit of {self._max_threads}", path=f"{group}/{topic}")
         return sorted(thread for consumer in consumers for thread in consumer.threads(topic))
 
     def assignment(self, group: str, topic: str) -> dict[str, str]:
-        """The consumer thread that each partition of a topic falls to; see `assign`.
+        """The consumer thread of each partition of a topic; see `assign`.
 
         Raises:
             DecodeError: as for `partitions` and `consumer_threads`.
@@ -423,10 +423,9 @@ class Registry:
         return assign(self.partitions(topic), self.consumer_threads(group, topic))
 
     def producer_targets(self, topic: str) -> list[tuple[int, int]]:
-        """The (broker id, partition) pairs that a producer may send to, on brokers that have an address.
+        """The (broker id, partition) pairs that a producer may send to, on brokers with an address.
 
-        A broker that does not list the topic makes it when the first message comes: partition 0 is the one that every
-        broker has.
+        A broker that does not list the topic has partition 0 of it: the first message creates the topic.
 
         Raises:
             LimitExceeded: more than `max_partitions`.
@@ -439,4 +438,4 @@ class Registry:
     def _check_count(self, topic: str, counts: Mapping[int, int]) -> None:
         total = sum(counts.values())
         if total > self._max_partitions:
-            raise LimitExceeded(f"{total} partitions are more than {self._max_partitions}", path=topic)
+            raise LimitExceeded(f"{total} partitions exceed the limit of {self._max_partitions}", path=topic)

@@ -148,7 +148,7 @@ def test_counts_of_strangers_are_not_counted_out() -> None:
     assert registry.consumer_threads("other", "t") == []
     several = {f"/brokers/topics/t/{broker}": "40" for broker in range(3)}
     assert len(zookeeper.Registry(several, max_partitions=120).partitions("t")) == 120
-    with pytest.raises(LimitExceeded, match="120 partitions are more than 119"):
+    with pytest.raises(LimitExceeded, match="120 partitions exceed the limit of 119"):
         zookeeper.Registry(several, max_partitions=119).partitions("t")
 
 

@@ -1,8 +1,8 @@
-"""Kafka 0.6 and 0.7: the log and wire formats before 0.8.
+"""The log and wire formats of Kafka 0.6 and 0.7.
 
-`decode` and `encode_messages` are for message sets and segment files, the requests and responses with
-`decode_request` and `decode_response` for the wire, `Connection` for one side of a connection without I/O; `driver`
-has what the format leaves to the client. What is not for message sets is loaded on first use.
+`decode` and `encode_messages` are for message sets and segment files; the request and response classes,
+`decode_request` and `decode_response` for the wire; `Connection` for one side of a connection without I/O; `driver`
+for the tasks that the protocol leaves to the client. Only the names for message sets are loaded on import.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One Kafka 0.6/0.7 connection without any I/O: requests and responses in, bytes out; bytes in, events out.
 
-Nothing on the wire says which request a response answers: brokers answer in order, and PRODUCE and MULTIPRODUCE not at
-all. A `Connection` keeps that order, for either side::
+Responses do not identify their requests: brokers answer in order, and do not answer PRODUCE and MULTIPRODUCE. A
+`Connection` keeps that order, for either side::
 
     connection = Connection("client")
     data = connection.send_request(FetchRequest("orders", 0, 0, 65536))
@@ -9,8 +9,8 @@ all. A `Connection` keeps that order, for either side::
     for event in connection.receive(received):
         ...                                 # ResponseReceived: event.request, event.response
 
-What the peer does wrong is a RemoteProtocolError, and the connection is of no use after it; what the caller does wrong
-is a LocalProtocolError, and nothing has changed.
+A fault of the peer raises RemoteProtocolError, after which the connection must be closed. A fault of the caller raises
+LocalProtocolError and changes nothing.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ANSWERS: dict[type[Request], type[Response]] = {
 
 @dataclass(frozen=True, slots=True)
 class RequestReceived:
-    """A request has come; `wants_response` tells whether it is to be answered."""
+    """A request was received; `wants_response` says whether it must be answered."""
 
     request: Request
     wants_response: bool
@@ -51,7 +51,7 @@ class RequestReceived:
 
 @dataclass(frozen=True, slots=True)
 class ResponseReceived:
-    """A response has come, with the request that it answers."""
+    """A response was received, to this request."""
 
     request: Request
     response: Response
@@ -64,8 +64,8 @@ class Connection(FramedConnection[Request, "RequestReceived | ResponseReceived"]
         """The bytes of a request.
 
         Raises:
-            LocalProtocolError: no client; too many requests wait; the connection has failed.
-            EncodeError: a value that the frame cannot hold.
+            LocalProtocolError: not a client; too many pending requests; the connection has failed.
+            EncodeError: a value that the frame cannot represent.
         """
         self._require("client")
         if request.has_response:
@@ -76,18 +76,19 @@ class Connection(FramedConnection[Request, "RequestReceived | ResponseReceived"]
         return data
 
     def send_response(self, response: Response) -> bytes:
-        """The bytes of the response to the request that has waited longest.
+        """The bytes of the response to the oldest pending request.
 
         Raises:
-            LocalProtocolError: no broker; no request waits; the response is of another kind; the connection has failed.
-            EncodeError: a value that the frame cannot hold.
+            LocalProtocolError: not a broker; no pending request; the response is of another kind; the connection has
+                failed.
+            EncodeError: a value that the frame cannot represent.
         """
         self._require("broker")
         if not self._pending:
-            raise LocalProtocolError("no request waits for a response")
+            raise LocalProtocolError("no request is pending")
         request = self._pending[0]
         if type(response) is not _ANSWERS[type(request)]:
-            raise LocalProtocolError(f"{type(response).__name__} is no answer to {type(request).__name__}")
+            raise LocalProtocolError(f"not a response to {type(request).__name__}: {type(response).__name__}")
         if isinstance(request, MultiFetchRequest) and isinstance(response, MultiFetchResponse):
             count, wanted = len(response.responses), len(request.requests)
             if count != wanted and (count or not response.error_code):
@@ -100,12 +101,12 @@ class Connection(FramedConnection[Request, "RequestReceived | ResponseReceived"]
         """The peer has closed its side.
 
         Raises:
-            RemoteProtocolError: inside a frame, or where a client still waits for responses.
+            RemoteProtocolError: inside a frame, or while a client waits for responses.
         """
         if self._received:
-            self._fail(f"the connection was closed inside a frame: {len(self._received)} bytes of it have come")
+            self._fail(f"connection closed inside a frame, of which {len(self._received)} bytes were received")
         if self.role == "client" and self._pending:
-            self._fail(f"the connection was closed, {len(self._pending)} requests wait for their responses")
+            self._fail(f"connection closed with {len(self._pending)} pending requests")
 
     def _request_events(self, frame: bytes) -> list[RequestReceived | ResponseReceived]:
         request = decode_request(frame, max_size=self.max_frame_size)

@@ -1,8 +1,8 @@
-"""What Kafka 0.6/0.7 leaves to the client ("driver"), and how the broker picks bytes: functions without I/O.
+"""The tasks that Kafka 0.6/0.7 leaves to the client ("driver"), and the broker's responses: functions without I/O.
 
-The broker answers a fetch with a piece of one segment file, cut where the asked size ends, and knows nothing of
-messages. The client finds the offset to go on from, asks for more where not even one message fits, and opens
-compressed messages, inside which there are no offsets to go on from.
+The broker answers a fetch with bytes of one segment file, up to the requested size and without regard to message
+boundaries. The client computes the next offset, requests more bytes if the first message does not fit, and decompresses
+messages; a position inside a compressed message has no offset.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _SMALLEST_MESSAGE = 9
 
 
 class Position(NamedTuple):
-    """Where a consumer goes on: fetch from `offset`, and pass over the first `skip` messages of what comes."""
+    """A consumer's position: fetch from `offset` and skip the first `skip` messages."""
 
     offset: int
     skip: int
@@ -59,7 +59,7 @@ def read_fetch(request: FetchRequest, response: FetchResponse, **options: Unpack
 
     Raises:
         BrokerError: the response has an error code.
-        Truncated: not even one message fits the size that was asked for; see `larger_fetch`.
+        Truncated: the first message does not fit the requested size; see `larger_fetch`.
         DecodeError: as for `decode`.
     """
     if response.error_code:
@@ -68,10 +68,10 @@ def read_fetch(request: FetchRequest, response: FetchResponse, **options: Unpack
         raise BrokerError(f"{name} ({response.error_code}) for {request.topic}-{request.partition} at {request.offset}")
     size = memoryview(response.message_set).nbytes
     if size == request.max_size < _LENGTH_BYTES:
-        # Decoded, so few bytes are the end of the log, and the same would be asked for ever.
+        # `decode` would take these bytes for the end of the log, and the client would repeat the request forever.
         raise Truncated(
-            f"a fetch of {size} bytes holds no message: ask for {_LENGTH_BYTES} to learn the length of the next one, "
-            f"and for at least {_SMALLEST_MESSAGE} to get one",
+            f"a fetch of {size} bytes holds no message: fetch {_LENGTH_BYTES} to get the length of the next one, "
+            f"at least {_SMALLEST_MESSAGE} to get a message",
             position=size,
         )
     options["initial_offset"] = request.offset
@@ -79,7 +79,7 @@ def read_fetch(request: FetchRequest, response: FetchResponse, **options: Unpack
 
 
 def next_fetch(request: FetchRequest, columns: RecordColumns) -> FetchRequest:
-    """The request for what follows these messages; the same request where there were none.
+    """The request for the messages after these; the same request if there were none.
 
     `columns` are all messages of the response to `request`, with the column ``next_offset``.
     """
@@ -87,18 +87,18 @@ def next_fetch(request: FetchRequest, columns: RecordColumns) -> FetchRequest:
 
 
 def larger_fetch(request: FetchRequest, message_set: Buffer, *, limit: int) -> FetchRequest | None:
-    """The request to send where the first message does not fit into what `request` asked for, else None.
+    """The request to send if the first message did not fit the requested size, else None.
 
-    The message tells its length as soon as four bytes of it are there; before that four more are asked for.
+    The first four bytes of a message are its length. If fewer were received, the new request is four bytes larger.
 
     Args:
-        request: what was asked for.
-        message_set: what came.
-        limit: the largest size to ask for.
+        request: the last request.
+        message_set: the bytes of its response.
+        limit: the largest size to request, in bytes.
 
     Raises:
-        LimitExceeded: the message is larger than `limit`, or its length is nonsense.
-        Truncated: the broker had no more bytes to send: the log ends inside a message.
+        LimitExceeded: the message is larger than `limit`, or its length is invalid.
+        Truncated: the broker had no more bytes: the log ends inside a message.
     """
     view = memoryview(message_set).cast("B")
     had_no_more = len(view) < request.max_size
@@ -113,19 +113,19 @@ def larger_fetch(request: FetchRequest, message_set: Buffer, *, limit: int) -> F
         if had_no_more:
             raise Truncated(f"the log ends inside a message of {needed} bytes", position=0)
     if needed > limit:
-        raise LimitExceeded(f"a message needs a fetch of {needed} bytes, which exceeds {limit}", position=0)
+        raise LimitExceeded(f"a message needs a fetch of {needed} bytes; the limit is {limit}", position=0)
     return replace(request, max_size=needed)
 
 
 def position_after(columns: RecordColumns, row: int) -> Position:
-    """Where a consumer goes on that has done with the messages up to and including `row`.
+    """The position of a consumer that has processed the messages up to and including `row`.
 
-    A compressed message can only be fetched as a whole: inside one the position is its start, and `skip` counts
-    the messages in it that were done with.
+    A compressed message can only be fetched entire: inside one the position is its start, and `skip` is the number of
+    its messages that were processed.
 
     Args:
-        columns: messages as `decode` gives them, from the start of a compressed message on.
-        row: a row of them.
+        columns: messages as `decode` returns them, starting with a complete compressed message.
+        row: a row of `columns`.
     """
     offsets, following = columns["offset"], int(columns["next_offset"][row])
     if following != int(offsets[row]):
@@ -139,7 +139,7 @@ class Segment:
     """A file of a partition's log.
 
     Attributes:
-        start (int): the offset of its first byte, which is its name.
+        start (int): the offset of its first byte, the file's name.
         data: its bytes.
         modified_ms (int): when it was last written, in milliseconds since the epoch.
     """
@@ -150,17 +150,17 @@ class Segment:
 
     @property
     def end(self) -> int:
-        """The offset behind its last byte."""
+        """The offset after its last byte."""
         return self.start + memoryview(self.data).nbytes
 
 
 def answer_fetch(segments: Sequence[Segment], request: FetchRequest) -> FetchResponse:
-    """What a broker answers to a FETCH: a piece of one segment, however little that is.
+    """The broker's response to a FETCH: bytes of one segment, however few.
 
     Args:
-        segments: the partition's, in order, each starting where the one before ends; none for a partition that nobody
-            has written yet, which has no messages at any offset.
-        request: what is asked for.
+        segments: the partition's, in order, each starting where the previous one ends; empty for a partition that was
+            never written to, which has no messages at any offset.
+        request: the request.
     """
     if not segments:
         return FetchResponse(ErrorCode.NONE, b"")
@@ -172,11 +172,11 @@ def answer_fetch(segments: Sequence[Segment], request: FetchRequest) -> FetchRes
 
 
 def answer_offsets(segments: Sequence[Segment], request: OffsetsRequest) -> OffsetsResponse:
-    """What a broker answers to OFFSETS.
+    """The broker's response to OFFSETS.
 
     Args:
         segments: as in `answer_fetch`.
-        request: what is asked for. Negative times but `LATEST` and `EARLIEST` are before all segments.
+        request: the request. Negative times other than `LATEST` and `EARLIEST` are before all segments.
     """
     starts = [(segment.start, segment.modified_ms) for segment in segments] or [(0, 0)]
     if request.time == EARLIEST:

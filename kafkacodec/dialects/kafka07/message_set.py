@@ -1,6 +1,6 @@
 """Message sets and log segments of Kafka 0.6 and 0.7: to columns and back.
 
-Such bytes cannot always be told from those of later versions, so this format is asked for by name.
+Such bytes cannot always be distinguished from later formats, so this format has its own functions.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _BIT = {name: 1 << i for i, name in enumerate(_decoder.columns())}
 _ALL = [name for name in _BIT if name not in PLACE_COLUMNS]
 
 COLUMNS: tuple[str, ...] = tuple(_ALL[:7])
-"""The columns that `decode` builds unless told otherwise, in order."""
+"""The default columns of `decode`, in order."""
 
 
 class DecodeOptions(TypedDict, total=False):
-    """The keyword options that `decode` and `iter_columns` share."""
+    """The keyword options of `decode` and `iter_columns`."""
 
     initial_offset: int
     columns: Iterable[str] | None
@@ -66,7 +66,7 @@ def _open_decoder(
     names = COLUMNS if columns is None else tuple(columns)
     unknown = [name for name in names if name not in _ALL]
     if unknown:
-        raise ValueError(f"no such column: {', '.join(map(repr, unknown))}; there are {', '.join(_ALL)}")
+        raise ValueError(f"unknown column {', '.join(map(repr, unknown))}; columns are {', '.join(_ALL)}")
     one_of("on_error", on_error, ON_ERROR)
     wanted = sum({_BIT[name] for name in (*names, *(_ALL[7:] if batch_columns else ()))})
     return _decoder.Decoder(
@@ -83,34 +83,34 @@ def _open_decoder(
 def decode(
     data: Buffer, *, max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES, **options: Unpack[DecodeOptions]
 ) -> RecordColumns:
-    """Decodes a message set, such as a FETCH response's or a segment file, into one table.
+    """Decodes a message set, such as that of a FETCH response or a segment file, into one table.
 
-    The columns are those of `kafkacodec.decode`, with ``next_offset`` int64 behind them: what to fetch from after
-    this message. The format has no timestamps, keys or headers: they are null, null and empty. ``offset`` is where
-    a message starts in the log. Inside a compressed message both are the offset of that message, but for the last
-    one inside, whose ``next_offset`` lies behind it. A message cut off at the end is normal and left alone, and so
-    are fewer than four bytes, and zeros to the end: `RecordColumns.consumed` tells how many bytes were whole messages.
+    The columns are those of `kafkacodec.decode` and ``next_offset`` int64, the offset to fetch from after this
+    message. The format has no timestamps, keys or headers: they are null, null and empty. ``offset`` is the position
+    of the message in the log. Messages inside a compressed message have its offset, also as ``next_offset``; only the
+    last of them has the ``next_offset`` after it. A trailing partial message, fewer than four trailing bytes and
+    trailing zeros are normal and left out: `RecordColumns.consumed` is the size of the complete messages in bytes.
 
     Args:
         data: any contiguous buffer; it is not copied.
-        initial_offset: the offset of the first byte: the one that was fetched from, or the segment's name.
+        initial_offset: the offset of the first byte: the fetch offset, or the segment's name.
         columns: names of the columns to build. Default: `COLUMNS`.
         batch_columns: also build ``magic`` int8 (0 in Kafka 0.6, 1 in 0.7) and ``codec`` string (``none``, ``gzip``,
             ``snappy``; of the outermost message).
-        deep: open compressed messages; False gives them as they are in the log.
+        deep: decompress messages; False returns compressed messages as they are in the log.
         verify_crc: check every message's checksum.
-        on_error: ``"raise"``; ``"stop"`` gives what came before the first fault; ``"skip"`` goes on behind it where
-            the fault leaves the length of the message alone. Both list what was passed over in ``problems``.
-        max_decompressed_bytes: the most that one compressed message may decompress to, in bytes, with all that is
-            compressed inside it once more.
+        on_error: ``"raise"``; ``"stop"`` returns the messages before the first fault; ``"skip"`` also those after it,
+            if the message's length is valid. Both list the bytes left out in ``problems``.
+        max_decompressed_bytes: the most that one compressed message may decompress to, in bytes, including nested
+            compressed messages.
         max_total_bytes: as in `kafkacodec.decode`.
 
     Raises:
-        Truncated: the first message is not whole: fetch more bytes (the broker cuts where the fetch size says).
-        CorruptRecord, CrcMismatch: lengths, checksums or compressed data that are wrong.
-        UnsupportedMagic, UnsupportedCodec: a magic but 0 and 1, a codec but none, gzip and snappy.
-        LimitExceeded: a limit, on bytes or on compressed messages inside one another (8). That of `max_total_bytes`
-            is raised whatever `on_error` says.
+        Truncated: the first message is incomplete: fetch more bytes (the broker cuts at the fetch size).
+        CorruptRecord, CrcMismatch: invalid lengths, checksums or compressed data.
+        UnsupportedMagic, UnsupportedCodec: a magic other than 0 and 1, a codec other than none, gzip and snappy.
+        LimitExceeded: a limit on bytes, or more than 8 nested compressed messages. That of `max_total_bytes` is raised
+            regardless of `on_error`.
         ValueError: an option is wrong.
 
     Source: kafka07-writing-a-driver.
@@ -127,7 +127,7 @@ def iter_columns(
     max_bytes: int = DEFAULT_MAX_BYTES,
     **options: Unpack[DecodeOptions],
 ) -> Iterator[RecordColumns]:
-    """Decodes a message set in chunks, as `kafkacodec.iter_columns` does. A compressed message stays in one chunk.
+    """Decodes a message set in chunks, as `kafkacodec.iter_columns` does. A compressed message is not split.
 
     Args:
         data: as in `decode`, like the other options and the errors.
@@ -139,10 +139,10 @@ def iter_columns(
 
 
 def valid_bytes(data: Buffer) -> int:
-    """How many bytes at the start are whole messages with the right checksums: what a 0.7 broker keeps at start-up.
+    """The size in bytes of the valid messages at the start, to which a 0.7 broker truncates the log at start-up.
 
-    Compressed messages are not opened. Raises UnsupportedMagic where the real broker refuses to start: at a magic
-    that it does not know.
+    Compressed messages are not decompressed. Raises UnsupportedMagic for an unknown magic, with which the broker does
+    not start.
     """
     with _open_decoder(data, columns=(), deep=False) as decoder:
         kept = read_whole(decoder, "stop")
@@ -153,10 +153,10 @@ def valid_bytes(data: Buffer) -> int:
 
 
 def encode_messages(payloads: Iterable[Buffer], *, magic: int = 1, codec: str = "none") -> bytes:
-    """A message set of these payloads, in one compressed message where a codec is given.
+    """A message set of these payloads; with a codec, in one compressed message.
 
     Args:
-        payloads: bytes of one message each.
+        payloads: the payload of each message.
         magic: 0 for Kafka 0.6, which has no compression, 1 for 0.7.
         codec: ``none``, ``gzip`` or ``snappy``.
 

@@ -1,6 +1,6 @@
-"""Requests and responses of Kafka 0.6/0.7. A frame is an int32 size and what it counts; the size is part of it here.
+"""Requests and responses of Kafka 0.6/0.7, as frames that include their int32 size.
 
-A response says neither what it answers nor where its messages start in the log: it is decoded with its request.
+A response contains neither a reference to its request nor the offset of its messages: it is decoded with its request.
 """
 
 from __future__ import annotations
@@ -42,36 +42,36 @@ __all__ = [
 _SCHEMA = build((Path(__file__).parent / "wire.kmsg").read_text("ascii"), __name__)
 
 LATEST, EARLIEST = -1, -2
-"""Times of an `OffsetsRequest` that are no times."""
+"""Special times of an `OffsetsRequest`."""
 
 RANDOM_PARTITION = -1
-"""The partition of a `ProduceRequest` where the broker shall choose one."""
+"""The partition of a `ProduceRequest` for which the broker chooses one."""
 
 
-# What a broker refuses in a name that becomes a directory: control characters, slashes, surrogates, specials.
+# Names that a broker refuses: `.`, `..`, and any with control characters, slashes, surrogates or specials.
 _ILLEGAL_TOPIC = re.compile("^\\.{1,2}$|[/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
 _LONGEST_TOPIC = 255
 
 
 def check_topic(topic: str, *, path: str | None = None) -> str:
-    """The topic's name, where a broker would take it.
+    """Returns the topic name if a 0.7 broker accepts it.
 
     Args:
         topic: the name.
-        path: the place to name in the error.
+        path: the field to name in the error.
 
     Raises:
-        EncodeError: an empty name, one of more than 255 characters (of UTF-16, as Java counts), ``.``, ``..``, or
+        EncodeError: the name is empty, longer than 255 characters (UTF-16 units, as in Java), ``.`` or ``..``, or has
             characters that a 0.7 broker refuses.
     """
     length = len(topic) + sum(character > "\uffff" for character in topic)
     if not topic or length > _LONGEST_TOPIC or _ILLEGAL_TOPIC.search(topic):
-        raise EncodeError(f"not a topic's name: {topic[:80]!r}", path=path)
+        raise EncodeError(f"invalid topic name {topic[:80]!r}", path=path)
     return topic
 
 
 class ErrorCode(IntEnum):
-    """Error codes. Brokers never send INVALID_MESSAGE and INVALID_FETCH_SIZE: clients find these faults themselves."""
+    """Error codes. Brokers never send INVALID_MESSAGE and INVALID_FETCH_SIZE: clients detect these faults."""
 
     UNKNOWN = -1
     NONE = 0
@@ -83,7 +83,7 @@ class ErrorCode(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """Fields in the order of the wire; the schema of the same name writes and reads them."""
+    """Fields in wire order; the schema with the same name encodes and decodes them."""
 
     request_type: ClassVar[int]
     has_response: ClassVar[bool] = True
@@ -92,8 +92,8 @@ class _Body:
         """The frame.
 
         Raises:
-            EncodeError: a value that the frame cannot hold, or a topic that `check_topic` refuses: the broker closes
-                the connection at it. FETCH alone takes any topic, which is answered with an error code.
+            EncodeError: a value that the frame cannot represent, or a topic that `check_topic` refuses, for which the
+                broker would close the connection. FETCH takes any topic: the broker answers with an error code.
         """
         header = _SCHEMA["RequestType"](type=self.request_type).encode(0)
         frame = _to_schema(self).encode_frame(0, header)
@@ -104,7 +104,7 @@ class _Body:
 
 @dataclass(frozen=True, slots=True)
 class ProduceRequest(_Body):
-    """PRODUCE: append a message set to a partition; -1 lets the broker choose one. It has no response."""
+    """PRODUCE: append a message set to a partition; with -1 the broker chooses one. It has no response."""
 
     topic: str
     partition: int
@@ -115,7 +115,7 @@ class ProduceRequest(_Body):
 
 @dataclass(frozen=True, slots=True)
 class FetchRequest(_Body):
-    """FETCH: at most `max_size` bytes of the log from `offset` on, cut where that size ends."""
+    """FETCH: at most `max_size` bytes of the log from `offset`; the last message may be cut."""
 
     topic: str
     partition: int
@@ -126,7 +126,7 @@ class FetchRequest(_Body):
 
 @dataclass(frozen=True, slots=True)
 class MultiFetchRequest(_Body):
-    """MULTIFETCH: several `FetchRequest` at once."""
+    """MULTIFETCH: several `FetchRequest` in one."""
 
     requests: Sequence[FetchRequest]
     request_type: ClassVar[int] = 2
@@ -134,7 +134,7 @@ class MultiFetchRequest(_Body):
 
 @dataclass(frozen=True, slots=True)
 class MultiProduceRequest(_Body):
-    """MULTIPRODUCE: several `ProduceRequest` at once. It has no response."""
+    """MULTIPRODUCE: several `ProduceRequest` in one. It has no response."""
 
     requests: Sequence[ProduceRequest]
     request_type: ClassVar[int] = 3
@@ -143,9 +143,9 @@ class MultiProduceRequest(_Body):
 
 @dataclass(frozen=True, slots=True)
 class OffsetsRequest(_Body):
-    """OFFSETS: at most `max_offsets` starts of segments, those of segments last written at `time` (ms) or before.
+    """OFFSETS: at most `max_offsets` start offsets of segments last written at or before `time` (ms).
 
-    Times `LATEST` and `EARLIEST` ask for the end of the log with all starts, and for the first start alone.
+    `LATEST` requests the end of the log and all start offsets, `EARLIEST` only the first start offset.
     """
 
     topic: str
@@ -177,7 +177,7 @@ def _to_schema(body: _Body) -> Message:
 
 
 def _checked_topics(body: _Body) -> list[tuple[str, str]]:
-    """The topics that the broker insists on, and where they are."""
+    """Path and name of the topics that the broker checks."""
     if isinstance(body, MultiProduceRequest):
         return [(f"requests[{i}].topic", request.topic) for i, request in enumerate(body.requests)]
     return [("topic", body.topic)] if isinstance(body, (ProduceRequest, OffsetsRequest)) else []
@@ -198,16 +198,16 @@ def decode_request(frame: Buffer, *, max_size: int = MAX_FRAME_SIZE) -> Request:
     """The request in a frame. Message sets are memoryviews of the frame.
 
     Raises:
-        DecodeError: an unknown type, lengths that lie, a topic that is not UTF-8, bytes left over.
-        Truncated: the frame is not whole.
-        LimitExceeded: the frame says that it is larger than `max_size`.
+        DecodeError: an unknown type, invalid lengths, a topic that is not UTF-8, unexpected bytes at the end.
+        Truncated: the frame is incomplete.
+        LimitExceeded: the frame's size exceeds `max_size`.
     """
     _check_frame(frame, max_size)
     header: Any
     header, at = _SCHEMA["RequestType"].decode_prefix(frame, 0, SIZE_BYTES)
     cls: Any = _REQUESTS.get(header.type)
     if cls is None:
-        raise DecodeError(f"there is no request of type {header.type}", position=SIZE_BYTES)
+        raise DecodeError(f"unknown request type {header.type}", position=SIZE_BYTES)
     made: Request = _from_schema(cls, _SCHEMA[cls.__name__].decode(frame, 0, at))
     return made
 
@@ -215,9 +215,9 @@ def decode_request(frame: Buffer, *, max_size: int = MAX_FRAME_SIZE) -> Request:
 def _check_frame(frame: Buffer, max_size: int) -> None:
     size, found = frame_size(frame, max_size=max_size), memoryview(frame).nbytes
     if size > found:
-        raise Truncated(f"a frame of {size} bytes, {found} are there", position=found)
+        raise Truncated(f"incomplete frame: {found} of {size} bytes", position=found)
     if size < found:
-        raise DecodeError(f"{found - size} bytes are left over behind the frame", position=size)
+        raise DecodeError(f"unexpected {found - size} bytes after the frame", position=size)
 
 
 def _response_frame(error_code: int, *parts: Buffer) -> bytes:
@@ -228,37 +228,37 @@ def _response_frame(error_code: int, *parts: Buffer) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class FetchResponse:
-    """Messages from the offset that the request names; none where there is an error."""
+    """Messages from the offset of the request; none if there is an error."""
 
     error_code: int
     message_set: Buffer
 
     def encode(self) -> bytes:
-        """The frame. Raises EncodeError for an error code beyond 16 bits."""
+        """The frame. Raises EncodeError if an error code does not fit 16 bits."""
         return _response_frame(self.error_code, self.message_set)
 
 
 @dataclass(frozen=True, slots=True)
 class MultiFetchResponse:
-    """A `FetchResponse` for each request, in order. Brokers leave the outer error code 0."""
+    """A `FetchResponse` for each request, in order. Brokers always set the outer error code to 0."""
 
     error_code: int
     responses: Sequence[FetchResponse]
 
     def encode(self) -> bytes:
-        """The frame. Raises EncodeError for an error code beyond 16 bits."""
+        """The frame. Raises EncodeError if an error code does not fit 16 bits."""
         return _response_frame(self.error_code, *(response.encode() for response in self.responses))
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetsResponse:
-    """Offsets, the largest first; None where an error came without a list. Real brokers send no error here."""
+    """Offsets, the largest first; None for an error without a list. Real brokers send no errors here."""
 
     error_code: int
     offsets: Sequence[int] | None
 
     def encode(self) -> bytes:
-        """The frame. Raises EncodeError for values that it cannot hold."""
+        """The frame. Raises EncodeError for values that it cannot represent."""
         if self.offsets is None:
             return _response_frame(self.error_code)
         return _response_frame(self.error_code, _SCHEMA["OffsetsResponse"](offsets=list(self.offsets)).encode(0))
@@ -268,14 +268,14 @@ Response: TypeAlias = FetchResponse | MultiFetchResponse | OffsetsResponse
 
 
 def decode_response(frame: Buffer, request: Request, *, max_size: int = MAX_FRAME_SIZE) -> Response:
-    """The response in a frame, which answers `request`. Message sets are memoryviews of the frame.
+    """The response to `request` in a frame. Message sets are memoryviews of the frame.
 
-    Error codes are given as they are, those that `ErrorCode` lacks too.
+    Error codes are ints, not limited to those of `ErrorCode`.
 
     Raises:
-        DecodeError: counts or lengths that lie, more or fewer sets than were asked for.
-        Truncated: the frame is not whole.
-        LimitExceeded: the frame says that it is larger than `max_size`.
+        DecodeError: invalid counts or lengths, more or fewer message sets than requested.
+        Truncated: the frame is incomplete.
+        LimitExceeded: the frame's size exceeds `max_size`.
         LocalProtocolError: the request has no response.
     """
     if not request.has_response:
@@ -312,12 +312,12 @@ def _fetch_responses(view: memoryview, at: int, count: int, error_code: int) -> 
         try:
             size = frame_size(view, at, max_size=len(view))
             if size > len(view) - at:
-                raise Truncated(f"a set of {size} bytes, {len(view) - at} left", position=at)
+                raise Truncated(f"incomplete response: {len(view) - at} of {size} bytes", position=at)
             responses.append(_fetch_response(view[at : at + size]))
         except DecodeError as e:
             e.position, e.path = at, f"responses[{i}]"
             raise
         at += size
     if at != len(view):
-        raise DecodeError(f"{len(view) - at} bytes are left over behind {count} responses", position=at)
+        raise DecodeError(f"unexpected {len(view) - at} bytes after {count} responses", position=at)
     return tuple(responses)
