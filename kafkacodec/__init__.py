@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafkacodec.errors import (
     BrokerError,
+    CorruptIndex,
     CorruptRecord,
     CrcMismatch,
     DecodeError,
@@ -61,6 +62,7 @@ _HOMES: dict[str, str | None] = {
 
 __all__ = [
     "BrokerError",
+    "CorruptIndex",
     "CorruptRecord",
     "CrcMismatch",
     "DecodeError",

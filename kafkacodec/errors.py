@@ -8,11 +8,12 @@ from __future__ import annotations
 import os.path
 from functools import cache, lru_cache
 from operator import index
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 __all__ = [
     "CODES",
     "BrokerError",
+    "CorruptIndex",
     "CorruptRecord",
     "CrcMismatch",
     "DecodeError",
@@ -47,6 +48,17 @@ class _Located(KafkaCodecError):
         path = f"{self.path}: " if self.path else ""
         position = f" (byte {self.position})" if self.position is not None else ""
         return f"{path}{self.reason}{position}"
+
+    def within(self, place: str) -> Self:
+        """The error itself, with a place put before its path: a file, a topic and partition, a row.
+
+        A path that begins with that place already stays as it is.
+        """
+        if not self.path:
+            self.path = place
+        elif self.path != place and not self.path.startswith(f"{place}: "):
+            self.path = f"{place}: {self.path}"
+        return self
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (type(self), self.reason, self.position, self.path)
@@ -106,6 +118,10 @@ class MissingOffsets(Truncated):
 
 class CorruptRecord(DecodeError):
     """A record set with invalid lengths, counts or compressed data."""
+
+
+class CorruptIndex(DecodeError):
+    """An index file beside a segment whose entries contradict one another or the segment."""
 
 
 class CrcMismatch(CorruptRecord):

@@ -9,7 +9,7 @@ from kafkacodec.cli.destination import Destination, destination_options
 from kafkacodec.cli.inputs import on_error_option, warn
 from kafkacodec.cli.output import Column, counted, print_table
 from kafkacodec.errors import DecodeError
-from kafkacodec.log.groups import consumer_groups
+from kafkacodec.log.groups import read_consumer_groups
 
 
 @click.command()
@@ -24,7 +24,7 @@ def groups(directory: str, as_json: bool, output: Destination, problems: list[De
     """
     if output:
         output.check([directory], as_json=as_json)
-    found = consumer_groups(directory, problems=problems)
+    found = read_consumer_groups(directory, problems=problems)
     warn(problems)
     if output:
         from kafkacodec.log.tables import groups_table

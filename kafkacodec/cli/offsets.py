@@ -9,7 +9,7 @@ from kafkacodec.cli.destination import Destination, destination_options
 from kafkacodec.cli.inputs import on_error_option, warn
 from kafkacodec.cli.output import Column, counted, print_table, timestamp
 from kafkacodec.errors import DecodeError
-from kafkacodec.log.groups import committed_offsets
+from kafkacodec.log.groups import read_committed_offsets
 
 
 @click.command()
@@ -27,7 +27,7 @@ def offsets(
     """
     if output:
         output.check([directory], as_json=as_json)
-    commits = committed_offsets(directory, problems=problems)
+    commits = read_committed_offsets(directory, problems=problems)
     warn(problems)
     found = [commit for commit in commits if not groups or commit.group in groups]
     if output:

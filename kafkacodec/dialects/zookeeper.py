@@ -214,7 +214,7 @@ class ConsumerNode:
         try:
             return self.subscription.threads(topic)
         except DecodeError as e:
-            raise DecodeError(e.reason, path=self.path) from None
+            raise e.within(self.path) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +325,7 @@ def parse_node(path: str, data: str | None) -> Node | None:
             try:
                 return make(found.groups(), data)
             except DecodeError as e:
-                raise DecodeError(e.reason, path=path) from None
+                raise e.within(path) from None
     return None
 
 

@@ -1,6 +1,12 @@
-"""Log files on disk: segments, partitions and log directories, with their indexes."""
+"""Log files on disk: segments, partitions and log directories, with their indexes.
+
+What decodes the messages in internal topics loads on first use.
+"""
 
 from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from kafkacodec.log.checkpoints import (
     LeaderEpoch,
@@ -22,8 +28,37 @@ from kafkacodec.log.segment_writer import PendingSegment, SegmentWriter, remove_
 from kafkacodec.log.transactions import Transactions
 from kafkacodec.log.writer import LogWriter
 
+if TYPE_CHECKING:
+    from kafkacodec.log.cluster_metadata import ClusterMetadata, read_cluster_metadata
+    from kafkacodec.log.groups import (
+        CommittedOffset,
+        Group,
+        GroupMember,
+        read_committed_offsets,
+        read_consumer_groups,
+    )
+    from kafkacodec.log.tables import groups_table, metadata_table, offsets_table
+
+# Public name -> the module that holds it.
+_HOMES = {
+    "ClusterMetadata": "cluster_metadata",
+    "CommittedOffset": "groups",
+    "Group": "groups",
+    "GroupMember": "groups",
+    "groups_table": "tables",
+    "metadata_table": "tables",
+    "offsets_table": "tables",
+    "read_cluster_metadata": "cluster_metadata",
+    "read_committed_offsets": "groups",
+    "read_consumer_groups": "groups",
+}
+
 __all__ = [
+    "ClusterMetadata",
+    "CommittedOffset",
     "Finding",
+    "Group",
+    "GroupMember",
     "IndexFile",
     "LeaderEpoch",
     "LogDirectory",
@@ -37,7 +72,13 @@ __all__ = [
     "SegmentWriter",
     "Transactions",
     "discover",
+    "groups_table",
+    "metadata_table",
+    "offsets_table",
     "read_checkpoint",
+    "read_cluster_metadata",
+    "read_committed_offsets",
+    "read_consumer_groups",
     "read_leader_epochs",
     "read_offset_index",
     "read_producer_snapshot",
@@ -48,3 +89,14 @@ __all__ = [
     "recover",
     "remove_unfinished",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'kafkacodec.log' has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(f"kafkacodec.log.{_HOMES[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

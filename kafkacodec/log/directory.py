@@ -7,12 +7,12 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import Any
+from typing import Unpack
 
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import known_offsets
 from kafkacodec.log.files import directory_name
-from kafkacodec.log.partition import Partition
+from kafkacodec.log.partition import Partition, ReadOptions
 from kafkacodec.log.report import Report
 from kafkacodec.log.verify_files import check_offset_checkpoints
 from kafkacodec.records.columns import RecordColumns
@@ -72,10 +72,24 @@ class LogDirectory:
         path = os.path.join(self.path, f"{topic}-{partition}")
         raise FileNotFoundError(errno.ENOENT, f"no partition {partition} of topic {topic!r} in this directory", path)
 
-    def read(self, topic: str, partition: int, **options: Any) -> Iterator[RecordColumns]:
-        """The records of one partition, oldest first, in chunks. The options are those of `Partition.read`.
+    def read(self, topic: str, partition: int, **options: Unpack[ReadOptions]) -> Iterator[RecordColumns]:
+        """The records of one partition, oldest first, in chunks.
 
         Without a `start_offset`, reading starts at the log start offset, below which records count as deleted.
+
+        Args:
+            topic: the topic's name.
+            partition: the partition's number.
+            start_timestamp, end_timestamp (int | datetime | None): as in `Partition.ranges`.
+            isolation_level (str): ``"read_uncommitted"``, the default, or ``"read_committed"``.
+            gaps (str): as in `Partition.read`: ``"error"``, the default, or ``"accept"``.
+            max_rows, max_bytes (int): rows and bytes of a chunk.
+            options: as in `kafkacodec.decode`: columns, batch_columns, verify_crc, include_control, start_offset,
+                end_offset, on_error, max_decompressed_bytes.
+
+        Raises:
+            FileNotFoundError: there is no such partition here.
+            As `Partition.read`.
         """
         return self.partition(topic, partition).read(**options)
 

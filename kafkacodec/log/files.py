@@ -168,15 +168,6 @@ def note(problems: list[DecodeError], error: DecodeError) -> None:
         problems.append(CorruptRecord("more is damaged than can be listed", position=error.position, path=error.path))
 
 
-def named(error: DecodeError, path: str) -> DecodeError:
-    """The error with the file's name in front of the place inside it."""
-    if error.path is None:
-        error.path = path
-    elif not error.path.startswith(path):
-        error.path = f"{path}: {error.path}"
-    return error
-
-
 def reason_of(error: Exception) -> str:
     """What is wrong, without the file's name."""
     if isinstance(error, DecodeError):

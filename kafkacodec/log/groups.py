@@ -16,7 +16,7 @@ from kafkacodec.messages import ConsumerProtocolSubscription
 from kafkacodec.messages.stored import decode_coordinator_record
 from kafkacodec.records.record import Record
 
-__all__ = ["CommittedOffset", "Group", "GroupMember", "committed_offsets", "consumer_groups"]
+__all__ = ["CommittedOffset", "Group", "GroupMember", "read_committed_offsets", "read_consumer_groups"]
 
 TOPIC = "__consumer_offsets"
 
@@ -56,7 +56,7 @@ class Group(NamedTuple):
     members: list[GroupMember]
 
 
-def committed_offsets(
+def read_committed_offsets(
     path: str | os.PathLike[str], *, problems: list[DecodeError] | None = None
 ) -> list[CommittedOffset]:
     """The committed offsets of all groups, by group, topic and partition.
@@ -92,8 +92,8 @@ def committed_offsets(
     return [last[place][1] for place in sorted(last)]
 
 
-def consumer_groups(path: str | os.PathLike[str], *, problems: list[DecodeError] | None = None) -> list[Group]:
-    """All groups by name, with their members; arguments and errors as in `committed_offsets`.
+def read_consumer_groups(path: str | os.PathLike[str], *, problems: list[DecodeError] | None = None) -> list[Group]:
+    """All groups by name, with their members; arguments and errors as in `read_committed_offsets`.
 
     A group that has committed offsets and nothing else is a classic one of generation 0 without a protocol type, as
     which a broker loads it.

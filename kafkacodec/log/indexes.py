@@ -9,14 +9,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from kafkacodec.errors import CorruptRecord, DecodeError, EncodeError, Truncated
+from kafkacodec.errors import CorruptIndex, DecodeError, EncodeError
 from kafkacodec.log import layout
 from kafkacodec.log.files import read_file
+from kafkacodec.records.arguments import one_of
 
 Entries = npt.NDArray[np.void]
 
@@ -55,7 +56,7 @@ class IndexFile:
         return self.entries[name]
 
 
-def read_offset_index(path: str | os.PathLike[str], *, on_error: str = "raise") -> IndexFile:
+def read_offset_index(path: str | os.PathLike[str], *, on_error: Literal["raise", "stop"] = "raise") -> IndexFile:
     """Read an ``.index`` file: for some batches, the offset and the position in the segment.
 
     Args:
@@ -63,8 +64,8 @@ def read_offset_index(path: str | os.PathLike[str], *, on_error: str = "raise") 
         on_error: ``"raise"``, or ``"stop"`` to get the entries before the first fault and the fault in `problems`.
 
     Raises:
-        CorruptRecord: entries that do not grow, negative ones, or a name that is not an offset.
-        Truncated: the last entry is not whole.
+        CorruptIndex: entries that do not grow, negative ones, a last entry that is not whole, or a name that is not
+            an offset.
         OSError: the file cannot be read.
     """
 
@@ -80,7 +81,7 @@ def read_offset_index(path: str | os.PathLike[str], *, on_error: str = "raise") 
     return _read(path, layout.OFFSET_INDEX_ENTRY, convert, good, on_error, padded=True)
 
 
-def read_time_index(path: str | os.PathLike[str], *, on_error: str = "raise") -> IndexFile:
+def read_time_index(path: str | os.PathLike[str], *, on_error: Literal["raise", "stop"] = "raise") -> IndexFile:
     """Read a ``.timeindex`` file: growing timestamps and the offsets that first had them. Arguments as before."""
 
     def convert(raw: Entries, base_offset: int) -> Entries:
@@ -95,7 +96,7 @@ def read_time_index(path: str | os.PathLike[str], *, on_error: str = "raise") ->
     return _read(path, layout.TIME_INDEX_ENTRY, convert, good, on_error, padded=True)
 
 
-def read_transaction_index(path: str | os.PathLike[str], *, on_error: str = "raise") -> IndexFile:
+def read_transaction_index(path: str | os.PathLike[str], *, on_error: Literal["raise", "stop"] = "raise") -> IndexFile:
     """Read a ``.txnindex`` file: the transactions whose abort marker lies in the segment. Arguments as before."""
 
     def convert(raw: Entries, base_offset: int) -> Entries:
@@ -127,12 +128,11 @@ def _read(
     *,
     padded: bool,
 ) -> IndexFile:
-    if on_error not in ("raise", "stop"):
-        raise ValueError(f"on_error must be 'raise' or 'stop', not {on_error!r}")
+    one_of("on_error", on_error, ("raise", "stop"))
     path = os.fspath(path)
     name = layout.parse_file_name(os.path.basename(path))
     if name is None:
-        raise CorruptRecord("the name of an index file must be an offset of twenty digits", path=path)
+        raise CorruptIndex("the name of an index file must be an offset of twenty digits", path=path)
     data = read_file(path, MAX_BYTES)
     problems: list[DecodeError] = []
     whole, rest = divmod(len(data), dtype.itemsize)
@@ -142,12 +142,12 @@ def _read(
     if len(bad):
         used, padding = int(bad[0]), 0
         problems.append(
-            CorruptRecord("an index entry is out of order or out of range", position=used * dtype.itemsize, path=path)
+            CorruptIndex("an index entry is out of order or out of range", position=used * dtype.itemsize, path=path)
         )
     else:
         padding = whole - used
         if rest:
-            problems.append(Truncated("the last index entry is not whole", position=len(data) - rest, path=path))
+            problems.append(CorruptIndex("the last index entry is not whole", position=len(data) - rest, path=path))
     if problems and on_error == "raise":
         raise problems[0]
     return IndexFile(path, name.base_offset, convert(raw[:used], name.base_offset), padding, problems)

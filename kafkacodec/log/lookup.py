@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kafkacodec.errors import CorruptRecord, DecodeError, KafkaCodecError
+from kafkacodec.errors import CorruptIndex, DecodeError, KafkaCodecError
 from kafkacodec.log import layout
 from kafkacodec.log.files import MappedFile, note
 from kafkacodec.log.indexes import IndexFile, read_offset_index, read_time_index
@@ -185,7 +185,7 @@ class Lookup:
             except FileNotFoundError:
                 pass
             except (OSError, KafkaCodecError) as error:
-                self.problems.append(CorruptRecord(f"the index cannot be read: {error}", path=self.file.path))
+                self.problems.append(CorruptIndex(f"the index cannot be read: {error}", path=self.file.path))
             self._indexes[suffix] = index
         return self._indexes[suffix]
 
@@ -195,7 +195,7 @@ class Lookup:
             self._noted = {problem.reason for problem in self.problems}
         if reason not in self._noted:
             self._noted.add(reason)
-            note(self.problems, CorruptRecord(reason, position=i * entry_size, path=index.path))
+            note(self.problems, CorruptIndex(reason, position=i * entry_size, path=index.path))
 
 
 def _is_whole(batch: BatchHeaders) -> bool:

@@ -26,6 +26,17 @@ from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.decode import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, DecodeOptions
 
 
+class ReadOptions(DecodeOptions, total=False):
+    """The keyword options that `Partition.read` and `LogDirectory.read` share."""
+
+    start_timestamp: Timestamp | None
+    end_timestamp: Timestamp | None
+    isolation_level: IsolationLevel
+    gaps: Gaps
+    max_rows: int
+    max_bytes: int
+
+
 class Partition:
     """The directory of one partition.
 

@@ -13,7 +13,7 @@ from kafkacodec.errors import CorruptRecord, DecodeError, MissingOffsets
 from kafkacodec.log import kafka07, layout
 from kafkacodec.log.continuity import Gaps, check_gaps
 from kafkacodec.log.ends import RangeEnds
-from kafkacodec.log.files import MappedFile, named
+from kafkacodec.log.files import MappedFile
 from kafkacodec.records.columns import Problem, Problems, RecordColumns
 from kafkacodec.records.decode import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, DecodeOptions, columns_between, decode
 
@@ -125,7 +125,7 @@ class SegmentRange:
                     return
         except DecodeError as error:
             file.check_size()
-            raise named(error, self.path) from None
+            raise error.within(self.path) from None
         if consumed < self.end_position < file.size and not self.is_kafka07:
             cut = CorruptRecord("the batch reaches over the end of its range", position=consumed, path=self.path)
             yield self._told(Problem(consumed, None, self.end_position - consumed, cut), options)

@@ -11,7 +11,7 @@ from kafkacodec.errors import CorruptRecord, DecodeError
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch
 from kafkacodec.log.continuity import ALONE, Surroundings
-from kafkacodec.log.files import MappedFile, named
+from kafkacodec.log.files import MappedFile
 from kafkacodec.log.lookup import Lookup
 from kafkacodec.log.ranges import SegmentRange
 from kafkacodec.log.report import Report
@@ -94,7 +94,7 @@ class Segment:
                     max_total_bytes=max_total_bytes,
                 )
             except DecodeError as error:
-                raise named(error, self.path) from None
+                raise error.within(self.path) from None
             if max_batches != 0:
                 _check_is_segment(file, headers.consumed)
             return headers

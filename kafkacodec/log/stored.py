@@ -28,8 +28,7 @@ def sound_chunks(
 
 def note_record(error: DecodeError, path: str, offset: int, problems: list[DecodeError] | None) -> None:
     """Put the fault of a record, which it gets the name of, into `problems`; raise it where that is no list."""
-    place = f"{path}: record at offset {offset}"
-    error.path = f"{place}: {error.path}" if error.path else place
+    error.within(f"{path}: record at offset {offset}")
     if problems is None:
         raise error
     note(problems, error)

@@ -1,8 +1,8 @@
 """Committed offsets, groups and cluster metadata as Arrow tables. Needs pyarrow.
 
-from kafkacodec.log.groups import committed_offsets
+from kafkacodec.log.groups import read_committed_offsets
 from kafkacodec.log.tables import offsets_table
-table = offsets_table(committed_offsets("/var/lib/kafka/data"))
+table = offsets_table(read_committed_offsets("/var/lib/kafka/data"))
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ METADATA = {
 
 
 def offsets_table(commits: Iterable[CommittedOffset], *, max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES) -> pa.Table:
-    """What `committed_offsets` found, as a table of the schema `OFFSETS`.
+    """What `read_committed_offsets` found, as a table of the schema `OFFSETS`.
 
     Raises:
         LimitExceeded: the table would take more than `max_total_bytes` of memory.
@@ -119,7 +119,7 @@ def offsets_table(commits: Iterable[CommittedOffset], *, max_total_bytes: int = 
 
 
 def groups_table(groups: Iterable[Group], *, max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES) -> pa.Table:
-    """What `consumer_groups` found, as a table of the schema `GROUPS`; the error is that of `offsets_table`."""
+    """What `read_consumer_groups` found, as a table of the schema `GROUPS`; the error is that of `offsets_table`."""
     rows = (group._asdict() | {"members": [member._asdict() for member in group.members]} for group in groups)
     return _table(rows, GROUPS, max_total_bytes)
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kafkacodec.errors import CorruptRecord, DecodeError, KafkaCodecError
+from kafkacodec.errors import CorruptIndex, CorruptRecord, DecodeError, KafkaCodecError
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import ProducerSnapshot, read_producer_snapshot
 from kafkacodec.log.files import MappedFile, note
@@ -275,7 +275,7 @@ class TransactionIndex:
         except FileNotFoundError:
             self.there = False
         except (OSError, KafkaCodecError) as error:
-            problems.append(CorruptRecord(f"the transaction index cannot be read: {error}", path=self.path))
+            problems.append(CorruptIndex(f"the transaction index cannot be read: {error}", path=self.path))
         else:
             problems += index.problems
             self.entries = index.entries[list(ABORTED.names or ())].astype(ABORTED)
@@ -310,10 +310,10 @@ class TransactionIndex:
         for marker in sorted(missing):
             what = "lacks" if self.there else "is missing, with"
             problems.append(
-                CorruptRecord(f"the index {what} the transaction aborted at offset {marker}", path=self.path)
+                CorruptIndex(f"the index {what} the transaction aborted at offset {marker}", path=self.path)
             )
         for marker in sorted(surplus):
-            problems.append(CorruptRecord(f"no transaction was aborted at offset {marker}", path=self.path))
+            problems.append(CorruptIndex(f"no transaction was aborted at offset {marker}", path=self.path))
 
 
 def _ended_since(parts: list[npt.NDArray[np.void]], offset: int) -> list[npt.NDArray[np.void]]:

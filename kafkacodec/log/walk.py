@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kafkacodec.errors import CorruptRecord, DecodeError
 from kafkacodec.log._resync import Resync
-from kafkacodec.log.files import MappedFile, named
+from kafkacodec.log.files import MappedFile
 from kafkacodec.records.columns import BatchHeaders
 from kafkacodec.records.decode import scan
 
@@ -86,7 +86,7 @@ def walk_over_damage(file: MappedFile, start: int = 0, end: int | None = None) -
         if headers.problems:
             error = headers.problems[0].exception
             assert isinstance(error, DecodeError)
-            yield Damage(fault, position, named(error, file.path))
+            yield Damage(fault, position, error.within(file.path))
         elif position < size:
             text = "a batch reaches over the end of the file, but intact ones follow it"
             yield Damage(fault, position, CorruptRecord(text, position=fault, path=file.path))

@@ -112,10 +112,10 @@ def _read(
             read_further(decoder, on_error, result)
             decoder.place(result, topic, partition.partition_index)
         except DecodeError as fault:
-            _name(fault, place)
-            raise
+            raise fault.within(place) from None
         for problem in result.problems[before:]:
-            _name(problem.exception, place)
+            if isinstance(problem.exception, DecodeError):
+                problem.exception.within(place)
     return result
 
 
@@ -133,8 +133,3 @@ def _aborted(partition: Any) -> bytes:
     """The aborted transactions of a partition in the decoder's layout. The decoder finds their ends by the markers."""
     entries = [(t.producer_id, t.first_offset, _UNKNOWN_MARKER) for t in partition.aborted_transactions or ()]
     return np.array(sorted(entries), np.int64).tobytes()
-
-
-def _name(fault: Exception, place: str) -> None:
-    if isinstance(fault, DecodeError):
-        fault.path = f"{place}: {fault.path}" if fault.path else place

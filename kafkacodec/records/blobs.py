@@ -55,7 +55,7 @@ def decode_batches(
         going_on = plan.on_error == "skip" and decoder.fault is not None
         fault = take_fault(decoder)
         if isinstance(fault, DecodeError):
-            fault.path = f"row {row}: {fault.path}" if fault.path else f"row {row}"
+            fault.within(f"row {row}")
         if plan.on_error == "raise" or decoder.exhausted or not isinstance(fault, KafkaCodecError):
             raise fault
         position, base_offset = decoder.position, decoder.base_offset

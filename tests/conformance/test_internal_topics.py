@@ -13,7 +13,7 @@ import struct
 import pytest
 
 from kafkacodec.log.cluster_metadata import read_cluster_metadata
-from kafkacodec.log.groups import committed_offsets, consumer_groups
+from kafkacodec.log.groups import read_committed_offsets, read_consumer_groups
 from tests.corpus import ROOT
 
 WRITERS = ["kraft-3.9.1", "kraft-4.1.0", "v0-0.9.0.1", "v1-0.10.2.2", "v2-0.11.0.3", "v2-2.8.2"]
@@ -75,7 +75,7 @@ def expected_offsets(writer):
 
 @pytest.mark.parametrize("writer", WRITERS)
 def test_committed_offsets(writer):
-    found = committed_offsets(ROOT / "logs" / writer)
+    found = read_committed_offsets(ROOT / "logs" / writer)
     assert {tuple(commit[:3]): tuple(commit[3:]) for commit in found} == expected_offsets(writer)
     assert len(found) >= 9
     assert found == sorted(found)
@@ -89,7 +89,7 @@ def test_groups(writer):
         if struct.unpack_from(">h", key) == (2,):
             name, _ = string(key, 2)
             (names.discard if record["value"] is None else names.add)(name)
-    found = consumer_groups(ROOT / "logs" / writer)
+    found = read_consumer_groups(ROOT / "logs" / writer)
     classic = {group.group: group for group in found if group.kind == "classic"}
     newer = {group.group for group in found} - set(classic)
     committed = {group for group, _, _ in expected_offsets(writer)} - newer
@@ -98,7 +98,7 @@ def test_groups(writer):
 
 
 def test_members_and_their_topics():
-    (group, *_) = consumer_groups(ROOT / "logs" / "v0-0.9.0.1")
+    (group, *_) = read_consumer_groups(ROOT / "logs" / "v0-0.9.0.1")
     assert group.protocol_type == "consumer"
     assert [member.topics for member in group.members] == [["gzip"]]
     assert group.leader == group.members[0].member_id

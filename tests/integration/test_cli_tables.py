@@ -11,7 +11,7 @@ from pyarrow import parquet
 from kafkacodec.cli.__main__ import DONE, WRONG_USAGE
 from kafkacodec.cli.metadata import TABLES
 from kafkacodec.log.cluster_metadata import read_cluster_metadata
-from kafkacodec.log.groups import consumer_groups
+from kafkacodec.log.groups import read_consumer_groups
 from kafkacodec.log.tables import METADATA
 from tests.conformance.test_internal_topics import WRITERS, expected_offsets
 from tests.corpus import ROOT
@@ -41,7 +41,7 @@ def test_offsets_as_parquet(kafkacodec, tmp_path, writer):
 
 
 def test_offsets_of_a_group_as_csv_and_json_lines(kafkacodec, tmp_path):
-    group = consumer_groups(BROKER)[0].group
+    group = read_consumer_groups(BROKER)[0].group
     wanted = {key: value for key, value in expected_offsets("kraft-4.1.0").items() if key[0] == group}
     lines, table = tmp_path / "offsets.jsonl", tmp_path / "offsets.csv"
     for output in (lines, table):
@@ -56,7 +56,7 @@ def test_offsets_of_a_group_as_csv_and_json_lines(kafkacodec, tmp_path):
 def test_groups_in_every_format(kafkacodec, tmp_path):
     directory = ROOT / "logs" / "v0-0.9.0.1"
     expected = [
-        group._asdict() | {"members": [m._asdict() for m in group.members]} for group in consumer_groups(directory)
+        group._asdict() | {"members": [m._asdict() for m in group.members]} for group in read_consumer_groups(directory)
     ]
     assert expected[0]["members"][0]["topics"] == ["gzip"]
     for suffix in ("arrow", "parquet", "jsonl", "csv"):

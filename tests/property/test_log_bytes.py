@@ -16,7 +16,7 @@ import pytest
 import kafkacodec as kc
 from kafkacodec.log import layout, tables
 from kafkacodec.log.cluster_metadata import read_cluster_metadata
-from kafkacodec.log.groups import committed_offsets, consumer_groups
+from kafkacodec.log.groups import read_committed_offsets, read_consumer_groups
 from tests.corpus import ROOT
 
 TIMES = int(os.environ.get("KAFKACODEC_LOG_FUZZ", "1"))
@@ -162,8 +162,8 @@ def stored(pattern: str) -> list[Path]:
 @pytest.mark.parametrize(
     ("pattern", "read", "table"),
     [
-        ("__consumer_offsets-*/*.log", committed_offsets, tables.offsets_table),
-        ("__consumer_offsets-*/*.log", consumer_groups, tables.groups_table),
+        ("__consumer_offsets-*/*.log", read_committed_offsets, tables.offsets_table),
+        ("__consumer_offsets-*/*.log", read_consumer_groups, tables.groups_table),
         ("__cluster_metadata-0/*.log", read_cluster_metadata, lambda found: tables.metadata_table(found, "topics")),
     ],
     ids=["offsets", "groups", "metadata"],

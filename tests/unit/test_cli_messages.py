@@ -14,7 +14,7 @@ from kafkacodec import messages, protocol
 from kafkacodec.cli.app import application
 from kafkacodec.log import LogWriter
 from kafkacodec.log.cluster_metadata import read_cluster_metadata
-from kafkacodec.log.groups import committed_offsets
+from kafkacodec.log.groups import read_committed_offsets
 from tests.corpus import ROOT
 
 
@@ -129,9 +129,11 @@ def test_stored_records_that_cannot_be_read(damaged):
     for command in ("offsets", "groups", "metadata"):
         run(command, str(damaged), code=1)
     with pytest.raises(kc.DecodeError, match=r"__consumer_offsets-0: record at offset 0.*version 99.*versions are 0-4"):
-        committed_offsets(damaged)
+        read_committed_offsets(damaged)
     problems = []
-    assert [(c.group, c.partition, c.offset) for c in committed_offsets(damaged, problems=problems)] == [("g", 3, 7)]
+    assert [(c.group, c.partition, c.offset) for c in read_committed_offsets(damaged, problems=problems)] == [
+        ("g", 3, 7)
+    ]
     assert len(problems) == 1
     result = CliRunner().invoke(application, ["offsets", str(damaged), "--on-error", "skip", "--json"])
     assert (result.exit_code, json.loads(result.stdout)["offset"]) == (0, 7)

@@ -311,3 +311,23 @@ def test_a_batch_that_reaches_over_the_end_of_its_range_is_told(tmp_path):
     assert [(p.position, p.num_bytes) for chunk in stopped for p in chunk.problems] == [(at, cut - at)]
     skipped = list(piece.read(on_error="skip"))
     assert sum(map(len, skipped)) == int(headers["count"][:9].sum() - headers["count"][4])
+
+
+def test_every_public_name_is_there():
+    pytest.importorskip("pyarrow")
+    assert all(getattr(kc.log, name) is not None for name in kc.log.__all__)
+    assert {*kc.log.__all__} <= {*dir(kc.log)}
+    with pytest.raises(AttributeError, match="'read_nothing'"):
+        _ = kc.log.read_nothing
+
+
+def test_options_of_a_log_directory_are_those_of_a_partition():
+    log = kc.log.LogDirectory(SEGMENT.parents[1])
+    options = {"start_offset": 20, "isolation_level": "read_committed", "columns": ["offset"], "max_rows": 50}
+    mine = [chunk["offset"].tolist() for chunk in log.read("txn", 0, **options)]
+    assert mine == [chunk["offset"].tolist() for chunk in log.partition("txn", 0).read(**options)]
+    assert mine
+    with pytest.raises(TypeError, match="unknown option 'isolation'"):
+        list(log.read("txn", 0, isolation="read_committed"))
+    for name in kc.log.partition.ReadOptions.__annotations__:
+        assert name in (kc.log.LogDirectory.read.__doc__ or "")

@@ -8,7 +8,7 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec import messages
-from kafkacodec.log.groups import committed_offsets, consumer_groups
+from kafkacodec.log.groups import read_committed_offsets, read_consumer_groups
 
 
 def commit(topic: str, offset: int) -> tuple[bytes, bytes | None]:
@@ -31,7 +31,7 @@ def offsets(directory: Path, *batches: bytes) -> dict[str, int]:
     partition = directory / "__consumer_offsets-0"
     partition.mkdir()
     (partition / "00000000000000000000.log").write_bytes(b"".join(batches))
-    return {found.topic: found.offset for found in committed_offsets(directory)}
+    return {found.topic: found.offset for found in read_committed_offsets(directory)}
 
 
 def test_a_commit_counts_when_its_transaction_is_committed(tmp_path: Path) -> None:
@@ -87,5 +87,5 @@ def test_a_subscription_is_read_as_version_0(tmp_path: Path, version: int, rest:
     partition.mkdir()
     record = b"\0\x02" + messages.GroupMetadataKey(group="g").encode(0), b"\0\x03" + value.encode(3)
     (partition / "00000000000000000000.log").write_bytes(kc.encode([record]))
-    (group,) = consumer_groups(tmp_path)
+    (group,) = read_consumer_groups(tmp_path)
     assert [found.topics for found in group.members] == [["work"]]

@@ -86,23 +86,23 @@ def test_damaged_index_is_refused_or_cut(tmp_path, suffix, read, size):
     whole = read(source)
 
     path.write_bytes(data[:-1])
-    with pytest.raises(kc.Truncated, match="not whole") as caught:
+    with pytest.raises(kc.CorruptIndex, match="not whole") as caught:
         read(path)
     assert caught.value.position == len(data) - size
     assert caught.value.path == str(path)
     cut = read(path, on_error="stop")
     assert cut.entries.tolist() == whole.entries[:-1].tolist()
-    assert [type(problem) for problem in cut.problems] == [kc.Truncated]
+    assert [type(problem) for problem in cut.problems] == [kc.CorruptIndex]
 
     path.write_bytes(data[size:] + data[:size])
-    with pytest.raises(kc.CorruptRecord, match="out of order"):
+    with pytest.raises(kc.CorruptIndex, match="out of order"):
         read(path)
     assert 0 < len(read(path, on_error="stop")) < len(whole)
 
 
 def test_index_name_must_be_an_offset(tmp_path):
     (tmp_path / "copy.index").write_bytes(bytes(8))
-    with pytest.raises(kc.CorruptRecord, match="twenty digits"):
+    with pytest.raises(kc.CorruptIndex, match="twenty digits"):
         kc.log.read_offset_index(tmp_path / "copy.index")
     with pytest.raises(FileNotFoundError):
         kc.log.read_offset_index(tmp_path / "00000000000000000000.index")

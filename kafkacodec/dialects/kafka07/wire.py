@@ -315,8 +315,8 @@ def _fetch_responses(view: memoryview, at: int, count: int, error_code: int) -> 
                 raise Truncated(f"incomplete response: {len(view) - at} of {size} bytes", position=at)
             responses.append(_fetch_response(view[at : at + size]))
         except DecodeError as e:
-            e.position, e.path = at, f"responses[{i}]"
-            raise
+            e.position = at
+            raise e.within(f"responses[{i}]") from None
         at += size
     if at != len(view):
         raise DecodeError(f"unexpected {len(view) - at} bytes after {count} responses", position=at)
