@@ -15,7 +15,7 @@ static const struct {
     {"tdD", KC_LAYOUT_INT32, 86400000, 1}, {"tdm", KC_LAYOUT_INT64, 1, 1},
 };
 
-int kc_int_column_import(kc_int_column *c, const struct ArrowSchema *schema, const struct ArrowArray *array,
+int kc_arrow_ints_import(kc_arrow_ints *c, const struct ArrowSchema *schema, const struct ArrowArray *array,
                          int64_t offset, int64_t length, kc_error *error) {
     memset(c, 0, sizeof *c);
     c->length = length;
@@ -43,7 +43,7 @@ static int64_t divide_down(int64_t value, int64_t divisor) {
     return value % divisor < 0 ? q - 1 : q;
 }
 
-static int scale(const kc_int_column *c, int64_t row, int64_t n, int64_t *out, kc_error *error) {
+static int scale(const kc_arrow_ints *c, int64_t row, int64_t n, int64_t *out, kc_error *error) {
     for (int64_t i = 0; i < n; i++) {
         if (c->divide != 1) {
             out[i] = divide_down(out[i], c->divide);
@@ -58,7 +58,7 @@ static int scale(const kc_int_column *c, int64_t row, int64_t n, int64_t *out, k
     return KC_OK;
 }
 
-int kc_int_column_load(const kc_int_column *c, int64_t row, int64_t n, bool nulls, int64_t null_value, int64_t *out,
+int kc_arrow_ints_load(const kc_arrow_ints *c, int64_t row, int64_t n, bool nulls, int64_t null_value, int64_t *out,
                        kc_error *error) {
     if (c->layout == KC_LAYOUT_ABSENT) {
         if (!nulls) return kc_cannot_encode(error, "null, where a value is needed", row, 0, 0);
@@ -111,7 +111,7 @@ static int pair_fields(const struct ArrowSchema *item, bool map, int64_t place[2
     return KC_OK;
 }
 
-static int import_items(kc_pairs_column *c, const struct ArrowSchema *schema, const struct ArrowArray *array, bool map,
+static int import_items(kc_arrow_pairs *c, const struct ArrowSchema *schema, const struct ArrowArray *array, bool map,
                         kc_error *error) {
     int64_t place[2];
     if (pair_fields(schema, map, place, error)) return error->code;
@@ -121,13 +121,13 @@ static int import_items(kc_pairs_column *c, const struct ArrowSchema *schema, co
     c->items = array->length;
     c->item_validity = kc_array_validity(array);
     int64_t k = place[0], v = place[1];
-    if (kc_bytes_column_import(&c->key, schema->children[k], array->children[k], c->item_first, c->items, error))
+    if (kc_arrow_bytes_import(&c->key, schema->children[k], array->children[k], c->item_first, c->items, error))
         return error->code;
-    return kc_bytes_column_import(&c->value, schema->children[v], array->children[v], c->item_first, c->items, error);
+    return kc_arrow_bytes_import(&c->value, schema->children[v], array->children[v], c->item_first, c->items, error);
 }
 
-int kc_pairs_column_import(kc_pairs_column *c, const struct ArrowSchema *schema, const struct ArrowArray *array,
-                           int64_t offset, int64_t length, kc_error *error) {
+int kc_arrow_pairs_import(kc_arrow_pairs *c, const struct ArrowSchema *schema, const struct ArrowArray *array,
+                          int64_t offset, int64_t length, kc_error *error) {
     memset(c, 0, sizeof *c);
     c->length = length;
     if (strcmp(schema->format, "n") == 0) return KC_OK;
@@ -147,7 +147,7 @@ int kc_pairs_column_import(kc_pairs_column *c, const struct ArrowSchema *schema,
     return import_items(c, schema->children[0], array->children[0], map, error);
 }
 
-int kc_pairs_column_load(const kc_pairs_column *c, int64_t row, int64_t n, int64_t *bounds, kc_error *error) {
+int kc_arrow_pairs_load(const kc_arrow_pairs *c, int64_t row, int64_t n, int64_t *bounds, kc_error *error) {
     memset(bounds, 0, (size_t)n * 2 * sizeof *bounds);
     for (int64_t i = 0; c->layout != KC_LAYOUT_ABSENT && i < n; i++) {
         int64_t at = c->first + row + i;
@@ -161,10 +161,10 @@ int kc_pairs_column_load(const kc_pairs_column *c, int64_t row, int64_t n, int64
     return KC_OK;
 }
 
-int kc_pairs_column_items(const kc_pairs_column *c, int64_t item, int64_t n, kc_spans *keys, kc_spans *values,
-                          kc_error *error) {
-    if (kc_bytes_column_load(&c->key, item, n, keys, error)) return error->code;
-    if (kc_bytes_column_load(&c->value, item, n, values, error)) return error->code;
+int kc_arrow_pairs_items(const kc_arrow_pairs *c, int64_t item, int64_t n, kc_spans *keys, kc_spans *values,
+                         kc_error *error) {
+    if (kc_arrow_bytes_load(&c->key, item, n, keys, error)) return error->code;
+    if (kc_arrow_bytes_load(&c->value, item, n, values, error)) return error->code;
     for (int64_t i = 0; i < n; i++) {
         if (c->item_validity && !kc_bit_at(c->item_validity, c->item_first + item + i))
             return kc_cannot_encode(error, "a header is null", item + i, 0, 0);

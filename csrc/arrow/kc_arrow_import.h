@@ -10,48 +10,48 @@
 #ifndef KC_ARROW_IMPORT_H
 #define KC_ARROW_IMPORT_H
 
-#include "arrow/kc_bytes_column.h"
+#include "arrow/kc_arrow_bytes.h"
 
 /* Integers, or points in time as milliseconds since 1970: raw * multiply, then / divide rounded down. */
-typedef struct kc_int_column {
+typedef struct kc_arrow_ints {
     kc_layout layout;
     const uint8_t *validity;
     int64_t first, length;
     const void *values;
     int64_t multiply, divide;
-} kc_int_column;
+} kc_arrow_ints;
 
 /* A list of (key, value) pairs for every row. */
-typedef struct kc_pairs_column {
+typedef struct kc_arrow_pairs {
     kc_layout layout;
     const uint8_t *validity;
     int64_t first, length;
     const void *index;
     const uint8_t *item_validity;
     int64_t item_first, items;
-    kc_bytes_column key, value;
-} kc_pairs_column;
+    kc_arrow_bytes key, value;
+} kc_arrow_pairs;
 
-/* Views over rows [offset, offset + length) of `array`, as kc_bytes_column_import gives them. */
-KC_MUST_CHECK int kc_int_column_import(kc_int_column *c, const struct ArrowSchema *schema,
+/* Views over rows [offset, offset + length) of `array`, as kc_arrow_bytes_import gives them. */
+KC_MUST_CHECK int kc_arrow_ints_import(kc_arrow_ints *c, const struct ArrowSchema *schema,
                                        const struct ArrowArray *array, int64_t offset, int64_t length, kc_error *error);
-KC_MUST_CHECK int kc_pairs_column_import(kc_pairs_column *c, const struct ArrowSchema *schema,
-                                         const struct ArrowArray *array, int64_t offset, int64_t length,
-                                         kc_error *error);
+KC_MUST_CHECK int kc_arrow_pairs_import(kc_arrow_pairs *c, const struct ArrowSchema *schema,
+                                        const struct ArrowArray *array, int64_t offset, int64_t length,
+                                        kc_error *error);
 
 /* Whether an array's own fields make sense and none of its rows is null: what a record batch must be. */
 KC_MUST_CHECK int kc_struct_check(const struct ArrowSchema *schema, const struct ArrowArray *array, kc_error *error);
 
 /* Null rows give `null_value`; with `nulls` false they are an error. */
-KC_MUST_CHECK int kc_int_column_load(const kc_int_column *c, int64_t row, int64_t n, bool nulls, int64_t null_value,
+KC_MUST_CHECK int kc_arrow_ints_load(const kc_arrow_ints *c, int64_t row, int64_t n, bool nulls, int64_t null_value,
                                      int64_t *out, kc_error *error);
 
 /* Where the pairs of row i start and end among the items: bounds[2 * i] and bounds[2 * i + 1]. */
-KC_MUST_CHECK int kc_pairs_column_load(const kc_pairs_column *c, int64_t row, int64_t n, int64_t *bounds,
-                                       kc_error *error);
+KC_MUST_CHECK int kc_arrow_pairs_load(const kc_arrow_pairs *c, int64_t row, int64_t n, int64_t *bounds,
+                                      kc_error *error);
 
 /* Items [item, item + n) of the pairs. A null pair or a null key is an error. */
-KC_MUST_CHECK int kc_pairs_column_items(const kc_pairs_column *c, int64_t item, int64_t n, kc_spans *keys,
-                                        kc_spans *values, kc_error *error);
+KC_MUST_CHECK int kc_arrow_pairs_items(const kc_arrow_pairs *c, int64_t item, int64_t n, kc_spans *keys,
+                                       kc_spans *values, kc_error *error);
 
 #endif

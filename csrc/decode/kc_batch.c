@@ -61,7 +61,7 @@ void kc_batch_read(const uint8_t *data, const kc_span *span, kc_batch *b) {
 
 uint32_t kc_batch_compute_crc(const uint8_t *data, const kc_batch *b) {
     if (b->magic < 2) {
-        return kc_crc32(0, data + b->position + KC_LOG_MAGIC_AT, (size_t)b->size - KC_LOG_MAGIC_AT);
+        return kc_crc32(0, data + b->position + KC_ENTRY_MAGIC_AT, (size_t)b->size - KC_ENTRY_MAGIC_AT);
     }
     return kc_crc32c(0, data + b->position + KC_BATCH_ATTRIBUTES_AT, (size_t)b->size - KC_BATCH_ATTRIBUTES_AT);
 }

@@ -19,7 +19,7 @@
 #ifndef KC_BATCH_H
 #define KC_BATCH_H
 
-#include "decode/kc_log.h"
+#include "decode/kc_walk.h"
 
 enum {
     KC_BATCH_LEADER_EPOCH_AT = 12,
@@ -40,7 +40,7 @@ enum {
     KC_MESSAGE_CRC_AT = 12,
     KC_MESSAGE_ATTRIBUTES_AT = 17,
     KC_MESSAGE_TIMESTAMP_AT = 18,
-    KC_MESSAGE_MIN_SIZE = KC_LOG_OVERHEAD + KC_MESSAGE_MIN_LENGTH,
+    KC_MESSAGE_MIN_SIZE = KC_ENTRY_OVERHEAD + KC_MESSAGE_MIN_LENGTH,
     KC_MESSAGE_V1_MIN_SIZE = KC_MESSAGE_MIN_SIZE + 8,
 };
 
@@ -73,7 +73,7 @@ typedef struct kc_batch {
 static inline int kc_batch_codec(const kc_batch *b) { return b->attributes & KC_CODEC_MASK; }
 
 /* Where the attributes' low byte is, which has the codec, from the start of the batch. */
-static inline unsigned kc_batch_codec_at(const kc_batch *b) { return b->magic < 2 ? KC_LOG_MAGIC_AT + 1 : 22; }
+static inline unsigned kc_batch_codec_at(const kc_batch *b) { return b->magic < 2 ? KC_ENTRY_MAGIC_AT + 1 : 22; }
 
 /* A compressed message of magic 0 or 1, which tells only its last offset and not how many records are in it. */
 static inline bool kc_batch_is_wrapper(const kc_batch *b) { return b->magic < 2 && kc_batch_codec(b) != 0; }

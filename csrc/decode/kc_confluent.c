@@ -6,18 +6,18 @@
 
 enum { FRAME_BYTES = 5 };
 
-static const uint8_t *base_of(const kc_bytes_column *c) { return c->layout == KC_LAYOUT_FIXED ? c->index : c->data; }
+static const uint8_t *base_of(const kc_arrow_bytes *c) { return c->layout == KC_LAYOUT_FIXED ? c->index : c->data; }
 
-static int64_t data_end(const kc_bytes_column *c) {
+static int64_t data_end(const kc_arrow_bytes *c) {
     return c->layout == KC_LAYOUT_FIXED ? (c->first + c->length) * c->width : c->end;
 }
 
-int64_t kc_confluent_buffers(const kc_bytes_column *c) {
+int64_t kc_confluent_buffers(const kc_arrow_bytes *c) {
     if (c->layout == KC_LAYOUT_VIEWS) return c->view_buffers;
     return (data_end(c) >> KC_PIECE_SHIFT) + (data_end(c) > 0);
 }
 
-const void *kc_confluent_buffer(const kc_bytes_column *c, int64_t i, int64_t *size) {
+const void *kc_confluent_buffer(const kc_arrow_bytes *c, int64_t i, int64_t *size) {
     if (c->layout == KC_LAYOUT_VIEWS) {
         *size = c->view_sizes[i];
         return c->view_data[i];
@@ -27,12 +27,12 @@ const void *kc_confluent_buffer(const kc_bytes_column *c, int64_t i, int64_t *si
 }
 
 /* Where a payload lies that starts `skipped` bytes into the view that is row `row`. */
-static int place_in_view(const kc_bytes_column *c, int64_t row, const uint8_t *payload, int32_t skipped, kc_view *view,
+static int place_in_view(const kc_arrow_bytes *c, int64_t row, const uint8_t *payload, int32_t skipped, kc_view *view,
                          kc_error *error) {
     kc_view whole;
     int64_t buffer_size;
     kc_load_copy(&whole, (const kc_view *)c->index + c->first + row, sizeof whole);
-    const uint8_t *data = kc_bytes_column_far(c, &whole, row, &buffer_size, error);
+    const uint8_t *data = kc_arrow_bytes_far(c, &whole, row, &buffer_size, error);
     if (!data) return error->code;
     if (whole.size < view->size + skipped || data + skipped != payload)
         return kc_cannot_encode(error, "a view changed while it was read", row, whole.size, view->size);
@@ -42,7 +42,7 @@ static int place_in_view(const kc_bytes_column *c, int64_t row, const uint8_t *p
 }
 
 /* A view of the payload, which starts `skipped` bytes into row `row`. */
-static int put_view(const kc_bytes_column *c, int64_t row, const uint8_t *payload, int32_t size, int32_t skipped,
+static int put_view(const kc_arrow_bytes *c, int64_t row, const uint8_t *payload, int32_t size, int32_t skipped,
                     int32_t first_buffer, kc_view *out, kc_error *error) {
     kc_view view = {.size = size};
     if (size <= KC_VIEW_INLINED) {
@@ -63,12 +63,12 @@ static int put_view(const kc_bytes_column *c, int64_t row, const uint8_t *payloa
     return KC_OK;
 }
 
-int kc_confluent_split(const kc_bytes_column *c, const kc_confluent_parts *parts, int64_t at, int32_t first_buffer,
+int kc_confluent_split(const kc_arrow_bytes *c, const kc_confluent_parts *parts, int64_t at, int32_t first_buffer,
                        kc_error *error) {
     kc_spans spans;
     for (int64_t row = 0; row < c->length; row += KC_BLOCK_ROWS) {
         int64_t n = c->length - row < KC_BLOCK_ROWS ? c->length - row : KC_BLOCK_ROWS;
-        if (kc_bytes_column_load(c, row, n, &spans, error)) return error->code;
+        if (kc_arrow_bytes_load(c, row, n, &spans, error)) return error->code;
         for (int64_t i = 0; i < n; i++) {
             const uint8_t *value = spans.data[i];
             int64_t out = at + row + i;

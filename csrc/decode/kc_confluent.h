@@ -2,7 +2,7 @@
 #ifndef KC_CONFLUENT_H
 #define KC_CONFLUENT_H
 
-#include "arrow/kc_bytes_column.h"
+#include "arrow/kc_arrow_bytes.h"
 
 /* Where the parts of the rows go; all for the same number of rows, the bitmaps zeroed. */
 typedef struct kc_confluent_parts {
@@ -15,12 +15,12 @@ typedef struct kc_confluent_parts {
 enum { KC_PIECE_SHIFT = 30 };
 
 /* The data buffers that views of the column's payloads refer to, in order. */
-int64_t kc_confluent_buffers(const kc_bytes_column *c);
-const void *kc_confluent_buffer(const kc_bytes_column *c, int64_t i, int64_t *size);
+int64_t kc_confluent_buffers(const kc_arrow_bytes *c);
+const void *kc_confluent_buffer(const kc_arrow_bytes *c, int64_t i, int64_t *size);
 
 /* Splits all rows of the column into rows [at, at + c->length) of `parts`, whose views number the buffers from
  * `first_buffer` on. A value without the framing gives a null id and is its own payload; null gives two nulls. */
-KC_MUST_CHECK int kc_confluent_split(const kc_bytes_column *c, const kc_confluent_parts *parts, int64_t at,
+KC_MUST_CHECK int kc_confluent_split(const kc_arrow_bytes *c, const kc_confluent_parts *parts, int64_t at,
                                      int32_t first_buffer, kc_error *error);
 
 #endif

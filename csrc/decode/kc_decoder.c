@@ -93,7 +93,7 @@ static kc_event open_batch(kc_decoder *d, kc_error *error) {
     kc_batch *b = &d->batch;
     d->located = d->verified = false;
     if (d->position >= d->stop) return KC_EVENT_END;
-    switch (kc_log_next(d->data, d->size, d->position, &span, error)) {
+    switch (kc_walk_next(d->data, d->size, d->position, &span, error)) {
         case KC_WALK_BATCH:
             break;
         case KC_WALK_FAULT:
@@ -220,8 +220,8 @@ void kc_decoder_estimate(const kc_decoder *d, int64_t *rows, uint64_t *bytes) {
     kc_span span;
     *rows = 0;
     *bytes = 0;
-    for (uint64_t at = d->position; at < d->stop && kc_log_next(d->data, d->size, at, &span, &ignored) == KC_WALK_BATCH;
-         at += span.size) {
+    for (uint64_t at = d->position;
+         at < d->stop && kc_walk_next(d->data, d->size, at, &span, &ignored) == KC_WALK_BATCH; at += span.size) {
         if (kc_msgset_is_plain(d->data, &span)) {
             *rows += 1;
             *bytes += span.size - KC_MESSAGE_MIN_SIZE;

@@ -20,15 +20,15 @@ KC_INLINE bool is_compressed(const uint8_t *at) { return kc_load_u8(at + KC_MESS
 KC_INLINE uint64_t whole_message(const uint8_t *at, const uint8_t *end) {
     const uint64_t left = (uint64_t)(end - at);
     if (KC_UNLIKELY(left < KC_MESSAGE_MIN_SIZE)) return 0;
-    const int32_t length = (int32_t)kc_load_u32(at + KC_LOG_LENGTH_AT);
-    if (KC_UNLIKELY(length < KC_MESSAGE_MIN_LENGTH || (uint64_t)length > left - KC_LOG_OVERHEAD)) return 0;
-    return kc_load_u8(at + KC_LOG_MAGIC_AT) <= MAX_MAGIC ? (uint64_t)length + KC_LOG_OVERHEAD : 0;
+    const int32_t length = (int32_t)kc_load_u32(at + KC_ENTRY_LENGTH_AT);
+    if (KC_UNLIKELY(length < KC_MESSAGE_MIN_LENGTH || (uint64_t)length > left - KC_ENTRY_OVERHEAD)) return 0;
+    return kc_load_u8(at + KC_ENTRY_MAGIC_AT) <= MAX_MAGIC ? (uint64_t)length + KC_ENTRY_OVERHEAD : 0;
 }
 
 /* Reads the message of `size` bytes at `at`. Positions in the error count from there. */
 KC_INLINE int read_message(const uint8_t *at, uint64_t size, bool verify_crc, message *m, kc_error *error) {
     const uint8_t *const end = at + size;
-    m->magic = (int8_t)kc_load_u8(at + KC_LOG_MAGIC_AT);
+    m->magic = (int8_t)kc_load_u8(at + KC_ENTRY_MAGIC_AT);
     m->attributes = (int8_t)kc_load_u8(at + KC_MESSAGE_ATTRIBUTES_AT);
     if (KC_UNLIKELY(m->magic && size < KC_MESSAGE_V1_MIN_SIZE)) {
         return kc_fail(error, KC_CORRUPT, "a message of magic 1 is too short", 8, (int64_t)size,
@@ -36,7 +36,7 @@ KC_INLINE int read_message(const uint8_t *at, uint64_t size, bool verify_crc, me
     }
     if (verify_crc) {
         const uint32_t stored = kc_load_u32(at + KC_MESSAGE_CRC_AT),
-                       crc = kc_crc32(0, at + KC_LOG_MAGIC_AT, (size_t)size - KC_LOG_MAGIC_AT);
+                       crc = kc_crc32(0, at + KC_ENTRY_MAGIC_AT, (size_t)size - KC_ENTRY_MAGIC_AT);
         if (KC_UNLIKELY(crc != stored)) {
             return kc_fail(error, KC_CRC_MISMATCH, "the CRC-32 of a message is wrong", 0, crc, stored);
         }
@@ -92,13 +92,13 @@ void kc_msgset_open(kc_msgset *m, const uint8_t *data, uint64_t size, uint64_t f
 
 /* Why a compressed message set may not go on with the bytes at `at`. */
 static int refuse_inner(const uint8_t *at, const uint8_t *end, kc_error *error) {
-    const uint8_t magic = end - at >= KC_MESSAGE_MIN_SIZE ? kc_load_u8(at + KC_LOG_MAGIC_AT) : 0;
+    const uint8_t magic = end - at >= KC_MESSAGE_MIN_SIZE ? kc_load_u8(at + KC_ENTRY_MAGIC_AT) : 0;
     if (magic > MAX_MAGIC) {
         return kc_fail(error, KC_BAD_MAGIC, "a compressed message set holds the magic", 0, (int8_t)magic, 0);
     }
-    const int64_t length = end - at >= KC_LOG_OVERHEAD ? (int32_t)kc_load_u32(at + KC_LOG_LENGTH_AT) : 0;
+    const int64_t length = end - at >= KC_ENTRY_OVERHEAD ? (int32_t)kc_load_u32(at + KC_ENTRY_LENGTH_AT) : 0;
     return kc_fail(error, KC_CORRUPT, "a compressed message set does not end with a message", 0, length,
-                   end - at - KC_LOG_OVERHEAD);
+                   end - at - KC_ENTRY_OVERHEAD);
 }
 
 int kc_msgset_open_inner(kc_msgset *m, kc_batch *wrapper, const uint8_t *messages, size_t size, bool verify_crc,
@@ -134,7 +134,7 @@ static KC_NOINLINE int append_batch_columns(const kc_msgset *m, const kc_batch *
                                             int64_t offset, kc_table *t, kc_error *error) {
     const char *codec = kc_codec_name(m->inner ? kc_batch_codec(wrapper) : KC_CODEC_NONE);
     const int64_t values[KC_NUM_RECORD_COLUMNS] = {
-        [KC_COL_MAGIC] = m->inner ? wrapper->magic : (int8_t)(kc_load_u8(at + KC_LOG_MAGIC_AT) != 0),
+        [KC_COL_MAGIC] = m->inner ? wrapper->magic : (int8_t)(kc_load_u8(at + KC_ENTRY_MAGIC_AT) != 0),
         [KC_COL_BATCH_OFFSET] = m->inner ? wrapper->base_offset : offset,
         [KC_COL_BATCH_POSITION] = m->inner ? (int64_t)wrapper->position : at - m->start,
     };
@@ -153,7 +153,7 @@ static KC_NOINLINE int append_batch_columns(const kc_msgset *m, const kc_batch *
 /* The loop, up to `limit`. `want` is a constant in each of its instances, so that columns not wanted leave no code. */
 KC_INLINE int read_rows(kc_msgset *m, const kc_batch *wrapper, kc_table *t, int64_t rows, const uint8_t *limit,
                         const uint32_t want, kc_error *error) {
-    kc_rows s = kc_rows_open(t, want);
+    kc_rows s = kc_record_table_open(t, want);
     const uint8_t *at = m->at, *const end = m->end;
     const bool inner = m->inner, verify_crc = m->verify_crc;
     const int64_t first_offset = m->first_offset, end_offset = m->end_offset, first_row = t->length;
@@ -205,7 +205,7 @@ KC_INLINE int read_rows(kc_msgset *m, const kc_batch *wrapper, kc_table *t, int6
         at += size;
         m->index++;
     }
-    kc_rows_close(t, want & KC_WANT_RECORD, s, row);
+    kc_record_table_close(t, want & KC_WANT_RECORD, s, row);
     m->at = at;
     m->faulty_size = size;
     return code;
@@ -219,12 +219,12 @@ KC_INLINE int read_rows(kc_msgset *m, const kc_batch *wrapper, kc_table *t, int6
 
 INSTANCE(read_record, KC_WANT_RECORD)
 INSTANCE(read_no_headers, KC_WANT_NO_HEADERS)
-INSTANCE(read_any, kc_rows_wanted(t))
+INSTANCE(read_any, kc_record_table_wanted(t))
 
 /* The faulty message at m->at as a batch, as far as its bytes tell: they may be others by now, its size is not. */
 static void describe(const kc_msgset *m, kc_batch *batch) {
     const kc_span span = {(uint64_t)(m->at - m->start), m->faulty_size, (int64_t)kc_load_u64(m->at),
-                          (int8_t)(kc_load_u8(m->at + KC_LOG_MAGIC_AT) != 0)};
+                          (int8_t)(kc_load_u8(m->at + KC_ENTRY_MAGIC_AT) != 0)};
     kc_batch_read(m->start, &span, batch);
 }
 
@@ -241,8 +241,8 @@ kc_msgset_end kc_msgset_read(kc_msgset *m, kc_batch *batch, kc_table *t, int64_t
     if (window < first) window = first;
     if (window > (uint64_t)(m->end - m->at)) window = (uint64_t)(m->end - m->at);
     const int64_t most = (int64_t)(window / KC_MESSAGE_MIN_SIZE);
-    const uint32_t want = kc_rows_wanted(t);
-    int code = kc_rows_reserve(t, want & KC_WANT_RECORD, rows < most ? rows : most, (size_t)window, error);
+    const uint32_t want = kc_record_table_wanted(t);
+    int code = kc_record_table_reserve(t, want & KC_WANT_RECORD, rows < most ? rows : most, (size_t)window, error);
     if (code) {
         error->position = (uint64_t)(m->at - m->start);
         m->faulty_size = first;

@@ -16,7 +16,7 @@
 #define KC_MSGSET_H
 
 #include "decode/kc_batch.h"
-#include "decode/kc_rows.h"
+#include "decode/kc_record_table.h"
 
 /* Whether the message or batch that `span` found is a message without a codec. */
 static inline bool kc_msgset_is_plain(const uint8_t *data, const kc_span *span) {

@@ -222,7 +222,7 @@ static void drop_headers(kc_column *headers, int32_t length) {
 /* The loop. `want` and `filter` are constants in each of its instances, so that columns not wanted leave no code. */
 KC_INLINE int read_rows(kc_records *r, const kc_batch *batch, kc_table *t, int32_t rows, const uint32_t want,
                         const bool filter, kc_error *error) {
-    kc_rows s = kc_rows_open(t, want);
+    kc_rows s = kc_record_table_open(t, want);
     const uint8_t *at = r->at, *const end = r->end;
     const bool append_time = batch->attributes & KC_LOG_APPEND_TIME;
     const uint64_t base_offset = (uint64_t)batch->base_offset, base_timestamp = (uint64_t)batch->base_timestamp;
@@ -294,7 +294,7 @@ KC_INLINE int read_rows(kc_records *r, const kc_batch *batch, kc_table *t, int32
         row++;
         at = f.end;
     }
-    kc_rows_close(t, want, s, row);
+    kc_record_table_close(t, want, s, row);
     r->at = at;
     r->index += done;
     r->left -= done;
@@ -320,8 +320,8 @@ INSTANCE(read_no_headers_in_range, KC_WANT_NO_HEADERS, true)
 INSTANCE(read_payload, KC_WANT_PAYLOAD, false)
 INSTANCE(read_value, WANT_VALUE, false)
 INSTANCE(read_position, WANT_POSITION, false)
-INSTANCE(read_any_in_range, kc_rows_wanted(t) & WANT_OWN, true)
-INSTANCE(read_any, kc_rows_wanted(t) & WANT_OWN, false)
+INSTANCE(read_any_in_range, kc_record_table_wanted(t) & WANT_OWN, true)
+INSTANCE(read_any, kc_record_table_wanted(t) & WANT_OWN, false)
 
 typedef int reader(kc_records *r, const kc_batch *batch, kc_table *t, int32_t rows, kc_error *error);
 
@@ -371,9 +371,9 @@ static int append_batch_columns(const kc_batch *b, kc_table *t, int64_t rows, kc
 }
 
 int kc_records_read(kc_records *r, const kc_batch *batch, kc_table *t, int32_t rows, kc_error *error) {
-    const uint32_t want = kc_rows_wanted(t), core = want & WANT_OWN;
+    const uint32_t want = kc_record_table_wanted(t), core = want & WANT_OWN;
     if (rows > r->left) rows = r->left;
-    int code = kc_rows_reserve(t, core, rows, (size_t)(r->end - r->at), error);
+    int code = kc_record_table_reserve(t, core, rows, (size_t)(r->end - r->at), error);
     if (code) return code;
     const int64_t before = t->length;
     const bool range = r->first_offset != INT64_MIN || r->end_offset != INT64_MAX;

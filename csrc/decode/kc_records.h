@@ -13,7 +13,7 @@
 #define KC_RECORDS_H
 
 #include "decode/kc_batch.h"
-#include "decode/kc_rows.h"
+#include "decode/kc_record_table.h"
 
 /* The smallest record: seven varints and bytes, each of one byte. Bounds the count that a header may claim. */
 enum { KC_RECORD_MIN_SIZE = 7 };

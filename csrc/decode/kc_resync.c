@@ -4,7 +4,7 @@
 #include "checksum/kc_crc32.h"
 #include "checksum/kc_crc32c.h"
 #include "decode/kc_batch.h"
-#include "decode/kc_log.h"
+#include "decode/kc_walk.h"
 
 enum {
     OLD_KNOWN_ATTRIBUTES = KC_CODEC_MASK | KC_LOG_APPEND_TIME,
@@ -68,10 +68,10 @@ static bool plausible_old(const uint8_t *p, uint64_t total, uint8_t magic) {
 bool kc_resync_plausible(const uint8_t *data, uint64_t size, uint64_t position, uint64_t *batch_size) {
     if (position > size || size - position < KC_MESSAGE_MIN_SIZE) return false;
     const uint8_t *p = data + position;
-    const int32_t length = (int32_t)kc_load_u32(p + KC_LOG_LENGTH_AT);
-    const uint8_t magic = kc_load_u8(p + KC_LOG_MAGIC_AT);
+    const int32_t length = (int32_t)kc_load_u32(p + KC_ENTRY_LENGTH_AT);
+    const uint8_t magic = kc_load_u8(p + KC_ENTRY_MAGIC_AT);
     if (length < 0 || (int64_t)kc_load_u64(p) < 0 || magic > 2) return false;
-    const uint64_t total = (uint64_t)length + KC_LOG_OVERHEAD;
+    const uint64_t total = (uint64_t)length + KC_ENTRY_OVERHEAD;
     if (total > size - position) return false;
     *batch_size = total;
     return magic == 2 ? plausible_v2(p, total) : plausible_old(p, total, magic);
@@ -79,10 +79,10 @@ bool kc_resync_plausible(const uint8_t *data, uint64_t size, uint64_t position, 
 
 /* The magic may have changed since the size was held against it: either sum fits the smallest size of all. */
 static bool checksum_ok(const uint8_t *p, uint64_t total) {
-    if (kc_load_u8(p + KC_LOG_MAGIC_AT) == 2)
+    if (kc_load_u8(p + KC_ENTRY_MAGIC_AT) == 2)
         return kc_crc32c(0, p + KC_BATCH_ATTRIBUTES_AT, (size_t)total - KC_BATCH_ATTRIBUTES_AT) ==
                kc_load_u32(p + KC_BATCH_CRC_AT);
-    return kc_crc32(0, p + KC_LOG_MAGIC_AT, (size_t)total - KC_LOG_MAGIC_AT) == kc_load_u32(p + KC_MESSAGE_CRC_AT);
+    return kc_crc32(0, p + KC_ENTRY_MAGIC_AT, (size_t)total - KC_ENTRY_MAGIC_AT) == kc_load_u32(p + KC_MESSAGE_CRC_AT);
 }
 
 /* Whether a batch could begin at p, by bytes alone: an offset below 2^48; a length that holds a message and is not
@@ -90,8 +90,8 @@ static bool checksum_ok(const uint8_t *p, uint64_t total) {
  * length or a timestamp below 2^56, both of which may be -1. Without branches, so that the compiler can look at many
  * positions at once. */
 static inline uint8_t could_begin(const uint8_t *p, uint8_t high) {
-    const uint8_t magic = p[KC_LOG_MAGIC_AT], next = p[KC_MESSAGE_ATTRIBUTES_AT + 1];
-    const uint8_t length = (uint8_t)(((p[8] | p[9] | p[10]) != 0) | (p[11] >= KC_MESSAGE_MIN_SIZE - KC_LOG_OVERHEAD));
+    const uint8_t magic = p[KC_ENTRY_MAGIC_AT], next = p[KC_MESSAGE_ATTRIBUTES_AT + 1];
+    const uint8_t length = (uint8_t)(((p[8] | p[9] | p[10]) != 0) | (p[11] >= KC_MESSAGE_MIN_SIZE - KC_ENTRY_OVERHEAD));
     const uint8_t v2 =
         (uint8_t)((magic == 2) & (p[KC_BATCH_ATTRIBUTES_AT] == 0) & (p[KC_BATCH_ATTRIBUTES_AT + 2] < 0x80));
     const uint8_t old = (uint8_t)((magic < 2) & (p[KC_MESSAGE_ATTRIBUTES_AT] <= OLD_KNOWN_ATTRIBUTES));
@@ -147,7 +147,7 @@ uint64_t kc_resync_next(const uint8_t *data, uint64_t size, uint64_t from, kc_re
 
 /* The next intact batch whose offset could follow that of the partial batch at `position` in a log. */
 static uint64_t next_in_order(const uint8_t *data, uint64_t size, uint64_t position, kc_resync *state) {
-    if (size - position < KC_LOG_OVERHEAD) return size;
+    if (size - position < KC_ENTRY_OVERHEAD) return size;
     const uint64_t offset = kc_load_u64(data + position);
     uint64_t at = position;
     while ((at = kc_resync_next(data, size, at + 1, state)) < size) {
@@ -162,12 +162,12 @@ uint64_t kc_resync_behind(const uint8_t *data, uint64_t size, uint64_t position,
     kc_error ignored = {0};
     uint64_t total;
     if (position >= size) return size;
-    const kc_walk here = kc_log_next(data, size, position, &span, &ignored);
+    const kc_walk here = kc_walk_next(data, size, position, &span, &ignored);
     if (here == KC_WALK_END) return size;
     if (here == KC_WALK_FAULT) return kc_resync_next(data, size, position + 1, state);
     if (here == KC_WALK_PARTIAL) return next_in_order(data, size, position, state);
     const uint64_t end = position + span.size;
-    const kc_walk there = kc_log_next(data, size, end, &span, &ignored);
+    const kc_walk there = kc_walk_next(data, size, end, &span, &ignored);
     if (there == KC_WALK_END || intact(data, size, end, &total, state)) {
         state->credit += (end - position) * KC_RESYNC_CREDIT_PER_BYTE;
         return end;

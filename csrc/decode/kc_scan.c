@@ -73,7 +73,7 @@ kc_walk kc_scan(const uint8_t *data, uint64_t size, uint64_t *position, bool ver
     kc_cpu_settle();
     while (t->length < max_batches) {
         kc_span span;
-        kc_walk found = kc_log_next(data, size, *position, &span, error);
+        kc_walk found = kc_walk_next(data, size, *position, &span, error);
         if (found != KC_WALK_BATCH) return found;
         kc_batch batch;
         kc_batch_read(data, &span, &batch);

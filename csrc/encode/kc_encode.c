@@ -15,7 +15,7 @@ void kc_encoder_begin(kc_encoder *e, const kc_batch_options *options) {
 /* ---- rows that are about to be written ------------------------------------------------------------------------ */
 
 /* That messages of magic 0 and 1 can hold the block's rows, or what they cannot is dropped. */
-static int check_messages(const kc_batch_options *options, kc_record_block *block, int64_t row, kc_error *error) {
+static int check_messages(const kc_batch_options *options, kc_input_block *block, int64_t row, kc_error *error) {
     const bool drop = options->drop_unsupported, has_timestamp = options->magic == 1;
     for (int64_t i = 0; i < block->rows; i++) {
         const bool headers = block->has_headers && block->header_bounds[2 * i] != block->header_bounds[2 * i + 1];
@@ -33,7 +33,7 @@ static int check_messages(const kc_batch_options *options, kc_record_block *bloc
 }
 
 /* That the block's offsets increase, from one that is allowed on. */
-static int check_offsets(const kc_record_block *block, int64_t least, int64_t row, kc_error *error) {
+static int check_offsets(const kc_input_block *block, int64_t least, int64_t row, kc_error *error) {
     for (int64_t i = 0; i < block->rows; least = block->offset[i++] + 1) {
         if (KC_UNLIKELY(block->offset[i] < 0 || block->offset[i] == INT64_MAX))
             return kc_fail(error, KC_CANNOT_ENCODE, "an offset outside the format's range", (uint64_t)(row + i),
@@ -45,12 +45,12 @@ static int check_offsets(const kc_record_block *block, int64_t least, int64_t ro
     return KC_OK;
 }
 
-static int load_block(kc_encoder *e, const kc_record_chunk *chunk, kc_error *error) {
-    kc_record_block *block = &e->block;
+static int load_block(kc_encoder *e, const kc_input_chunk *chunk, kc_error *error) {
+    kc_input_block *block = &e->block;
     const int64_t row = e->loaded, left = chunk->rows - row;
     const bool numbered = chunk->offset.layout != KC_LAYOUT_ABSENT;
     e->next = block->rows = 0;
-    if (kc_record_block_load(block, chunk, row, left < KC_BLOCK_ROWS ? left : KC_BLOCK_ROWS, e->next_offset, error)) {
+    if (kc_input_block_load(block, chunk, row, left < KC_BLOCK_ROWS ? left : KC_BLOCK_ROWS, e->next_offset, error)) {
         return error->code;
     }
     /* The first offset of a column is the caller's choice; only afterwards must it increase. */
@@ -69,7 +69,7 @@ static int64_t offset_limit(const kc_open_batch *batch) {
     return batch->base_offset > INT64_MAX - INT32_MAX ? INT64_MAX : batch->base_offset + INT32_MAX;
 }
 
-KC_INLINE kc_record_size measure(const kc_open_batch *batch, const kc_record_block *block, int64_t i, int magic) {
+KC_INLINE kc_record_size measure(const kc_open_batch *batch, const kc_input_block *block, int64_t i, int magic) {
     return magic == 2 ? kc_record_measure(batch, block, i) : kc_message_measure(magic, block, i);
 }
 
@@ -86,7 +86,7 @@ static kc_encode_event changed(kc_error *error, int64_t row) {
 
 /* A batch for the block's next row, if the room holds that row and the header. ROWS_END stands for success. */
 static kc_encode_event open_batch(kc_encoder *e, kc_room *room, kc_error *error) {
-    const kc_record_block *block = &e->block;
+    const kc_input_block *block = &e->block;
     const int64_t i = e->next, header = (int64_t)kc_batch_header_bytes(&e->options);
     kc_open_batch batch = {.base_offset = block->offset[i],
                            .last_offset = block->offset[i],
@@ -108,9 +108,9 @@ static kc_encode_event open_batch(kc_encoder *e, kc_room *room, kc_error *error)
 
 /* Writes rows of the block: one in any case where the batch is empty, further ones while they fit. The batch is kept in
  * registers meanwhile. `magic` is a constant where that matters for speed. */
-KC_INLINE kc_encode_event fill_with(kc_encoder *e, const kc_record_chunk *chunk, kc_room *room, const int magic,
+KC_INLINE kc_encode_event fill_with(kc_encoder *e, const kc_input_chunk *chunk, kc_room *room, const int magic,
                                     kc_error *error) {
-    const kc_record_block *block = &e->block;
+    const kc_input_block *block = &e->block;
     const int64_t first = e->next, limit = e->options.batch_bytes, last_offset = offset_limit(&e->open);
     kc_open_batch open = e->open;
     kc_encode_event event = KC_ENCODE_ROWS_END;
@@ -140,7 +140,7 @@ KC_INLINE kc_encode_event fill_with(kc_encoder *e, const kc_record_chunk *chunk,
     return event;
 }
 
-static kc_encode_event fill_from_block(kc_encoder *e, const kc_record_chunk *chunk, kc_room *room, kc_error *error) {
+static kc_encode_event fill_from_block(kc_encoder *e, const kc_input_chunk *chunk, kc_room *room, kc_error *error) {
     const int magic = e->options.magic;
     if (!e->open.count) {
         kc_encode_event event = open_batch(e, room, error);
@@ -149,7 +149,7 @@ static kc_encode_event fill_from_block(kc_encoder *e, const kc_record_chunk *chu
     return magic == 2 ? fill_with(e, chunk, room, 2, error) : fill_with(e, chunk, room, magic, error);
 }
 
-kc_encode_event kc_encoder_fill(kc_encoder *e, const kc_record_chunk *chunk, kc_room *room, kc_error *error) {
+kc_encode_event kc_encoder_fill(kc_encoder *e, const kc_input_chunk *chunk, kc_room *room, kc_error *error) {
     for (;;) {
         if (e->next == e->block.rows) {
             if (e->loaded == chunk->rows) break;
@@ -176,7 +176,7 @@ void kc_encoder_close_in_place(kc_encoder *e, const kc_room *room) {
     kc_encoder_close(e, start + header, size - header, start);
 }
 
-kc_encode_event kc_encoder_run(kc_encoder *e, const kc_record_chunk *chunk, kc_room *room, kc_error *error) {
+kc_encode_event kc_encoder_run(kc_encoder *e, const kc_input_chunk *chunk, kc_room *room, kc_error *error) {
     kc_cpu_settle();
     for (;;) {
         kc_encode_event event = kc_encoder_fill(e, chunk, room, error);

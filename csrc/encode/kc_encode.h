@@ -3,8 +3,8 @@
 #ifndef KC_ENCODE_H
 #define KC_ENCODE_H
 
-#include "encode/kc_batch_header.h"
-#include "encode/kc_record_block.h"
+#include "encode/kc_batch_write.h"
+#include "encode/kc_input.h"
 
 /* The memory that batches are written to: [at, end). Whoever owns it moves `at` and `end` along when it grows. */
 typedef struct kc_room {
@@ -29,13 +29,13 @@ typedef struct kc_encoder {
     size_t wanted;
     int64_t loaded; /* rows of the chunk that the block holds or held */
     int64_t next;   /* of the block's rows */
-    kc_record_block block;
+    kc_input_block block;
 } kc_encoder;
 
 void kc_encoder_begin(kc_encoder *e, const kc_batch_options *options);
 
 /* Writes rows of the chunk until one of the events. */
-KC_MUST_CHECK kc_encode_event kc_encoder_fill(kc_encoder *e, const kc_record_chunk *chunk, kc_room *room,
+KC_MUST_CHECK kc_encode_event kc_encoder_fill(kc_encoder *e, const kc_input_chunk *chunk, kc_room *room,
                                               kc_error *error);
 
 /* Writes the open batch's header to `out`, for the `size` bytes of its records, compressed or not, at `records`; at
@@ -43,7 +43,7 @@ KC_MUST_CHECK kc_encode_event kc_encoder_fill(kc_encoder *e, const kc_record_chu
 void kc_encoder_close(kc_encoder *e, const uint8_t *records, size_t size, uint8_t *out);
 
 /* As kc_encoder_fill, and closes batches where they lie: KC_ENCODE_BATCH is not among the events. */
-KC_MUST_CHECK kc_encode_event kc_encoder_run(kc_encoder *e, const kc_record_chunk *chunk, kc_room *room,
+KC_MUST_CHECK kc_encode_event kc_encoder_run(kc_encoder *e, const kc_input_chunk *chunk, kc_room *room,
                                              kc_error *error);
 
 /* kc_encoder_close for a batch whose records stay uncompressed where they lie. */

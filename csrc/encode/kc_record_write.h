@@ -5,8 +5,8 @@
 #include "base/kc_copy.h"
 #include "base/kc_varint.h"
 #include "checksum/kc_crc32.h"
-#include "encode/kc_batch_header.h"
-#include "encode/kc_record_block.h"
+#include "encode/kc_batch_write.h"
+#include "encode/kc_input.h"
 
 /* What a row takes in a batch, and on the way the numbers that are written again. */
 typedef struct kc_record_size {
@@ -14,7 +14,7 @@ typedef struct kc_record_size {
     uint64_t offset_delta; /* zigzag-coded, as it is never negative */
 } kc_record_size;
 
-KC_INLINE kc_record_size kc_record_measure(const kc_open_batch *batch, const kc_record_block *block, int64_t i) {
+KC_INLINE kc_record_size kc_record_measure(const kc_open_batch *batch, const kc_input_block *block, int64_t i) {
     kc_record_size s;
     s.timestamp_delta = (int64_t)((uint64_t)block->timestamp[i] - (uint64_t)batch->base_timestamp);
     s.offset_delta = 2 * ((uint64_t)block->offset[i] - (uint64_t)batch->base_offset);
@@ -23,7 +23,7 @@ KC_INLINE kc_record_size kc_record_measure(const kc_open_batch *batch, const kc_
     return s;
 }
 
-KC_INLINE kc_record_size kc_message_measure(int magic, const kc_record_block *block, int64_t i) {
+KC_INLINE kc_record_size kc_message_measure(int magic, const kc_input_block *block, int64_t i) {
     const int64_t key = block->key.size[i], value = block->value.size[i];
     kc_record_size s = {0};
     s.total = (int64_t)kc_message_header_bytes(magic) + (key > 0 ? key : 0) + (value > 0 ? value : 0);
@@ -57,11 +57,11 @@ KC_INLINE uint8_t *kc_put_span(uint8_t *p, const kc_spans *spans, int64_t i) {
 
 /* The headers of row i, which must take all bytes up to `end`; NULL where they do not, since they changed after they
  * were counted, or where `error` says so. */
-uint8_t *kc_put_headers(uint8_t *p, const uint8_t *end, const kc_pairs_column *c, const int64_t bounds[2],
+uint8_t *kc_put_headers(uint8_t *p, const uint8_t *end, const kc_arrow_pairs *c, const int64_t bounds[2],
                         kc_error *error);
 
 /* Row i, measured as `s`, at p, where its size and KC_COPY_SLACK are free. NULL as in kc_put_headers. */
-KC_INLINE uint8_t *kc_put_record(uint8_t *p, const kc_record_chunk *chunk, const kc_record_block *block, int64_t i,
+KC_INLINE uint8_t *kc_put_record(uint8_t *p, const kc_input_chunk *chunk, const kc_input_block *block, int64_t i,
                                  const kc_record_size *s, kc_error *error) {
     const uint8_t *end = p + s->total;
     p = kc_put_uvarint(p, 2 * (uint64_t)s->body);
@@ -78,7 +78,7 @@ KC_INLINE uint8_t *kc_put_record(uint8_t *p, const kc_record_chunk *chunk, const
 
 /* The same as a message. Inside a wrapper it has no codec, and in magic 1 an offset of its own set. */
 KC_INLINE uint8_t *kc_put_message(uint8_t *p, const kc_open_batch *batch, const kc_batch_options *options,
-                                  const kc_record_block *block, int64_t i, const kc_record_size *s) {
+                                  const kc_input_block *block, int64_t i, const kc_record_size *s) {
     const bool relative = options->magic && options->attributes & KC_CODEC_MASK;
     const int32_t value_size = block->value.size[i];
     const size_t size = (size_t)s->total;
@@ -86,7 +86,7 @@ KC_INLINE uint8_t *kc_put_message(uint8_t *p, const kc_open_batch *batch, const 
                                          block->key.data[i], block->key.size[i], value_size);
     if (value_size > 0) kc_copy(value, block->value.data[i], (size_t)value_size, block->value.wide);
     kc_put_message_frame(p, (uint64_t)block->offset[i] - (relative ? (uint64_t)batch->base_offset : 0), size,
-                         kc_crc32(0, p + KC_LOG_MAGIC_AT, size - KC_LOG_MAGIC_AT));
+                         kc_crc32(0, p + KC_ENTRY_MAGIC_AT, size - KC_ENTRY_MAGIC_AT));
     return p + size;
 }
 

@@ -9,7 +9,7 @@
 #include "decode/kc_decoder.h"
 #include "decode/kc_resync.h"
 #include "decode/kc_scan.h"
-#include "encode/kc_record_block.h"
+#include "encode/kc_input.h"
 #include "frames/kc_lz4_frame.h"
 #include "frames/kc_snappy_frame.h"
 #include "frames/kc_zstd_frame.h"
@@ -158,15 +158,15 @@ static void import(const char *format, bool nulls, size_t width) {
     const struct ArrowSchema schema = {.format = format, .name = "value"};
     const struct ArrowArray array = {
         .length = rows, .null_count = nulls ? -1 : 0, .n_buffers = views ? 4 : 3, .buffers = buffers};
-    kc_bytes_column column;
+    kc_arrow_bytes column;
     kc_error error = {0};
-    if (kc_bytes_column_import(&column, &schema, &array, 0, rows, &error) == KC_OK &&
+    if (kc_arrow_bytes_import(&column, &schema, &array, 0, rows, &error) == KC_OK &&
         (views || column.end <= (int64_t)sizeof payload)) {
         kc_spans spans;
-        (void)kc_bytes_column_extent(&column);
+        (void)kc_arrow_bytes_extent(&column);
         for (int64_t row = 0; row < rows; row += KC_BLOCK_ROWS) {
             const int64_t n = rows - row < KC_BLOCK_ROWS ? rows - row : KC_BLOCK_ROWS;
-            if (kc_bytes_column_load(&column, row, n, &spans, &error)) break;
+            if (kc_arrow_bytes_load(&column, row, n, &spans, &error)) break;
             check_spans(&spans, n);
         }
         kc_view *out = calloc((size_t)rows, sizeof *out);

@@ -140,7 +140,7 @@ static bool encodable(const kc_batch_options *o) {
 }
 
 /* The batches, in memory that grows by no more than is asked for; NULL where the encoder does not want the rows. */
-static uint8_t *encode(const kc_record_chunk *chunk, const kc_batch_options *options, size_t *size) {
+static uint8_t *encode(const kc_input_chunk *chunk, const kc_batch_options *options, size_t *size) {
     static kc_encoder e;
     kc_error error = {0};
     kc_encode_event event;
@@ -219,10 +219,10 @@ static void decode_again(const uint8_t *data, size_t size, const kc_batch_option
 
 static void there_and_back(const struct ArrowSchema *schema, const struct ArrowArray *array,
                            const kc_batch_options *options) {
-    kc_record_chunk chunk;
+    kc_input_chunk chunk;
     kc_error error = {0};
     const char *name = NULL;
-    MUST(kc_record_chunk_import(&chunk, schema, array, &name, &error) == KC_OK);
+    MUST(kc_input_chunk_import(&chunk, schema, array, &name, &error) == KC_OK);
     MUST(chunk.rows == rows.count - rows.lead);
     size_t size = 0;
     uint8_t *batches = encode(&chunk, options, &size);

@@ -4,20 +4,20 @@
 #include "decode/kc_resync.h"
 
 static void mend_length(uint8_t *data, size_t size, size_t at) {
-    const uint64_t end = (uint64_t)at + KC_LOG_OVERHEAD + kc_load_u32(data + at + KC_LOG_LENGTH_AT);
+    const uint64_t end = (uint64_t)at + KC_ENTRY_OVERHEAD + kc_load_u32(data + at + KC_ENTRY_LENGTH_AT);
     uint64_t next;
     if (end == size || (end < size && kc_resync_plausible(data, size, end, &next))) return;
-    kc_store_u32(data + at + KC_LOG_LENGTH_AT, (uint32_t)(size - at - KC_LOG_OVERHEAD));
+    kc_store_u32(data + at + KC_ENTRY_LENGTH_AT, (uint32_t)(size - at - KC_ENTRY_OVERHEAD));
 }
 
 static void seal_batch(uint8_t *data, const kc_span *span, int depth);
 
 static void seal_all(uint8_t *data, size_t size, bool lengths, int depth) {
-    for (size_t at = 0; at < size && size - at >= KC_LOG_HEADER_TO_MAGIC;) {
+    for (size_t at = 0; at < size && size - at >= KC_ENTRY_TO_MAGIC;) {
         kc_span span;
         kc_error error = {0};
         if (lengths) mend_length(data, size, at);
-        const kc_walk found = kc_log_next(data, size, at, &span, &error);
+        const kc_walk found = kc_walk_next(data, size, at, &span, &error);
         if (found == KC_WALK_END) return;
         if (found != KC_WALK_BATCH) {
             lengths = false; /* of what is found further on, none is known to be a batch */

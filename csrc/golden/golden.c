@@ -4,7 +4,7 @@
  *   golden CASES      a file that tests/golden_cases.py wrote
  */
 #include "../fuzz/table_check.h"
-#include "arrow/kc_arrow.h"
+#include "arrow/kc_arrow_export.h"
 #include "base/kc_cpu.h"
 #include "cells.h"
 #include "checksum/kc_crc32.h"
@@ -300,7 +300,7 @@ static size_t encode(kc_table *t, const batch_said *b, uint8_t *out, size_t size
     static kc_encoder e;
     struct ArrowSchema schema;
     struct ArrowArray array;
-    kc_record_chunk chunk;
+    kc_input_chunk chunk;
     const char *name;
     kc_error error = {0};
     const kc_batch_options options = {.magic = 2,
@@ -311,8 +311,8 @@ static size_t encode(kc_table *t, const batch_said *b, uint8_t *out, size_t size
                                       .attributes = b->is_transactional ? KC_TRANSACTIONAL : 0,
                                       .batch_bytes = INT32_MAX};
     kc_room room = {out, out + size + KC_COPY_SLACK};
-    MUST(kc_arrow_schema(t, &schema, &error) == KC_OK && kc_arrow_array(t, &array, &error) == KC_OK);
-    MUST(kc_record_chunk_import(&chunk, &schema, &array, &name, &error) == KC_OK);
+    MUST(kc_arrow_export_schema(t, &schema, &error) == KC_OK && kc_arrow_export_array(t, &array, &error) == KC_OK);
+    MUST(kc_input_chunk_import(&chunk, &schema, &array, &name, &error) == KC_OK);
     kc_encoder_begin(&e, &options);
     const kc_encode_event event = kc_encoder_fill(&e, &chunk, &room, &error);
     if (event == KC_ENCODE_ROWS_END && e.open.count) kc_encoder_close_in_place(&e, &room);

@@ -14,7 +14,7 @@
 
 #include "decode/kc_decoder.h"
 
-/* The columns. Up to the headers they are those of kc_rows.h, in the same places. */
+/* The columns. Up to the headers they are those of kc_record_table.h, in the same places. */
 typedef enum kc_msgset07_column {
     KC_MSGSET07_NEXT_OFFSET = KC_COL_HEADERS + 1,
     KC_MSGSET07_MAGIC,

@@ -1,5 +1,5 @@
 /* What leaves through the Arrow C data interface: formats, buffers and ownership are those of its specification. */
-#include "arrow/kc_arrow.h"
+#include "arrow/kc_arrow_export.h"
 #include "build.h"
 #include "check.h"
 #include "decode/kc_decoder.h"
@@ -48,7 +48,7 @@ TEST(arrow_schema_names_every_wanted_column) {
     struct ArrowSchema schema;
     kc_error error = {0};
     CHECK(t != NULL);
-    CHECK_EQ(kc_arrow_schema(t, &schema, &error), KC_OK);
+    CHECK_EQ(kc_arrow_export_schema(t, &schema, &error), KC_OK);
     CHECK(strcmp(schema.format, "+s") == 0 && strcmp(schema.name, "") == 0);
     CHECK_EQ(schema.n_children, COUNT);
     CHECK(schema.metadata == NULL && schema.dictionary == NULL);
@@ -83,7 +83,7 @@ TEST(arrow_array_shows_the_columns_in_place) {
     kc_table *t = three_records(KC_WANT_DECODED);
     struct ArrowArray array;
     kc_error error = {0};
-    CHECK_EQ(kc_arrow_array(t, &array, &error), KC_OK);
+    CHECK_EQ(kc_arrow_export_array(t, &array, &error), KC_OK);
     kc_table_release(t); /* the array keeps it */
     CHECK_EQ(array.length, 3);
     CHECK_EQ(array.null_count, 0);
@@ -129,7 +129,7 @@ TEST(arrow_array_has_a_buffer_where_there_are_no_bytes) {
     kc_table *t = kc_table_new(kc_record_fields, KC_NUM_RECORD_COLUMNS, 1u << KC_COL_VALUE);
     struct ArrowArray array;
     kc_error error = {0};
-    CHECK_EQ(kc_arrow_array(t, &array, &error), KC_OK);
+    CHECK_EQ(kc_arrow_export_array(t, &array, &error), KC_OK);
     CHECK_EQ(array.length, 0);
     CHECK_EQ(array.n_children, 1);
     CHECK(array.children[0]->buffers[2] != NULL);
@@ -145,7 +145,7 @@ TEST(arrow_stream_gives_one_array) {
     struct ArrowSchema schema;
     struct ArrowArray array;
     kc_error error = {0};
-    CHECK_EQ(kc_arrow_stream(t, &stream, &error), KC_OK);
+    CHECK_EQ(kc_arrow_export_stream(t, &stream, &error), KC_OK);
     kc_table_release(t);
     for (int i = 0; i < 2; i++) { /* a schema may be asked for again */
         CHECK_EQ(stream.get_schema(&stream, &schema), 0);

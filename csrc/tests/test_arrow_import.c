@@ -25,20 +25,20 @@ static const struct {
 TEST(arrow_import_gives_milliseconds) {
     for (size_t i = 0; i < sizeof TIMES / sizeof *TIMES; i++) {
         foreign f;
-        kc_int_column c;
+        kc_arrow_ints c;
         kc_error error = {0};
         int64_t out[ROWS + 1];
         foreign_column(&f, TIMES[i].format, "timestamp", ROWS, 2, NULL, TIMES[i].values, NULL);
         f.array.offset = 1;
-        CHECK_EQ(kc_int_column_import(&c, &f.schema, &f.array, 0, ROWS, &error), KC_OK);
+        CHECK_EQ(kc_arrow_ints_import(&c, &f.schema, &f.array, 0, ROWS, &error), KC_OK);
         out[ROWS] = 5;
-        CHECK_EQ(kc_int_column_load(&c, 0, ROWS, false, 0, out, &error), KC_OK);
+        CHECK_EQ(kc_arrow_ints_load(&c, 0, ROWS, false, 0, out, &error), KC_OK);
         for (int row = 0; row < ROWS; row++) CHECK_EQ(out[row], TIMES[i].milliseconds[row]);
         CHECK_EQ(out[ROWS], 5);
         /* A slice of the slice, and a block of that. */
-        CHECK_EQ(kc_int_column_import(&c, &f.schema, &f.array, 2, 4, &error), KC_OK);
+        CHECK_EQ(kc_arrow_ints_import(&c, &f.schema, &f.array, 2, 4, &error), KC_OK);
         CHECK_EQ(c.length, 4);
-        CHECK_EQ(kc_int_column_load(&c, 1, 2, false, 0, out, &error), KC_OK);
+        CHECK_EQ(kc_arrow_ints_load(&c, 1, 2, false, 0, out, &error), KC_OK);
         CHECK_EQ(out[0], TIMES[i].milliseconds[3]);
         CHECK_EQ(out[1], TIMES[i].milliseconds[4]);
         CHECK_EQ(error.code, KC_OK);
@@ -48,37 +48,37 @@ TEST(arrow_import_gives_milliseconds) {
 TEST(arrow_import_takes_nulls_where_it_may) {
     static const uint8_t validity[] = {0xff & ~(1 << 2)}; /* with an offset of 1: row 1 is null */
     foreign f;
-    kc_int_column c;
+    kc_arrow_ints c;
     kc_error error = {0};
     int64_t out[4];
     foreign_column(&f, "l", "timestamp", 4, 2, validity, LONGS, NULL);
     f.array.offset = 1;
-    CHECK_EQ(kc_int_column_import(&c, &f.schema, &f.array, 0, 4, &error), KC_OK);
-    CHECK_EQ(kc_int_column_load(&c, 0, 4, true, -9, out, &error), KC_OK);
+    CHECK_EQ(kc_arrow_ints_import(&c, &f.schema, &f.array, 0, 4, &error), KC_OK);
+    CHECK_EQ(kc_arrow_ints_load(&c, 0, 4, true, -9, out, &error), KC_OK);
     CHECK_EQ(out[0], -1500);
     CHECK_EQ(out[1], -9);
     CHECK_EQ(out[2], 0);
-    CHECK_EQ(kc_int_column_load(&c, 1, 3, false, 0, out, &error), KC_CANNOT_ENCODE);
+    CHECK_EQ(kc_arrow_ints_load(&c, 1, 3, false, 0, out, &error), KC_CANNOT_ENCODE);
     CHECK_ERROR(error, KC_CANNOT_ENCODE, 1, 0, 0);
     error.code = KC_OK;
-    CHECK_EQ(kc_int_column_load(&c, 2, 2, false, 0, out, &error), KC_OK);
+    CHECK_EQ(kc_arrow_ints_load(&c, 2, 2, false, 0, out, &error), KC_OK);
     foreign_column(&f, "l", "timestamp", 4, 2, validity, LONGS, NULL);
     f.array.null_count = 0; /* the bits are not to be looked at */
-    CHECK_EQ(kc_int_column_import(&c, &f.schema, &f.array, 0, 4, &error), KC_OK);
-    CHECK_EQ(kc_int_column_load(&c, 0, 4, false, 0, out, &error), KC_OK);
+    CHECK_EQ(kc_arrow_ints_import(&c, &f.schema, &f.array, 0, 4, &error), KC_OK);
+    CHECK_EQ(kc_arrow_ints_load(&c, 0, 4, false, 0, out, &error), KC_OK);
 }
 
 TEST(arrow_import_takes_the_null_type) {
     foreign f;
-    kc_int_column c;
+    kc_arrow_ints c;
     kc_error error = {0};
     int64_t out[3] = {0};
     foreign_column(&f, "n", "timestamp", 3, 0, NULL, NULL, NULL);
-    CHECK_EQ(kc_int_column_import(&c, &f.schema, &f.array, 0, 3, &error), KC_OK);
-    CHECK_EQ(kc_int_column_load(&c, 0, 3, true, -7, out, &error), KC_OK);
+    CHECK_EQ(kc_arrow_ints_import(&c, &f.schema, &f.array, 0, 3, &error), KC_OK);
+    CHECK_EQ(kc_arrow_ints_load(&c, 0, 3, true, -7, out, &error), KC_OK);
     CHECK_EQ(out[0], -7);
     CHECK_EQ(out[2], -7);
-    CHECK_EQ(kc_int_column_load(&c, 2, 1, false, 0, out, &error), KC_CANNOT_ENCODE);
+    CHECK_EQ(kc_arrow_ints_load(&c, 2, 1, false, 0, out, &error), KC_CANNOT_ENCODE);
     CHECK_ERROR(error, KC_CANNOT_ENCODE, 2, 0, 0);
 }
 
@@ -86,28 +86,28 @@ TEST(arrow_import_refuses_times_beyond_64_bits) {
     static const uint8_t last_is_null[] = {0x07};
     const int64_t most = INT64_MAX / 1000, values[] = {most, -most, most + 1, -most - 1};
     foreign f;
-    kc_int_column c;
+    kc_arrow_ints c;
     kc_error error = {0};
     int64_t out[4];
     foreign_column(&f, "tss:", "timestamp", 4, 2, last_is_null, values, NULL);
-    CHECK_EQ(kc_int_column_import(&c, &f.schema, &f.array, 0, 4, &error), KC_OK);
-    CHECK_EQ(kc_int_column_load(&c, 0, 2, false, 0, out, &error), KC_OK);
+    CHECK_EQ(kc_arrow_ints_import(&c, &f.schema, &f.array, 0, 4, &error), KC_OK);
+    CHECK_EQ(kc_arrow_ints_load(&c, 0, 2, false, 0, out, &error), KC_OK);
     CHECK_EQ(out[0], most * 1000);
     CHECK_EQ(out[1], -most * 1000);
-    CHECK_EQ(kc_int_column_load(&c, 1, 2, false, 0, out, &error), KC_CANNOT_ENCODE);
+    CHECK_EQ(kc_arrow_ints_load(&c, 1, 2, false, 0, out, &error), KC_CANNOT_ENCODE);
     CHECK_ERROR(error, KC_CANNOT_ENCODE, 2, most + 1, most);
-    CHECK_EQ(kc_int_column_load(&c, 3, 1, true, -1, out, &error), KC_OK); /* what a null slot holds is nothing */
+    CHECK_EQ(kc_arrow_ints_load(&c, 3, 1, true, -1, out, &error), KC_OK); /* what a null slot holds is nothing */
     CHECK_EQ(out[0], -1);
     foreign_column(&f, "tss:", "timestamp", 4, 2, NULL, values, NULL);
-    CHECK_EQ(kc_int_column_import(&c, &f.schema, &f.array, 0, 4, &error), KC_OK);
-    CHECK_EQ(kc_int_column_load(&c, 3, 1, true, -1, out, &error), KC_CANNOT_ENCODE);
+    CHECK_EQ(kc_arrow_ints_import(&c, &f.schema, &f.array, 0, 4, &error), KC_OK);
+    CHECK_EQ(kc_arrow_ints_load(&c, 3, 1, true, -1, out, &error), KC_CANNOT_ENCODE);
     CHECK_ERROR(error, KC_CANNOT_ENCODE, 3, -most - 1, most);
 }
 
 static kc_error int_fault(foreign *f, int64_t offset, int64_t length) {
-    kc_int_column c;
+    kc_arrow_ints c;
     kc_error error = {0};
-    const int code = kc_int_column_import(&c, &f->schema, &f->array, offset, length, &error);
+    const int code = kc_arrow_ints_import(&c, &f->schema, &f->array, offset, length, &error);
     if (code != error.code) error.code = -1;
     return error;
 }
@@ -234,23 +234,23 @@ static bool spans_are(const kc_spans *spans, int64_t i, const char *text) {
 /* Reads the rows above and returns the code of the first fault. */
 static int read_four(pairs *p, bool *right, kc_error *error) {
     static const int64_t BOUNDS[] = {0, 1, 1, 3, 0, 0, 3, 4};
-    kc_pairs_column c;
+    kc_arrow_pairs c;
     static kc_spans keys, values;
     int64_t bounds[10] = {0};
     bounds[8] = bounds[9] = 42;
     *right = false;
-    if (kc_pairs_column_import(&c, &p->list.schema, &p->list.array, 0, 4, error)) return error->code;
-    if (kc_pairs_column_load(&c, 0, 4, bounds, error)) return error->code;
-    if (kc_pairs_column_items(&c, 0, 4, &keys, &values, error)) return error->code;
+    if (kc_arrow_pairs_import(&c, &p->list.schema, &p->list.array, 0, 4, error)) return error->code;
+    if (kc_arrow_pairs_load(&c, 0, 4, bounds, error)) return error->code;
+    if (kc_arrow_pairs_items(&c, 0, 4, &keys, &values, error)) return error->code;
     *right = bounds[8] == 42 && bounds[9] == 42;
     for (int i = 0; i < 8; i++) {
         if (i != 4 && i != 5) *right = *right && bounds[i] == BOUNDS[i];
     }
     *right = *right && bounds[4] == bounds[5] && spans_are(&keys, 0, "a") && spans_are(&keys, 3, "d") &&
              spans_are(&values, 0, "v") && spans_are(&values, 1, NULL) && spans_are(&values, 2, "wx");
-    if (kc_pairs_column_load(&c, 3, 1, bounds, error)) return error->code;
+    if (kc_arrow_pairs_load(&c, 3, 1, bounds, error)) return error->code;
     *right = *right && bounds[0] == 3 && bounds[1] == 4;
-    if (kc_pairs_column_items(&c, 2, 2, &keys, &values, error)) return error->code;
+    if (kc_arrow_pairs_items(&c, 2, 2, &keys, &values, error)) return error->code;
     *right = *right && spans_are(&keys, 0, "c") && spans_are(&values, 1, "y");
     return KC_OK;
 }
@@ -282,7 +282,7 @@ TEST(arrow_import_reads_sliced_lists_and_items) {
     static const uint8_t second_row_null[] = {0xff & ~(1 << 2)}, third_item_null[] = {0xff & ~(1 << 2)};
     pairs p;
     kc_error error = {0};
-    kc_pairs_column c;
+    kc_arrow_pairs c;
     static kc_spans keys, values;
     int64_t bounds[8];
     four_lists(&p, "+l", LIST_ENDS);
@@ -290,9 +290,9 @@ TEST(arrow_import_reads_sliced_lists_and_items) {
     add_child(&p.items, &p.value);
     p.list.buffers[0] = second_row_null;
     p.list.array.null_count = -1;
-    CHECK_EQ(kc_pairs_column_import(&c, &p.list.schema, &p.list.array, 1, 3, &error), KC_OK);
+    CHECK_EQ(kc_arrow_pairs_import(&c, &p.list.schema, &p.list.array, 1, 3, &error), KC_OK);
     CHECK_EQ(c.length, 3);
-    CHECK_EQ(kc_pairs_column_load(&c, 0, 3, bounds, &error), KC_OK);
+    CHECK_EQ(kc_arrow_pairs_load(&c, 0, 3, bounds, &error), KC_OK);
     CHECK_EQ(bounds[0], 0); /* null has no headers */
     CHECK_EQ(bounds[1], 0);
     CHECK_EQ(bounds[4], 3);
@@ -300,16 +300,16 @@ TEST(arrow_import_reads_sliced_lists_and_items) {
     /* Items with an offset of their own: pair 0 is b. */
     p.items.array.offset = 1;
     p.items.array.length = 3;
-    CHECK_EQ(kc_pairs_column_import(&c, &p.list.schema, &p.list.array, 0, 1, &error), KC_OK);
+    CHECK_EQ(kc_arrow_pairs_import(&c, &p.list.schema, &p.list.array, 0, 1, &error), KC_OK);
     CHECK_EQ(c.items, 3);
-    CHECK_EQ(kc_pairs_column_items(&c, 0, 3, &keys, &values, &error), KC_OK);
+    CHECK_EQ(kc_arrow_pairs_items(&c, 0, 3, &keys, &values, &error), KC_OK);
     CHECK(spans_are(&keys, 0, "b"));
     CHECK(spans_are(&values, 2, "y"));
     p.items.buffers[0] = third_item_null;
     p.items.array.null_count = 1;
-    CHECK_EQ(kc_pairs_column_import(&c, &p.list.schema, &p.list.array, 0, 1, &error), KC_OK);
-    CHECK_EQ(kc_pairs_column_items(&c, 0, 1, &keys, &values, &error), KC_OK);
-    CHECK_EQ(kc_pairs_column_items(&c, 0, 3, &keys, &values, &error), KC_CANNOT_ENCODE);
+    CHECK_EQ(kc_arrow_pairs_import(&c, &p.list.schema, &p.list.array, 0, 1, &error), KC_OK);
+    CHECK_EQ(kc_arrow_pairs_items(&c, 0, 1, &keys, &values, &error), KC_OK);
+    CHECK_EQ(kc_arrow_pairs_items(&c, 0, 3, &keys, &values, &error), KC_CANNOT_ENCODE);
     CHECK_ERROR(error, KC_CANNOT_ENCODE, 1, 0, 0);
 }
 
@@ -317,16 +317,16 @@ TEST(arrow_import_refuses_null_keys) {
     static const uint8_t fourth_is_null[] = {0x07};
     pairs p;
     kc_error error = {0};
-    kc_pairs_column c;
+    kc_arrow_pairs c;
     static kc_spans keys, values;
     four_lists(&p, "+l", LIST_ENDS);
     add_child(&p.items, &p.key);
     add_child(&p.items, &p.value);
     p.key.buffers[0] = fourth_is_null;
     p.key.array.null_count = 1;
-    CHECK_EQ(kc_pairs_column_import(&c, &p.list.schema, &p.list.array, 0, 4, &error), KC_OK);
-    CHECK_EQ(kc_pairs_column_items(&c, 1, 2, &keys, &values, &error), KC_OK);
-    CHECK_EQ(kc_pairs_column_items(&c, 1, 3, &keys, &values, &error), KC_CANNOT_ENCODE);
+    CHECK_EQ(kc_arrow_pairs_import(&c, &p.list.schema, &p.list.array, 0, 4, &error), KC_OK);
+    CHECK_EQ(kc_arrow_pairs_items(&c, 1, 2, &keys, &values, &error), KC_OK);
+    CHECK_EQ(kc_arrow_pairs_items(&c, 1, 3, &keys, &values, &error), KC_CANNOT_ENCODE);
     CHECK_ERROR(error, KC_CANNOT_ENCODE, 3, 0, 0);
 }
 
@@ -336,15 +336,15 @@ TEST(arrow_import_refuses_lists_that_pass_their_items) {
     for (int i = 0; i < 3; i++) {
         pairs p;
         kc_error error = {0};
-        kc_pairs_column c;
+        kc_arrow_pairs c;
         int64_t bounds[2];
         four_lists(&p, "+l", CASES[i]);
         add_child(&p.items, &p.key);
         add_child(&p.items, &p.value);
         p.list.array.offset = 0;
         p.list.array.length = 1;
-        CHECK_EQ(kc_pairs_column_import(&c, &p.list.schema, &p.list.array, 0, 1, &error), KC_OK);
-        CHECK_EQ(kc_pairs_column_load(&c, 0, 1, bounds, &error), KC_CANNOT_ENCODE);
+        CHECK_EQ(kc_arrow_pairs_import(&c, &p.list.schema, &p.list.array, 0, 1, &error), KC_OK);
+        CHECK_EQ(kc_arrow_pairs_load(&c, 0, 1, bounds, &error), KC_CANNOT_ENCODE);
         CHECK_ERROR(error, KC_CANNOT_ENCODE, 0, ENDS[i], 4);
     }
 }
@@ -353,7 +353,7 @@ TEST(arrow_import_refuses_lists_that_pass_their_items) {
 static kc_error pairs_fault(int number) {
     pairs p;
     kc_error error = {0};
-    kc_pairs_column c;
+    kc_arrow_pairs c;
     four_lists(&p,
                number == 0   ? "+s"
                : number == 1 ? "z"
@@ -374,7 +374,7 @@ static kc_error pairs_fault(int number) {
     if (number == 13) p.value.array.length = 3;
     if (number == 14) p.list.array.n_buffers = 1;
     if (number == 15) p.items.array.n_buffers = 0;
-    if (kc_pairs_column_import(&c, &p.list.schema, &p.list.array, 0, 4, &error) != error.code) error.code = -1;
+    if (kc_arrow_pairs_import(&c, &p.list.schema, &p.list.array, 0, 4, &error) != error.code) error.code = -1;
     return error;
 }
 
@@ -389,11 +389,11 @@ TEST(arrow_import_refuses_other_lists) {
 
 TEST(arrow_import_takes_lists_of_the_null_type) {
     foreign f;
-    kc_pairs_column c;
+    kc_arrow_pairs c;
     kc_error error = {0};
     int64_t bounds[4] = {1, 2, 3, 4};
     foreign_column(&f, "n", "headers", 2, 0, NULL, NULL, NULL);
-    CHECK_EQ(kc_pairs_column_import(&c, &f.schema, &f.array, 0, 2, &error), KC_OK);
-    CHECK_EQ(kc_pairs_column_load(&c, 0, 2, bounds, &error), KC_OK);
+    CHECK_EQ(kc_arrow_pairs_import(&c, &f.schema, &f.array, 0, 2, &error), KC_OK);
+    CHECK_EQ(kc_arrow_pairs_load(&c, 0, 2, bounds, &error), KC_OK);
     for (int i = 0; i < 4; i++) CHECK_EQ(bounds[i], 0);
 }

@@ -58,7 +58,7 @@ TEST(confluent_splits_values_of_every_layout) {
     const int64_t view_sizes[] = {sizeof data};
     for (int layout = 0; layout < 3; layout++) {
         foreign f;
-        kc_bytes_column c;
+        kc_arrow_bytes c;
         kc_error error = {0};
         split s;
         const kc_confluent_parts parts = parts_of(&s);
@@ -66,7 +66,7 @@ TEST(confluent_splits_values_of_every_layout) {
         const void *index[] = {ends, large_ends, views};
         foreign_column(&f, FORMATS[layout], "value", ROWS, layout == 2 ? 4 : 3, LAST_NULL, index[layout], data);
         f.buffers[3] = view_sizes;
-        CHECK_EQ(kc_bytes_column_import(&c, &f.schema, &f.array, 0, ROWS, &error), KC_OK);
+        CHECK_EQ(kc_arrow_bytes_import(&c, &f.schema, &f.array, 0, ROWS, &error), KC_OK);
         CHECK_EQ(kc_confluent_split(&c, &parts, AT, 7, &error), KC_OK);
         CHECK(parts_are_right(&s));
         CHECK_EQ(s.payloads[AT + 1].at.far.buffer, 7);
@@ -81,14 +81,14 @@ TEST(confluent_splits_values_of_every_layout) {
 TEST(confluent_splits_fixed_sizes) {
     static const char data[] = "..................\0\0\0\0\5thirteen byte\1nothing framed at";
     foreign f;
-    kc_bytes_column c;
+    kc_arrow_bytes c;
     kc_error error = {0};
     split s;
     const kc_confluent_parts parts = parts_of(&s);
     int64_t size;
     foreign_column(&f, "w:18", "value", 2, 2, NULL, data, NULL);
     f.array.offset = 1;
-    CHECK_EQ(kc_bytes_column_import(&c, &f.schema, &f.array, 0, 2, &error), KC_OK);
+    CHECK_EQ(kc_arrow_bytes_import(&c, &f.schema, &f.array, 0, 2, &error), KC_OK);
     CHECK_EQ(kc_confluent_split(&c, &parts, 0, 2, &error), KC_OK);
     CHECK_EQ(s.ids[0], 5);
     CHECK_EQ(s.payloads[0].size, 13);
@@ -111,7 +111,7 @@ TEST(confluent_describes_large_data_in_pieces) {
     } CASES[] = {{0, 0}, {1, 1}, {INT64_C(1) << 30, 2}, {(INT64_C(1) << 31) - 1, 2}, {(INT64_C(5) << 30) + 9, 6}};
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         const uint8_t here = 0;
-        const kc_bytes_column c = {.layout = KC_LAYOUT_OFFSETS64, .end = CASES[i].end, .data = &here};
+        const kc_arrow_bytes c = {.layout = KC_LAYOUT_OFFSETS64, .end = CASES[i].end, .data = &here};
         int64_t size;
         CHECK_EQ(kc_confluent_buffers(&c), CASES[i].pieces);
         CHECK(kc_confluent_buffer(&c, 0, &size) == &here);
@@ -132,11 +132,11 @@ TEST(confluent_splits_more_rows_than_a_block) {
         data[6 * i + 5] = (char)(i % 100);
     }
     foreign f;
-    kc_bytes_column c;
+    kc_arrow_bytes c;
     kc_error error = {0};
     const kc_confluent_parts parts = {ids, id_validity, payload_validity, payloads};
     foreign_column(&f, "z", "value", MANY, 3, NULL, ends, data);
-    CHECK_EQ(kc_bytes_column_import(&c, &f.schema, &f.array, 0, MANY, &error), KC_OK);
+    CHECK_EQ(kc_arrow_bytes_import(&c, &f.schema, &f.array, 0, MANY, &error), KC_OK);
     CHECK_EQ(kc_confluent_split(&c, &parts, 0, 0, &error), KC_OK);
     for (int i = 0; i < MANY; i++) {
         CHECK_EQ(ids[i], i);

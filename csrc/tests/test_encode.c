@@ -12,22 +12,22 @@ static const int32_t header_ends[] = {0, 0, 0, 0, 1}, name_ends[] = {0, 1}, cont
 static const int64_t times[] = {1000, 2000, 1000, 900};
 static const uint8_t not_third[] = {0x0b};
 
-static kc_bytes_column column(const int32_t *ends, int64_t rows, const char *data) {
-    return (kc_bytes_column){
+static kc_arrow_bytes column(const int32_t *ends, int64_t rows, const char *data) {
+    return (kc_arrow_bytes){
         .layout = KC_LAYOUT_OFFSETS32, .length = rows, .end = ends[rows], .index = ends, .data = (const uint8_t *)data};
 }
 
-static kc_record_chunk four_rows(const int32_t *value_ends, const char *values) {
-    kc_record_chunk chunk = {.rows = 4, .key = column(key_ends, 4, "abc"), .value = column(value_ends, 4, values)};
+static kc_input_chunk four_rows(const int32_t *value_ends, const char *values) {
+    kc_input_chunk chunk = {.rows = 4, .key = column(key_ends, 4, "abc"), .value = column(value_ends, 4, values)};
     chunk.value.validity = not_third;
     chunk.timestamp =
-        (kc_int_column){.layout = KC_LAYOUT_INT64, .length = 4, .values = times, .multiply = 1, .divide = 1};
-    chunk.headers = (kc_pairs_column){.layout = KC_LAYOUT_OFFSETS32,
-                                      .length = 4,
-                                      .index = header_ends,
-                                      .items = 1,
-                                      .key = column(name_ends, 1, "h"),
-                                      .value = column(content_ends, 1, "hv")};
+        (kc_arrow_ints){.layout = KC_LAYOUT_INT64, .length = 4, .values = times, .multiply = 1, .divide = 1};
+    chunk.headers = (kc_arrow_pairs){.layout = KC_LAYOUT_OFFSETS32,
+                                     .length = 4,
+                                     .index = header_ends,
+                                     .items = 1,
+                                     .key = column(name_ends, 1, "h"),
+                                     .value = column(content_ends, 1, "hv")};
     return chunk;
 }
 
@@ -53,9 +53,9 @@ TEST(encode_writes_the_batch_of_the_specification) {
     const int32_t value_ends[] = {0, 1, 1, 1, 1 + (int32_t)sizeof long_value - 1};
     char values[sizeof long_value + 1] = "v";
     memcpy(values + 1, long_value, sizeof long_value);
-    const kc_record_chunk chunk = four_rows(value_ends, values);
+    const kc_input_chunk chunk = four_rows(value_ends, values);
     const bytes expected = one_batch();
-    CHECK(kc_record_chunk_bytes(&chunk) >= expected.size - KC_BATCH_HEADER_SIZE);
+    CHECK(kc_input_chunk_bytes(&chunk) >= expected.size - KC_BATCH_HEADER_SIZE);
     /* Room is given a few bytes at a time, and ends where the memory does. */
     for (size_t step = 1; step < expected.size + 40; step += 3) {
         kc_encoder *e = malloc(sizeof *e);
@@ -86,7 +86,7 @@ TEST(encode_writes_the_batch_of_the_specification) {
 
 TEST(encode_splits_where_a_batch_is_full) {
     const int32_t value_ends[] = {0, 1, 1, 1, 1};
-    const kc_record_chunk chunk = four_rows(value_ends, "v");
+    const kc_input_chunk chunk = four_rows(value_ends, "v");
     kc_batch_options options = OPTIONS;
     options.batch_bytes = KC_BATCH_HEADER_SIZE + 19;
     uint8_t memory[1024];
@@ -113,9 +113,9 @@ TEST(encode_splits_where_a_batch_is_full) {
 TEST(encode_names_the_row_at_fault) {
     static const int64_t offsets[] = {5, 6, 6, 7};
     const int32_t value_ends[] = {0, 1, 1, 1, 1};
-    kc_record_chunk chunk = four_rows(value_ends, "v");
+    kc_input_chunk chunk = four_rows(value_ends, "v");
     chunk.offset =
-        (kc_int_column){.layout = KC_LAYOUT_INT64, .length = 4, .values = offsets, .multiply = 1, .divide = 1};
+        (kc_arrow_ints){.layout = KC_LAYOUT_INT64, .length = 4, .values = offsets, .multiply = 1, .divide = 1};
     uint8_t memory[1024];
     kc_room room = {memory, memory + sizeof memory};
     kc_error error = {0};
@@ -133,8 +133,8 @@ static const int32_t short_ends[] = {0, 1, 1, 1, 1};
 /* Encodes the four rows without their headers in one go; the number of bytes, or 0 after a fault. */
 static size_t encoded(const kc_batch_options *options, bool headers, uint8_t *memory, size_t size, kc_error *error) {
     static kc_encoder e;
-    kc_record_chunk chunk = four_rows(short_ends, "v");
-    if (!headers) chunk.headers = (kc_pairs_column){0};
+    kc_input_chunk chunk = four_rows(short_ends, "v");
+    if (!headers) chunk.headers = (kc_arrow_pairs){0};
     kc_room room = {memory, memory + size};
     memset(error, 0, sizeof *error);
     kc_encoder_begin(&e, options);
@@ -186,7 +186,7 @@ TEST(encode_wraps_compressed_messages) {
                                     .base_offset = 100,
                                     .batch_bytes = 16384};
         static kc_encoder e;
-        const kc_record_chunk chunk = four_rows(short_ends, "v");
+        const kc_input_chunk chunk = four_rows(short_ends, "v");
         uint8_t memory[1024], out[64];
         kc_room room = {memory, memory + sizeof memory};
         kc_error error = {0};
@@ -210,10 +210,10 @@ TEST(encode_wraps_compressed_messages) {
 static kc_encode_event offsets_fault(const int64_t *offsets, int64_t base_offset, kc_error *error) {
     static kc_encoder e;
     static const int32_t ends[] = {0, 0, 0, 0, 0};
-    kc_record_chunk chunk = four_rows(ends, "");
-    chunk.headers = (kc_pairs_column){0};
+    kc_input_chunk chunk = four_rows(ends, "");
+    chunk.headers = (kc_arrow_pairs){0};
     chunk.offset =
-        (kc_int_column){.layout = KC_LAYOUT_INT64, .length = 4, .values = offsets, .multiply = 1, .divide = 1};
+        (kc_arrow_ints){.layout = KC_LAYOUT_INT64, .length = 4, .values = offsets, .multiply = 1, .divide = 1};
     kc_batch_options options = OPTIONS;
     options.base_offset = base_offset;
     uint8_t memory[2048];
@@ -248,9 +248,9 @@ TEST(encode_begins_a_batch_where_a_delta_would_overflow) {
     static const int64_t offsets[] = {10, 10 + (int64_t)INT32_MAX, 11 + (int64_t)INT32_MAX, 12 + (int64_t)INT32_MAX};
     static kc_encoder e;
     static const int32_t ends[] = {0, 0, 0, 0, 0};
-    kc_record_chunk chunk = four_rows(ends, "");
+    kc_input_chunk chunk = four_rows(ends, "");
     chunk.offset =
-        (kc_int_column){.layout = KC_LAYOUT_INT64, .length = 4, .values = offsets, .multiply = 1, .divide = 1};
+        (kc_arrow_ints){.layout = KC_LAYOUT_INT64, .length = 4, .values = offsets, .multiply = 1, .divide = 1};
     uint8_t memory[1024];
     kc_room room = {memory, memory + sizeof memory};
     kc_error error = {0};
@@ -282,7 +282,7 @@ TEST(encode_keeps_batches_within_their_bytes) {
         static kc_encoder e;
         kc_batch_options options = OPTIONS;
         options.batch_bytes = CASES[i].bytes;
-        const kc_record_chunk chunk = four_rows(short_ends, "v");
+        const kc_input_chunk chunk = four_rows(short_ends, "v");
         kc_room room = {memory, memory + sizeof memory};
         kc_encoder_begin(&e, &options);
         for (int k = 0; k < 4 && CASES[i].counts[k]; k++) {
@@ -294,7 +294,7 @@ TEST(encode_keeps_batches_within_their_bytes) {
 }
 
 TEST(encode_reads_no_columns_that_are_not_there) {
-    kc_record_chunk chunk = {.rows = 2, .value = column(short_ends, 4, "v")};
+    kc_input_chunk chunk = {.rows = 2, .value = column(short_ends, 4, "v")};
     bytes expected = {.size = 0}, records = {.size = 0};
     add_record(&records, 0, 0, NULL, "v", NULL, NULL);
     add_record(&records, 1, 0, NULL, "", NULL, NULL);
@@ -337,7 +337,7 @@ static void named_columns(named *n) {
 
 TEST(encode_finds_columns_by_name) {
     named n;
-    kc_record_chunk chunk;
+    kc_input_chunk chunk;
     const char *name;
     kc_error error = {0};
     bytes expected = {.size = 0}, records = {.size = 0};
@@ -351,7 +351,7 @@ TEST(encode_finds_columns_by_name) {
     foreign_column(&other, "g", "anything", 4, 2, NULL, FOUR, NULL);
     foreign *const order[] = {&n.headers, &other, &n.timestamp, &n.value, &n.offset, &n.key};
     for (int i = 0; i < 6; i++) add_child(&n.table, order[i]);
-    CHECK_EQ(kc_record_chunk_import(&chunk, &n.table.schema, &n.table.array, &name, &error), KC_OK);
+    CHECK_EQ(kc_input_chunk_import(&chunk, &n.table.schema, &n.table.array, &name, &error), KC_OK);
     CHECK(name == NULL);
     CHECK_EQ(chunk.rows, 4);
     static kc_encoder e;
@@ -362,11 +362,11 @@ TEST(encode_finds_columns_by_name) {
     kc_encoder_close_in_place(&e, &room);
     CHECK_EQ(room.at - memory, (ptrdiff_t)expected.size);
     CHECK(memcmp(memory + KC_BATCH_HEADER_SIZE, records.data, records.size) == 0);
-    CHECK_EQ(kc_record_chunk_bytes(&chunk), 3 + 1 + 1 + 2 + 4 * 24 + 2);
+    CHECK_EQ(kc_input_chunk_bytes(&chunk), 3 + 1 + 1 + 2 + 4 * 24 + 2);
     /* A slice of the table is one of every column. */
     n.table.array.offset = 1;
     n.table.array.length = 2;
-    CHECK_EQ(kc_record_chunk_import(&chunk, &n.table.schema, &n.table.array, &name, &error), KC_OK);
+    CHECK_EQ(kc_input_chunk_import(&chunk, &n.table.schema, &n.table.array, &name, &error), KC_OK);
     CHECK_EQ(chunk.rows, 2);
     CHECK_EQ(chunk.key.first, 1);
     CHECK_EQ(chunk.offset.first, 1);
@@ -377,7 +377,7 @@ TEST(encode_names_the_column_at_fault) {
     static const char *const NAMES[] = {"offset", "offset", "timestamp", "key", "value", "headers", "key", NULL};
     for (int number = 0; number < 8; number++) {
         named n;
-        kc_record_chunk chunk;
+        kc_input_chunk chunk;
         const char *name = "";
         kc_error error = {0};
         named_columns(&n);
@@ -393,7 +393,7 @@ TEST(encode_names_the_column_at_fault) {
         add_child(&n.table, &n.headers);
         add_child(&n.table, &n.offset);
         add_child(&n.table, &n.timestamp);
-        CHECK_EQ(kc_record_chunk_import(&chunk, &n.table.schema, &n.table.array, &name, &error), KC_CANNOT_ENCODE);
+        CHECK_EQ(kc_input_chunk_import(&chunk, &n.table.schema, &n.table.array, &name, &error), KC_CANNOT_ENCODE);
         CHECK(NAMES[number] ? strcmp(name, NAMES[number]) == 0 : name == NULL);
         CHECK_ERROR(error, KC_CANNOT_ENCODE, 0, 0, 0);
     }
@@ -410,13 +410,13 @@ TEST(encode_writes_many_headers) {
         ends[i + 1] = i + 1;
         names[i] = (char)('a' + i % 26);
     }
-    kc_record_chunk chunk = {.rows = 2};
-    chunk.headers = (kc_pairs_column){.layout = KC_LAYOUT_OFFSETS32,
-                                      .length = 2,
-                                      .index = lists,
-                                      .items = MANY,
-                                      .key = column(ends, MANY, names),
-                                      .value = {.layout = KC_LAYOUT_ABSENT, .length = MANY}};
+    kc_input_chunk chunk = {.rows = 2};
+    chunk.headers = (kc_arrow_pairs){.layout = KC_LAYOUT_OFFSETS32,
+                                     .length = 2,
+                                     .index = lists,
+                                     .items = MANY,
+                                     .key = column(ends, MANY, names),
+                                     .value = {.layout = KC_LAYOUT_ABSENT, .length = MANY}};
     static kc_encoder e;
     kc_room room = {memory, memory + sizeof memory};
     kc_error error = {0};

@@ -4,7 +4,7 @@
  * The linker puts the functions below in the place of the C library's (see -Wl,--wrap in the Makefile). */
 #include <stdlib.h>
 
-#include "arrow/kc_arrow.h"
+#include "arrow/kc_arrow_export.h"
 #include "build.h"
 #include "check.h"
 #include "decode/kc_scan.h"
@@ -92,9 +92,9 @@ static int exported(kc_table *t) {
     struct ArrowSchema schema = {0};
     struct ArrowArray array = {0};
     struct ArrowArrayStream stream = {0};
-    int code = kc_arrow_schema(t, &schema, &error);
-    if (!code) code = kc_arrow_array(t, &array, &error);
-    if (!code) code = kc_arrow_stream(t, &stream, &error);
+    int code = kc_arrow_export_schema(t, &schema, &error);
+    if (!code) code = kc_arrow_export_array(t, &array, &error);
+    if (!code) code = kc_arrow_export_stream(t, &stream, &error);
     if (!code) {
         struct ArrowSchema again = {0};
         struct ArrowArray rows = {0};

@@ -1,8 +1,8 @@
 #include "build.h"
 #include "check.h"
-#include "decode/kc_log.h"
 #include "decode/kc_resync.h"
 #include "decode/kc_scan.h"
+#include "decode/kc_walk.h"
 
 TEST(log_tells_what_lies_at_a_position) {
     static const struct {
@@ -33,7 +33,7 @@ TEST(log_tells_what_lies_at_a_position) {
         data[16] = CASES[i].magic;
         kc_span span;
         kc_error error = {0};
-        CHECK_EQ(kc_log_next(data, CASES[i].size, 0, &span, &error), CASES[i].walk);
+        CHECK_EQ(kc_walk_next(data, CASES[i].size, 0, &span, &error), CASES[i].walk);
         CHECK_EQ(error.code, CASES[i].code);
         if (CASES[i].walk == KC_WALK_BATCH) CHECK_EQ(span.size, CASES[i].length + 12);
     }
@@ -80,28 +80,28 @@ TEST(log_faults_tell_where_and_what) {
     kc_span span;
     kc_error error = {0};
     kc_store_u32(data + 18, 13);
-    CHECK_EQ(kc_log_next(data, 100, 10, &span, &error), KC_WALK_FAULT);
+    CHECK_EQ(kc_walk_next(data, 100, 10, &span, &error), KC_WALK_FAULT);
     CHECK_ERROR(error, KC_CORRUPT, 18, 13, 14);
     kc_store_u32(data + 18, 14);
     data[26] = 3;
-    CHECK_EQ(kc_log_next(data, 100, 10, &span, &error), KC_WALK_FAULT);
+    CHECK_EQ(kc_walk_next(data, 100, 10, &span, &error), KC_WALK_FAULT);
     CHECK_ERROR(error, KC_BAD_MAGIC, 26, 3, 2);
     data[26] = 2;
-    CHECK_EQ(kc_log_next(data, 100, 10, &span, &error), KC_WALK_FAULT);
+    CHECK_EQ(kc_walk_next(data, 100, 10, &span, &error), KC_WALK_FAULT);
     CHECK_ERROR(error, KC_CORRUPT, 18, 14, 49);
     data[26] = 1;
     data[17] = 7;
-    CHECK_EQ(kc_log_next(data, 100, 10, &span, &error), KC_WALK_BATCH);
+    CHECK_EQ(kc_walk_next(data, 100, 10, &span, &error), KC_WALK_BATCH);
     CHECK_EQ(span.position, 10);
     CHECK_EQ(span.size, 26);
     CHECK_EQ(span.base_offset, 7);
     CHECK_EQ(span.magic, 1);
-    CHECK_EQ(kc_log_next(data, 100, 100, &span, &error), KC_WALK_END);
-    CHECK_EQ(kc_log_next(data, 100, 101, &span, &error), KC_WALK_END);
-    CHECK_EQ(kc_log_next(data, 21, 10, &span, &error), KC_WALK_PARTIAL); /* 11 bytes, not all zero */
-    CHECK_EQ(kc_log_next(data, 100, 36, &span, &error), KC_WALK_END);    /* zeros */
+    CHECK_EQ(kc_walk_next(data, 100, 100, &span, &error), KC_WALK_END);
+    CHECK_EQ(kc_walk_next(data, 100, 101, &span, &error), KC_WALK_END);
+    CHECK_EQ(kc_walk_next(data, 21, 10, &span, &error), KC_WALK_PARTIAL); /* 11 bytes, not all zero */
+    CHECK_EQ(kc_walk_next(data, 100, 36, &span, &error), KC_WALK_END);    /* zeros */
     data[99] = 1;
-    CHECK_EQ(kc_log_next(data, 100, 36, &span, &error), KC_WALK_FAULT); /* a length of 0 in other bytes */
+    CHECK_EQ(kc_walk_next(data, 100, 36, &span, &error), KC_WALK_FAULT); /* a length of 0 in other bytes */
     CHECK_ERROR(error, KC_CORRUPT, 44, 0, 14);
 }
 

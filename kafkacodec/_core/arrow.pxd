@@ -83,13 +83,13 @@ cdef extern from "arrow/kc_table.h" nogil:
     size_t kc_type_width(kc_type type)
 
 
-cdef extern from "arrow/kc_arrow.h" nogil:
-    int kc_arrow_schema(const kc_table *t, ArrowSchema *out, kc_error *error)
-    int kc_arrow_array(kc_table *t, ArrowArray *out, kc_error *error)
-    int kc_arrow_stream(kc_table *t, ArrowArrayStream *out, kc_error *error)
+cdef extern from "arrow/kc_arrow_export.h" nogil:
+    int kc_arrow_export_schema(const kc_table *t, ArrowSchema *out, kc_error *error)
+    int kc_arrow_export_array(kc_table *t, ArrowArray *out, kc_error *error)
+    int kc_arrow_export_stream(kc_table *t, ArrowArrayStream *out, kc_error *error)
 
 
-cdef extern from "arrow/kc_arrow_array.h" nogil:
+cdef extern from "arrow/kc_arrow_check.h" nogil:
     ctypedef enum kc_layout:
         KC_LAYOUT_ABSENT
         KC_LAYOUT_OFFSETS32
@@ -101,14 +101,14 @@ cdef extern from "arrow/kc_arrow_array.h" nogil:
         KC_LAYOUT_INT64
 
 
-cdef extern from "arrow/kc_bytes_column.h" nogil:
+cdef extern from "arrow/kc_arrow_bytes.h" nogil:
     int KC_BLOCK_ROWS
 
     ctypedef struct kc_spans:
         const uint8_t **data
         int32_t *size
 
-    ctypedef struct kc_bytes_column:
+    ctypedef struct kc_arrow_bytes:
         kc_layout layout
         const uint8_t *validity
         int64_t first
@@ -117,13 +117,13 @@ cdef extern from "arrow/kc_bytes_column.h" nogil:
         const void *index
         const uint8_t *data
 
-    int kc_bytes_column_import(kc_bytes_column *c, const ArrowSchema *schema, const ArrowArray *array, int64_t offset,
+    int kc_arrow_bytes_import(kc_arrow_bytes *c, const ArrowSchema *schema, const ArrowArray *array, int64_t offset,
                                int64_t length, kc_error *error)
-    int kc_bytes_column_load(const kc_bytes_column *c, int64_t row, int64_t n, kc_spans *out, kc_error *error)
+    int kc_arrow_bytes_load(const kc_arrow_bytes *c, int64_t row, int64_t n, kc_spans *out, kc_error *error)
 
 
 cdef extern from "arrow/kc_arrow_import.h" nogil:
-    ctypedef struct kc_int_column:
+    ctypedef struct kc_arrow_ints:
         kc_layout layout
         const uint8_t *validity
         int64_t first
@@ -132,17 +132,17 @@ cdef extern from "arrow/kc_arrow_import.h" nogil:
         int64_t multiply
         int64_t divide
 
-    ctypedef struct kc_pairs_column:
+    ctypedef struct kc_arrow_pairs:
         kc_layout layout
         const uint8_t *validity
         int64_t first
         int64_t length
         const void *index
         int64_t items
-        kc_bytes_column key
-        kc_bytes_column value
+        kc_arrow_bytes key
+        kc_arrow_bytes value
 
-    int kc_int_column_import(kc_int_column *c, const ArrowSchema *schema, const ArrowArray *array, int64_t offset,
+    int kc_arrow_ints_import(kc_arrow_ints *c, const ArrowSchema *schema, const ArrowArray *array, int64_t offset,
                              int64_t length, kc_error *error)
-    int kc_int_column_load(const kc_int_column *c, int64_t row, int64_t n, bint nulls, int64_t null_value, int64_t *out,
+    int kc_arrow_ints_load(const kc_arrow_ints *c, int64_t row, int64_t n, bint nulls, int64_t null_value, int64_t *out,
                            kc_error *error)

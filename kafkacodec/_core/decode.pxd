@@ -4,7 +4,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint64_t
 from kafkacodec._core.arrow cimport *
 
 
-cdef extern from "decode/kc_log.h" nogil:
+cdef extern from "decode/kc_walk.h" nogil:
     ctypedef enum kc_walk:
         KC_WALK_BATCH
         KC_WALK_END
@@ -27,7 +27,7 @@ cdef extern from "decode/kc_batch.h" nogil:
     int kc_batch_codec(const kc_batch *b)
 
 
-cdef extern from "decode/kc_rows.h" nogil:
+cdef extern from "decode/kc_record_table.h" nogil:
     ctypedef enum kc_record_column:
         KC_COL_TOPIC
         KC_COL_PARTITION
@@ -110,7 +110,7 @@ cdef extern from "decode/kc_confluent.h" nogil:
         uint8_t *payload_validity
         kc_view *payloads
 
-    int64_t kc_confluent_buffers(const kc_bytes_column *c)
-    const void *kc_confluent_buffer(const kc_bytes_column *c, int64_t i, int64_t *size)
-    int kc_confluent_split(const kc_bytes_column *c, const kc_confluent_parts *parts, int64_t at, int32_t first_buffer,
+    int64_t kc_confluent_buffers(const kc_arrow_bytes *c)
+    const void *kc_confluent_buffer(const kc_arrow_bytes *c, int64_t i, int64_t *size)
+    int kc_confluent_split(const kc_arrow_bytes *c, const kc_confluent_parts *parts, int64_t at, int32_t first_buffer,
                            kc_error *error)

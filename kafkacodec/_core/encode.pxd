@@ -4,21 +4,21 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t
 from kafkacodec._core.arrow cimport *
 
 
-cdef extern from "encode/kc_record_block.h" nogil:
-    ctypedef struct kc_record_chunk:
+cdef extern from "encode/kc_input.h" nogil:
+    ctypedef struct kc_input_chunk:
         int64_t rows
-        kc_bytes_column key
-        kc_bytes_column value
-        kc_int_column offset
-        kc_int_column timestamp
-        kc_pairs_column headers
+        kc_arrow_bytes key
+        kc_arrow_bytes value
+        kc_arrow_ints offset
+        kc_arrow_ints timestamp
+        kc_arrow_pairs headers
 
-    int kc_record_chunk_import(kc_record_chunk *chunk, const ArrowSchema *schema, const ArrowArray *array,
+    int kc_input_chunk_import(kc_input_chunk *chunk, const ArrowSchema *schema, const ArrowArray *array,
                                const char **column, kc_error *error)
-    size_t kc_record_chunk_bytes(const kc_record_chunk *chunk)
+    size_t kc_input_chunk_bytes(const kc_input_chunk *chunk)
 
 
-cdef extern from "encode/kc_batch_header.h" nogil:
+cdef extern from "encode/kc_batch_write.h" nogil:
     ctypedef struct kc_batch_options:
         int8_t magic
         bint drop_unsupported
@@ -57,9 +57,9 @@ cdef extern from "encode/kc_encode.h" nogil:
         size_t wanted
 
     void kc_encoder_begin(kc_encoder *e, const kc_batch_options *options)
-    kc_encode_event kc_encoder_fill(kc_encoder *e, const kc_record_chunk *chunk, kc_room *room, kc_error *error)
+    kc_encode_event kc_encoder_fill(kc_encoder *e, const kc_input_chunk *chunk, kc_room *room, kc_error *error)
     void kc_encoder_close(kc_encoder *e, const uint8_t *records, size_t size, uint8_t *out)
-    kc_encode_event kc_encoder_run(kc_encoder *e, const kc_record_chunk *chunk, kc_room *room, kc_error *error)
+    kc_encode_event kc_encoder_run(kc_encoder *e, const kc_input_chunk *chunk, kc_room *room, kc_error *error)
     void kc_encoder_close_in_place(kc_encoder *e, const kc_room *room)
 
 

@@ -194,7 +194,7 @@ cdef class Table:
         cdef k.ArrowSchema *schema = <k.ArrowSchema *> calloc(1, sizeof(k.ArrowSchema))
         error.code = k.KC_OK
         capsule = new_capsule(schema, "arrow_schema", drop_schema)
-        if k.kc_arrow_schema(self.filled(), schema, &error):
+        if k.kc_arrow_export_schema(self.filled(), schema, &error):
             check(&error)
         return capsule
 
@@ -203,7 +203,7 @@ cdef class Table:
         cdef k.ArrowArray *array = <k.ArrowArray *> calloc(1, sizeof(k.ArrowArray))
         error.code = k.KC_OK
         capsule = new_capsule(array, "arrow_array", drop_array)
-        if k.kc_arrow_array(self.filled(), array, &error):
+        if k.kc_arrow_export_array(self.filled(), array, &error):
             check(&error)
         return self.__arrow_c_schema__(), capsule
 
@@ -212,7 +212,7 @@ cdef class Table:
         cdef k.ArrowArrayStream *stream = <k.ArrowArrayStream *> calloc(1, sizeof(k.ArrowArrayStream))
         error.code = k.KC_OK
         capsule = new_capsule(stream, "arrow_array_stream", drop_stream)
-        if k.kc_arrow_stream(self.filled(), stream, &error):
+        if k.kc_arrow_export_stream(self.filled(), stream, &error):
             check(&error)
         return capsule
 

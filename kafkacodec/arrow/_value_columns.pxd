@@ -8,10 +8,10 @@ cdef class ByteColumn:
     cdef int64_t rows, nulls
     cdef int append(self, object value) except -1
     cdef int put(self, const uint8_t *data, Py_ssize_t size) except -1
-    cdef void describe(self, k.kc_bytes_column *c) noexcept
+    cdef void describe(self, k.kc_arrow_bytes *c) noexcept
 
 
 cdef class IntColumn:
     cdef k.kc_buffer values
     cdef int append(self, object value, int64_t null_value) except -1
-    cdef void describe(self, k.kc_int_column *c) noexcept
+    cdef void describe(self, k.kc_arrow_ints *c) noexcept

@@ -65,7 +65,7 @@ cdef class ByteColumn:
         self.rows += 1
         return 0
 
-    cdef void describe(self, k.kc_bytes_column *c) noexcept:
+    cdef void describe(self, k.kc_arrow_bytes *c) noexcept:
         c.layout = k.KC_LAYOUT_OFFSETS64 if self.rows else k.KC_LAYOUT_ABSENT
         c.validity = self.validity.data if self.nulls else NULL
         c.length = self.rows
@@ -95,7 +95,7 @@ cdef class IntColumn:
         self.values.size += 8
         return 0
 
-    cdef void describe(self, k.kc_int_column *c) noexcept:
+    cdef void describe(self, k.kc_arrow_ints *c) noexcept:
         c.layout = k.KC_LAYOUT_INT64 if self.values.size else k.KC_LAYOUT_ABSENT
         c.length = self.values.size // 8
         c.values = self.values.data

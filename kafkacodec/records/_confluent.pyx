@@ -118,29 +118,29 @@ cdef class Values:
     def __dealloc__(self):
         k.kc_buffer_free(&self.columns)
 
-    cdef k.kc_bytes_column *column(self, int64_t i) noexcept nogil:
-        return (<k.kc_bytes_column *> self.columns.data) + i
+    cdef k.kc_arrow_bytes *column(self, int64_t i) noexcept nogil:
+        return (<k.kc_arrow_bytes *> self.columns.data) + i
 
-    cdef k.kc_bytes_column *add(self, object source) except NULL:
+    cdef k.kc_arrow_bytes *add(self, object source) except NULL:
         cdef k.kc_error error
-        if k.kc_buffer_reserve(&self.columns, sizeof(k.kc_bytes_column), &error):
+        if k.kc_buffer_reserve(&self.columns, sizeof(k.kc_arrow_bytes), &error):
             raise exception_from(&error)
-        memset(self.column(self.chunks), 0, sizeof(k.kc_bytes_column))
-        self.columns.size += sizeof(k.kc_bytes_column)
+        memset(self.column(self.chunks), 0, sizeof(k.kc_arrow_bytes))
+        self.columns.size += sizeof(k.kc_arrow_bytes)
         self.sources.append(source)
         self.chunks += 1
         return self.column(self.chunks - 1)
 
-    cdef void count(self, const k.kc_bytes_column *c) noexcept:
+    cdef void count(self, const k.kc_arrow_bytes *c) noexcept:
         self.rows += c.length
         self.buffers += k.kc_confluent_buffers(c)
 
     def add_array(self, ImportedArray array not None):
         cdef k.kc_error error
-        cdef k.kc_bytes_column *c
+        cdef k.kc_arrow_bytes *c
         array.require()
         c = self.add(array)
-        if k.kc_bytes_column_import(c, &array.owner.schema, &array.array, 0, array.array.length, &error):
+        if k.kc_arrow_bytes_import(c, &array.owner.schema, &array.array, 0, array.array.length, &error):
             raise TypeError(f"values: {error.what.decode()}")
         if c.layout == k.KC_LAYOUT_DICTIONARY:
             raise TypeError("values: the column is dictionary-encoded, and payloads are views of values in place")
@@ -148,7 +148,7 @@ cdef class Values:
 
     def add_list(self, list values not None):
         cdef ByteColumn column = ByteColumn()
-        cdef k.kc_bytes_column *c = self.add(column)
+        cdef k.kc_arrow_bytes *c = self.add(column)
         for i, value in enumerate(values):
             try:
                 column.append(value)
@@ -163,7 +163,7 @@ cdef class Values:
         cdef SplitColumn payloads = new_column("vz", self.rows, sizeof(k.kc_view), self.buffers, True)
         cdef k.kc_confluent_parts parts
         cdef k.kc_error error
-        cdef const k.kc_bytes_column *c
+        cdef const k.kc_arrow_bytes *c
         cdef int64_t chunk, i, row = 0, buffer = 0
         cdef int code = 0
         payloads.sources = self.sources

@@ -321,12 +321,12 @@ cdef class Decoder:
         a `skip`), False with the next one.
         Returns the bytes that were whole batches.
         """
-        cdef k.kc_bytes_column column
+        cdef k.kc_arrow_bytes column
         cdef k.kc_error error
         error.code = k.KC_OK
         blobs.require()
         self.require_open()
-        if k.kc_bytes_column_import(&column, &blobs.owner.schema, &blobs.array, 0, blobs.array.length, &error):
+        if k.kc_arrow_bytes_import(&column, &blobs.owner.schema, &blobs.array, 0, blobs.array.length, &error):
             raise TypeError(f"a column of raw blobs is binary: {error.what.decode()}")
         try:
             return self.read_column(table, &column, blobs.array.length, first_row, max_rows, settle)
@@ -335,7 +335,7 @@ cdef class Decoder:
                 self.point_at(NULL, 0)
 
     cdef int64_t read_column(
-        self, Table table, const k.kc_bytes_column *column, int64_t rows, int64_t first_row, int64_t max_rows, settle
+        self, Table table, const k.kc_arrow_bytes *column, int64_t rows, int64_t first_row, int64_t max_rows, settle
     ) except -1:
         cdef k.kc_spans spans
         cdef k.kc_error error
@@ -344,7 +344,7 @@ cdef class Decoder:
         error.code = k.KC_OK
         for row in range(0, rows, <int64_t> k.KC_BLOCK_ROWS):
             n = min(rows - row, <int64_t> k.KC_BLOCK_ROWS)
-            if k.kc_bytes_column_load(column, row, n, &spans, &error):
+            if k.kc_arrow_bytes_load(column, row, n, &spans, &error):
                 raise ValueError(f"the Arrow array is damaged: {error.what.decode()} (row {error.position})")
             for i in range(n):
                 if spans.size[i] > 0:

@@ -48,7 +48,7 @@ cdef object fault(const k.kc_error *error, str column, bint located):
 
 cdef class RecordChunk:
     """Rows that the kernels can read: imported columns, or ones made from Python records."""
-    cdef k.kc_record_chunk columns
+    cdef k.kc_input_chunk columns
 
     def __len__(self):
         return self.columns.rows
@@ -62,7 +62,7 @@ cdef class ArrowChunk(RecordChunk):
         cdef const char *column = NULL
         array.require()
         self.array = array
-        if k.kc_record_chunk_import(&self.columns, &array.owner.schema, &array.array, &column, &error):
+        if k.kc_input_chunk_import(&self.columns, &array.owner.schema, &array.array, &column, &error):
             raise fault(&error, column.decode() if column != NULL else None, False)
 
 
@@ -115,7 +115,7 @@ cdef class ListChunk(RecordChunk):
 
     def finish(self):
         """Let the kernels see the rows. None may be added afterwards."""
-        cdef k.kc_pairs_column *headers = &self.columns.headers
+        cdef k.kc_arrow_pairs *headers = &self.columns.headers
         self.finished = True
         self.key.describe(&self.columns.key)
         self.value.describe(&self.columns.value)
@@ -220,7 +220,7 @@ cdef class BatchEncoder:
         for chunk in chunks:
             if chunk is None:
                 raise TypeError("None is no chunk of rows")
-            out.reserve(min(k.kc_record_chunk_bytes(&chunk.columns), FIRST_GUESS_BYTES))
+            out.reserve(min(k.kc_input_chunk_bytes(&chunk.columns), FIRST_GUESS_BYTES))
             if compress is None:
                 self.write_rows(chunk, out)
             else:

@@ -32,26 +32,26 @@ cdef object fault(const k.kc_error *error, int64_t first_row):
     return EncodeError(error.what.decode(), path=f"keys[{first_row + <int64_t> error.position}]")
 
 
-cdef int bytes_partitions(const k.kc_bytes_column *c, int32_t partitions, int32_t *out,
+cdef int bytes_partitions(const k.kc_arrow_bytes *c, int32_t partitions, int32_t *out,
                           k.kc_error *error) noexcept nogil:
     cdef k.kc_spans spans
     cdef int64_t row = 0, n
     while row < c.length:
         n = min(c.length - row, <int64_t> k.KC_BLOCK_ROWS)
-        if k.kc_bytes_column_load(c, row, n, &spans, error):
+        if k.kc_arrow_bytes_load(c, row, n, &spans, error):
             return error.code
         k.kc_murmur2_partitions(&spans, n, partitions, out + row)
         row += n
     return k.KC_OK
 
 
-cdef int int_partitions(const k.kc_int_column *c, int32_t partitions, int32_t *out, k.kc_error *error) noexcept nogil:
+cdef int int_partitions(const k.kc_arrow_ints *c, int32_t partitions, int32_t *out, k.kc_error *error) noexcept nogil:
     cdef int64_t[256] numbers
     cdef size_t width = 4 if c.layout == k.KC_LAYOUT_INT32 else 8
     cdef int64_t row = 0, n, i
     while row < c.length:
         n = min(c.length - row, <int64_t> 256)
-        if k.kc_int_column_load(c, row, n, True, 0, numbers, error):
+        if k.kc_arrow_ints_load(c, row, n, True, 0, numbers, error):
             return error.code
         k.kc_murmur2_int_partitions(numbers, n, width, partitions, out + row)
         if c.validity != NULL:
@@ -72,8 +72,8 @@ cdef int64_t nulls_in(int32_t[::1] out, int64_t length) noexcept:
 def arrow_partitions(ImportedArray array not None, int32_t partitions, int32_t[::1] out, int64_t first_row):
     """The partition of every key of an imported array into `out`, -1 for null; how many are null."""
     cdef k.kc_error error
-    cdef k.kc_bytes_column texts
-    cdef k.kc_int_column numbers
+    cdef k.kc_arrow_bytes texts
+    cdef k.kc_arrow_ints numbers
     cdef int code
     cdef int64_t length = array.array.length
     array.require()
@@ -83,12 +83,12 @@ def arrow_partitions(ImportedArray array not None, int32_t partitions, int32_t[:
         return 0
     # The format of a dictionary's column is that of its numbers.
     if array.owner.schema.dictionary == NULL and array.owner.schema.format in (b"i", b"l"):
-        if k.kc_int_column_import(&numbers, &array.owner.schema, &array.array, 0, length, &error):
+        if k.kc_arrow_ints_import(&numbers, &array.owner.schema, &array.array, 0, length, &error):
             raise fault(&error, -1)
         with nogil:
             code = int_partitions(&numbers, partitions, &out[0], &error)
     else:
-        if k.kc_bytes_column_import(&texts, &array.owner.schema, &array.array, 0, length, &error):
+        if k.kc_arrow_bytes_import(&texts, &array.owner.schema, &array.array, 0, length, &error):
             raise fault(&error, -1)
         with nogil:
             code = bytes_partitions(&texts, partitions, &out[0], &error)
@@ -100,7 +100,7 @@ def arrow_partitions(ImportedArray array not None, int32_t partitions, int32_t[:
 def list_partitions(list keys not None, int32_t partitions, int32_t[::1] out):
     """The same for a list of bytes, text and None."""
     cdef k.kc_error error
-    cdef k.kc_bytes_column c
+    cdef k.kc_arrow_bytes c
     cdef ByteColumn column = ByteColumn()
     for i, key in enumerate(keys):
         try:

@@ -1,4 +1,4 @@
-#include "decode/kc_rows.h"
+#include "decode/kc_record_table.h"
 
 static const kc_field header_fields[] = {
     {"key", KC_STRING, 0, NULL},
@@ -21,13 +21,13 @@ const kc_field kc_record_fields[KC_NUM_RECORD_COLUMNS] = {
     [KC_COL_ROW] = {"row", KC_INT64, 0, NULL},
 };
 
-uint32_t kc_rows_wanted(const kc_table *t) {
+uint32_t kc_record_table_wanted(const kc_table *t) {
     uint32_t want = 0;
     for (int id = 0; id < KC_NUM_RECORD_COLUMNS; id++) want |= (uint32_t)t->columns[id].wanted << id;
     return want;
 }
 
-int kc_rows_reserve(kc_table *t, uint32_t want, int64_t rows, size_t bytes, kc_error *error) {
+int kc_record_table_reserve(kc_table *t, uint32_t want, int64_t rows, size_t bytes, kc_error *error) {
     for (int id = KC_COL_OFFSET; id <= KC_COL_HEADERS; id++) {
         if (!KC_WANTS(want, id)) continue;
         int code = kc_column_reserve(&t->columns[id], rows, bytes + KC_COPY_SLACK, error);
@@ -43,7 +43,7 @@ static void close_column(kc_column *c, int64_t rows) {
     c->values.size = width ? n * width : (n + 1) * sizeof(int32_t);
 }
 
-void kc_rows_close(kc_table *t, uint32_t want, kc_rows s, int64_t rows) {
+void kc_record_table_close(kc_table *t, uint32_t want, kc_rows s, int64_t rows) {
     for (int id = KC_COL_OFFSET; id <= KC_COL_HEADERS; id++) {
         if (KC_WANTS(want, id)) close_column(&t->columns[id], rows);
     }

@@ -1,14 +1,14 @@
-#include "decode/kc_log.h"
+#include "decode/kc_walk.h"
 
 static bool all_zero(const uint8_t *p, uint64_t size) {
     return size == 0 || (p[0] == 0 && memcmp(p, p + 1, (size_t)size - 1) == 0);
 }
 
-kc_walk kc_log_next(const uint8_t *data, uint64_t size, uint64_t position, kc_span *span, kc_error *error) {
+kc_walk kc_walk_next(const uint8_t *data, uint64_t size, uint64_t position, kc_span *span, kc_error *error) {
     if (position >= size) return KC_WALK_END;
     const uint8_t *p = data + position;
     uint64_t left = size - position;
-    if (left < KC_LOG_OVERHEAD) return all_zero(p, left) ? KC_WALK_END : KC_WALK_PARTIAL;
+    if (left < KC_ENTRY_OVERHEAD) return all_zero(p, left) ? KC_WALK_END : KC_WALK_PARTIAL;
     int32_t length = (int32_t)kc_load_u32(p + 8);
     if (length == 0 && kc_load_u64(p) == 0 && all_zero(p, left)) return KC_WALK_END;
     if (length < KC_MESSAGE_MIN_LENGTH) {
@@ -16,7 +16,7 @@ kc_walk kc_log_next(const uint8_t *data, uint64_t size, uint64_t position, kc_sp
                 KC_MESSAGE_MIN_LENGTH);
         return KC_WALK_FAULT;
     }
-    if (left < KC_LOG_HEADER_TO_MAGIC) return KC_WALK_PARTIAL;
+    if (left < KC_ENTRY_TO_MAGIC) return KC_WALK_PARTIAL;
     int8_t magic = (int8_t)kc_load_u8(p + 16);
     if (magic < 0 || magic > 2) {
         kc_fail(error, KC_BAD_MAGIC, "no record format has the magic", position + 16, magic, 2);
@@ -28,7 +28,7 @@ kc_walk kc_log_next(const uint8_t *data, uint64_t size, uint64_t position, kc_sp
         return KC_WALK_FAULT;
     }
     span->position = position;
-    span->size = (uint64_t)length + KC_LOG_OVERHEAD;
+    span->size = (uint64_t)length + KC_ENTRY_OVERHEAD;
     span->base_offset = (int64_t)kc_load_u64(p);
     span->magic = magic;
     return span->size > left ? KC_WALK_PARTIAL : KC_WALK_BATCH;

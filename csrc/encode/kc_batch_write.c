@@ -1,4 +1,4 @@
-#include "encode/kc_batch_header.h"
+#include "encode/kc_batch_write.h"
 
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 uint8_t *kc_put_message_head(uint8_t *message, int magic, int attributes, int64_t timestamp, const uint8_t *key,
                              int32_t key_size, int32_t size) {
-    uint8_t *p = message + KC_LOG_MAGIC_AT;
+    uint8_t *p = message + KC_ENTRY_MAGIC_AT;
     *p++ = (uint8_t)magic;
     *p++ = (uint8_t)attributes;
     if (magic) {
@@ -27,7 +27,7 @@ uint8_t *kc_put_message_head(uint8_t *message, int magic, int attributes, int64_
 
 void kc_put_message_frame(uint8_t *message, uint64_t offset, size_t size, uint32_t crc) {
     kc_store_u64(message, offset);
-    kc_store_u32(message + KC_LOG_LENGTH_AT, (uint32_t)(size - KC_LOG_OVERHEAD));
+    kc_store_u32(message + KC_ENTRY_LENGTH_AT, (uint32_t)(size - KC_ENTRY_OVERHEAD));
     kc_store_u32(message + KC_MESSAGE_CRC_AT, crc);
 }
 
@@ -36,7 +36,7 @@ static void write_wrapper(const kc_open_batch *batch, const kc_batch_options *op
                           size_t size, uint8_t *out) {
     const size_t header = kc_message_header_bytes(options->magic);
     kc_put_message_head(out, options->magic, options->attributes, batch->max_timestamp, NULL, -1, (int32_t)size);
-    const uint32_t crc = kc_crc32(kc_crc32(0, out + KC_LOG_MAGIC_AT, header - KC_LOG_MAGIC_AT), records, size);
+    const uint32_t crc = kc_crc32(kc_crc32(0, out + KC_ENTRY_MAGIC_AT, header - KC_ENTRY_MAGIC_AT), records, size);
     kc_put_message_frame(out, (uint64_t)batch->last_offset, header + size, crc);
 }
 
@@ -47,9 +47,9 @@ void kc_batch_write_header(const kc_open_batch *batch, const kc_batch_options *o
         return;
     }
     kc_store_u64(out, (uint64_t)batch->base_offset);
-    kc_store_u32(out + KC_LOG_LENGTH_AT, (uint32_t)(KC_BATCH_HEADER_SIZE - KC_LOG_OVERHEAD + size));
+    kc_store_u32(out + KC_ENTRY_LENGTH_AT, (uint32_t)(KC_BATCH_HEADER_SIZE - KC_ENTRY_OVERHEAD + size));
     kc_store_u32(out + KC_BATCH_LEADER_EPOCH_AT, (uint32_t)options->leader_epoch);
-    out[KC_LOG_MAGIC_AT] = 2;
+    out[KC_ENTRY_MAGIC_AT] = 2;
     kc_store_u16(out + KC_BATCH_ATTRIBUTES_AT, (uint16_t)options->attributes);
     kc_store_u32(out + KC_BATCH_LAST_DELTA_AT, (uint32_t)(batch->last_offset - batch->base_offset));
     kc_store_u64(out + KC_BATCH_BASE_TIMESTAMP_AT, (uint64_t)batch->base_timestamp);

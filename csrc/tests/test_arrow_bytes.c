@@ -1,5 +1,5 @@
 /* Columns of bytes from foreign arrays, in every layout of Arrow. */
-#include "arrow/kc_bytes_column.h"
+#include "arrow/kc_arrow_bytes.h"
 #include "arrow_build.h"
 #include "base/kc_copy.h"
 #include "check.h"
@@ -18,10 +18,10 @@ static bool span_is(const kc_spans *spans, int64_t i, const char *text) {
 }
 
 /* Imports rows [from, from + rows) and loads all of them. */
-static int load(const foreign *f, int64_t from, int64_t rows, kc_bytes_column *c, kc_spans *spans, kc_error *error) {
+static int load(const foreign *f, int64_t from, int64_t rows, kc_arrow_bytes *c, kc_spans *spans, kc_error *error) {
     memset(error, 0, sizeof *error);
-    if (kc_bytes_column_import(c, &f->schema, &f->array, from, rows, error)) return error->code;
-    return rows ? kc_bytes_column_load(c, 0, rows, spans, error) : KC_OK;
+    if (kc_arrow_bytes_import(c, &f->schema, &f->array, from, rows, error)) return error->code;
+    return rows ? kc_arrow_bytes_load(c, 0, rows, spans, error) : KC_OK;
 }
 
 static void variable(foreign *f, const char *format) {
@@ -35,24 +35,24 @@ TEST(bytes_column_reads_offsets_of_both_widths) {
     static kc_spans spans;
     for (int i = 0; i < 4; i++) {
         foreign f;
-        kc_bytes_column c;
+        kc_arrow_bytes c;
         kc_error error;
         variable(&f, FORMATS[i]);
         CHECK_EQ(load(&f, 0, 4, &c, &spans, &error), KC_OK);
         for (int row = 0; row < 4; row++) CHECK(span_is(&spans, row, WORDS[row]));
         CHECK(!spans.wide);
-        CHECK_EQ(kc_bytes_column_extent(&c), 7);
+        CHECK_EQ(kc_arrow_bytes_extent(&c), 7);
         f.buffers[0] = THIRD_NULL;
         f.array.null_count = -1;
         CHECK_EQ(load(&f, 1, 3, &c, &spans, &error), KC_OK);
         CHECK(span_is(&spans, 0, "bc"));
         CHECK(span_is(&spans, 1, NULL));
         CHECK(span_is(&spans, 2, "defg"));
-        CHECK_EQ(kc_bytes_column_load(&c, 2, 1, &spans, &error), KC_OK);
+        CHECK_EQ(kc_arrow_bytes_load(&c, 2, 1, &spans, &error), KC_OK);
         CHECK(span_is(&spans, 0, "defg"));
-        CHECK_EQ(kc_bytes_column_extent(&c), 6);
+        CHECK_EQ(kc_arrow_bytes_extent(&c), 6);
         CHECK_EQ(load(&f, 4, 0, &c, &spans, &error), KC_OK);
-        CHECK_EQ(kc_bytes_column_extent(&c), 0);
+        CHECK_EQ(kc_arrow_bytes_extent(&c), 0);
     }
 }
 
@@ -65,23 +65,23 @@ TEST(bytes_column_tells_where_wide_copies_are_safe) {
         const int64_t ends64[] = {0, 2, 2 + spare};
         for (int large = 0; large < 2; large++) {
             foreign f;
-            kc_bytes_column c;
+            kc_arrow_bytes c;
             kc_error error = {0};
             foreign_column(&f, large ? "Z" : "z", "value", 2, 3, NULL, large ? (const void *)ends64 : ends32, data);
-            CHECK_EQ(kc_bytes_column_import(&c, &f.schema, &f.array, 0, 2, &error), KC_OK);
-            CHECK_EQ(kc_bytes_column_load(&c, 0, 1, &spans, &error), KC_OK);
+            CHECK_EQ(kc_arrow_bytes_import(&c, &f.schema, &f.array, 0, 2, &error), KC_OK);
+            CHECK_EQ(kc_arrow_bytes_load(&c, 0, 1, &spans, &error), KC_OK);
             CHECK_EQ(spans.wide, spare >= KC_COPY_SLACK);
-            CHECK_EQ(kc_bytes_column_load(&c, 0, 2, &spans, &error), KC_OK);
+            CHECK_EQ(kc_arrow_bytes_load(&c, 0, 2, &spans, &error), KC_OK);
             CHECK(!spans.wide);
         }
         foreign f;
-        kc_bytes_column c;
+        kc_arrow_bytes c;
         kc_error error = {0};
         foreign_column(&f, "w:1", "value", 2 + spare, 2, NULL, data, NULL);
-        CHECK_EQ(kc_bytes_column_import(&c, &f.schema, &f.array, 0, 2 + spare, &error), KC_OK);
-        CHECK_EQ(kc_bytes_column_load(&c, 0, 2, &spans, &error), KC_OK);
+        CHECK_EQ(kc_arrow_bytes_import(&c, &f.schema, &f.array, 0, 2 + spare, &error), KC_OK);
+        CHECK_EQ(kc_arrow_bytes_load(&c, 0, 2, &spans, &error), KC_OK);
         CHECK_EQ(spans.wide, spare >= KC_COPY_SLACK);
-        CHECK_EQ(kc_bytes_column_load(&c, 1, 2, &spans, &error), KC_OK);
+        CHECK_EQ(kc_arrow_bytes_load(&c, 1, 2, &spans, &error), KC_OK);
         CHECK_EQ(spans.wide, spare > KC_COPY_SLACK);
     }
 }
@@ -104,7 +104,7 @@ TEST(bytes_column_refuses_offsets_that_decrease) {
         for (int k = 0; k < 4; k++) ends32[k] = (int32_t)CASES[i].ends[k];
         for (int large = 0; large < 2; large++) {
             foreign f;
-            kc_bytes_column c;
+            kc_arrow_bytes c;
             kc_error error = {0};
             const void *ends = large ? (const void *)CASES[i].ends : ends32;
             foreign_column(&f, large ? "Z" : "z", "value", 3, 3, NULL, ends, DATA);
@@ -118,11 +118,11 @@ TEST(bytes_column_refuses_offsets_that_decrease) {
     static const int64_t later64[] = {0, 1, 9, 3};
     for (int large = 0; large < 2; large++) {
         foreign f;
-        kc_bytes_column c;
+        kc_arrow_bytes c;
         kc_error error = {0};
         foreign_column(&f, large ? "Z" : "z", "value", 3, 3, NULL, large ? (const void *)later64 : later, DATA);
-        CHECK_EQ(kc_bytes_column_import(&c, &f.schema, &f.array, 0, 3, &error), KC_OK);
-        CHECK_EQ(kc_bytes_column_load(&c, 1, 1, &spans, &error), KC_CANNOT_ENCODE);
+        CHECK_EQ(kc_arrow_bytes_import(&c, &f.schema, &f.array, 0, 3, &error), KC_OK);
+        CHECK_EQ(kc_arrow_bytes_load(&c, 1, 1, &spans, &error), KC_CANNOT_ENCODE);
         CHECK_ERROR(error, KC_CANNOT_ENCODE, 1, 0, 0);
     }
 }
@@ -131,7 +131,7 @@ TEST(bytes_column_refuses_values_beyond_31_bits) {
     static const int64_t ends[] = {0, 1, 1 + (int64_t)INT32_MAX + 1, 1 + (int64_t)INT32_MAX + 1};
     static kc_spans spans;
     foreign f;
-    kc_bytes_column c;
+    kc_arrow_bytes c;
     kc_error error = {0};
     foreign_column(&f, "Z", "value", 3, 3, NULL, ends, DATA);
     CHECK_EQ(load(&f, 0, 3, &c, &spans, &error), KC_CANNOT_ENCODE);
@@ -154,7 +154,7 @@ TEST(bytes_column_reads_views) {
     static const uint8_t last_null[] = {0x0f};
     static kc_spans spans;
     foreign f;
-    kc_bytes_column c;
+    kc_arrow_bytes c;
     kc_error error;
     foreign_column(&f, "vz", "value", 5, 5, last_null, views, "");
     f.buffers[3] = far_text;
@@ -165,10 +165,10 @@ TEST(bytes_column_reads_views) {
     CHECK(span_is(&spans, 2, text));
     CHECK(span_is(&spans, 3, ""));
     CHECK(span_is(&spans, 4, NULL)); /* whatever its slot holds */
-    CHECK_EQ(kc_bytes_column_extent(&c), 35);
+    CHECK_EQ(kc_arrow_bytes_extent(&c), 35);
     CHECK_EQ(load(&f, 1, 2, &c, &spans, &error), KC_OK);
     CHECK(span_is(&spans, 1, text));
-    CHECK_EQ(kc_bytes_column_load(&c, 1, 1, &spans, &error), KC_OK);
+    CHECK_EQ(kc_arrow_bytes_load(&c, 1, 1, &spans, &error), KC_OK);
     CHECK(span_is(&spans, 0, text));
     f.schema.format = "vu";
     CHECK_EQ(load(&f, 2, 1, &c, &spans, &error), KC_OK);
@@ -202,7 +202,7 @@ TEST(bytes_column_keeps_views_within_their_buffers) {
         view.at.far.buffer = CASES[i].buffer;
         view.at.far.position = CASES[i].position;
         foreign f;
-        kc_bytes_column c;
+        kc_arrow_bytes c;
         kc_error error;
         foreign_column(&f, "vz", "value", 1, 5, NULL, &view, data);
         f.buffers[4] = sizes;
@@ -214,7 +214,7 @@ TEST(bytes_column_keeps_views_within_their_buffers) {
     static char longer[80];
     const int64_t longer_sizes[] = {20 + KC_COPY_SLACK};
     foreign f;
-    kc_bytes_column c;
+    kc_arrow_bytes c;
     kc_error error = {0};
     views[0].at.far.buffer = 0;
     foreign_column(&f, "vz", "value", 4, 4, NULL, views, longer);
@@ -222,10 +222,10 @@ TEST(bytes_column_keeps_views_within_their_buffers) {
     for (int32_t position = 0; position < 2; position++) {
         views[0].at.far.position = position;
         if (position == 1) views[0].size = 20;
-        CHECK_EQ(kc_bytes_column_import(&c, &f.schema, &f.array, 0, 4, &error), KC_OK);
-        CHECK_EQ(kc_bytes_column_load(&c, 0, 2, &spans, &error), KC_OK);
+        CHECK_EQ(kc_arrow_bytes_import(&c, &f.schema, &f.array, 0, 4, &error), KC_OK);
+        CHECK_EQ(kc_arrow_bytes_load(&c, 0, 2, &spans, &error), KC_OK);
         CHECK_EQ(spans.wide, position == 0);
-        CHECK_EQ(kc_bytes_column_load(&c, 0, 3, &spans, &error), KC_OK);
+        CHECK_EQ(kc_arrow_bytes_load(&c, 0, 3, &spans, &error), KC_OK);
         CHECK(!spans.wide);
     }
 }
@@ -233,15 +233,15 @@ TEST(bytes_column_keeps_views_within_their_buffers) {
 TEST(bytes_column_reads_fixed_sizes) {
     static kc_spans spans;
     foreign f;
-    kc_bytes_column c;
+    kc_arrow_bytes c;
     kc_error error;
     foreign_column(&f, "w:3", "value", 2, 2, NULL, "...abcdef", NULL);
     f.array.offset = 1;
     CHECK_EQ(load(&f, 0, 2, &c, &spans, &error), KC_OK);
     CHECK(span_is(&spans, 0, "abc"));
     CHECK(span_is(&spans, 1, "def"));
-    CHECK_EQ(kc_bytes_column_extent(&c), 6);
-    CHECK_EQ(kc_bytes_column_load(&c, 1, 1, &spans, &error), KC_OK);
+    CHECK_EQ(kc_arrow_bytes_extent(&c), 6);
+    CHECK_EQ(kc_arrow_bytes_load(&c, 1, 1, &spans, &error), KC_OK);
     CHECK(span_is(&spans, 0, "def"));
     foreign_column(&f, "w:0", "value", 2, 2, NULL, NULL, NULL);
     CHECK_EQ(load(&f, 0, 2, &c, &spans, &error), KC_OK);
@@ -273,7 +273,7 @@ TEST(bytes_column_reads_dictionaries) {
     static kc_spans spans;
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         foreign f, words;
-        kc_bytes_column c;
+        kc_arrow_bytes c;
         kc_error error;
         variable(&words, "u");
         foreign_column(&f, CASES[i].format, "value", 4, 2, fourth_null, CASES[i].numbers, NULL);
@@ -284,8 +284,8 @@ TEST(bytes_column_reads_dictionaries) {
         CHECK(span_is(&spans, 1, WORDS[0]));
         CHECK(span_is(&spans, 2, WORDS[1]));
         CHECK(span_is(&spans, 3, NULL));
-        CHECK_EQ(kc_bytes_column_extent(&c), 0);
-        CHECK_EQ(kc_bytes_column_load(&c, 2, 1, &spans, &error), KC_OK);
+        CHECK_EQ(kc_arrow_bytes_extent(&c), 0);
+        CHECK_EQ(kc_arrow_bytes_load(&c, 2, 1, &spans, &error), KC_OK);
         CHECK(span_is(&spans, 0, WORDS[1]));
         words.array.length = 2; /* word 2 is not there any more */
         CHECK_EQ(load(&f, 0, 2, &c, &spans, &error), KC_CANNOT_ENCODE);
@@ -309,7 +309,7 @@ TEST(bytes_column_reads_numbers_with_their_sign) {
     static kc_spans spans;
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         foreign f, words;
-        kc_bytes_column c;
+        kc_arrow_bytes c;
         kc_error error;
         variable(&words, "u");
         foreign_column(&f, CASES[i].format, "value", 2, 2, NULL, CASES[i].numbers, NULL);
@@ -324,7 +324,7 @@ static int fault_of(int number) {
     static const int8_t numbers[] = {0, 1};
     static kc_spans spans;
     foreign f, words, more;
-    kc_bytes_column c;
+    kc_arrow_bytes c;
     kc_error error;
     variable(&words, "u");
     variable(&more, "u");
@@ -348,7 +348,7 @@ TEST(bytes_column_refuses_other_types) {
     static const char *const FORMATS[] = {"l", "", "zz", "vl", "v", "w", "+s", "x:3"};
     static kc_spans spans;
     foreign f;
-    kc_bytes_column c;
+    kc_arrow_bytes c;
     kc_error error;
     for (size_t i = 0; i < sizeof FORMATS / sizeof *FORMATS; i++) {
         variable(&f, FORMATS[i]);
@@ -380,5 +380,5 @@ TEST(bytes_column_refuses_other_types) {
     CHECK_EQ(load(&f, 0, 3, &c, &spans, &error), KC_OK);
     CHECK(span_is(&spans, 0, NULL));
     CHECK(span_is(&spans, 2, NULL));
-    CHECK_EQ(kc_bytes_column_extent(&c), 0);
+    CHECK_EQ(kc_arrow_bytes_extent(&c), 0);
 }

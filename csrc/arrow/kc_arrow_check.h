@@ -1,6 +1,6 @@
 /* What a consumer can check of an array that another library exported through the Arrow C data interface. */
-#ifndef KC_ARROW_ARRAY_H
-#define KC_ARROW_ARRAY_H
+#ifndef KC_ARROW_CHECK_H
+#define KC_ARROW_CHECK_H
 
 #include <stdbool.h>
 

@@ -1,4 +1,4 @@
-#include "arrow/kc_arrow.h"
+#include "arrow/kc_arrow_export.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -55,7 +55,7 @@ static int export_field(const kc_field *f, struct ArrowSchema *s, kc_error *erro
     return code;
 }
 
-int kc_arrow_schema(const kc_table *t, struct ArrowSchema *out, kc_error *error) {
+int kc_arrow_export_schema(const kc_table *t, struct ArrowSchema *out, kc_error *error) {
     int code = open_schema(out, "", "+s", t->num_columns, error);
     for (int i = 0; !code && i < t->num_columns; i++) {
         if (!t->columns[i].wanted) continue;
@@ -135,7 +135,7 @@ static int export_column(kc_table *t, const kc_column *c, struct ArrowArray *a, 
     return KC_OK;
 }
 
-int kc_arrow_array(kc_table *t, struct ArrowArray *out, kc_error *error) {
+int kc_arrow_export_array(kc_table *t, struct ArrowArray *out, kc_error *error) {
     int code = open_array(out, t, t->length, t->num_columns, error);
     for (int i = 0; !code && i < t->num_columns; i++) {
         if (!t->columns[i].wanted) continue;
@@ -161,7 +161,7 @@ typedef struct streamed {
 static int stream_schema(struct ArrowArrayStream *stream, struct ArrowSchema *out) {
     streamed *s = stream->private_data;
     kc_error error = {0};
-    if (kc_arrow_schema(s->table, out, &error) == KC_OK) return 0;
+    if (kc_arrow_export_schema(s->table, out, &error) == KC_OK) return 0;
     s->failure = error.what;
     return ENOMEM;
 }
@@ -171,7 +171,7 @@ static int stream_next(struct ArrowArrayStream *stream, struct ArrowArray *out) 
     kc_error error = {0};
     memset(out, 0, sizeof *out);
     if (s->given) return 0;
-    if (kc_arrow_array(s->table, out, &error) == KC_OK) {
+    if (kc_arrow_export_array(s->table, out, &error) == KC_OK) {
         s->given = true;
         return 0;
     }
@@ -190,7 +190,7 @@ static void release_stream(struct ArrowArrayStream *stream) {
     stream->release = NULL;
 }
 
-int kc_arrow_stream(kc_table *t, struct ArrowArrayStream *out, kc_error *error) {
+int kc_arrow_export_stream(kc_table *t, struct ArrowArrayStream *out, kc_error *error) {
     memset(out, 0, sizeof *out);
     streamed *s = calloc(1, sizeof *s);
     if (!s) return no_memory(error);

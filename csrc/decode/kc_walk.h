@@ -6,16 +6,16 @@
  *    12  v0, v1: CRC-32            v2: partition leader epoch
  *    16  magic        int8
  */
-#ifndef KC_LOG_H
-#define KC_LOG_H
+#ifndef KC_WALK_H
+#define KC_WALK_H
 
 #include "base/kc_bytes.h"
 
 enum {
-    KC_LOG_LENGTH_AT = 8,
-    KC_LOG_OVERHEAD = 12, /* base offset and length */
-    KC_LOG_MAGIC_AT = 16,
-    KC_LOG_HEADER_TO_MAGIC = 17, /* what must be there to know the magic */
+    KC_ENTRY_LENGTH_AT = 8,
+    KC_ENTRY_OVERHEAD = 12, /* base offset and length */
+    KC_ENTRY_MAGIC_AT = 16,
+    KC_ENTRY_TO_MAGIC = 17,      /* what must be there to know the magic */
     KC_MESSAGE_MIN_LENGTH = 14,  /* smallest length of v0: CRC, magic, attributes, two null sizes */
     KC_BATCH_V2_MIN_LENGTH = 49, /* smallest length of v2: a header without records */
 };
@@ -35,6 +35,6 @@ typedef struct kc_span {
 } kc_span;
 
 /* Looks at data[position, size). Reads the header only, and the rest where the header is all zeros. */
-kc_walk kc_log_next(const uint8_t *data, uint64_t size, uint64_t position, kc_span *span, kc_error *error);
+kc_walk kc_walk_next(const uint8_t *data, uint64_t size, uint64_t position, kc_span *span, kc_error *error);
 
 #endif

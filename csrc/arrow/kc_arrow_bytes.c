@@ -1,4 +1,4 @@
-#include "arrow/kc_bytes_column.h"
+#include "arrow/kc_arrow_bytes.h"
 
 #include <string.h>
 
@@ -25,7 +25,7 @@ static int fixed_width(const char *format, int64_t *width, kc_error *error) {
     return KC_OK;
 }
 
-static int import_views(kc_bytes_column *c, const struct ArrowArray *array, kc_error *error) {
+static int import_views(kc_arrow_bytes *c, const struct ArrowArray *array, kc_error *error) {
     c->view_buffers = array->n_buffers - 3;
     c->view_data = array->buffers + 2;
     c->view_sizes = array->buffers[array->n_buffers - 1];
@@ -33,7 +33,7 @@ static int import_views(kc_bytes_column *c, const struct ArrowArray *array, kc_e
     return KC_OK;
 }
 
-static int import_offsets(kc_bytes_column *c, const struct ArrowArray *array, kc_error *error) {
+static int import_offsets(kc_arrow_bytes *c, const struct ArrowArray *array, kc_error *error) {
     c->data = array->buffers[2];
     c->end = c->length ? kc_offset_at(c->layout, c->index, c->first + c->length) : 0;
     if (c->end < 0 || (c->end > 0 && !c->data)) return kc_cannot_encode(error, "the array has no data", 0, c->end, 0);
@@ -41,13 +41,13 @@ static int import_offsets(kc_bytes_column *c, const struct ArrowArray *array, kc
 }
 
 /* Words are bytes or text, or all null, and no dictionary of another one. */
-static int import_dictionary(kc_bytes_column *c, const struct ArrowSchema *schema, const struct ArrowArray *array,
+static int import_dictionary(kc_arrow_bytes *c, const struct ArrowSchema *schema, const struct ArrowArray *array,
                              int64_t offset, kc_error *error) {
-    kc_bytes_column words;
+    kc_arrow_bytes words;
     if (!array->dictionary || schema->dictionary->dictionary || strlen(schema->format) != 1 ||
         !strchr("cCsSiIlL", schema->format[0]))
         return kc_cannot_encode(error, "the column is no dictionary that Arrow has", 0, 0, 0);
-    if (kc_bytes_column_import(&words, schema->dictionary, array->dictionary, 0, array->dictionary->length, error))
+    if (kc_arrow_bytes_import(&words, schema->dictionary, array->dictionary, 0, array->dictionary->length, error))
         return error->code;
     if (kc_array_check(array, offset, c->length, 2, &c->first, error)) return error->code;
     c->layout = KC_LAYOUT_DICTIONARY;
@@ -60,8 +60,8 @@ static int import_dictionary(kc_bytes_column *c, const struct ArrowSchema *schem
     return KC_OK;
 }
 
-int kc_bytes_column_import(kc_bytes_column *c, const struct ArrowSchema *schema, const struct ArrowArray *array,
-                           int64_t offset, int64_t length, kc_error *error) {
+int kc_arrow_bytes_import(kc_arrow_bytes *c, const struct ArrowSchema *schema, const struct ArrowArray *array,
+                          int64_t offset, int64_t length, kc_error *error) {
     memset(c, 0, sizeof *c);
     c->length = length;
     if (strcmp(schema->format, "n") == 0) return KC_OK; /* the null type: absent */
@@ -100,7 +100,7 @@ static void load_four(const int32_t *offsets, four *out) {
 
 /* Each row's start and end are loaded once, four rows at a time, and checked by themselves: a neighbour may have seen
  * another value of the offset they share. */
-static int load_offsets32(const kc_bytes_column *c, int64_t row, int64_t n, kc_spans *out, kc_error *error) {
+static int load_offsets32(const kc_arrow_bytes *c, int64_t row, int64_t n, kc_spans *out, kc_error *error) {
     const int32_t *offsets = (const int32_t *)c->index + c->first + row;
     const uint32_t end = c->end > INT32_MAX ? INT32_MAX : (uint32_t)c->end;
     four starts, ends, bad = {0, 0, 0, 0};
@@ -127,7 +127,7 @@ static int load_offsets32(const kc_bytes_column *c, int64_t row, int64_t n, kc_s
     return KC_OK;
 }
 
-static int load_offsets64(const kc_bytes_column *c, int64_t row, int64_t n, kc_spans *out, kc_error *error) {
+static int load_offsets64(const kc_arrow_bytes *c, int64_t row, int64_t n, kc_spans *out, kc_error *error) {
     int64_t offsets[KC_BLOCK_ROWS + 1];
     kc_load_copy(offsets, (const int64_t *)c->index + c->first + row, (size_t)(n + 1) * sizeof *offsets);
     int64_t bad = offsets[0], all = 0;
@@ -150,8 +150,8 @@ static int load_offsets64(const kc_bytes_column *c, int64_t row, int64_t n, kc_s
     return KC_OK;
 }
 
-const uint8_t *kc_bytes_column_far(const kc_bytes_column *c, const kc_view *v, int64_t row, int64_t *buffer_size,
-                                   kc_error *error) {
+const uint8_t *kc_arrow_bytes_far(const kc_arrow_bytes *c, const kc_view *v, int64_t row, int64_t *buffer_size,
+                                  kc_error *error) {
     const int32_t buffer = v->at.far.buffer, position = v->at.far.position;
     const uint8_t *data = buffer < 0 || buffer >= c->view_buffers ? NULL : c->view_data[buffer];
     if (KC_UNLIKELY(!data)) {
@@ -166,7 +166,7 @@ const uint8_t *kc_bytes_column_far(const kc_bytes_column *c, const kc_view *v, i
     return data + position;
 }
 
-static int load_views(const kc_bytes_column *c, int64_t row, int64_t n, kc_spans *out, kc_error *error) {
+static int load_views(const kc_arrow_bytes *c, int64_t row, int64_t n, kc_spans *out, kc_error *error) {
     const kc_view *views = (const kc_view *)c->index + c->first + row;
     bool wide = (c->length - row - n) * (int64_t)sizeof *views >= KC_COPY_SLACK; /* for bytes that lie in a view */
     for (int64_t i = 0; i < n; i++) {
@@ -179,7 +179,7 @@ static int load_views(const kc_bytes_column *c, int64_t row, int64_t n, kc_spans
         if (KC_UNLIKELY(v.size < 0)) return kc_cannot_encode(error, "a view has a negative length", row + i, v.size, 0);
         if (v.size <= KC_VIEW_INLINED) continue;
         int64_t size = 0;
-        out->data[i] = kc_bytes_column_far(c, &v, row + i, &size, error);
+        out->data[i] = kc_arrow_bytes_far(c, &v, row + i, &size, error);
         if (KC_UNLIKELY(!out->data[i])) return error->code;
         wide = wide && size - v.at.far.position - v.size >= KC_COPY_SLACK;
     }
@@ -187,7 +187,7 @@ static int load_views(const kc_bytes_column *c, int64_t row, int64_t n, kc_spans
     return KC_OK;
 }
 
-static int load_fixed(const kc_bytes_column *c, int64_t row, int64_t n, kc_spans *out) {
+static int load_fixed(const kc_arrow_bytes *c, int64_t row, int64_t n, kc_spans *out) {
     for (int64_t i = 0; i < n; i++) {
         out->data[i] = c->width ? (const uint8_t *)c->index + (c->first + row + i) * c->width : NULL;
         out->size[i] = (int32_t)c->width;
@@ -196,7 +196,7 @@ static int load_fixed(const kc_bytes_column *c, int64_t row, int64_t n, kc_spans
     return KC_OK;
 }
 
-static int64_t number_at(const kc_bytes_column *c, int64_t i) {
+static int64_t number_at(const kc_arrow_bytes *c, int64_t i) {
     switch (c->number) {
         case 'c':
             return ((const int8_t *)c->index)[i];
@@ -215,11 +215,11 @@ static int64_t number_at(const kc_bytes_column *c, int64_t i) {
     }
 }
 
-static int load_words(const kc_bytes_column *c, int64_t row, int64_t n, kc_spans *out, kc_error *error) {
-    kc_bytes_column words;
+static int load_words(const kc_arrow_bytes *c, int64_t row, int64_t n, kc_spans *out, kc_error *error) {
+    kc_arrow_bytes words;
     kc_spans word;
     bool wide = true;
-    if (kc_bytes_column_import(&words, c->words_type, c->words, 0, c->words->length, error)) return error->code;
+    if (kc_arrow_bytes_import(&words, c->words_type, c->words, 0, c->words->length, error)) return error->code;
     for (int64_t i = 0; i < n; i++) {
         const int64_t at = c->first + row + i;
         out->data[i] = NULL;
@@ -229,7 +229,7 @@ static int load_words(const kc_bytes_column *c, int64_t row, int64_t n, kc_spans
         if (KC_UNLIKELY(number < 0 || number >= words.length))
             return kc_cannot_encode(error, "a number that the dictionary has no word for", row + i, number,
                                     words.length);
-        if (kc_bytes_column_load(&words, number, 1, &word, error)) return error->code;
+        if (kc_arrow_bytes_load(&words, number, 1, &word, error)) return error->code;
         out->data[i] = word.data[0];
         out->size[i] = word.size[0];
         wide = wide && word.wide;
@@ -245,13 +245,13 @@ static void load_absent(int64_t n, kc_spans *out) {
     }
 }
 
-static void apply_nulls(const kc_bytes_column *c, int64_t row, int64_t n, kc_spans *out) {
+static void apply_nulls(const kc_arrow_bytes *c, int64_t row, int64_t n, kc_spans *out) {
     for (int64_t i = 0; i < n; i++) {
         if (!kc_bit_at(c->validity, c->first + row + i)) out->size[i] = -1;
     }
 }
 
-int kc_bytes_column_load(const kc_bytes_column *c, int64_t row, int64_t n, kc_spans *out, kc_error *error) {
+int kc_arrow_bytes_load(const kc_arrow_bytes *c, int64_t row, int64_t n, kc_spans *out, kc_error *error) {
     int code = KC_OK;
     out->wide = false;
     switch (c->layout) {
@@ -276,7 +276,7 @@ int kc_bytes_column_load(const kc_bytes_column *c, int64_t row, int64_t n, kc_sp
     return code;
 }
 
-static size_t views_extent(const kc_bytes_column *c) {
+static size_t views_extent(const kc_arrow_bytes *c) {
     const kc_view *views = (const kc_view *)c->index + c->first;
     size_t extent = 0;
     for (int64_t i = 0; i < c->length; i++) {
@@ -286,7 +286,7 @@ static size_t views_extent(const kc_bytes_column *c) {
     return extent;
 }
 
-size_t kc_bytes_column_extent(const kc_bytes_column *c) {
+size_t kc_arrow_bytes_extent(const kc_arrow_bytes *c) {
     if (c->length == 0) return 0;
     if (c->layout == KC_LAYOUT_VIEWS) return views_extent(c);
     if (c->layout == KC_LAYOUT_FIXED) return (size_t)(c->length * c->width);

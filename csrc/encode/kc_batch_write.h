@@ -1,7 +1,7 @@
 /* Writing what goes in front of the records of a batch: the layouts in kc_batch.h and kc_msgset.h. In magic 0 and 1 a
  * batch is a run of messages, or one wrapper. */
-#ifndef KC_BATCH_HEADER_H
-#define KC_BATCH_HEADER_H
+#ifndef KC_BATCH_WRITE_H
+#define KC_BATCH_WRITE_H
 
 #include "decode/kc_batch.h"
 

@@ -1,4 +1,4 @@
-#include "encode/kc_record_block.h"
+#include "encode/kc_input.h"
 
 #include <string.h>
 
@@ -16,31 +16,31 @@ static int column_of(const char *name) {
 }
 
 /* Points in time are numbers too, but no offsets. */
-static int import_offsets(kc_int_column *c, const struct ArrowSchema *schema, const struct ArrowArray *array,
+static int import_offsets(kc_arrow_ints *c, const struct ArrowSchema *schema, const struct ArrowArray *array,
                           int64_t offset, int64_t rows, kc_error *error) {
     if (strchr("iln", schema->format[0]) == NULL || schema->format[1])
         return kc_fail(error, KC_CANNOT_ENCODE, "the column is neither int32 nor int64", 0, 0, 0);
-    return kc_int_column_import(c, schema, array, offset, rows, error);
+    return kc_arrow_ints_import(c, schema, array, offset, rows, error);
 }
 
-static int import_column(kc_record_chunk *chunk, int column, const struct ArrowSchema *schema,
+static int import_column(kc_input_chunk *chunk, int column, const struct ArrowSchema *schema,
                          const struct ArrowArray *array, int64_t offset, kc_error *error) {
     switch (column) {
         case KEY:
-            return kc_bytes_column_import(&chunk->key, schema, array, offset, chunk->rows, error);
+            return kc_arrow_bytes_import(&chunk->key, schema, array, offset, chunk->rows, error);
         case VALUE:
-            return kc_bytes_column_import(&chunk->value, schema, array, offset, chunk->rows, error);
+            return kc_arrow_bytes_import(&chunk->value, schema, array, offset, chunk->rows, error);
         case OFFSET:
             return import_offsets(&chunk->offset, schema, array, offset, chunk->rows, error);
         case TIMESTAMP:
-            return kc_int_column_import(&chunk->timestamp, schema, array, offset, chunk->rows, error);
+            return kc_arrow_ints_import(&chunk->timestamp, schema, array, offset, chunk->rows, error);
         default:
-            return kc_pairs_column_import(&chunk->headers, schema, array, offset, chunk->rows, error);
+            return kc_arrow_pairs_import(&chunk->headers, schema, array, offset, chunk->rows, error);
     }
 }
 
-int kc_record_chunk_import(kc_record_chunk *chunk, const struct ArrowSchema *schema, const struct ArrowArray *array,
-                           const char **name, kc_error *error) {
+int kc_input_chunk_import(kc_input_chunk *chunk, const struct ArrowSchema *schema, const struct ArrowArray *array,
+                          const char **name, kc_error *error) {
     memset(chunk, 0, sizeof *chunk);
     *name = NULL;
     if (kc_struct_check(schema, array, error)) return error->code;
@@ -61,31 +61,31 @@ int kc_record_chunk_import(kc_record_chunk *chunk, const struct ArrowSchema *sch
     return KC_OK;
 }
 
-size_t kc_record_chunk_bytes(const kc_record_chunk *chunk) {
+size_t kc_input_chunk_bytes(const kc_input_chunk *chunk) {
     enum { RECORD_BYTES = 24, HEADER_BYTES = 2 }; /* lengths and deltas, with some to spare */
-    const kc_pairs_column *headers = &chunk->headers;
+    const kc_arrow_pairs *headers = &chunk->headers;
     const int64_t rows = chunk->rows;
-    return kc_bytes_column_extent(&chunk->key) + kc_bytes_column_extent(&chunk->value) +
-           kc_bytes_column_extent(&headers->key) + kc_bytes_column_extent(&headers->value) +
-           (size_t)rows * RECORD_BYTES + (size_t)headers->items * HEADER_BYTES;
+    return kc_arrow_bytes_extent(&chunk->key) + kc_arrow_bytes_extent(&chunk->value) +
+           kc_arrow_bytes_extent(&headers->key) + kc_arrow_bytes_extent(&headers->value) + (size_t)rows * RECORD_BYTES +
+           (size_t)headers->items * HEADER_BYTES;
 }
 
 /* ---- blocks --------------------------------------------------------------------------------------------------- */
 
 /* The bytes of header items [start, end), without their count. */
-static int add_items(const kc_pairs_column *c, int64_t start, int64_t end, int64_t *bytes, kc_error *error) {
+static int add_items(const kc_arrow_pairs *c, int64_t start, int64_t end, int64_t *bytes, kc_error *error) {
     kc_spans keys, values;
     while (start < end) {
         int64_t n = end - start < KC_BLOCK_ROWS ? end - start : KC_BLOCK_ROWS;
-        if (kc_pairs_column_items(c, start, n, &keys, &values, error)) return error->code;
+        if (kc_arrow_pairs_items(c, start, n, &keys, &values, error)) return error->code;
         for (int64_t i = 0; i < n; i++) *bytes += kc_span_bytes(keys.size[i]) + kc_span_bytes(values.size[i]);
         start += n;
     }
     return KC_OK;
 }
 
-static int add_headers(kc_record_block *block, const kc_record_chunk *chunk, int64_t row, int64_t n, kc_error *error) {
-    if (kc_pairs_column_load(&chunk->headers, row, n, block->header_bounds, error)) return error->code;
+static int add_headers(kc_input_block *block, const kc_input_chunk *chunk, int64_t row, int64_t n, kc_error *error) {
+    if (kc_arrow_pairs_load(&chunk->headers, row, n, block->header_bounds, error)) return error->code;
     for (int64_t i = 0; i < n; i++) {
         int64_t start = block->header_bounds[2 * i], end = block->header_bounds[2 * i + 1];
         if (start == end) continue;
@@ -100,17 +100,17 @@ static int add_headers(kc_record_block *block, const kc_record_chunk *chunk, int
     return KC_OK;
 }
 
-int kc_record_block_load(kc_record_block *block, const kc_record_chunk *chunk, int64_t row, int64_t n,
-                         int64_t next_offset, kc_error *error) {
+int kc_input_block_load(kc_input_block *block, const kc_input_chunk *chunk, int64_t row, int64_t n, int64_t next_offset,
+                        kc_error *error) {
     block->rows = n;
     if (chunk->offset.layout == KC_LAYOUT_ABSENT) {
         for (int64_t i = 0; i < n; i++) block->offset[i] = (int64_t)((uint64_t)next_offset + (uint64_t)i);
-    } else if (kc_int_column_load(&chunk->offset, row, n, false, 0, block->offset, error)) {
+    } else if (kc_arrow_ints_load(&chunk->offset, row, n, false, 0, block->offset, error)) {
         return error->code;
     }
-    if (kc_int_column_load(&chunk->timestamp, row, n, true, -1, block->timestamp, error)) return error->code;
-    if (kc_bytes_column_load(&chunk->key, row, n, &block->key, error)) return error->code;
-    if (kc_bytes_column_load(&chunk->value, row, n, &block->value, error)) return error->code;
+    if (kc_arrow_ints_load(&chunk->timestamp, row, n, true, -1, block->timestamp, error)) return error->code;
+    if (kc_arrow_bytes_load(&chunk->key, row, n, &block->key, error)) return error->code;
+    if (kc_arrow_bytes_load(&chunk->value, row, n, &block->value, error)) return error->code;
     for (int64_t i = 0; i < n; i++) {
         /* attributes, key, value and an empty list's count */
         block->fixed_bytes[i] = 2 + kc_span_bytes(block->key.size[i]) + kc_span_bytes(block->value.size[i]);

@@ -1,6 +1,6 @@
 /* The table of records: its columns, and the fast way to add rows to them. */
-#ifndef KC_ROWS_H
-#define KC_ROWS_H
+#ifndef KC_RECORD_TABLE_H
+#define KC_RECORD_TABLE_H
 
 #include "arrow/kc_table.h"
 #include "base/kc_copy.h"
@@ -52,7 +52,7 @@ enum {
 };
 
 /* The columns that the table was made for. */
-uint32_t kc_rows_wanted(const kc_table *t);
+uint32_t kc_record_table_wanted(const kc_table *t);
 
 #define KC_WANTS(want, id) ((want) >> (id) & 1)
 
@@ -78,7 +78,7 @@ typedef struct kc_rows {
 } kc_rows;
 
 /* Room in the record's own columns (and in the sequence) for `rows` rows and `bytes` bytes of keys and of values. */
-KC_MUST_CHECK int kc_rows_reserve(kc_table *t, uint32_t want, int64_t rows, size_t bytes, kc_error *error);
+KC_MUST_CHECK int kc_record_table_reserve(kc_table *t, uint32_t want, int64_t rows, size_t bytes, kc_error *error);
 
 KC_INLINE kc_rows_bytes kc_rows_open_bytes(const kc_column *c, int64_t row) {
     return (kc_rows_bytes){c->data.data + c->data.size, (int32_t *)(void *)c->values.data + row + 1,
@@ -86,7 +86,7 @@ KC_INLINE kc_rows_bytes kc_rows_open_bytes(const kc_column *c, int64_t row) {
 }
 
 /* Opens the wanted columns for rows that were reserved. */
-KC_INLINE kc_rows kc_rows_open(kc_table *t, uint32_t want) {
+KC_INLINE kc_rows kc_record_table_open(kc_table *t, uint32_t want) {
     kc_rows s = {0};
     const int64_t row = t->length;
     const kc_column *c = t->columns;
@@ -107,7 +107,7 @@ KC_INLINE kc_rows kc_rows_open(kc_table *t, uint32_t want) {
 
 /* Counts in the `rows` rows that were written; by value, because an address of the struct in the loop's function
  * would keep it in memory there. */
-void kc_rows_close(kc_table *t, uint32_t want, kc_rows s, int64_t rows);
+void kc_record_table_close(kc_table *t, uint32_t want, kc_rows s, int64_t rows);
 
 /* Writes a key or value to row `row` of the run; a negative size is null. */
 KC_INLINE int kc_rows_put(kc_rows_bytes *s, kc_column *c, int64_t first_row, int64_t row, const uint8_t *data,

@@ -1,9 +1,9 @@
 /* A typed, checked view of a column of bytes or text in an Arrow array, dictionary-encoded or not; kc_arrow_import.h
  * says what is checked. */
-#ifndef KC_BYTES_COLUMN_H
-#define KC_BYTES_COLUMN_H
+#ifndef KC_ARROW_BYTES_H
+#define KC_ARROW_BYTES_H
 
-#include "arrow/kc_arrow_array.h"
+#include "arrow/kc_arrow_check.h"
 
 /* Arrow's view of one value: its length, then up to twelve bytes in place, or a prefix, a buffer and a position. */
 typedef struct kc_view {
@@ -30,7 +30,7 @@ typedef struct kc_spans {
 } kc_spans;
 
 /* Bytes or text. `first` is the place of row 0 in the buffers; `end` the last offset. */
-typedef struct kc_bytes_column {
+typedef struct kc_arrow_bytes {
     kc_layout layout;
     const uint8_t *validity;
     int64_t first, length, end;
@@ -43,23 +43,22 @@ typedef struct kc_bytes_column {
     const struct ArrowSchema *words_type; /* of a dictionary, whose `number` is the format of the index */
     const struct ArrowArray *words;
     char number;
-} kc_bytes_column;
+} kc_arrow_bytes;
 
 /* Views over rows [offset, offset + length) of `array`, whose own offset comes on top. */
-KC_MUST_CHECK int kc_bytes_column_import(kc_bytes_column *c, const struct ArrowSchema *schema,
-                                         const struct ArrowArray *array, int64_t offset, int64_t length,
-                                         kc_error *error);
+KC_MUST_CHECK int kc_arrow_bytes_import(kc_arrow_bytes *c, const struct ArrowSchema *schema,
+                                        const struct ArrowArray *array, int64_t offset, int64_t length,
+                                        kc_error *error);
 
 /* Rows [row, row + n), which the caller keeps within the column, n at most KC_BLOCK_ROWS. */
-KC_MUST_CHECK int kc_bytes_column_load(const kc_bytes_column *c, int64_t row, int64_t n, kc_spans *out,
-                                       kc_error *error);
+KC_MUST_CHECK int kc_arrow_bytes_load(const kc_arrow_bytes *c, int64_t row, int64_t n, kc_spans *out, kc_error *error);
 
 /* The bytes of a view, which its caller has copied, that lie in another buffer, whose size is told; NULL where they
  * do not. */
-const uint8_t *kc_bytes_column_far(const kc_bytes_column *c, const kc_view *view, int64_t row, int64_t *buffer_size,
-                                   kc_error *error);
+const uint8_t *kc_arrow_bytes_far(const kc_arrow_bytes *c, const kc_view *view, int64_t row, int64_t *buffer_size,
+                                  kc_error *error);
 
 /* How many bytes all rows have together, as the column's index says before it has been checked. */
-size_t kc_bytes_column_extent(const kc_bytes_column *c);
+size_t kc_arrow_bytes_extent(const kc_arrow_bytes *c);
 
 #endif

@@ -1,35 +1,35 @@
 /* Columns of records on their way into batches: a chunk is one imported record batch, and is looked at in blocks of
  * rows that stay in the first-level cache. */
-#ifndef KC_RECORD_BLOCK_H
-#define KC_RECORD_BLOCK_H
+#ifndef KC_INPUT_H
+#define KC_INPUT_H
 
 #include "arrow/kc_arrow_import.h"
 
 /* One record batch of columns. Absent columns: every key or value null, no headers, timestamp -1, offsets that
  * follow one another. */
-typedef struct kc_record_chunk {
+typedef struct kc_input_chunk {
     int64_t rows;
-    kc_bytes_column key, value;
-    kc_int_column offset, timestamp;
-    kc_pairs_column headers;
-} kc_record_chunk;
+    kc_arrow_bytes key, value;
+    kc_arrow_ints offset, timestamp;
+    kc_arrow_pairs headers;
+} kc_input_chunk;
 
 /* Finds the columns by name. On an error `name` (may stay NULL) is that of the one at fault. */
-KC_MUST_CHECK int kc_record_chunk_import(kc_record_chunk *chunk, const struct ArrowSchema *schema,
-                                         const struct ArrowArray *array, const char **name, kc_error *error);
+KC_MUST_CHECK int kc_input_chunk_import(kc_input_chunk *chunk, const struct ArrowSchema *schema,
+                                        const struct ArrowArray *array, const char **name, kc_error *error);
 
 /* About what the chunk's rows take uncompressed, from the extent of its columns: a hint for how much memory to begin
  * with, since the columns' offsets have not been checked. */
-size_t kc_record_chunk_bytes(const kc_record_chunk *chunk);
+size_t kc_input_chunk_bytes(const kc_input_chunk *chunk);
 
-typedef struct kc_record_block {
+typedef struct kc_input_block {
     int64_t rows;
     bool has_headers;
     int64_t offset[KC_BLOCK_ROWS], timestamp[KC_BLOCK_ROWS];
     kc_spans key, value;
     int64_t header_bounds[2 * KC_BLOCK_ROWS]; /* start and end among the header items */
     int64_t fixed_bytes[KC_BLOCK_ROWS];       /* of a record's body: all but its two deltas */
-} kc_record_block;
+} kc_input_block;
 
 /* A key or value of so many bytes (-1: null) with its length, counted without branches, so that the compiler can do
  * several rows at once. */
@@ -39,7 +39,7 @@ KC_INLINE int64_t kc_span_bytes(int32_t size) {
 }
 
 /* Rows [row, row + n), n at most KC_BLOCK_ROWS. Where the chunk has no offsets they run on from `next_offset`. */
-KC_MUST_CHECK int kc_record_block_load(kc_record_block *block, const kc_record_chunk *chunk, int64_t row, int64_t n,
-                                       int64_t next_offset, kc_error *error);
+KC_MUST_CHECK int kc_input_block_load(kc_input_block *block, const kc_input_chunk *chunk, int64_t row, int64_t n,
+                                      int64_t next_offset, kc_error *error);
 
 #endif
