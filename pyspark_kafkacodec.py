@@ -1,8 +1,8 @@
-"""Spark looks for modules whose names start with ``pyspark_`` and registers their `DefaultSource` by itself."""
+"""Spark registers the `DefaultSource` of every module whose name starts with ``pyspark_``."""
 
 from contextlib import suppress
 
-# Where a package that the data source needs is missing, other data sources must still be found.
+# A missing package must not keep Spark from finding other data sources.
 with suppress(ImportError):
     from kafkacodec.spark.source import KafkaLogDataSource as DefaultSource
 

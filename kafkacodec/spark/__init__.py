@@ -1,4 +1,4 @@
-"""Spark: data source, functions and helpers built on the columnar decoder."""
+"""Spark: a data source, DataFrame functions, and a session for one machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kafkacodec.spark.jvm import NoUsableJava, java_home, session
     from kafkacodec.spark.staging import remove_abandoned
 
-# Public name -> the module that holds it; the modules load pyspark, so they load on first use.
+# Public name -> its module. The modules import pyspark and are loaded on first use.
 _HOMES = {
     "NoUsableJava": "jvm",
     "OptionError": "errors",
@@ -41,13 +41,12 @@ __all__ = [
 
 
 def register(spark: SparkSession) -> None:
-    """Make ``spark.read.format("kafkalog")`` and ``df.write.format("kafkalog")`` known to a session.
+    """Register the format ``kafkalog`` with a session, for ``spark.read.format`` and ``df.write.format``.
 
-    Not needed where the workers' Python path has the module `pyspark_kafkacodec`, that is, wherever this package is
-    installed as a wheel: Spark finds that by itself.
+    Not needed if this package is installed as a wheel: Spark finds the module `pyspark_kafkacodec` by itself.
 
     Raises:
-        KafkaCodecError: when pyspark is not installed.
+        KafkaCodecError: pyspark is not installed.
     """
     require_pyspark()
     from kafkacodec.spark.source import KafkaLogDataSource
@@ -56,14 +55,14 @@ def register(spark: SparkSession) -> None:
 
 
 def require_pyspark() -> None:
-    """Check that pyspark and what it needs for Arrow are there.
+    """Check that pyspark is installed, with the packages it needs for Arrow.
 
     Raises:
-        KafkaCodecError: naming the first package that is missing and how to install it.
+        KafkaCodecError: a package is missing; the message names it and how to install it.
     """
     for package in ("pyspark", "pyarrow", "pandas"):
         if find_spec(package) is None:
-            raise KafkaCodecError(f"kafkacodec.spark needs {package}: pip install 'kafkacodec[spark]'")
+            raise KafkaCodecError(f"kafkacodec.spark needs {package}; run: pip install 'kafkacodec[spark]'")
 
 
 def __getattr__(name: str) -> Any:

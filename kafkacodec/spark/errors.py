@@ -1,4 +1,4 @@
-"""What a wrong option ends in."""
+"""The error for a wrong option."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ __all__ = ["OptionError"]
 
 
 class OptionError(KafkaCodecError, ValueError):
-    """An option that is unknown, malformed, or contradicts another one; the message starts with its name."""
+    """An option is unknown, malformed, or contradicts another one. The message starts with its name."""

@@ -1,4 +1,4 @@
-"""What the filters that Spark hands down say about topics, partitions, offsets and timestamps."""
+"""Limits on topics, partitions, offsets and timestamps from the filters that Spark pushes down."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 def prune(filters: Iterable[Filter]) -> Pruning:
-    """What may be left out because no record in it passes all of these filters.
+    """What must be read so that no record that passes all filters is missed.
 
-    A filter that is not understood leaves everything in; Spark evaluates all of them again on what is read.
+    A filter that is not supported excludes nothing. Spark evaluates all filters again on the records.
     """
     pruning = Pruning()
     for condition in filters:
@@ -47,7 +47,7 @@ def prune(filters: Iterable[Filter]) -> Pruning:
                 end_offset=pruning.end_offset if high is None else min(pruning.end_offset, high),
             )
         elif column == ("timestamp",):
-            # Headers tell a batch's latest timestamp only, so that nothing can be left out by an upper limit.
+            # Batch headers have only the latest timestamp, so an upper limit excludes nothing.
             earliest = _milliseconds(_interval(condition, values, step=timedelta(0))[0])
             if earliest is not None and earliest > (pruning.start_timestamp or 0):
                 pruning = replace(pruning, start_timestamp=earliest)
@@ -55,7 +55,7 @@ def prune(filters: Iterable[Filter]) -> Pruning:
 
 
 def _values(condition: Filter) -> frozenset[Any] | None:
-    """The values that a column is limited to, None when the filter is of another kind."""
+    """The values that a column is limited to; None for another kind of filter."""
     match condition:
         case EqualTo(value=value) | EqualNullSafe(value=value) if value is not None:
             return frozenset([value])
@@ -86,7 +86,7 @@ def _interval(condition: Filter, values: frozenset[Any] | None, step: Any = 1) -
 
 
 def _milliseconds(moment: object) -> int | None:
-    """Whole milliseconds since 1970, rounded down; None for what is not a moment in a known time zone."""
+    """Milliseconds since 1970, rounded down; None for a value that is not a time with a time zone."""
     if not isinstance(moment, datetime) or moment.tzinfo is None:
         return None
     return (moment - _EPOCH) // _MILLISECOND

@@ -1,4 +1,4 @@
-"""Helpers on data frames: columns of raw blobs exploded into records."""
+"""DataFrame functions: explode columns of raw blobs into records, remove Confluent's framing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["decode_batches", "split_confluent"]
 
 RECORD_COLUMNS = ("key", "value", "offset", "timestamp", "timestampType", "headers")
 
-# Blobs are decoded in groups of about so many bytes: their records fit an Arrow batch or a few.
+# Blobs are decoded in groups of about this many bytes, whose records fit one or a few Arrow batches.
 _BLOB_BYTES = 1 << 20
 
 
@@ -38,17 +38,17 @@ def decode_batches(
     """Explode a column of raw record sets (one blob of batches per row) into a row per record.
 
     Args:
-        df: the data frame. Rows whose blob is null or empty give no records.
-        column: the binary column with the blobs: fetch responses, produce requests, pieces of segments.
-        columns: what to build, of ``key``, ``value``, ``offset``, ``timestamp``, ``timestampType``, ``headers``;
-            what is not named costs nothing. Types are those of the format ``kafkalog``.
-        keep: columns of `df` to carry along, in front; such a name may not be one of `columns`.
-        mode: ``FAILFAST`` ends the job at the first damaged blob, ``PERMISSIVE`` logs what it passes over.
-        max_total_bytes: the most memory that the records of about 1 MiB of blobs, or of one larger blob, may take in a
-            task, in bytes. More ends the job in either mode.
+        df: the data frame. Rows whose blob is null or empty have no records.
+        column: the binary column of blobs, such as record sets from fetch responses or parts of segments.
+        columns: the columns to build, of ``key``, ``value``, ``offset``, ``timestamp``, ``timestampType``,
+            ``headers``, with the types of the format ``kafkalog``. Other columns are not decoded.
+        keep: columns of `df` to keep, before the others; their names must differ from `columns`.
+        mode: ``FAILFAST`` fails the job at the first damaged blob, ``PERMISSIVE`` logs and skips damage.
+        max_total_bytes: a task's memory limit, in bytes, for the records of about 1 MiB of blobs or of one larger blob.
+            Exceeding it fails the job in either mode.
 
     Raises:
-        OptionError: naming the argument that is wrong.
+        OptionError: an argument is wrong; the message starts with its name.
     """
     _check(df, column, columns, keep, mode)
     try:
@@ -77,9 +77,9 @@ def decode_batches(
 
 
 def split_confluent(column: Column | str) -> Column:
-    """Take Confluent's framing off a binary column: a struct of ``schema_id`` (int) and ``payload`` (binary).
+    """Split values in Confluent's framing into a struct of ``schema_id`` (int) and ``payload`` (binary).
 
-    A value without the framing has a null id and is its own payload; a null gives null in both.
+    A value without the framing becomes the payload, with a null id; a null value is null in both.
     """
     return arrow_udf(_split_confluent, "schema_id int, payload binary")(column)
 
@@ -94,22 +94,22 @@ def _check(df: DataFrame, column: str, columns: Sequence[str], keep: Sequence[st
     for argument, names in {"column": [column], "keep": keep}.items():
         for name in names:
             if name not in df.columns:
-                raise OptionError(f"{argument}: the data frame has no column {name!r}")
+                raise OptionError(f"{argument}: unknown column {name!r}; columns are {', '.join(df.columns)}")
     if not isinstance(df.schema[column].dataType, BinaryType):
         raise OptionError(f"column: {column!r} is {df.schema[column].dataType.simpleString()}, not binary")
     for name in columns:
         if name not in RECORD_COLUMNS:
-            raise OptionError(f"columns: a record has no {name!r}; there are {', '.join(RECORD_COLUMNS)}")
+            raise OptionError(f"columns: unknown column {name!r}; columns are {', '.join(RECORD_COLUMNS)}")
         if name in keep:
             raise OptionError(f"keep: {name!r} is also one of columns; rename it first")
     if not columns:
-        raise OptionError("columns: names none")
+        raise OptionError("columns: no column given")
     if mode.upper() not in ("FAILFAST", "PERMISSIVE"):
         raise OptionError(f"mode: expected FAILFAST or PERMISSIVE, not {mode!r}")
 
 
 def _groups(blobs: pa.Array) -> Iterator[tuple[int, int]]:
-    """Runs of rows whose blobs have about `_BLOB_BYTES` together; a larger blob is a run by itself."""
+    """Runs of rows whose blobs total about `_BLOB_BYTES`; a larger blob is a run by itself."""
     lengths = np.asarray(pc.fill_null(pc.binary_length(blobs), 0))
     ends = np.cumsum(lengths, dtype=np.int64)
     start = 0
@@ -123,7 +123,7 @@ def _groups(blobs: pa.Array) -> Iterator[tuple[int, int]]:
 def _with_kept(
     records: pa.RecordBatch, source: pa.RecordBatch, keep: Sequence[str], rows: np.ndarray
 ) -> Iterator[pa.RecordBatch]:
-    """The records behind the kept columns of the rows that they came from, in batches of `ROWS`."""
+    """The records after the kept columns of their source rows, in batches of `ROWS`."""
     names = [*keep, *records.schema.names]
     for start in range(0, records.num_rows, ROWS):
         part = records.slice(start, ROWS)

@@ -1,7 +1,7 @@
-"""Options of the reader: what is allowed, what it means, and which ones contradict each other.
+"""Options of the reader: allowed values, their meaning, and contradictions.
 
-Names and meanings are those of Spark's own Kafka source where it has them. Unlike Spark, an option that nobody knows
-is an error: a misspelt one would otherwise change the result in silence.
+Options that Spark's own Kafka source has too have the same name and meaning. Unlike in Spark, an unknown option is an
+error, since a misspelt one would silently change the result.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _STREAM_OPTIONS = (*_READ_OPTIONS, "maxOffsetsPerTrigger", "failOnDataLoss")
 
 @dataclass(frozen=True)
 class Selection:
-    """Which topics and partitions to read: at most one field is set, everything is read when none is."""
+    """The topics and partitions to read. At most one field is set; if none is, everything is read."""
 
     topics: frozenset[str] | None = None
     pattern: str | None = None
@@ -78,7 +78,7 @@ class Selection:
 
     @property
     def option(self) -> str | None:
-        """The option that made this selection."""
+        """The option that makes this selection."""
         if self.topics is not None:
             return "subscribe"
         if self.pattern is not None:
@@ -86,7 +86,7 @@ class Selection:
         return "assign" if self.partitions is not None else None
 
     def wants(self, topic: str | None, partition: int | None) -> bool:
-        """Whether a partition is selected; one whose topic is unknown only when everything is."""
+        """Whether a partition is selected. One whose topic is unknown is selected only if everything is."""
         if self.option is None:
             return True
         if topic is None or partition is None:
@@ -100,9 +100,9 @@ class Selection:
 
 @dataclass(frozen=True)
 class Bound:
-    """Where reading starts or ends, for all partitions (`default`) or by partition.
+    """Where reading starts or ends: for all partitions (`default`) or by partition.
 
-    A value is an offset, `EARLIEST` or `LATEST`, or a timestamp in milliseconds when `by_timestamp` is set.
+    A value is an offset, `EARLIEST` or `LATEST`; with `by_timestamp`, a timestamp in milliseconds since 1970.
     """
 
     option: str
@@ -136,7 +136,7 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -
     """Check the options of ``spark.read`` or ``spark.readStream``.
 
     Raises:
-        OptionError: for the first option that is unknown, malformed or contradictory.
+        OptionError: an option is unknown, malformed or contradicts another one.
     """
     given = refuse_unknown(options, _STREAM_OPTIONS if streaming else _READ_OPTIONS)
     columns, headers = parse_columns(given)
@@ -144,7 +144,7 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -
     strategy = take(given, "startingOffsetsByTimestampStrategy", one_of("error", "latest"), None)
     if strategy is not None and not start.by_timestamp:
         raise OptionError(
-            "startingOffsetsByTimestampStrategy: needs startingTimestamp or startingOffsetsByTimestamp beside it"
+            "startingOffsetsByTimestampStrategy: requires startingTimestamp or startingOffsetsByTimestamp"
         )
     fail_on_data_loss = take(given, "failOnDataLoss", _boolean, True)
     gaps = take(given, "gaps", one_of("error", "accept"), "error" if fail_on_data_loss else "accept")
@@ -169,10 +169,10 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -
 
 
 def parse_columns(options: Mapping[str, str]) -> tuple[tuple[str, ...] | None, bool]:
-    """The columns that are asked for by name, and whether headers are wanted, of a batch or a stream.
+    """The value of `columns`, and whether to read headers, of a batch or a stream.
 
     Raises:
-        OptionError: for an option that neither has, or where the two options about columns are wrong.
+        OptionError: an option is unknown to both, `columns` or `includeHeaders` is malformed, or they contradict.
     """
     given = refuse_unknown(options, _STREAM_OPTIONS)
     columns = _columns(given)
@@ -184,26 +184,30 @@ def parse_columns(options: Mapping[str, str]) -> tuple[tuple[str, ...] | None, b
 
 
 def refuse_unknown(options: Mapping[str, str], known: Iterable[str]) -> dict[str, str]:
-    """The options under their proper names; an option's case does not matter."""
+    """The options by their exact names; option names are not case-sensitive.
+
+    Raises:
+        OptionError: an option is not one of `known`.
+    """
     names = {name.lower(): name for name in known}
     given = {}
     for option, value in options.items():
         name = names.get(option.lower())
         if name is None:
             close = difflib.get_close_matches(option.lower(), names, n=1)
-            hint = f"did you mean {names[close[0]]}?" if close else f"there are {', '.join(names.values())}"
-            raise OptionError(f"{option}: no such option; {hint}")
+            hint = f"did you mean {names[close[0]]}?" if close else f"options are {', '.join(names.values())}"
+            raise OptionError(f"{option}: unknown option; {hint}")
         given[name] = value
     return given
 
 
 def take(given: Mapping[str, str], name: str, parse: Callable[[str, str], T], default: D) -> T | D:
-    """An option's value through its parser, or the default when it is not given."""
+    """An option's parsed value, or the default if it is not given."""
     return parse(name, given[name]) if name in given else default
 
 
 def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
-    """From `path` (a comma list) or `paths` (what Spark makes of a list given to ``load``)."""
+    """From `path`, separated by commas, or `paths`, which Spark sets for a list given to ``load``."""
     if "path" in given and "paths" in given:
         raise OptionError("path: given twice, as an option and to load()")
     if "paths" in given:
@@ -219,21 +223,23 @@ def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def local_path(path: str) -> str:
-    """A plain or ``file:`` path; files are opened where the tasks run, so other schemes cannot be."""
+    """The local path of a plain or ``file:`` path. Tasks open local files only.
+
+    Raises:
+        OptionError: the path has another scheme.
+    """
     scheme = urlsplit(path).scheme
     if scheme == "file":
         return unquote(urlsplit(path).path)
     if "://" in path:
-        raise OptionError(f"path: {path} is not a local path; mount the file system that {scheme}: stands for")
+        raise OptionError(f"path: {path} is not a local path; mount the {scheme}: file system")
     return path
 
 
 def _selection(given: Mapping[str, str]) -> Selection:
     present = [name for name in ("subscribe", "subscribePattern", "assign") if name in given]
     if len(present) > 1:
-        raise OptionError(
-            f"{present[1]}: contradicts {present[0]}; give one of them or neither, which reads everything"
-        )
+        raise OptionError(f"{present[1]}: contradicts {present[0]}; give one of them, or none to read everything")
     return Selection(
         topics=take(given, "subscribe", _topics, None),
         pattern=take(given, "subscribePattern", _pattern, None),
@@ -244,7 +250,7 @@ def _selection(given: Mapping[str, str]) -> Selection:
 def _topics(name: str, value: str) -> frozenset[str]:
     topics = frozenset(part.strip() for part in value.split(",") if part.strip())
     if not topics:
-        raise OptionError(f"{name}: names no topic")
+        raise OptionError(f"{name}: no topic given")
     return topics
 
 
@@ -304,7 +310,7 @@ def _refuse_edge(bound: Bound, edge: int, word: str) -> None:
 
 
 def _bound(given: Mapping[str, str], names: tuple[str, str, str]) -> Bound | None:
-    """One end of the range, from the one of three options that is given: a timestamp, timestamps, offsets."""
+    """One end of the range, from one of three options: a timestamp, timestamps by partition, offsets."""
     present = [name for name in names if name in given]
     if not present:
         return None
@@ -358,7 +364,7 @@ def _columns(given: Mapping[str, str]) -> tuple[str, ...] | None:
     for part in given["columns"].split(","):
         name = names.get(part.strip().lower())
         if name is None:
-            raise OptionError(f"columns: there is no column {part.strip()!r}; there are {', '.join(COLUMNS)}")
+            raise OptionError(f"columns: unknown column {part.strip()!r}; columns are {', '.join(COLUMNS)}")
         if name in columns:
             raise OptionError(f"columns: {name} is listed twice")
         columns.append(name)
@@ -366,7 +372,7 @@ def _columns(given: Mapping[str, str]) -> tuple[str, ...] | None:
 
 
 def parse_json(name: str, value: str, shape: str | None = None) -> object:
-    """An option's value as JSON."""
+    """An option's value, parsed as JSON."""
     try:
         return json.loads(value)
     except RecursionError:
@@ -402,7 +408,7 @@ def _boolean(name: str, value: str) -> bool:
 
 
 def one_of(*words: str) -> Callable[[str, str], str]:
-    """A parser that takes one of these words, in any case."""
+    """A parser for one of these words, in upper or lower case."""
 
     def parse(name: str, value: str) -> str:
         for word in words:

@@ -1,7 +1,7 @@
 """From options to tasks: which byte ranges of which segment files each Spark task reads.
 
 `kafkacodec.log` finds partitions, looks up offsets and cuts segments at batch boundaries, by index files and batch
-headers alone; here is what Spark's options mean in its terms.
+headers alone. This module translates Spark's options into its terms.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NO_LIMIT = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class Pruning:
-    """What filters that Spark hands down leave; offsets are a half-open range, timestamps milliseconds."""
+    """What remains after the filters that Spark pushes down: a half-open range of offsets, timestamps in ms."""
 
     topics: frozenset[str] | None = None
     partitions: frozenset[int] | None = None
@@ -35,7 +35,7 @@ class Pruning:
     start_timestamp: int | None = None
 
     def leaves(self, partition: Partition) -> bool:
-        """Whether records of this partition can pass."""
+        """Whether records of this partition may pass."""
         return (self.topics is None or partition.topic in self.topics) and (
             self.partitions is None or partition.partition in self.partitions
         )
@@ -45,8 +45,8 @@ def plan(options: ReadOptions, pruning: Pruning | None = None) -> list[tuple[Seg
     """The ranges that each task reads, in the order of partitions and offsets.
 
     Raises:
-        OptionError: where `path` leads nowhere, or where offsets are asked for that the files contradict.
-        OSError: for a directory or file that cannot be read.
+        OptionError: `path` does not exist, or an option about topics, partitions or offsets does not match the files.
+        OSError: a directory or file cannot be read.
     """
     pruning = pruning or Pruning()
     spans = []
@@ -65,23 +65,23 @@ def plan(options: ReadOptions, pruning: Pruning | None = None) -> list[tuple[Seg
 
 
 def partitions_of(options: ReadOptions) -> list[Partition]:
-    """The partitions that are selected.
+    """The selected partitions.
 
     Raises:
-        OptionError: where `path` leads nowhere, or where an option names a topic or partition that is not there.
+        OptionError: `path` does not exist, or an option names a topic or partition without segments.
     """
     selection = options.selection
     found = [p for p in _discover(options.paths) if selection.wants(p.topic, p.partition)]
     named = {(p.topic, p.partition) for p in found if p.topic is not None and p.partition is not None}
     if selection.topics is not None:
-        _refuse("subscribe: there are no segments of", selection.topics - {topic for topic, _ in named})
+        _refuse("subscribe: no segments of", selection.topics - {topic for topic, _ in named})
     if selection.partitions is not None:
-        _refuse("assign: there are no segments of", _names(selection.partitions - named))
+        _refuse("assign: no segments of", _names(selection.partitions - named))
     for bound in (options.start, options.end):
         if bound.values:
-            # As in Spark's Kafka source: each selected partition is named, and no other.
-            _refuse(f"{bound.option}: selected but not named:", _names(named - set(bound.values)))
-            _refuse(f"{bound.option}: named but not selected:", _names(set(bound.values) - named))
+            # As in Spark's Kafka source, exactly the selected partitions must be named.
+            _refuse(f"{bound.option}: no value for the selected partitions", _names(named - set(bound.values)))
+            _refuse(f"{bound.option}: names partitions that are not selected:", _names(set(bound.values) - named))
     return found
 
 
@@ -92,7 +92,7 @@ def _discover(paths: Iterable[str]) -> list[Partition]:
         plain = local_path(path)
         matches = sorted(glob(plain, recursive=True)) if has_magic(plain) and not os.path.exists(plain) else [plain]
         if not matches:
-            raise OptionError(f"path: nothing matches {path}")
+            raise OptionError(f"path: no file or directory matches {path}")
         local.update(dict.fromkeys(map(os.path.abspath, matches)))
     try:
         return discover(local)
@@ -111,7 +111,7 @@ def _names(partitions: Iterable[TopicPartition]) -> list[str]:
 
 
 def span(partition: Partition, options: ReadOptions) -> tuple[int, int]:
-    """The first offset to read in a partition and the one to stop before."""
+    """The first offset to read in a partition and the offset to stop before."""
     start, end = _value(options.start, partition), _value(options.end, partition)
     if options.start.by_timestamp == options.end.by_timestamp and start > end >= 0:
         name = f"{partition.topic}-{partition.partition}"
@@ -121,7 +121,7 @@ def span(partition: Partition, options: ReadOptions) -> tuple[int, int]:
     if options.start.by_timestamp:
         found = partition.offset_of_timestamp(start)
         if found is None and not options.latest_when_no_later_record:
-            raise OptionError(f"{options.start.option}: no record in {partition.path} is as young as {start}")
+            raise OptionError(f"{options.start.option}: no record in {partition.path} at or after timestamp {start}")
         start = _or(found, LATEST)
     if start == LATEST:
         start = readable_end(partition, options)
@@ -129,7 +129,7 @@ def span(partition: Partition, options: ReadOptions) -> tuple[int, int]:
 
 
 def readable_end(partition: Partition, options: ReadOptions) -> int:
-    """Where reading ends for now: at the first open transaction, where only committed records are wanted."""
+    """The offset where reading ends: with ``read_committed``, that of the first open transaction."""
     return partition.last_stable_offset() if options.read_committed else partition.end_offset()
 
 
@@ -141,14 +141,14 @@ def _value(bound: Bound, partition: Partition) -> int:
     if bound.default is not None:
         return bound.default
     if partition.topic is None or partition.partition is None:
-        raise OptionError(f"{bound.option}: {partition.path} does not tell its topic and partition")
+        raise OptionError(f"{bound.option}: the path {partition.path} does not name a topic and partition")
     return bound.values[partition.topic, partition.partition]
 
 
 def _ranges(
     partition: Partition, start: int, end: int, options: ReadOptions, pruning: Pruning, max_bytes: int | None
 ) -> list[SegmentRange]:
-    """What to read of a partition, cut into pieces of about `max_bytes`."""
+    """The ranges of a partition between two offsets, in pieces of about `max_bytes`."""
     return partition.ranges(
         start_offset=max(start, partition.log_start_offset) or None,
         end_offset=end if end < _NO_LIMIT else None,
@@ -159,7 +159,7 @@ def _ranges(
 
 
 def _split_by_records(whole: SegmentRange, most: int) -> Iterator[SegmentRange]:
-    """A range in parts whose offsets span `most` at most, as far as batches are not larger themselves."""
+    """Split a range into parts of at most `most` offsets; a batch that has more is a part of its own."""
     headers = Segment(whole.path).scan(columns=("position", "last_offset"), verify_crc=False)
     positions = headers["position"]
     inside = slice(*np.searchsorted(positions, [whole.start_position, whole.end_position]))
@@ -174,7 +174,7 @@ def _split_by_records(whole: SegmentRange, most: int) -> Iterator[SegmentRange]:
             cuts.append(i)
     for first, stop in pairwise([*cuts, len(starts)]):
         start = int(starts[first])
-        # What follows the last whole batch stays with it: reading tells a torn tail from damage and missing offsets.
+        # Bytes after the last batch stay with it: reading them finds a torn tail, damage or missing offsets.
         last = stop == len(starts)
         yield replace(
             whole,
@@ -188,7 +188,7 @@ def _split_by_records(whole: SegmentRange, most: int) -> Iterator[SegmentRange]:
 
 
 def _group(pieces: Iterable[SegmentRange], target: int, max_records: int | None) -> list[tuple[SegmentRange, ...]]:
-    """Neighbours put together up to `target` bytes and, where that is asked for, `max_records` offsets."""
+    """Combine neighbouring ranges, up to `target` bytes and, if given, `max_records` offsets."""
     groups: list[tuple[SegmentRange, ...]] = []
     current: list[SegmentRange] = []
     size = records = 0

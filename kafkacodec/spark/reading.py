@@ -1,4 +1,4 @@
-"""What a task does: ranges of segment files to Arrow batches in the shape that Spark wants."""
+"""What a task does: decode ranges of segment files to Arrow batches of Spark's schema."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["ROWS", "Shaper", "log_problems", "read_ranges"]
 
 logger = logging.getLogger("kafkacodec.spark")
 
-# Rows per Arrow batch: the columns of so many ordinary records stay in the processor's cache.
+# Rows per Arrow batch: the columns of this many ordinary records stay in the processor's cache.
 ROWS = 8192
 
 _MICROSECONDS = pa.timestamp("us", tz="UTC")
@@ -29,12 +29,14 @@ _MOST_MILLISECONDS = ((1 << 63) - 1) // 1000
 def read_ranges(
     ranges: Iterable[SegmentRange], names: Sequence[str], *, permissive: bool, gaps: Gaps = "error"
 ) -> Iterator[pa.RecordBatch]:
-    """The records of these ranges in batches of `ROWS` rows or fewer, with the columns `names`.
+    """The records of these ranges in batches of at most `ROWS` rows, with the columns `names`.
+
+    With `permissive`, damage and unreadable files are logged and skipped. Offsets missing between segments are damage
+    unless `gaps` is ``accept``.
 
     Raises:
-        DecodeError: at the first damage, with the file's path, unless `permissive`, which logs it and goes on. Offsets
-            that are missing between segments are damage unless `gaps` accepts them.
-        OSError: for a file that cannot be read, likewise.
+        DecodeError: the first damage, with the file's path.
+        OSError: a file cannot be read.
     """
     shaper = Shaper(names)
     on_error: Literal["skip", "raise"] = "skip" if permissive else "raise"
@@ -45,14 +47,14 @@ def read_ranges(
                 log_problems(piece.path, chunk)
                 if len(chunk):
                     yield shaper.shape(chunk)
-        except (OSError, DecodeError) as error:  # of the file itself: damage in it was passed over
+        except (OSError, DecodeError) as error:  # of the file itself: damage inside it is skipped by on_error
             if not permissive:
                 raise
             logger.warning("%s: skipped: %s", piece.path, error)
 
 
 def log_problems(name: str, chunk: RecordColumns) -> None:
-    """Tell what was passed over in a chunk."""
+    """Log the problems of a chunk."""
     for problem in chunk.problems:
         logger.warning(
             "%s: skipped %s bytes from byte %s: %s", name, problem.num_bytes, problem.position, problem.exception
@@ -60,7 +62,7 @@ def log_problems(name: str, chunk: RecordColumns) -> None:
 
 
 class Shaper:
-    """Makes Spark's columns of the decoder's. Constant columns are built once and then cut to length."""
+    """Makes Spark's columns from the decoder's. Constant columns are built once and sliced."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
@@ -77,7 +79,7 @@ class Shaper:
             self._constants = {}
 
     def shape(self, chunk: RecordColumns) -> pa.RecordBatch:
-        """One chunk as a record batch of Spark's schema; only timestamps, their types and headers' nulls are new."""
+        """A chunk as a record batch of Spark's schema. Copies timestamps, their types and headers' nulls only."""
         decoded = pa.record_batch(chunk)
         columns = []
         for name in self.names:
@@ -103,8 +105,8 @@ class Shaper:
 
 
 def microseconds(milliseconds: pa.Array) -> pa.Array:
-    """Timestamps in Spark's unit; those too far from 1970 for it become the nearest that it can hold."""
-    import pyarrow.compute as pc  # here, since it takes long to load and only tasks need it
+    """Timestamps in Spark's unit, limited to the range that it can hold."""
+    import pyarrow.compute as pc  # slow to import, and only tasks need it
 
     plain = milliseconds.view(pa.int64())
     limits = pc.min_max(plain)
@@ -116,7 +118,7 @@ def microseconds(milliseconds: pa.Array) -> pa.Array:
 
 
 def null_when_empty(headers: pa.Array) -> pa.Array:
-    """The headers column as Spark's Kafka source has it: null, not an empty list, for a record without any."""
+    """The headers column as in Spark's Kafka source: null instead of an empty list."""
     rows = len(headers)
     present = np.diff(headers.offsets.to_numpy()) > 0
     bitmap = None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))

@@ -26,7 +26,7 @@ __all__ = ["COLUMNS", "arrow_schema", "check_schema", "column_names", "core_colu
 class Column(NamedTuple):
     """A column's type in Spark and in Arrow, and the decoder's column that it is made from.
 
-    `core` is None for what the file's place tells.
+    `core` is None for topic and partition, which come from the file's path.
     """
 
     spark: DataType
@@ -34,7 +34,7 @@ class Column(NamedTuple):
     core: str | None
 
 
-# Spark takes exactly these Arrow types from a Python data source: no large or view types, microseconds, UTC.
+# Spark requires exactly these Arrow types of a Python data source: no large or view types, microseconds, UTC.
 COLUMNS = {
     "key": Column(BinaryType(), pa.binary(), "key"),
     "value": Column(BinaryType(), pa.binary(), "value"),
@@ -52,7 +52,7 @@ COLUMNS = {
 
 
 def column_names(*, headers: bool) -> tuple[str, ...]:
-    """The columns that are read when nobody says which."""
+    """The columns that are read by default."""
     return tuple(name for name in COLUMNS if headers or name != "headers")
 
 
@@ -67,23 +67,23 @@ def arrow_schema(names: Sequence[str]) -> pa.Schema:
 
 
 def core_columns(names: Sequence[str]) -> list[str]:
-    """What the decoder must build for these columns; the offset alone where they all come from the file's place."""
+    """The decoder's columns for these columns; only the offset if all of these come from the file's path."""
     return [core for name in names if (core := COLUMNS[name].core) is not None] or ["offset"]
 
 
 def check_schema(schema: StructType) -> tuple[str, ...]:
-    """The column names of a schema that the user gave, provided that the source has them all with these types.
+    """The column names of a user's schema, after checking their types.
 
     Raises:
-        OptionError: naming the column that is unknown or of another type.
+        OptionError: a column is unknown or has another type; the message names it.
     """
     for field in schema.fields:
         if field.name not in COLUMNS:
-            raise OptionError(f"schema: there is no column {field.name!r}; there are {', '.join(COLUMNS)}")
+            raise OptionError(f"schema: unknown column {field.name!r}; columns are {', '.join(COLUMNS)}")
         given, expected = field.dataType, COLUMNS[field.name].spark
         if given != expected or not field.nullable:
             raise OptionError(
-                f"schema: column {field.name!r} is {expected.simpleString()} and may hold nulls, "
+                f"schema: column {field.name!r} must be {expected.simpleString()} and nullable, "
                 f"not {given.simpleString()}{'' if field.nullable else ' not null'}"
             )
     return tuple(schema.fieldNames())

@@ -1,4 +1,4 @@
-"""The data source `kafkalog`: what Spark calls, each step handed to the module that does it."""
+"""The data source `kafkalog`: the classes that Spark calls. Other modules do the work."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ class KafkaLogDataSource(DataSource):
 
     def schema(self) -> StructType:
         """The schema that the options `columns` and `includeHeaders` ask for."""
-        # Spark does not tell here whether a batch or a stream is wanted: the rest is checked by the readers.
+        # It is not known here whether this is a batch or a stream: the readers check the other options.
         columns, headers = parse_columns(self.options)
         return spark_schema(columns or column_names(headers=headers))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A reader that takes Spark's filters in the sessions that hand them down, else a plain one."""
-        # Spark refuses a reader that could take filters in a session where they are switched off, and does not tell
-        # a data source which of the two it is; but it plans with filters in a module of its own.
+        """A reader that accepts Spark's filters, in sessions that push them down; else a plain one."""
+        # Spark rejects a reader that accepts filters if the session does not push them down, and a data source cannot
+        # read that setting; but Spark plans with filters in a separate worker module.
         hands_down = "pyspark.sql.worker.data_source_pushdown_filters" in sys.modules
         kind = FilteringReader if hands_down else SegmentReader
         return kind(parse_read_options(self.options), check_schema(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """A reader that follows segments as they grow. Needs Spark 4.2."""
+        """A reader that follows growing segments. Needs Spark 4.2."""
         from kafkacodec.spark.streaming import SegmentStreamReader
 
         return SegmentStreamReader(parse_read_options(self.options, streaming=True), check_schema(schema))
@@ -71,7 +71,7 @@ class SegmentReader(DataSourceReader):
         self.pruning = Pruning()
 
     def partitions(self) -> list[InputPartition]:
-        """One input partition per task, its value the ranges to read; one without any when there is nothing to read."""
+        """An input partition per task, with the ranges to read; one without ranges if there is nothing to read."""
         return [InputPartition(ranges) for ranges in plan(self.options, self.pruning) or [()]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -81,9 +81,9 @@ class SegmentReader(DataSourceReader):
 
 
 class FilteringReader(SegmentReader):
-    """A reader that leaves out partitions, segments and batches that no record can pass from."""
+    """A reader that skips partitions, segments and batches that the filters exclude."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Note what the filters rule out; all are handed back, since whole batches are left out, not records."""
+        """Record what the filters exclude. Returns all of them, since batches are skipped, not single records."""
         self.pruning = prune(filters)
         return filters

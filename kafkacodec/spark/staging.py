@@ -1,8 +1,9 @@
-"""From a job's staging directory into the log: where tasks write, and how the driver numbers and publishes it.
+"""From a job's staging directory into the log: where tasks write, and how the driver assigns offsets and publishes.
 
-A task cannot know how many records other tasks write to the same partition. So each writes segments that count from
-offset 0; when all tasks have succeeded, the driver shifts their base offsets, which no checksum covers and to which all
-else in a segment and its indexes is relative, and renames the files into place, oldest first.
+A task cannot know how many records other tasks write to the same partition, so each writes segments that start at
+offset 0. When all tasks have succeeded, the driver shifts the base offsets and renames the files into place, oldest
+first. Base offsets are not covered by checksums, and all other offsets in a segment and its indexes are relative to
+them.
 """
 
 from __future__ import annotations
@@ -27,30 +28,31 @@ from kafkacodec.spark.options import TopicPartition
 __all__ = ["new_directory", "publish", "remove", "remove_abandoned"]
 
 ABANDONED_AFTER = 24 * 3600.0
-"""Seconds without a change after which the staging directory of another job is taken for a leftover."""
+"""Seconds without a change after which another job's staging directory counts as abandoned."""
 
 WAIT = 60.0
-"""Seconds that a job waits for another one that is publishing to the same partition."""
+"""Seconds that a job waits while another one publishes to the same partition."""
 
 _STOPPING = 5.0
-# Files that are waited for at a time.
+# Files that are synced at the same time.
 _SYNCED_AT_ONCE = 4
 
 
 def new_directory(log_dir: str) -> str:
-    """A name for the staging directory of a job. The first task makes it."""
+    """A name for a job's staging directory, which the first task creates."""
     return os.path.join(log_dir, layout.staging_name(secrets.token_hex(16)))
 
 
 def publish(log_dir: str, directories: Sequence[str]) -> None:
-    """Move what tasks have written behind the records of the log directory's partitions.
+    """Append the segments that tasks have written to the log directory's partitions.
 
-    Every byte is on the disk before the first segment becomes visible. Other jobs that publish to the same partitions
-    wait. Where a file cannot get its name, those before it are removed again: nothing of the job is visible then.
+    All bytes are synced to disk before the first segment becomes visible. Other jobs that publish to the same
+    partitions wait. If a file cannot be renamed, those renamed before it are removed, so that nothing of the job is
+    visible.
 
     Args:
         log_dir: the log directory.
-        directories: what each task has written, in the order of the tasks; those that are not there have no records.
+        directories: the tasks' directories, in the order of the tasks. A missing one has no records.
 
     Raises:
         BlockingIOError: another writer had a partition for `WAIT` seconds, or a broker has the log directory.
@@ -63,11 +65,11 @@ def publish(log_dir: str, directories: Sequence[str]) -> None:
                 found.setdefault((partition.topic, partition.partition), []).append(partition)
     with ExitStack() as stack:
         targets = []
-        for key, staged in sorted(found.items()):  # in the same order in every job, so that none waits for another
+        for key, staged in sorted(found.items()):  # in the same order in every job, which prevents deadlock
             log = LogWriter(log_dir, *key, append=True, wait=WAIT)
-            stack.callback(log.discard)  # gives up the lock, and a directory without a segment
+            stack.callback(log.discard)  # releases the lock and removes a directory without segments
             targets.append((log, staged))
-        # Their small files first: a disk that is busy with segments lets them wait.
+        # Small files first: they would wait while the disk is busy with segments.
         for log, _ in targets:
             log.prepare()
         with ThreadPoolExecutor(_SYNCED_AT_ONCE) as pool:
@@ -82,7 +84,7 @@ def publish(log_dir: str, directories: Sequence[str]) -> None:
 
 
 class _Move(NamedTuple):
-    """A file that gets its final name when it is on the disk."""
+    """A file that gets its final name once it is synced."""
 
     source: str
     target: str
@@ -90,7 +92,7 @@ class _Move(NamedTuple):
 
 
 def _number(log: LogWriter, staged: list[Partition], pool: ThreadPoolExecutor) -> Iterator[_Move]:
-    """Give staged segments the offsets that come next in a partition, and begin to wait for the disk."""
+    """Give staged segments the partition's next offsets, and start syncing them."""
     start = log.next_offset
     for partition in staged:
         end = start
@@ -128,8 +130,8 @@ def _shift(path: str, by: int, leader_epoch: int) -> int:
 def remove(directory: str, *, may_be_written: bool = False) -> None:
     """Remove a staging directory.
 
-    With `may_be_written`, as when Spark is still stopping tasks that may write a little longer: remove it until it
-    stays away, for `_STOPPING` seconds at most.
+    With `may_be_written`, tasks that Spark is stopping may still write to it: remove it until it stays removed, for at
+    most `_STOPPING` seconds.
     """
     deadline = time.monotonic() + _STOPPING
     shutil.rmtree(directory, ignore_errors=True)
@@ -141,23 +143,23 @@ def remove(directory: str, *, may_be_written: bool = False) -> None:
 
 
 def remove_abandoned(log_dir: str | os.PathLike[str], *, older_than: float = ABANDONED_AFTER) -> list[str]:
-    """Remove the staging directories of jobs whose driver was killed before it could do so.
+    """Remove the staging directories of jobs whose driver was killed.
 
-    Each write does this by itself when it has succeeded. A directory is taken for abandoned when nothing in it has
-    changed for a while and no task of this machine has a file in it open for writing.
+    Every successful write does this. A directory counts as abandoned if nothing in it has changed for `older_than`
+    seconds and no task on this machine has a file in it open for writing.
 
     Args:
         log_dir: the log directory that was written to.
-        older_than: seconds since the last change; a day by default. 0 only where no job is writing.
+        older_than: seconds since the last change; a day by default. Use 0 only if no job is writing.
 
     Returns:
-        The removed directories.
+        The paths of the removed directories.
 
     Raises:
         OSError: `log_dir` cannot be listed.
     """
     removed: list[str] = []
-    if not os.path.isdir(log_dir):  # no task had a record to write
+    if not os.path.isdir(log_dir):  # no task had any records
         return removed
     for entry in sorted(os.scandir(log_dir), key=lambda e: e.name):
         if layout.is_staging(entry.name) and not _in_use(entry.path, time.time() - older_than):
@@ -167,13 +169,13 @@ def remove_abandoned(log_dir: str | os.PathLike[str], *, older_than: float = ABA
 
 
 def _in_use(directory: str, since: float) -> bool:
-    """Whether anything under a directory has changed since a time, or is locked by a writer."""
+    """Whether anything in a directory has changed since a time, or is locked by a writer."""
     for place, _, names in os.walk(directory):
         for path in (place, *(os.path.join(place, name) for name in names)):
             try:
                 if os.stat(path).st_mtime > since or (path != place and _is_locked(path)):
                     return True
-            except OSError:  # someone else is at work here, or keeps us out
+            except OSError:  # another process removes files here, or access is denied
                 return True
     return False
 

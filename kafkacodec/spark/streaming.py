@@ -1,4 +1,4 @@
-"""The format `kafkalog` as a stream: segments that grow, read from where the last micro-batch ended."""
+"""The format `kafkalog` as a stream: growing segments, read from where the last micro-batch ended."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Offsets = dict[str, dict[str, int]]
 
 
 class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans micro-batches on the driver, by offsets; tasks read as in a batch."""
+    """Plans micro-batches on the driver, by offsets. Tasks read as in a batch job."""
 
     def __init__(self, options: ReadOptions, names: tuple[str, ...]) -> None:
         self.options = options
@@ -35,16 +35,16 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _nested({key: max(span(p, self.options)[0], p.start_offset()) for key, p in found.items()})
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """What `maxOffsetsPerTrigger` allows."""
+        """The limit set by `maxOffsetsPerTrigger`."""
         most = self.options.max_offsets_per_trigger
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Read up to what is there now, and no further."""
+        """Stop at the current end of each partition."""
         self._stop_at = self._ends()
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
-        """Where the next micro-batch ends: at what is there, or before it, in equal shares, where a limit says so."""
+        """Where the next micro-batch ends: at each partition's end, or before it if there is a limit."""
         ends = _flat(self._ends() if self._stop_at is None else self._stop_at)
         starts = _flat(start)
         starts = {key: starts.get(key, 0) for key in ends}
@@ -57,8 +57,8 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The tasks of a micro-batch.
 
         Raises:
-            OptionError: naming `failOnDataLoss`, where segments that were to be read have gone. What is missing between
-                segments, the tasks find.
+            OptionError: with `failOnDataLoss`, if segments to be read were deleted or truncated. The tasks detect
+                offsets missing between segments.
         """
         ends, starts = _flat(end), _flat(start)
         starts = {key: starts.get(key, 0) for key, stop in ends.items() if stop > starts.get(key, 0)}
@@ -66,11 +66,11 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for key, first in starts.items():
             lost = key not in present or (first and first < present[key].start_offset())
             if lost and self.options.fail_on_data_loss:
-                raise OptionError(f"failOnDataLoss: offset {first} of {key[0]}-{key[1]} is no longer there")
+                raise OptionError(f"failOnDataLoss: offset {first} of {key[0]}-{key[1]} no longer exists")
             if self.options.fail_on_data_loss and ends[key] > present[key].end_offset():
                 raise OptionError(
-                    f"failOnDataLoss: {key[0]}-{key[1]} ended at offset {ends[key]}, and ends at "
-                    f"{present[key].end_offset()} now"
+                    f"failOnDataLoss: the end offset of {key[0]}-{key[1]} was {ends[key]} and is now "
+                    f"{present[key].end_offset()}"
                 )
         starts = {key: first for key, first in starts.items() if key in present}
         if not starts:
@@ -89,7 +89,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_ranges(partition.value, self.names, permissive=options.permissive, gaps=options.gaps)
 
     def _partitions(self) -> dict[TopicPartition, Partition]:
-        # Where to start is for the first micro-batch alone: partitions that come later are read from their beginning.
+        # The starting offsets are for the first micro-batch. Partitions that appear later are read from the beginning.
         return _by_name(partitions_of(replace(self.options, start=Bound("startingOffsets", EARLIEST))))
 
     def _ends(self) -> Offsets:
@@ -101,7 +101,7 @@ def _by_name(partitions: Iterable[Partition]) -> dict[TopicPartition, Partition]
 
 
 def _shares(available: dict[TopicPartition, int], most: int) -> dict[TopicPartition, int]:
-    """At most so many offsets in all, each partition in proportion to what it has."""
+    """At most `most` offsets in total, shared among the partitions in proportion to what each has."""
     total, left = sum(available.values()), most
     if total <= most:
         return available

@@ -1,6 +1,6 @@
 """Writing data frames as Kafka's log segments: tasks sort records by partition and encode them, the driver publishes.
 
-What happens to the files between the tasks and the reader's eye is in `kafkacodec.spark.staging`.
+`kafkacodec.spark.staging` moves the tasks' files into the log.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ _COLUMNS = {
     "topic": ("string",),
     "partition": ("int",),
 }
-# What reading gives beside them: offsets are numbered anew, and all records get create time.
+# Other columns of the reader, ignored: records get new offsets and create time.
 _PASSED_OVER = ("offset", "timestampType")
 _OPTIONS = ("path", "topic", "numPartitions", "codec", "level", "batchBytes", "segmentBytes")
 
-# Records of a partition are encoded when so many rows or bytes have come together: as many as stay in the cache.
+# Records of a partition are encoded when this many rows or bytes are collected: as many as stay in the cache.
 _ROWS, _BYTES = 8192, 1 << 19
 
 _TOPIC_STEP = 1 << 32
-# Numbers of one byte are sorted and counted fastest; most topics have no more partitions.
+# Numbers of one byte are sorted and counted fastest; few topics have more partitions.
 _FEW = 255
 
 
@@ -75,7 +75,7 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
     """Check the options of ``df.write``.
 
     Raises:
-        OptionError: for the first option that is unknown or malformed.
+        OptionError: an option is unknown or malformed.
     """
     given = refuse_unknown(options, _OPTIONS)
     if not given.get("path", "").strip():
@@ -102,7 +102,7 @@ def _batch_options(given: Mapping[str, str]) -> BatchOptions:
 
 @contextmanager
 def _refused_as(option: str) -> Iterator[None]:
-    """Raise what a room below refuses as an error of this option."""
+    """Raise ValueError as an OptionError that names this option."""
     try:
         yield
     except ValueError as error:
@@ -117,27 +117,25 @@ def _topic(name: str, value: str) -> str:
 
 @dataclass(frozen=True)
 class Staged(WriterCommitMessage):
-    """What one task has written: its place among the tasks, and where."""
+    """A finished task's number and directory."""
 
     task: int
     directory: str
 
 
 class SegmentsWriter(DataSourceArrowWriter):
-    """Writes a data frame into the partitions of a log directory, behind the records that are there."""
+    """Appends a data frame to the partitions of a log directory."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
         self.options = parse_write_options(options)
         _check_schema(schema, self.options)
         if overwrite and os.path.isdir(self.options.path) and os.listdir(self.options.path):
-            raise FileExistsError(
-                errno.EEXIST, "the directory is not empty; only append writes to it", self.options.path
-            )
+            raise FileExistsError(errno.EEXIST, "the directory is not empty; use mode('append')", self.options.path)
         self.staging = staging.new_directory(self.options.path)
         self.now = int(time.time() * 1000)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
-        """In a task: encode its records into the staging directory."""
+        """Encode a task's records into the staging directory."""
         context = TaskContext.get()
         task = context.partitionId() if context is not None else 0
         directory = os.path.join(self.staging, f"{task}.{secrets.token_hex(8)}")
@@ -148,14 +146,14 @@ class SegmentsWriter(DataSourceArrowWriter):
         return Staged(task, directory)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """On the driver, when all tasks have succeeded: number what they wrote and make it visible."""
+        """On the driver, after all tasks have succeeded: assign offsets and publish the segments."""
         staged = sorted((m for m in messages if isinstance(m, Staged)), key=lambda message: message.task)
         staging.publish(self.options.path, [message.directory for message in staged])
         staging.remove(self.staging)
         staging.remove_abandoned(self.options.path)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Remove the staging directory, with what failed tasks left in it."""
+        """Remove the staging directory."""
         staging.remove(self.staging, may_be_written=True)
 
 
@@ -164,15 +162,15 @@ def _check_schema(schema: StructType, options: WriteOptions) -> None:
         if column.name in _PASSED_OVER:
             continue
         if column.name not in _COLUMNS:
-            raise OptionError(f"column {column.name!r}: a record has no such part; there are {', '.join(_COLUMNS)}")
+            raise OptionError(f"column {column.name!r}: unknown column; columns are {', '.join(_COLUMNS)}")
         if column.dataType.simpleString() not in _COLUMNS[column.name]:
             expected = " or ".join(_COLUMNS[column.name])
-            raise OptionError(f"column {column.name!r}: is {column.dataType.simpleString()}, not {expected}")
+            raise OptionError(f"column {column.name!r}: must be {expected}, not {column.dataType.simpleString()}")
     names = schema.fieldNames()
     if "value" not in names:
         raise OptionError("column 'value': missing")
     if "topic" not in names and options.topic is None:
-        raise OptionError("topic: missing; give the option or a column of that name")
+        raise OptionError("topic: missing; give the option topic or a column topic")
 
 
 @dataclass
@@ -185,18 +183,18 @@ class _Waiting:
 
 
 class _TaskWriter:
-    """Sorts records by partition and encodes them in runs; memory is about half a MiB for each partition."""
+    """Sorts records by partition and encodes them in runs. Needs about half a MiB of memory per partition."""
 
     def __init__(self, options: WriteOptions, directory: str, now: int, task: int) -> None:
         self.options = options
-        self.turn = task  # small tasks do not all begin with the same partition
+        self.turn = task  # so that small tasks do not all start with the same partition
         self.directory = directory
         self.now = now
         self.logs: dict[TopicPartition, LogWriter] = {}
         self.waiting: dict[TopicPartition, _Waiting] = {}
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take records; those of a partition that has enough are written."""
+        """Add records; writes those of partitions that have enough."""
         row_bytes = batch.nbytes / max(1, batch.num_rows)
         for target, rows in self._by_partition(batch):
             waiting = self.waiting.setdefault(target, _Waiting())
@@ -207,7 +205,7 @@ class _TaskWriter:
                 self._encode(target)
 
     def finish(self) -> None:
-        """Write what is left."""
+        """Write the remaining records."""
         for target in list(self.waiting):
             self._encode(target)
         for log in self.logs.values():
@@ -216,7 +214,7 @@ class _TaskWriter:
     def _encode(self, target: TopicPartition) -> None:
         log = self.logs.get(target)
         if log is None:
-            # The driver waits for the disk when it publishes.
+            # The driver syncs the files when it publishes.
             log = self.logs[target] = LogWriter(
                 self.directory, *target, segment_bytes=self.options.segment_bytes, sync=False
             )
@@ -229,7 +227,7 @@ class _TaskWriter:
         log.write_batches(encoded, verify_crc=False)
 
     def _by_partition(self, batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, pa.RecordBatch]]:
-        import pyarrow.compute as pc  # here, since it takes long to load and only tasks need it
+        import pyarrow.compute as pc  # slow to import, and only tasks need it
 
         if batch.num_rows == 0:
             return
@@ -248,7 +246,7 @@ class _TaskWriter:
             start += int(counts[i])
 
     def _topics(self, batch: pa.RecordBatch) -> tuple[list[str], np.ndarray]:
-        """The topics' names, and the index of each row's."""
+        """The topics' names, and each row's index into them."""
         if self.options.topic is not None:
             return [self.options.topic], np.zeros(batch.num_rows, np.int32)
         import pyarrow.compute as pc
@@ -266,7 +264,7 @@ class _TaskWriter:
         return names, encoded.indices.to_numpy()
 
     def _numbers(self, batch: pa.RecordBatch) -> np.ndarray:
-        """Each row's partition: the column's; where that is null or missing, the one that Kafka's producer takes."""
+        """Each row's partition: the column's, or if that is null or missing, the one that Kafka's producer chooses."""
         given = batch.column("partition") if "partition" in batch.schema.names else None
         if given is None or given.null_count:
             if "key" in batch.schema.names:
@@ -284,17 +282,17 @@ class _TaskWriter:
         numbers = np.asarray(given)
         if numbers.min() < 0:
             row = int(np.argmax(numbers < 0))
-            raise EncodeError(f"the partition is {numbers[row]}; it must not be negative", path=f"row {row}")
+            raise EncodeError(f"negative partition {numbers[row]}", path=f"row {row}")
         return numbers
 
     def _in_turn(self, count: int) -> np.ndarray:
-        """Partitions for records without a key, going on where the last batch ended."""
+        """Partitions for records without a key, continuing where the last batch ended."""
         numbers = (np.arange(count, dtype=np.int64) + self.turn) % self.options.num_partitions
         self.turn += count
         return numbers.astype(np.int32)
 
     def _records(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The columns that are encoded; without timestamps records get the time at which the job began."""
+        """The columns to encode. Without a timestamp column, records get the time when the job started."""
         names = [name for name in ("key", "value", "headers", "timestamp") if name in batch.schema.names]
         records = batch.select(names)
         if "timestamp" not in names:
@@ -304,7 +302,7 @@ class _TaskWriter:
 
 
 def _codes(topics: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct pairs of topic and partition as topic * 2^32 + partition, and each row's place among them."""
+    """The distinct pairs of topic and partition as topic * 2^32 + partition, and each row's index into them."""
     if not topics.any() and numbers.max() <= _FEW:
         return np.arange(_FEW + 1), numbers.astype(np.uint8)
     targets, codes = np.unique(topics.astype(np.int64) * _TOPIC_STEP + numbers, return_inverse=True)

@@ -52,11 +52,11 @@ def test_damaged_blobs(spark, raw, samples):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"column": "nonesuch"}, "column: the data frame has no column 'nonesuch'"),
+        ({"column": "nonesuch"}, "column: unknown column 'nonesuch'"),
         ({"column": "name"}, "column: 'name' is string, not binary"),
-        ({"column": "blob", "keep": ["x"]}, "keep: the data frame has no column 'x'"),
-        ({"column": "blob", "columns": ["topic"]}, "columns: a record has no 'topic'"),
-        ({"column": "blob", "columns": []}, "columns: names none"),
+        ({"column": "blob", "keep": ["x"]}, "keep: unknown column 'x'"),
+        ({"column": "blob", "columns": ["topic"]}, "columns: unknown column 'topic'"),
+        ({"column": "blob", "columns": []}, "columns: no column given"),
         ({"column": "blob", "mode": "DROP"}, "mode: expected FAILFAST or PERMISSIVE"),
     ],
 )

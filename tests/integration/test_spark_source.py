@@ -78,14 +78,14 @@ def test_columns_by_option_and_by_schema(spark):
 @pytest.mark.parametrize(
     ("options", "schema", "message"),
     [
-        ({"subscrib": "none"}, None, "subscrib: no such option"),
+        ({"subscrib": "none"}, None, "subscrib: unknown option"),
         ({"subscribe": "none", "assign": "{}"}, None, "assign: contradicts subscribe"),
         ({"startingOffsets": "latest"}, None, "startingOffsets: 'latest' would read nothing"),
-        ({"subscribe": "nonesuch"}, None, "subscribe: there are no segments of nonesuch"),
-        ({"columns": "x"}, None, "columns: there is no column 'x'"),
-        ({}, "value string", "schema: column 'value' is binary and may hold nulls, not string"),
-        ({}, "offset long not null", "schema: column 'offset' is bigint and may hold nulls, not bigint not null"),
-        ({}, "payload binary", "schema: there is no column 'payload'"),
+        ({"subscribe": "nonesuch"}, None, "subscribe: no segments of nonesuch"),
+        ({"columns": "x"}, None, "columns: unknown column 'x'"),
+        ({}, "value string", "schema: column 'value' must be binary and nullable, not string"),
+        ({}, "offset long not null", "schema: column 'offset' must be bigint and nullable, not bigint not null"),
+        ({}, "payload binary", "schema: unknown column 'payload'"),
     ],
 )
 def test_errors_name_the_option(spark, options, schema, message):

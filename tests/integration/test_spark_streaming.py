@@ -129,6 +129,6 @@ def test_records_lost_at_the_end_and_between_segments(tmp_path):
     assert count(failOnDataLoss="false") == count(gaps="accept") == 10
     segments[1].write_bytes(kept)
     segments[2].unlink()
-    with pytest.raises(OptionError, match=r"^failOnDataLoss: t-0 ended at offset 15, and ends at 10 now"):
+    with pytest.raises(OptionError, match=r"^failOnDataLoss: the end offset of t-0 was 15 and is now 10"):
         count()
     assert count(failOnDataLoss="false") == 10

@@ -53,6 +53,6 @@ def test_errors_name_the_option(spark, tmp_path):
     frame = spark.range(3).selectExpr("string(id) AS value")
     with pytest.raises(AnalysisException, match="topic: missing"):
         frame.write.format("kafkalog").mode("append").save(str(tmp_path / "out"))
-    with pytest.raises(AnalysisException, match=r"(?i)numpartition: no such option; did you mean numPartitions"):
+    with pytest.raises(AnalysisException, match=r"(?i)numpartition: unknown option; did you mean numPartitions"):
         frame.write.format("kafkalog").mode("append").options(topic="t", numPartition=3).save(str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()

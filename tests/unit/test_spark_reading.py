@@ -133,19 +133,19 @@ def test_selectors():
     ("path", "given", "message"),
     [
         ("/nonexistent", {}, "path: /nonexistent"),
-        (LOGS / "nothing-*", {}, "path: nothing matches"),
+        (LOGS / "nothing-*", {}, "path: no file or directory matches"),
         ("s3://bucket/logs", {}, "path: s3://bucket/logs is not a local path"),
-        (LOGS, {"subscribe": "none,nonesuch"}, "subscribe: there are no segments of nonesuch"),
-        (LOGS, {"assign": '{"partitions": [0, 9]}'}, "assign: there are no segments of partitions-9"),
+        (LOGS, {"subscribe": "none,nonesuch"}, "subscribe: no segments of nonesuch"),
+        (LOGS, {"assign": '{"partitions": [0, 9]}'}, "assign: no segments of partitions-9"),
         (
             LOGS,
             {"subscribe": "partitions", "startingOffsets": '{"partitions": {"0": 1}}'},
-            "startingOffsets: selected but not named: partitions-1, partitions-2",
+            "startingOffsets: no value for the selected partitions partitions-1, partitions-2",
         ),
         (
             LOGS / "none-0",
             {"endingOffsets": '{"none": {"0": 1}, "gzip": {"0": 1}}'},
-            "endingOffsets: named but not selected: gzip-0",
+            "endingOffsets: names partitions that are not selected: gzip-0",
         ),
         (
             LOGS / "none-0",
