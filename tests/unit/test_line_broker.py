@@ -426,7 +426,7 @@ def test_no_answer_is_longer_than_a_reader_takes() -> None:
     ],
 )
 def test_settings_that_make_no_sense(config: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"; it must|partitions|replicas"):
+    with pytest.raises(ValueError, match=r"must be|must not be|cannot list"):
         line.BrokerConfig(**config)
 
 

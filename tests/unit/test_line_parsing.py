@@ -173,7 +173,7 @@ def test_a_line_that_never_ends_is_not_kept() -> None:
     error, good = reader.receive(b"\ngood\n")
     assert good == "good"
     assert isinstance(error, line.LineProtocolError)
-    assert "1000000 bytes, more than 10" in str(error)
+    assert "1000000 bytes exceeds the limit of 10" in str(error)
 
 
 def test_surrogates_are_not_text() -> None:

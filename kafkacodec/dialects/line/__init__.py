@@ -1,7 +1,7 @@
-"""The line protocol V1: requests and responses of one line of text, and the broker behind them.
+"""The line protocol V1: requests and responses of one line of text, and a broker.
 
-`parse_request`, `parse_response`, `Request` and `Response` are the codec; `Broker` is the broker's behaviour without
-any I/O: lines and a clock go in, lines come out, and a `Storage` that is passed in keeps what lasts.
+`parse_request`, `parse_response`, `Request` and `Response` are the codec. `Broker` is the broker's state machine
+without network I/O: lines and a clock go in, lines come out; a `Storage` keeps records, groups and offsets.
 """
 
 from kafkacodec.dialects.line.broker import Broker, Reply

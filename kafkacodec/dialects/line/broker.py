@@ -1,4 +1,4 @@
-"""The behaviour of a line protocol broker, without I/O: lines and a clock go in, lines come out."""
+"""A broker of the line protocol without network I/O: lines and a clock go in, lines come out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kafkacodec.errors import KafkaCodecError, LocalProtocolError
 
 __all__ = ["Broker", "Reply"]
 
-# Failures of the storage that are kept for a host that does not ask for them.
+# Failures of the storage that are kept until the host takes them.
 _MAX_FAILURES = 100
 
 
@@ -33,7 +33,7 @@ class Reply(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """A PRODUCE with acks=all that is not answered yet."""
+    """A PRODUCE with acks=all that waits for its response."""
 
     connection: Hashable
     correlation_id: str
@@ -51,17 +51,17 @@ Fields = dict[str, Any]
 class Broker:
     """A broker as a state machine.
 
-    A request that the storage fails at is answered with STORAGE_ERROR and has changed nothing; what time makes due
-    and the storage fails at is tried again later. `take_failures` tells the host.
+    A request for which the storage fails is answered with STORAGE_ERROR and changes nothing; an expiry for which it
+    fails is retried later. `take_failures` returns the failures.
 
     Args:
         storage: keeps records, groups and offsets.
         config: see `BrokerConfig`.
-        now: milliseconds of any clock that does not go back; the same clock goes into every call.
-        partitioner: the partition of a record by its key and the number of partitions; CRC-32 of the key by default.
+        now: the time in milliseconds of a monotonic clock; all calls must use the same clock.
+        partitioner: returns the partition for a key and a number of partitions. Default: CRC-32 of the key.
 
     Raises:
-        OSError: on construction, what the storage raises.
+        OSError: on construction, from the storage.
     """
 
     def __init__(
@@ -90,13 +90,13 @@ class Broker:
         self._groups = Groups(storage, self._partitions.count, limits, now=now, failed=self._failures.append)
 
     def receive(self, line: str | LineProtocolError, now: int, connection: Hashable = None) -> list[Reply]:
-        """Take a request line and return the responses that are due, to this and to other connections.
+        """Take a request line and return the responses that are due, on this and on other connections.
 
-        `LineReader` gives an error in the place of a line that it cannot read; it is answered as such. A PRODUCE with
-        acks=all may be answered by a later call, after requests that came later.
+        `LineReader` returns an error in place of a line that it cannot read; it is answered as an error. The response
+        to a PRODUCE with acks=all may come from a later call, after those of later requests.
 
         Raises:
-            LocalProtocolError: `now` lies before an earlier one.
+            LocalProtocolError: `now` is earlier than in a previous call.
         """
         self._set_clock(now)
         answer = self._answer(line, connection)
@@ -104,10 +104,10 @@ class Broker:
         return replies + self._settle()
 
     def tick(self, now: int) -> list[Reply]:
-        """Let time pass: followers fall behind, sessions end, acks=all times out.
+        """Advance the clock: expire followers, sessions and waiting acks=all.
 
         Raises:
-            LocalProtocolError: `now` lies before an earlier one.
+            LocalProtocolError: `now` is earlier than in a previous call.
         """
         self._set_clock(now)
         self._partitions.expire(now)
@@ -115,33 +115,33 @@ class Broker:
         return self._settle()
 
     def next_deadline(self) -> int | None:
-        """When `tick` will next have something to do; None where nothing is pending."""
+        """The time at which `tick` is needed next; None if nothing is pending."""
         deadlines = [queue[0].deadline for queue in self._waiting.values()]
         pending = (self._partitions.next_deadline(), self._groups.next_deadline())
         deadlines += [deadline for deadline in pending if deadline is not None]
         return min(deadlines, default=None)
 
     def disconnect(self, connection: Hashable) -> None:
-        """Forget what a connection waits for; what it has produced stays."""
+        """Drop the waiting responses of a connection; its records stay."""
         kept = {key: deque(w for w in queue if w.connection != connection) for key, queue in self._waiting.items()}
         self._waiting = {key: queue for key, queue in kept.items() if queue}
         self._waiting_count = sum(map(len, self._waiting.values()))
 
     def take_failures(self) -> list[Exception]:
-        """What the storage has raised since this was last asked, the last hundred at most.
+        """The exceptions of the storage since the last call, at most the last hundred.
 
-        After construction also a CorruptRecord for each committed offset past the end of its partition, which was
-        lowered to that end.
+        After construction they include a CorruptRecord for each committed offset past the end of its partition, which
+        was lowered to that end.
         """
         failures = list(self._failures)
         self._failures.clear()
         return failures
 
     def partition(self, topic: str, partition: int) -> Partition:
-        """The replication state of a partition, to look at.
+        """The replication state of a partition, for reading.
 
         Raises:
-            LocalProtocolError: there is no such partition.
+            LocalProtocolError: the partition does not exist.
         """
         try:
             return self._partitions.look(topic, partition, self._now)
@@ -154,7 +154,7 @@ class Broker:
         self._now = now
 
     def _answer(self, line: str | LineProtocolError, connection: Hashable) -> str | None:
-        """The response line; None where it comes later."""
+        """The response line; None if it comes later."""
         try:
             if isinstance(line, LineProtocolError):
                 raise line
@@ -171,23 +171,23 @@ class Broker:
             return _refusal(request.correlation_id, e.code, e.message)
         except (OSError, KafkaCodecError) as e:
             self._failures.append(e)
-            return _refusal(request.correlation_id, ErrorCode.STORAGE_ERROR, "the storage has failed; try again")
+            return _refusal(request.correlation_id, ErrorCode.STORAGE_ERROR, "storage failure; try again")
 
     def _settle(self) -> list[Reply]:
-        """Answer the waiting acks=all whose time or whose condition has come."""
+        """Answer the waiting acks=all that are replicated, have timed out, or lost their leader."""
         replies = []
         for (topic, index), queue in list(self._waiting.items()):
             state = self._partitions.look(topic, index, self._now)
             while queue:
                 waiting = queue[0]
                 if not state.leader:
-                    response = Response.error(waiting.correlation_id, ErrorCode.NOT_LEADER, "the role has changed")
+                    response = Response.error(waiting.correlation_id, ErrorCode.NOT_LEADER, "no longer the leader")
                 elif state.high_watermark > waiting.offset and len(state.in_sync) >= self._config.min_in_sync:
                     response = Response.success(
                         waiting.correlation_id, "PRODUCE", _produced(index, waiting.offset, state)
                     )
                 elif self._now >= waiting.deadline:
-                    reason = f"{len(state.in_sync)} in sync, high watermark {state.high_watermark}"
+                    reason = f"{len(state.in_sync)} replicas in sync, high watermark {state.high_watermark}"
                     response = Response.error(waiting.correlation_id, ErrorCode.REPLICATION_TIMEOUT, reason)
                 else:
                     break
@@ -202,16 +202,16 @@ class Broker:
         args, topic = request.args, request.args["topic"]
         count = self._partitions.count(topic)
         if count < 1:
-            raise Refused(ErrorCode.BAD_REQUEST, "there is no such topic")
+            raise Refused(ErrorCode.BAD_REQUEST, "unknown topic")
         room = self._config.max_line_bytes - RESPONSE_ROOM
         if message_size(_LONGEST_OFFSET, args["value"]) > room:
-            raise Refused(ErrorCode.BAD_REQUEST, f"the value is too long for a response line of CONSUME, {room} bytes")
+            raise Refused(ErrorCode.BAD_REQUEST, f"value too long: a CONSUME response has room for {room} bytes")
         index = self._partitioner(args["key"], count)
         state = self._partitions.look(topic, index, self._now)
         if not state.leader:
-            raise Refused(ErrorCode.NOT_LEADER, "the partition is in follower role on this broker")
+            raise Refused(ErrorCode.NOT_LEADER, "this broker is a follower of the partition")
         if args["acks"] == "all" and self._waiting_count >= self._config.max_waiting:
-            raise Refused(ErrorCode.BAD_REQUEST, "too many requests with acks=all wait")
+            raise Refused(ErrorCode.BAD_REQUEST, "too many waiting requests with acks=all")
         self._partitions.require_room(topic)
         offset = self._storage.append(topic, index, args["key"], args["value"])
         self._partitions.appended(topic, index, state)
@@ -228,14 +228,14 @@ class Broker:
         topic, index, start = request.args["topic"], request.args["partition"], request.args["offset"]
         state = self._partitions.look(topic, index, self._now)
         if start < 0:
-            raise Refused(ErrorCode.BAD_REQUEST, "the offset is negative")
+            raise Refused(ErrorCode.BAD_REQUEST, "negative offset")
         stop = min(state.high_watermark, start + self._config.max_messages)
         room = self._config.max_line_bytes - RESPONSE_ROOM
         messages: list[dict[str, Any]] = []
         for offset, value in self._storage.read(topic, index, start, stop) if start < stop else ():
             room -= message_size(offset, value)
             if room < 0 and not messages:
-                raise Refused(ErrorCode.BAD_REQUEST, f"the record at offset {offset} is too long for a response line")
+                raise Refused(ErrorCode.BAD_REQUEST, f"record at offset {offset} too long for a response line")
             if room < 0:
                 break
             messages.append({"offset": offset, "value": value})
@@ -244,7 +244,7 @@ class Broker:
     def _join(self, request: Request, _: Hashable) -> Fields:
         args = request.args
         if self._partitions.count(args["topic"]) < 1:
-            raise Refused(ErrorCode.BAD_REQUEST, "there is no such topic")
+            raise Refused(ErrorCode.BAD_REQUEST, "unknown topic")
         key = (args["group"], args["topic"])
         group = self._groups.join(key, args["consumer_id"], args["assignor"], self._now)
         return {"generation": group.generation, "assigned": group.assignments[args["consumer_id"]]}
@@ -268,7 +268,7 @@ class Broker:
         if args["partition"] not in group.assignments[args["consumer_id"]]:
             raise Refused(ErrorCode.GENERATION_MISMATCH, "the partition is not assigned to this member")
         if args["offset"] < 0:
-            raise Refused(ErrorCode.BAD_REQUEST, "the offset is negative")
+            raise Refused(ErrorCode.BAD_REQUEST, "negative offset")
         self._groups.commit(key, args["partition"], args["offset"])
         return {"committed": True}
 
@@ -281,9 +281,9 @@ class Broker:
         args, topic, index = request.args, request.args["topic"], request.args["partition"]
         state = self._partitions.look(topic, index, self._now)
         if not state.leader:
-            raise Refused(ErrorCode.NOT_LEADER, "the partition is in follower role on this broker")
+            raise Refused(ErrorCode.NOT_LEADER, "this broker is a follower of the partition")
         if not 0 <= args["offset"] <= state.end:
-            raise Refused(ErrorCode.BAD_REQUEST, f"the leader's log ends at {state.end}")
+            raise Refused(ErrorCode.BAD_REQUEST, f"offset out of range: the leader's log ends at {state.end}")
         state.reported(args["replica_id"], args["offset"], self._now)
         self._partitions.reported(topic, index, state)
         return {
@@ -309,20 +309,20 @@ class Broker:
         return key, self._groups.check(key, args["consumer_id"], args["generation"], self._now)
 
 
-# The longest text that an offset can have.
+# The offset with the longest text.
 _LONGEST_OFFSET = -(1 << 63)
 
 
 def _refusal(correlation_id: str, code: ErrorCode, message: str) -> str:
-    """The line of an error."""
+    """The response line of an error."""
     if len(correlation_id) > MAX_ID_LENGTH:
-        reason = f"a correlation id of more than {MAX_ID_LENGTH} characters"
+        reason = f"correlation id longer than {MAX_ID_LENGTH} characters"
         return Response.error("0", ErrorCode.BAD_REQUEST, reason).encode()
     return Response.error(correlation_id, code, message).encode()
 
 
 def _check_names(request: Request) -> None:
-    """Names and ids are kept and sent back: only so long ones are taken."""
+    """Limit the length of names and ids, which are kept and sent back."""
     long = [n for n in ("topic", "group", "consumer_id") if len(request.args.get(n, "")) > MAX_NAME_LENGTH]
     if long or len(request.correlation_id) > MAX_ID_LENGTH:
         raise Refused(ErrorCode.BAD_REQUEST, f"{', '.join(long)} longer than {MAX_NAME_LENGTH} characters")

@@ -1,4 +1,4 @@
-"""The commands of the line protocol V1, as a table: the words of their arguments, the keys of their payloads."""
+"""The table of commands of the line protocol V1: their arguments and the keys of their payloads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["COMMANDS", "RECORD", "Args", "Command", "Slot", "command"]
 
 Args = dict[str, Any]
 
-# The one word that makes two arguments, "key" and "value".
+# The one word that is two arguments, "key" and "value".
 RECORD = "key:value"
 
 
@@ -24,16 +24,16 @@ class Slot(NamedTuple):
 
 
 class Command(NamedTuple):
-    """The shape of a command; `command` makes one.
+    """The syntax of a command; made by `command`.
 
     Attributes:
         slots: the words, in order.
-        required: how many of them must be there; a last one beyond them is an option, None where missing.
+        required: the number of required words; a further one is an option, None if missing.
         payload: the keys of a successful response and their kinds, in the order in which they are written.
-        every_key: those, and after them keys that are written only where they are needed.
-        prepare: adds the keys that are needed to the fields, once those of `payload` are known to be good.
-        refine: settles in the fields what one key of the payload means for another; is given the payload too.
-        names, readers: of the slots, laid out for the parser's loop.
+        every_key: the keys of `payload`, then those that are written only if needed.
+        prepare: adds the keys that are needed to the fields, after those of `payload` were written.
+        refine: corrects fields whose meaning depends on another key; also takes the payload.
+        names, readers: those of the slots, as the parser needs them.
     """
 
     slots: tuple[Slot, ...]
@@ -55,7 +55,7 @@ def command(
     prepare: Callable[[Args], Args] | None = None,
     refine: Callable[[Args, str], None] | None = None,
 ) -> Command:
-    """A command with these words in its arguments and these keys in its payload, `extra` ones where needed."""
+    """A command with these words as arguments and these keys in its payload, `extra` ones only if needed."""
     every = (*slots, optional) if optional is not None else tuple(slots)
     names, readers = tuple(s.name for s in every), tuple(s.kind.read for s in every)
     return Command(every, len(slots), payload, {**payload, **(extra or {})}, prepare, refine, names, readers)

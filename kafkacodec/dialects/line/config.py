@@ -1,4 +1,4 @@
-"""What a broker of the line protocol is set to."""
+"""The configuration of a line protocol broker."""
 
 from __future__ import annotations
 
@@ -10,36 +10,38 @@ from kafkacodec.dialects.line.reading import MAX_LINE_BYTES
 __all__ = ["MAX_ID_LENGTH", "MAX_NAME_LENGTH", "RESPONSE_ROOM", "BrokerConfig"]
 
 MAX_ID_LENGTH = 256
-"""Characters of a correlation id that is answered with; requests with longer ones are refused."""
+"""Longest correlation id, in characters."""
 
 MAX_NAME_LENGTH = 255
-"""Characters of the name of a topic, a group or a consumer."""
+"""Longest name of a topic, group or consumer, in characters."""
 
-# Bytes of a response line besides a payload's list of messages or partitions, its correlation id included.
+# Bytes of a response line without its list of messages or partitions, including the correlation id.
 RESPONSE_ROOM = 4 * MAX_ID_LENGTH + 1024
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerConfig:
-    """What a broker is set to. Times are in milliseconds of the clock that is passed in.
+    """The configuration of a broker. Times are in milliseconds.
 
     Attributes:
         topics: number of partitions by topic.
-        default_partitions: of any other topic; 0 refuses other topics.
-        replication_factor: replicas per partition, this broker's (id 0) included.
-        min_in_sync: replicas that must be in sync for records to be committed.
-        replication_timeout_ms: how long acks=all may wait.
-        replica_lag_ms: how long a follower may lack a record and count as in sync.
+        default_partitions: number of partitions of other topics; 0 refuses other topics.
+        replication_factor: replicas per partition, including this broker (id 0).
+        min_in_sync: replicas that must be in sync to commit records.
+        replication_timeout_ms: how long a PRODUCE with acks=all may wait.
+        replica_lag_ms: how long a follower may lack a record and stay in sync.
         session_timeout_ms: how long a member may be silent.
-        group_retention_ms: how long a group without members is kept, with its committed offsets.
-        max_line_bytes: the longest response line; CONSUME answers with as many messages as it holds.
-        max_messages: the most that one CONSUME answers with.
-        max_topics, max_groups, max_members, max_offsets, max_waiting: bounds on what requests can make the broker
-            keep: topics that are named here or have records or a follower's role, groups that have members, members
-            of a group, committed offsets, and PRODUCE requests with acks=all that wait.
+        group_retention_ms: how long a group without members and its committed offsets are kept.
+        max_line_bytes: the longest response line, in bytes; it limits the messages of a CONSUME.
+        max_messages: the most messages in a response to CONSUME.
+        max_topics: the most topics that are configured, have records, or have a partition in follower role.
+        max_groups: the most groups with members.
+        max_members: the most members of a group.
+        max_offsets: the most committed offsets.
+        max_waiting: the most PRODUCE requests with acks=all that wait.
 
     Raises:
-        ValueError: a number that makes no sense, or more partitions or replicas than a response line can list.
+        ValueError: a value out of range, or more partitions or replicas than a response line can list.
     """
 
     topics: Mapping[str, int] = field(default_factory=dict)
@@ -60,17 +62,19 @@ class BrokerConfig:
 
     def __post_init__(self) -> None:
         if not 1 <= self.min_in_sync <= self.replication_factor:
-            raise ValueError(f"min_in_sync is {self.min_in_sync}; there are {self.replication_factor} replicas")
+            raise ValueError(
+                f"min_in_sync must be 1 to replication_factor ({self.replication_factor}), not {self.min_in_sync}"
+            )
         for name in _NOT_NEGATIVE:
             if getattr(self, name) < 0:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must not be negative")
+                raise ValueError(f"{name} must not be negative, but is {getattr(self, name)}")
         if self.max_line_bytes < 2 * RESPONSE_ROOM:
-            raise ValueError(f"max_line_bytes is {self.max_line_bytes}; it must be at least {2 * RESPONSE_ROOM}")
+            raise ValueError(f"max_line_bytes must be at least {2 * RESPONSE_ROOM}, not {self.max_line_bytes}")
         listed = {f"partitions of {topic!r}": count for topic, count in self.topics.items()}
         listed |= {"default_partitions": self.default_partitions, "replicas": self.replication_factor}
         for what, count in listed.items():
             if count < 0 or count * len(f"{count},") + RESPONSE_ROOM > self.max_line_bytes:
-                raise ValueError(f"{count} {what} are no number that a line of {self.max_line_bytes} bytes can list")
+                raise ValueError(f"{what}: a line of {self.max_line_bytes} bytes cannot list {count}")
 
 
 _NOT_NEGATIVE = (

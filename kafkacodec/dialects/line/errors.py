@@ -1,4 +1,4 @@
-"""What can be wrong with a line."""
+"""The error codes and the exception of the line protocol."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["ErrorCode", "LineProtocolError"]
 
 
 class ErrorCode(StrEnum):
-    """The error codes of the line protocol V1, and one of this broker: STORAGE_ERROR."""
+    """The error codes of the line protocol V1, and STORAGE_ERROR of this broker."""
 
     BAD_REQUEST = "BAD_REQUEST"
     UNKNOWN_COMMAND = "UNKNOWN_COMMAND"
@@ -21,13 +21,13 @@ class ErrorCode(StrEnum):
 
 
 class LineProtocolError(DecodeError):
-    """A line, or a request, that the line protocol V1 does not allow.
+    """A line that the line protocol V1 does not allow.
 
     Attributes:
-        code (ErrorCode | None): what a broker answers; None for a response line, which nobody answers.
-        correlation_id (str): the id to answer with: that of the request, or ``"0"`` where the envelope is at fault.
-        path (str | None): the section at fault, such as ``version`` or ``args.partition``.
-        position (int | None): of a line that could not be read: the byte, counted from the first received.
+        code (ErrorCode | None): the error code for the response; None for a response line.
+        correlation_id (str): the id for the response: that of the request, or ``"0"`` if the envelope is invalid.
+        path (str | None): the invalid section, such as ``version`` or ``args.partition``.
+        position (int | None): for a line that could not be read, the offset in bytes from the first byte received.
     """
 
     def __init__(

@@ -20,28 +20,28 @@ from kafkacodec.errors import CorruptRecord, LocalProtocolError
 
 __all__ = ["FileStorage", "write_atomically"]
 
-# What a killed broker leaves of a file that it was about to replace; no other name is ever removed.
+# Temporary files of a killed broker. No other files are removed.
 _UNFINISHED = re.compile(r"\.(groups|offsets)\.json\.[0-9a-f]{16}\.unfinished")
 
 
 class FileStorage:
     """Records in ``records.log``, groups in ``groups.json`` and offsets in ``offsets.json`` of a directory.
 
-    The protocol names the last two and no file for records. Offsets are of no use without the records that they count:
-    these are on the disk before an offset is. Each write of the two leaves the old file or the new one, whenever the
-    process is killed, and `RecordLog` tells what a kill leaves of the records. A directory belongs to one storage at a
-    time, which holds a lock on ``.lock`` until it is closed or its process ends.
+    The protocol names the last two; it has no file for records. Records are written through to disk before an offset
+    that counts them. The two JSON files are replaced atomically: a killed process leaves the old or the new file. For
+    the records see `RecordLog`. One storage at a time uses a directory: it holds a lock on ``.lock`` until it is closed
+    or its process ends.
 
     Args:
-        directory: an existing directory. Other files in it are left alone.
+        directory: an existing directory. Other files in it are not touched.
 
     Attributes:
-        cut_bytes (int): how many bytes of an unfinished record were cut off.
+        cut_bytes (int): the size in bytes of an unfinished record that was cut off.
 
     Raises:
-        LocalProtocolError: on construction, another storage has the directory.
-        CorruptRecord: on construction, a file that is not what was written.
-        OSError: the file system's.
+        LocalProtocolError: on construction, another storage uses the directory.
+        CorruptRecord: on construction, a file is damaged.
+        OSError: from the file system.
     """
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
@@ -61,7 +61,7 @@ class FileStorage:
         self.cut_bytes = self._records.cut_bytes
 
     def close(self) -> None:
-        """Close the files and give the directory back."""
+        """Close the files and release the lock."""
         self._records.close()
         self._lock.close()
 
@@ -101,7 +101,7 @@ class FileStorage:
         return self._offsets
 
     def save_offsets(self, offsets: Rows) -> None:
-        """Write ``offsets.json``, once all records are on the disk."""
+        """Write ``offsets.json`` after all records are on disk."""
         self._records.sync()
         _save(self._directory / "offsets.json", offsets)
         self._offsets = offsets
@@ -113,7 +113,7 @@ def _lock(path: Path) -> BinaryIO:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         file.close()
-        raise LocalProtocolError(f"{path.parent} is in use by another broker, which holds {path.name}") from None
+        raise LocalProtocolError(f"{path.parent} is in use by another broker, which has locked {path.name}") from None
     except BaseException:
         file.close()
         raise
@@ -130,7 +130,7 @@ def _save(path: Path, rows: Rows) -> None:
 
 
 def _load(path: Path, shape: dict[str, type]) -> Rows:
-    """The rows of a file; none where there is no file."""
+    """The rows of a file; none if it does not exist."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -143,7 +143,7 @@ def _load(path: Path, shape: dict[str, type]) -> Rows:
         raise CorruptRecord("not a file of format 1", path=path.name)
     for i, row in enumerate(content["rows"]):
         if not isinstance(row, dict) or {k: type(v) for k, v in row.items()} != shape or not _is_sound(row):
-            raise CorruptRecord(f"is not {', '.join(shape)}", path=f"{path.name}.rows[{i}]")
+            raise CorruptRecord(f"invalid row: expected {', '.join(shape)}", path=f"{path.name}.rows[{i}]")
     return list(content["rows"])
 
 
@@ -163,10 +163,10 @@ def _is_number(n: object) -> bool:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Replace a file so that a kill at any moment leaves the old one or the new one, on the disk too.
+    """Replace a file atomically and durably: a kill at any moment leaves the old file or the new one.
 
     Raises:
-        OSError: the old file is as it was, unless it was only the directory that could not be written through.
+        OSError: the old file is unchanged, unless only the sync of the directory failed.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.unfinished")
     try:

@@ -15,12 +15,12 @@ __all__ = ["Group", "GroupLimits", "Groups", "Refused"]
 
 NO_OFFSET = -1
 
-# How long to wait before members are taken out again after the storage has failed at it.
+# Delay before an expiry is retried after a failure of the storage.
 RETRY_MS = 1_000
 
 
 class Refused(Exception):
-    """A request that is well formed and still cannot be done; never leaves the broker."""
+    """A well-formed request that the broker refuses; internal to the broker."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
@@ -30,14 +30,14 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group's members and what each owns, in one generation; a change makes another `Group`.
+    """One generation of a group: its members and their partitions. A change makes another `Group`.
 
     Attributes:
-        generation (int): grows with every change of members or assignor.
+        generation (int): increases with every change of members or assignor.
         assignor (str): ``round_robin`` or ``range``.
-        members (dict[str, int]): when each member was last heard of.
+        members (dict[str, int]): the time of each member's last request.
         assignments (dict[str, list[int]]): the partitions of each member.
-        changed_at (int): when this generation began.
+        changed_at (int): the time at which this generation began.
     """
 
     generation: int = 0
@@ -47,12 +47,12 @@ class Group:
     changed_at: int = 0
 
     def rebalanced(self, members: dict[str, int], partitions: int, now: int) -> Group:
-        """The next generation, its members taken in string order."""
+        """The next generation, with the members in string order."""
         assignments = STRATEGIES[self.assignor](range(partitions), sorted(members))
         return Group(self.generation + 1, self.assignor, members, assignments, now)
 
     def is_complete(self, partitions: int) -> bool:
-        """Whether each partition has exactly one owner, where there is a member at all."""
+        """Whether each partition has exactly one owner, or there are no members."""
         owned = sorted(p for assigned in self.assignments.values() for p in assigned)
         return self.assignments.keys() == self.members.keys() and (not self.members or owned == [*range(partitions)])
 
@@ -63,14 +63,14 @@ OffsetKey = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True)
 class GroupLimits:
-    """Times in milliseconds, and bounds on what requests can make a broker keep.
+    """Timeouts in milliseconds, and limits on memory.
 
     Attributes:
         session_timeout_ms: how long a member may be silent.
-        retention_ms: how long a group that has no members is kept, with its offsets.
-        max_groups: groups that have members; as many that have neither members nor offsets are kept besides.
-        max_members: members of a group.
-        max_offsets: committed offsets.
+        retention_ms: how long a group without members and its offsets are kept.
+        max_groups: the most groups with members, and the most groups with neither members nor offsets.
+        max_members: the most members of a group.
+        max_offsets: the most committed offsets.
     """
 
     session_timeout_ms: int
@@ -81,17 +81,17 @@ class GroupLimits:
 
 
 class Groups:
-    """All groups of a broker. A group name stands for one group per topic.
+    """All groups of a broker. There is one group for each pair of group name and topic.
 
-    A change is saved before it counts: where the storage raises, nothing has changed. Members that are silent while
-    the storage fails stay until it works again.
+    A change is saved before it takes effect: if the storage raises, nothing has changed. Silent members are not removed
+    while the storage fails.
 
     Args:
         storage: where groups and offsets are kept.
-        partitions_of: the number of partitions of a topic.
+        partitions_of: returns the number of partitions of a topic.
         limits: see `GroupLimits`.
-        now: when the members found in the storage were last heard of, and since when the other groups have none.
-        failed: told of what the storage raised where no request can be answered with it, and of what it has lost.
+        now: the time, from which the timeouts of the stored members and groups count.
+        failed: called with exceptions of the storage outside requests, and with records that it has lost.
     """
 
     def __init__(
@@ -116,11 +116,11 @@ class Groups:
         self._offsets: dict[OffsetKey, int] = {
             (row["group"], row["topic"], row["partition"]): row["offset"] for row in storage.load_offsets()
         }
-        # Offsets live and die with the records that they count.
+        # An offset past the end of its partition would skip the next records.
         kept = {key: min(offset, storage.end(*key[1:])) for key, offset in self._offsets.items()}
         lowered = [key for key, offset in kept.items() if offset != self._offsets[key]]
         for name, topic, partition in lowered:
-            reason = f"{topic!r}-{partition} ends before the offset that group {name!r} has committed; it is lowered"
+            reason = f"committed offset of group {name!r} past the end of {topic!r}-{partition} was lowered to it"
             failed(CorruptRecord(reason, path="offsets"))
         if lowered:
             self._save_offsets(kept)
@@ -131,9 +131,9 @@ class Groups:
             self._save({k: g.rebalanced(g.members, partitions_of(k[1]), now) for k, g in partial.items()})
 
     def join(self, key: GroupKey, consumer_id: str, assignor: str | None, now: int) -> Group:
-        """Add a member, or report one that is there.
+        """Add a member, or return the group of an existing one.
 
-        The assignor is the group's: a member that names another is refused, unless it is alone in the group.
+        A member that names another assignor than the group's is refused, unless it is the only member.
         """
         group = self._without_silent(key, now) or Group(changed_at=now)
         if not group.members and sum(1 for g in self._groups.values() if g.members) >= self._limits.max_groups:
@@ -149,7 +149,7 @@ class Groups:
         return self._rebalance(key, replace(group, assignor=assignor), {**group.members, consumer_id: now}, now)
 
     def check(self, key: GroupKey, consumer_id: str, generation: int, now: int) -> Group:
-        """The group, where `consumer_id` is a member of this very generation; counts as a sign of life."""
+        """The group, if `consumer_id` is a member and `generation` the current one. Renews the member's session."""
         group = self._without_silent(key, now)
         if group is None or consumer_id not in group.members:
             raise Refused(ErrorCode.GENERATION_MISMATCH, "unknown member")
@@ -159,25 +159,25 @@ class Groups:
         return group
 
     def leave(self, key: GroupKey, consumer_id: str, now: int) -> None:
-        """Take a member out and share its partitions among the others."""
+        """Remove a member and assign its partitions to the others."""
         group = self._groups[key]
         self._rebalance(key, group, {m: seen for m, seen in group.members.items() if m != consumer_id}, now)
 
     def expire(self, now: int) -> None:
-        """Take out the members not heard of for longer than the session timeout, and groups without members."""
+        """Remove members whose session has timed out, and groups whose retention time is over."""
         if self._retry_at is None or now >= self._retry_at:
             self._expire(self._groups, now)
 
     def next_deadline(self) -> int | None:
-        """When `expire` will next have something to do; None where it never will as things are."""
+        """The time at which `expire` is needed next; None if there are no groups."""
         deadline = min(map(self._deadline, self._groups.values()), default=None)
         return deadline if deadline is None or self._retry_at is None else max(deadline, self._retry_at)
 
     def commit(self, key: GroupKey, partition: int, offset: int) -> None:
-        """Keep a committed offset, which must not be smaller than the one before."""
+        """Commit an offset, which must not be less than the committed one."""
         before = self.committed(*key, partition)
         if offset < before:
-            raise Refused(ErrorCode.BAD_REQUEST, f"offset {offset} is before the committed {before}")
+            raise Refused(ErrorCode.BAD_REQUEST, f"offset {offset} is less than the committed offset {before}")
         if before == NO_OFFSET and len(self._offsets) >= self._limits.max_offsets:
             raise Refused(ErrorCode.BAD_REQUEST, "too many committed offsets")
         self._save_offsets({**self._offsets, (*key, partition): offset})
@@ -192,7 +192,7 @@ class Groups:
         return min(group.members.values()) + self._limits.session_timeout_ms + 1
 
     def _without_silent(self, key: GroupKey, now: int) -> Group | None:
-        """The group, its silent members taken out where the storage allows it."""
+        """The group without its silent members, unless the storage fails."""
         group = self._groups.get(key)
         if group is not None and group.members and self._deadline(group) <= now:
             if self._retry_at is None or now >= self._retry_at:
@@ -201,7 +201,7 @@ class Groups:
         return group
 
     def _expire(self, keys: Iterable[GroupKey], now: int) -> None:
-        """Take out what is due, all at once; try later where the storage fails."""
+        """Expire what is due in one write; retry later if the storage fails."""
         due = {k: self._groups[k] for k in keys if self._deadline(self._groups[k]) <= now}
         if not due:
             return

@@ -1,9 +1,9 @@
-"""The ``messages`` of a CONSUME payload: ``offset:value`` after ``offset:value``, with commas between them.
+"""The ``messages`` of a CONSUME payload: a list of ``offset:value`` with commas.
 
-Values may hold commas, so that the end of a value has to be told: a comma ends it where an offset follows that is
-larger than the one before, lies below the payload's high watermark, and is followed by a colon. Where a value holds
-just that, the payload gets one more key, ``lengths``: how many bytes of UTF-8 each value has. (The text lets payloads
-grow keys; a reader that does not know this one reads what it would have read without it.)
+Values may contain commas. A comma ends a value if it is followed by an offset and a colon, and the offset is larger
+than the previous one and below the payload's high watermark. If a value contains such text, the payload gets another
+key, ``lengths``: the size of each value in bytes of UTF-8. (The protocol allows new keys in payloads; readers that do
+not know this one ignore it.)
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ LENGTHS = "lengths"
 Messages = list[dict[str, Any]]
 
 _NEXT = re.compile(r",(-?[0-9]{1,20}):")
-# What would end a word, a section or a line.
+# Characters that end a word, a section or a line.
 _SEPARATORS = re.compile(r"[ |\n]")
 
 
 def _read(word: str, below: int | None = None) -> Messages:
-    """By the commas; offsets but the first lie below `below`."""
+    """Split at the commas; offsets except the first must be less than `below`."""
     messages: Messages = []
     text = f",{word}"
     if word and not _NEXT.match(text):
@@ -46,7 +46,7 @@ def _read(word: str, below: int | None = None) -> Messages:
 
 
 def _offset(digits: str) -> int:
-    """What may be an offset; of digits that are none, a number that is no offset either."""
+    """The offset, or the least integer if the digits are not one."""
     try:
         return read_integer(digits)
     except ValueError:
@@ -54,7 +54,7 @@ def _offset(digits: str) -> int:
 
 
 def _read_sized(word: str, lengths: list[int]) -> Messages:
-    """By the bytes of each value."""
+    """Split by the size of each value."""
     messages: Messages = []
     data = f",{word}".encode() if word else b""
     at = 0
@@ -62,15 +62,15 @@ def _read_sized(word: str, lengths: list[int]) -> Messages:
         start = data.find(b":", at) + 1
         end = start + length
         if data[at : at + 1] != b"," or not start or length < 0 or end > len(data):
-            raise ValueError(f"the messages do not have the {LENGTHS} {shortened(str(lengths))}")
+            raise ValueError(f"{LENGTHS} {shortened(str(lengths))} do not match the messages")
         try:
             offset, value = data[at + 1 : start - 1].decode(), data[start:end].decode()
         except UnicodeDecodeError:
-            raise ValueError(f"{LENGTHS} {shortened(str(lengths))} cut a character") from None
+            raise ValueError(f"{LENGTHS} {shortened(str(lengths))} split a character") from None
         messages.append({"offset": read_integer(offset), "value": value})
         at = end
     if at != len(data):
-        raise ValueError(f"the messages do not have the {LENGTHS} {shortened(str(lengths))}")
+        raise ValueError(f"{LENGTHS} {shortened(str(lengths))} do not match the messages")
     return messages
 
 
@@ -81,7 +81,7 @@ def _write(messages: Messages) -> str:
         if not -(1 << 63) <= offset < 1 << 63:
             raise ValueError(f"{offset!r} is not an integer of 64 bits")
         if _SEPARATORS.search(value):
-            raise ValueError(f"{shortened(value)} holds a space, a bar or a line end")
+            raise ValueError(f"{shortened(value)} contains a space, a bar or a line end")
         words.append(f"{offset}:{value}")
     return ",".join(words)
 
@@ -90,13 +90,13 @@ MESSAGES = Kind(_read, _write)
 
 
 def message_size(offset: int, value: str) -> int:
-    """The most bytes that a message takes in a payload, with its part of the lengths."""
+    """The largest size in bytes of a message in a payload, including its entry in ``lengths``."""
     size = len(value.encode("utf-8", "surrogatepass"))
     return len(f"{offset}:,{size},") + size
 
 
 def prepare_messages(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields to write: with lengths where the commas alone would tell it wrong."""
+    """The fields to write, with ``lengths`` if the commas alone are ambiguous."""
     messages, below = fields.get("messages") or [], fields.get("hw")
     if LENGTHS not in fields and not any(_is_ambiguous(m, below) for m in messages if "," in m["value"]):
         return fields
@@ -109,7 +109,7 @@ def _is_ambiguous(message: dict[str, Any], below: int | None) -> bool:
 
 
 def refine_messages(fields: dict[str, Any], payload: str) -> None:
-    """Read the messages again by their lengths, or below the high watermark, where that is another reading."""
+    """Split the messages again by ``lengths`` or the high watermark, if this gives another result."""
     messages, below = fields.get("messages"), fields.get("hw")
     if messages is None:
         return

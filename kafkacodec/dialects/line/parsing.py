@@ -1,4 +1,4 @@
-"""Lines to requests and responses, and back. Lines here are text without their line end; `LineReader` cuts bytes."""
+"""Parses and encodes requests and responses. Lines are text without line end; `LineReader` splits bytes into lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Request", "Response", "parse_request", "parse_response"]
 VERSION = "V1"
 _SECTION_ENDS = ("|", "\n")
 _SURROGATES = re.compile("[\ud800-\udfff]")
-# One before the line feed would be taken for a part of the line end.
+# Before the line feed it is read as part of the line end.
 _LINE_END = "\r"
 
 
@@ -26,9 +26,9 @@ class Request:
     """A request.
 
     Attributes:
-        correlation_id (str): any text that is not empty; the response carries it back.
-        command (str): a name in the table of commands.
-        args (dict): the arguments by name; options that are not given are None.
+        correlation_id (str): any text that is not empty; the response has the same.
+        command (str): the name of the command.
+        args (dict): the arguments by name; missing options are None.
     """
 
     correlation_id: str
@@ -39,7 +39,7 @@ class Request:
         """The line, without a line end.
 
         Raises:
-            EncodeError: an unknown command, a missing argument, or a value that a line cannot hold.
+            EncodeError: an unknown command, a missing argument, or a value that a line cannot represent.
         """
         shape = commands.get(self.command)
         if shape is None:
@@ -53,7 +53,7 @@ class Request:
             value = args.get(name)
             if value is None:
                 if position < shape.required:
-                    raise EncodeError("is missing", path=f"args.{name}")
+                    raise EncodeError("missing argument", path=f"args.{name}")
                 continue
             try:
                 words.append(kind.write(value))
@@ -64,14 +64,14 @@ class Request:
 
 @dataclass(slots=True)
 class Response:
-    """A response, good or bad.
+    """A response.
 
     Attributes:
-        correlation_id (str): that of the request; ``"0"`` where the request's envelope could not be read.
+        correlation_id (str): that of the request; ``"0"`` if the request's envelope was invalid.
         ok (bool): whether the request succeeded.
-        payload (str | None): the text of a success, as it stands in the line.
-        fields (dict): the payload by key; filled where the command was given to `parse_response`.
-        code (str | None): the error code; `ErrorCode` names those of V1.
+        payload (str | None): the text of a successful response.
+        fields (dict): the payload by key; empty unless `parse_response` was given the command.
+        code (str | None): the error code; `ErrorCode` has those of V1.
         message (str | None): the error's free text.
     """
 
@@ -86,10 +86,10 @@ class Response:
     def success(
         cls, correlation_id: str, command: str, fields: dict[str, Any], *, commands: Mapping[str, Command] = COMMANDS
     ) -> Response:
-        """The response to a request that succeeded, its payload made from `fields`.
+        """The response to a request that succeeded, with a payload of `fields`.
 
         Raises:
-            EncodeError: a field that is missing or that the payload cannot hold.
+            EncodeError: a missing field, or one that the payload cannot represent.
         """
         shape = commands[command]
         words = []
@@ -100,7 +100,7 @@ class Response:
                 except (KeyError, TypeError, ValueError) as e:
                     raise EncodeError(str(e), path=key) from None
             elif key in shape.payload:
-                raise EncodeError("is missing", path=key)
+                raise EncodeError("missing field", path=key)
             if shape.prepare is not None and len(words) == len(shape.payload):
                 fields = shape.prepare(fields)
         return cls(correlation_id, True, " ".join(words) or None, fields)
@@ -114,7 +114,7 @@ class Response:
         """The line, without a line end.
 
         Raises:
-            EncodeError: a section that is missing, or holds what would end it.
+            EncodeError: a missing section, or one that contains a separator.
         """
         _check_section(self.correlation_id, "correlation_id")
         if self.ok:
@@ -129,22 +129,22 @@ class Response:
 
 def _check_section(text: str | None, path: str) -> None:
     if not text:
-        raise EncodeError("is empty", path=path)
+        raise EncodeError("empty section", path=path)
     if any(end in text for end in _SECTION_ENDS):
-        raise EncodeError(f"{text!r} holds a bar or a line end", path=path)
+        raise EncodeError(f"{text!r} contains a bar or a line end", path=path)
 
 
 def _check_text(text: str | None, path: str) -> None:
     if text is None or "\n" in text:
-        raise EncodeError("is missing" if text is None else f"{text!r} holds a line end", path=path)
+        raise EncodeError("missing text" if text is None else f"{text!r} contains a line end", path=path)
 
 
 def _written(line: str) -> str:
-    """The finished line, where it comes back from UTF-8 and from its line end as it was."""
+    """The line, if it survives UTF-8 and the line end unchanged."""
     if line[-1:] == _LINE_END:
         raise EncodeError("ends in a carriage return", path="line")
     if not _is_text(line):
-        raise EncodeError("holds surrogates, which UTF-8 has none of", path="line")
+        raise EncodeError("contains surrogates, which UTF-8 cannot encode", path="line")
     return line
 
 
@@ -155,29 +155,29 @@ def _is_text(line: str) -> bool:
 def parse_request(
     line: str, *, replication_factor: int | None = None, commands: Mapping[str, Command] = COMMANDS
 ) -> Request:
-    """Read a request line and check its envelope and its arguments.
+    """Parse a request line and check its envelope and its arguments.
 
     Args:
         line: the line without its line end.
-        replication_factor: bounds the replica id of REPLICA_FETCH; None for no check.
-        commands: the commands to know; add to a copy of `COMMANDS` for new ones.
+        replication_factor: limits the replica id of REPLICA_FETCH; None for no check.
+        commands: the known commands; for new ones, add to a copy of `COMMANDS`.
 
     Raises:
         LineProtocolError: with code BAD_REQUEST and id ``"0"`` for the envelope, UNKNOWN_COMMAND or BAD_REQUEST with
             the request's id for the rest.
     """
     if not _is_text(line):
-        raise _bad_envelope("holds surrogates: it was not UTF-8", "line")
+        raise _bad_envelope("contains surrogates: not valid UTF-8", "line")
     sections = line.split("|")
     if len(sections) != 4 or "\n" in line:
         raise _bad_envelope(
-            f"{len(sections)} sections on a line, not 4" if len(sections) != 4 else "a line end", "line"
+            f"expected 4 sections, got {len(sections)}" if len(sections) != 4 else "contains a line end", "line"
         )
     version, correlation_id, name, text = sections
     if version != VERSION:
-        raise _bad_envelope("the version is not V1", "version")
+        raise _bad_envelope("version is not V1", "version")
     if not correlation_id or not name:
-        raise _bad_envelope("is empty", "command" if correlation_id else "correlation_id")
+        raise _bad_envelope("empty section", "command" if correlation_id else "correlation_id")
     shape = commands.get(name)
     if shape is None:
         raise LineProtocolError(
@@ -187,11 +187,11 @@ def parse_request(
             path="command",
         )
     if text[-1:] == _LINE_END:
-        raise _bad_argument(correlation_id, "a carriage return at the end", "args")
+        raise _bad_argument(correlation_id, "carriage return at the end", "args")
     words = text.split(" ") if text else []
     count = len(words)
     if not shape.required <= count <= len(shape.slots):
-        raise _bad_argument(correlation_id, f"{count} arguments, {name} takes {_range(shape)}", "args")
+        raise _bad_argument(correlation_id, f"{name} takes {_range(shape)} arguments, got {count}", "args")
     try:
         args = read_words(shape.names, shape.readers, words)
     except ValueError as e:
@@ -201,7 +201,7 @@ def parse_request(
     if count < len(shape.slots):
         args[shape.names[count]] = None
     if replication_factor is not None and "replica_id" in args and not 1 <= args["replica_id"] < replication_factor:
-        reason = f"{args['replica_id']} is not in 1 to {replication_factor - 1}"
+        reason = f"must be 1 to {replication_factor - 1}, not {args['replica_id']}"
         raise _bad_argument(correlation_id, reason, "args.replica_id")
     return Request(correlation_id, name, args)
 
@@ -215,7 +215,7 @@ def _bad_envelope(reason: str, section: str) -> LineProtocolError:
 
 
 def _first_bad(shape: Command, words: list[str]) -> str:
-    """The name of the first word that cannot be read."""
+    """The name of the first invalid word."""
     for i, name in enumerate(shape.names):
         try:
             read_words(shape.names, shape.readers, words[: i + 1])
@@ -229,28 +229,29 @@ def _bad_argument(correlation_id: str, reason: str, path: str) -> LineProtocolEr
 
 
 def parse_response(line: str, command: str | None = None, *, commands: Mapping[str, Command] = COMMANDS) -> Response:
-    """Read a response line.
+    """Parse a response line.
 
     Args:
-        line: the line without its line end. Bars in a payload or an error's text belong to it.
-        command: that of the request; the payload is then parsed into `Response.fields`. Keys that the command's
-            table lacks are kept as text.
-        commands: the commands to know.
+        line: the line without its line end. A payload or an error's text may contain bars.
+        command: that of the request; if given, the payload is parsed into `Response.fields`. The values of unknown keys
+            are text.
+        commands: the known commands.
 
     Raises:
-        LineProtocolError: the envelope, or a payload that is not made of ``key=value`` words; its code is None.
+        LineProtocolError: an invalid envelope, or a payload that does not consist of ``key=value`` words; its code is
+            None.
     """
     if not _is_text(line):
-        raise _bad_response("holds surrogates: it was not UTF-8", "0", "line")
+        raise _bad_response("contains surrogates: not valid UTF-8", "0", "line")
     version, _, rest = line.partition("|")
     correlation_id, _, rest = rest.partition("|")
     status, bar, rest = rest.partition("|")
     if version != VERSION:
-        raise _bad_response("the version is not V1", "0", "version")
+        raise _bad_response("version is not V1", "0", "version")
     if not correlation_id:
-        raise _bad_response("is empty", "0", "correlation_id")
+        raise _bad_response("empty section", "0", "correlation_id")
     if "\n" in line or line[-1:] == _LINE_END:
-        raise _bad_response("holds a line end", correlation_id, "line")
+        raise _bad_response("contains a line end", correlation_id, "line")
     if status == "OK":
         payload = rest if bar else None
         fields = _parse_payload(payload, command, commands, correlation_id) if payload and command is not None else {}
@@ -259,7 +260,7 @@ def parse_response(line: str, command: str | None = None, *, commands: Mapping[s
         raise _bad_response(f"{status[:40]!r} is neither OK nor ERR", correlation_id, "status")
     code, bar, message = rest.partition("|")
     if not code or not bar:
-        raise _bad_response("an error has a code and a message", correlation_id, "code")
+        raise _bad_response("an error needs a code and a message", correlation_id, "code")
     return Response(correlation_id, False, code=code, message=message)
 
 
@@ -272,7 +273,7 @@ def _parse_payload(payload: str, command: str, commands: Mapping[str, Command], 
         if not key or not equals:
             raise _bad_response(f"{word[:40]!r} is not key=value", correlation_id, "payload")
         if key in fields:
-            raise _bad_response("is there twice", correlation_id, f"payload.{key}")
+            raise _bad_response("duplicate key", correlation_id, f"payload.{key}")
         kind = kinds.get(key)
         try:
             fields[key] = text if kind is None or kind.read is None else kind.read(text)

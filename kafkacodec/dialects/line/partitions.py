@@ -1,4 +1,4 @@
-"""All partitions of a broker: which there are, and what is kept of which."""
+"""The partitions of a broker and their replication states."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ Key = tuple[str, int]
 class Partitions:
     """The replication state of a broker's partitions.
 
-    A topic counts against the limit when it is configured, has records, or has a partition in the follower's role. What
-    is only asked for takes no room; what followers report of topics without records is kept for as many partitions as
-    there may be topics, the latest first.
+    A topic counts towards `max_topics` if it is configured, has records, or has a partition in follower role. Requests
+    for other topics keep no state, except what followers report: that is kept for the last `max_topics` partitions.
 
     Args:
         storage: the broker's.
@@ -31,20 +30,20 @@ class Partitions:
         self._topics = {*config.topics, *storage.topics()}
         self._states: dict[Key, Partition] = {}
         self._following: set[Key] = set()
-        # Of topics that do not count: followers have reported, the latest last.
+        # Partitions of other topics that followers have reported, the latest last.
         self._reported: dict[Key, None] = {}
 
     def count(self, topic: str) -> int:
-        """The number of partitions that a topic has, or would have."""
+        """The number of partitions of a topic, which may not exist yet."""
         return self._config.topics.get(topic, self._config.default_partitions)
 
     def check(self, topic: str, partition: int) -> None:
-        """Refuse a partition that is not there."""
+        """Refuse an unknown partition."""
         if not 0 <= partition < self.count(topic):
-            raise Refused(ErrorCode.BAD_REQUEST, f"the topic has {self.count(topic)} partitions")
+            raise Refused(ErrorCode.BAD_REQUEST, f"unknown partition: the topic has {self.count(topic)}")
 
     def look(self, topic: str, partition: int, now: int) -> Partition:
-        """The state of a partition; a new one, not kept yet, where nothing is known of it."""
+        """The state of a partition; a new one, which is not kept, if there is none."""
         self.check(topic, partition)
         state = self._states.get((topic, partition))
         if state is None:
@@ -54,7 +53,7 @@ class Partitions:
         return state
 
     def require_room(self, topic: str) -> None:
-        """Refuse a topic that would count and exceed the limit."""
+        """Refuse a new topic that would exceed the limit."""
         if topic in self._topics:
             return
         living = self._topics | {t for t, _ in self._following}
@@ -68,7 +67,7 @@ class Partitions:
         self._states[topic, partition] = state
 
     def reported(self, topic: str, partition: int, state: Partition) -> None:
-        """A follower has reported: keep what it said."""
+        """A follower has reported: keep the state."""
         key = topic, partition
         self._states[key] = state
         if topic not in self._topics:
@@ -79,7 +78,7 @@ class Partitions:
                 del self._reported[oldest], self._states[oldest]
 
     def set_role(self, topic: str, partition: int, state: Partition, *, leader: bool) -> None:
-        """Give a partition its role."""
+        """Set the role of a partition."""
         key = topic, partition
         if leader:
             self._following.discard(key)
@@ -98,10 +97,10 @@ class Partitions:
             self._states.pop(key, None)
 
     def expire(self, now: int) -> None:
-        """Let time pass in all partitions."""
+        """Advance the clock of all partitions."""
         for state in self._states.values():
             state.expire(now)
 
     def next_deadline(self) -> int | None:
-        """When the next follower would fall behind; None where none can."""
+        """The time at which the next follower falls out of sync; None if none will."""
         return min((d for s in self._states.values() if (d := s.next_deadline()) is not None), default=None)

@@ -1,4 +1,4 @@
-"""Received bytes to lines, for one connection."""
+"""Splits the bytes of one connection into lines."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ if TYPE_CHECKING:
 __all__ = ["MAX_LINE_BYTES", "LineReader", "split_lines"]
 
 MAX_LINE_BYTES = 1 << 20
-"""The longest line that is read unless told otherwise, without its line end."""
+"""Default limit on the size of a line in bytes, without its line end."""
 
-_LINE_END = 2  # bytes, where a carriage return is part of it
+_LINE_END = 2  # bytes, with a carriage return
 
 
 class LineReader:
-    """Cuts received bytes into lines of UTF-8. What is wrong with a line is a fault of that line alone.
+    """Splits received bytes into lines of UTF-8. An invalid line does not affect the others.
 
-    A line ends in a line feed, or in a carriage return and a line feed; the text does not say which. An unfinished
-    line is kept up to the limit and no further, so that the time is linear in the bytes and the memory is bounded.
+    A line ends in LF or CRLF; the protocol's text does not say which. At most `max_line_bytes` of an unfinished line
+    are kept, so memory is bounded and time is linear in the bytes.
 
     Args:
-        max_line_bytes: the longest line, without its line end.
+        max_line_bytes: the longest line in bytes, without its line end.
     """
 
     def __init__(self, *, max_line_bytes: int = MAX_LINE_BYTES) -> None:
         self._max = max_line_bytes
         self._unfinished = bytearray()
-        self._size = 0  # of the unfinished line, with what was dropped of it
-        self._position = 0  # where that line starts among all bytes received
+        self._size = 0  # of the unfinished line, including dropped bytes
+        self._position = 0  # of that line, in all bytes received
 
     @property
     def unfinished(self) -> bytes:
-        """The bytes of the line whose end has not come; of one that is too long, its beginning."""
+        """The bytes of the unfinished line; if it is too long, its beginning."""
         return bytes(self._unfinished)
 
     def receive(self, data: Buffer) -> list[str | LineProtocolError]:
-        """Take received bytes and return the lines that they finish, in order.
+        """Take received bytes and return the lines that they complete, in order.
 
-        In the place of a line that is too long or not UTF-8 there is a `LineProtocolError`, with ``position`` counted
-        from the first byte received; `Broker.receive` answers it.
+        A line that is too long or not UTF-8 is returned as a `LineProtocolError`, whose ``position`` counts from the
+        first byte received; `Broker.receive` answers it.
         """
         *ended, rest = bytes(data).split(b"\n")
         lines = []
@@ -63,7 +63,7 @@ class LineReader:
         self._size = 0
         self._unfinished.clear()
         if size > kept or len(raw) > self._max:
-            reason = f"a line of {size} bytes, more than {self._max}"
+            reason = f"a line of {size} bytes exceeds the limit of {self._max}"
             return LineProtocolError(reason, code=ErrorCode.BAD_REQUEST, path="line", position=start)
         try:
             return raw.decode()
@@ -73,11 +73,11 @@ class LineReader:
 
 
 def split_lines(data: Buffer, *, max_line_bytes: int = MAX_LINE_BYTES) -> tuple[list[str | LineProtocolError], bytes]:
-    """Cut bytes into lines, as a new `LineReader` does.
+    """Split bytes into lines, as a new `LineReader` does.
 
     Returns:
-        The lines, with a `LineProtocolError` in the place of each that is too long or not UTF-8; and the bytes of the
-        unfinished one.
+        The lines, with a `LineProtocolError` for each that is too long or not UTF-8, and the bytes of the unfinished
+        one.
     """
     reader = LineReader(max_line_bytes=max_line_bytes)
     return reader.receive(data), reader.unfinished

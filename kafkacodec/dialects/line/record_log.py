@@ -1,8 +1,7 @@
-"""The file of records: appended to entry by entry, and cut after the last whole entry when it is opened.
+"""The append-only file of records, truncated after its last complete entry when it is opened.
 
-An entry is a line: the CRC-32 of what follows as eight hex digits, a space, and a JSON array of topic, partition,
-offset, key and value. The first line is the format's. Offsets count a partition's entries, so that a line which is
-missing shows.
+An entry is a line: the CRC-32 of the JSON as eight hex digits, a space, and a JSON array of topic, partition, offset,
+key and value. The first line is the format. Offsets number a partition's entries, so a missing line is detected.
 """
 
 from __future__ import annotations
@@ -24,25 +23,26 @@ _MAX_ENTRY_BYTES = 16 << 20
 
 
 class RecordLog:
-    """The records of all partitions in one file, which must belong to nobody else meanwhile.
+    """The records of all partitions in one file, which no other process may write to.
 
-    A record is in the file when `append` returns, so that a kill of the process loses none; `sync` brings it to the
-    disk. What a kill or a power failure left unfinished at the end is cut off when the file is opened.
+    A record is in the file when `append` returns, so killing the process loses none; `sync` writes it through to disk.
+    An incomplete entry that a kill or a power failure left at the end is cut off when the file is opened.
 
     Args:
-        path: the file; it is made where there is none.
+        path: the file; created if missing.
 
     Attributes:
-        cut_bytes (int): how many bytes were cut off when the file was opened.
+        cut_bytes (int): the number of bytes cut off when the file was opened.
 
     Raises:
-        CorruptRecord: on construction, a file of another kind, or damage before the last whole entry; nothing is cut.
-        OSError: the file system's.
+        CorruptRecord: on construction, a file of another format, or damage before the last complete entry; nothing is
+            cut off.
+        OSError: from the file system.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        # Position and size of each entry of a partition, by turns.
+        # Position and size of each entry of a partition, alternating.
         self._entries: dict[tuple[str, int], array[int]] = {}
         self._file = open(path, "r+b", buffering=0, opener=open_or_make)  # noqa: SIM115
         try:
@@ -68,12 +68,12 @@ class RecordLog:
         """Append a record and return its offset.
 
         Raises:
-            EncodeError: a record too large for an entry.
-            OSError: the file system's; the record is not there.
+            EncodeError: the record is too large.
+            OSError: from the file system; the record was not appended.
         """
         entry = _entry([topic, partition, self.end(topic, partition), key, value])
         if len(entry) > _MAX_ENTRY_BYTES:
-            raise EncodeError(f"a record takes an entry of {len(entry)} bytes, more than {_MAX_ENTRY_BYTES}")
+            raise EncodeError(f"a record entry of {len(entry)} bytes exceeds the limit of {_MAX_ENTRY_BYTES}")
         start = self._end
         self._write(entry)
         return self._add(topic, partition, start, len(entry))
@@ -91,24 +91,24 @@ class RecordLog:
 
         Raises:
             CorruptRecord: the file has changed since it was opened.
-            OSError: the file system's.
+            OSError: from the file system.
         """
         entries = self._entries.get((topic, partition), _NO_ENTRIES)
         for offset in range(start, min(stop, len(entries) // 2)):
             position, size = entries[2 * offset : 2 * offset + 2]
             content = _content(os.pread(self._file.fileno(), size, position))
             if not _is_record(content) or content[:3] != [topic, partition, offset]:
-                raise CorruptRecord("an entry has changed", position=position, path=self._path.name)
+                raise CorruptRecord("entry changed since the file was opened", position=position, path=self._path.name)
             yield offset, content[4]
 
     def sync(self) -> None:
-        """Wait until all records are on the disk. Raises OSError."""
+        """Wait until all records are on disk. Raises OSError."""
         if self._synced != self._end:
             os.fsync(self._file.fileno())
             self._synced = self._end
 
     def _write(self, entry: bytes) -> None:
-        """At the end, over what an earlier attempt may have left there."""
+        """Write at the end, over the bytes of a failed attempt."""
         descriptor, written = self._file.fileno(), 0
         try:
             while written < len(entry):
@@ -120,16 +120,16 @@ class RecordLog:
         self._end += len(entry)
 
     def _recover(self) -> int:
-        """Find the entries; returns where the last whole one ends."""
+        """Index the entries; returns the end of the last complete one."""
         end = at = 0
         with open(self._path, "rb") as file:
             while line := file.readline(_MAX_ENTRY_BYTES + 1):
                 content = _content(line)
                 if content is not None and end < at:
-                    reason = f"{at - end} bytes are no entry, and entries come after them"
+                    reason = f"{at - end} invalid bytes, yet valid entries follow"
                     raise CorruptRecord(reason, position=end, path=self._path.name)
                 if at == 0 and content != _FORMAT and not (content is None and _FORMAT_ENTRY.startswith(line)):
-                    raise CorruptRecord("not a file of records of format 1", position=0, path=self._path.name)
+                    raise CorruptRecord("not a record file of format 1", position=0, path=self._path.name)
                 if content is not None:
                     if at > 0:
                         self._add_entry(content, at, len(line))
@@ -139,22 +139,23 @@ class RecordLog:
 
     def _add_entry(self, content: Any, position: int, size: int) -> None:
         if not _is_record(content):
-            raise CorruptRecord("is not topic, partition, offset, key, value", position=position, path=self._path.name)
+            reason = "invalid entry: expected topic, partition, offset, key, value"
+            raise CorruptRecord(reason, position=position, path=self._path.name)
         topic, partition, offset = content[:3]
         if offset != self.end(topic, partition):
-            reason = f"offset {offset} of {topic!r}-{partition}, where {self.end(topic, partition)} is next"
+            reason = f"unexpected offset {offset} of {topic!r}-{partition} (the next is {self.end(topic, partition)})"
             raise CorruptRecord(reason, position=position, path=self._path.name)
         self._add(topic, partition, position, size)
 
     def _add(self, topic: str, partition: int, position: int, size: int) -> int:
-        """Note an entry; returns its offset."""
+        """Index an entry; returns its offset."""
         entries = self._entries.setdefault((topic, partition), array("q"))
         entries.extend((position, size))
         return len(entries) // 2 - 1
 
 
 def sync_directory(path: Path) -> None:
-    """Wait until the names in a directory are on the disk. Raises OSError."""
+    """Wait until a directory is on disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -163,7 +164,7 @@ def sync_directory(path: Path) -> None:
 
 
 def open_or_make(path: str, flags: int) -> int:
-    """An opener: a file of this user's, and no link to another place."""
+    """An opener that creates a file for this user only and does not follow symbolic links."""
     return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
@@ -173,7 +174,7 @@ def _entry(content: Any) -> bytes:
 
 
 def _content(line: bytes) -> Any:
-    """What an entry holds; None where the line is no whole entry."""
+    """The JSON value of an entry; None if the line is not a complete entry."""
     checksum, space, body = line[:8], line[8:9], line[9:-1]
     if line[-1:] != b"\n" or space != b" " or checksum != b"%08x" % zlib.crc32(body):
         return None

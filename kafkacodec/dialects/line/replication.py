@@ -1,4 +1,4 @@
-"""One partition as its broker sees it: role, followers in sync, high watermark. No I/O, no clock of its own."""
+"""The replication state of one partition on its broker: role, in-sync followers, high watermark."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 __all__ = ["LEADER_ID", "Partition"]
 
-# The text gives the leader replica id 0.
+# By the text, the leader has replica id 0.
 LEADER_ID = 0
 
-# Into how many steps the allowed lag is told apart: times of appends within a step count as the first of them.
+# The resolution of the allowed lag: appends within a step have the time of the first.
 _STEPS = 256
 
 
@@ -19,18 +19,18 @@ _STEPS = 256
 class Partition:
     """The replication state of a partition.
 
-    Offsets count records; an end is the offset of the next one. The rules are those of Kafka 4. A follower has caught
-    up while the first record that it lacks was appended at most `lag_ms` ago. It comes in sync when it has caught up
-    and has everything below the high watermark, and leaves when one of both no longer holds. The high watermark is the
-    least end of the replicas in sync and of those that have caught up and are about to come in; it never falls, and
-    stays while fewer replicas are in sync than `min_in_sync`, or this broker does not lead.
+    Offsets number the records of a partition; the end is the offset of the next record. The rules are those of Kafka 4.
+    A follower is caught up if the first record that it lacks was appended at most `lag_ms` ago. It is in sync if it is
+    caught up and has all records below the high watermark. The high watermark is the least end of the replicas that are
+    in sync or caught up. It never decreases, and does not change while fewer than `min_in_sync` replicas are in sync or
+    this broker is a follower.
 
     Attributes:
         lag_ms (int): how long a follower may lack a record.
-        end (int): the offset of the next record here.
-        min_in_sync (int): how many replicas must be in sync for records to be committed.
+        end (int): the offset of the next record on this broker.
+        min_in_sync (int): the number of replicas that must be in sync to commit records.
         high_watermark (int): records below it are committed.
-        leader (bool): the role of this broker.
+        leader (bool): whether this broker is the leader.
     """
 
     lag_ms: int
@@ -38,11 +38,11 @@ class Partition:
     min_in_sync: int = 1
     high_watermark: int = 0
     leader: bool = True
-    # Ends of the followers that have reported, of those that have caught up, and which of the latter are in sync.
+    # The reported ends of followers, the followers that are caught up, and the replicas in sync.
     _ends: dict[int, int] = field(default_factory=dict)
     _caught_up: set[int] = field(default_factory=set)
     _in_sync: set[int] = field(default_factory=lambda: {LEADER_ID})
-    # First offset and time of the appends in the last `lag_ms`; what lies before them is older, or of unknown age.
+    # First offset and time of the appends in the last `lag_ms`; earlier records are older or of unknown age.
     _appended: deque[tuple[int, int]] = field(default_factory=deque)
 
     def __post_init__(self) -> None:
@@ -50,7 +50,7 @@ class Partition:
 
     @property
     def in_sync(self) -> list[int]:
-        """The ids of the replicas in sync, this leader's first."""
+        """The ids of the replicas in sync, the leader's first."""
         return sorted(self._in_sync)
 
     def appended(self, end: int, now: int) -> None:
@@ -63,7 +63,7 @@ class Partition:
         self._advance()
 
     def reported(self, replica_id: int, end: int, now: int) -> None:
-        """A follower says where its copy ends; `end` must not lie beyond the leader's."""
+        """A follower reports the end of its log, which must not be past the leader's."""
         self._ends[replica_id] = end
         self._caught_up.add(replica_id)
         if end >= self.high_watermark:
@@ -73,21 +73,18 @@ class Partition:
         self.expire(now)
 
     def expire(self, now: int) -> None:
-        """Take the followers that no longer have caught up out of the replicas in sync."""
+        """Remove the followers that are no longer caught up from the replicas in sync."""
         late = {i for i in self._caught_up if (deadline := self._late_at(i)) is not None and now >= deadline}
         self._caught_up -= late
         self._in_sync -= late
         self._advance()
 
     def next_deadline(self) -> int | None:
-        """When the next follower would fall behind; None where none can."""
+        """The time at which the next follower falls out of sync; None if none will."""
         return min((d for i in self._caught_up if (d := self._late_at(i)) is not None), default=None)
 
     def set_role(self, *, leader: bool, end: int) -> None:
-        """Take the role, the log ending at `end`.
-
-        What is known of followers belongs to one term as leader and is forgotten with it.
-        """
+        """Set the role; the log ends at `end`. A change of role drops the state of the followers."""
         if leader == self.leader:
             return
         self.leader = leader
@@ -99,12 +96,12 @@ class Partition:
         self._advance()
 
     def _late_at(self, replica_id: int) -> int | None:
-        """When a follower counts as late, as things are; None where it lacks nothing."""
+        """The time at which a follower is no longer caught up; None if it lacks no record."""
         end = self._ends[replica_id]
         if end >= self.end:
             return None
         at = bisect_right(self._appended, end, key=lambda append: append[0]) - 1
-        # Of unknown age: longer ago than any clock goes back.
+        # Of unknown age: before the start of any clock.
         return self._appended[at][1] + self.lag_ms + 1 if at >= 0 else -(1 << 63)
 
     def _advance(self) -> None:

@@ -1,4 +1,4 @@
-"""What a broker of the line protocol keeps: records, group metadata, committed offsets."""
+"""The storage of a line protocol broker: records, groups, committed offsets."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ __all__ = ["MemoryStorage", "Rows", "Storage"]
 Rows = list[dict[str, Any]]
 
 
-# What a record takes beside its text.
+# Memory of a record in addition to its text.
 _RECORD_BYTES = 100
 
 
 class Storage(Protocol):
-    """What `Broker` asks of its storage.
+    """The interface of a broker's storage.
 
     Groups are dicts of group, topic, generation, assignor, members and assignments; offsets are dicts of group, topic,
-    partition and offset. What raises must leave everything as it was; what `Broker` can live with is an OSError or a
-    KafkaCodecError. Offsets must not outlive the records that they count.
+    partition and offset. A method that raises must change nothing; `Broker` handles OSError and KafkaCodecError.
+    Committed offsets must not survive the loss of the records that they count.
     """
 
     def append(self, topic: str, partition: int, key: str, value: str) -> int:
@@ -52,8 +52,8 @@ class MemoryStorage:
     """Keeps everything in memory.
 
     Args:
-        max_bytes: of keys and values in UTF-8, and 100 more for each record; a record beyond them is refused as by a
-            full disk (OSError).
+        max_bytes: the most memory for records: keys and values in UTF-8, and 100 bytes for each record. A record that
+            exceeds it raises OSError, like a full disk.
     """
 
     def __init__(self, *, max_bytes: int = 1 << 30) -> None:
@@ -63,10 +63,10 @@ class MemoryStorage:
         self._room = max_bytes
 
     def append(self, topic: str, partition: int, key: str, value: str) -> int:
-        """Append a record and return its offset. Raises OSError where there is no room."""
+        """Append a record and return its offset. Raises OSError if `max_bytes` is exceeded."""
         size = _RECORD_BYTES + sum(len(text.encode("utf-8", "surrogatepass")) for text in (key, value))
         if size > self._room:
-            raise OSError(errno.ENOSPC, f"no room for {size} bytes of a record, {self._room} are left")
+            raise OSError(errno.ENOSPC, f"a record needs {size} bytes, {self._room} left")
         self._room -= size
         log = self._records.setdefault((topic, partition), [])
         log.append((key, value))

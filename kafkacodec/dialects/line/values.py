@@ -1,7 +1,7 @@
-"""The kinds of values in the words of a line: how each is read and written.
+"""The kinds of values in the words of a line, with their readers and writers.
 
-A reader takes the word and returns the value, or raises `ValueError` with a reason that a person can use.
-A writer takes the value and returns the word, or raises `ValueError` or `TypeError`.
+A reader takes the word and returns the value, or raises `ValueError`. A writer takes the value and returns the word, or
+raises `ValueError` or `TypeError`.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from kafkacodec.dialects.line._tokens import read_integer
 
 __all__ = ["BOOLEAN", "INTEGER", "INTEGERS", "KEY_VALUE", "WORD", "Kind", "choice", "option", "shortened"]
 
-# What would end a word, a section or a line.
+# Characters that end a word, a section or a line.
 _SEPARATORS = re.compile(r"[ |\n]")
 _MIN, _MAX = -(1 << 63), (1 << 63) - 1
 _BOOLEANS = {"true": True, "false": False}
 
 
 class Kind(NamedTuple):
-    """A kind of value: its reader, None where the word is the value, and its writer."""
+    """A kind of value: its reader (None if the word is the value) and its writer."""
 
     read: Callable[[str], Any] | None
     write: Callable[[Any], str]
@@ -29,9 +29,9 @@ class Kind(NamedTuple):
 
 def _write_word(value: str) -> str:
     if not value:
-        raise ValueError("is empty")
+        raise ValueError("empty word")
     if _SEPARATORS.search(value):
-        raise ValueError(f"{value!r} holds a space, a bar or a line end")
+        raise ValueError(f"{value!r} contains a space, a bar or a line end")
     return value
 
 
@@ -45,7 +45,7 @@ def _read_key_value(word: str) -> tuple[str, str]:
 def _write_key_value(pair: tuple[str, str]) -> str:
     key, value = pair
     if ":" in key:
-        raise ValueError(f"the key {key!r} holds a colon")
+        raise ValueError(f"key {key!r} contains a colon")
     return _write_word(f"{key}:{value}")
 
 
@@ -76,7 +76,7 @@ def _write_boolean(value: bool) -> str:
 
 
 def shortened(word: str) -> str:
-    """A word as errors show it."""
+    """The `repr` of a word for error messages, at most 40 characters of it."""
     return repr(word if len(word) <= 40 else word[:37] + "...")
 
 
@@ -88,12 +88,12 @@ BOOLEAN = Kind(_read_boolean, _write_boolean)
 
 
 def choice(*words: str) -> Kind:
-    """One of a few words, spelled exactly so."""
+    """A kind whose values are these words."""
     return _choice({word: word for word in words})
 
 
 def option(name: str, *words: str) -> Kind:
-    """``name=`` and one of a few words; the value is what follows the equals sign."""
+    """A kind whose words are ``name=`` and one of `words`; the value is the text after the equals sign."""
     return _choice({f"{name}={word}": word for word in words})
 
 
@@ -102,12 +102,12 @@ def _choice(values: dict[str, str]) -> Kind:
 
     def read(word: str) -> str:
         if word not in values:
-            raise ValueError(f"{shortened(word)} is none of {', '.join(values)}")
+            raise ValueError(f"{shortened(word)} is not one of {', '.join(values)}")
         return values[word]
 
     def write(value: str) -> str:
         if value not in spelling:
-            raise ValueError(f"{value!r} is none of {', '.join(spelling)}")
+            raise ValueError(f"{value!r} is not one of {', '.join(spelling)}")
         return spelling[value]
 
     return Kind(read, write)
