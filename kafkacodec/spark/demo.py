@@ -1,4 +1,4 @@
-"""The job behind ``kafkacodec demo``: a directory of Kafka's log segments to Parquet, with a look at what was in it."""
+"""The job of ``kafkacodec demo``: convert a directory of Kafka's log segments to Parquet and summarize it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ T = TypeVar("T")
 
 
 class Summary(NamedTuple):
-    """What a partition had: records, bytes of their keys and values, first and last offset, newest timestamp
-    in milliseconds."""
+    """A partition's number of records, bytes of keys and values, first and last offset, newest timestamp in ms."""
 
     topic: str | None
     partition: int | None
@@ -38,7 +37,7 @@ class Summary(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What was read and how long it took: seconds to start Spark, to read and write, to decode without Spark."""
+    """A summary of the partitions, and the seconds to start Spark, to read and write, and to decode without Spark."""
 
     partitions: list[Summary]
     size_in_bytes: int
@@ -48,18 +47,18 @@ class Result(NamedTuple):
 
 
 def run(source_dir: str | os.PathLike[str], out_dir: str | os.PathLike[str], *, master: str = "local[2]") -> Result:
-    """Read all segments under a directory with Spark and write them as Parquet. Spark is stopped in the end.
+    """Read all segments under a directory with Spark, write them as Parquet, and stop Spark.
 
     Args:
-        source_dir: a broker's data directory, or one partition's.
-        out_dir: where the Parquet files go; Parquet that is there is replaced.
+        source_dir: a broker's data directory or a partition directory.
+        out_dir: the directory for the Parquet files; existing Parquet files are replaced.
         master: Spark's master.
 
     Raises:
-        NoUsableJava: there is no JVM that Spark can run on.
+        NoUsableJava: no supported JVM was found.
         DecodeError: a segment is damaged.
-        KafkaCodecError: Spark fails in another way, or there is something else than Parquet in `out_dir`.
-        OSError: there are no segments, or they cannot be read.
+        KafkaCodecError: Spark fails for another reason, or `out_dir` has files other than Parquet.
+        OSError: no segments were found, or they cannot be read.
     """
     source, out = Path(source_dir), Path(out_dir)
     partitions = discover([source])
@@ -70,18 +69,18 @@ def run(source_dir: str | os.PathLike[str], out_dir: str | os.PathLike[str], *, 
 
 
 def _check_output(out: Path) -> None:
-    """Writing replaces the directory with all that is in it."""
+    """Raise KafkaCodecError if other files would be lost: writing replaces the directory."""
     if out.exists() and not out.is_dir():
-        raise KafkaCodecError(f"{out} is no directory; it would be lost")
+        raise KafkaCodecError(f"{out} is not a directory; choose another output")
     others = [path for path in out.rglob("*") if path.is_file() and path.name != "_SUCCESS"] if out.exists() else []
     if any(".parquet" not in path.name and not path.name.endswith(".crc") for path in others):
-        raise KafkaCodecError(f"{out} has files that are no Parquet; they would be lost")
+        raise KafkaCodecError(f"{out} has files other than Parquet, which would be lost; choose another output")
 
 
 def _in_spark(job: Callable[[], T]) -> T:
-    """Do the job in a thread, and end its JVM whatever happens.
+    """Run the job in a thread, and kill its JVM at the end in any case.
 
-    In this thread an interrupt would cut off a call to the JVM, or its start, and then nobody could end it.
+    In the main thread, an interrupt could break off the start of the JVM, which would then keep running.
     """
     from pyspark import SparkContext
 
@@ -91,7 +90,7 @@ def _in_spark(job: Callable[[], T]) -> T:
         try:
             return future.result()
         except KeyboardInterrupt:
-            logging.disable(logging.CRITICAL)  # py4j would tell of the call that is cut off
+            logging.disable(logging.CRITICAL)  # py4j would log the interrupted call
             raise
         finally:
             while SparkContext._gateway is None and not future.done():
@@ -108,14 +107,14 @@ def _copy(source: Path, out: Path, partitions: Sequence[Partition], master: str)
     begin = time.perf_counter()
     spark = session(master=master, app_name="kafkacodec demo", quick_start=True)
     started = time.perf_counter()
-    spark.sparkContext.setLogLevel("OFF")  # what fails is raised
+    spark.sparkContext.setLogLevel("OFF")  # errors are raised
     try:
         records = spark.read.format("kafkalog").option("includeHeaders", True).load(str(source))
         records.write.mode("overwrite").parquet(str(out))
         written = time.perf_counter()
         spark.stop()
     except (PySparkException, Py4JError) as error:
-        _decode(partitions)  # which names the damage, if that is it
+        _decode(partitions)  # raises DecodeError if the cause is damage
         raise KafkaCodecError(f"Spark failed: {str(error).strip().splitlines()[-1]}") from None
     return started - begin, written - started
 
@@ -127,7 +126,7 @@ def _decode(partitions: Sequence[Partition]) -> None:
 
 
 def _seconds_to_decode(partitions: Sequence[Partition]) -> float:
-    """How long one core takes for all columns of all records, without Spark; the best of three."""
+    """Seconds to decode all columns of all records on one core, without Spark; the best of three."""
     best = float("inf")
     for _ in range(3):
         begin = time.perf_counter()

