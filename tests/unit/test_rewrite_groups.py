@@ -210,9 +210,9 @@ def test_a_partition_that_the_layout_cannot_hold_is_refused_at_once() -> None:
     own: Any = type(reply.message).decode(reply.message.encode())
     assert len(own.partitions_to_own) == 32768
     for counts in ({"t": 32769}, {"t": -1}):
-        with pytest.raises(LocalProtocolError, match="not in 0 to 32768"):
+        with pytest.raises(LocalProtocolError, match="must be 0 to 32768"):
             Session(counts)
-    with pytest.raises(LocalProtocolError, match="not in 0 to 32768"):
+    with pytest.raises(LocalProtocolError, match="must be 0 to 32768"):
         s.controller.set_partitions("t", 32769, 0)
     assert s.heartbeat("a") == ErrorCode.NONE
 

@@ -1,8 +1,8 @@
-"""The group calls of the "Client Rewrite" proposal, and the membership protocol behind them.
+"""The group calls of the "Client Rewrite" proposal, and its membership protocol.
 
-The calls are classes such as `Heartbeat`; `GroupController` and `GroupMember` are the two sides of the protocol
-without any I/O. No software for the proposal ever existed: where its text is silent, docs/dialects/rewrite.md says
-what was chosen.
+The calls are classes such as `Heartbeat`; `GroupController` and `GroupMember` are the two sides of the protocol,
+without I/O. The proposal was never implemented: docs/dialects/rewrite.md lists the choices made where its text is
+silent.
 """
 
 from kafkacodec.dialects.rewrite.controller import Broker, GroupController, Reply

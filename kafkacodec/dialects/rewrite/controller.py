@@ -1,8 +1,8 @@
-"""The server's side of the proposal's membership protocol, without I/O: calls and a clock go in, answers come out.
+"""The server side of the proposal's membership protocol, without I/O: calls and a clock go in, replies come out.
 
-A change of members or of partitions goes so: heartbeats of the members are answered with an error; each stops,
-commits, and registers again; when all have, or have been given up, a new generation is assigned and everybody's
-registration is answered with its partitions and offsets.
+A change of members or partitions has three steps. Heartbeats are answered with an error. Each member stops, commits
+and registers again. When all have registered or have timed out, the partitions are assigned in a new generation, and
+all registrations are answered with partitions and offsets.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["Broker", "GroupController", "Reply"]
 
 
 class Broker(NamedTuple):
-    """Where a controller is reached."""
+    """The address of a controller."""
 
     broker_id: int
     host: str
@@ -42,13 +42,13 @@ class Broker(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """An answer and the connection that it is for."""
+    """A reply and its connection."""
 
     connection: Hashable
     message: Rpc
 
 
-# The layout's types: Partition is int16, so there are 0 to 32767 of a topic; sizes of strings are int16 too.
+# The layout has int16 partitions, 0 to 32767, and int16 string lengths.
 _MAX_PARTITIONS = 1 << 15
 _MAX_STRING_BYTES = (1 << 15) - 1
 _MAX_INT64 = (1 << 63) - 1
@@ -62,21 +62,23 @@ class _Refused(Exception):
 class GroupController:
     """The groups of one controller.
 
-    Times are milliseconds of any clock that does not go back; the same clock goes into every call.
+    Times are in milliseconds of a monotonic clock; all calls must use the same clock.
 
     Args:
-        broker: where clients reach this controller.
-        partitions: the number of partitions by topic, at most 32,768 each: the layout's partition is an int16.
-            `set_partitions` tells of more.
-        strategy: how partitions are shared out; `assign_range` or `assign_round_robin` of
-            `kafkacodec.dialects.assignment`, or another.
+        broker: the address of this controller.
+        partitions: the number of partitions by topic, at most 32,768 each (the layout has int16 partitions). See
+            `set_partitions` for changes.
+        strategy: assigns partitions: `assign_range` or `assign_round_robin` of `kafkacodec.dialects.assignment`, or any
+            other function.
         now: the time.
-        ephemeral: whether groups made by CreateGroup go with their last member (the call has no field for it).
-        max_groups, max_members, max_rewinds: bounds on what calls can make this keep: groups, members of a group,
-            partitions in a group's rewinds that wait.
+        ephemeral: whether groups created by CreateGroup are removed with their last member (the call has no field for
+            it).
+        max_groups: the most groups.
+        max_members: the most members of a group.
+        max_rewinds: the most partitions in the pending rewinds of a group.
 
     Raises:
-        LocalProtocolError: on construction, a number of partitions that the layout cannot hold.
+        LocalProtocolError: on construction, a number of partitions that the layout cannot represent.
     """
 
     def __init__(
@@ -103,24 +105,25 @@ class GroupController:
         self._max_rewinds = max_rewinds
         self._groups: dict[str, Group] = {}
         self._clients: dict[str, tuple[str, str]] = {}  # client id -> group and consumer id
-        # Calls look at the groups that they concern, and at the others when the first member may be due.
+        # A call settles only the groups it touches; the others are checked when the first timeout is due.
         self._touched: dict[str, None] = {}
         self._due_at: int | None = None
         self._replaced: list[tuple[str, Waiting]] = []  # registrations to answer with REPLACED, and their groups
 
-    # What the host tells
+    # Calls of the host
 
     def receive(self, call: Rpc, now: int, connection: Hashable = None) -> list[Reply]:
-        """Take a call and return the answers that are due, to this and to other connections.
+        """Take a call and return the replies that are due, on this and on other connections.
 
-        Registrations and rewinds are answered by a later call, when all members concerned have stopped.
+        Registrations and rewinds are answered by a later call, when the members they affect have stopped.
 
         Raises:
-            LocalProtocolError: `call` is none, or `now` lies before an earlier one; nothing has changed.
+            LocalProtocolError: not a call to a controller, or `now` is earlier than in a previous call; nothing has
+                changed.
         """
         handler = _HANDLERS.get(type(call))
         if handler is None:
-            raise LocalProtocolError(f"{type(call).__name__} is no call to a controller")
+            raise LocalProtocolError(f"not a call to a controller: {type(call).__name__}")
         replies = self.tick(now)
         answer = handler(self, call, connection)
         if answer is not None:
@@ -128,10 +131,10 @@ class GroupController:
         return replies + self._settle()
 
     def tick(self, now: int) -> list[Reply]:
-        """Let time pass: members that are silent, or that do not register in a change, are given up.
+        """Advance the clock: remove members that are silent or do not register during a change.
 
         Raises:
-            LocalProtocolError: `now` lies before an earlier one.
+            LocalProtocolError: `now` is earlier than in a previous call.
         """
         if now < self._now:
             raise LocalProtocolError(f"the clock went back from {self._now} to {now}")
@@ -147,26 +150,26 @@ class GroupController:
         return replies
 
     def next_deadline(self) -> int | None:
-        """When `tick` will next have something to do; None where nothing is pending."""
+        """The time at which `tick` is needed next; None if nothing is pending."""
         members = ((group, member) for group in self._groups.values() for member in group.members.values())
         return min((d for group, member in members if (d := _deadline(group, member)) is not None), default=None)
 
     def disconnect(self, client_id: str, now: int) -> list[Reply]:
-        """A client has gone: its membership ends at once."""
+        """A client has disconnected: its membership ends immediately."""
         replies = self.tick(now)
         if client_id in self._clients:
             self._remove(*self._clients[client_id])
         return replies + self._settle()
 
     def set_partitions(self, topic: str, count: int, now: int) -> list[Reply]:
-        """A topic has `count` partitions now; its groups are assigned anew.
+        """A topic now has `count` partitions; the partitions of its groups are assigned again.
 
         Raises:
-            LocalProtocolError: fewer than before, or more than the layout can hold; nothing has changed.
+            LocalProtocolError: fewer than before, or more than the layout can represent; nothing has changed.
         """
         _check_count(topic, count)
         if count < self._partitions.get(topic, 0):
-            raise LocalProtocolError(f"{topic} had {self._partitions[topic]} partitions, not {count}")
+            raise LocalProtocolError(f"cannot reduce partitions of {topic} from {self._partitions[topic]} to {count}")
         replies = self.tick(now)
         if count != self._partitions.get(topic, 0):
             self._partitions[topic] = count
@@ -177,11 +180,11 @@ class GroupController:
         return replies + self._settle()
 
     def commit(self, group: str, consumer_id: str, offsets: Mapping[Partition, int]) -> None:
-        """A consumer has done with its partitions up to these offsets. (The proposal leaves this call to others.)
+        """Commit offsets of a consumer. (The proposal has no such call.)
 
         Raises:
-            LocalProtocolError: a partition that the consumer does not own, an offset before the committed one, or one
-                beyond 64 bits; nothing is committed then.
+            LocalProtocolError: a partition that the consumer does not own, an offset less than the committed one, or
+                one that does not fit 64 bits; nothing is committed.
         """
         state = self.group(group)
         owned = state.members[consumer_id].owned if consumer_id in state.members else []
@@ -191,15 +194,15 @@ class GroupController:
             if offset > _MAX_INT64:
                 raise LocalProtocolError(f"offset {offset} of {partition} does not fit 64 bits")
             if offset < max(state.offsets.get(partition, 0), 0):
-                raise LocalProtocolError(f"offset {offset} of {partition} is before the committed one")
+                raise LocalProtocolError(f"offset {offset} of {partition} is less than the committed one")
         state.offsets.update(offsets)
 
     def create_group(self, name: str, session_timeout: int, topics: list[str], *, ephemeral: bool) -> None:
-        """Make a group.
+        """Create a group.
 
         Raises:
-            LocalProtocolError: there is one of that name, or too many; a session timeout that is not positive; names
-                or numbers that the layout cannot hold.
+            LocalProtocolError: the group exists; too many groups; a session timeout that is not positive; names or
+                numbers that the layout cannot represent.
         """
         try:
             self._create(name, session_timeout, topics, ephemeral)
@@ -207,13 +210,13 @@ class GroupController:
             raise LocalProtocolError(e.code.name) from None
 
     def group(self, name: str) -> Group:
-        """The state of a group, to look at.
+        """The state of a group, for reading.
 
         Raises:
-            LocalProtocolError: there is none of that name.
+            LocalProtocolError: the group does not exist.
         """
         if name not in self._groups:
-            raise LocalProtocolError(f"there is no group {name!r}")
+            raise LocalProtocolError(f"unknown group {name!r}")
         return self._groups[name]
 
     @property
@@ -284,7 +287,7 @@ class GroupController:
         return None
 
     def _enter(self, name: str, consumer_id: str, waiting: Waiting) -> None:
-        """Note a registration, of a new member or of one that was called or comes back by itself."""
+        """Add a registration of a new or existing member."""
         group = self._groups.get(name)
         if group is None:
             raise _Refused(ErrorCode.UNKNOWN_GROUP)
@@ -331,7 +334,7 @@ class GroupController:
         there = set(group.partitions(self._partitions))
         offsets = [(p, o, _fault(p, o, there)) for p, o in entries]
         good = {partition for partition, _, code in offsets if code is ErrorCode.NONE}
-        # Who asks has stopped already, and learns the offsets from the answer.
+        # The caller has already stopped and gets the offsets in the reply.
         owners = [i for i, m in group.members.items() if m.client_id != call.client_id and good & set(m.owned)]
         group.rewinds.append(Rewind(waiting, offsets))
         group.rewind_size = size
@@ -339,7 +342,7 @@ class GroupController:
         self._touch(call.consumer_group, group)
         return None
 
-    # What follows from them
+    # Changes
 
     def _remove(self, name: str, consumer_id: str) -> None:
         group = self._groups[name]
@@ -349,13 +352,13 @@ class GroupController:
         self._touch(name, group)
 
     def _touch(self, name: str, group: Group) -> None:
-        """Note that a group may be settled now, and that its members may be due in a session timeout."""
+        """Mark a group to be settled, and its members to be checked after a session timeout."""
         self._touched[name] = None
         due_at = self._now + group.session_timeout
         self._due_at = due_at if self._due_at is None else min(self._due_at, due_at)
 
     def _settle(self) -> list[Reply]:
-        """Finish the changes and rewinds that wait for nobody any more."""
+        """Finish the changes and rewinds that no longer wait for a member."""
         replies = [Reply(w.connection, _registered(w, name, [], ErrorCode.REPLACED)) for name, w in self._replaced]
         self._replaced.clear()
         touched, self._touched = self._touched, {}
@@ -399,7 +402,7 @@ _HANDLERS: dict[type, _Handler] = {
 
 
 def _deadline(group: Group, member: Member) -> int | None:
-    """When a member is given up. One whose registration waits is not: its connection would tell."""
+    """The time at which a member is removed; None while its registration waits: the host reports a lost connection."""
     if member.registered is not None:
         return None
     silent = member.alive_at + group.session_timeout + 1
@@ -408,11 +411,11 @@ def _deadline(group: Group, member: Member) -> int | None:
 
 def _check_count(topic: str, count: int) -> None:
     if not 0 <= count <= _MAX_PARTITIONS:
-        raise LocalProtocolError(f"{topic} has {count} partitions, which is not in 0 to {_MAX_PARTITIONS}")
+        raise LocalProtocolError(f"number of partitions of {topic} must be 0 to {_MAX_PARTITIONS}, not {count}")
 
 
 def _is_string(text: str) -> bool:
-    """Whether the layout can hold a text."""
+    """Whether the layout can represent a string."""
     try:
         return len(text.encode()) <= _MAX_STRING_BYTES
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""A consumer group as its controller keeps it: members, the change under way, assignments, offsets. No I/O."""
+"""The state of a consumer group on its controller: members, the pending change, assignments, offsets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kafkacodec.dialects.rewrite.rpcs import ErrorCode
 __all__ = ["NO_OFFSET", "Group", "Member", "Partition", "Rewind", "Strategy", "Waiting"]
 
 NO_OFFSET = -1
-"""The offset that a consumer is given where its group has none: it starts as it is configured."""
+"""The offset of a partition without a committed offset: the consumer starts as configured."""
 
 
 class Partition(NamedTuple):
@@ -22,11 +22,11 @@ class Partition(NamedTuple):
 
 
 Strategy: TypeAlias = Callable[[Sequence[Partition], Sequence[str]], dict[str, list[Partition]]]
-"""Shares out partitions, in order, among members, in string order; see `kafkacodec.dialects.assignment`."""
+"""Assigns partitions, in order, to members, in string order; see `kafkacodec.dialects.assignment`."""
 
 
 class Waiting(NamedTuple):
-    """A request whose answer comes later."""
+    """A request that is answered later."""
 
     connection: Hashable
     correlation_id: int
@@ -39,11 +39,11 @@ class Member:
     """A consumer of a group.
 
     Attributes:
-        client_id: by which its heartbeats are known.
-        alive_at: when it was last heard of.
+        client_id: identifies its heartbeats.
+        alive_at: the time of its last call.
         owned: its partitions, until it registers again.
-        registered: its registration, where that waits for the others.
-        must_register_by: when it is given up, in a change that waits for it.
+        registered: its registration, while that waits for the other members.
+        must_register_by: the time at which it is removed, if a change waits for it.
     """
 
     client_id: str
@@ -55,7 +55,7 @@ class Member:
 
 @dataclass(slots=True)
 class Rewind:
-    """A rewind that waits for the owners of its partitions to stop."""
+    """A rewind that waits until the owners of its partitions have stopped."""
 
     waiting: Waiting
     offsets: list[tuple[Partition, int, ErrorCode]]
@@ -67,15 +67,15 @@ class Group:
 
     Attributes:
         session_timeout: how long a member may be silent, in milliseconds.
-        topics: what it consumes.
-        ephemeral: whether it goes with its last member.
-        generation: grows with every assignment.
-        known: the partition counts when the group was made: what came later starts at offset 0.
+        topics: the topics it consumes.
+        ephemeral: whether it is removed with its last member.
+        generation: increases with every assignment.
+        known: the partition counts when the group was created: later partitions start at offset 0.
         members: by consumer id.
-        changing: whether a new assignment is due.
-        rewinds: those that wait.
-        rewind_size: how many partitions they have; a rewind that has none counts as one.
-        offsets: what was committed.
+        changing: whether a new assignment is pending.
+        rewinds: the pending rewinds.
+        rewind_size: the number of their partitions; an empty rewind counts as one.
+        offsets: the committed offsets.
     """
 
     session_timeout: int
@@ -94,7 +94,7 @@ class Group:
         return [Partition(topic, i) for topic in sorted(set(self.topics)) for i in range(counts.get(topic, 0))]
 
     def start_offset(self, partition: Partition) -> int:
-        """Where an owner of the partition starts."""
+        """The offset at which an owner of the partition starts."""
         default = NO_OFFSET if partition.partition < self.known.get(partition.topic, 0) else 0
         return self.offsets.get(partition, default)
 
@@ -106,7 +106,7 @@ class Group:
                 member.must_register_by = now + self.session_timeout
 
     def change(self, now: int) -> None:
-        """Start a change of the assignment: every member that has not registered for it is called."""
+        """Start a change of the assignment: call every member that has not registered for it."""
         self.changing = True
         self.call(list(self.members), now)
 
@@ -116,7 +116,7 @@ class Group:
         return all(member.must_register_by is None for member in self.members.values())
 
     def assign(self, strategy: Strategy, counts: Mapping[str, int]) -> None:
-        """The next generation."""
+        """Assign the partitions in the next generation."""
         shares = strategy(self.partitions(counts), sorted(self.members))
         for consumer_id, member in self.members.items():
             member.owned = list(shares[consumer_id])

@@ -1,8 +1,8 @@
-"""The consumer's side of the proposal's membership protocol, without I/O: answers and a clock go in, calls come out.
+"""The consumer side of the proposal's membership protocol, without I/O: replies and a clock go in, calls come out.
 
-A `GroupMember` finds its controller by ListGroups, registers, and sends heartbeats. When the group changes it tells the
-host to stop; the host stops fetching, commits, and says so with `stopped`; then the member finds its controller again
-and registers again::
+A `GroupMember` finds its controller by ListGroups, registers, and sends heartbeats. When the group changes, it returns
+`Stop`; the host stops fetching, commits and calls `stopped`; then the member finds its controller and registers
+again::
 
     member = GroupMember("client-1", "billing", "consumer-1")
     actions = member.start(now)             # [Send(None, ListGroups(...))]: to any server
@@ -35,14 +35,14 @@ from kafkacodec.errors import LocalProtocolError, RemoteProtocolError
 
 __all__ = ["Action", "Assigned", "Failed", "GroupMember", "MemberState", "Rewound", "Send", "Stop"]
 
-# Heartbeats in the time of a session timeout: two may be lost.
+# Heartbeats per session timeout: two may be lost.
 _HEARTBEATS_PER_SESSION = 3
-# The longest that the other members are waited for, whatever session timeout a server names (Kafka's own bound of it).
+# The longest wait for the other members, even if a server reports a longer session timeout (as in Kafka).
 _LONGEST_CHANGE_MS = 1_800_000
 
 
 class MemberState(Enum):
-    """What a member is doing."""
+    """The state of a member."""
 
     IDLE = "idle"
     DISCOVERING = "discovering"
@@ -52,14 +52,14 @@ class MemberState(Enum):
     REWINDING = "rewinding"
 
 
-# States in which an answer must come in time, and those in which heartbeats are sent.
+# States in which a reply is due, and those in which heartbeats are sent.
 _WAITING = (MemberState.DISCOVERING, MemberState.REGISTERING, MemberState.REWINDING)
 _HEARTBEATING = (MemberState.CONSUMING, MemberState.REWINDING)
 
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send a call, to the controller named, or to any server where there is none."""
+    """Send a call to this controller, or to any server if `broker` is None."""
 
     broker: Broker | None
     call: Rpc
@@ -67,23 +67,23 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """Consume these partitions, each from its offset; -1: as the consumer is configured."""
+    """Consume these partitions, each from its offset; -1 means as the consumer is configured."""
 
     partitions: Mapping[Partition, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Stop fetching, commit, then call `GroupMember.stopped`. `error_code` is None where no heartbeat was answered."""
+    """Stop fetching, commit, then call `GroupMember.stopped`. `error_code` is None if no reply came in time."""
 
     error_code: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Rewound:
-    """Go on from these offsets; partitions that could not be rewound have an error code.
+    """Continue from these offsets; partitions that could not be rewound have an error code.
 
-    Partitions that the member does not own go on at their owners.
+    Partitions that the member does not own continue at their owners.
     """
 
     offsets: Mapping[Partition, int]
@@ -92,7 +92,7 @@ class Rewound:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The group is not there, or does not take the member. The member is idle and may start again."""
+    """The group does not exist or refuses the member. The member is idle and may start again."""
 
     error_code: int
 
@@ -109,14 +109,14 @@ class _Asked:
 class GroupMember:
     """One consumer of one group.
 
-    Times are milliseconds of any clock that does not go back; the same clock goes into every call.
+    Times are in milliseconds of a monotonic clock; all calls must use the same clock.
 
     Args:
-        client_id: must be the member's own: heartbeats name nothing else.
+        client_id: must be unique, since heartbeats have no other name.
         group: the group to join.
         consumer_id: the member's name in the group.
-        request_timeout_ms: how long an answer may take. Registrations and rewinds, which wait for the other members,
-            may take a session timeout more.
+        request_timeout_ms: how long a reply may take. Registrations and rewinds, which wait for the other members, may
+            take a session timeout longer.
     """
 
     def __init__(self, client_id: str, group: str, consumer_id: str, *, request_timeout_ms: int = 30_000) -> None:
@@ -137,17 +137,17 @@ class GroupMember:
         self._answer_by = 0  # while discovering, registering or rewinding
 
     def start(self, now: int) -> list[Action]:
-        """Look for the controller. Raises LocalProtocolError where the member is not idle."""
+        """Find the controller. Raises LocalProtocolError if the member is not idle."""
         self._require(now, MemberState.IDLE)
         return self._discover(now)
 
     def stopped(self, now: int) -> list[Action]:
-        """Fetching has stopped and offsets are committed. Raises LocalProtocolError where there was no `Stop`."""
+        """Fetching has stopped and offsets are committed. Raises LocalProtocolError without a `Stop` before."""
         self._require(now, MemberState.STOPPING)
         return self._discover(now)
 
     def rewind(self, offsets: Mapping[Partition, int], now: int) -> list[Action]:
-        """Ask for other offsets; the host has stopped fetching. `Rewound` or `Stop` follows.
+        """Request other offsets; the host must have stopped fetching. `Rewound` or `Stop` follows.
 
         Raises:
             LocalProtocolError: the member is not consuming.
@@ -160,17 +160,17 @@ class GroupMember:
         return [self._send(now, RewindConsumer, RewindConsumerResponse, consumer_group=self.group, new_offsets=entries)]
 
     def disconnected(self, now: int) -> list[Action]:
-        """The connection to the controller, or to the server that was asked for it, is gone."""
+        """The connection to the controller, or to the server asked for it, was lost."""
         self._set_clock(now)
         if self.state in _HEARTBEATING:
             return self._stop(None)
         return self._discover(now) if self.state in _WAITING else []
 
     def tick(self, now: int) -> list[Action]:
-        """Let time pass.
+        """Advance the clock.
 
-        A heartbeat is sent where one is due. A member stops where none was answered for a session timeout, or where a
-        rewind is not answered; one that waits for its controller or its registration looks for the controller again.
+        Sends a heartbeat if one is due. Stops if no heartbeat was answered for a session timeout, or if a rewind is not
+        answered. If the reply to another call does not come in time, looks for the controller again.
         """
         self._set_clock(now)
         if self.state in _WAITING and now >= self._answer_by:
@@ -185,29 +185,31 @@ class GroupMember:
         return [self._send(now, Heartbeat, HeartbeatResponse, session_timeout=self._session_timeout)]
 
     def next_deadline(self) -> int | None:
-        """When `tick` will next have something to do; None where it never will as things are."""
+        """The time at which `tick` is needed next; None if nothing is pending."""
         deadlines = [self._answer_by] if self.state in _WAITING else []
         if self.state in _HEARTBEATING:
             deadlines += [self._heartbeat_at, self._heard_at + self._session_timeout + 1]
         return min(deadlines, default=None)
 
     def receive(self, answer: Rpc, now: int) -> list[Action]:
-        """Take an answer and say what to do.
+        """Take a reply and return the actions.
 
-        Answers to calls that are out of date, because the member has stopped since, are passed over.
+        Replies to calls from before the member stopped are ignored.
 
         Raises:
-            RemoteProtocolError: an answer to no call, or of another kind than the call's, or one that names a session
-                timeout which is none; nothing has changed.
+            RemoteProtocolError: a reply to no call or of another kind than the call, or an invalid session timeout;
+                nothing has changed.
         """
         correlation_id: int = getattr(answer, "correlation_id", -1)
         asked = self._asked.get(correlation_id)
         if asked is None:
             if type(answer) in _ANSWERS and 0 < correlation_id <= self._correlation_id:
                 return []
-            raise RemoteProtocolError(f"{type(answer).__name__} {correlation_id} answers no call")
+            raise RemoteProtocolError(f"unexpected {type(answer).__name__} with correlation id {correlation_id}")
         if type(answer) is not asked.answer:
-            raise RemoteProtocolError(f"{type(answer).__name__} is no answer to call {correlation_id}")
+            raise RemoteProtocolError(
+                f"expected {asked.answer.__name__} with correlation id {correlation_id}, got {type(answer).__name__}"
+            )
         self._set_clock(now)
         actions = _ANSWERS[type(answer)](self, answer, asked)
         self._asked.pop(correlation_id, None)
@@ -218,7 +220,7 @@ class GroupMember:
         if info is None:
             return self._fail(answer.error_code or ErrorCode.UNKNOWN_GROUP)
         if info.session_timeout < 1:
-            raise RemoteProtocolError(f"group {self.group!r} has a session timeout of {info.session_timeout}")
+            raise RemoteProtocolError(f"invalid session timeout {info.session_timeout} of group {self.group!r}")
         broker = info.controller_broker
         self.controller = Broker(broker.broker_id, broker.host, broker.port)
         self._session_timeout = info.session_timeout
@@ -258,7 +260,7 @@ class GroupMember:
         return [self._send(now, ListGroups, ListGroupsResponse, consumer_groups=[self.group])]
 
     def _longest_change(self) -> int:
-        """How long an answer may take that waits for the other members: each has a session timeout to come."""
+        """The timeout of a reply that waits for the other members, which may take a session timeout."""
         return min(self._session_timeout, _LONGEST_CHANGE_MS) + self._request_timeout_ms
 
     def _stop(self, error_code: int | None) -> list[Action]:

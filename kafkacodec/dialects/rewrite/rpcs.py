@@ -1,4 +1,4 @@
-"""The group calls of the "Client Rewrite" proposal, and the error codes chosen here: the text names none."""
+"""The group calls of the "Client Rewrite" proposal, and error codes, for which its text has no numbers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 
 class ErrorCode(IntEnum):
-    """Error codes. 0 is success, and any other number is an error, as in the text; the numbers are a choice."""
+    """Error codes. By the text 0 is success and any other number an error; the other numbers are chosen here."""
 
     NONE = 0
     GROUP_CHANGES = 1
@@ -43,24 +43,24 @@ class ErrorCode(IntEnum):
 
 
 class Rpc(Message):
-    """A call or its answer: the body from the version on. The text has no request keys and no frame around it."""
+    """A call or its reply: the body, starting with the version. The text has no request keys and no frame."""
 
     __slots__ = ()
 
     def encode(self, version: int = 0) -> bytes:
-        """The body as bytes. `version` chooses the layout, of which there is one; the field is what goes out.
+        """The body as bytes. `version` selects the layout, of which there is one; the field `version` is encoded as is.
 
         Raises:
-            EncodeError: a value that does not fit; `path` names the field.
+            EncodeError: a value of the wrong type or range; `path` names the field.
         """
         return super().encode(version)
 
     @classmethod
     def decode(cls, data: Any, version: int = 0, start: int = 0) -> Self:
-        """The message that all of `data` (any buffer) stands for.
+        """Decodes `data` (any buffer) from `start` to its end.
 
         Raises:
-            DecodeError: bytes that are no such message; `position` and `path` name the place.
+            DecodeError: not a valid message, or bytes after it; `position` and `path` name the place.
         """
         return super().decode(data, version, start)
 
