@@ -4,20 +4,7 @@
 #define KC_ARROW_BYTES_H
 
 #include "arrow/kc_arrow_check.h"
-
-/* Arrow's view of one value: its length, then up to twelve bytes in place, or a prefix, a buffer and a position. */
-typedef struct kc_view {
-    int32_t size;
-    union {
-        uint8_t inlined[12];
-        struct {
-            uint8_t prefix[4];
-            int32_t buffer, position;
-        } far;
-    } at;
-} kc_view;
-
-enum { KC_VIEW_INLINED = 12 };
+#include "arrow/kc_view.h"
 
 /* Rows are loaded in blocks of at most this many, which stay in the first-level cache. */
 enum { KC_BLOCK_ROWS = 256 };

@@ -13,6 +13,7 @@ static const char *const formats[] = {
     [KC_UINT32] = "I",
     [KC_TIMESTAMP_MS] = "tsm:UTC",
     [KC_BINARY] = "z",
+    [KC_BINARY_VIEW] = "vz",
     [KC_STRING] = "u",
     [KC_LIST] = "+l",
     [KC_STRUCT] = "+s",
@@ -71,10 +72,12 @@ int kc_arrow_export_schema(const kc_table *t, struct ArrowSchema *out, kc_error 
     return code;
 }
 
-/* What each exported array owns: a reference to the table and the list of its buffers. */
+/* What each exported array owns: a reference to the table and the list of its buffers. The last one of a column of
+ * views has the sizes of those in front of it. */
 typedef struct keeper {
     kc_table *table;
-    const void *buffers[3];
+    int64_t *sizes;
+    const void *buffers[];
 } keeper;
 
 static void release_array(struct ArrowArray *a) {
@@ -85,17 +88,20 @@ static void release_array(struct ArrowArray *a) {
     }
     free(a->children);
     keeper *k = a->private_data;
-    if (k) kc_table_release(k->table);
+    if (k) {
+        kc_table_release(k->table);
+        free(k->sizes);
+    }
     free(k);
     a->release = NULL;
 }
 
-static int open_array(struct ArrowArray *a, kc_table *t, int64_t length, int n, kc_error *error) {
+static int open_array(struct ArrowArray *a, kc_table *t, int64_t length, int64_t buffers, int n, kc_error *error) {
     memset(a, 0, sizeof *a);
     a->length = length;
-    a->n_buffers = 1;
+    a->n_buffers = buffers;
     a->release = release_array;
-    keeper *k = calloc(1, sizeof *k);
+    keeper *k = calloc(1, sizeof *k + (size_t)buffers * sizeof *k->buffers);
     if (!k) return no_memory(error);
     kc_table_retain(t);
     k->table = t;
@@ -108,23 +114,39 @@ static int open_array(struct ArrowArray *a, kc_table *t, int64_t length, int n, 
     return KC_OK;
 }
 
+static int64_t buffers_of(const kc_column *c) {
+    const kc_type type = c->field->type;
+    if (type == KC_STRUCT) return 1;
+    if (type == KC_BINARY_VIEW) return 3 + kc_views_count(c->views);
+    return type == KC_BINARY || type == KC_STRING ? 3 : 2;
+}
+
+static int export_views(const kc_views *v, keeper *k, kc_error *error) {
+    const int32_t count = kc_views_count(v);
+    k->sizes = calloc((size_t)count + 1, sizeof *k->sizes);
+    if (!k->sizes) return no_memory(error);
+    for (int32_t i = 0; i < count; i++) {
+        k->buffers[2 + i] = kc_views_at(v, i)->data;
+        k->sizes[i] = (int64_t)kc_views_at(v, i)->size;
+    }
+    k->buffers[2 + count] = k->sizes;
+    return KC_OK;
+}
+
 static int export_column(kc_table *t, const kc_column *c, struct ArrowArray *a, kc_error *error) {
     static const uint8_t nothing[8] = {0};
-    int n = c->field->num_children;
-    int code = open_array(a, t, c->length, n, error);
+    const int n = c->field->num_children;
+    const int64_t buffers = buffers_of(c);
+    int code = open_array(a, t, c->length, buffers, n, error);
     if (code) return code;
     keeper *k = a->private_data;
     kc_type type = c->field->type;
     a->null_count = c->null_count;
     k->buffers[0] = c->null_count ? c->validity.data : NULL;
-    if (type != KC_STRUCT) {
-        a->n_buffers = 2;
-        k->buffers[1] = c->values.data;
-    }
-    if (type == KC_BINARY || type == KC_STRING) {
-        a->n_buffers = 3;
-        k->buffers[2] = c->data.data ? c->data.data : nothing;
-    }
+    if (buffers > 1) k->buffers[1] = c->values.data;
+    if (type == KC_BINARY || type == KC_STRING) k->buffers[2] = c->data.data ? c->data.data : nothing;
+    if (type == KC_BINARY_VIEW) code = export_views(c->views, k, error);
+    if (code) return code;
     for (int i = 0; i < n; i++) {
         struct ArrowArray *child = calloc(1, sizeof *child);
         if (!child) return no_memory(error);
@@ -136,7 +158,7 @@ static int export_column(kc_table *t, const kc_column *c, struct ArrowArray *a, 
 }
 
 int kc_arrow_export_array(kc_table *t, struct ArrowArray *out, kc_error *error) {
-    int code = open_array(out, t, t->length, t->num_columns, error);
+    int code = open_array(out, t, t->length, 1, t->num_columns, error);
     for (int i = 0; !code && i < t->num_columns; i++) {
         if (!t->columns[i].wanted) continue;
         struct ArrowArray *child = calloc(1, sizeof *child);

@@ -14,6 +14,8 @@ size_t kc_type_width(kc_type type) {
         case KC_INT64:
         case KC_TIMESTAMP_MS:
             return 8;
+        case KC_BINARY_VIEW:
+            return sizeof(kc_view);
         default:
             return 0;
     }
@@ -21,9 +23,9 @@ size_t kc_type_width(kc_type type) {
 
 static bool has_offsets(kc_type type) { return type == KC_BINARY || type == KC_STRING || type == KC_LIST; }
 
-/* Rows whose values, of eight bytes at most, have an address: sizes of buffers are computed below that without a check.
- */
-#define MAX_ROWS ((int64_t)(PTRDIFF_MAX / 8))
+/* Rows whose values, of sixteen bytes at most, have an address: sizes of buffers are computed below that without a
+ * check. */
+#define MAX_ROWS ((int64_t)(PTRDIFF_MAX / 16))
 
 /* Bytes that `rows` values take in the values buffer. */
 static size_t values_size(kc_type type, int64_t rows) {
@@ -54,7 +56,7 @@ static void free_columns(kc_column *columns, int n) {
     kc_free(columns);
 }
 
-static kc_column *new_columns(const kc_field *fields, int n, uint64_t wanted, kc_budget *budget, kc_error *error) {
+static kc_column *new_columns(const kc_field *fields, int n, uint64_t wanted, kc_table *t, kc_error *error) {
     kc_column *columns = kc_alloc((size_t)n * sizeof(kc_column));
     if (!columns) {
         kc_fail(error, KC_NO_MEMORY, "no memory for the columns", 0, 0, 0);
@@ -64,12 +66,16 @@ static kc_column *new_columns(const kc_field *fields, int n, uint64_t wanted, kc
     for (int i = 0; i < n; i++) {
         kc_column *c = &columns[i];
         c->field = &fields[i];
-        c->budget = budget;
+        c->budget = t->budget;
         c->wanted = wanted >> i & 1;
         if (!c->wanted) continue;
+        if (fields[i].type == KC_BINARY_VIEW) {
+            c->views = &t->views;
+            t->views.wanted = true;
+        }
         bool ok = true;
         if (fields[i].num_children) {
-            c->children = new_columns(fields[i].children, fields[i].num_children, UINT64_MAX, budget, error);
+            c->children = new_columns(fields[i].children, fields[i].num_children, UINT64_MAX, t, error);
             ok = c->children != NULL;
         }
         ok = ok && kc_column_reserve(c, 0, 0, error) == KC_OK;
@@ -97,7 +103,8 @@ kc_table *kc_table_new_within(const kc_field *fields, int num_fields, uint64_t w
     t->num_columns = num_fields;
     t->length = 0;
     t->budget = budget;
-    t->columns = new_columns(fields, num_fields, wanted, budget, error);
+    t->views = (kc_views){.reach = KC_VIEW_REACH};
+    t->columns = new_columns(fields, num_fields, wanted, t, error);
     if (!t->columns) {
         kc_free(t);
         return NULL;
@@ -111,6 +118,7 @@ void kc_table_retain(kc_table *t) { atomic_fetch_add_explicit(&t->references, 1,
 void kc_table_release(kc_table *t) {
     if (atomic_fetch_sub_explicit(&t->references, 1, memory_order_acq_rel) != 1) return;
     free_columns(t->columns, t->num_columns);
+    kc_views_free(&t->views, t->budget);
     if (t->budget) kc_budget_release(t->budget);
     kc_free(t);
 }
@@ -125,7 +133,7 @@ static size_t column_bytes(const kc_column *c) {
 }
 
 size_t kc_table_bytes(const kc_table *t) {
-    size_t n = 0;
+    size_t n = kc_views_bytes(&t->views);
     for (int i = 0; i < t->num_columns; i++) n += column_bytes(&t->columns[i]);
     return n;
 }
@@ -198,6 +206,24 @@ int kc_column_set_null(kc_column *c, int64_t row, kc_error *error) {
     c->validity.data[row / 8] &= (uint8_t)~(1u << (row % 8));
     c->null_count++;
     return KC_OK;
+}
+
+static bool is_null(const kc_column *c, int64_t row) {
+    return c->null_count && !(c->validity.data[row / 8] >> (row % 8) & 1);
+}
+
+const uint8_t *kc_column_bytes(const kc_column *c, int64_t row, int32_t *size) {
+    *size = -1;
+    if (is_null(c, row)) return NULL;
+    if (c->field->type != KC_BINARY_VIEW) {
+        const int32_t *ends = (const int32_t *)(const void *)c->values.data + row;
+        *size = ends[1] - ends[0];
+        return *size ? c->data.data + ends[0] : c->values.data;
+    }
+    const kc_view *v = (const kc_view *)(const void *)c->values.data + row;
+    *size = v->size;
+    return v->size <= KC_VIEW_INLINED ? v->at.inlined
+                                      : kc_views_at(c->views, v->at.far.buffer)->data + v->at.far.position;
 }
 
 static void note_rows(kc_column *c, int64_t rows) {
@@ -285,6 +311,8 @@ int kc_column_append_nulls(kc_column *c, int64_t rows, kc_error *error) {
     if (type == KC_BINARY || type == KC_STRING) {
         int32_t *ends = (int32_t *)(void *)c->values.data;
         for (int64_t row = c->length; row < end; row++) ends[row + 1] = (int32_t)c->data.size;
+    } else if (type == KC_BINARY_VIEW) {
+        memset((kc_view *)(void *)c->values.data + c->length, 0, (size_t)rows * sizeof(kc_view));
     } else {
         for (int64_t row = c->length; row < end; row++) write_int(c, row, type == KC_TIMESTAMP_MS ? KC_NOT_A_TIME : 0);
     }
@@ -295,10 +323,6 @@ int kc_column_append_nulls(kc_column *c, int64_t rows, kc_error *error) {
 
 int kc_column_append_null(kc_column *c, kc_error *error) { return kc_column_append_nulls(c, 1, error); }
 
-static bool is_null(const kc_column *c, int64_t row) {
-    return c->null_count && !(c->validity.data[row / 8] >> (row % 8) & 1);
-}
-
 static int append_nulls(kc_column *c, const kc_column *from, kc_error *error) {
     int code = KC_OK;
     if (!from->null_count) return code;
@@ -308,10 +332,23 @@ static int append_nulls(kc_column *c, const kc_column *from, kc_error *error) {
     return code;
 }
 
-static void append_values(kc_column *c, const kc_column *from) {
+/* Views whose buffers are now those from `first` on. */
+static void append_views(kc_column *c, const kc_column *from, int32_t first) {
+    kc_view *v = (kc_view *)(void *)c->values.data + c->length;
+    const kc_view *theirs = (const kc_view *)(const void *)from->values.data;
+    for (int64_t row = 0; row < from->length; row++) {
+        v[row] = theirs[row];
+        if (v[row].size > KC_VIEW_INLINED) v[row].at.far.buffer += first;
+    }
+    c->viewed += from->viewed;
+}
+
+static void append_values(kc_column *c, const kc_column *from, int32_t first) {
     const uint8_t *source = from->values.data;
     size_t width = kc_type_width(c->field->type), rows = (size_t)from->length;
-    if (width) {
+    if (c->field->type == KC_BINARY_VIEW) {
+        append_views(c, from, first);
+    } else if (width) {
         if (rows) memcpy(c->values.data + (size_t)c->length * width, source, rows * width);
     } else if (c->field->type == KC_BOOL) {
         for (int64_t row = 0; row < from->length; row++)
@@ -341,7 +378,7 @@ bool kc_table_fits(const kc_table *t, const kc_table *from, size_t spare) {
     return true;
 }
 
-static int move_column(kc_column *c, kc_column *from, kc_error *error) {
+static int move_column(kc_column *c, kc_column *from, int32_t first, kc_error *error) {
     int code = kc_column_reserve(c, from->length, from->data.size, error);
     if (!code) code = append_nulls(c, from, error);
     for (int i = 0; !code && i < c->field->num_children; i++) {
@@ -349,22 +386,26 @@ static int move_column(kc_column *c, kc_column *from, kc_error *error) {
             return kc_fail(error, KC_LIMIT, "a list column passes 2^31 entries (decode in chunks instead)", 0,
                            c->children[i].length, INT32_MAX);
         }
-        code = move_column(&c->children[i], &from->children[i], error);
+        code = move_column(&c->children[i], &from->children[i], first, error);
     }
     if (code) return code;
-    if (c->field->type != KC_STRUCT) append_values(c, from);
+    if (c->field->type != KC_STRUCT) append_values(c, from, first);
     if (from->data.size) memcpy(c->data.data + c->data.size, from->data.data, from->data.size);
     c->data.size += from->data.size;
     note_rows(c, from->length);
     free_buffers(from);
     from->length = from->null_count = 0;
+    from->viewed = 0;
     return KC_OK;
 }
 
 int kc_table_move(kc_table *t, kc_table *from, kc_error *error) {
+    int32_t first = 0;
+    const int moved = kc_views_move(&t->views, &from->views, &first, t->budget, error);
+    if (moved) return moved;
     for (int i = 0; i < t->num_columns; i++) {
         if (!t->columns[i].wanted) continue;
-        int code = move_column(&t->columns[i], &from->columns[i], error);
+        int code = move_column(&t->columns[i], &from->columns[i], first, error);
         if (code) return code;
     }
     t->length += from->length;

@@ -1,7 +1,8 @@
 /* Columns in Arrow's memory layout, described by tables of fields, growing row by row.
  *
  * A column's buffers hold, by type: fixed-width values; bits (KC_BOOL); int32 offsets and data (KC_BINARY,
- * KC_STRING); int32 offsets and a child (KC_LIST); children alone (KC_STRUCT). Validity exists only once
+ * KC_STRING); views into the table's kc_views (KC_BINARY_VIEW); int32 offsets and a child (KC_LIST); children alone
+ * (KC_STRUCT). Validity exists only once
  * something is null; it is then all ones over its whole capacity, so that only nulls write to it. */
 #ifndef KC_TABLE_H
 #define KC_TABLE_H
@@ -9,7 +10,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "base/kc_alloc.h"
+#include "arrow/kc_views.h"
 
 typedef enum kc_type {
     KC_BOOL,
@@ -20,6 +21,7 @@ typedef enum kc_type {
     KC_UINT32,
     KC_TIMESTAMP_MS, /* int64, milliseconds since the epoch, UTC */
     KC_BINARY,
+    KC_BINARY_VIEW,
     KC_STRING,
     KC_LIST,
     KC_STRUCT,
@@ -39,6 +41,8 @@ typedef struct kc_column {
     kc_buffer validity, values, data;
     struct kc_column *children;
     kc_budget *budget; /* the table's */
+    kc_views *views;   /* likewise; of KC_BINARY_VIEW alone */
+    uint64_t viewed;   /* bytes of all values, where `data` has none */
 } kc_column;
 
 typedef struct kc_table {
@@ -47,6 +51,7 @@ typedef struct kc_table {
     int64_t length;
     kc_column *columns;
     kc_budget *budget; /* what its columns' capacity comes out of; NULL where nothing bounds them */
+    kc_views views;    /* what the columns of views point into */
 } kc_table;
 
 /* What a null slot of a timestamp column holds: numpy's "not a time". */
@@ -62,7 +67,7 @@ kc_table *kc_table_new_within(const kc_field *fields, int num_fields, uint64_t w
 void kc_table_retain(kc_table *t);
 void kc_table_release(kc_table *t);
 
-/* Bytes in use by the buffers of all columns. */
+/* Bytes in use by the buffers of all columns, without what views point to in the source. */
 size_t kc_table_bytes(const kc_table *t);
 
 /* Room for `rows` more rows (and `bytes` more of data, where the type has any). */
@@ -74,7 +79,10 @@ void kc_column_expect(kc_column *c, int64_t rows, size_t bytes);
 /* Marks `row` null. It must have been reserved, but need not be counted in c->length yet. */
 KC_MUST_CHECK int kc_column_set_null(kc_column *c, int64_t row, kc_error *error);
 
-/* Append one value to columns that were reserved for it. */
+/* The bytes at `row` of KC_BINARY, KC_STRING or KC_BINARY_VIEW; *size is -1 where it is null. */
+const uint8_t *kc_column_bytes(const kc_column *c, int64_t row, int32_t *size);
+
+/* Append one value to columns that were reserved for it; bytes not to KC_BINARY_VIEW. */
 KC_MUST_CHECK int kc_column_append_bytes(kc_column *c, const void *data, size_t size, kc_error *error);
 KC_MUST_CHECK int kc_column_append_int(kc_column *c, int64_t value, kc_error *error);
 KC_MUST_CHECK int kc_column_append_null(kc_column *c, kc_error *error);

@@ -15,7 +15,8 @@ void kc_decoder_init(kc_decoder *d, const uint8_t *data, uint64_t size, const kc
 
 /* What the records' own bytes have made of the chunk. */
 static uint64_t payload_bytes(const kc_table *t) {
-    uint64_t bytes = t->columns[KC_COL_KEY].data.size + t->columns[KC_COL_VALUE].data.size;
+    const kc_column *key = &t->columns[KC_COL_KEY], *value = &t->columns[KC_COL_VALUE];
+    uint64_t bytes = key->data.size + key->viewed + value->data.size + value->viewed;
     const kc_column *entries = t->columns[KC_COL_HEADERS].children;
     if (!entries) return bytes;
     return bytes + (uint64_t)entries->length * 2 * sizeof(int32_t) + entries->children[0].data.size +
@@ -186,6 +187,7 @@ kc_event kc_decoder_run(kc_decoder *d, kc_table *t, int64_t max_rows, uint64_t m
         if (d->source == KC_SOURCE_RECORDS && d->records.left == 0) close_batch(d);
         if (d->announced) return KC_EVENT_COMPRESSED;
         if (is_full(t, max_rows, max_bytes)) return KC_EVENT_FULL;
+        t->views.backing = d->decompressed ? d->provided : d->held;
         if (d->source == KC_SOURCE_RECORDS) {
             event = read_records(d, t, max_rows, max_bytes, error);
         } else if (d->source == KC_SOURCE_MESSAGES) {

@@ -40,10 +40,11 @@ typedef struct kc_decoder {
     uint64_t stop;           /* batches that begin here or further on are left alone; the size at first */
     kc_decoder_options options;
     kc_source source;
-    bool decompressed; /* from memory that the caller provided */
-    bool announced;    /* `batch` was given to the caller for decompression */
-    bool located;      /* the fault lies inside `batch` */
-    bool verified;     /* the checksum of `batch` is right: so is its size */
+    bool decompressed;           /* from memory that the caller provided */
+    bool announced;              /* `batch` was given to the caller for decompression */
+    bool located;                /* the fault lies inside `batch` */
+    bool verified;               /* the checksum of `batch` is right: so is its size */
+    kc_backing *held, *provided; /* for views: what keeps the data, and what was decompressed; the caller's */
     kc_resync resync;
     kc_batch batch;
     kc_records records;

@@ -7,6 +7,9 @@ enum { MAX_MAGIC = 1 };
 /* The most bytes of messages that one run reads, if the first is not longer: what is reserved in the columns. */
 enum { RUN_BYTES = 1 << 16 };
 
+/* What is filled from the message itself. */
+enum { WANT_OWN = KC_WANT_RECORD | KC_WANT_VIEWS };
+
 typedef struct message {
     int64_t timestamp; /* -1 where there is none */
     const uint8_t *key, *value;
@@ -187,16 +190,9 @@ KC_INLINE int read_rows(kc_msgset *m, const kc_batch *wrapper, kc_table *t, int6
             }
             if (KC_WANTS(want, KC_COL_HEADERS)) s.header_ends[row] = s.header_end;
             const bool wide = (uint64_t)(end - at) - size >= KC_COPY_SLACK;
-            if (KC_WANTS(want, KC_COL_KEY)) {
-                code = kc_rows_put(&s.key, &t->columns[KC_COL_KEY], first_row, row, x.key, x.key_size, wide, error);
-                if (KC_UNLIKELY(code)) break;
-            }
-            if (KC_WANTS(want, KC_COL_VALUE)) {
-                code = kc_rows_put(&s.value, &t->columns[KC_COL_VALUE], first_row, row, x.value, x.value_size, wide,
-                                   error);
-                if (KC_UNLIKELY(code)) break;
-            }
-            if (want & ~(uint32_t)KC_WANT_RECORD) {
+            code = kc_rows_put(&s, want, t, first_row, row, x.key, x.key_size, x.value, x.value_size, wide, error);
+            if (KC_UNLIKELY(code)) break;
+            if (want & ~(uint32_t)WANT_OWN) {
                 code = append_batch_columns(m, wrapper, at, offset, t, error);
                 if (KC_UNLIKELY(code)) break;
             }
@@ -205,7 +201,7 @@ KC_INLINE int read_rows(kc_msgset *m, const kc_batch *wrapper, kc_table *t, int6
         at += size;
         m->index++;
     }
-    kc_record_table_close(t, want & KC_WANT_RECORD, s, row);
+    kc_record_table_close(t, want & WANT_OWN, s, row);
     m->at = at;
     m->faulty_size = size;
     return code;
@@ -219,6 +215,7 @@ KC_INLINE int read_rows(kc_msgset *m, const kc_batch *wrapper, kc_table *t, int6
 
 INSTANCE(read_record, KC_WANT_RECORD)
 INSTANCE(read_no_headers, KC_WANT_NO_HEADERS)
+INSTANCE(read_record_views, KC_WANT_RECORD | KC_WANT_VIEWS)
 INSTANCE(read_any, kc_record_table_wanted(t))
 
 /* The faulty message at m->at as a batch, as far as its bytes tell: they may be others by now, its size is not. */
@@ -242,15 +239,16 @@ kc_msgset_end kc_msgset_read(kc_msgset *m, kc_batch *batch, kc_table *t, int64_t
     if (window > (uint64_t)(m->end - m->at)) window = (uint64_t)(m->end - m->at);
     const int64_t most = (int64_t)(window / KC_MESSAGE_MIN_SIZE);
     const uint32_t want = kc_record_table_wanted(t);
-    int code = kc_record_table_reserve(t, want & KC_WANT_RECORD, rows < most ? rows : most, (size_t)window, error);
+    int code = kc_record_table_reserve(t, want & WANT_OWN, rows < most ? rows : most, m->at, m->at + window, error);
     if (code) {
         error->position = (uint64_t)(m->at - m->start);
         m->faulty_size = first;
     } else {
         int (*read)(kc_msgset *, const kc_batch *, kc_table *, int64_t, const uint8_t *, kc_error *) =
-            want == KC_WANT_RECORD       ? read_record
-            : want == KC_WANT_NO_HEADERS ? read_no_headers
-                                         : read_any;
+            want == KC_WANT_RECORD                     ? read_record
+            : want == KC_WANT_NO_HEADERS               ? read_no_headers
+            : want == (KC_WANT_RECORD | KC_WANT_VIEWS) ? read_record_views
+                                                       : read_any;
         code = read(m, batch, t, rows, m->at + window, error);
     }
     if (!code) return KC_MSGSET_MORE;

@@ -6,34 +6,39 @@ static const kc_field header_fields[] = {
 };
 const kc_field kc_headers_item = {"item", KC_STRUCT, 2, header_fields};
 
-const kc_field kc_record_fields[KC_NUM_RECORD_COLUMNS] = {
-    KC_RECORD_FIELDS,
-    [KC_COL_PARTITION_LEADER_EPOCH] = {"partition_leader_epoch", KC_INT32, 0, NULL},
-    [KC_COL_PRODUCER_ID] = {"producer_id", KC_INT64, 0, NULL},
-    [KC_COL_PRODUCER_EPOCH] = {"producer_epoch", KC_INT16, 0, NULL},
-    [KC_COL_SEQUENCE] = {"sequence", KC_INT32, 0, NULL},
-    [KC_COL_IS_TRANSACTIONAL] = {"is_transactional", KC_BOOL, 0, NULL},
-    [KC_COL_IS_CONTROL] = {"is_control", KC_BOOL, 0, NULL},
-    [KC_COL_MAGIC] = {"magic", KC_INT8, 0, NULL},
-    [KC_COL_CODEC] = {"codec", KC_STRING, 0, NULL},
-    [KC_COL_BATCH_OFFSET] = {"batch_offset", KC_INT64, 0, NULL},
-    [KC_COL_BATCH_POSITION] = {"batch_position", KC_INT64, 0, NULL},
-    [KC_COL_ROW] = {"row", KC_INT64, 0, NULL},
-};
+/* What tells of the batch, and whose row it is. */
+#define BATCH_FIELDS                                                                                             \
+    [KC_COL_PARTITION_LEADER_EPOCH] = {"partition_leader_epoch", KC_INT32, 0, NULL},                             \
+    [KC_COL_PRODUCER_ID] = {"producer_id", KC_INT64, 0, NULL},                                                   \
+    [KC_COL_PRODUCER_EPOCH] = {"producer_epoch", KC_INT16, 0, NULL},                                             \
+    [KC_COL_SEQUENCE] = {"sequence", KC_INT32, 0, NULL},                                                         \
+    [KC_COL_IS_TRANSACTIONAL] = {"is_transactional", KC_BOOL, 0, NULL},                                          \
+    [KC_COL_IS_CONTROL] = {"is_control", KC_BOOL, 0, NULL}, [KC_COL_MAGIC] = {"magic", KC_INT8, 0, NULL},        \
+    [KC_COL_CODEC] = {"codec", KC_STRING, 0, NULL}, [KC_COL_BATCH_OFFSET] = {"batch_offset", KC_INT64, 0, NULL}, \
+    [KC_COL_BATCH_POSITION] = {"batch_position", KC_INT64, 0, NULL}, [KC_COL_ROW] = {"row", KC_INT64, 0, NULL}
+
+const kc_field kc_record_fields[KC_NUM_RECORD_COLUMNS] = {KC_RECORD_FIELDS(KC_BINARY), BATCH_FIELDS};
+const kc_field kc_record_view_fields[KC_NUM_RECORD_COLUMNS] = {KC_RECORD_FIELDS(KC_BINARY_VIEW), BATCH_FIELDS};
 
 uint32_t kc_record_table_wanted(const kc_table *t) {
     uint32_t want = 0;
     for (int id = 0; id < KC_NUM_RECORD_COLUMNS; id++) want |= (uint32_t)t->columns[id].wanted << id;
-    return want;
+    return t->views.wanted ? want | KC_WANT_VIEWS : want;
 }
 
-int kc_record_table_reserve(kc_table *t, uint32_t want, int64_t rows, size_t bytes, kc_error *error) {
+int kc_record_table_reserve(kc_table *t, uint32_t want, int64_t rows, const uint8_t *from, const uint8_t *to,
+                            kc_error *error) {
+    const size_t bytes = (size_t)(to - from);
     for (int id = KC_COL_OFFSET; id <= KC_COL_HEADERS; id++) {
         if (!KC_WANTS(want, id)) continue;
         int code = kc_column_reserve(&t->columns[id], rows, bytes + KC_COPY_SLACK, error);
         if (code) return code;
     }
-    return KC_WANTS(want, KC_COL_SEQUENCE) ? kc_column_reserve(&t->columns[KC_COL_SEQUENCE], rows, 0, error) : KC_OK;
+    if (KC_WANTS(want, KC_COL_SEQUENCE)) {
+        int code = kc_column_reserve(&t->columns[KC_COL_SEQUENCE], rows, 0, error);
+        if (code) return code;
+    }
+    return want & KC_WANT_VIEWS ? kc_views_open(&t->views, from, to, t->budget, error) : KC_OK;
 }
 
 static void close_column(kc_column *c, int64_t rows) {
@@ -48,7 +53,13 @@ void kc_record_table_close(kc_table *t, uint32_t want, kc_rows s, int64_t rows) 
         if (KC_WANTS(want, id)) close_column(&t->columns[id], rows);
     }
     if (KC_WANTS(want, KC_COL_SEQUENCE)) close_column(&t->columns[KC_COL_SEQUENCE], rows);
-    if (KC_WANTS(want, KC_COL_KEY)) t->columns[KC_COL_KEY].data.size = (size_t)s.key.end;
-    if (KC_WANTS(want, KC_COL_VALUE)) t->columns[KC_COL_VALUE].data.size = (size_t)s.value.end;
+    if (want & KC_WANT_VIEWS) {
+        t->columns[KC_COL_KEY].viewed += s.key_view.bytes;
+        t->columns[KC_COL_VALUE].viewed += s.value_view.bytes;
+        kc_views_close(&t->views, s.far_end);
+    } else {
+        if (KC_WANTS(want, KC_COL_KEY)) t->columns[KC_COL_KEY].data.size = (size_t)s.key.end;
+        if (KC_WANTS(want, KC_COL_VALUE)) t->columns[KC_COL_VALUE].data.size = (size_t)s.value.end;
+    }
     t->length += rows;
 }

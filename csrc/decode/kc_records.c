@@ -228,6 +228,8 @@ KC_INLINE int read_rows(kc_records *r, const kc_batch *batch, kc_table *t, int32
     const uint64_t base_offset = (uint64_t)batch->base_offset, base_timestamp = (uint64_t)batch->base_timestamp;
     const int64_t max_timestamp = batch->max_timestamp;
     const int64_t first_row = t->length;
+    /* Decompressed records can have more bytes than positions in views reach: the rest is read by another run. */
+    const bool scattered = want & KC_WANT_VIEWS && (size_t)(end - s.origin) > t->views.reach;
     int64_t row = 0;
     int32_t done = 0;
     int code = KC_OK;
@@ -245,6 +247,8 @@ KC_INLINE int read_rows(kc_records *r, const kc_batch *batch, kc_table *t, int32
                 break;
             }
         }
+        if (want & KC_WANT_VIEWS && KC_UNLIKELY(scattered && done && (size_t)(f.end - s.origin) > t->views.reach))
+            break;
         kc_fetch_ahead(at, f.end);
         const int64_t offset = (int64_t)(base_offset + (uint64_t)(int64_t)f.offset_delta);
         if (filter && (offset < r->first_offset || !kc_before_end(offset, r->end_offset))) {
@@ -282,14 +286,8 @@ KC_INLINE int read_rows(kc_records *r, const kc_batch *batch, kc_table *t, int32
         }
         if (KC_WANTS(want, KC_COL_TIMESTAMP_TYPE)) s.timestamp_type[row] = append_time;
         const bool wide = end - f.end >= KC_COPY_SLACK;
-        if (KC_WANTS(want, KC_COL_KEY)) {
-            code = kc_rows_put(&s.key, &t->columns[KC_COL_KEY], first_row, row, f.key, f.key_size, wide, error);
-            if (code) break;
-        }
-        if (KC_WANTS(want, KC_COL_VALUE)) {
-            code = kc_rows_put(&s.value, &t->columns[KC_COL_VALUE], first_row, row, f.value, f.value_size, wide, error);
-            if (code) break;
-        }
+        code = kc_rows_put(&s, want, t, first_row, row, f.key, f.key_size, f.value, f.value_size, wide, error);
+        if (KC_UNLIKELY(code)) break;
         if (KC_WANTS(want, KC_COL_SEQUENCE)) s.sequence[row] = kc_sequence_behind(batch->base_sequence, f.offset_delta);
         row++;
         at = f.end;
@@ -304,7 +302,7 @@ KC_INLINE int read_rows(kc_records *r, const kc_batch *batch, kc_table *t, int32
 enum {
     WANT_VALUE = 1u << KC_COL_VALUE,
     WANT_POSITION = 1u << KC_COL_OFFSET | 1u << KC_COL_TIMESTAMP,
-    WANT_OWN = KC_WANT_RECORD | 1u << KC_COL_SEQUENCE, /* what differs from record to record */
+    WANT_OWN = KC_WANT_RECORD | 1u << KC_COL_SEQUENCE | KC_WANT_VIEWS, /* what differs from record to record */
 };
 
 #define INSTANCE(name, want, filter)                                                                           \
@@ -315,11 +313,13 @@ enum {
 
 INSTANCE(read_record, KC_WANT_RECORD, false)
 INSTANCE(read_record_in_range, KC_WANT_RECORD, true)
+INSTANCE(read_record_views, KC_WANT_RECORD | KC_WANT_VIEWS, false)
 INSTANCE(read_no_headers, KC_WANT_NO_HEADERS, false)
 INSTANCE(read_no_headers_in_range, KC_WANT_NO_HEADERS, true)
 INSTANCE(read_payload, KC_WANT_PAYLOAD, false)
 INSTANCE(read_value, WANT_VALUE, false)
 INSTANCE(read_position, WANT_POSITION, false)
+INSTANCE(read_value_views, WANT_VALUE | KC_WANT_VIEWS, false)
 INSTANCE(read_any_in_range, kc_record_table_wanted(t) & WANT_OWN, true)
 INSTANCE(read_any, kc_record_table_wanted(t) & WANT_OWN, false)
 
@@ -336,6 +336,8 @@ static reader *reader_for(uint32_t want, bool range) {
         {KC_WANT_PAYLOAD, read_payload, read_any_in_range},
         {WANT_VALUE, read_value, read_any_in_range},
         {WANT_POSITION, read_position, read_any_in_range},
+        {KC_WANT_RECORD | KC_WANT_VIEWS, read_record_views, read_any_in_range},
+        {WANT_VALUE | KC_WANT_VIEWS, read_value_views, read_any_in_range},
     };
     for (size_t i = 0; i < sizeof READERS / sizeof *READERS; i++) {
         if (READERS[i].want == want) return range ? READERS[i].in_range : READERS[i].all;
@@ -373,7 +375,7 @@ static int append_batch_columns(const kc_batch *b, kc_table *t, int64_t rows, kc
 int kc_records_read(kc_records *r, const kc_batch *batch, kc_table *t, int32_t rows, kc_error *error) {
     const uint32_t want = kc_record_table_wanted(t), core = want & WANT_OWN;
     if (rows > r->left) rows = r->left;
-    int code = kc_record_table_reserve(t, core, rows, (size_t)(r->end - r->at), error);
+    int code = kc_record_table_reserve(t, core, rows, r->at, r->end, error);
     if (code) return code;
     const int64_t before = t->length;
     const bool range = r->first_offset != INT64_MIN || r->end_offset != INT64_MAX;

@@ -50,14 +50,15 @@ static kc_table *new_table(const kc_field *fields, int num_fields, uint64_t want
     return t;
 }
 
-static void decode(bool verify) {
+static void decode(bool verify, bool views) {
     const kc_decoder_options options = {
         .verify_crc = verify, .search_partial = true, .start_offset = INT64_MIN, .end_offset = INT64_MAX};
     kc_decoder d;
     kc_decoder_init(&d, input, input_size, &options);
     kc_event event = KC_EVENT_NONE;
     for (int step = 0; event != KC_EVENT_END && step < STEPS; step++) {
-        kc_table *t = new_table(kc_record_fields, KC_NUM_RECORD_COLUMNS, KC_WANT_DECODED);
+        kc_table *t =
+            new_table(views ? kc_record_view_fields : kc_record_fields, KC_NUM_RECORD_COLUMNS, KC_WANT_DECODED);
         kc_error error = {0};
         event = kc_decoder_run(&d, t, 100, 1 << 16, &error);
         if (event == KC_EVENT_COMPRESSED && kc_decoder_provide(&d, d.batch.records, d.batch.records_size, &error)) {
@@ -205,7 +206,11 @@ static void run(int what) {
     switch (what) {
         case 0:
         case 1:
-            decode(what);
+            decode(what, false);
+            break;
+        case 12:
+        case 13:
+            decode(what & 1, true);
             break;
         case 2:
         case 3:
@@ -234,6 +239,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint64_t seed = 0;
     if (size < sizeof seed) return 0;
     memcpy(&seed, data, sizeof seed);
-    for (int what = 0; what < 12; what++) with_changes(data + 8, size - 8, seed + (uint64_t)what, run, what);
+    for (int what = 0; what < 14; what++) with_changes(data + 8, size - 8, seed + (uint64_t)what, run, what);
     return 0;
 }

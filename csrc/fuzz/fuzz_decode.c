@@ -9,9 +9,13 @@
 
 enum { CONTENT_LIMIT = 1 << 20 }; /* of all records that one input decompresses to */
 
+/* Columns of keys and values: copied, as views, or as views into copies of the source, where positions reach not far.
+ */
+typedef enum layout { COPY, VIEW, OWNED } layout;
+
 /* The records that the decoder reads from, and what may still be decompressed. */
 typedef struct content {
-    uint8_t *records;
+    kc_backing *source, *records;
     size_t left;
 } content;
 
@@ -29,20 +33,24 @@ static void add_rows(outcome *o, const kc_table *t) {
     o->rows += (uint64_t)t->length;
 }
 
-static kc_table *new_table(uint32_t want) {
-    kc_table *t = kc_table_new(kc_record_fields, KC_NUM_RECORD_COLUMNS, want);
+static kc_table *new_table(uint32_t want, layout how) {
+    kc_table *t = kc_table_new(how == COPY ? kc_record_fields : kc_record_view_fields, KC_NUM_RECORD_COLUMNS, want);
     MUST(t != NULL);
+    if (how == OWNED) t->views.reach = 40;
     return t;
 }
 
 static int provide(kc_decoder *d, content *c, kc_error *error) {
     const kc_batch *b = &d->batch;
     size_t size = 0;
-    free(c->records);
-    c->records = fuzz_decompress(kc_batch_codec(b), b->magic, b->records, b->records_size, c->left, &size);
+    uint8_t *records = fuzz_decompress(kc_batch_codec(b), b->magic, b->records, b->records_size, c->left, &size);
     c->left -= size;
-    return c->records ? kc_decoder_provide(d, c->records, size, error)
-                      : kc_decoder_provide(d, b->records, b->records_size, error);
+    kc_backing_release(c->records);
+    c->records = records ? kc_backing_of(records, size, NULL, free, records, error)
+                         : kc_backing_of(b->records, b->records_size, NULL, NULL, NULL, error);
+    MUST(c->records != NULL);
+    d->provided = c->records;
+    return kc_decoder_provide(d, c->records->data, c->records->size, error);
 }
 
 /* Adds to a table; the event that ended it. */
@@ -58,8 +66,8 @@ static kc_event fill(kc_decoder *d, kc_table *t, content *c, int64_t max_rows, u
     return event;
 }
 
-static outcome decode(const uint8_t *data, size_t size, bool verify, bool filter, uint32_t want, int64_t max_rows,
-                      uint64_t max_bytes) {
+static outcome decode(const uint8_t *data, size_t size, bool verify, bool filter, layout how, uint32_t want,
+                      int64_t max_rows, uint64_t max_bytes) {
     kc_aborted aborted[] = {{0, 0, INT64_MAX}, {55, 0, INT64_MAX}, {55, 1000, INT64_MAX}};
     const kc_decoder_options options = {
         .verify_crc = verify,
@@ -77,13 +85,17 @@ static outcome decode(const uint8_t *data, size_t size, bool verify, bool filter
     uint64_t bytes;
     kc_decoder_estimate(&d, &rows, &bytes);
     MUST(rows >= 0 && (uint64_t)rows <= size && bytes <= size);
-    content records = {NULL, CONTENT_LIMIT};
-    kc_table *t = new_table(want);
+    kc_error error = {0};
+    content records = {kc_backing_of(data, size, NULL, NULL, NULL, &error), NULL, CONTENT_LIMIT};
+    MUST(records.source != NULL);
+    d.held = records.source;
+    kc_table *t = new_table(want, how);
     kc_event event;
     do { /* a table goes on behind a fault */
         const uint64_t before = d.position;
         event = fill(&d, t, &records, max_rows, max_bytes);
         MUST(d.position >= before && d.position <= size);
+        if (how == OWNED) MUST(kc_views_own(&t->views, records.source, NULL, &error) == KC_OK);
         if (event == KC_EVENT_FAULT) {
             o.problems++;
             MUST(kc_decoder_skip(&d) > 0 && d.position <= size);
@@ -91,9 +103,10 @@ static outcome decode(const uint8_t *data, size_t size, bool verify, bool filter
         }
         add_rows(&o, t);
         kc_table_release(t);
-        t = event == KC_EVENT_END ? NULL : new_table(want);
+        t = event == KC_EVENT_END ? NULL : new_table(want, how);
     } while (event != KC_EVENT_END);
-    free(records.records);
+    kc_backing_release(records.records);
+    kc_backing_release(records.source);
     o.consumed = d.position;
     return o;
 }
@@ -103,11 +116,12 @@ static bool same(const outcome *a, const outcome *b) {
 }
 
 static void try_variant(const uint8_t *data, size_t size, bool verify, bool filter, uint32_t choice) {
-    const outcome whole = decode(data, size, verify, filter, KC_WANT_RECORD, INT32_MAX, UINT64_MAX);
-    const outcome parts = decode(data, size, verify, filter, KC_WANT_RECORD, 3, 100);
-    const outcome chosen = decode(data, size, verify, filter, choice, 1000, 4096);
+    const outcome whole = decode(data, size, verify, filter, COPY, KC_WANT_RECORD, INT32_MAX, UINT64_MAX);
+    const outcome parts = decode(data, size, verify, filter, OWNED, KC_WANT_RECORD, 3, 100);
+    const outcome chosen = decode(data, size, verify, filter, COPY, choice, 1000, 4096);
+    const outcome viewed = decode(data, size, verify, filter, VIEW, choice, 1000, 4096);
     MUST(same(&whole, &parts) && whole.hash == parts.hash);
-    MUST(same(&whole, &chosen));
+    MUST(same(&whole, &chosen) && same(&chosen, &viewed) && chosen.hash == viewed.hash);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

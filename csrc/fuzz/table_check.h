@@ -2,6 +2,8 @@
 #ifndef TABLE_CHECK_H
 #define TABLE_CHECK_H
 
+#include <string.h>
+
 #include "arrow/kc_table.h"
 #include "base/kc_utf8.h"
 #include "fuzz.h"
@@ -32,6 +34,30 @@ static inline void check_validity(const kc_column *c) {
     MUST(nulls == c->null_count);
 }
 
+/* Every view is one that Arrow takes for valid: in place and zeros, or a prefix of what lies inside its buffer. */
+static inline void check_views(const kc_column *c) {
+    static const uint8_t zeros[KC_VIEW_INLINED];
+    const kc_view *views = (const kc_view *)(const void *)c->values.data;
+    uint64_t viewed = 0;
+    for (int64_t row = 0; row < c->length; row++) {
+        const kc_view *v = &views[row];
+        MUST(v->size >= 0);
+        viewed += (uint32_t)v->size;
+        if (v->size <= KC_VIEW_INLINED) {
+            MUST(memcmp(v->at.inlined + v->size, zeros, (size_t)(KC_VIEW_INLINED - v->size)) == 0);
+            continue;
+        }
+        MUST(v->at.far.buffer >= 0 && v->at.far.buffer < kc_views_count(c->views) && v->at.far.position >= 0);
+        const kc_view_buffer *b = kc_views_at(c->views, v->at.far.buffer);
+        MUST((size_t)v->at.far.position <= b->size && (size_t)v->size <= b->size - (size_t)v->at.far.position);
+#if !defined(KC_CHANGING_INPUT)
+        MUST(memcmp(b->data + v->at.far.position, v->at.far.prefix, sizeof v->at.far.prefix) == 0);
+#endif
+        MUST(!c->null_count || c->validity.data[row / 8] >> (row % 8) & 1);
+    }
+    MUST(viewed == c->viewed);
+}
+
 static inline void check_column(const kc_column *c, int64_t length) {
     const kc_type type = c->field->type;
     MUST(c->length == length);
@@ -47,6 +73,7 @@ static inline void check_column(const kc_column *c, int64_t length) {
         for (int i = 0; i < c->field->num_children; i++) check_column(&c->children[i], length);
     } else if (type != KC_BOOL) {
         MUST(c->values.size == (size_t)length * kc_type_width(type));
+        if (type == KC_BINARY_VIEW) check_views(c);
     }
     check_validity(c);
 }
@@ -64,15 +91,17 @@ static inline uint64_t mix(uint64_t hash, const uint8_t *data, size_t size) {
 }
 
 static inline uint64_t mix_rows(uint64_t hash, const kc_column *c, int64_t row) {
+    const kc_type type = c->field->type;
     if (c->null_count && !(c->validity.data[row / 8] >> (row % 8) & 1)) return mix(hash, NULL, 0);
-    const size_t width = kc_type_width(c->field->type);
+    if (type == KC_BINARY || type == KC_STRING || type == KC_BINARY_VIEW) {
+        int32_t size;
+        const uint8_t *data = kc_column_bytes(c, row, &size);
+        return mix(hash, data, (size_t)size);
+    }
+    const size_t width = kc_type_width(type);
     if (width) return mix(hash, c->values.data + (size_t)row * width, width);
     const int32_t *ends = (const int32_t *)(const void *)c->values.data;
-    if (c->field->type == KC_BINARY || c->field->type == KC_STRING) {
-        const size_t size = (size_t)(ends[row + 1] - ends[row]);
-        return mix(hash, size ? c->data.data + ends[row] : NULL, size);
-    }
-    if (c->field->type == KC_LIST) {
+    if (type == KC_LIST) {
         const kc_column *entries = c->children->children;
         for (int32_t i = ends[row]; i < ends[row + 1]; i++) {
             hash = mix_rows(mix_rows(hash, &entries[0], i), &entries[1], i);

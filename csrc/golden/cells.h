@@ -29,7 +29,7 @@ static inline int64_t cell_int(const kc_column *c, int64_t row) {
     }
 }
 
-/* Start and end of a row of bytes, or of a list among its items. */
+/* Start and end of a row of a list among its items. */
 static inline const int32_t *cell_bounds(const kc_column *c, int64_t row) {
     return (const int32_t *)(const void *)c->values.data + row;
 }
@@ -41,9 +41,9 @@ static inline bool cell_has(const kc_column *c, int64_t row, int64_t want) {
 
 static inline bool cell_is(const kc_column *c, int64_t row, text want) {
     if (want.size < 0) return cell_is_null(c, row);
-    const int32_t *bounds = cell_bounds(c, row);
-    return !cell_is_null(c, row) && bounds[1] - bounds[0] == want.size &&
-           (want.size == 0 || memcmp(c->data.data + bounds[0], want.data, (size_t)want.size) == 0);
+    int32_t size;
+    const uint8_t *data = kc_column_bytes(c, row, &size);
+    return size == want.size && (size == 0 || memcmp(data, want.data, (size_t)size) == 0);
 }
 
 #endif

@@ -30,12 +30,13 @@ static bool fail(const golden_case *c, const char *what, int64_t row, int column
 
 /* ---- rows ----------------------------------------------------------------------------------------------------- */
 
-/* How a case is decoded: columns, the size of chunks, whether some offsets only, whether chunks go into one table. */
+/* How a case is decoded: columns, the size of chunks, whether some offsets only, whether chunks go into one table, and
+ * whether keys and values are views. */
 typedef struct variant {
     uint32_t want;
     int64_t max_rows;
     uint64_t max_bytes;
-    bool range, together;
+    bool range, together, views;
 } variant;
 
 enum {
@@ -44,19 +45,23 @@ enum {
 };
 
 static const variant VARIANTS[] = {
-    {KC_WANT_DECODED, INT32_MAX, UINT64_MAX, false, false},
-    {KC_WANT_DECODED, 7, 1 << 20, false, true},
-    {KC_WANT_DECODED, 1000, 300, false, false},
-    {KC_WANT_DECODED, 100, 8192, true, false},
-    {KC_WANT_RECORD, 8192, 1 << 19, false, true},
-    {KC_WANT_RECORD, 100, 8192, true, false},
-    {KC_WANT_NO_HEADERS, 8192, 1 << 19, false, false},
-    {KC_WANT_NO_HEADERS, 100, 8192, true, false},
-    {KC_WANT_PAYLOAD, 50, 1 << 19, false, false},
-    {VALUE, 8192, 1 << 19, false, false},
-    {POSITION, 8192, 1 << 19, false, false},
-    {POSITION, 8192, 1 << 19, true, false},
-    {KC_WANT_DECODED & ~KC_WANT_RECORD, 50, 1 << 19, false, true},
+    {KC_WANT_DECODED, INT32_MAX, UINT64_MAX, false, false, false},
+    {KC_WANT_DECODED, 7, 1 << 20, false, true, false},
+    {KC_WANT_DECODED, 1000, 300, false, false, false},
+    {KC_WANT_DECODED, 100, 8192, true, false, false},
+    {KC_WANT_RECORD, 8192, 1 << 19, false, true, false},
+    {KC_WANT_RECORD, 100, 8192, true, false, false},
+    {KC_WANT_NO_HEADERS, 8192, 1 << 19, false, false, false},
+    {KC_WANT_NO_HEADERS, 100, 8192, true, false, false},
+    {KC_WANT_PAYLOAD, 50, 1 << 19, false, false, false},
+    {VALUE, 8192, 1 << 19, false, false, false},
+    {POSITION, 8192, 1 << 19, false, false, false},
+    {POSITION, 8192, 1 << 19, true, false, false},
+    {KC_WANT_DECODED & ~KC_WANT_RECORD, 50, 1 << 19, false, true, false},
+    {KC_WANT_DECODED, 7, 1 << 20, false, true, true},
+    {KC_WANT_RECORD, 8192, 1 << 19, false, false, true},
+    {KC_WANT_RECORD, 100, 8192, true, false, true},
+    {VALUE, 1000, 300, false, false, true},
 };
 
 /* The number that the row has in the column. */
@@ -145,32 +150,33 @@ static bool table_matches(const golden_case *c, const kc_table *t, progress *p) 
 }
 
 /* The decompressed records of the batch that is announced, in a block of their own; false where there are none. */
-static bool provide(kc_decoder *d, const golden_case *c, uint8_t **block, kc_error *error) {
+static bool provide(kc_decoder *d, const golden_case *c, kc_error *error) {
     for (int32_t i = 0; i < c->num_parts; i++) {
         const text records = c->parts[i].records;
         if (c->parts[i].position != d->batch.position) continue;
-        free(*block);
-        *block = malloc((size_t)records.size + 1);
-        MUST(*block != NULL);
-        memcpy(*block, records.data, (size_t)records.size);
-        return kc_decoder_provide(d, *block, (size_t)records.size, error) == KC_OK;
+        kc_backing_release(d->provided);
+        d->provided = kc_backing_new((size_t)records.size, 0, NULL, error);
+        MUST(d->provided != NULL);
+        memcpy(d->provided->owned, records.data, (size_t)records.size);
+        d->provided->size = (size_t)records.size;
+        return kc_decoder_provide(d, d->provided->data, (size_t)records.size, error) == KC_OK;
     }
     return false;
 }
 
-static kc_event fill(kc_decoder *d, const golden_case *c, const variant *v, kc_table *t, uint8_t **block) {
+static kc_event fill(kc_decoder *d, const golden_case *c, const variant *v, kc_table *t) {
     kc_error error = {0};
     kc_event event;
     while ((event = kc_decoder_run(d, t, v->max_rows, v->max_bytes, &error)) == KC_EVENT_COMPRESSED) {
-        if (!provide(d, c, block, &error)) return KC_EVENT_FAULT;
+        if (!provide(d, c, &error)) return KC_EVENT_FAULT;
     }
     MUST(t->length <= v->max_rows);
     MUST(event != KC_EVENT_FAULT || (error.code != KC_OK && error.what && error.position <= d->size));
     return event;
 }
 
-static kc_table *new_table(uint32_t want) {
-    kc_table *t = kc_table_new(kc_record_fields, KC_NUM_RECORD_COLUMNS, want);
+static kc_table *new_table(uint32_t want, bool views) {
+    kc_table *t = kc_table_new(views ? kc_record_view_fields : kc_record_fields, KC_NUM_RECORD_COLUMNS, want);
     MUST(t != NULL);
     return t;
 }
@@ -182,22 +188,22 @@ static kc_decoder_options options_of(const golden_case *c, const progress *p) {
 
 /* Decodes chunk by chunk; false at the first difference. */
 static bool run(kc_decoder *d, const golden_case *c, const variant *v, progress *p, kc_event *event) {
-    uint8_t *block = NULL;
     kc_error error = {0};
-    kc_table *whole = new_table(v->want);
+    kc_table *whole = new_table(v->want, v->views);
     bool same = true;
     do {
-        kc_table *chunk = new_table(v->want);
-        *event = fill(d, c, v, chunk, &block);
+        kc_table *chunk = new_table(v->want, v->views);
+        *event = fill(d, c, v, chunk);
         if (v->together)
             MUST(kc_table_move(whole, chunk, &error) == KC_OK);
         else
             same = table_matches(c, chunk, p);
         kc_table_release(chunk);
     } while (same && *event == KC_EVENT_FULL);
+    kc_backing_release(d->held); /* tables keep what they need */
+    kc_backing_release(d->provided);
     if (same) same = table_matches(c, whole, p);
     kc_table_release(whole);
-    free(block);
     return same;
 }
 
@@ -213,7 +219,10 @@ static void check_rows(const golden_case *c, const variant *v) {
     const kc_decoder_options options = options_of(c, &p);
     kc_decoder d;
     kc_event event;
+    kc_error error = {0};
     kc_decoder_init(&d, c->data.data, (uint64_t)c->data.size, &options);
+    d.held = kc_backing_of(c->data.data, (size_t)c->data.size, NULL, NULL, NULL, &error);
+    MUST(d.held != NULL);
     if (!run(&d, c, v, &p, &event)) return;
     pass_over(c, &p);
     if (c->ending != ENDS_OR_FAULTS && p.next < c->num_rows) fail(c, "rows are missing", p.next, -1);
@@ -321,14 +330,14 @@ static size_t encode(kc_table *t, const batch_said *b, uint8_t *out, size_t size
     return event == KC_ENCODE_ROWS_END ? (size_t)(room.at - out) : 0;
 }
 
-static void check_encoding(const golden_case *c, const batch_said *b) {
+static void check_encoding(const golden_case *c, const batch_said *b, bool views) {
     const uint8_t *data = c->data.data + b->position;
     const size_t size = (size_t)b->size;
     const progress all = {0, INT64_MIN, INT64_MAX};
     const kc_decoder_options options = options_of(c, &all);
     kc_decoder d;
     kc_error error = {0};
-    kc_table *t = new_table(KC_WANT_RECORD);
+    kc_table *t = new_table(KC_WANT_RECORD, views);
     kc_decoder_init(&d, data, size, &options);
     MUST(kc_decoder_run(&d, t, INT32_MAX, UINT64_MAX, &error) == KC_EVENT_END);
     uint8_t *out = malloc(size + 2 * KC_COPY_SLACK);
@@ -350,7 +359,7 @@ static void check_case(const golden_case *c) {
     check_headers(c, INT64_MAX);
     check_headers(c, 3);
     for (int32_t i = 0; i < c->num_batches; i++) {
-        if (c->undamaged && c->batches[i].can_be_encoded) check_encoding(c, &c->batches[i]);
+        if (c->undamaged && c->batches[i].can_be_encoded) check_encoding(c, &c->batches[i], i % 2 == 1);
     }
 }
 

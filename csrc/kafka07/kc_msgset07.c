@@ -3,7 +3,7 @@
 #include "checksum/kc_crc32.h"
 
 const kc_field kc_msgset07_fields[KC_NUM_MSGSET07_COLUMNS] = {
-    KC_RECORD_FIELDS,
+    KC_RECORD_FIELDS(KC_BINARY),
     [KC_MSGSET07_NEXT_OFFSET] = {"next_offset", KC_INT64, 0, NULL},
     [KC_MSGSET07_MAGIC] = {"magic", KC_INT8, 0, NULL},
     [KC_MSGSET07_CODEC] = {"codec", KC_STRING, 0, NULL},

@@ -109,22 +109,29 @@ static int exported(kc_table *t) {
     return code;
 }
 
-static int decode(void) {
+static int decode_into(const kc_field *fields) {
     static const kc_decoder_options options = {
         .verify_crc = true, .include_control = true, .start_offset = INT64_MIN, .end_offset = INT64_MAX};
     kc_error error = {0};
     kc_event event = KC_EVENT_END;
-    kc_table *t = kc_table_new_within(kc_record_fields, KC_NUM_RECORD_COLUMNS, KC_WANT_DECODED, NULL, &error);
+    kc_table *t = kc_table_new_within(fields, KC_NUM_RECORD_COLUMNS, KC_WANT_DECODED, NULL, &error);
     if (!t) return error.code;
     for (int i = 0; i < ROUNDS && event == KC_EVENT_END; i++) {
         kc_decoder d;
+        kc_backing *held = kc_backing_of(sample.data, sample.size, NULL, NULL, NULL, &error);
         kc_decoder_init(&d, sample.data, sample.size, &options);
-        event = kc_decoder_run(&d, t, INT32_MAX, UINT64_MAX, &error);
+        d.held = held;
+        event = held ? kc_decoder_run(&d, t, INT32_MAX, UINT64_MAX, &error) : KC_EVENT_FAULT;
+        if (event == KC_EVENT_END && i % 2 && kc_views_own(&t->views, held, NULL, &error)) event = KC_EVENT_FAULT;
+        kc_backing_release(held);
     }
     int code = event == KC_EVENT_END ? exported(t) : error.code;
     kc_table_release(t);
     return code;
 }
+
+static int decode(void) { return decode_into(kc_record_fields); }
+static int decode_views(void) { return decode_into(kc_record_view_fields); }
 
 static int scan(void) {
     kc_error error = {0};
@@ -178,6 +185,7 @@ static int places(void) {
 TEST(no_memory_for_columns_of_records) {
     fill_sample();
     CHECK(survives(decode, "decode"));
+    CHECK(survives(decode_views, "decode_views"));
     CHECK(survives(places, "places"));
 }
 
