@@ -1,1 +1,1 @@
-"""Rates of kafkacodec beside other readers and writers of Kafka's records; `make bench`."""
+"""Rates of kafkacodec compared with other readers and writers of Kafka's records; `make bench`."""

@@ -1,4 +1,4 @@
-"""Measures all competitors in one run, taking turns, and prints rates and ratios. See --help."""
+"""Measure all competitors in one run, in turns, and print rates and ratios. See --help."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def main() -> None:
         for contest in messages.contests(body):
             results[contest.name] = run(contest, rounds)
         note(str(body))
-    left_out = [java.add(results, record_sets, bodies)] if not arguments.quick else ["Java was left out: --quick"]
+    left_out = [java.add(results, record_sets, bodies)] if not arguments.quick else ["Java was skipped: --quick"]
     if arguments.spark:
         for contest in spark.contests():
             results[contest.name] = run(contest, rounds=3, clock=time.perf_counter, slow=float("inf"))
@@ -62,7 +62,7 @@ def note(name: str) -> None:
 
 
 def finish(results: dict[str, Rates], left_out: list[str | None], directory: Path | None) -> None:
-    """Print everything that was measured, and keep it where asked."""
+    """Print the results, and save them if a directory is given."""
     outcomes = goals.outcomes(results)
     print("\n" + report.rates_table(results))
     print("\n" + report.goals_table(outcomes))

@@ -1,7 +1,7 @@
-"""Counts instructions of pieces of a Python program, under valgrind's callgrind.
+"""Count the instructions of calls in a Python program, with valgrind's callgrind.
 
-`run` starts a module in valgrind, with instrumentation off. That module opens a `Counter` and calls whatever is to be
-counted by `Counter.count`. What comes before and between costs little time and is not counted.
+`run` starts a module in valgrind, with instrumentation off. The module creates a `Counter` and passes it the calls to
+count. Code outside of those calls is not counted and runs faster.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 SOURCE = Path(__file__).parent / "callgrind.c"
-# Hashes of strings are the same in each run, and libraries start no threads of their own.
+# The same string hashes in each run, and no threads started by libraries.
 ENVIRONMENT = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 class Counter:
-    """Speaks to valgrind through the library that `build` made; for use inside of it."""
+    """Controls valgrind through the library that `build` made. For programs that run in valgrind."""
 
     def __init__(self, library: str) -> None:
         self._library = ctypes.CDLL(library)
 
     def count(self, name: str, call: Callable[[], object]) -> None:
-        """Call it once, without garbage collection, and count that under `name`."""
+        """Call it once, without garbage collection, and count its instructions under `name`."""
         gc.collect()
         gc.disable()
         self._library.count_from_here()
@@ -38,7 +38,7 @@ class Counter:
 
 
 def build(directory: str) -> str:
-    """The library that talks to valgrind; raises CalledProcessError where its header is missing."""
+    """Compile the library that controls valgrind; raises CalledProcessError if valgrind's header is missing."""
     path = os.path.join(directory, "callgrind.so")
     command = ["cc", "-shared", "-fPIC", "-O1", str(SOURCE), "-o", path]
     subprocess.run(command, check=True, capture_output=True, text=True)
@@ -46,9 +46,9 @@ def build(directory: str) -> str:
 
 
 def run(module: str, *arguments: str, environment: Mapping[str, str] = {}) -> dict[str, list[int]]:
-    """Run `python -m module LIBRARY DIRECTORY ARGUMENTS` in valgrind: the counts of each name, in no order.
+    """Run `python -m module LIBRARY DIRECTORY ARGUMENTS` in valgrind. Returns the counts by name, in any order.
 
-    DIRECTORY is empty, and deleted afterwards.
+    DIRECTORY is empty at first and is deleted afterwards.
 
     Raises:
         RuntimeError: the program failed.

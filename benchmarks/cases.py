@@ -1,4 +1,4 @@
-"""What is measured: each case is a record set made from a fixed seed by aiokafka's builders."""
+"""The cases: record sets made from a fixed seed by aiokafka's builders."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def records(case: Case) -> Iterator[tuple[int, bytes, bytes]]:
 def record_set(case: Case, entries: Iterable[tuple[int, bytes, bytes]] | None = None) -> bytes:
     """Batches of `batch_bytes` (before compression), one after another; in magic 1, plain messages.
 
-    `entries` are the records of the case, where the caller has them already.
+    `entries` are the records of the case, if the caller has them.
     """
     headers = [(f"header-{i}", b"abcdef") for i in range(case.headers)]
     parts, first, size, builder = [], 0, 0, _builder(case)
@@ -95,5 +95,5 @@ def _builder(case: Case):
 def _finished(builder, magic: int, base_offset: int) -> bytes:
     batch = bytearray(builder.build())
     if magic == 2:
-        batch[0:8] = base_offset.to_bytes(8, "big")  # it is not under the checksum
+        batch[0:8] = base_offset.to_bytes(8, "big")  # not covered by the checksum
     return bytes(batch)

@@ -1,4 +1,4 @@
-"""What a measurement is: competitors that do the same work on the same bytes, in turns, in one run."""
+"""Contests: competitors that do the same work on the same bytes, in turns, in one run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Rates = dict[str, float]
 
 @dataclass(frozen=True)
 class Contest:
-    """`amount` is what one call of a competitor gets done, in `unit`s (records, bytes, keys)."""
+    """`amount` is the work of one call of a competitor, in `unit`s (records, bytes, keys)."""
 
     name: str
     unit: str
@@ -24,10 +24,10 @@ class Contest:
 def run(
     contest: Contest, rounds: int, clock: Callable[[], float] = time.thread_time, slow: float = SLOW_SECONDS
 ) -> Rates:
-    """Units per second for every competitor: its best round. One that needs `slow` seconds has no further rounds.
+    """Units per second of every competitor in its best round. One that needs `slow` seconds gets no further rounds.
 
-    The clock is the thread's processor time: what other processes take is not counted, so that a busy machine disturbs
-    the ratios less.
+    The clock is the thread's processor time, which excludes other processes, so that a busy machine disturbs the ratios
+    less.
     """
     best: dict[str, float] = {}
     for _ in range(rounds):

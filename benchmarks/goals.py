@@ -1,4 +1,4 @@
-"""What the figures are held against: our rate must be at least so many times another's, in the same contest."""
+"""The goals: the least ratio of our rate to another's, in the same contest."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MESSAGES = (
 
 @dataclass(frozen=True)
 class Goal:
-    """`at_least` times the rate of `against`; a plain rate in the contest's unit where `against` is None."""
+    """`at_least` times the rate of `against`; if `against` is None, a rate in the contest's unit per second."""
 
     contest: str
     ours: str
@@ -30,7 +30,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A goal with what was measured. `measured` is None where a competitor was missing."""
+    """A goal and the measured ratio or rate, None if a competitor was missing."""
 
     goal: Goal
     measured: float | None
@@ -67,7 +67,7 @@ GOALS = [
 
 
 def outcomes(results: dict[str, Rates]) -> list[Outcome]:
-    """Every goal whose contest was run."""
+    """The outcomes of all goals whose contest was run."""
     return [Outcome(goal, _measured(goal, results[goal.contest])) for goal in GOALS if goal.contest in results]
 
 

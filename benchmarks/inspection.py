@@ -1,4 +1,4 @@
-"""Damaged and doubtful logs: verifying a segment with its index files, and finding the next batch behind garbage."""
+"""Damaged logs: verifying a segment with its index files, and finding the next batch after garbage."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ GARBAGE_BYTES = 64_000_000
 
 @contextmanager
 def contests(cases: list[Case]) -> Iterator[list[Contest]]:
-    """Those of the cases at hand; the segment is there until the context ends."""
+    """The contests for these cases. The segment exists until the context ends."""
     found = [case for case in cases if case.name == "none"]
     with tempfile.TemporaryDirectory() as directory:
         yield [contest for case in found for contest in (verification(case, Path(directory)), resynchronisation())]
 
 
 def verification(case: Case, directory: Path) -> Contest:
-    """Everything `verify` checks, index files too, beside one copy of the same bytes."""
+    """`verify` with all its checks, also of index files, compared with one copy of the same bytes."""
     with kc.log.SegmentWriter(directory, base_offset=0) as writer:
         for batch in kc.iter_encoded(table(list(records(case))), batch_bytes=case.batch_bytes):
             writer.append(batch)
@@ -38,7 +38,7 @@ def verification(case: Case, directory: Path) -> Contest:
 
     def verify() -> None:
         if not segment.verify().clean:
-            raise RuntimeError("the segment is not in order")
+            raise RuntimeError("the segment is not intact")
 
     def copy() -> None:
         target[:] = data

@@ -1,8 +1,8 @@
-"""Holds the instructions that core calls take against those kept in instructions.json: `make instructions`.
+"""Compare the instructions of core calls with the counts in instructions.json: `make instructions`.
 
-Counted by callgrind, so that a busy machine changes nothing. A call that takes more than 3 % more than it did fails;
-`make instructions-update` keeps new counts on purpose. Other tools (compiler, Python, C library, packages) make other
-counts: with those the differences are only reported.
+Callgrind counts them, so a busy machine makes no difference. A call that needs over 3 % more instructions than before
+fails; `make instructions-update` stores new counts. With another compiler, Python, C library or package version, the
+counts differ and the differences are only reported.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from benchmarks.messages import Body, bodies
 KEPT = Path(__file__).parent / "instructions.json"
 MOST_GROWTH = 0.03
 RECORD_BYTES = 1_000_000
-# One call each counts more than the others: memory comes from the system, caches of hashes are filled.
+# The first calls count more than the others: they get memory from the system and fill caches of hashes.
 WARM_UP = 2
 ROUNDS = 3
-# A kernel that valgrind and every x86-64 processor of today has; elsewhere the name is unknown, and thus ignored.
+# A kernel that valgrind and current x86-64 processors support. On other machines the name is unknown and ignored.
 KERNEL = {"KAFKACODEC_FORCE_KERNEL": "sse42"}
 PACKAGES = ("cython", "numpy", "pyarrow", "lz4")
 
@@ -43,10 +43,10 @@ Calls = Iterator[tuple[str, Callable[[], object]]]
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="make instructions", description=__doc__)
-    parser.add_argument("--update", action="store_true", help="keep the counts in instructions.json")
+    parser.add_argument("--update", action="store_true", help="store the counts in instructions.json")
     arguments = parser.parse_args()
     if missing := unable():
-        print(f"instructions were not counted: {missing}")
+        print(f"skipped: {missing}")
         return
     counted, tools = count()
     if arguments.update:
@@ -70,7 +70,7 @@ def unable() -> str | None:
 
 
 def count() -> tuple[dict[str, int], dict[str, str]]:
-    """Instructions of every call, and the tools that made them so."""
+    """The instructions of every call, and the versions of the tools that they depend on."""
     with tempfile.TemporaryDirectory() as inputs:
         for name in READ:
             (Path(inputs) / name).write_bytes(record_set(_case(name)))
@@ -81,7 +81,7 @@ def count() -> tuple[dict[str, int], dict[str, str]]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Counts of now beside those kept, by call; what made them, by kind of tool."""
+    """New and stored counts by call, and the tools that they depend on by kind."""
 
     kept: dict[str, int]
     counted: dict[str, int]
@@ -96,7 +96,7 @@ class Comparison:
 
     @property
     def grown(self) -> list[str]:
-        """Calls that take too many now, that nothing is kept of, or that are not counted any more."""
+        """Calls that need too many instructions, that have no stored count, or that are no longer counted."""
         return [
             name
             for name in sorted({*self.kept, *self.counted})
@@ -105,7 +105,7 @@ class Comparison:
 
     @property
     def fallen(self) -> list[str]:
-        """Calls that take far fewer now, so that growth to what they took would go unnoticed."""
+        """Calls that need far fewer instructions, so that a later growth to the old count would go unnoticed."""
         return [name for name, now in self.counted.items() if now < self.kept.get(name, 0) * (1 - MOST_GROWTH)]
 
     @property
@@ -119,13 +119,11 @@ class Comparison:
             change = f"{now / before - 1:+8.2%}" if before and now else "    only " + ("kept" if before else "counted")
             lines.append(f"{name:36} {before:14,} {now:14,} {change}{'  GROWN' if name in self.grown else ''}")
         if self.other_tools:
-            lines += ["The counts were kept with other tools, so that growth does not fail:", *self.other_tools]
+            lines += ["The stored counts are from other tools, so growth is not a failure:", *self.other_tools]
         elif self.grown:
-            lines.append(
-                f"More than {MOST_GROWTH:.0%} above instructions.json: FAILED (make instructions-update keeps it)"
-            )
+            lines.append(f"FAILED: over {MOST_GROWTH:.0%} above instructions.json; make instructions-update accepts it")
         elif self.fallen:
-            lines.append("Some fell by a good deal; make instructions-update keeps that.")
+            lines.append(f"Some fell by over {MOST_GROWTH:.0%}; make instructions-update stores that.")
         return "\n".join(lines)
 
 
@@ -133,7 +131,7 @@ class Comparison:
 
 
 def inside(library: str, directory: str, inputs: str) -> None:
-    """What is counted; the inputs were made outside, where that is quick."""
+    """Count the calls. The inputs are made outside of valgrind, which is faster."""
     import kafkacodec as kc
 
     counter = callgrind.Counter(library)
@@ -176,7 +174,7 @@ def _writing(kc: Any) -> Calls:
 
 def _files(kc: Any, directory: str) -> Calls:
     with kc.log.SegmentWriter(directory, base_offset=0) as writer:
-        for batch in kc.encode_batches(_columns()):
+        for batch in kc.iter_encoded(_columns()):
             writer.append(batch)
     (path,) = Path(directory).glob("*.log")
     segment = kc.log.Segment(path)
@@ -196,7 +194,7 @@ def _messages(kc: Any) -> Calls:
 
 
 def _tools(kc: Any) -> dict[str, str]:
-    """Whatever else the counts depend on."""
+    """The machine and the tools that the counts depend on."""
     checksums = sys.modules[kc.crc32c.__module__]
     return {
         "machine": platform.machine(),
@@ -209,7 +207,7 @@ def _tools(kc: Any) -> dict[str, str]:
 
 
 def _compiler(extension: str) -> str:
-    """What the compiler wrote of itself into an extension."""
+    """The compiler's name and version, from an extension module."""
     found = re.search(rb"(GCC: [ -~]+|[ -~]*clang version [ -~]+)", Path(extension).read_bytes())
     return found[1].decode() if found else "unknown"
 

@@ -1,4 +1,4 @@
-"""Kafka's own classes, where Maven and a JDK are there."""
+"""Kafka's own classes, if Maven and a JDK are installed."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ SECONDS_PER_CASE = 3.0
 
 
 def add(results: dict[str, Rates], record_sets: dict[str, bytes], bodies: Sequence[Body] = ()) -> str | None:
-    """Adds Java's rates to the contests that were run; says why not where Java is missing."""
+    """Add Java's rates to the contests that were run. Returns the reason if Java is missing."""
     absent = [tool for tool in ("mvn", "javac", "java") if shutil.which(tool) is None]
     if absent:
-        return f"Kafka's Java classes were left out: no {', '.join(absent)} on PATH."
+        return f"Kafka's Java classes were skipped: no {', '.join(absent)} on PATH."
     prepare()
     for name, rate in zip(record_sets, rates("Iterate", record_sets), strict=True):
         results[name][JAVA] = rate
@@ -47,7 +47,7 @@ def prepare() -> None:
 
 
 def rates(program: str, files: dict[str, bytes]) -> list[float]:
-    """What a program gets done per second (records, bytes) in the order of its files: the best run of several."""
+    """A program's records or bytes per second for each of its files, in their order: the best of several runs."""
     if not files:
         return []
     command = ["java", "-Xmx2g", "-XX:+UseSerialGC", "-cp", _classpath(), program, str(SECONDS_PER_CASE)]

@@ -1,4 +1,4 @@
-"""The compression libraries alone: what each makes of the payloads of a record set, nothing parsed."""
+"""The compression libraries alone, on the payloads of a record set, without parsing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _lz4 = lz4.frame.create_decompression_context()
 
 
 def xerial_blocks(payload: bytes) -> Iterator[memoryview]:
-    """The Snappy blocks in xerial's framing: 16 bytes of header, then blocks after their length."""
+    """The Snappy blocks in xerial's framing: a header of 16 bytes, then blocks, each preceded by its length."""
     view, at = memoryview(payload), 16
     while at < len(payload):
         size = int.from_bytes(view[at : at + 4], "big")
@@ -75,7 +75,7 @@ COMPRESSORS: dict[str, Decompress] = {
 
 
 def payloads(data: bytes) -> Iterator[bytes]:
-    """The compressed bytes of every batch of a record set in magic 2; the 61 bytes of its header come before them."""
+    """The compressed bytes of every batch of a record set in magic 2, without the header of 61 bytes."""
     position = 0
     while position < len(data):
         size = int.from_bytes(data[position + 8 : position + 12], "big") + 12

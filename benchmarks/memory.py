@@ -1,6 +1,6 @@
-"""Peak memory of reading a segment of any size by chunks: `python -m benchmarks.memory [GIB]`.
+"""Peak memory of reading a segment in chunks: `python -m benchmarks.memory [GIB]`.
 
-Each figure comes from a process of its own that maps a segment of the given size and reads all of it.
+Each figure is from a separate process that maps a segment of the given size and reads all of it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from benchmarks.cases import Case, record_set
 
 CODECS = ("none", "lz4")
 
-# What the resident pages of the mapping itself take is the system's cache, not ours: only anonymous memory counts.
+# Only anonymous memory is counted: resident pages of the mapping belong to the system's cache.
 PROBE = """
 import sys
 import kafkacodec.records.decode
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def write(path: Path, codec: str, size: int) -> None:
-    """A segment of at least `size` bytes: the same batches again and again, offsets and all."""
+    """Write a segment of at least `size` bytes that repeats the same batches, with the same offsets."""
     data = record_set(Case("memory", codec=codec, total_bytes=64 << 20))
     with open(path, "wb") as file:
         while file.tell() < size:

@@ -1,7 +1,7 @@
 """Large protocol messages decoded and encoded, by kafkacodec, kio, kafka-python and Kafka's own classes (java.py).
 
 The bodies are those of tests/data/protocol/bench.jsonl.xz, which Kafka's serializers wrote. Decoding includes freeing
-what was decoded; encoding starts from the objects that decoding gave.
+the result; encoding starts from the decoded objects.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import kafkacodec as kc
 from benchmarks.contest import Contest
 
 BODIES = Path(__file__).parent.parent / "tests" / "data" / "protocol" / "bench.jsonl.xz"
-# Long enough a round to meet the garbage collector as often as in real use.
+# A round long enough for the garbage collector to run as often as in real use.
 BYTES_PER_ROUND = 6_000_000
 
 Work = Callable[[], object]
@@ -49,7 +49,7 @@ def bodies() -> list[Body]:
 
 
 def contests(body: Body) -> Iterator[Contest]:
-    """Decoding and encoding by everybody."""
+    """Decoding and encoding by every competitor."""
     pairs = {name: prepare(body) for name, prepare in COMPETITORS.items()}
     repeats = max(1, BYTES_PER_ROUND // len(body.data))
     for i, work in enumerate(("decode", "encode")):
@@ -85,7 +85,7 @@ def kafka_python(body: Body) -> tuple[Work, Work]:
     places = {"Metadata": "metadata", "Produce": "producer"}
     cls = getattr(importlib.import_module(f"kafka.protocol.{places.get(body.api, 'consumer')}"), body.name)
     message = cls.decode(body.data, version=body.version)
-    message._header = None  # its decoder leaves this out, and its encoder asks for it
+    message._header = None  # the decoder does not set it, and the encoder needs it
     _require(bytes(message.encode(version=body.version)) == body.data, "kafka-python", body)
     return lambda: cls.decode(body.data, version=body.version), lambda: message.encode(version=body.version)
 
@@ -107,4 +107,4 @@ def _snake_case(name: str) -> str:
 
 def _require(holds: bool, name: str, body: Body) -> None:
     if not holds:
-        raise SystemExit(f"{name} does not give {body} back")
+        raise SystemExit(f"{name} does not encode {body} to the same bytes")

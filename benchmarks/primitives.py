@@ -1,4 +1,4 @@
-"""Checksums, a plain copy, the partitioner: what the rest is built on, and where the limits of the machine lie."""
+"""Checksums, a plain copy and the partitioner: the building blocks, and the limits of the machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BLOCK = 16384
 
 
 def contests(record_sets: dict[str, bytes]) -> list[Contest]:
-    """Those that the record sets at hand allow."""
+    """The contests for these record sets."""
     found = [throughput(name, data) for name, data in record_sets.items() if name.startswith("none")]
     if "none" in record_sets:
         found += [checksum(record_sets["none"]), partitioner()]
@@ -24,7 +24,7 @@ def contests(record_sets: dict[str, bytes]) -> list[Contest]:
 
 
 def throughput(name: str, data: bytes) -> Contest:
-    """Bytes per second of reading, beside one copy of the same bytes."""
+    """Bytes per second of reading, compared with one copy of the same bytes."""
     target = memoryview(bytearray(len(data)))
 
     def copy() -> None:

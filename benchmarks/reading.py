@@ -1,4 +1,4 @@
-"""Reading record sets: kafkacodec, its peers, and the libraries that merely decompress.
+"""Reading record sets: kafkacodec, its peers, and the compression libraries alone.
 
 Every reader checks every checksum and touches every field.
 """
@@ -17,12 +17,12 @@ Reader = Callable[[bytes], int]
 
 
 def iter_columns(data: bytes) -> int:
-    """All columns, 8,192 rows a chunk."""
+    """All columns, in chunks of 8,192 rows."""
     return sum(len(chunk) for chunk in kc.iter_columns(data, max_rows=8192))
 
 
 def decode(data: bytes) -> int:
-    """All columns in one table, again and again."""
+    """All columns in one table."""
     return len(kc.decode(data))
 
 
@@ -65,7 +65,7 @@ READERS: dict[str, Reader] = {
 
 
 def contest(case: Case, data: bytes) -> Contest:
-    """All readers on one record set; with the libraries alone where it is compressed."""
+    """All readers on one record set, and the libraries alone if it is compressed."""
     competitors: dict[str, Callable[[], object]] = {}
     for name, read in READERS.items():
         competitors[name] = partial(read, data)

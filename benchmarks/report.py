@@ -1,4 +1,4 @@
-"""Results for people (tables in Markdown, a plot) and for machines (JSON)."""
+"""Results as tables in Markdown, a plot, and JSON."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def cpu() -> str:
 
 
 def rates_table(results: dict[str, Rates]) -> str:
-    """Million units a second: a row for every competitor of every contest."""
-    lines = ["| contest | competitor | millions a second | of the fastest |", "|---|---|---|---|"]
+    """Million units per second: a row for every competitor of every contest."""
+    lines = ["| contest | competitor | millions per second | of the fastest |", "|---|---|---|---|"]
     for contest, rates in results.items():
         best = max(rates.values())
         for name, rate in rates.items():
@@ -47,7 +47,7 @@ def rates_table(results: dict[str, Rates]) -> str:
 
 
 def goals_table(outcomes: list[Outcome]) -> str:
-    """Measured ratios beside the goals; plain rates in millions."""
+    """Measured ratios and goals; rates in millions per second."""
     lines = ["| contest | ours | against | measured | goal | |", "|---|---|---|---|---|---|"]
     for outcome in outcomes:
         goal = outcome.goal
@@ -60,7 +60,7 @@ def goals_table(outcomes: list[Outcome]) -> str:
 
 
 def save(directory: Path, results: dict[str, Rates], outcomes: list[Outcome]) -> None:
-    """rates.json and reading.svg."""
+    """Write rates.json and reading.svg."""
     directory.mkdir(parents=True, exist_ok=True)
     goals = [{**vars(outcome.goal), "measured": outcome.measured, "met": outcome.met} for outcome in outcomes]
     content = {**about(), "units_per_second": results, "goals": goals}
@@ -69,7 +69,7 @@ def save(directory: Path, results: dict[str, Rates], outcomes: list[Outcome]) ->
 
 
 def plot(path: Path, results: dict[str, Rates]) -> None:
-    """Bars by case: kafkacodec beside its peers, million records a second on a logarithmic axis."""
+    """Bars by case for kafkacodec and its peers, in million records per second on a logarithmic axis."""
     import matplotlib
 
     matplotlib.use("svg")
@@ -83,7 +83,7 @@ def plot(path: Path, results: dict[str, Rates]) -> None:
         found = [(i, results[case][reader] / 1e6) for i, case in enumerate(cases) if reader in results[case]]
         at = [i + (place - len(readers) / 2 + 0.5) * 0.8 / len(readers) for i, _ in found]
         axes.bar(at, [rate for _, rate in found], 0.8 / len(readers), label=reader)
-    axes.set(yscale="log", ylabel="million records a second", title=f"Reading record sets, one thread, {cpu()}")
+    axes.set(yscale="log", ylabel="million records per second", title=f"Reading record sets, one thread, {cpu()}")
     axes.set_xticks(range(len(cases)), cases, rotation=20, ha="right")
     axes.legend(ncols=3)
     axes.grid(axis="y", alpha=0.3)

@@ -1,7 +1,7 @@
-"""Spark on two cores: sums over segments, and segments written, by `kafkalog`, beside data sources that do nothing.
+"""Spark on two cores: sums over segments and writing segments with `kafkalog`, compared with trivial data sources.
 
-One yields ready-made Arrow batches, the other throws away what it is to write: they show what Spark itself takes for
-as many rows of the same shape.
+One yields ready-made Arrow batches, the other discards its input. They show the time that Spark itself needs for as
+many rows of the same shape.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ROWS = 8192
 
 
 class ReadyMade(DataSource):
-    """As many rows as the segments hold, in one batch that is yielded again and again."""
+    """As many rows as the segments hold, from one batch that is yielded repeatedly."""
 
     @classmethod
     def name(cls) -> str:
@@ -63,7 +63,7 @@ class ReadyMadeReader(DataSourceReader):
 
 
 class ThrownAway(DataSource):
-    """A destination that keeps nothing."""
+    """A destination that discards its input."""
 
     @classmethod
     def name(cls) -> str:
@@ -96,7 +96,7 @@ def ready_made() -> pa.RecordBatch:
 
 
 def contests() -> Iterator[Contest]:
-    """The contests, with a session and segments that live as long as they do."""
+    """The contests, with a session and segments that exist while they run."""
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     conf = {"spark.driver.memory": "2g"}  # holds the rows to write
     spark = kc.spark.session(conf, master="local[2]", app_name="kafkacodec benchmarks")
@@ -132,14 +132,14 @@ def contest(spark: SparkSession, directory: str) -> Contest:
 
 
 def writing_contest(spark: SparkSession, directory: str) -> Contest:
-    """Rows that Spark holds in memory into the partitions of new log directories, which are removed in the end."""
+    """Write rows that Spark holds in memory to new log directories, which are removed at the end."""
     spark.dataSource.register(ThrownAway)
     rows = spark.read.format("readymade").load().select("key", "value", "timestamp").cache()
     expected = PARTITIONS * CASE.num_records
     competitors: dict[str, Callable[[], object]] = {"batches thrown away": partial(throw_away, rows)}
     for codec in ("none", "lz4"):
         competitors[f"kafkalog, {codec}"] = partial(write_segments, rows, codec, expected, directory)
-    for work in competitors.values():  # Java gets warm
+    for work in competitors.values():  # warms up the JVM
         work()
     return Contest("Spark, write", "records", expected, competitors)
 

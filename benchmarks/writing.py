@@ -1,4 +1,4 @@
-"""Writing record sets from columns, against aiokafka's builder and the libraries that merely compress."""
+"""Writing record sets from columns, compared with aiokafka's builder and the compression libraries alone."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def table(entries: list[tuple[int, bytes, bytes]]) -> pa.Table:
 
 
 def contest(case: Case) -> Contest:
-    """Both ways of ours, aiokafka's builder and, where the case is compressed, the libraries alone on the same batches.
+    """Our two functions, aiokafka's builder and, if the case is compressed, the libraries alone on the same batches.
 
-    `iter_encoded` keeps no batch, as Kafka's builder does.
+    `iter_encoded` does not keep batches, like Kafka's builder.
     """
     entries = list(records(case))
     columns = table(entries)
