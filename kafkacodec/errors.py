@@ -121,7 +121,7 @@ class CorruptRecord(DecodeError):
 
 
 class CorruptIndex(DecodeError):
-    """An index file beside a segment whose entries contradict one another or the segment."""
+    """An index file whose entries contradict one another or the segment."""
 
 
 class CrcMismatch(CorruptRecord):

@@ -41,6 +41,6 @@ def snake(name: str) -> str:
 
 
 def checksums() -> dict[str, str]:
-    """SHA-256 of each file, as the manifest should have them."""
+    """SHA-256 of each file, for comparison with the manifest."""
     files = (p for p in sorted(ROOT.rglob("*")) if p.is_file() and p.name not in ("manifest.json", "README.md"))
     return {p.relative_to(ROOT).as_posix(): hashlib.sha256(p.read_bytes()).hexdigest() for p in files}

@@ -8,7 +8,7 @@ from typing import Any
 
 LETTERS = "aZ09-._ \0\x7fé߿Ж日😀\ufeff"
 BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64, "uint16": 16, "uint32": 32}
-# Tags that few schemas know, from those of one byte to the last one.
+# Tags that few schemas use, from one byte to the largest.
 TAGS = [0, 1, 2, 3, 7, 126, 127, 128, 16383, 16384, 10**6, 2**28, 2**31 - 2]
 
 
@@ -20,7 +20,7 @@ class Values:
         self.flexible = version in cls.flexible_versions
 
     def message(self) -> Any:
-        """A message in which every field that the version has is set."""
+        """A message with all fields of the version set."""
         return self.struct(self.cls, 0)
 
     def struct(self, cls: Any, depth: int) -> Any:
@@ -78,7 +78,7 @@ class Values:
 
 
 def damage(body: bytes, rnd: random.Random) -> bytes:
-    """One to three changes: a bit, a byte, an edge value over some, a cut, a piece inserted, moved or taken out."""
+    """One to three changes: a bit, a byte, an edge value, a truncation, bytes inserted, moved or removed."""
     data = bytearray(body)
     for _ in range(rnd.choice((1, 1, 1, 2, 3))):
         at = rnd.randrange(len(data) + 1)

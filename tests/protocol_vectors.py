@@ -1,4 +1,4 @@
-"""The golden files of tests/data/protocol: bodies, frames and damaged bodies, as Kafka's own serializers wrote them."""
+"""The golden files of tests/data/protocol: bodies, frames and damaged bodies, written by Kafka's serializers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def bodies(kind: str) -> dict[str, list[Vector]]:
 
 
 def plain_json(value: Any, ours: Any) -> Any:
-    """`value`, read by Kafka's own JSON rules into the types that `ours` (a decoded value) has."""
+    """`value`, converted by Kafka's JSON rules to the types of `ours` (a decoded value)."""
     if value is None:
         return None
     if isinstance(value, dict):
@@ -52,7 +52,7 @@ def plain_json(value: Any, ours: Any) -> Any:
 
 
 def without_absent(value: Any, shown: Any) -> Any:
-    """`value`, a dict of a message, cut down to the fields that `shown`, Kafka's JSON, has."""
+    """`value`, a dict of a message, reduced to the fields of `shown`, Kafka's JSON."""
     if isinstance(shown, dict) and isinstance(value, dict):
         return {snake_case(key): without_absent(value[snake_case(key)], item) for key, item in shown.items()}
     if isinstance(shown, list) and isinstance(value, list):

@@ -1,7 +1,7 @@
-"""How long Hypothesis plays with the state machines of the dialects.
+"""The number of examples and the settings of the Hypothesis state machines.
 
-``STATE_MACHINE_EXAMPLES=20000`` in the environment makes a run of hours of what takes seconds otherwise; a TMPDIR in
-memory speeds it up. A failure is made small only then: it takes minutes.
+The default takes seconds; ``STATE_MACHINE_EXAMPLES=20000`` in the environment takes hours. A TMPDIR in memory is
+faster. Failures are shrunk only in long runs, since this takes minutes.
 """
 
 from __future__ import annotations

@@ -289,7 +289,7 @@ class Trial:
         return [source for source in self.build.sources if name in self.includes(source)]
 
     def path(self, file: str) -> Path:
-        """Where the file of that name lies; no two have the same."""
+        """The path of the file with that name; names are unique."""
         (path,) = (WORK / "csrc").glob(f"*/{file}")
         return path
 

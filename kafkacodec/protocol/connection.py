@@ -192,7 +192,7 @@ class Connection(FramedConnection[_Pending, Any]):
         """The response to an ApiVersions request, with error 35 if its version is not supported."""
         return api_versions_response(self.versions, error_code=0 if event.message else _UNSUPPORTED_VERSION)
 
-    # What has come in
+    # Received frames
 
     def _response_events(self, frame: bytes, waiting: _Pending) -> list[Any]:
         assert waiting.request is not None

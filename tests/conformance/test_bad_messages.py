@@ -1,4 +1,4 @@
-"""Damaged bodies: what Kafka's reader refuses is refused; where it is lenient, docs/protocol/leniency.md holds."""
+"""Damaged bodies: what Kafka's reader rejects is rejected; where it is lenient, see docs/protocol/leniency.md."""
 
 import re
 from collections import defaultdict
@@ -9,7 +9,7 @@ import kafkacodec as kc
 from kafkacodec import messages
 from tests.protocol_vectors import bodies, plain_json, same, vectors, without_absent
 
-# Damage that Kafka's reader may let pass, and that is read here as Kafka reads it.
+# Damage that Kafka's reader may accept, with the same result here.
 ACCEPTED = {
     "bool": "any byte but 0 is true",
     "bool-ff": "any byte but 0 is true",
@@ -52,7 +52,7 @@ def test_what_kafka_refuses_is_refused():
 
 
 def test_where_kafka_is_lenient():
-    """Every kind of damage that Kafka's reader lets pass is either read in the same way, or refused, always."""
+    """Each kind of damage that Kafka's reader accepts is either always read in the same way or always rejected."""
     accepted, refused = defaultdict(int), defaultdict(int)
     for vector in vectors("bad"):
         lenient = java_accepts(vector)
@@ -62,7 +62,7 @@ def test_where_kafka_is_lenient():
         kind = re.sub(r"-\d+$", "", vector["case"])
         if isinstance(result, kc.DecodeError):
             if kind in ACCEPTED:
-                # The longer number makes the size of the tagged field around it wrong, and that is refused.
+                # The longer number contradicts the size of its tagged field.
                 assert root_of(result.path) in tagged_fields(vector), vector["case"]
             else:
                 refused[kind] += 1
@@ -78,7 +78,7 @@ def test_where_kafka_is_lenient():
 @pytest.mark.parametrize("kind", ["request", "response"])
 @pytest.mark.parametrize("api", [api.name for api in messages.APIS.values()])
 def test_truncation_at_every_byte(api, kind):
-    """A message that was cut anywhere is Truncated, or at least refused, and the position lies inside."""
+    """A truncated message raises a DecodeError with a position inside."""
     cls = getattr(messages, api + kind.capitalize())
     for vector in bodies(kind)[api]:
         if vector["case"] not in ("typical-1", "unknown-tags-1"):

@@ -1,4 +1,4 @@
-"""The golden data is what its manifest says."""
+"""The golden data matches its manifest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Message sets and segments of Kafka 0.6/0.7 against what the real 0.7.2 reads in them."""
+"""Message sets and segments of Kafka 0.6/0.7, compared with the results of Kafka 0.7.2."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_what_was_decoded_is_encoded_to_the_same(vector: dict[str, Any]) -> None
         assert again == data[at : at + len(again)]
 
 
-# The exception that ends the real reader's walk, and ours.
+# The exception with which the real reader stops, and ours.
 ERRORS = {
     "InvalidMessageSizeException": (CorruptRecord, Truncated),
     "InvalidMessageException": (CrcMismatch,),
@@ -82,7 +82,7 @@ ERRORS = {
     "EOFException": (CorruptRecord, Truncated),
     "IOException": (CorruptRecord, Truncated),
 }
-# Zeros to the end are the end, as in a preallocated file: the real reader of buffers refuses them, not that of files.
+# Trailing zeros are the end, as in a preallocated file. Of the real readers, only that of buffers rejects them.
 LENIENT = "length-zero"
 
 
@@ -98,7 +98,7 @@ def test_bad_message_sets(vector: dict[str, Any]) -> None:
         assert got == want
         assert not result.problems
         return
-    # Of a compressed message that turns out bad inside, what came first is kept; the real reader drops it all.
+    # The messages before a fault inside a compressed message are kept; the real reader drops all of them.
     assert got[: len(want)] == want
     if name == LENIENT:
         assert not result.problems

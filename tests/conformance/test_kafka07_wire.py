@@ -1,4 +1,4 @@
-"""Requests, responses and connections of Kafka 0.6/0.7 against what real brokers and clients sent."""
+"""Requests, responses and connections of Kafka 0.6/0.7, compared with traffic of real brokers and clients."""
 
 from __future__ import annotations
 
@@ -83,10 +83,10 @@ def test_responses_both_ways(vector: dict[str, Any]) -> None:
             assert columns["next_offset"].tolist() == [m["next_offset"] for m in want["decoded"]["deep"]["messages"]]
 
 
-# A real broker takes what is left over behind a request, and a topic that is null ends in its own error.
+# A real broker ignores bytes after a request, and fails in its own way for a null topic.
 LENIENT_BROKER = {"multifetch-count-too-small", "fetch-trailing-bytes", "produce-trailing-bytes"}
 LENIENT_BROKER |= {"produce-set-size-too-small"}
-# What only a broker with a log, limits and a file system can refuse.
+# Requests that only a broker with a log, limits and a file system refuses.
 NOT_THE_CODECS = ("produce-", "multiproduce-", "offsets-", "fetch-max-size", "half-closed", "two-")
 
 
@@ -119,7 +119,7 @@ def test_bad_responses(vector: dict[str, Any]) -> None:
     }[vector["response_kind"]]
     client = kafka07.Connection("client")
     client.send_request(request)
-    # An error without a list of offsets ends in a fault of the real client; here it is a response with that error.
+    # The real client fails for an error without a list of offsets; here it is a response with that error.
     if "error" in real and vector["name"] != "response-offsets-error-no-body":
         with pytest.raises(RemoteProtocolError):
             client.receive(data) or client.receive_end()
@@ -216,7 +216,7 @@ def segments_of(topic: str) -> list[driver.Segment]:
 
 
 def is_answered_from_segments(vector: dict[str, Any]) -> bool:
-    """Whether the files are as they were when the broker answered, and its clock does not matter."""
+    """Whether the files are unchanged since the response, which does not depend on the clock."""
     if vector["kind"] not in ("fetch", "offsets"):
         return False
     request: Any = kafka07.decode_request(bytes.fromhex(vector["request_hex"]))
@@ -242,7 +242,7 @@ def test_offsets_by_time() -> None:
 
 
 def fetch_all(segments: list[driver.Segment], offset: int, max_size: int) -> list[bytes]:
-    """A consumer that starts with a fetch size too small for some messages."""
+    """A consumer whose first fetch size is too small for some messages."""
     values: list[bytes] = []
     request = kafka07.FetchRequest("t", 0, offset, max_size)
     while True:
@@ -289,7 +289,7 @@ def test_faults_of_larger_fetch() -> None:
 
 @pytest.mark.parametrize("max_size", range(4))
 def test_a_fetch_too_small_for_any_message_is_an_error_and_not_the_end(max_size: int) -> None:
-    """A real broker answers such a fetch with as many bytes, which look like the end of the log."""
+    """A real broker answers such a fetch with a few bytes, which look like the end of the log."""
     vectors = {v["json"]["max_size"]: v for v in REQUESTS if v["name"] in ("fetch/three-bytes", "fetch/max-size-zero")}
     request: Any = kafka07.FetchRequest("orders", 0, 0, max_size)
     if max_size in vectors:
@@ -312,7 +312,7 @@ ILLEGAL_TOPICS = ("", ".", "..", "a/b", "a\0", "x" * 256, "\U0001f600" * 128)
 
 @pytest.mark.parametrize("topic", ILLEGAL_TOPICS, ids=repr)
 def test_topics_that_a_broker_refuses_are_not_written(topic: str) -> None:
-    """The broker closes the connection at these. FETCH alone is answered, with error -1, and golden."""
+    """The broker closes the connection for these topics, except for FETCH, which it answers with error -1."""
     produce = kafka07.ProduceRequest(topic, 0, b"")
     for request, path in (
         (produce, "topic"),
@@ -329,7 +329,7 @@ def test_topics_that_a_broker_refuses_are_not_written(topic: str) -> None:
 
 
 def test_topics_that_a_broker_refuses_can_be_read() -> None:
-    """A broker must be able to say what was wrong."""
+    """A broker must be able to answer with an error."""
     for name in ("produce-empty-topic", "produce-illegal-topic", "offsets-illegal-topic"):
         (vector,) = (v for v in BAD_REQUESTS if v["name"] == name)
         request: Any = kafka07.decode_request(bytes.fromhex(vector["hex"]))

@@ -1,4 +1,4 @@
-"""The line protocol V1 against its golden exchanges and bad lines."""
+"""The line protocol V1, compared with golden exchanges and invalid lines."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def test_payloads_are_made_from_fields(vector: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("vector", BAD_REQUESTS, ids=names(BAD_REQUESTS))
 def test_validation_rules(vector: dict[str, Any]) -> None:
-    """The readings marked as ambiguous are the ones chosen here too, but for PING."""
+    """Vectors marked as ambiguous have the results chosen here, except for PING."""
     if vector["name"] == "ping":
         assert "a broker that knows PING may answer OK" in vector["ambiguous"]
-        return  # known here: test_ping
+        return  # a known command: test_ping
     want = vector["expected"]
     if want["accepted"]:
         line.parse_request(vector["line"], replication_factor=vector["replication_factor"])
@@ -63,7 +63,7 @@ def test_validation_rules(vector: dict[str, Any]) -> None:
 
 
 def test_ping() -> None:
-    """The text's own example of a command without arguments, answered with its form of success without a payload."""
+    """The text's example of a command without arguments, answered without a payload."""
     (vector,) = (v for v in BAD_REQUESTS if v["name"] == "ping")
     request = line.parse_request(vector["line"])
     assert request == line.Request("99", "PING", {})
@@ -73,7 +73,7 @@ def test_ping() -> None:
     assert line.parse_response(reply.line, "PING") == line.Response("99", True)
     with pytest.raises(line.LineProtocolError, match="PING takes 0 arguments, got 1"):
         line.parse_request("V1|99|PING|x")
-    # Who wants the table of the text alone leaves it out.
+    # The text's table of commands lacks it.
     commands = {name: shape for name, shape in line.COMMANDS.items() if name != "PING"}
     with pytest.raises(line.LineProtocolError) as caught:
         line.parse_request(vector["line"], commands=commands)

@@ -1,4 +1,4 @@
-"""Every message of the protocol in every version, both ways, against bytes that Kafka's serializers wrote."""
+"""Every message in every version, decoded and encoded, compared with the bytes of Kafka's serializers."""
 
 import base64
 import hashlib
@@ -15,7 +15,7 @@ APIS = [api.name for api in messages.APIS.values()]
 
 
 def check(cls, vector):
-    """Decode and encode one vector; compare the fields with Kafka's JSON, and encode from that too."""
+    """Decode and encode one vector, compare the fields with Kafka's JSON, and encode from the JSON."""
     raw, version = bytes.fromhex(vector["hex"]), vector["version"]
     case = f"{cls.__name__} v{version} {vector['case']}"
     message = cls.decode(raw, version)
@@ -62,7 +62,7 @@ def test_data_schemas():
 
 
 def test_prefixed_data():
-    """What stands before a data schema where it is stored."""
+    """The prefix of a data schema in stored records."""
     prefixes = {
         "version": lambda v: v["version"].to_bytes(2, "big"),
         "type": lambda v: v["recordType"].to_bytes(2, "big"),
@@ -119,7 +119,7 @@ def test_control_records():
         assert kind == vector["type"]
         cls = getattr(messages, vector["schema"])
         value = bytes.fromhex(vector["value_hex"])
-        # The end of a transaction has its version before it; the other control values carry theirs inside.
+        # EndTxnMarker is prefixed with its version; the other control values contain theirs.
         start = 2 if vector["schema"] == "EndTxnMarker" else 0
         message = cls.decode(value, vector["version"], start)
         assert value[:start] + message.encode(vector["version"]) == value

@@ -1,4 +1,4 @@
-"""The group calls of the proposal against their vectors."""
+"""The group calls of the proposal, compared with their vectors."""
 
 from __future__ import annotations
 

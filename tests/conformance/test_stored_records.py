@@ -1,4 +1,4 @@
-"""Records of Kafka's own topics as they are stored, type and version in front, from golden bytes; sound and damaged."""
+"""Stored records of Kafka's internal topics, with type and version: golden bytes, intact and damaged."""
 
 import random
 from collections import Counter, defaultdict
@@ -30,7 +30,7 @@ def test_coordinator_records(coordinator):
     keys, values = golden(coordinator, "coordinator-key"), golden(coordinator, "coordinator-value")
     compared = 0
     for schema, stored_keys in keys.items():
-        # Commits under the oldest type of key have values of every version.
+        # Offset commits with the oldest key type have values of every version.
         of_key = schema.removesuffix("Key").replace("Legacy", "") + "Value"
         for key, message in stored_keys:
             assert decode_coordinator_record(coordinator, key, None) == (message, None)

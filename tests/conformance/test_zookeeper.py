@@ -60,7 +60,7 @@ def test_a_new_topic_goes_to_partition_0_of_any_broker() -> None:
 
 
 def test_a_producer_sends_to_every_broker_with_an_address_and_to_no_other() -> None:
-    """The text: brokers that do not list a topic are to be sent to as well, at the one partition that each has."""
+    """By the text, producers also send to partition 0 of brokers that do not list the topic."""
     registry = zookeeper.Registry(tree(STAGES[1]))
     assert sorted(registry.brokers) == [0, 1]
     assert registry.topics["orders"] == {0: 2}
@@ -123,7 +123,7 @@ def test_a_filter_that_cannot_be_read_names_its_node() -> None:
 
 
 def test_a_filter_takes_no_longer_than_its_length() -> None:
-    """Other clients write them: this one takes a backtracking matcher twice the time for each letter."""
+    """A filter of another client, for which a backtracking matcher needs exponential time."""
     for cls in (zookeeper.Whitelist, zookeeper.Blacklist):
         started = time.process_time()
         threads = [cls(pattern, 3).threads("a" * 249) for pattern in ("(a+)+b", "(a|a)*b", "(.*a){20}b")]
@@ -132,7 +132,7 @@ def test_a_filter_takes_no_longer_than_its_length() -> None:
 
 
 def test_counts_of_strangers_are_not_counted_out() -> None:
-    """A count is a few bytes, and as many partitions as it says would be made of it."""
+    """A node of a few bytes can claim any number of partitions."""
     nodes = {"/brokers/ids/0": "c:h:1", "/brokers/topics/t/0": "2147483647", "/brokers/topics/u/0": "2"}
     registry = zookeeper.Registry({**nodes, "/consumers/g/ids/g_c": "*999999999*.*"})
     for ask in (

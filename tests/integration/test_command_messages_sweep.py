@@ -1,4 +1,4 @@
-"""``kafkacodec message`` and ``kafkacodec encode`` on good, damaged and strange input, by the rules of the sweep."""
+"""``kafkacodec message`` and ``kafkacodec encode`` on valid, damaged and unusual input."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FULL = os.environ.get("KAFKACODEC_SWEEP") == "full"
 
 
 def some(rows: Sequence[Any], one_of: int) -> Sequence[Any]:
-    """All of them in a full run, else one of so many."""
+    """All items in a full run, else a sample."""
     return rows if FULL else rows[::one_of]
 
 
@@ -36,7 +36,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
 
 
 class Sweep:
-    """Runs commands and collects what is wrong."""
+    """Runs commands and collects failures."""
 
     def __init__(self, run: Runner) -> None:
         self.run = run
@@ -273,7 +273,7 @@ def test_encode(run: Runner, tmp_path: Path) -> None:
 
 
 def sources(place: Path, run: Runner) -> Iterator[Path]:
-    """Files to encode: what convert makes, such files damaged, and strange ones."""
+    """Files to encode: output of convert, intact and damaged, and unusual files."""
     rng = random.Random(3)
     for suffix in ("parquet", "arrow", "csv", "jsonl"):
         good = place / f"good.{suffix}"

@@ -1,6 +1,6 @@
-"""Every message in every version against Kafka's generated classes of two releases: both directions, and damage.
+"""Every message in every version, compared with Kafka's generated classes of two releases: both directions, and damage.
 
-The older release has the versions that later ones dropped, the newer one those that it lacks; both have most.
+The older release has versions that were later dropped, the newer one those added since; most are in both.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from tools import schemas
 
 pytestmark = pytest.mark.java
 
-# Messages that only tests of Kafka use.
+# Messages that only Kafka's tests use.
 IGNORED = re.compile(r"Simple(ExampleMessage|Arrays|Records)")
-# What later releases call otherwise; the bytes are the same.
+# Names that later releases changed; the bytes are the same.
 RENAMED_CLASSES = {"ListClientMetricsResources": "ListConfigResources"}
 RENAMED = {
     "candidate_directory_id": "replica_directory_id",
@@ -36,7 +36,7 @@ RENAMED = {
     "generation_id": "generation_id_or_member_epoch",
     "name": "resource_name",
 }
-# Tagged fields that later releases added to versions that were there: unknown tags to the older one.
+# Tagged fields that later releases added to existing versions: unknown tags in the older one.
 ADDED = {
     "ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions.assignment_epochs",
     "ConsumerGroupMetadataValue.metadata_hash",
@@ -51,7 +51,7 @@ ADDED = {
 }
 # Drafts in the older release whose bytes changed later.
 DRAFTS = {"ReadShareGroupStateSummaryResponse", "ShareGroupMetadataValue"}
-# Nullable structs that these releases' schemas, unlike their readers and writers, take for plain ones.
+# Nullable structs that are not nullable in these releases' schemas, but in their readers and writers.
 WRONG_SCHEMAS = {
     "ConsumerGroupHeartbeatResponse",
     "ConsumerGroupMemberMetadataValue",
@@ -59,7 +59,7 @@ WRONG_SCHEMAS = {
     "DescribeTopicPartitionsResponse",
     "ShareGroupHeartbeatResponse",
 }
-# Why bytes are refused that Kafka's reader lets pass, as docs/protocol/leniency.md has it.
+# Errors for bytes that Kafka's reader accepts; see docs/protocol/leniency.md.
 STRICTER = (
     "an unsigned varint overflows 32 bits",
     "a length below -1",
@@ -70,14 +70,14 @@ STRICTER = (
     "the marker of a tagged struct is neither 0 nor 1",
     "bytes left over behind the message",
 )
-# A tag that a later version of the schema has: the older release keeps it, the newest refuses it.
+# A tag that a later version of the schema has: the older release keeps it, the newest rejects it.
 LATER_TAG = "a tag that the schema has, but not in this version"
 # The same where a tagged field has a wrong size: it ends too early, too late, or outside the message.
 WRONG_SIZE = re.compile(r"bytes left over behind a tagged field|.* needs \d+ bytes, \d+ left")
 
 
 class Case(NamedTuple):
-    """A message class in one version, as Kafka calls them and as we do."""
+    """A message class in one version, with Kafka's name and ours."""
 
     java_name: str
     java_version: int
@@ -117,7 +117,7 @@ def cases(java: Messages) -> Iterator[Case]:
             ours = ours.replace(old, new)
         cls = getattr(messages, ours)
         for version in versions:
-            # The older release numbers the keys of coordinators by their types.
+            # In the older release the version of a coordinator key is its record type.
             yield Case(name, version, cls, 0 if cls._message.kind == "coordinator-key" else version)
 
 
@@ -167,12 +167,12 @@ def test_what_kafka_writes(release: Release) -> None:
 
 
 def test_damage(release: Release) -> None:
-    """What Kafka refuses is refused, what both read is the same, what only Kafka reads is in the table of choices."""
+    """Kafka's errors are errors, common results are equal, and what only Kafka accepts is in the table."""
     rnd = random.Random(3)
     asked = []
     for case in release.cases:
         if case.cls.__name__ in {name.partition(".")[0] for name in ADDED} and not release.newest:
-            continue  # it need not look into what is an unknown tag to it
+            continue  # unknown tags are not checked
         for _ in range(4):
             body = Values(case.cls, case.version, rnd).message().encode(case.version)
             asked += [(case, damage(body, rnd)) for _ in range(4)]
@@ -205,7 +205,7 @@ def outcome(case: Case, body: bytes) -> Any:
 
 
 def stricter(error: kc.DecodeError, answer: JavaMessage, body: bytes, where: str) -> str:
-    """The kind of the choice that refused what Kafka reads: never a body as Kafka writes it."""
+    """The reason for rejecting what Kafka accepts; never a body that Kafka wrote."""
     if error.reason.startswith(LATER_TAG):
         return "later tag"
     assert answer.remaining or answer.encoded != body, f"{where} is as Kafka writes it, but refused: {error}"
@@ -216,7 +216,7 @@ def stricter(error: kc.DecodeError, answer: JavaMessage, body: bytes, where: str
 
 
 def agree(ours: Any, shown: Any, where: str) -> int:
-    """Kafka's JSON has the values of the message, and what is not in it holds its default; how many were compared."""
+    """Compares Kafka's JSON with the message, whose other fields must have defaults; returns the number of values."""
     attributes = {snake_case(key): value for key, value in shown.items()}
     attributes = {key if hasattr(ours, key) else RENAMED[key]: value for key, value in attributes.items()}
     known = {field.attribute: field.type for field in ours._spec.fields}
@@ -227,7 +227,7 @@ def agree(ours: Any, shown: Any, where: str) -> int:
     return sum(
         same(getattr(ours, name), value, f"{where} {name}")
         for name, value in attributes.items()
-        if known[name] != "records"  # which its JSON leaves out
+        if known[name] != "records"  # its JSON leaves it out
     )
 
 

@@ -1,4 +1,4 @@
-"""A real KRaft broker answers what the connection without I/O built, over a socket loop of a dozen lines."""
+"""A real KRaft broker answers requests of the sans-I/O connection, over a blocking socket."""
 
 import socket
 import time
@@ -23,7 +23,7 @@ class Client:
         self.socket = socket.create_connection((host, int(port)), timeout=60)
         self.connection = Connection("client", client_id="kafkacodec-test", **options)
         self.agreed = False
-        while not self.agreed:  # a second time where the broker lacks our version of ApiVersions
+        while not self.agreed:  # a second time if the broker lacks our version of ApiVersions
             self.wait(*self.connection.negotiate())
 
     def wait(self, correlation_id, data):
@@ -69,7 +69,7 @@ def create_topic(client, name, partitions=2):
 
 
 def leads(client, name, partitions):
-    """Whether the broker answers for every partition: metadata names a leader before it knows that it is one."""
+    """Whether every partition is ready: metadata names a leader before the broker knows that it is the leader."""
     asked = messages.ListOffsetsRequest
     places = [asked.ListOffsetsPartition(partition_index=i, timestamp=-1) for i in range(partitions)]
     topic = asked.ListOffsetsTopic(name=name, partitions=places)
@@ -98,7 +98,7 @@ def fetch_request(name, topic_id, version, offset=0, isolation_level=0):
 
 
 def in_transaction(client, name, topic_id, values, *, committed):
-    """Writes a batch to partition 1 in a transaction of its own, and ends that."""
+    """Writes a batch to partition 1 in a transaction and ends it."""
     found = retried(
         lambda: client.ask(messages.FindCoordinatorRequest(key_type=1, coordinator_keys=["writer"])).coordinators[0]
     )
@@ -136,7 +136,7 @@ def in_transaction(client, name, topic_id, values, *, committed):
 
 
 def retried(ask, code="error_code"):
-    """The first answer without an error; coordinators need a moment at first, and after each transaction."""
+    """The first response without an error; coordinators need time at start and after each transaction."""
     for _ in range(300):
         answer = ask()
         if getattr(answer, code) == 0:
@@ -156,7 +156,7 @@ def test_negotiation_and_metadata(client):
 
 
 def test_a_version_that_the_broker_lacks(broker):
-    """The answer to an ApiVersions request of the future can be read, and names what the broker has."""
+    """The response to an ApiVersions request of a future version can be read and lists the broker's versions."""
     client = Client(broker.server)
     ahead = protocol.encode_request(messages.ApiVersionsRequest(), 4, 0)
     ahead = ahead[:6] + (99).to_bytes(2, "big") + ahead[8:]
@@ -178,7 +178,7 @@ def test_produce_list_offsets_and_fetch(client):
     response = client.ask(produce_request(name, topic_id, written, records))
     assert response.responses[0].partition_responses[0].error_code == 0
     assert response.responses[0].partition_responses[0].base_offset == 0
-    # acks=0 has no response: the next answer is that of the next request.
+    # acks=0 has no response: the next response is that of the next request.
     _, data = client.connection.send_request(
         produce_request(name, topic_id, written, kc.encode([(b"k4", b"v4")]), acks=0)
     )
@@ -198,7 +198,7 @@ def test_produce_list_offsets_and_fetch(client):
 
 
 def test_aborted_transactions(client):
-    """What the broker lists as aborted is what is dropped; what was fetched uncommitted lists nothing."""
+    """The broker lists the aborted transactions; a read_uncommitted response lists none."""
     name = f"ledger-{uuid.uuid4().hex}"
     topic_id = create_topic(client, name)
     in_transaction(client, name, topic_id, [b"a1", b"a2"], committed=False)
@@ -210,7 +210,7 @@ def test_aborted_transactions(client):
     def fetched():
         return client.ask(fetch_request(name, topic_id, version, isolation_level=1), version)
 
-    for _ in range(300):  # the last marker may be on its way
+    for _ in range(300):  # the last marker may not be written yet
         response = fetched()
         columns = protocol.fetch_to_columns(response, isolation_level="read_committed", topic_names={topic_id: name})
         if len(columns) == 3:
@@ -253,7 +253,7 @@ def test_group_calls(client):
     )
     joined = client.ask(join)
     for _ in range(300):
-        if joined.error_code == 79:  # the member id comes first, then it is to be used
+        if joined.error_code == 79:  # the first response has the member id to use
             join.member_id = joined.member_id
         elif joined.error_code == 0:
             break

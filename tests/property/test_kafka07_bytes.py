@@ -1,4 +1,4 @@
-"""Whatever bytes come: Kafka 0.6/0.7 code gives values or documented errors, and loses nothing on the way."""
+"""For any bytes, Kafka 0.6/0.7 decoding returns values or raises documented errors, and values survive encoding."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_what_is_encoded_is_decoded(payloads: list[bytes], how: tuple[int, str],
 
 
 def is_written(request: kafka07.Request) -> bool:
-    """Whether the topics are such as a broker takes; FETCH is written with any."""
+    """Whether a broker accepts the topics; FETCH is encoded with any topic."""
     if isinstance(request, kafka07.MultiProduceRequest):
         return all(map(is_written, request.requests))
     if isinstance(request, (kafka07.FetchRequest, kafka07.MultiFetchRequest)):

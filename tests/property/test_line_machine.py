@@ -1,4 +1,4 @@
-"""What holds for a line protocol broker whatever it is asked, in whatever order."""
+"""Invariants of a line protocol broker for any sequence of requests."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ CONFIG = line.BrokerConfig(
 CONSUMERS = st.sampled_from("abc")
 ASSIGNORS = {"a": "", "b": " assignor=range", "c": " assignor=round_robin"}
 FOLLOWERS = st.integers(1, FACTOR - 1)
-# Some of them a reader could take for several messages, some fill a response line.
+# Some look like several messages, some fill a response line.
 VALUES = st.sampled_from(["v", "", "a,5:x", ",1:,2:", "1:", "ж,7:", "x" * 1500, "y," * 900])
 
 
 class Disk(line.FileStorage):
-    """A directory on a disk that may be full."""
+    """A storage on a disk that may be full."""
 
     full = False
 
@@ -62,9 +62,9 @@ class Disk(line.FileStorage):
 
 
 class BrokerMachine(RuleBasedStateMachine):
-    """One broker on a directory, two followers that copy, three consumers; what must be is kept here.
+    """One broker on a directory, two followers that copy, three consumers, and a model of the expected state.
 
-    All records that count go to partition 0 of one topic.
+    All records of the model are in partition 0 of one topic.
     """
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class BrokerMachine(RuleBasedStateMachine):
         self.forget_followers()
 
     def forget_followers(self) -> None:
-        """A term as leader begins: the age of the records is not known."""
+        """The broker becomes leader: the age of its records is unknown."""
         self.appended_at = [-(1 << 50)] * len(self.values)
         self.reported: set[int] = set()
 
@@ -131,7 +131,7 @@ class BrokerMachine(RuleBasedStateMachine):
         return responses
 
     def late(self, response: line.Response) -> None:
-        """An answer to a PRODUCE with acks=all."""
+        """The response to a PRODUCE with acks=all."""
         del self.waiting[response.correlation_id]
         if response.ok:
             self.acknowledged = max(self.acknowledged, response.fields["offset"] + 1)
@@ -166,7 +166,7 @@ class BrokerMachine(RuleBasedStateMachine):
         assert (follower in in_sync) == (end >= before and self.lag(follower) <= LAG)
 
     def lag(self, follower: int) -> int:
-        """For how long the leader has had what the follower lacks."""
+        """The age of the first record that the follower lacks."""
         end = self.copies[follower]
         return self.now - self.appended_at[end] if end < len(self.values) else 0
 
@@ -219,7 +219,7 @@ class BrokerMachine(RuleBasedStateMachine):
     @precondition(lambda self: not self.storage.full)
     @rule()
     def everybody_joins_until_nothing_changes(self) -> None:
-        """Who is refused does without; nobody expels the others again and again."""
+        """Members that name different assignors do not expel each other forever."""
         generations = []
         for _ in range(4):
             for consumer, assignor in ASSIGNORS.items():
@@ -260,7 +260,7 @@ class BrokerMachine(RuleBasedStateMachine):
     @precondition(lambda self: not self.storage.full)
     @rule(number=st.integers(0, 9))
     def others_come_and_go(self, number: int) -> None:
-        """Topics that are only asked for and groups that nobody is in leave room for two more of each."""
+        """Requests for unknown topics and groups without members leave room for two more of each."""
         for command, args in (("CONSUME", f"x{number} 0 0"), ("REPLICA_FETCH", f"y{number} 0 1 0")):
             response = self.ask(command, args)
             assert response is not None
@@ -282,7 +282,7 @@ class BrokerMachine(RuleBasedStateMachine):
 
     @rule(torn=st.sampled_from([b"", b"0", b"00000000 [", b"\0" * 100]))
     def restart(self, torn: bytes) -> None:
-        """After a kill, which may leave an unfinished record."""
+        """A restart after a kill, which may leave an incomplete record."""
         self.storage.close()
         with open(self.directory / "records.log", "ab") as file:
             file.write(torn)
@@ -303,7 +303,7 @@ class BrokerMachine(RuleBasedStateMachine):
 
     @invariant()
     def groups_are_kept_while_they_live(self) -> None:
-        """A group without members may be forgotten in the end, and its generations begin anew."""
+        """A group without members may be removed, after which its generations start again."""
         row = next((row for row in self.storage.load_groups() if row["group"] == "g"), None)
         if row is None:
             lived_on = self.empty_since is not None and self.now - self.empty_since <= RETENTION
@@ -425,7 +425,7 @@ def test_a_broker_answers_any_line(text: str) -> None:
 def test_a_damaged_file_of_records_gives_a_part_of_them_or_a_documented_error(
     records: list[tuple[str, int, str]], draws: st.DataObject
 ) -> None:
-    """Never others, never one in the place of another; nothing is written where it is refused."""
+    """The records are a prefix of those written to each partition; a file that is refused is not changed."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "records.log"
         with line.FileStorage(directory) as storage:

@@ -1,6 +1,6 @@
-"""What we encode others decode to the same, and the reverse: kio and kafka-python, where they have the version.
+"""Messages encoded by one library and decoded by another: kafkacodec, kio and kafka-python, in common versions.
 
-Messages are random within what every side can hold; both encoders must give the same bytes.
+Messages have random values that all of them can represent; the encoders must return the same bytes.
 """
 
 import importlib
@@ -67,7 +67,7 @@ def test_round_trip(cls, data):
 
 
 def kio_modules():
-    """(our class, version, module of kio) for the first and the last version that both have."""
+    """(our class, version, module of kio) for the first and the last common version."""
     found = {}
     for api in pkgutil.iter_modules(kio_schema.__path__):
         if not api.ispkg:
@@ -96,7 +96,7 @@ def test_kio_reads_and_writes_the_same(api, kind, version):
         try:
             theirs, size = reader(body, 0)
         except OUTSIDE:
-            return  # times and durations outside what kio's types can hold
+            return  # times and durations that kio's types cannot represent
         assert size == len(body)
         out = io.BytesIO()
         try:
@@ -110,7 +110,7 @@ def test_kio_reads_and_writes_the_same(api, kind, version):
 
 
 def names_of(value):
-    """What survives kio's own types: texts, raw bytes and the shape of the message."""
+    """The parts that kio's types preserve: strings, bytes and the structure of the message."""
     if isinstance(value, messages.MessageStruct):
         return [names_of(getattr(value, field.attribute)) for field in value._spec.fields]
     if isinstance(value, list):
@@ -149,9 +149,9 @@ def test_kafka_python_reads_and_writes_the_same(name):
         version = data.draw(st.sampled_from(shared))
         message = data.draw(values_of(ours, version))
         if name == "ApiVersionsResponse":
-            message.error_code = 0  # it reads any other as an answer in version 0
+            message.error_code = 0  # it reads any other as a response of version 0
         read = theirs.decode(message.encode(version), version=version)
-        read._header = None  # its decoder leaves this out, and its encoder asks for it
+        read._header = None  # its decoder leaves this out, but its encoder needs it
         assert ours.decode(bytes(read.encode(version=version)), version) == message
 
     check()

@@ -1,4 +1,4 @@
-"""What holds for a controller and its members whatever happens between them."""
+"""Invariants of a controller and its members for any sequence of events."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ SESSION, REQUEST = 90, 40
 NAMES = ("a", "b", "c")
 MEMBERS = st.sampled_from(NAMES)
 ACTIVE = (MemberState.CONSUMING, MemberState.REWINDING)
-# Correlation ids of calls that `GroupMember` does not make; from here on.
+# The first correlation id of calls outside `GroupMember`.
 FOREIGN = 1 << 40
-# A member of a process and the connection that it has made: messages for an earlier one reach nobody.
+# A member and its connection: messages for an earlier connection are lost.
 Connection = tuple[str, int]
 
 
 class GroupMachine(RuleBasedStateMachine):
-    """A controller and three members; messages between them arrive in order, but late, or not at all.
+    """A controller and three members; messages between them arrive in order, but may be late or lost.
 
-    Both sides may be restarted; a controller keeps nothing then, as the text names no storage for it.
+    Both sides may be restarted. A controller then loses its state: the text has no storage for it.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class GroupMachine(RuleBasedStateMachine):
         self.owners: dict[tuple[int, Partition], Connection] = {}
         self.offsets: dict[Partition, int] = {}
         self.rewound: set[Partition] = set()
-        # What the controller has read and not answered, on connections that are there.
+        # Calls that the controller has received and not answered, on open connections.
         self.unanswered: set[tuple[Connection, int]] = set()
 
     @staticmethod
@@ -90,7 +90,7 @@ class GroupMachine(RuleBasedStateMachine):
                     assert self.owners.setdefault(key, connection)[0] == name
 
     def forget_connection(self, name: str) -> None:
-        """A new connection takes the place of one that is gone, with what was on its way."""
+        """A new connection replaces a lost one; messages in transit are lost."""
         self.to_controller[name].clear()
         self.to_member[name].clear()
         self.connections[name] += 1
@@ -131,7 +131,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule()
     def the_next_registrations_are_sent_twice(self) -> None:
-        """By a client that makes no use of `GroupMember`. Each one too many may begin another change."""
+        """Registrations of a client without `GroupMember`. Each additional one may start another change."""
         self.doubled = 5
 
     @rule(name=MEMBERS)
@@ -142,7 +142,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule(name=MEMBERS, told=st.booleans())
     def member_restarts(self, name: str, told: bool) -> None:
-        """Another process with the same names; the controller may or may not learn that the connection is gone."""
+        """Another process with the same names; the controller may or may not notice the lost connection."""
         self.forget_connection(name)
         if told:
             self.deliver(self.controller.disconnect(name, self.now))
@@ -150,7 +150,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule(lost=st.booleans())
     def controller_restarts(self, lost: bool) -> None:
-        """Answers that are under way may still arrive."""
+        """Replies in transit may still arrive."""
         self.make_controller()
         for name in NAMES:
             if lost:
@@ -190,7 +190,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule()
     def everything_calms_down(self) -> None:
-        """With every message delivered and every stop done, all members consume, and all partitions have an owner."""
+        """Once all messages are delivered and all members have stopped, all consume and each partition has an owner."""
         for _ in range(300):
             for name in NAMES:
                 self.start(name)

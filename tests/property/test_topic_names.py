@@ -1,4 +1,4 @@
-"""Every legal topic name, written and read back: the directory's name leads to the same topic and partition."""
+"""Every legal topic name survives a round trip through the directory's name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kafkacodec.log.files import directory_name
 LEGAL = "ABCXYZabcxyz0189._-"
 UUID_LIKE = st.one_of(st.just("A" * 22), st.text("AZaz09_-", min_size=22, max_size=22))
 NUMBERS = st.integers(0, 99_999)
-# Pieces that directories of other kinds are put together from.
+# Parts of the names of other kinds of directories.
 PIECES = st.one_of(
     UUID_LIKE,
     st.text("0123456789abcdef", min_size=32, max_size=32),
@@ -30,7 +30,7 @@ TOPICS = (
 
 
 def by_kafka(name: str) -> tuple[str, int]:
-    """How a broker reads the name of a directory that it did not set aside: by the last dash."""
+    """Splits a directory's name at the last dash, as a broker does."""
     cut = name.rindex("-")
     return name[:cut], int(name[cut + 1 :])
 
@@ -47,7 +47,7 @@ def test_names_are_read_as_a_broker_reads_them(topic: str, partition: int) -> No
 
 @given(TOPICS, NUMBERS, st.sampled_from(["delete", "future", "stray"]))
 def test_replicas_set_aside(topic: str, partition: int, state: str) -> None:
-    # UnifiedLog.logDirNameWithSuffixCappedLength: names of files end at 255 bytes.
+    # UnifiedLog.logDirNameWithSuffixCappedLength: file names have at most 255 bytes.
     suffix = f"-{partition}.0123456789abcdef0123456789abcdef-{state}"
     name = topic[: 255 - len(suffix)] + suffix
     assert layout.parse_directory_name(name) == (topic[: 255 - len(suffix)], partition, state)

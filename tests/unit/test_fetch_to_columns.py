@@ -1,4 +1,4 @@
-"""Fetch responses as one table: real record sets as a broker sent them, transactions against a real consumer's."""
+"""Fetch responses as one table: record sets of real brokers, transactions compared with a real consumer."""
 
 import subprocess
 import sys
@@ -47,7 +47,7 @@ def test_partitions_become_one_table():
 
 @pytest.mark.parametrize("kind", ["fetch", "builder", "cut"])
 def test_record_sets_of_real_brokers(kind):
-    """Every golden record set is a partition of one response; the last batch of some is cut."""
+    """Every golden record set is a partition of one response; some have a trailing partial batch."""
     samples = blobs(kind)
     partitions = [Partition(partition_index=i, records=sample.data()) for i, sample in enumerate(samples)]
     columns = protocol.fetch_to_columns(response(*partitions), include_control=True)
@@ -79,7 +79,7 @@ def test_nothing_fetched():
 
 
 def test_topic_ids_and_names():
-    """From version 13 on there are ids: their names are given, else the id in text stands for them."""
+    """Versions 13 and later have ids: the topic is the given name, or the id as text."""
     known, other = uuid.uuid4(), uuid.uuid4()
     partition = Partition(partition_index=0, records=kc.encode([(b"k", b"v")]))
     topics = [Topic(topic_id=known, partitions=[partition]), Topic(topic_id=other, partitions=[partition])]
@@ -143,7 +143,7 @@ def test_wrong_options():
 
 
 def committed_response(case):
-    """A partition as a broker sends it to a read_committed consumer: with what the log says was aborted."""
+    """A partition as a broker sends it to a read_committed consumer, with the aborted transactions of the log."""
     partition = kc.log.LogDirectory(case.directory).partition(case.topic, case.partition)
     records = b"".join(Path(segment.path).read_bytes() for segment in partition.segments)
     aborted = [
@@ -156,7 +156,7 @@ def committed_response(case):
 
 @pytest.mark.parametrize("case", read_committed(), ids=lambda case: f"{case.directory.name}-{case.topic}")
 def test_aborted_transactions_are_dropped(case):
-    """With the transactions that the log itself says were aborted, a consumer gets what Kafka's consumer got."""
+    """Given the aborted transactions of the log, the table has the records that Kafka's consumer returned."""
     fetched = committed_response(case)
     table = protocol.fetch_to_columns(fetched, isolation_level="read_committed", columns=["offset"])
     assert [offset for offset in table["offset"].tolist() if offset < case.end_offset] == case.offsets
@@ -192,15 +192,15 @@ def test_a_transaction_ends_with_its_marker():
     assert committed(fetched)["offset"].tolist() == [1, 3]
     assert committed(fetched, include_control=True)["offset"].tolist() == [1, 2, 3]
     assert protocol.fetch_to_columns(fetched)["offset"].tolist() == [0, 1, 3]
-    # A marker before the wanted offsets ends its transaction too.
+    # A marker before start_offset ends its transaction too.
     assert committed(fetched, start_offset=3)["offset"].tolist() == [3]
-    # What does not list it, has it: null stands for an empty list.
+    # Null is an empty list of aborted transactions.
     none = response(Partition(partition_index=0, records=batches[0], aborted_transactions=None))
     assert committed(none)["offset"].tolist() == [0]
 
 
 def test_several_transactions_of_a_producer():
-    """Two that were aborted, one that was committed between them, and one without its marker."""
+    """Two aborted, one committed between them, one without a marker."""
     batches = [
         *(transactional(0), transactional(1, control=True), transactional(2), transactional(3, control=True)),
         *(transactional(4), transactional(5, control=True), transactional(6)),

@@ -1,4 +1,4 @@
-"""Options, limits and refusals of Kafka 0.6/0.7 message sets."""
+"""Options, limits and errors of Kafka 0.6/0.7 message sets."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_one_limit_holds_for_all_inside_a_compressed_message() -> None:
     assert len(kafka07.decode(twice, max_decompressed_bytes=25_000)) == 2
     with pytest.raises(LimitExceeded):
         kafka07.decode(twice, max_decompressed_bytes=15_000)
-    # Each outermost message has the whole limit for itself.
+    # The limit applies to each outermost message.
     assert len(kafka07.decode(wrapped(inner) * 3, max_decompressed_bytes=10_100)) == 3
 
 

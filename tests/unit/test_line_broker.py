@@ -1,4 +1,4 @@
-"""The broker's behaviour, step by step."""
+"""The state machine of the line protocol's broker."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kafkacodec.errors import LocalProtocolError
 
 
 class Session:
-    """A broker with a clock, asked in words."""
+    """A broker with a clock; requests are command and arguments."""
 
     def __init__(self, storage: line.Storage | None = None, **config: Any) -> None:
         self.storage = storage or line.MemoryStorage()
@@ -77,13 +77,13 @@ def test_keys_choose_partitions() -> None:
 def test_acks_all_waits_for_the_followers_in_sync() -> None:
     s = Session(replication_factor=3, min_in_sync=2)
     assert s.send("PRODUCE", "t k:a acks=all") == []
-    # Nothing is committed while fewer replicas are in sync than must be.
+    # Nothing is committed while fewer than min_in_sync replicas are in sync.
     assert s.ask("PRODUCE", "t k:b acks=1")["hw"] == 0
     answers = s.send("REPLICA_FETCH", "t 0 1 2")
     assert answers[0].fields == {"replica": 1, "acked_offset": 2, "hw": 2, "isr": [0, 1], "under_replicated": True}
     assert answers[1].correlation_id == "1"
     assert answers[1].fields == {"partition": 0, "offset": 0, "hw": 2}
-    # From here on the follower holds the high watermark back.
+    # The follower now limits the high watermark.
     assert s.send("PRODUCE", "t k:c acks=all") == []
     assert s.ask("CONSUME", "t 0 2") == {"messages": [], "hw": 2}
     assert [a.correlation_id for a in s.send("REPLICA_FETCH", "t 0 1 3")] == ["6", "4"]
@@ -95,13 +95,13 @@ def test_what_too_few_replicas_hold_is_not_shown() -> None:
     assert s.ask("CONSUME", "t 0 0") == {"messages": [], "hw": 0}
     assert s.ask("REPLICA_FETCH", "t 0 1 1")["hw"] == 1
     assert s.ask("CONSUME", "t 0 0") == {"messages": [{"offset": 0, "value": "a"}], "hw": 1}
-    # The follower falls behind and leaves: what was committed stays so, what comes is not.
+    # The follower falls out of sync: committed records stay committed, new ones are not.
     s.ask("PRODUCE", "t k:b acks=1")
     s.wait(51)
     assert s.broker.partition("t", 0).in_sync == [0]
     assert s.ask("CONSUME", "t 0 0")["hw"] == 1
     assert s.ask("REPLICA_FETCH", "t 0 2 2")["hw"] == 2
-    # Another broker on the same records does not know who has them.
+    # Another broker on the same records does not know the followers.
     again = Session(s.storage, replication_factor=3, min_in_sync=2)
     assert again.ask("CONSUME", "t 0 0") == {"messages": [], "hw": 0}
     assert again.ask("REPLICA_FETCH", "t 0 1 2")["hw"] == 2
@@ -213,7 +213,7 @@ def test_the_follower_role_refuses_records() -> None:
     assert s.ask("PRODUCE", "t k:a acks=0") == "NOT_LEADER"
     assert s.ask("REPLICA_FETCH", "t 0 1 0") == "NOT_LEADER"
     assert s.ask("CONSUME", "t 0 0")["hw"] == 0
-    # What the host copies from the new leader counts once this broker leads again.
+    # Records that the host copies from the new leader count once this broker is the leader again.
     s.storage.append("t", 0, "k", "b")
     assert s.ask("SET_PARTITION_ROLE", "t 0 leader")["hw"] == 0
     assert s.ask("REPLICA_FETCH", "t 0 1 2")["hw"] == 2
@@ -236,13 +236,13 @@ def test_groups_share_partitions() -> None:
 def test_the_assignor_is_the_groups() -> None:
     s = Session(topics={"t": 5})
     assert s.ask("JOIN", "g t b assignor=range") == {"generation": 1, "assigned": [0, 1, 2, 3, 4]}
-    # Who names none takes the group's; who names another is refused, and nobody has to join again for it.
+    # No assignor means the group's; another one is refused, without a new generation.
     assert s.ask("JOIN", "g t a") == {"generation": 2, "assigned": [0, 1, 2]}
     assert s.ask("JOIN", "g t c assignor=round_robin") == "BAD_REQUEST"
     assert s.ask("JOIN", "g t a assignor=round_robin") == "BAD_REQUEST"
     assert s.ask("SYNC", "g t b 2") == {"generation": 2, "assigned": [3, 4]}
     s.ask("LEAVE", "g t b 2")
-    # A member that is alone expels nobody, and an empty group waits for what the next one wants.
+    # The only member may change the assignor, and so may the first member of an empty group.
     assert s.ask("JOIN", "g t a assignor=round_robin") == {"generation": 4, "assigned": [0, 1, 2, 3, 4]}
     assert s.ask("JOIN", "g t b assignor=round_robin") == {"generation": 5, "assigned": [1, 3]}
     s.wait(10_001)
@@ -286,7 +286,7 @@ def test_silent_members_are_taken_out() -> None:
     assert s.ask("HEARTBEAT", "g t a 2") == "GENERATION_MISMATCH"
     assert s.ask("HEARTBEAT", "g t b 2") == "GENERATION_MISMATCH"
     assert s.ask("JOIN", "g t a") == {"generation": 3, "assigned": [0, 1]}
-    # Without a tick too: whoever asks next finds the member gone.
+    # Without a tick too: the next request finds the member removed.
     s.now += 101
     assert s.ask("HEARTBEAT", "g t a 3") == "GENERATION_MISMATCH"
 
@@ -323,7 +323,7 @@ def test_topics_that_are_only_asked_for_take_no_room() -> None:
         assert s.ask("OFFSET", f"g nobody-{i} 0") == {"offset": -1}
     assert len(s.broker._partitions._states) == 2
     assert s.ask("PRODUCE", "t k:v")["offset"] == 0
-    # A role lasts, and takes room while it is not the one that every partition has.
+    # Roles are kept, and the follower role counts towards the limit.
     assert s.ask("SET_PARTITION_ROLE", "u 0 follower")["role"] == "follower"
     assert s.ask("PRODUCE", "v k:v") == "BAD_REQUEST"
     assert s.ask("PRODUCE", "u k:v") == "NOT_LEADER"
@@ -383,7 +383,7 @@ def test_no_answer_is_longer_than_a_reader_takes() -> None:
     for size in (100, 3000, 3000, 3000, 3000, 7000, 9000, 20):
         s.ask("PRODUCE", f"t k:{'ä,1:' * (size // 5)}")
     end = s.ask("CONSUME", "t 0 0")["hw"]
-    assert end == 7  # the one of 9000 bytes could never be consumed
+    assert end == 7  # a value of 9000 bytes could not be consumed
     reader, read = line.LineReader(max_line_bytes=limit), 0
     while read < end:
         (reply,) = s.broker.receive(f"V1|{'i' * 256}|CONSUME|t 0 {read}", 0)
@@ -393,7 +393,7 @@ def test_no_answer_is_longer_than_a_reader_takes() -> None:
         assert [m["offset"] for m in messages] == list(range(read, read + len(messages)))
         assert messages
         read += len(messages)
-    # Ids and names that are sent back are bounded too.
+    # Ids and names in responses are limited too.
     for request in (
         f"V1|{'i' * 9000}|PING|",
         f"V1|{'i' * 9000}|NOPE|",
@@ -403,7 +403,7 @@ def test_no_answer_is_longer_than_a_reader_takes() -> None:
         (reply,) = s.broker.receive(request, 0)
         assert "|ERR|" in reply.line
         assert len(reply.line) < 300
-    # A record that came into the storage by another way can be passed over.
+    # A consumer can skip a record that was added to the storage directly.
     s.storage.append("u", 0, "k", "x" * limit)
     s.storage.append("u", 0, "k", "y")
     assert s.ask("CONSUME", "u 0 0") == "BAD_REQUEST"
@@ -450,7 +450,7 @@ def test_illegal_steps_change_nothing() -> None:
 
 
 class Full(line.MemoryStorage):
-    """A storage that can refuse to save."""
+    """A storage whose writes can fail."""
 
     full = False
 
@@ -500,7 +500,7 @@ def test_a_full_disk_stops_neither_time_nor_those_who_live() -> None:
     for s.now in (5_000, 10_000, 12_000):
         assert s.ask("HEARTBEAT", "g t alive 2") == {"heartbeat": "ok"}
     assert len(s.broker.take_failures()) == 1
-    # It is tried again once a second, and not at every step.
+    # It is retried once a second, not at every request.
     assert s.broker.next_deadline() == 13_000
     assert s.wait(500) == []
     assert s.broker.take_failures() == []
@@ -517,7 +517,7 @@ def test_a_full_disk_stops_neither_time_nor_those_who_live() -> None:
 
 
 def test_many_groups_are_saved_at_once() -> None:
-    """The file of groups is written whole: once for all that fall silent, not once for each."""
+    """All groups are in one file: the expiry of several groups must write it once."""
     storage, saved = line.MemoryStorage(), []
     s = Session(storage)
     for i in range(50):

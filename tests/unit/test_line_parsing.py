@@ -1,4 +1,4 @@
-"""Lines beyond the golden ones: new commands and keys, encoding's refusals, splitting."""
+"""Parsing beyond the golden lines: new commands and keys, encoding errors, splitting."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_responses_that_cannot_be_written() -> None:
         line.Response.success("1", "CONSUME", {"messages": [{"offset": 1, "value": "a b"}], "hw": 2})
 
 
-# What no reader can tell by commas alone, and what broke one that took any larger offset for the next message.
+# Values that are ambiguous by commas alone, and values that look like larger offsets.
 VALUES = [
     "a,5:x",
     "a,1:x",
@@ -114,13 +114,13 @@ def test_no_value_is_taken_for_several_messages(value: str, more: int) -> None:
     for below in (len(values), 100):
         written = line.Response.success("1", "CONSUME", {"messages": messages, "hw": below}).encode()
         assert line.parse_response(written, "CONSUME").fields["messages"] == messages
-        # A reader that knows no lengths finds everything where it was.
+        # A reader that does not know lengths finds the other keys unchanged.
         plain = ",".join(f"{m['offset']}:{m['value']}" for m in messages)
         assert written.removesuffix(written[written.index(" hw=") :]) == f"V1|1|OK|messages={plain}"
 
 
 def test_messages_lie_below_the_high_watermark() -> None:
-    """As others write them, without lengths."""
+    """As other brokers write them, without lengths."""
     fields = line.parse_response("V1|1|OK|messages=0:a,5:x hw=1", "CONSUME").fields
     assert fields == {"messages": [{"offset": 0, "value": "a,5:x"}], "hw": 1}
     assert " lengths=" not in line.Response.success("1", "CONSUME", fields).encode()
@@ -143,7 +143,7 @@ def test_a_carriage_return_is_part_of_the_line_end() -> None:
     assert (caught.value.code, caught.value.correlation_id) == (line.ErrorCode.BAD_REQUEST, "1")
     with pytest.raises(line.LineProtocolError):
         line.parse_response("V1|1|ERR|BAD_REQUEST|no\r")
-    # What would not come back as it was is not written.
+    # Lines that would not survive a round trip are not written.
     with pytest.raises(EncodeError, match="carriage return"):
         line.Request("1", "PRODUCE", {"topic": "t", "key": "k", "value": "v\r"}).encode()
     with pytest.raises(EncodeError, match="carriage return"):

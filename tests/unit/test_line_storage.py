@@ -1,4 +1,4 @@
-"""groups.json and offsets.json: what lasts, and what a kill leaves."""
+"""The storage in files: persistence, kills, damage."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def test_everything_outlives_the_broker(tmp_path: Path) -> None:
         unread = ask(later, "CONSUME|t 2 4", 5000).fields["messages"]
         assert unread == [{"offset": 4, "value": "v4"}, {"offset": 5, "value": "new"}]
         assert ask(later, "JOIN|g t c", 5050).fields == {"generation": 3, "assigned": [2]}
-        # Members that were there before have a whole session to come back, and no more.
+        # The members from before the restart have one session timeout to return.
         assert ask(later, "JOIN|g t c", 5101).fields["generation"] == 4
 
 
 def test_offsets_do_not_outlive_their_records(tmp_path: Path) -> None:
-    """Else what is written after a loss would stay unread until it passes the old offset."""
+    """Otherwise records written after a loss would be skipped until the log passes the old offset."""
     config = line.BrokerConfig(session_timeout_ms=100)
     with line.FileStorage(tmp_path) as storage:
         broker = line.Broker(storage, config)
@@ -66,7 +66,7 @@ def test_offsets_do_not_outlive_their_records(tmp_path: Path) -> None:
         assert str(told) == "offsets: committed offset of group 'g' past the end of 't'-0 was lowered to it"
         assert ask(broker, "PRODUCE|t k:new").fields["offset"] == 0
         assert ask(broker, "OFFSET|g t 0").fields == {"offset": 0}
-    # What was lowered stays so, however many records there are by the next start.
+    # A lowered offset stays lowered when records are added.
     with line.FileStorage(tmp_path) as storage:
         broker = line.Broker(storage, config)
         assert ask(broker, "OFFSET|g t 0").fields == {"offset": 0}
@@ -123,7 +123,7 @@ VALUES = ["a", "", "\r,1:x", "ж" * 100, "\u2028\x00", "b"]
 
 
 def filled(directory: Path) -> list[bytes]:
-    """The lines of a file of records with `VALUES` in two partitions, one by one."""
+    """The lines of a record file with `VALUES` in two partitions."""
     with line.FileStorage(directory) as storage:
         for i, value in enumerate(VALUES):
             storage.append("t/../x", i % 2, f"k{i}", value)
@@ -149,7 +149,7 @@ def test_a_torn_end_is_cut_wherever_it_is_torn(tmp_path: Path) -> None:
         with line.FileStorage(tmp_path) as storage:
             assert storage.cut_bytes == 0
             assert stored(storage) == [*VALUES[:-1], "again"]
-    # Torn as it was made.
+    # Killed during creation.
     for n in range(len(lines[0])):
         path.write_bytes(lines[0][:n])
         with line.FileStorage(tmp_path) as storage:
@@ -170,7 +170,7 @@ def test_damage_before_the_end_is_told_and_nothing_is_cut(tmp_path: Path, damage
         "remove": b"",
         "repeat": lines[2],
     }[damage]
-    # That a line is missing shows at the next one of its partition.
+    # A missing line is detected at the next line of its partition.
     position += len(lines[4]) if damage == "remove" else 0
     path = tmp_path / "records.log"
     path.write_bytes(b"".join(lines))
@@ -248,7 +248,7 @@ with FileStorage(sys.argv[1]) as storage:
 
 
 def test_a_disk_that_fills_up_and_empties_loses_nothing(tmp_path: Path) -> None:
-    """With the file system's own short writes and errors."""
+    """With real short writes and errors of the file system."""
     run = subprocess.run([sys.executable, "-c", FULL_DISK, str(tmp_path)], capture_output=True, text=True, timeout=60)
     assert run.returncode == 0, run.stderr
 
@@ -285,7 +285,7 @@ GROUP = {"group": "g", "topic": "t", "generation": 1, "assignor": "range", "memb
 )
 def test_damaged_files_are_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "groups.json").write_text(content)
-    for _ in range(2):  # the lock is given back
+    for _ in range(2):  # the lock is released
         with pytest.raises(CorruptRecord, match=r"groups\.json"):
             line.FileStorage(tmp_path)
 
@@ -332,7 +332,7 @@ def test_a_kill_at_any_moment_loses_nothing_acknowledged(tmp_path: Path) -> None
         process.stdout.readline()
         time.sleep(0.05 + delay)
         os.kill(process.pid, signal.SIGKILL)
-        # What it had written before it was killed; the last line may be half there.
+        # The output before the kill; the last line may be partial.
         told = process.stdout.read().splitlines()[:-1]
         process.wait()
         process.stdout.close()

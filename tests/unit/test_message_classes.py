@@ -1,4 +1,4 @@
-"""Message classes as Python objects: construction, defaults, equality, copies, faults."""
+"""Message classes as Python objects: construction, defaults, equality, copies, errors."""
 
 import copy
 import pickle
@@ -199,7 +199,7 @@ def test_tags_that_could_not_be_written_back_are_refused():
 def test_input_is_given_back():
     data = bytearray(example().encode(9))
     decoded = Metadata.decode(data, 9)
-    data.append(0)  # BufferError, if a view were still held
+    data.append(0)  # raises BufferError if a view still exists
     assert decoded == example()
 
 

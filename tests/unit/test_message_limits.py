@@ -1,4 +1,4 @@
-"""Memory that hostile bodies can ask for, and who holds what afterwards."""
+"""Memory use of hostile bodies, and references after errors."""
 
 import contextlib
 import ctypes
@@ -42,7 +42,7 @@ def test_hostile_bodies_take_little_memory():
 
 
 def test_the_densest_messages():
-    """Arrays whose elements are a byte or two each."""
+    """Arrays with elements of one or two bytes."""
     body = bytes(4) + (2000).to_bytes(4, "big") + b"\0\0" * 2000 + bytes(3)
     tracemalloc.start()
     try:
@@ -110,7 +110,7 @@ def test_a_struct_that_is_replaced_while_it_is_encoded():
 
 
 class Raising:
-    """An integer that is not to be had."""
+    """An integer whose conversion raises."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
@@ -119,9 +119,7 @@ class Raising:
         raise self.error
 
 
-HUGE = (ctypes.c_ubyte * (1 << 46)).from_address(
-    0
-)  # exports 64 TiB, which nobody reads: there is no memory to copy them to
+HUGE = (ctypes.c_ubyte * (1 << 46)).from_address(0)  # exports 64 TiB, more than any memory to copy to
 
 
 @pytest.mark.parametrize("error", [MemoryError("none left"), KeyboardInterrupt("now")])

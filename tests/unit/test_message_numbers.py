@@ -1,4 +1,4 @@
-"""Numbers of decoded messages: all of them come back as they were, whatever memory they are made in."""
+"""Numbers of decoded messages are exact, also in reused memory."""
 
 import gc
 import random
@@ -35,7 +35,7 @@ def offsets_in(body, version=4):
 
 @pytest.mark.parametrize("version", [4, 12])
 def test_every_size_of_number(version):
-    for _ in range(3):  # the second time in memory of the first
+    for _ in range(3):  # the second reuses the memory of the first
         assert offsets_in(response(EDGES).encode(version), version) == EDGES
 
 

@@ -1,4 +1,4 @@
-"""Records in decoded messages: memoryviews of the input, made when they are looked at."""
+"""Records in decoded messages: memoryviews of the input, made on access."""
 
 import copy
 import gc

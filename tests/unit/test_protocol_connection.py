@@ -1,4 +1,4 @@
-"""The connection without I/O: both sides fed to each other."""
+"""The connection without I/O: both sides connected to each other."""
 
 import pytest
 

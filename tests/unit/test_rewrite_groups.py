@@ -1,4 +1,4 @@
-"""The membership protocol of the proposal, step by step."""
+"""The membership protocol of the proposal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BROKER = rewrite.Broker(7, "localhost", 9092)
 
 
 class Session:
-    """A controller with a clock; calls are made by client id, which is the connection too."""
+    """A controller with a clock; the client id of a call is also its connection."""
 
     def __init__(self, partitions: dict[str, int] | None = None, **options: Any) -> None:
         self.controller = rewrite.GroupController(BROKER, partitions or {"t": 4}, **options)
@@ -35,7 +35,7 @@ class Session:
         return int(reply.message.error_code)  # type: ignore[attr-defined]
 
     def register(self, client: str, group: str = "g") -> dict[str, Any]:
-        """Answers by connection: partitions with offsets, or an error code."""
+        """Replies by connection: partitions with offsets, or an error code."""
         replies = self.call(rewrite.RegisterConsumer, client, consumer_group=group, consumer_id=client)
         return {str(r.connection): outcome(r.message) for r in replies}
 
@@ -334,14 +334,14 @@ def test_illegal_steps_of_the_controller_change_nothing() -> None:
 
 
 class MemberSession:
-    """A member whose calls go to a controller at once."""
+    """A member whose calls reach a controller immediately."""
 
     def __init__(self) -> None:
         self.s = Session()
         self.member = rewrite.GroupMember("m", "g", "m")
 
     def run(self, actions: list[rewrite.Action]) -> list[rewrite.Action]:
-        """What is left for the host."""
+        """The remaining actions for the host."""
         left: list[rewrite.Action] = []
         for action in actions:
             if isinstance(action, rewrite.Send):
@@ -396,7 +396,7 @@ def test_a_member_that_is_not_answered_asks_again() -> None:
     assert isinstance(again, rewrite.Send)
     assert type(again.call) is rewrite.ListGroups
     assert member.next_deadline() == 100
-    # An answer to the first comes after all: it is out of date.
+    # A late reply to the first call is ignored.
     controller = rewrite.GroupController(BROKER, {"t": 1})
     controller.create_group("g", 100, ["t"], ephemeral=False)
     (late,) = controller.receive(asked.call, 60)
@@ -405,7 +405,7 @@ def test_a_member_that_is_not_answered_asks_again() -> None:
     (register,) = member.receive(listed.message, 60)
     assert isinstance(register, rewrite.Send)
     assert type(register.call) is rewrite.RegisterConsumer
-    # The others of the group have a session timeout to register too, so this takes longer.
+    # The other members have a session timeout to register, so this takes longer.
     assert member.next_deadline() == 60 + 100 + 50
     assert member.tick(209) == []
     (again,) = member.tick(210)

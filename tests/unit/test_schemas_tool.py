@@ -1,4 +1,4 @@
-"""What tools/schemas.py tells of a release: all that a newer one changes, of an older one only what contradicts."""
+"""tools/schemas.py reports every change of a newer release, and contradictions of an older one."""
 
 import json
 import zipfile
@@ -41,7 +41,7 @@ ASK = {
 
 
 def changed(place=None, **facts):
-    """The request's definition with a changed field, or changed itself."""
+    """The request's definition with changes, to one field or to itself."""
     made = json.loads(json.dumps(ASK))
     (made if place is None else made["fields"][place]).update(facts)
     return made
@@ -106,7 +106,7 @@ def test_keys_of_coordinators_by_type_and_by_version():
 
 @pytest.mark.parametrize(("release", "shown"), [("3.0.0", False), ("99.0.0", True), ("odd", True)])
 def test_age_of_jars(release, shown, tmp_path, capsys, monkeypatch):
-    """A renamed field in a jar; the rest of the release is not in it."""
+    """A jar with one message, which has a renamed field."""
     monkeypatch.setattr(schemas, "SCHEMAS", tmp_path)
     (tmp_path / "70_Ask.kmsg").write_text("api 70 Ask\nrequest versions=0\n  Name string 0\n")
     (tmp_path / "index.txt").write_text("# What\n# The newest release: 3.10.1\n70 Ask 0\n")
