@@ -1,6 +1,7 @@
 """Exceptions of kafkacodec.
 
-Bad bytes and bad values raise a subclass of `KafkaCodecError` and no other type of exception, except MemoryError.
+Invalid bytes, and values that a format cannot represent, raise a subclass of `KafkaCodecError` and no other type of
+exception, except MemoryError. Wrong arguments raise ValueError or TypeError.
 """
 
 from __future__ import annotations
@@ -50,10 +51,7 @@ class _Located(KafkaCodecError):
         return f"{path}{self.reason}{position}"
 
     def within(self, place: str) -> Self:
-        """The error itself, with a place put before its path: a file, a topic and partition, a row.
-
-        A path that begins with that place already stays as it is.
-        """
+        """Puts `place` (a file, partition or row) before the path, unless it is there; returns the error."""
         if not self.path:
             self.path = place
         elif self.path != place and not self.path.startswith(f"{place}: "):

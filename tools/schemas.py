@@ -90,7 +90,7 @@ def render(facts: Definition, directory: Path) -> None:
     """Writes one table per API and per group of data schemas, and the index."""
     directory.mkdir(parents=True, exist_ok=True)
     index = [
-        "# Where each class comes from: an API's key, name and versions, or a table and its data schemas.",
+        "# The classes: an API's key, name and versions, or a table and its data schemas.",
         f"# The newest release: {facts['sources']['new']}",
     ]
     for api in sorted(facts["apis"], key=lambda a: int(a["key"])):

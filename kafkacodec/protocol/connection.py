@@ -69,8 +69,8 @@ class VersionsRefused:
 
 @dataclass(frozen=True, slots=True)
 class RequestReceived:
-    """A request. `message` is None for an ApiVersions request of a version that is not supported here: answer it with
-    ``connection.api_versions()``, which then says so. `wants_response` is False for a produce request with acks=0.
+    """A request. `message` is None for an ApiVersions request of an unsupported version: answer it with the result of
+    `Connection.api_versions`. `wants_response` is False for a Produce request with acks=0.
     """
 
     correlation_id: int
