@@ -99,7 +99,7 @@ class Destination:
         if kind is None:
             raise click.UsageError(f"{self.path}: the suffix names no known format; add --format")
         if self.compression is not None and self.compression not in COMPRESSIONS.get(kind, ()):
-            hint = f"; it has {', '.join(COMPRESSIONS[kind])}" if kind in COMPRESSIONS else ""
+            hint = f"; use one of {', '.join(COMPRESSIONS[kind])}" if kind in COMPRESSIONS else ""
             raise click.UsageError(f"--compression {self.compression} does not apply to {kind}{hint}")
         if self.csv_safe and kind != "csv":
             raise click.UsageError(f"--csv-safe does not apply to {kind}")

@@ -81,7 +81,7 @@ def encode(
     if partition is not None and partitions is not None:
         raise click.UsageError("--partition and --partitions exclude each other")
     if keep_offsets and partitions is not None:
-        raise click.UsageError("--keep-offsets needs one partition")
+        raise click.UsageError("--keep-offsets and --partitions exclude each other")
     try:
         check_topic(topic)
         EncodePlan.of(encoding)

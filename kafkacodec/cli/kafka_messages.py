@@ -52,7 +52,7 @@ def _request_frame(name: str | None, version: int | None, raw: bytes) -> dict[st
 @click.command()
 @click.argument("name")
 @click.argument("version", type=int)
-@click.argument("content", metavar="JSON", type=click.File("r"), default="-")
+@click.argument("content", metavar="[JSON]", type=click.File("r"), default="-")
 def encode(name: str, version: int, content: TextIO) -> None:
     """Encode a message body from JSON to hex.
 

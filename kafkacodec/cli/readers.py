@@ -124,7 +124,7 @@ def _renamed(batch: pa.RecordBatch, names: Names) -> pa.RecordBatch:
     present = {column: _plain(batch.column(name)) for column, name in names.of.items() if name in batch.schema.names}
     names.require(present)
     if not {"key", "value"} & present.keys():
-        raise ValueError(f"neither a column {names.of['key']!r} nor {names.of['value']!r}")
+        raise ValueError(f"no column {names.of['key']!r} or {names.of['value']!r}")
     return pa.record_batch(list(present.values()), names=list(present))
 
 
@@ -141,7 +141,7 @@ def _row(number: int, line: str, names: Names) -> dict[str, Any]:
             raise ValueError("not a JSON object")
         row = {column: found[name] for column, name in names.of.items() if name in found}
         if not {"key", "value"} & row.keys():
-            raise ValueError(f"neither {names.of['key']!r} nor {names.of['value']!r}")
+            raise ValueError(f"no field {names.of['key']!r} or {names.of['value']!r}")
         for column in ("key", "value"):
             if column in row:
                 row[column] = _content(row[column])

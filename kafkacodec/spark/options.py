@@ -382,22 +382,22 @@ def parse_json(name: str, value: str, shape: str | None = None) -> object:
 
 
 def positive(name: str, value: str) -> int:
-    """An option's value as a whole number above 0."""
+    """An option's value as a positive integer."""
     try:
         number = int(value)
     except ValueError:
         number = 0
     if number <= 0:
-        raise OptionError(f"{name}: {value!r} is not a whole number above 0")
+        raise OptionError(f"{name}: {value!r} is not a positive integer")
     return number
 
 
 def whole_number(name: str, value: str) -> int:
-    """An option's value as a whole number."""
+    """An option's value as an integer."""
     try:
         return int(value)
     except ValueError:
-        raise OptionError(f"{name}: {value!r} is not a whole number") from None
+        raise OptionError(f"{name}: {value!r} is not an integer") from None
 
 
 def _boolean(name: str, value: str) -> bool:

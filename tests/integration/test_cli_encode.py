@@ -104,7 +104,7 @@ def test_partitions_by_key_and_continued(tmp_path: Path, kafkacodec: Command) ->
     ("name", "content", "options", "code", "words"),
     [
         ("a.txt", "", [], WRONG_USAGE, "add --format"),
-        ("a.csv", "a,b\n1,2\n", [], BAD_INPUT, "neither a column 'key' nor 'value'"),
+        ("a.csv", "a,b\n1,2\n", [], BAD_INPUT, "no column 'key' or 'value'"),
         ("a.jsonl", '{"value": "a"}\n{"value"\n', [], BAD_INPUT, "line 2"),
         ("a.jsonl", '{"value": "a", "timestamp": "now"}\n', [], BAD_INPUT, "line 1: timestamp is not an integer"),
         ("a.jsonl", '{"value": {"base64": "?"}}\n', [], BAD_INPUT, "line 1: base64"),
@@ -137,7 +137,7 @@ def test_refused(
         ("jsonl", '{"value":{"base64":3}}\n', "line 1: base64"),
         ("jsonl", "[" * 100_000, "line 1: JSON is nested too deeply"),
         ("csv", 'value,headers\na,"' + "[" * 100_000 + '"\n', "headers: JSON is nested too deeply"),
-        ("jsonl", '{"other":3}\n', "line 1: neither 'key' nor 'value'"),
+        ("jsonl", '{"other":3}\n', "line 1: no field 'key' or 'value'"),
     ],
 )
 def test_bad_files_leave_nothing_behind(

@@ -108,8 +108,8 @@ def test_columns_keep_the_order_they_are_given_in():
         ({"columns": "key,key"}, "columns: key is listed twice"),
         ({"mode": "DROPMALFORMED"}, "mode: expected FAILFAST or PERMISSIVE"),
         ({"isolationLevel": "serializable"}, "isolationLevel: expected read_uncommitted or read_committed"),
-        ({"minPartitions": "0"}, "minPartitions: '0' is not a whole number above 0"),
-        ({"maxRecordsPerPartition": "many"}, "maxRecordsPerPartition: 'many' is not a whole number above 0"),
+        ({"minPartitions": "0"}, "minPartitions: '0' is not a positive integer"),
+        ({"maxRecordsPerPartition": "many"}, "maxRecordsPerPartition: 'many' is not a positive integer"),
         ({"maxOffsetsPerTrigger": "5"}, "maxOffsetsPerTrigger: unknown option"),
     ],
 )
