@@ -1,11 +1,11 @@
-"""The command, run often: in one long-lived process that is replaced when it dies or hangs, and what it must never do.
+"""Run the command many times in one long-lived process, which is replaced if it dies or hangs, and check its output.
 
     with Runner(directory) as run:
         outcome = run(["scan", path, "--json"])
         assert not faults(["scan", path, "--json"], outcome)
 
-As a program (``python -m tests.command_runner DIRECTORY``) this is that process: an argument list in JSON per line of
-standard input, an answer per line of standard output; what the command prints goes to files in the directory.
+``python -m tests.command_runner DIRECTORY`` is that process: it reads an argument list in JSON per line of standard
+input and writes an answer per line of standard output. The command's own output goes to files in the directory.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import IO, Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
 SECONDS = 60
-"""No command on the small trees of the tests takes so long, on a busy machine either."""
+"""Longer than any command takes on the small trees of the tests, even on a busy machine."""
 MEMORY = 8 << 30
 CODES = (0, 1, 2)
 
@@ -40,7 +40,7 @@ class Outcome(NamedTuple):
 
 
 class Runner:
-    """Runs commands in a process of their own."""
+    """Runs commands in a separate process."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -92,7 +92,7 @@ class Runner:
 
 
 def faults(arguments: Sequence[object], outcome: Outcome) -> list[str]:
-    """What is wrong with how a command ended and what it printed; nothing in a program that is right."""
+    """The faults in a command's exit code and output; none if the program is correct."""
     if outcome.crash is not None:
         last = [*outcome.crash.splitlines()[-7:], *outcome.err.decode(errors="replace").splitlines()[-10:]]
         return ["\n    ".join(last)]
@@ -124,12 +124,12 @@ def _wrong_json(outcome: Outcome) -> list[str]:
         try:
             json.loads(line, parse_constant=_refuse)
         except ValueError as error:
-            return [f"no JSON: {error}: {line[:200]!r}"]
+            return [f"invalid JSON: {error}: {line[:200]!r}"]
     return []
 
 
 def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _serve(directory: Path) -> None:

@@ -1,4 +1,4 @@
-"""Data directories that no broker left: real ones damaged in every way, strange files, names and records."""
+"""Data directories that no broker writes: damaged real ones, strange files, names and records."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SOURCES = {
     "txn": ROOT / "logs/kraft-4.1.0/txn-0",
     "kafka07": DIALECTS / "kafka07/segments/broker-0/orders-0",
 }
-# What a terminal, a parser of markup, a spreadsheet or an option parser would act on.
+# Text that a terminal, a markup parser, a spreadsheet or an option parser would act on.
 STRANGE = [
     "\x1b[2J\x1b[31mred\x9b1m\x07",
     "user\u202etxt.exe\u2066\u200b",
@@ -37,13 +37,13 @@ STRANGE = [
 
 
 def real(name: str, into: Path) -> Path:
-    """A data directory with one partition, a copy."""
+    """A copy of a data directory with one partition."""
     shutil.copytree(SOURCES[name], into / SOURCES[name].name)
     return into
 
 
 def damaged(into: Path, seed: int = 0) -> Iterator[tuple[str, Path]]:
-    """Copies of real partitions: cut, flipped, zeroed, with bytes between; every file of each in turn."""
+    """Copies of real partitions with each file in turn truncated, flipped, zeroed, or with bytes inserted."""
     rng = random.Random(seed)
     for source in SOURCES:
         for how, change in _CHANGES.items():
@@ -87,7 +87,7 @@ _CHANGES: dict[str, Callable[[bytes, random.Random], bytes]] = {
 
 
 def stored(into: Path, seed: int = 0) -> Iterator[tuple[str, Path]]:
-    """The logs of the coordinator and the controller with flipped bytes, whose checksums are made right again."""
+    """The logs of the coordinator and the controller with flipped bytes and corrected checksums."""
     rng = random.Random(seed)
     for source in sorted(ROOT.glob("logs/kraft-4.1.0/__*-*")):
         segments = [p for p in sorted(source.iterdir()) if p.suffix == ".log" and p.stat().st_size]
@@ -110,7 +110,7 @@ def _one_bit(data: bytes | None, rng: random.Random) -> bytes | None:
 
 
 def strange_files(into: Path) -> Iterator[tuple[str, Path]]:
-    """Files that are none, or not what their names say."""
+    """Entries that are not files, or whose names do not match their content."""
 
     def tree(name: str) -> tuple[Path, Path]:
         made = real("v2", into / name)
@@ -181,13 +181,13 @@ def _loop(path: Path) -> None:
 
 
 def _unreadable(path: Path) -> None:
-    """Root reads it all the same."""
+    """A file without read permission; root can still read it."""
     path.write_bytes(b"\0" * 100)
     path.chmod(0)
 
 
 def strange_names(into: Path) -> Iterator[tuple[str, Path]]:
-    """Directories, files and records whose names and contents would steer a terminal."""
+    """Directories, files and records whose names and contents would control a terminal."""
     for number, text in enumerate(STRANGE):
         tree = into / f"names {number}"
         name = text.replace("/", "_")

@@ -1,4 +1,4 @@
-"""Spark's columns beside the golden files' records."""
+"""Spark's columns compared with the golden files' records."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from tests.corpus import Row, Sample, segments
 
 
 def as_decoded(table):
-    """The table with the decoder's column names and types, so that it compares with the golden records."""
+    """The table with the decoder's column names and types, for comparison with the golden records."""
     return pa.table(
         {
             "offset": table["offset"],
@@ -21,12 +21,12 @@ def as_decoded(table):
     )
 
 
-# Spark counts microseconds: what is further from 1970 than that allows becomes the nearest.
+# Spark's timestamps are microseconds: times out of range are limited to it.
 LIMIT = ((1 << 63) - 1) // 1000
 
 
 def consumer_records(samples: list[Sample]) -> list[Row]:
-    """What a consumer is given of these segments, one after the other: everything but control records."""
+    """What a consumer receives of these segments in order: all except control records."""
     return [_limited(row) for sample in samples for row in sample.expected.records if not row.is_control]
 
 
@@ -35,7 +35,7 @@ def _limited(row: Row) -> Row:
 
 
 def partition_directories(magics: set[int]) -> dict[Path, list[Sample]]:
-    """The golden segments by directory of their partition, oldest first, where all are of these formats."""
+    """The golden segments by partition directory, oldest first, if all are of these formats."""
     found: dict[Path, list[Sample]] = {}
     for sample in sorted(segments(), key=lambda sample: sample.name):
         if sample.path.suffix == ".log":

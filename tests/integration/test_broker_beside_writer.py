@@ -1,4 +1,4 @@
-"""A writer and a real broker at one log directory exclude each other."""
+"""A writer and a real broker cannot use a log directory at the same time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_one_of_them_at_a_time(broker: Broker) -> None:
         with pytest.raises(AssertionError):  # it ends at once
             broker.start()
         broker.stop()
-    # What a killed job leaves does not keep it from starting either.
+    # Leftovers of a killed job do not keep it from starting.
     (broker.logs / layout.staging_name("0123456789abcdef" * 2) / "0" / "t-0").mkdir(parents=True)
     broker.start()
     read: list[Any] = kafka_jvm.records(kafka_jvm.tool("consume", broker.server, "orders", 1, "read_uncommitted"))

@@ -1,4 +1,4 @@
-"""The command: what it prints, writes and says, and how it ends."""
+"""The command: its output, its files, its errors and exit codes."""
 
 import csv
 import hashlib
@@ -23,12 +23,12 @@ EXTRA_ARROW_COLUMNS = ["topic", "partition"]
 
 
 def command(*arguments, **options):
-    """The command as a process of its own."""
+    """Run the command in a new process."""
     return subprocess.run([sys.executable, "-m", "kafkacodec.cli", *map(str, arguments)], text=True, **options)
 
 
 def expected(topic, partition=0) -> list[Row]:
-    """All records of a partition but control records, in order."""
+    """All records of a partition except control records, in order."""
     samples = [s for s in segments(writer="kraft-4.1.0") if s.path.parent.name == f"{topic}-{partition}"]
     return [row for s in sorted(samples, key=str) for row in s.expected.records if not row.is_control]
 
@@ -80,7 +80,7 @@ def test_scan_tables_name_what_matters(kafkacodec):
     assert "transaction, control" in out
 
 
-def test_scan_shows_the_tail_that_is_no_batch(kafkacodec):
+def test_scan_shows_trailing_bytes(kafkacodec):
     path = "logs/truncated/kraft-4.1.0/gzip-0/00000000000000000157.log"
     _, out, _ = kafkacodec("scan", ROOT / path, "--segments", "--json")
     assert json.loads(out)["trailing_bytes"] == sample(path).expected.trailing_bytes > 0
@@ -116,7 +116,7 @@ def test_scan_chooses_by_offset(kafkacodec):
 
 @pytest.mark.parametrize("directory", log_directories(), ids=lambda path: path.name)
 def test_scan_sums_up_every_format(kafkacodec, directory):
-    """Headers of old formats do not tell all: what they do not tell is null."""
+    """Values that headers of old formats lack are null."""
     code, out, err = kafkacodec("scan", directory, "--json")
     assert (code, err) == (DONE, "")
     found = {line["path"]: line for line in map(json.loads, out.splitlines())}
@@ -174,7 +174,7 @@ def test_dump_chooses_by_time(kafkacodec):
     assert (code, "'tomorrow' is neither" in err) == (WRONG_USAGE, True)
 
 
-def test_dump_leaves_out_what_was_not_committed(kafkacodec):
+def test_dump_excludes_uncommitted_records(kafkacodec):
     item = next(c for c in read_committed() if c.directory == BROKER and c.topic == "txn-open")
     _, out, _ = kafkacodec("dump", BROKER / "txn-open-0", "--isolation", "read_committed", "--json")
     assert [json.loads(line)["offset"] for line in out.splitlines()] == item.offsets
@@ -347,7 +347,7 @@ def test_convert_adds_the_columns_of_batches(kafkacodec, tmp_path):
     assert table.column("producer_id").null_count == 0
 
 
-def test_convert_leaves_no_file_behind_after_an_error(kafkacodec, tmp_path, damaged):
+def test_convert_leaves_no_file_after_an_error(kafkacodec, tmp_path, damaged):
     output = tmp_path / "out.parquet"
     code, _, err = kafkacodec("convert", damaged, "-o", output)
     assert code == BAD_INPUT
@@ -454,7 +454,7 @@ def test_inputs_are_not_touched(kafkacodec, tmp_path):
 # --- how the process ends ---------------------------------------------------------------------------------------------
 
 
-def test_a_closed_pipe_is_no_error_message():
+def test_a_closed_pipe_prints_no_error():
     script = f"{sys.executable} -m kafkacodec.cli dump {BROKER} --json | head -n 1; exit ${{PIPESTATUS[0]}}"
     finished = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
     assert finished.returncode == PIPE_CLOSED
@@ -539,7 +539,7 @@ def test_a_terminal_gets_lines_that_fit():
 
 @pytest.fixture
 def damaged(tmp_path) -> Path:
-    """A real segment with a wrong checksum in the first batch behind byte 2000."""
+    """A real segment with a wrong checksum in the first batch after byte 2000."""
     data = bytearray(sample(SEGMENT).data())
     batch = next(b for b in sample(SEGMENT).expected.batches if b["position"] > 2000)
     data[batch["position"] + 70] ^= 1

@@ -1,4 +1,4 @@
-"""The file that a command writes: whole or not at all, and nothing beside it is touched."""
+"""The file that a command writes: complete or absent, and no other file is touched."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SOURCE = ROOT / "logs" / "kraft-4.1.0" / "txn-0"
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "csv", "jsonl"])
-def test_what_others_have_planted_is_left_alone(suffix: str, tmp_path: Path) -> None:
+def test_planted_files_are_not_touched(suffix: str, tmp_path: Path) -> None:
     bystander, out = tmp_path / "bystander", tmp_path / f"out.{suffix}"
     bystander.write_bytes(b"untouched")
     for name in (f"{out}.partial", f"{out}.tmp"):

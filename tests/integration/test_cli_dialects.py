@@ -26,7 +26,7 @@ Command = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def kafkacodec(capsys: Any, monkeypatch: Any) -> Command:
-    """Run the command, with standard input; gives exit code, standard output and standard error."""
+    """Run the command with standard input; returns the exit code, standard output and standard error."""
 
     def call(*arguments: object, stdin: bytes = b"") -> tuple[int, str, str]:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
@@ -110,7 +110,7 @@ KAFKA07_BATCH_COLUMNS = ["magic", "codec"]
 @pytest.mark.parametrize("suffix", ["arrow", "parquet", "csv", "jsonl"])
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside later segments"])
 def test_convert_with_the_columns_of_batches(tmp_path: Path, suffix: str, beside: bool) -> None:
-    """In a process of its own: columns that do not match their schema end pyarrow's CSV writer."""
+    """In a new process: columns that do not match their schema crash pyarrow's CSV writer."""
     broker = tmp_path / "broker"
     shutil.copytree(ROOT / "kafka07/segments/broker-0/short-0", broker / "short-0")
     later = 0

@@ -153,7 +153,7 @@ def test_bad_files_leave_nothing_behind(
 
 @pytest.mark.parametrize("depth", [*range(900, 1010, 5), 5000])
 def test_depth_ends_in_a_segment_or_an_error(depth: int, tmp_path: Path, kafkacodec: Command) -> None:
-    """Reading the JSON and writing it again as a value have limits of their own."""
+    """Reading the JSON and writing it as a value have separate limits."""
     file = tmp_path / "records.jsonl"
     file.write_text('{"value":' + "[" * depth + "]" * depth + "}\n")
     code, out, err = kafkacodec("encode", file, "-o", tmp_path / "logs", "--topic", "t")
@@ -162,7 +162,7 @@ def test_depth_ends_in_a_segment_or_an_error(depth: int, tmp_path: Path, kafkaco
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "csv", "jsonl"])
-def test_columns_that_are_asked_for_must_be_there(suffix: str, tmp_path: Path, kafkacodec: Command) -> None:
+def test_columns_named_by_options_must_exist(suffix: str, tmp_path: Path, kafkacodec: Command) -> None:
     file = tmp_path / f"records.{suffix}"
     assert kafkacodec("convert", ROOT / SEGMENT, "-o", file)[0] == DONE
     code, _, err = kafkacodec("encode", file, "-o", tmp_path / "logs", "--topic", "t", "--key-column", "id")
@@ -171,7 +171,7 @@ def test_columns_that_are_asked_for_must_be_there(suffix: str, tmp_path: Path, k
     assert kafkacodec("encode", file, "-o", tmp_path / "logs", "--topic", "t", "--level", "99")[0] == WRONG_USAGE
 
 
-def test_offsets_are_not_counted_where_they_should_be_kept(tmp_path: Path, kafkacodec: Command) -> None:
+def test_keep_offsets_needs_the_column(tmp_path: Path, kafkacodec: Command) -> None:
     file = tmp_path / "records.csv"
     file.write_text("key,value\na,b\n")
     code, _, err = kafkacodec("encode", file, "-o", tmp_path / "logs", "--topic", "t", "--keep-offsets")

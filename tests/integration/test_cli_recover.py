@@ -1,4 +1,4 @@
-"""``kafkacodec recover``: saves, tells, refuses, and leaves the source alone."""
+"""``kafkacodec recover``: the copy, the report, refusals; the source stays unchanged."""
 
 import json
 import shutil

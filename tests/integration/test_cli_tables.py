@@ -1,4 +1,4 @@
-"""The commands `offsets`, `groups` and `metadata`: their output as files of columns, against Kafka's own reading."""
+"""`offsets`, `groups` and `metadata` with ``--output``, compared with what Kafka itself reads."""
 
 import csv
 import json

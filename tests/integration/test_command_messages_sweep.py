@@ -139,7 +139,7 @@ JSON = [
 
 
 @pytest.mark.parametrize("name", ["ApiVersionsRequest", "MetadataRequest", "ProduceRequest", "FetchResponse"])
-def test_json_that_is_no_message(run: Runner, tmp_path: Path, name: str) -> None:
+def test_json_that_is_not_a_message(run: Runner, tmp_path: Path, name: str) -> None:
     sweep = Sweep(run)
     for i, text in enumerate(JSON):
         path = tmp_path / f"{i}.json"

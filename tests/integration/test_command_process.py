@@ -1,4 +1,4 @@
-"""The command as a process: how it ends when it is interrupted, has nowhere to print, or has a terminal."""
+"""The command as a process: interrupted, without a usable output, on a terminal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECONDS = 120
 
 
 def start(*arguments: object, **options: object) -> subprocess.Popen[str]:
-    """The command with the signal of an interrupt as a shell leaves it, in a session of its own."""
+    """The command in a new session, with SIGINT handled as a shell sets it."""
     return subprocess.Popen(
         [*COMMAND, *map(str, arguments)],
         text=True,
@@ -40,7 +40,7 @@ def start(*arguments: object, **options: object) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize("module", ["click", "numpy", "kafkacodec.cli.convert", "pyarrow", "pyarrow.parquet"])
 def test_an_interrupt_while_something_is_imported(tmp_path: Path, module: str) -> None:
-    """The signal comes exactly when the module is looked for."""
+    """The signal arrives while the module is being found."""
     (tmp_path / "sitecustomize.py").write_text(
         f"""
 import os, signal, sys
@@ -138,7 +138,7 @@ def test_encodings_that_cannot_hold_everything(encoding: str) -> None:
 
 
 def on_a_terminal(*arguments: object, columns: int = 80, kind: str = "dumb") -> tuple[int, str]:
-    """Exit code, and all that the command sends to a terminal, both streams; a dumb one gets no styles and no bar."""
+    """The exit code, and all that the command writes to a terminal, on both streams."""
     primary, secondary = pty.openpty()
     environment = os.environ | {"COLUMNS": str(columns), "LINES": "50", "TERM": kind}
     process = subprocess.Popen(

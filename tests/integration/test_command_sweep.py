@@ -1,9 +1,9 @@
 """Every subcommand on every tree of the tests, real, damaged and strange, in every output format.
 
-A traceback, a signal, a character that would steer a terminal, an exit code that is not documented, JSON that is none,
-an output that cannot be read or is left after an error, an input that was touched, or no end: each fails. By default a
-part of all combinations, chosen by their names; KAFKACODEC_SWEEP=full runs all, and KAFKACODEC_SWEEP_TREES names
-further directories, every entry of which is a tree.
+Each of these fails: a traceback, a signal, a control character in the output, an exit code that is not documented,
+invalid JSON, an output file that is unreadable or remains after an error, a modified input, a time-out. By default runs
+a part of all combinations, chosen by their names; KAFKACODEC_SWEEP=full runs all of them. KAFKACODEC_SWEEP_TREES names
+more directories, every entry of which is a tree.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def sweep(run: Runner, trees: Iterator[tuple[str, Path]], place: Path, *, share:
 
 
 def snapshot(tree: Path) -> list[tuple[str, int, int]]:
-    """Names, sizes and times of all that is in a tree."""
+    """Names, sizes and times of all files in a tree."""
     found = []
     for directory, _, names in os.walk(tree):
         for name in names:
@@ -136,7 +136,7 @@ def snapshot(tree: Path) -> list[tuple[str, int, int]]:
 
 
 def left(out: Path, code: int | None) -> list[str]:
-    """What is wrong with the output: none after success, some after a failure, one that cannot be read."""
+    """What is wrong with the output: missing after success, present after a failure, or unreadable."""
     names = sorted(os.listdir(out))
     if code != 0:
         # recover keeps what it has saved until the input fails.

@@ -1,4 +1,4 @@
-"""A real broker opens what Spark wrote, a real consumer reads it whole, and a producer goes on behind it."""
+"""A real broker opens what Spark wrote, a real consumer reads all of it, and a producer appends to it."""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -28,7 +28,7 @@ def consumed(broker, isolation="read_uncommitted"):
 
 
 def contents(records):
-    """Records without their place, counted."""
+    """Counts of records without topic, partition and offset."""
     return Counter((r.timestamp, r.key, r.value, tuple(r.headers)) for r in records)
 
 
@@ -68,13 +68,13 @@ def test_a_broker_opens_what_spark_wrote(spark, broker):
 
 
 def set_apart(records, known):
-    """The records whose offsets come behind the known ones of their partition."""
+    """The records whose offsets follow the known ones of their partition."""
     counts = Counter(r.source for r in known)
     return [r for r in records if r.offset >= counts[r.source]]
 
 
 def as_spark_reads(spark, broker):
-    """The whole topic as JavaRecords, in order."""
+    """All records of the topic as JavaRecords, in order."""
     options = {"subscribe": "orders", "includeHeaders": True, "isolationLevel": "read_committed"}
     frame = spark.read.format("kafkalog").options(**options).load(str(broker.logs))
     columns = ["partition", "offset", "unix_millis(timestamp) AS time", "key", "value", "headers"]

@@ -1,4 +1,4 @@
-"""The demonstration, and Spark without a Java to be seen."""
+"""The demo, and Spark on a machine without Java."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ LOGS = ROOT / "logs" / "kraft-4.1.0"
 
 @pytest.fixture
 def no_java(tmp_path):
-    """An environment with all tools but java."""
+    """An environment with all tools except java."""
     tools = tmp_path / "tools"
     tools.mkdir()
     for directory in os.environ["PATH"].split(os.pathsep):

@@ -1,4 +1,4 @@
-"""Helpers on data frames, in a real Spark session."""
+"""DataFrame functions in a real Spark session."""
 
 import pyarrow as pa
 import pytest

@@ -25,7 +25,7 @@ def load(spark, path, **options):
 
 @pytest.mark.parametrize("directory", DIRECTORIES, ids=lambda path: path.name)
 def test_golden_segments(spark, directory):
-    """Many tasks: the order of records inside a partition stays."""
+    """Many tasks: the order of records in a partition is kept."""
     wanted = {path: samples for path, samples in PARTITIONS.items() if path.parent == directory}
     reader = spark.read.format("kafkalog").options(
         includeHeaders=True, maxPartitionBytes=100_000, subscribePattern=".*"
@@ -40,7 +40,7 @@ def test_golden_segments(spark, directory):
 
 
 def test_segments_of_kafka_07(spark):
-    """Uncompressed segments against what 0.7.2 itself read in them."""
+    """Uncompressed segments, compared with what 0.7.2 itself reads."""
     entries = [
         e for e in rows("kafka07/segments/index") if e["file"].startswith("segments/broker-0/") and not e["error"]
     ]
@@ -158,7 +158,7 @@ def test_filters_give_the_same_rows_in_every_session(spark, pushdown, condition)
 
 
 def test_filters_leave_out_segments(spark, tmp_path):
-    """A segment that no record can pass from is not even opened."""
+    """A segment that the filter excludes is not opened."""
     (tmp_path / "good-0").mkdir()
     (tmp_path / "bad-0").mkdir()
     source = sorted((LOGS / "none-0").glob("*.log"))[0]

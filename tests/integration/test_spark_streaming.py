@@ -21,7 +21,7 @@ def reader(path, **options):
 
 
 def test_batches_follow_one_another(spark, tmp_path):
-    """Three runs of one query, with records, a partition and nothing new in between."""
+    """Runs of one query, with new records, a new partition and nothing new between them."""
     source, out, checkpoint = (tmp_path / name for name in ("logs", "out", "checkpoint"))
 
     def run():

@@ -1,4 +1,4 @@
-"""The benchmarks' own parts: cases that make what they say, goals that name contests which exist, ratios."""
+"""The parts of the benchmarks: cases, goals, ratios, instruction counts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.cases import CASES, Case, record_set, records
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_cases_make_what_they_say(case: Case) -> None:
+def test_record_sets_have_the_records_of_their_case(case: Case) -> None:
     small = Case(**{**vars(case), "total_bytes": 60_000})
     data = record_set(small)
     headers = kc.scan(data)
@@ -72,7 +72,7 @@ def test_all_messages_have_goals() -> None:
 
 @pytest.mark.filterwarnings("ignore:.*_text is deprecated:DeprecationWarning")  # inside kafka-python
 @pytest.mark.parametrize("body", messages.bodies()[4:], ids=str)
-def test_everybody_gives_the_same_message_back(body: messages.Body) -> None:
+def test_every_competitor_encodes_to_the_same_bytes(body: messages.Body) -> None:
     for prepare in messages.COMPETITORS.values():
         decode, encode = prepare(body)
         assert bytes(encode()) == body.data

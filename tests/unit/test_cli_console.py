@@ -1,4 +1,4 @@
-"""What the command prints cannot steer a terminal, whatever it holds."""
+"""Printed text cannot control a terminal."""
 
 import io
 import json

@@ -41,7 +41,7 @@ def test_message_frames_and_files(tmp_path):
     assert shown["header"]["correlation_id"] == 5
 
 
-def test_a_request_frame_tells_what_it_is():
+def test_a_request_frame_needs_no_name_and_version():
     frame = protocol.encode_request(messages.MetadataRequest(), 12, 5, "me").hex()
     shown = json.loads(run("message", "decode", "--frame", stdin=frame))
     assert (shown["type"], shown["version"], shown["header"]["client_id"]) == ("MetadataRequest", 12, "me")
@@ -74,12 +74,12 @@ def test_wrong_usage():
 @pytest.mark.parametrize(
     "text", ["{", "[" * 100_000, '{"unknown_tagged_fields": {"a": ""}}', '{"topics": [{"topic_id": "zz"}]}']
 )
-def test_json_that_is_no_message(text):
+def test_json_that_is_not_a_message(text):
     assert "error: " in run("message", "encode", "FetchRequest", "13", code=1, stdin=text).lower()
     run("message", "encode", "FetchRequest", "13", code=1, stdin="[]")
 
 
-def test_describe_of_a_version_that_is_not_there():
+def test_describe_an_unknown_version():
     run("message", "describe", "Fetch", "--version", "99", code=1)
 
 
@@ -111,7 +111,7 @@ def test_offsets_and_groups_of_one_partition_and_of_other_directories(tmp_path):
 
 @pytest.fixture
 def damaged(tmp_path):
-    """A data directory whose offsets have a record of a version to come, and whose metadata log a damaged batch."""
+    """A data directory with an offset record of a future version and a damaged batch in the metadata log."""
     metadata = tmp_path / "__cluster_metadata-0"
     key = b"\0\1" + messages.OffsetCommitKey(group="g", topic="t", partition=3).encode(0)
     value = b"\0\3" + messages.OffsetCommitValue(offset=7).encode(3)

@@ -1,4 +1,4 @@
-"""What filters that Spark hands down leave to be read."""
+"""What remains to be read after the filters that Spark pushes down."""
 
 from datetime import UTC, datetime
 

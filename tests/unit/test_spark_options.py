@@ -1,4 +1,4 @@
-"""Options of the format `kafkalog`: what they become, and which ones are refused by name."""
+"""Options of the format `kafkalog`: how they are parsed, and which ones are refused by name."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Planning and reading as Spark's tasks do them, without Spark: ranges of segments to batches in Spark's shape."""
+"""Planning and reading as in Spark's tasks, without Spark: ranges of segments to batches of Spark's schema."""
 
 import logging
 import pickle
@@ -29,7 +29,7 @@ def options(path, **given):
 
 
 def read(path, pruning=None, names=ALL, **given):
-    """The whole table that Spark would get, task after task."""
+    """The table that Spark would get, task after task."""
     checked = options(path, **given)
     tasks = pickle.loads(pickle.dumps(plan(checked, pruning)))
     how = {"permissive": checked.permissive, "gaps": checked.gaps}
@@ -93,7 +93,7 @@ def test_offsets_bound_what_is_read():
     assert read(LOGS / "none-0", startingOffsets='{"none": {"0": 1000000}}').num_rows == 0
 
 
-def test_deleted_records_are_passed_over(tmp_path):
+def test_deleted_records_are_not_read(tmp_path):
     shutil.copytree(LOGS / "none-0", tmp_path / "none-0", copy_function=shutil.copyfile)
     whole = read(tmp_path)
     (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\nnone 0 40\n")
@@ -177,7 +177,7 @@ def test_small_segments_share_a_task_and_large_ones_are_split():
     assert len(plan(options(LOGS, minPartitions=7))) >= 7
 
 
-def test_tasks_of_so_many_records():
+def test_records_per_task():
     tasks = plan(options(LOGS / "txn-0", maxRecordsPerPartition=100))
     counts = [sum(batch.num_rows for batch in read_ranges(task, ALL, permissive=False)) for task in tasks]
     assert max(counts) <= 100
@@ -194,7 +194,7 @@ def test_read_committed():
     assert pa.Table.from_batches(parts)["offset"].to_pylist() == committed["offset"].to_pylist()
 
 
-def test_pruning_leaves_out_what_cannot_pass():
+def test_pruning_skips_segments_that_filters_exclude():
     assert set(read(LOGS, Pruning(topics=frozenset(["none"])))["topic"].to_pylist()) == {"none"}
     assert set(read(LOGS, Pruning(partitions=frozenset([2])))["topic"].to_pylist()) == {"partitions"}
     offsets = read(LOGS / "none-0", Pruning(start_offset=20, end_offset=40))["offset"].to_pylist()
@@ -227,7 +227,7 @@ def test_failfast_ends_at_the_first_damage(damaged):
     assert raised.value.position == headers["position"][1]
 
 
-def test_permissive_goes_on_and_tells(damaged, caplog):
+def test_permissive_skips_and_logs(damaged, caplog):
     directory, headers = damaged
     with caplog.at_level(logging.WARNING, logger="kafkacodec.spark"):
         table = read(directory, mode="PERMISSIVE")

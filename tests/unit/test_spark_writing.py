@@ -1,4 +1,4 @@
-"""Writing as Spark's tasks and its driver do it, without Spark."""
+"""Writing as in Spark's tasks and its driver, without Spark."""
 
 import errno
 import os
@@ -48,7 +48,7 @@ def batch(**columns):
 
 
 def job(directory, tasks, schema=ANY, overwrite=False, **options):
-    """A whole job: each task's batches, then the commit."""
+    """A job: each task's batches, then the commit."""
     visible = sorted(directory.glob("*-[0-9]/*"))
     writer = SegmentsWriter({"path": str(directory), **options}, schema_of(schema), overwrite)
     messages = [writer.write(iter(batches)) for batches in tasks]
@@ -109,7 +109,7 @@ def test_keys_go_where_kafkas_producer_puts_them(tmp_path):
 
 
 @pytest.mark.parametrize("keys", [None, [None, b"a"]])
-def test_records_without_a_key_are_dealt_out_in_turn(tmp_path, keys):
+def test_records_without_a_key_go_to_partitions_in_turn(tmp_path, keys):
     rows = [batch(value=[b"x", b"y"], **({"key": keys} if keys else {})) for _ in range(50)]
     schema = "key binary, value binary" if keys else "value binary"
     job(tmp_path, [rows], schema, topic="t", numPartitions="5")
@@ -207,7 +207,7 @@ def leftovers(directory):
     return list(directory.glob("kafkalog.staging-0.*"))
 
 
-def test_what_a_killed_driver_leaves_is_passed_over_and_removed(tmp_path):
+def test_leftovers_of_a_killed_driver_are_ignored_and_removed(tmp_path):
     killed = subprocess.run([sys.executable, "-c", KILLED_AMONG_RENAMES, tmp_path], check=False)
     assert killed.returncode == -signal.SIGKILL
     (left,) = leftovers(tmp_path)
@@ -223,7 +223,7 @@ def test_what_a_killed_driver_leaves_is_passed_over_and_removed(tmp_path):
         writer.commit([writer.write(iter(rows))])
 
     write_again()
-    assert leftovers(tmp_path) == [left]  # who knows whether its job is still at work
+    assert leftovers(tmp_path) == [left]  # its job may still be running
     yesterday = time.time() - 25 * 3600
     for path in (left, *left.rglob("*")):
         os.utime(path, (yesterday, yesterday))
@@ -268,7 +268,7 @@ def test_null_topics_are_refused(tmp_path):
 
 
 def test_two_jobs_into_one_partition(tmp_path):
-    """The later one waits, and goes on where the earlier one ended."""
+    """The later job waits, and continues where the earlier one ended."""
     rows = [batch(topic=["t"] * 500, partition=[n % 3 for n in range(500)], value=[b"%d" % n for n in range(500)])]
     writers = [SegmentsWriter({"path": str(tmp_path)}, schema_of(ANY), False) for _ in range(6)]
     staged = [writer.write(iter(rows)) for writer in writers]
@@ -289,7 +289,7 @@ def test_the_empty_segment_that_a_broker_makes_in_a_new_partition_makes_way(tmp_
     assert [r.value for chunk in kc.log.Partition(partition).read() for r in chunk.records()] == [b"a", b"b"]
 
 
-def test_a_segment_that_is_there_keeps_the_files_beside_it(tmp_path):
+def test_an_existing_segment_keeps_its_index_files(tmp_path):
     there, staged = tmp_path / "there", tmp_path / "staged"
     for directory in (there, staged):
         directory.mkdir()
@@ -302,7 +302,7 @@ def test_a_segment_that_is_there_keeps_the_files_beside_it(tmp_path):
     assert [path.read_bytes() for path in sorted(staged.iterdir())] == [b"staged"] * 3
 
 
-def test_nothing_is_visible_where_a_file_cannot_have_its_name(tmp_path, monkeypatch):
+def test_nothing_is_visible_if_a_rename_fails(tmp_path, monkeypatch):
     job(tmp_path, [[batch(topic=["t"] * 2, partition=[0, 2], value=[b"a", b"b"])]])
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     ordinary = publishing.publish
