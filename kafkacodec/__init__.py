@@ -53,6 +53,7 @@ _HOMES: dict[str, str | None] = {
     "EncodedBatch": "kafkacodec.records.encode",
     "control_batch": "kafkacodec.records.encode",
     "encode": "kafkacodec.records.encode",
+    "encode_rows": "kafkacodec.records.blobs",
     "iter_encoded": "kafkacodec.records.encode",
     "ConfluentColumns": "kafkacodec.records.confluent",
     "murmur2": "kafkacodec.records.partition",
@@ -95,6 +96,7 @@ if TYPE_CHECKING:  # `x as x` makes a name public for type checkers
         encode_uvarint as encode_uvarint,
         encode_varint as encode_varint,
     )
+    from kafkacodec.records.blobs import decode_batches as decode_batches, encode_rows as encode_rows
     from kafkacodec.records.columns import (
         BatchHeaders as BatchHeaders,
         Problem as Problem,

@@ -8,8 +8,16 @@
 void kc_encoder_begin(kc_encoder *e, const kc_batch_options *options) {
     memset(e, 0, sizeof *e);
     e->options = *options;
-    e->next_offset = options->base_offset;
-    e->next_sequence = options->base_sequence;
+    kc_encoder_restart(e, 0);
+}
+
+void kc_encoder_restart(kc_encoder *e, int64_t row) {
+    e->open.count = 0;
+    e->next_offset = e->options.base_offset;
+    e->next_sequence = e->options.base_sequence;
+    e->started = false;
+    e->loaded = row;
+    e->next = e->block.rows = 0;
 }
 
 /* ---- rows that are about to be written ------------------------------------------------------------------------ */

@@ -34,6 +34,9 @@ typedef struct kc_encoder {
 
 void kc_encoder_begin(kc_encoder *e, const kc_batch_options *options);
 
+/* Begins another record set under the same options, at a row of the chunk. */
+void kc_encoder_restart(kc_encoder *e, int64_t row);
+
 /* Writes rows of the chunk until one of the events. */
 KC_MUST_CHECK kc_encode_event kc_encoder_fill(kc_encoder *e, const kc_input_chunk *chunk, kc_room *room,
                                               kc_error *error);

@@ -15,9 +15,8 @@ static int column_of(const char *name) {
     return name ? column : COLUMNS;
 }
 
-/* Points in time are numbers too, but no offsets. */
-static int import_offsets(kc_arrow_ints *c, const struct ArrowSchema *schema, const struct ArrowArray *array,
-                          int64_t offset, int64_t rows, kc_error *error) {
+int kc_plain_int_import(kc_arrow_ints *c, const struct ArrowSchema *schema, const struct ArrowArray *array,
+                        int64_t offset, int64_t rows, kc_error *error) {
     if (strchr("iln", schema->format[0]) == NULL || schema->format[1])
         return kc_fail(error, KC_CANNOT_ENCODE, "the column is neither int32 nor int64", 0, 0, 0);
     return kc_arrow_ints_import(c, schema, array, offset, rows, error);
@@ -31,7 +30,7 @@ static int import_column(kc_input_chunk *chunk, int column, const struct ArrowSc
         case VALUE:
             return kc_arrow_bytes_import(&chunk->value, schema, array, offset, chunk->rows, error);
         case OFFSET:
-            return import_offsets(&chunk->offset, schema, array, offset, chunk->rows, error);
+            return kc_plain_int_import(&chunk->offset, schema, array, offset, chunk->rows, error);
         case TIMESTAMP:
             return kc_arrow_ints_import(&chunk->timestamp, schema, array, offset, chunk->rows, error);
         default:

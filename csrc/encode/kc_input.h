@@ -22,6 +22,10 @@ KC_MUST_CHECK int kc_input_chunk_import(kc_input_chunk *chunk, const struct Arro
  * with, since the columns' offsets have not been checked. */
 size_t kc_input_chunk_bytes(const kc_input_chunk *chunk);
 
+/* kc_arrow_ints_import for int32 and int64 alone: a point in time is neither an offset nor a row. */
+KC_MUST_CHECK int kc_plain_int_import(kc_arrow_ints *c, const struct ArrowSchema *schema,
+                                      const struct ArrowArray *array, int64_t offset, int64_t rows, kc_error *error);
+
 typedef struct kc_input_block {
     int64_t rows;
     bool has_headers;

@@ -57,10 +57,20 @@ cdef extern from "encode/kc_encode.h" nogil:
         size_t wanted
 
     void kc_encoder_begin(kc_encoder *e, const kc_batch_options *options)
+    void kc_encoder_restart(kc_encoder *e, int64_t row)
     kc_encode_event kc_encoder_fill(kc_encoder *e, const kc_input_chunk *chunk, kc_room *room, kc_error *error)
     void kc_encoder_close(kc_encoder *e, const uint8_t *records, size_t size, uint8_t *out)
     kc_encode_event kc_encoder_run(kc_encoder *e, const kc_input_chunk *chunk, kc_room *room, kc_error *error)
     void kc_encoder_close_in_place(kc_encoder *e, const kc_room *room)
+
+
+cdef extern from "encode/kc_row_runs.h" nogil:
+    ctypedef struct kc_row_runs:
+        int64_t row
+
+    void kc_row_runs_begin(kc_row_runs *r)
+    int kc_row_runs_open(kc_row_runs *r, const ArrowSchema *schema, const ArrowArray *array, kc_error *error)
+    int kc_row_runs_next(kc_row_runs *r, int64_t *end, kc_error *error)
 
 
 cdef extern from "encode/kc_murmur2.h" nogil:

@@ -1,13 +1,7 @@
 from typing import Any
 
 from kafkacodec.arrow._reader import ImportedArray
-
-class SplitColumn:
-    """One column that came out of `Values.split`: exported to Arrow as often as wanted, over the same memory."""
-
-    def __len__(self) -> int: ...
-    def __arrow_c_schema__(self) -> object: ...
-    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+from kafkacodec.arrow._single_column import SingleColumn
 
 class Values:
     """The values to split, chunk by chunk.
@@ -20,5 +14,5 @@ class Values:
     def __init__(self) -> None: ...
     def add_array(self, array: ImportedArray) -> None: ...
     def add_list(self, values: list[Any]) -> None: ...
-    def split(self) -> tuple[SplitColumn, SplitColumn]:
+    def split(self) -> tuple[SingleColumn, SingleColumn]:
         """(ids, payloads) of all rows."""

@@ -2,6 +2,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from kafkacodec.arrow._reader import ImportedArray
+from kafkacodec.arrow._single_column import SingleColumn
 
 class RecordChunk:
     """Rows that the kernels can read: imported columns, or ones made from Python records."""
@@ -57,6 +58,15 @@ class BatchEncoder:
     ) -> None: ...
     def encode(self, chunks: Iterable[RecordChunk], compress: Callable[[memoryview], Any] | None = None) -> bytes:
         """All batches of the chunks, each put through `compress`, which keeps no view of its argument."""
+
+    def encode_rows(
+        self,
+        chunks: Iterable[RecordChunk],
+        compress: Callable[[memoryview], Any] | None = None,
+        num_rows: int = -1,
+        max_total_bytes: int = ...,
+    ) -> SingleColumn:
+        """A large_binary column with all batches of the records that have its number in their column ``row``."""
 
     def next_batch(
         self, chunk: RecordChunk, compress: Callable[[memoryview], Any] | None = None

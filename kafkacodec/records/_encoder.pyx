@@ -1,6 +1,6 @@
 # Columns and Python records into record batches: holds the memory, calls the kernels without the GIL.
 from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_XDECREF
@@ -9,6 +9,7 @@ from libc.string cimport memcpy
 
 from kafkacodec._core cimport encode as k
 from kafkacodec.arrow._reader cimport ImportedArray
+from kafkacodec.arrow._single_column cimport SingleColumn, new_single_column
 from kafkacodec._core._errors cimport exception_from
 from kafkacodec.arrow._value_columns cimport ByteColumn, IntColumn
 
@@ -29,6 +30,7 @@ cdef extern from *:
 
 
 cdef extern from "Python.h":
+    Py_ssize_t PY_SSIZE_T_MAX
     # Bytes that are still being made: the declarations of cpython.bytes take finished ones.
     PyObject *new_bytes "PyBytes_FromStringAndSize"(const char *data, Py_ssize_t size) except NULL
     int _PyBytes_Resize(PyObject **object, Py_ssize_t size) except -1
@@ -138,6 +140,10 @@ cdef class GrowingBytes:
     """
     cdef PyObject *object
     cdef Py_ssize_t used
+    cdef Py_ssize_t limit
+
+    def __cinit__(self, Py_ssize_t limit=PY_SSIZE_T_MAX):
+        self.limit = limit
 
     def __dealloc__(self):
         Py_XDECREF(self.object)
@@ -153,7 +159,9 @@ cdef class GrowingBytes:
         cdef Py_ssize_t capacity = 0 if self.object == NULL else bytes_size(self.object)
         if self.object != NULL and capacity - self.used >= size:
             return 0
-        capacity = max(self.used + size, capacity + capacity // 2)
+        if size > self.limit - self.used:
+            raise EncodeError("the record sets take more memory than max_total_bytes allows")
+        capacity = min(max(self.used + size, capacity + capacity // 2), self.limit)
         if self.object == NULL:
             self.object = new_bytes(NULL, capacity)
         else:
@@ -221,18 +229,100 @@ cdef class BatchEncoder:
             if chunk is None:
                 raise TypeError("None is no chunk of rows")
             out.reserve(min(k.kc_input_chunk_bytes(&chunk.columns), FIRST_GUESS_BYTES))
-            if compress is None:
-                self.write_rows(chunk, out)
-            else:
-                while self.fill_batch(chunk):
-                    self.put_compressed(out, compress)
-        if self.encoder.open.count:
-            if compress is None:
-                room = out.room()
-                k.kc_encoder_close_in_place(&self.encoder, &room)
-            else:
-                self.put_compressed(out, compress)
+            self.put_rows(chunk, out, compress)
+        self.put_last(out, compress)
         return out.finish()
+
+    def encode_rows(self, chunks, compress=None, int64_t num_rows=-1, int64_t max_total_bytes=PY_SSIZE_T_MAX):
+        self.begin()
+        try:
+            return self.encode_all_rows(chunks, compress, num_rows, max_total_bytes)
+        finally:
+            self.working = False
+
+    cdef SingleColumn encode_all_rows(self, chunks, compress, int64_t num_rows, int64_t max_total_bytes):
+        cdef GrowingBytes out = GrowingBytes(max_total_bytes)
+        cdef SingleColumn column = new_single_column("Z", 0, 1)    # large_binary
+        cdef RecordChunk part = RecordChunk()
+        cdef k.kc_row_runs runs
+        cdef k.kc_error error
+        cdef ArrowChunk chunk
+        cdef int64_t at, end
+        cdef Py_ssize_t guess
+        k.kc_row_runs_begin(&runs)
+        for chunk in chunks:
+            if chunk is None:
+                raise TypeError("None is no chunk of rows")
+            if chunk.array is None:
+                raise TypeError("a chunk of an Arrow array is needed")
+            if k.kc_row_runs_open(&runs, &chunk.array.owner.schema, &chunk.array.array, &error):
+                raise fault(&error, "row", False)
+            guess = min(k.kc_input_chunk_bytes(&chunk.columns), FIRST_GUESS_BYTES)
+            out.reserve(min(guess, out.limit - out.used))
+            part.columns = chunk.columns    # of which only the records of a run are shown
+            at = end = 0
+            while True:
+                before = runs.row
+                if k.kc_row_runs_next(&runs, &end, &error):
+                    error.position += self.rows
+                    raise fault(&error, "row", True)
+                if end == at:
+                    break
+                if runs.row != before:
+                    if 0 <= num_rows <= runs.row:
+                        raise EncodeError(f"row {runs.row}, of {num_rows}", path=f"records[{self.rows + at}].row")
+                    self.put_last(out, compress)
+                    self.end_blobs(column, out, runs.row)
+                    k.kc_encoder_restart(&self.encoder, at)
+                part.columns.rows = end
+                self.put_rows(part, out, compress)
+                self.rows -= end    # the chunk is not at its end
+                at = end
+            self.rows += chunk.columns.rows
+        self.put_last(out, compress)
+        self.end_blobs(column, out, runs.row + 1 if num_rows < 0 else num_rows)
+        data = out.finish()
+        column.sources = data
+        column.set_data(0, PyBytes_AS_STRING(data))
+        column.finish(1)
+        return column
+
+    cdef int end_blobs(self, SingleColumn column, GrowingBytes out, int64_t rows) except -1:
+        """The column has so many rows: the one in work, and empty ones after it."""
+        cdef k.kc_error error
+        cdef size_t size
+        if rows - column.length > (out.limit - out.used) // <Py_ssize_t> sizeof(int64_t) - 1:
+            raise EncodeError(f"{rows} rows take more memory than max_total_bytes allows")
+        size = (rows + 1) * sizeof(int64_t) - column.values.size
+        if k.kc_buffer_reserve(&column.values, size, &error):
+            raise exception_from(&error)
+        if column.values.size == 0:
+            (<int64_t *> column.values.data)[0] = 0
+        for row in range(column.length, rows):
+            (<int64_t *> column.values.data)[row + 1] = out.used
+        column.values.size += size
+        column.length = rows
+        out.limit -= size
+        return 0
+
+    cdef int put_rows(self, RecordChunk chunk, GrowingBytes out, compress) except -1:
+        """All rows of the chunk; a batch may stay open."""
+        if compress is None:
+            return self.write_rows(chunk, out)
+        while self.fill_batch(chunk):
+            self.put_compressed(out, compress)
+        return 0
+
+    cdef int put_last(self, GrowingBytes out, compress) except -1:
+        """The batch that is open, if there is one."""
+        cdef k.kc_room room
+        if not self.encoder.open.count:
+            return 0
+        if compress is not None:
+            return self.put_compressed(out, compress)
+        room = out.room()
+        k.kc_encoder_close_in_place(&self.encoder, &room)
+        return 0
 
     def next_batch(self, RecordChunk chunk not None, compress=None):
         self.begin()

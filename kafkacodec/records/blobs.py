@@ -1,11 +1,13 @@
-"""Decoding a column of raw record sets: a table with one blob per row, into one table with a row per record."""
+"""Columns of raw record sets, a blob for each row: into one table with a row per record, and back."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kafkacodec.arrow._reader import ArrowReader
 from kafkacodec.errors import DecodeError, KafkaCodecError
+from kafkacodec.records.arguments import limit, require_int
 from kafkacodec.records.columns import Problem, Problems, RecordColumns
 from kafkacodec.records.decode import (
     DEFAULT_MAX_TOTAL_BYTES,
@@ -15,11 +17,15 @@ from kafkacodec.records.decode import (
     plan_of,
     take_fault,
 )
+from kafkacodec.records.encode import EncodePlan, arrow_chunks
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["decode_batches"]
+    from kafkacodec.arrow._single_column import SingleColumn
+    from kafkacodec.records.encode import EncodeOptions
+
+__all__ = ["decode_batches", "encode_rows"]
 
 
 def decode_batches(
@@ -68,3 +74,40 @@ def decode_batches(
         result.consumed += decoder.read_blobs(result, array, row, TABLE_ROWS, settle)
         row += len(array)
     return result
+
+
+def encode_rows(
+    records: object | Iterable[object],
+    *,
+    num_rows: int | None = None,
+    max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES,
+    **options: Unpack[EncodeOptions],
+) -> SingleColumn:
+    """Encodes records into a column of blobs: those with the same ``row`` as one record set. Undoes `decode_batches`.
+
+    Args:
+        records: Arrow data as in `kafkacodec.encode`, a table or an iterable of tables, with a column ``row`` (int64 or
+            int32) that never decreases.
+        num_rows: how many blobs there are; by default one more than the last row. Blobs that no record names are empty:
+            a null blob comes back from `decode_batches` as one of these.
+        max_total_bytes: the most memory that the column may take, in bytes.
+        options: those of `kafkacodec.encode`, for each blob by itself: without a column ``offset`` its records are
+            numbered from `base_offset`, and its first batch has the `base_sequence`. What `decode_batches` tells of
+            batches with ``batch_columns=True`` is not taken from columns.
+
+    Returns:
+        SingleColumn: large_binary, a blob for each row, none of them null. ``pyarrow.array(x)`` and
+        ``polars.Series(x)`` take it as it is, without a copy.
+
+    Raises:
+        EncodeError: as `kafkacodec.encode`; or a row that is null, negative, less than the one before or not below
+            `num_rows`; or the column would pass `max_total_bytes`.
+        ValueError, TypeError: an option is wrong, or `records` is no Arrow data.
+    """
+    plan = EncodePlan.of(options)
+    if num_rows is not None:
+        require_int("num_rows", num_rows, 0, TABLE_ROWS)
+    most = limit("max_total_bytes", max_total_bytes)
+    return plan.encoder().encode_rows(
+        arrow_chunks(records), plan.compressor(), -1 if num_rows is None else num_rows, most
+    )

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from kafkacodec.arrow._reader import ArrowReader
-from kafkacodec.records._confluent import SplitColumn, Values
+from kafkacodec.arrow._single_column import SingleColumn
+from kafkacodec.records._confluent import Values
 
 __all__ = ["ConfluentColumns", "split_confluent"]
 
@@ -17,12 +18,12 @@ class ConfluentColumns(NamedTuple):
     """What `split_confluent` gives; both have ``__arrow_c_array__`` and one row for every value.
 
     Attributes:
-        schema_ids (SplitColumn): int32, null where a value has no framing.
-        payloads (SplitColumn): binary_view, null where the value is.
+        schema_ids (SingleColumn): int32, null where a value has no framing.
+        payloads (SingleColumn): binary_view, null where the value is.
     """
 
-    schema_ids: SplitColumn
-    payloads: SplitColumn
+    schema_ids: SingleColumn
+    payloads: SingleColumn
 
 
 def split_confluent(values: Any) -> ConfluentColumns:

@@ -281,14 +281,19 @@ def _each_batch(
 
 def _chunks(records: Any) -> Iterator[RecordChunk]:
     if _is_arrow(records):
-        return map(ArrowChunk, ArrowReader(records))
+        return arrow_chunks(records)
     if isinstance(records, (bytes, bytearray, memoryview, str, dict)) or not isinstance(records, Iterable):
         raise TypeError(f"records must be Arrow data or an iterable of records, not {type(records).__name__}")
     rows = iter(records)
     first = list(islice(rows, 1))
     if first and _is_arrow(first[0]):
-        return (ArrowChunk(array) for table in chain(first, rows) for array in ArrowReader(table))
+        return arrow_chunks(chain(first, rows))
     return _list_chunks(chain(first, rows))
+
+
+def arrow_chunks(tables: Any) -> Iterator[ArrowChunk]:
+    """The record batches of a table, or of an iterable of tables."""
+    return (ArrowChunk(array) for table in ([tables] if _is_arrow(tables) else tables) for array in ArrowReader(table))
 
 
 def _is_arrow(data: Any) -> bool:

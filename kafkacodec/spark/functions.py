@@ -13,7 +13,7 @@ from pyspark.sql.types import BinaryType, StructType
 
 import kafkacodec as kc
 from kafkacodec.records.arguments import limit
-from kafkacodec.records.decode import DEFAULT_MAX_TOTAL_BYTES
+from kafkacodec.records.decode import DEFAULT_MAX_TOTAL_BYTES, OnError
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.reading import ROWS, Shaper, log_problems
 from kafkacodec.spark.schema import spark_schema
@@ -57,7 +57,7 @@ def decode_batches(
         raise OptionError(str(error)) from None
     kept = StructType([df.schema[name] for name in keep])
     schema = StructType([*kept.fields, *spark_schema(columns).fields])
-    on_error = "skip" if mode.upper() == "PERMISSIVE" else "raise"
+    on_error: OnError = "skip" if mode.upper() == "PERMISSIVE" else "raise"
 
     def explode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         shaper = Shaper(columns)

@@ -84,6 +84,12 @@ def _table(column: Any) -> Any:
     return pa.table({"value": column})
 
 
+def _numbered(column: Any) -> Any:
+    """The same with a row for every value."""
+    table = _table(column)
+    return pa.table({"row": _NUMBERS[: len(table)], "value": pa.table(table)["value"]})
+
+
 def _reread(data: Any) -> Any:
     """What was decoded, as other libraries hold it; none of our own objects is left."""
     table = kc.decode_batches(data)
@@ -96,6 +102,7 @@ def _payloads(data: Any) -> Any:
 
 GOOD = [SET, SET]
 BAD = [SET, _spoiled(SET)]
+_NUMBERS = pa.array(range(len(ROWS)), pa.int64())
 FRAMED = [b"\0\0\0\0\7" + row[4] for row in ROWS]
 
 ARROW_ENTRIES: dict[str, Entry] = {
@@ -105,6 +112,9 @@ ARROW_ENTRIES: dict[str, Entry] = {
     ),
     "encode Arrow": Entry(FRAMED, None, lambda data: kc.encode(_table(data))),
     "iter_encoded Arrow": Entry(FRAMED, None, lambda data: list(kc.iter_encoded(_table(data), codec="lz4"))),
+    "encode_rows Arrow": Entry(
+        FRAMED, None, lambda data: kc.encode_rows(_numbered(data)), lambda column: pa.array(column).to_pylist()
+    ),
     "partition Arrow": Entry(FRAMED, None, lambda data: kc.partition(data, 7).tolist()),
     "split_confluent Arrow": Entry(FRAMED, None, kc.split_confluent, lambda columns: pa.array(columns[1]).to_pylist()),
     "payloads, in other hands": Entry(FRAMED, None, _payloads, lambda array: array.to_pylist()),

@@ -18,7 +18,7 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec import messages
-from kafkacodec.arrow import _columns, _reader
+from kafkacodec.arrow import _columns, _reader, _single_column
 from kafkacodec.arrow._reader import ArrowReader
 from kafkacodec.dialects import kafka07
 from kafkacodec.dialects.kafka07 import _decoder as _decoder07
@@ -217,11 +217,14 @@ CASES: dict[str, tuple[Callable[[], Any], type[BaseException] | None]] = {
     "a finished chunk": (lambda: rows().append_record(None, None, b"", b"", ()), ValueError),
     "no chunk": (lambda: encoder().encode([None]), TypeError),
     "no next chunk": (lambda: encoder().next_batch(None), TypeError),
+    "rows of no chunk": (lambda: encoder().encode_rows([None]), TypeError),
+    "rows of a chunk of a list": (lambda: encoder().encode_rows([rows()]), TypeError),
+    "rows of a hollow chunk": (lambda: encoder().encode_rows([new(_encoder.ArrowChunk)]), TypeError),
     "no batch": (lambda: encoder().last_batch(), None),
     "an encoder inside itself": (compress_in_compress, RuntimeError),
-    "SplitColumn()": (_confluent.SplitColumn, TypeError),
-    "a hollow SplitColumn": (lambda: new(_confluent.SplitColumn).__arrow_c_array__(), TypeError),
-    "a copied SplitColumn": (lambda: copy.copy(kc.split_confluent([b"x"]).payloads), TypeError),
+    "SingleColumn()": (_single_column.SingleColumn, TypeError),
+    "a hollow SingleColumn": (lambda: new(_single_column.SingleColumn).__arrow_c_array__(), TypeError),
+    "a copied SingleColumn": (lambda: copy.copy(kc.split_confluent([b"x"]).payloads), TypeError),
     "split without values": (lambda: _confluent.Values().split(), None),
     "values of a hollow array": (lambda: _confluent.Values().add_array(_reader.ImportedArray()), TypeError),
     "partitions of a hollow array": (
@@ -273,6 +276,7 @@ def _takers() -> Iterator[tuple[str, Callable[[Any], Any], Any]]:
     column = pa.array([DATA, DATA], pa.binary())
     yield "encode", kc.encode, table
     yield "iter_encoded", lambda data: list(kc.iter_encoded(data)), table
+    yield "encode_rows", kc.encode_rows, pa.record_batch({"row": [0, 1, 1], "value": [b"v"] * 3})
     yield "decode_batches", kc.decode_batches, column
     yield "partition", lambda data: kc.partition(data, 3), column
     yield "split_confluent", kc.split_confluent, column
