@@ -68,7 +68,7 @@ demo: $(VENV)/.built ## Spark reads the Kafka segments in tests/data and writes 
 # --- checks -----------------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: $(VENV)/.dev $(VENV)/.built lint ctest machines wheel pytest instructions ## every check and every test
+test: $(VENV)/.dev $(VENV)/.built lint tidy ctest machines wheel pytest instructions ## every check and every test
 
 .PHONY: pytest
 pytest: $(VENV)/.dev $(VENV)/.built
@@ -96,11 +96,17 @@ lint: $(VENV)/.dev $(VENV)/.built ## style, types, dependencies between rooms, s
 	$(PY) -m ruff format --check .
 	$(VENV)/bin/clang-format --dry-run --Werror $(C_FILES)
 	$(PY) -m mypy
+	$(PY) tools/check_docs.py
 	$(VENV)/bin/lint-imports --no-logo
 	$(PY) -m mypy.stubtest --mypy-config-file pyproject.toml --ignore-disjoint-bases --ignore-unused-allowlist \
 		--allowlist tests/typing/stubtest.txt $(EXTENSIONS)
 	PYTHONPATH=. $(PY) tools/message_stubs.py --check
 	PYTHONPATH=. $(PY) tools/protocol_docs.py --check
+
+# A minute of a processor.
+.PHONY: tidy
+tidy: $(VENV)/.dev ## bugs that clang-tidy finds in the C library
+	printf '%s\n' $(wildcard csrc/*/kc_*.c) | xargs -P $(JOBS) -I {} $(VENV)/bin/clang-tidy --quiet {} -- -std=c11 -pthread -Icsrc
 
 # The jars of a release: kafka-clients, and for the data schemas the coordinator, raft, metadata and storage jars.
 # By default the newest release that the tests know, which they fetch (tests/integration/java/newest.xml).

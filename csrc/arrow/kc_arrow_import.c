@@ -25,7 +25,7 @@ int kc_arrow_ints_import(kc_arrow_ints *c, const struct ArrowSchema *schema, con
     for (size_t i = 0; i < sizeof int_types / sizeof int_types[0]; i++) {
         const char *format = int_types[i].format;
         bool zoned = strchr(format, ':') != NULL;
-        if (zoned ? strncmp(schema->format, format, strlen(format)) : strcmp(schema->format, format)) continue;
+        if ((zoned ? strncmp(schema->format, format, strlen(format)) : strcmp(schema->format, format)) != 0) continue;
         c->layout = int_types[i].layout;
         c->multiply = int_types[i].multiply;
         c->divide = int_types[i].divide;

@@ -77,7 +77,7 @@ static void pass_on(int number, siginfo_t *info, void *context) {
     memset(&fallback, 0, sizeof fallback);
     fallback.sa_handler = SIG_DFL;
     sigaction(number, &fallback, NULL);
-    if (sent) raise(number); /* a fault comes again by itself */
+    if (sent) (void)raise(number); /* a fault comes again by itself */
 }
 
 static void on_bus_error(int number, siginfo_t *info, void *context) {

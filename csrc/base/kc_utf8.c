@@ -34,6 +34,8 @@ bool kc_utf8_valid(const uint8_t *s, size_t size) {
     return true;
 }
 
+static const uint8_t replacement[3] = {0xef, 0xbf, 0xbd}; /* U+FFFD */
+
 size_t kc_utf8_repair(const uint8_t *s, size_t size, uint8_t *out) {
     const uint8_t *end = s + size;
     uint8_t *start = out;
@@ -43,8 +45,8 @@ size_t kc_utf8_repair(const uint8_t *s, size_t size, uint8_t *out) {
             memcpy(out, s, (size_t)n);
             out += n;
         } else {
-            memcpy(out, "\xef\xbf\xbd", 3);
-            out += 3;
+            memcpy(out, replacement, sizeof replacement);
+            out += sizeof replacement;
             n = -n;
         }
         s += n;

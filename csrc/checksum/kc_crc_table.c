@@ -4,9 +4,9 @@
 
 #include "checksum/kc_crc_kernels.h"
 
-#define ENTRY(b, b0, b1, b2, b3, b4, b5, b6, b7)                                                               \
-    (((b) & 1 ? b0 : 0) ^ ((b) & 2 ? b1 : 0) ^ ((b) & 4 ? b2 : 0) ^ ((b) & 8 ? b3 : 0) ^ ((b) & 16 ? b4 : 0) ^ \
-     ((b) & 32 ? b5 : 0) ^ ((b) & 64 ? b6 : 0) ^ ((b) & 128 ? b7 : 0))
+#define ENTRY(b, b0, b1, b2, b3, b4, b5, b6, b7)                                                 \
+    (((b) & 1 ? (b0) : 0) ^ ((b) & 2 ? (b1) : 0) ^ ((b) & 4 ? (b2) : 0) ^ ((b) & 8 ? (b3) : 0) ^ \
+     ((b) & 16 ? (b4) : 0) ^ ((b) & 32 ? (b5) : 0) ^ ((b) & 64 ? (b6) : 0) ^ ((b) & 128 ? (b7) : 0))
 #define FOUR(b, ...) \
     ENTRY(b, __VA_ARGS__), ENTRY((b) + 1, __VA_ARGS__), ENTRY((b) + 2, __VA_ARGS__), ENTRY((b) + 3, __VA_ARGS__)
 #define SIXTEEN(b, ...) \

@@ -10,16 +10,16 @@
  *   CONSTANTS             a kc_crc_constants */
 
 /* Takes three streams of `length` bytes each as long as there are that many. */
-#define THREE_STREAMS(length, powers)                                                  \
-    for (; size >= 3 * (length); data += 3 * (length), size -= 3 * (length)) {         \
-        uint32_t second = 0, third = 0;                                                \
-        for (const uint8_t *p = data; p < data + (length); p += 8) {                   \
-            state = STEP8(state, kc_crc_load8(p));                                     \
-            second = STEP8(second, kc_crc_load8(p + (length)));                        \
-            third = STEP8(third, kc_crc_load8(p + 2 * (length)));                      \
-        }                                                                              \
-        uint64_t moved = MULTIPLY(state, (powers)[0]) ^ MULTIPLY(second, (powers)[1]); \
-        state = third ^ STEP8(0, moved);                                               \
+#define THREE_STREAMS(length, powers)                                                                  \
+    for (; size >= 3 * (size_t)(length); data += 3 * (size_t)(length), size -= 3 * (size_t)(length)) { \
+        uint32_t second = 0, third = 0;                                                                \
+        for (const uint8_t *p = data; p < data + (length); p += 8) {                                   \
+            state = STEP8(state, kc_crc_load8(p));                                                     \
+            second = STEP8(second, kc_crc_load8(p + (length)));                                        \
+            third = STEP8(third, kc_crc_load8(p + 2 * (size_t)(length)));                              \
+        }                                                                                              \
+        uint64_t moved = MULTIPLY(state, (powers)[0]) ^ MULTIPLY(second, (powers)[1]);                 \
+        state = third ^ STEP8(0, moved);                                                               \
     }
 
 TARGET uint32_t KERNEL(uint32_t state, const uint8_t *data, size_t size) {

@@ -24,7 +24,7 @@ static void read_message_header(const uint8_t *data, const kc_span *span, kc_bat
         .base_sequence = -1,
         .count = compressed ? -1 : 1,
         .crc = kc_load_u32(at + KC_MESSAGE_CRC_AT),
-        .attributes = attributes & (span->magic ? KC_CODEC_MASK | KC_LOG_APPEND_TIME : KC_CODEC_MASK),
+        .attributes = (int16_t)(attributes & (span->magic ? KC_CODEC_MASK | KC_LOG_APPEND_TIME : KC_CODEC_MASK)),
         .producer_epoch = -1,
         .magic = span->magic,
     };

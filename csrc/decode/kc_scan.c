@@ -53,7 +53,7 @@ static int append_row(kc_table *t, const kc_batch *b, bool crc_known, bool crc_o
         [KC_HEADER_IS_CONTROL] = some(b->attributes & KC_CONTROL),
         [KC_HEADER_DELETE_HORIZON_MS] = unless(!horizon, b->base_timestamp),
         [KC_HEADER_CRC] = some(b->crc),
-        [KC_HEADER_CRC_OK] = unless(!crc_known, crc_ok),
+        [KC_HEADER_CRC_OK] = unless(!crc_known, crc_ok ? 1 : 0),
     };
     for (int id = 0; id < KC_NUM_HEADER_COLUMNS; id++) {
         kc_column *c = &t->columns[id];

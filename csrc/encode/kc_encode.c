@@ -66,6 +66,7 @@ static int load_block(kc_encoder *e, const kc_input_chunk *chunk, kc_error *erro
     if (e->options.magic < 2 && check_messages(&e->options, block, row, error)) return error->code;
     e->started = true;
     e->loaded = row + block->rows;
+    /* A block has a row at least. NOLINTNEXTLINE(clang-analyzer-security.ArrayBound) */
     e->next_offset = block->offset[block->rows - 1] + 1;
     return KC_OK;
 }
@@ -149,7 +150,7 @@ KC_INLINE kc_encode_event fill_with(kc_encoder *e, const kc_input_chunk *chunk, 
 }
 
 static kc_encode_event fill_from_block(kc_encoder *e, const kc_input_chunk *chunk, kc_room *room, kc_error *error) {
-    const int magic = e->options.magic;
+    const int magic = (int)e->options.magic;
     if (!e->open.count) {
         kc_encode_event event = open_batch(e, room, error);
         if (event != KC_ENCODE_ROWS_END) return event;
