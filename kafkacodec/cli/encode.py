@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+MAX_INT32 = 2**31 - 1
 # Values of --key-encoding and --value-encoding other than text.
 DECODERS = ("hex", "base64")
 
@@ -31,15 +32,19 @@ DECODERS = ("hex", "base64")
 @click.argument("inputs", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False), metavar="FILE...")
 @click.option("-o", "--output", required=True, type=click.Path(file_okay=False), help="Log directory to write to.")
 @click.option("--topic", required=True, help="The topic; a partition's directory is TOPIC-N.")
-@click.option("--partition", type=click.IntRange(0), help="The partition to write; 0 by default.")
+@click.option("--partition", type=click.IntRange(0, MAX_INT32), help="The partition to write; 0 by default.")
 @click.option(
-    "--partitions", type=click.IntRange(1), help="Spread records over this many partitions by key, as Kafka does."
+    "--partitions",
+    type=click.IntRange(1, MAX_INT32),
+    help="Spread records over this many partitions by key, as Kafka does.",
 )
 @click.option("--format", "kind", type=click.Choice(list(FORMATS)), help="Default: by the files' suffixes.")
 @click.option("--codec", type=click.Choice(CODECS), default="zstd", show_default=True)
 @click.option("--level", type=int, help="Compression level of the codec.")
 @click.option("--batch-bytes", type=int, default=65536, show_default=True, help="Bytes of a batch before compression.")
-@click.option("--segment-bytes", type=int, default=1 << 30, show_default=True, help="Bytes of a segment.")
+@click.option(
+    "--segment-bytes", type=click.IntRange(1, MAX_INT32), default=1 << 30, show_default=True, help="Bytes of a segment."
+)
 @click.option("--append", is_flag=True, help="Append to partitions that have records.")
 @click.option("--keep-offsets", is_flag=True, help="Use the offsets in the column offset instead of new ones.")
 @click.option("--key-column", help="Column of the keys; key by default.")

@@ -42,7 +42,7 @@ def test_a_failing_task_leaves_nothing_visible(spark, tmp_path):
     frame = spark.range(0, 1000, 1, 4).selectExpr(
         "'t' AS topic", "int(if(id = 999, -1, id % 3)) AS partition", "string(id) AS value"
     )
-    with pytest.raises(PythonException, match="partition is -1"):
+    with pytest.raises(PythonException, match="negative partition -1"):
         frame.write.format("kafkalog").mode("append").save(str(tmp_path / "out"))
     # A task that Spark has not stopped yet may still write to the staging directory.
     assert not [path for path in (tmp_path / "out").iterdir() if "staging" not in path.name]
