@@ -111,7 +111,7 @@ cdef object decode_front(Program program, object data, Py_ssize_t start, Py_ssiz
     PyObject_GetBuffer(data, &buffer, PyBUF_SIMPLE)
     if start < 0 or start > buffer.len:
         PyBuffer_Release(&buffer)
-        raise Truncated(f"position {start} lies outside {buffer.len} bytes", position=start)
+        raise Truncated(f"position {start} is outside the {buffer.len} bytes", position=start)
     r.start = <const uint8_t *> buffer.buf
     r.at, r.end = r.start + start, r.start + buffer.len
     r.data = <PyObject *> data
@@ -129,7 +129,7 @@ cdef object decode_front(Program program, object data, Py_ssize_t start, Py_ssiz
     if end != NULL:
         end[0] = r.at - r.start
     elif done and r.at != r.end:
-        done = fail(&r, k.KC_CORRUPT, "bytes left over behind the message", r.end - r.at, 0)
+        done = fail(&r, k.KC_CORRUPT, "unexpected bytes after the message", r.end - r.at, 0)
     if not done:
         py.Py_XDECREF(made)
         raise_decode_error(&r, program)
@@ -330,9 +330,9 @@ cdef bint read_string(Reader *r, const Op *op, PyObject **slot) noexcept:
     if length == 0:
         return share(slot, <PyObject *> EMPTY)
     if length < 0:
-        return read_null(r, op, slot, "null, where a string is needed")
+        return read_null(r, op, slot, "null for a string that is not nullable")
     if length > MAX_STRING_BYTES:
-        return fail(r, k.KC_LIMIT, "bytes of a string", length, MAX_STRING_BYTES)
+        return fail(r, k.KC_LIMIT, "length of a string", length, MAX_STRING_BYTES)
     if not has(r, length, "a string"):
         return False
     slot[0] = py.kc_text(r.at, length)
@@ -356,7 +356,7 @@ cdef bint read_bytes(Reader *r, const Op *op, PyObject **slot) noexcept:
     if not read_length(r, op.flags & F_COMPACT, True, &length):
         return False
     if length < 0:
-        return read_null(r, op, slot, "null, where bytes are needed")
+        return read_null(r, op, slot, "null for bytes that are not nullable")
     if not has(r, length, "a byte string"):
         return False
     r.at += length
@@ -370,7 +370,7 @@ cdef bint read_records(Reader *r, const Op *op, PyObject **slot) noexcept:
     if not read_length(r, op.flags & F_COMPACT, True, &length):
         return False
     if py.kc_rarely(length < 0):
-        return read_null(r, op, slot, "null, where records are needed")
+        return read_null(r, op, slot, "null for records that are not nullable")
     if not has(r, length, "a record set"):
         return False
     if py.kc_rarely(r.source == NULL) and not open_source(r):
@@ -426,7 +426,7 @@ cdef inline bint new_list(Reader *r, const Op *op, PyObject **slot, int64_t *cou
     if not read_count(r, op, count):
         return False
     if count[0] < 0:
-        return read_null(r, op, slot, "null, where an array is needed")
+        return read_null(r, op, slot, "null for an array that is not nullable")
     if count[0] == 0 and op.flags & F_LAZY:
         return True
     slot[0] = py.PyList_New(count[0])
@@ -515,7 +515,7 @@ cdef bint read_tagged(Reader *r, const Plan *plan, PyObject *made, uint32_t tag,
         value = NULL
         done = read_tagged_value(r, op, &value)
         if done and r.at != r.end:
-            done = fail(r, k.KC_CORRUPT, "bytes left over behind a tagged field", r.end - r.at, 0)
+            done = fail(r, k.KC_CORRUPT, "unexpected bytes at the end of a tagged field", r.end - r.at, 0)
         r.end = outer_end
         py.kc_replace(py.kc_slot(made, op.offset), value)
         if not done:
@@ -542,7 +542,7 @@ cdef bint keep_unknown(Reader *r, const Plan *plan, PyObject *made, uint32_t tag
         return fail(r, k.KC_LIMIT, "a tag", tag, MAX_TAG)
     for i in range(plan.absent_count):
         if plan.absent[i].tag == <int64_t> tag:
-            fail(r, k.KC_CORRUPT, "a tag that the schema has, but not in this version", tag, -1)
+            fail(r, k.KC_CORRUPT, "a tag that the schema defines for other versions only", tag, -1)
             step(&r.fault, plan.absent[i].name, -1)
             return False
     if not py.kc_keep_tag(py.kc_slot(made, UNKNOWN), tag, <const char *> r.at, size):

@@ -65,8 +65,8 @@ WRITERS[STRUCT_ARRAY] = WRITERS[ANY_ARRAY] = write_array
 
 # What is said where another value than an integer of that kind, or one out of its range, is found.
 cdef const char *WANTED[KINDS]
-WANTED[INT8], WANTED[INT16], WANTED[INT32] = "an int8 is needed", "an int16 is needed", "an int32 is needed"
-WANTED[INT64], WANTED[UINT16], WANTED[UINT32] = "an int64 is needed", "a uint16 is needed", "a uint32 is needed"
+WANTED[INT8], WANTED[INT16], WANTED[INT32] = "expected an int8", "expected an int16", "expected an int32"
+WANTED[INT64], WANTED[UINT16], WANTED[UINT32] = "expected an int64", "expected a uint16", "expected a uint32"
 
 
 def encode(Program program not None, message):
@@ -104,7 +104,7 @@ cdef bytes encode_behind(Program program, object message, bytes prefix, bint fra
     if framed:
         if w.at - w.start - 4 > INT32_MAX:
             py.Py_DECREF(w.bytes)
-            raise EncodeError(f"a frame of {w.at - w.start - 4} bytes, where int32 is the limit")
+            raise EncodeError(f"a frame of {w.at - w.start - 4} bytes does not fit its int32 length")
         k.kc_store_u32(w.start, <uint32_t> (w.at - w.start - 4))
     program.last_bytes = w.at - w.start
     if py._PyBytes_Resize(&w.bytes, w.at - w.start) < 0:
@@ -136,7 +136,7 @@ cdef int raise_encode_error(Fault *fault, Program program) except -1:
         shown = type(value).__qualname__
     if len(shown) > 80:
         shown = shown[:77] + "..."
-    what = fault.what.decode() if fault.expected == NULL else f"a {(<object> fault.expected).__qualname__} is needed"
+    what = fault.what.decode() if fault.expected == NULL else f"expected a {(<object> fault.expected).__qualname__}"
     raise EncodeError(f"{what}, got {shown}, in {program.title}", path=path_of(fault) or None)
 
 
@@ -221,7 +221,7 @@ cdef inline bint keeps_defaults(Writer *w, const Plan *plan, PyObject *made) noe
     while op < end:
         value = py.kc_slot(made, op.offset)[0]
         if value != op.default and value != NULL and not is_default(w, op, value):
-            refuse(w, "a field that this version lacks must keep its default", value)
+            refuse(w, "this version has no such field, so it must keep its default", value)
             step(&w.fault, op.name, -1)
             return False
         op += 1
@@ -293,7 +293,7 @@ cdef bint is_default(Writer *w, const Op *op, PyObject *value) noexcept:
 
 cdef bint write_bool(Writer *w, const Op *op, PyObject *value) noexcept:
     if value != py.Py_True and value != py.Py_False:
-        return refuse(w, "a bool is needed", value)
+        return refuse(w, "expected a bool", value)
     if not room(w, 1):
         return False
     w.at[0] = value == py.Py_True
@@ -347,10 +347,10 @@ cdef bint write_float(Writer *w, const Op *op, PyObject *value) noexcept:
     if not room(w, 8):
         return False
     if not py.PyFloat_Check(value) and (not py.PyLong_Check(value) or py.PyBool_Check(value)):
-        return refuse(w, "a float is needed", value)
+        return refuse(w, "expected a float", value)
     real = py.PyFloat_AsDouble(value)
     if real == -1.0 and py.PyErr_Occurred() != NULL:
-        return refuse_raised(w, "a float64 is needed", value)
+        return refuse_raised(w, "expected a float64", value)
     memcpy(&bits, &real, 8)
     k.kc_store_u64(w.at, bits)
     w.at += 8
@@ -361,9 +361,9 @@ cdef bint write_uuid(Writer *w, const Op *op, PyObject *value) noexcept:
     if not room(w, 16):
         return False
     if not py.PyObject_TypeCheck(value, <PyTypeObject *> UUID_CLASS):
-        return refuse(w, "a uuid.UUID is needed", value)
+        return refuse(w, "expected a uuid.UUID", value)
     if py.kc_int_to_16_bytes(py.kc_slot(value, UUID_INT)[0], w.at) < 0:
-        return refuse_raised(w, "a uuid.UUID is needed", value)
+        return refuse_raised(w, "expected a uuid.UUID", value)
     w.at += 16
     return True
 
@@ -385,7 +385,7 @@ cdef inline void write_length(Writer *w, bint compact, bint wide, int64_t length
 
 cdef bint write_null(Writer *w, const Op *op, bint wide) noexcept:
     if not op.flags & F_NULLABLE:
-        return refuse(w, "this version does not allow null here", py.Py_None)
+        return refuse(w, "null is not allowed in this version", py.Py_None)
     if not room(w, LENGTH_BYTES):
         return False
     write_length(w, op.flags & F_COMPACT, wide, -1)
@@ -399,12 +399,12 @@ cdef bint write_string(Writer *w, const Op *op, PyObject *value) noexcept:
         if value == py.Py_None:
             return write_null(w, op, False)
         if not py.PyUnicode_Check(value):
-            return refuse(w, "a str is needed", value)
+            return refuse(w, "expected a str", value)
         text = py.PyUnicode_AsUTF8AndSize(value, &size)
     if text == NULL:
-        return refuse_raised(w, "a str that UTF-8 can hold is needed", value)
+        return refuse_raised(w, "expected a str that UTF-8 can represent", value)
     if size > MAX_STRING_BYTES:
-        return refuse(w, "a str of at most 32767 bytes is needed", value)
+        return refuse(w, "expected a str of at most 32767 bytes", value)
     return write_sized(w, op, False, text, size)
 
 
@@ -420,7 +420,7 @@ cdef bint write_bytes(Writer *w, const Op *op, PyObject *value) noexcept:
         return write_any_bytes(w, op, value, py.PyBytes_AS_STRING(value), py.Py_SIZE(value))
     shared(value)
     if py.PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE) < 0:
-        done = refuse_raised(w, "bytes are needed", value)
+        done = refuse_raised(w, "expected bytes", value)
     else:
         done = write_any_bytes(w, op, value, buffer.buf, buffer.len)
         py.PyBuffer_Release(&buffer)
@@ -430,7 +430,7 @@ cdef bint write_bytes(Writer *w, const Op *op, PyObject *value) noexcept:
 
 cdef bint write_any_bytes(Writer *w, const Op *op, PyObject *value, const void *data, Py_ssize_t size) noexcept:
     if size > INT32_MAX - 1:
-        return refuse(w, "at most 2147483646 bytes are needed", value)
+        return refuse(w, "expected at most 2147483646 bytes", value)
     return write_sized(w, op, True, data, size)
 
 
@@ -474,11 +474,11 @@ cdef inline Py_ssize_t write_count(Writer *w, const Op *op, PyObject *value, Py_
         write_null(w, op, not op.flags & F_COUNT16)
         return -1
     if not py.PyList_Check(value) and not py.PyTuple_Check(value):
-        refuse(w, "a list is needed", value)
+        refuse(w, "expected a list", value)
         return -1
     count = py.Py_SIZE(value)
     if count > (INT16_MAX if op.flags & F_COUNT16 else INT32_MAX - 1):
-        refuse(w, "a shorter list is needed", value)
+        refuse(w, "the list is too long", value)
         return -1
     if not room(w, LENGTH_BYTES + item_bytes * count):
         return -1
@@ -494,7 +494,7 @@ cdef bint write_items(Writer *w, const Op *op, PyObject *value, Py_ssize_t first
     shared(value)
     for i in range(first, count):
         if i >= py.Py_SIZE(value):
-            done = refuse(w, "the list changed meanwhile", value)
+            done = refuse(w, "the list changed while it was encoded", value)
         elif not write(w, op, py.kc_items(value)[i]):
             step(&w.fault, NULL, i)
             done = False
@@ -509,7 +509,7 @@ cdef inline bint has_no_tags(Writer *w, PyObject *made) noexcept:
     cdef PyObject *unknown = py.kc_slot(made, UNKNOWN)[0]
     if unknown == NULL or unknown == py.Py_None or not <object> unknown:
         return True
-    return refuse_tags(w, "a version without tagged fields must have none", unknown)
+    return refuse_tags(w, "this version has no tagged fields, so unknown_tagged_fields must be empty", unknown)
 
 
 cdef bint refuse_tags(Writer *w, const char *what, PyObject *unknown) noexcept:
@@ -543,7 +543,7 @@ cdef bint write_tags(Writer *w, const Plan *plan, PyObject *made) noexcept:
 
 cdef bint write_mixed_tags(Writer *w, const Plan *plan, PyObject *made, uint64_t present) noexcept:
     cdef Py_ssize_t i
-    cdef const char *fault = "tags from 0 to 2147483646 that the schema lacks, with bytes, are needed"
+    cdef const char *fault = "expected bytes for tags from 0 to 2147483646 that the schema does not define"
     unknown = <object> py.kc_slot(made, UNKNOWN)[0]
     try:
         known = {plan.tagged[i].tag for i in range(plan.tagged_count)}

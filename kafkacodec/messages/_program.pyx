@@ -33,9 +33,9 @@ cdef class Program:
         bint flexible, str title not None,
     ):
         if not issubclass(cls, Struct) or not is_sealed(<PyTypeObject *> cls):
-            raise TypeError("a class of slots is needed")
+            raise TypeError("expected a class with slots")
         if len(tagged) > MAX_TAGGED:
-            raise ValueError(f"{len(tagged)} tagged fields, of at most {MAX_TAGGED}")
+            raise ValueError(f"{len(tagged)} tagged fields exceed the limit of {MAX_TAGGED}")
         self.cls = cls
         self.title = title
         self.keep = (tuple(fields), tuple(tagged), tuple(absent), tuple(required))
@@ -69,7 +69,7 @@ cdef class Program:
         cdef Program inner
         name, code, flags, tag, program, descriptor, default = field
         if not 0 <= code <= STRUCT or not isinstance(name, str):
-            raise ValueError(f"type code {code!r} of field {name!r} is unknown")
+            raise ValueError(f"unknown type code {code!r} of field {name!r}")
         op.code, op.flags, op.tag = code, flags, tag
         op.offset = slot_offset(descriptor, self.cls)
         op.default = <PyObject *> default
@@ -102,7 +102,7 @@ cdef class Program:
 cdef int require_plans(const Op *ops, Py_ssize_t count) except -1:
     for i in range(count):
         if ops[i].code == STRUCT and ops[i].plan == NULL:
-            raise ValueError("a struct without its program")
+            raise ValueError("a struct field needs its program")
     return 0
 
 

@@ -193,7 +193,7 @@ cdef class Layout:
         self.names, self.defaults, self.factories = names, defaults, factories
         self.count = len(names)
         if not self.count == len(slots) == len(defaults) == len(factories) == len(lazy):
-            raise ValueError("a field has a name, a slot, a default, a factory and whether it is lazy")
+            raise ValueError("expected a name, a slot, a default, a factory and a lazy flag for each field")
         self.offsets = <Py_ssize_t *> PyMem_Malloc((self.count + 1) * sizeof(Py_ssize_t))
         self.lazy = <bint *> PyMem_Malloc((self.count + 1) * sizeof(bint))
         if self.offsets == NULL or self.lazy == NULL:
@@ -240,7 +240,7 @@ cdef Layout layout_of(type cls):
     """The layout of a class; no other's, whose slots its objects lack."""
     cdef Layout layout = cls._layout
     if layout is None or layout.owner is not cls:
-        raise TypeError(f"{cls.__qualname__} is no message class")
+        raise TypeError(f"{cls.__qualname__} is not a message class")
     return layout
 
 
@@ -251,7 +251,7 @@ cdef class LazyField:
 
     def __cinit__(self, Layout layout not None, Py_ssize_t index):
         if not 0 <= index < layout.count:
-            raise IndexError(f"no field {index} of {layout.count}")
+            raise IndexError(f"field index {index} is out of range ({layout.count} fields)")
         self.layout, self.index = layout, index
 
     def __get__(self, instance, owner):
@@ -266,7 +266,7 @@ cdef class LazyField:
 
     cdef inline int require(self, object instance) except -1:
         if type(instance) is not self.layout.owner:
-            raise TypeError(f"a field of {self.layout.owner.__qualname__}, not of {type(instance).__qualname__}")
+            raise TypeError(f"the field belongs to {self.layout.owner.__qualname__}, not to {type(instance).__qualname__}")
         return 0
 
 
@@ -370,5 +370,5 @@ cdef bint is_sealed(PyTypeObject *type) noexcept:
 def seal(type cls not None):
     """Forbids subclasses of a generated class and gives it the quick destructor that this allows."""
     if not issubclass(cls, Struct) or cls.__dictoffset__ or cls.__weakrefoffset__:
-        raise TypeError(f"{cls.__qualname__} is not a class of slots")
+        raise TypeError(f"{cls.__qualname__} is not a class with slots")
     kc_seal_class(<PyTypeObject *> cls)

@@ -249,7 +249,7 @@ def _plain(value: Any) -> Any:
 
 def _from_dict(cls: Any, values: Any, path: str) -> Any:
     if not isinstance(values, dict):
-        raise EncodeError(f"a dict is needed, got {type(values).__name__}", path=path or None)
+        raise EncodeError(f"expected a dict, got {type(values).__name__}", path=path or None)
     dot = path + "." if path else ""
     made = cls()
     known = {field.attribute: field for field in cls._spec.fields}
@@ -269,7 +269,7 @@ def _field_from_dict(cls: Any, field: FieldSpec, value: Any, path: str) -> Any:
         return None
     if field.array:
         if not isinstance(value, (list, tuple)):
-            raise EncodeError(f"a list is needed, got {type(value).__name__}", path=path)
+            raise EncodeError(f"expected a list, got {type(value).__name__}", path=path)
         if not field.struct:
             return list(value)
         inner = cls._parts[field.struct.name]

@@ -89,5 +89,5 @@ def test_truncation_at_every_byte(api, kind):
             with pytest.raises(kc.DecodeError) as caught:
                 cls.decode(view[:size], version)
             assert caught.value.position <= size
-        with pytest.raises(kc.DecodeError, match="left over"):
+        with pytest.raises(kc.DecodeError, match="unexpected bytes after the message"):
             cls.decode(raw + b"\0", version)

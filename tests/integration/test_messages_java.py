@@ -68,12 +68,12 @@ STRICTER = (
     "a tag: ",
     "the marker of a struct is neither -1 nor 1",
     "the marker of a tagged struct is neither 0 nor 1",
-    "bytes left over behind the message",
+    "unexpected bytes after the message",
 )
 # A tag that a later version of the schema has: the older release keeps it, the newest rejects it.
-LATER_TAG = "a tag that the schema has, but not in this version"
+LATER_TAG = "a tag that the schema defines for other versions only"
 # The same where a tagged field has a wrong size: it ends too early, too late, or outside the message.
-WRONG_SIZE = re.compile(r"bytes left over behind a tagged field|.* needs \d+ bytes, \d+ left")
+WRONG_SIZE = re.compile(r"unexpected bytes at the end of a tagged field|.* needs \d+ bytes, \d+ left")
 
 
 class Case(NamedTuple):

@@ -79,7 +79,7 @@ def test_the_ends_of_each_range(cls, field, bits, low):
     for value in (low - 1, low + 2**bits, True, 1.0, None, "1"):
         body = response([0])
         setattr(body.responses[0].partitions[0], field, value)
-        with pytest.raises(kc.EncodeError, match=f"an int{bits} is needed") as caught:
+        with pytest.raises(kc.EncodeError, match=f"expected an int{bits}") as caught:
             body.encode(4)
         assert caught.value.path == f"responses[0].partitions[0].{field}"
 
