@@ -1,4 +1,4 @@
-/* What a program under `valgrind --tool=callgrind --instr-atstart=no` says when its instructions are to be counted. */
+/* Starts and stops counting in a program under `valgrind --tool=callgrind --instr-atstart=no`. */
 #include <valgrind/callgrind.h>
 
 void count_from_here(void) {

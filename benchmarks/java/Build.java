@@ -13,7 +13,7 @@ import org.apache.kafka.common.record.Record;
 import org.apache.kafka.common.record.RecordBatch;
 import org.apache.kafka.common.record.TimestampType;
 
-/** Writes the batches of record sets again, as a producer does. argv: seconds per file, files. Prints "records nanoseconds". */
+/** Rebuilds the batches of record sets, as a producer does. argv: seconds per file, files. Prints "records nanoseconds". */
 public final class Build {
     private record Entry(long timestamp, ByteBuffer key, ByteBuffer value) {}
 

@@ -9,7 +9,7 @@ import org.apache.kafka.common.record.RecordBatch;
 import org.apache.kafka.common.utils.BufferSupplier;
 import org.apache.kafka.common.utils.CloseableIterator;
 
-/** Reads record sets as Kafka's consumer does, checksums verified. argv: seconds per file, files. Prints "records nanoseconds". */
+/** Reads record sets as Kafka's consumer does, and verifies checksums. argv: seconds per file, files. Prints "records nanoseconds". */
 public final class Iterate {
     private static final ThreadMXBean THREAD = ManagementFactory.getThreadMXBean();
     private static long touched;

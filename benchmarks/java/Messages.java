@@ -9,8 +9,8 @@ import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.ObjectSerializationCache;
 
 /**
- * Decodes and encodes message bodies by Kafka's generated classes. argv: seconds per file and direction, files named
- * key-kind-version. Prints "bytes nanoseconds" for decoding, then for encoding into a buffer that is there already.
+ * Decodes and encodes message bodies with Kafka's generated classes. argv: seconds per file and direction, files named
+ * key-kind-version. Prints "bytes nanoseconds" for decoding, then for encoding into an existing buffer.
  */
 public final class Messages {
     private interface Work {
