@@ -41,7 +41,9 @@ def main() -> None:
         for contest in messages.contests(body):
             results[contest.name] = run(contest, rounds)
         note(str(body))
-    left_out = [java.add(results, record_sets, bodies)] if not arguments.quick else ["Java was skipped: --quick"]
+    left_out: list[str | None] = (
+        [java.add(results, record_sets, bodies)] if not arguments.quick else ["Java was skipped: --quick"]
+    )
     if arguments.spark:
         for contest in spark.contests():
             results[contest.name] = run(contest, rounds=3, clock=time.perf_counter, slow=float("inf"))

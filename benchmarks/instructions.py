@@ -198,7 +198,7 @@ def _tools(kc: Any) -> dict[str, str]:
     checksums = sys.modules[kc.crc32c.__module__]
     return {
         "machine": platform.machine(),
-        "compiler": _compiler(checksums.__file__),
+        "compiler": _compiler(str(checksums.__file__)),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "libc": " ".join(platform.libc_ver()),
         "kernels": f"{checksums.crc32c_kernel()}, {checksums.crc32_kernel()}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import cramjam
 import lz4.block
@@ -30,7 +31,7 @@ def xerial_blocks(payload: bytes) -> Iterator[memoryview]:
         at += 4 + size
 
 
-def joined(block: Callable[[memoryview], bytes]) -> Decompress:
+def joined(block: Callable[[memoryview], Any]) -> Decompress:
     return lambda payload: b"".join(map(block, xerial_blocks(payload)))
 
 

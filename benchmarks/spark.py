@@ -127,7 +127,7 @@ def contest(spark: SparkSession, directory: str) -> Contest:
     for name, rows in work.items():
         if (found := total(rows)) != expected:
             raise SystemExit(f"{name} sums to {found}, not {expected}")
-    competitors = {name: partial(total, rows) for name, rows in work.items()}
+    competitors: dict[str, Callable[[], object]] = {name: partial(total, rows) for name, rows in work.items()}
     return Contest("Spark, sum of value lengths", "records", PARTITIONS * CASE.num_records, competitors)
 
 
@@ -158,4 +158,4 @@ def write_segments(rows: DataFrame, codec: str, expected: int, directory: str) -
 
 
 def total(rows: DataFrame) -> int:
-    return rows.selectExpr("sum(length(value))").first()[0]
+    return int(rows.selectExpr("sum(length(value))").first()[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
@@ -28,7 +29,7 @@ def contest(case: Case) -> Contest:
     """
     entries = list(records(case))
     columns = table(entries)
-    options = {"codec": case.codec, "batch_bytes": case.batch_bytes}
+    options: dict[str, Any] = {"codec": case.codec, "batch_bytes": case.batch_bytes}
     competitors: dict[str, Callable[[], object]] = {
         "encode": partial(kc.encode, columns, **options),
         "iter_encoded": lambda: sum(batch.record_count for batch in kc.iter_encoded(columns, **options)),

@@ -29,6 +29,7 @@ from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 CSRC = ROOT / "csrc"
@@ -242,7 +243,17 @@ class Build:
     def compile(self, source: str, flags: list[str], directory: Path) -> Path:
         """The object file."""
         target = directory / f"{source.replace('/', '-')}.o"
-        command = ["gcc", "-std=c11", "-D_GNU_SOURCE", "-Icsrc", *flags, "-c", f"csrc/{source}.c", "-o", target]
+        command: list[str | Path] = [
+            "gcc",
+            "-std=c11",
+            "-D_GNU_SOURCE",
+            "-Icsrc",
+            *flags,
+            "-c",
+            f"csrc/{source}.c",
+            "-o",
+            target,
+        ]
         if not run(*command):
             raise DoesNotCompile(source)
         return target
@@ -331,7 +342,7 @@ class Trial:
 # ---- the command -----------------------------------------------------------------------------------------------------
 
 
-def read_results(path: Path) -> dict[str, dict[str, str]]:
+def read_results(path: Path) -> dict[str, dict[str, Any]]:
     """The last outcome of each mutant, by its key."""
     if not path.exists():
         return {}
@@ -339,7 +350,7 @@ def read_results(path: Path) -> dict[str, dict[str, str]]:
     return {f"{r['file']}|{r['before']}|{r['after']}": r for r in found}
 
 
-def summary(results: list[dict[str, str]]) -> str:
+def summary(results: list[dict[str, Any]]) -> str:
     """The number of mutants by outcome, and the share that was killed."""
     counts = Counter(r["outcome"].partition(":")[0] for r in results)
     tried = counts["killed"] + counts["survived"]

@@ -235,7 +235,9 @@ def compare(definitions: Iterable[Definition], ours: list[MessageSpec]) -> tuple
     for definition in valid:
         name, kind, key = definition["name"], definition["type"], definition.get("apiKey")
         in_api = kind in ("request", "response")
-        theirs = parse(table([definition], (key, name.removesuffix(kind.capitalize())) if in_api else None))[0]
+        theirs = parse(
+            table([definition], (definition["apiKey"], name.removesuffix(kind.capitalize())) if in_api else None)
+        )[0]
         known = by_name.get(name) or by_key.get((kind, key))
         if known is None:
             found.append(Difference(f"{name}: a new message"))

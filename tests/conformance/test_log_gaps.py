@@ -106,7 +106,7 @@ class Log:
         assert offsets == [o for o in whole if o < first]
         offsets, problems, error = self.read(on_error="skip")
         assert error is None
-        assert [(p.base_offset, p.exception.missing_offsets) for p in problems] == [(first, end - first)]
+        assert [(p.base_offset, p.exception.missing_offsets) for p in problems] == [(first, end - first)]  # type: ignore[attr-defined]
         assert offsets == [o for o in whole if not first <= o < end]
         offsets, problems, error = self.read(on_error="stop")
         assert (offsets, len(problems), error) == ([o for o in whole if o < first], 1, None)
@@ -114,7 +114,7 @@ class Log:
         assert (offsets, problems, error) == ([o for o in whole if not first <= o < end], [], None)
         partition = kc.log.LogDirectory(self.root).partition(self.topic, self.number)
         (found,) = partition.breaks()
-        assert (found.first_offset, found.end_offset) == (first, end)
+        assert (found.first_offset, found.end_offset) == (first, end)  # type: ignore[attr-defined]
         report = partition.verify()
         assert not report.ok
         assert report.missing_offsets == end - first
@@ -135,7 +135,7 @@ def test_compacted_partitions_are_whole_without_the_checkpoint(directory, tmp_pa
     """A partition's directory alone: the batches themselves show that records were removed."""
     log = Log(directory, tmp_path)
     (tmp_path / "cleaner-offset-checkpoint").unlink()
-    unknown = [e for e in kc.log.Partition(log.path).breaks() if e.certain]
+    unknown = [e for e in kc.log.Partition(log.path).breaks() if e.certain]  # type: ignore[attr-defined]
     assert unknown == []
 
 
@@ -300,7 +300,7 @@ def test_only_offsets_that_are_wanted_can_be_missing(tmp_path):
         ({"start_offset": base + 2, "end_offset": base + 5}, (base + 2, base + 5)),
     ):
         error = log.read(**options)[2]
-        assert (error and (error.first_offset, error.end_offset)) == missing
+        assert (error and (error.first_offset, error.end_offset)) == missing  # type: ignore[attr-defined]
     partition = kc.log.LogDirectory(tmp_path).partition("none", 0)
     pieces = partition.ranges(max_bytes=3000)
     assert [piece.following for piece in pieces if piece.following is not None] == log.bases[2:]
@@ -380,7 +380,7 @@ def test_offsets_of_kafka_07_are_positions(tmp_path, capsys, i, harm):
     report = kc.log.Partition(directory).verify()
     assert (report.ok, report.missing_offsets) == (False, following - first)
     (found,) = kc.log.Partition(directory).breaks()
-    assert (found.first_offset, found.end_offset) == (first, following)
+    assert (found.first_offset, found.end_offset) == (first, following)  # type: ignore[attr-defined]
     for command in (["dump"], ["dump", "--format", "kafka07"], ["verify"]):
         assert run([*command, str(directory)]) == BAD_INPUT
         assert f"gap of {following - first} bytes" in "".join(capsys.readouterr())

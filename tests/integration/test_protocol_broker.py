@@ -165,6 +165,7 @@ def test_a_version_that_the_broker_lacks(broker):
     while not frame or protocol.frame_size(frame) > len(frame):
         frame += client.socket.recv(65536)
     _, response = protocol.decode_response(frame, 18, 99)
+    assert isinstance(response, messages.ApiVersionsResponse)
     assert response.error_code == 35
     assert 18 in protocol.ranges_in(response)
     client.socket.close()

@@ -25,7 +25,7 @@ from tests.lifetime.entries import ENTRIES
 from tests.lifetime.matrix import entry_of, export_of, learn, wanted
 
 try:
-    from _testcapi import remove_mem_hooks, set_nomemory
+    from _testcapi import remove_mem_hooks, set_nomemory  # type: ignore[import-not-found]
 except ImportError:  # what Python's own tests need is not installed
     set_nomemory = remove_mem_hooks = None
 

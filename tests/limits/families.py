@@ -297,7 +297,7 @@ FILES: dict[str, tuple[str, Callable[[int], bytes], Callable[[Path], object]]] =
     "read_transaction_index": (
         f"{0:020}.txnindex",
         lambda n: indexes.encode_transaction_index(
-            np.array([(0, i, i, i + 1, i) for i in range(n)], indexes.layout.TRANSACTION_INDEX_ENTRY)
+            np.array([(0, i, i, i + 1, i) for i in range(n)], indexes.layout.TRANSACTION_INDEX_ENTRY)  # type: ignore[attr-defined]
         ),
         indexes.read_transaction_index,
     ),

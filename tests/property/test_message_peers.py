@@ -77,7 +77,7 @@ def kio_modules():
             if entry.name.startswith("v") and entry.name[1:].isdigit():
                 found.setdefault(api.name, []).append(int(entry.name[1:]))
     for api in messages.APIS.values():
-        for version in sorted(set(found.get(snake_case(api.name), ())) & set(api.valid_versions))[::4]:
+        for version in sorted(set(found.get(snake_case(api.name), ())) & set(api.valid_versions))[::4]:  # type: ignore[attr-defined]
             for kind in ("request", "response"):
                 yield pytest.param(api.name, kind, version, id=f"{api.name}-{kind}-{version}")
 

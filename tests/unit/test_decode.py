@@ -45,7 +45,7 @@ def test_a_buffer_is_held_no_longer_than_needed(log: Sample) -> None:
     next(chunks)
     with pytest.raises(BufferError):
         data.append(0)
-    chunks.close()
+    chunks.close()  # type: ignore[attr-defined]
     del chunks
     data.append(0)
 

@@ -139,7 +139,7 @@ def test_wrong_options():
     with pytest.raises(TypeError, match="must be a FetchResponse, not ProduceResponse"):
         protocol.fetch_to_columns(messages.ProduceResponse())
     with pytest.raises(TypeError, match="threads"):
-        protocol.fetch_to_columns(messages.FetchResponse(), threads=2)
+        protocol.fetch_to_columns(messages.FetchResponse(), threads=2)  # type: ignore[call-arg]
 
 
 def committed_response(case):

@@ -21,7 +21,7 @@ LIMIT = 25
 
 def check_full_tables() -> None:
     """In a process of its own, as it may hang."""
-    decode.TABLE_ROWS = blobs.TABLE_ROWS = LIMIT
+    decode.TABLE_ROWS = blobs.TABLE_ROWS = LIMIT  # type: ignore[attr-defined]
     for columns in (None, []):
         for threads in (1, 3):
             with pytest.raises(kc.LimitExceeded, match=f"{LIMIT} rows or more; use iter_columns"):

@@ -30,14 +30,14 @@ def test_memory_beyond_the_limit_is_a_finding(monkeypatch):
     monkeypatch.setattr(target, "BYTES_PER_BYTE", 1)
     # Three bytes of input for each item; the list is new, even where its items reuse the memory of dead ones.
     request = messages.MetadataRequest(topics=[messages.MetadataRequest.MetadataRequestTopic(name="a")] * 5000)
-    with pytest.raises(target.Finding, match="bytes of memory"):
+    with pytest.raises(target.Finding, match="bytes of memory"):  # type: ignore[attr-defined]
         target.check_memory(target.Input("MetadataRequest", 0, request.encode(0)))
 
 
 def test_a_message_that_changes_in_encoding_is_a_finding(monkeypatch):
     changed = messages.HeartbeatRequest(generation_id=7)
     monkeypatch.setattr(messages.HeartbeatRequest, "from_dict", lambda _: changed)
-    with pytest.raises(target.Finding, match="other bytes"):
+    with pytest.raises(target.Finding, match="other bytes"):  # type: ignore[attr-defined]
         target.run(target.Input("HeartbeatRequest", 0, messages.HeartbeatRequest().encode(0)))
 
 
@@ -53,11 +53,11 @@ def test_connections():
 def test_events_that_depend_on_the_pieces_are_a_finding(monkeypatch):
     broken = lambda self, data: [len(data)]  # noqa: E731
     monkeypatch.setattr(Connection, "receive", broken)
-    with pytest.raises(connection.Finding, match="pieces tell"):
+    with pytest.raises(connection.Finding, match="pieces tell"):  # type: ignore[attr-defined]
         connection.run(connection.Input(None, (b"ab", b"c")))
 
 
 def test_a_failed_connection_that_goes_on_is_a_finding(monkeypatch):
     monkeypatch.setattr(Connection, "_note_failure", lambda self, reason: None)
-    with pytest.raises(connection.Finding, match="a failed connection"):
+    with pytest.raises(connection.Finding, match="a failed connection"):  # type: ignore[attr-defined]
         connection.run(connection.Input(None, (b"\0\0\0\0",)))

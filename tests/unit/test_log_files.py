@@ -328,6 +328,6 @@ def test_options_of_a_log_directory_are_those_of_a_partition():
     assert mine == [chunk["offset"].tolist() for chunk in log.partition("txn", 0).read(**options)]
     assert mine
     with pytest.raises(TypeError, match="unknown option 'isolation'"):
-        list(log.read("txn", 0, isolation="read_committed"))
+        list(log.read("txn", 0, isolation="read_committed"))  # type: ignore[call-arg]
     for name in kc.log.partition.ReadOptions.__annotations__:
         assert name in (kc.log.LogDirectory.read.__doc__ or "")

@@ -78,7 +78,7 @@ def test_pickle_copies_records_out_of_the_input():
 
 def test_unknown_keyword_is_a_type_error():
     with pytest.raises(TypeError, match="no field 'topic'"):
-        Metadata(topic=1)
+        Metadata(topic=1)  # type: ignore[call-arg]
 
 
 def test_dicts_and_back():
@@ -127,7 +127,7 @@ def test_unknown_tagged_fields_are_not_dropped_by_versions_that_have_none():
 @pytest.mark.parametrize("tags", [{1: "text"}, {-1: b""}, {"1": b""}, {2**31 - 1: b""}])
 def test_wrong_unknown_tagged_fields(tags):
     with pytest.raises(kc.EncodeError) as caught:
-        Metadata(topics=[Topic(unknown_tagged_fields=tags)]).encode(9)
+        Metadata(topics=[Topic(unknown_tagged_fields=tags)]).encode(9)  # type: ignore[call-arg]
     assert caught.value.path == "topics[0].unknown_tagged_fields"
 
 
@@ -214,7 +214,7 @@ def test_own_tables():
         """.replace("\n        ", "\n"),
         __name__,
     )
-    ping = classes["Ping"](name="a", parts=[1], hosts=[classes["Ping"].Host(port=65535)])
+    ping = classes["Ping"](name="a", parts=[1], hosts=[classes["Ping"].Host(port=65535)])  # type: ignore[attr-defined]
     raw = bytes.fromhex("0001 61 0001 0000000000000001 00000001 ffff")
     assert ping.encode(0) == raw
     assert classes["Ping"].decode(raw, 0) == ping

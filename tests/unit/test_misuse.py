@@ -126,7 +126,7 @@ def other_slots() -> None:
 
 def refused_schema() -> None:
     class Hollow(_struct.Struct):
-        _layout = messages.FetchResponse._layout
+        _layout = messages.FetchResponse._layout  # type: ignore[attr-defined]
 
     Hollow()
 

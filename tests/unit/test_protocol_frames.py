@@ -101,6 +101,7 @@ def test_an_api_versions_answer_may_be_older_than_the_request():
     answer = protocol.api_versions_response({18: range(0, 3)}, error_code=35)
     frame = answer.encode_frame(0, messages.ResponseHeader(correlation_id=4).encode(0))
     header, message = protocol.decode_response(frame, 18, 4)
+    assert isinstance(message, messages.ApiVersionsResponse)
     assert (header.correlation_id, message.error_code) == (4, 35)
     assert protocol.ranges_in(message) == {18: range(0, 3)}
 

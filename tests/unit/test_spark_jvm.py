@@ -97,5 +97,5 @@ def test_one_sentence_when_neither_serves(machine, has, told):
 
 @pytest.mark.parametrize(("spark", "java"), [("4.0.1", (17, 21)), ("4.1.0", (17, 21)), ("4.3.0", (17, 25))])
 def test_versions_by_spark(monkeypatch, spark, java):
-    monkeypatch.setattr(jvm.metadata, "version", lambda name: spark)
+    monkeypatch.setattr(jvm.metadata, "version", lambda name: spark)  # type: ignore[attr-defined]
     assert jvm._supported_versions() == java

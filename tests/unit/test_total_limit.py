@@ -176,7 +176,7 @@ def test_offsets_may_lie_anywhere(name):
 
 def test_iterating_calls_have_no_such_limit():
     with pytest.raises(TypeError, match="max_total_bytes"):
-        list(kc.iter_columns(b"", max_total_bytes=1))
+        list(kc.iter_columns(b"", max_total_bytes=1))  # type: ignore[call-arg]
 
 
 def test_damage_is_still_passed_over_within_the_limit():
