@@ -6,7 +6,7 @@ cdef inline object exception_from(const k.kc_error *error):
     """The exception that a kc_error stands for, not yet raised."""
     from kafkacodec import errors as classes  # a .pxd runs no import of its own
 
-    what = error.what.decode() if error.what != NULL else "unknown fault"
+    what = error.what.decode() if error.what != NULL else "unknown error"
     if error.code == k.KC_NO_MEMORY:
         return MemoryError(what)
     if error.code == k.KC_BAD_CODEC:

@@ -77,11 +77,11 @@ cdef dict REMEDIES = {}
 cdef class Budget:
     """What the columns of one result may take of memory, in bytes; `remedy` says what to do where that is little."""
     def __cinit__(self, size_t limit, str remedy):
-        text = f"the table would pass max_total_bytes ({remedy}, or raise the limit)"
+        text = f"the table would exceed max_total_bytes ({remedy}, or raise the limit)"
         raw = REMEDIES.setdefault(text, text.encode())
         self.budget = k.kc_budget_new(limit, raw)
         if self.budget == NULL:
-            raise MemoryError("no memory for a budget")
+            raise MemoryError("no memory for a table budget")
 
     def __dealloc__(self):
         if self.budget != NULL:
@@ -101,10 +101,10 @@ cdef class Table:
     """A table of columns. One that no decoder has made has neither columns nor rows."""
 
     def __init__(self, *args, **kwargs):
-        raise TypeError(f"{type(self).__qualname__} is what the decoding functions return; it is not made by hand")
+        raise TypeError(f"{type(self).__qualname__} cannot be created directly; the decoding functions return it")
 
     def __reduce_ex__(self, protocol):
-        raise TypeError(f"{type(self).__qualname__} is neither copied nor pickled; its Arrow form is: see to_pyarrow()")
+        raise TypeError(f"{type(self).__qualname__} cannot be copied or pickled; convert it with to_pyarrow() instead")
 
     def __dealloc__(self):
         if self.table != NULL:
@@ -139,13 +139,13 @@ cdef class Table:
     cdef k.kc_table *with_fields(self, const k.kc_field *fields) except NULL:
         """The table, which has columns of these fields."""
         if self.table == NULL or self.table.num_columns == 0 or self.table.columns[0].field != fields:
-            raise TypeError("a table of other columns")
+            raise TypeError("the table has other columns")
         return self.table
 
     cdef k.kc_table *growing(self, const k.kc_field *fields) except NULL:
         """The same to add rows to, which moves its memory: nobody may look at that yet."""
         if self.with_fields(fields).references != 1:
-            raise BufferError("the table is in use: rows cannot be added to it")
+            raise BufferError("rows cannot be added to a table that is in use")
         return self.table
 
     @property
@@ -171,7 +171,7 @@ cdef class Table:
             return np.unpackbits(bits, count=c.length, bitorder="little").view(np.bool_)
         dtype = DTYPES.get(c.field.type)
         if dtype is None:
-            raise TypeError(f"column {name!r} is {type_name(c.field)}: numpy has no view of it; use buffers({name!r}) or Arrow")
+            raise TypeError(f"column {name!r} is {type_name(c.field)}, which numpy cannot view; use buffers({name!r}) or Arrow")
         return np.ndarray((c.length,), dtype, lend(self.table, &c.values, c.values.size))
 
     def buffers(self, str name):
@@ -186,7 +186,7 @@ cdef class Table:
         elif c.field.type in DTYPES or c.field.type == k.KC_BOOL:
             parts["values"] = self.view(name)
         else:
-            raise TypeError(f"column {name!r} is {type_name(c.field)}: take it through Arrow")
+            raise TypeError(f"column {name!r} is {type_name(c.field)}; use Arrow")
         return parts
 
     def __arrow_c_schema__(self):
@@ -231,7 +231,7 @@ def append(Table into not None, Table part not None):
     cdef int code
     error.code = k.KC_OK
     if table == other or not k.kc_table_fits(table, other, 0):
-        raise ValueError("the table has other columns, or no room")
+        raise ValueError("the table has other columns, or the rows do not fit")
     with nogil:
         code = k.kc_table_move(table, other, &error)
     if code:

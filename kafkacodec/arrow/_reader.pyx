@@ -28,7 +28,7 @@ cdef class ImportedArray:
 
     cdef int require(self) except -1:
         if self.owner is None or self.owner.schema.release == NULL or self.array.release == NULL:
-            raise TypeError("an array that ArrowReader has given is needed")
+            raise TypeError("expected an array that ArrowReader returned")
         return 0
 
 
@@ -41,7 +41,7 @@ cdef class ImportedStream:
 cdef class ArrowReader:
     def __init__(self, data):
         if self.owner is not None:
-            raise RuntimeError("an ArrowReader reads one object")
+            raise RuntimeError("an ArrowReader reads only one object")
         if hasattr(data, "__arrow_c_stream__"):
             self.open_stream(data.__arrow_c_stream__())
         elif hasattr(data, "__arrow_c_array__"):
@@ -56,7 +56,7 @@ cdef class ArrowReader:
         cdef ImportedSchema owner = ImportedSchema()
         cdef int code
         if given.release == NULL:
-            raise ValueError("the Arrow stream has been read already")
+            raise ValueError("the Arrow stream has already been read")
         source.stream, given.release = given[0], NULL
         self.source, self.owner = source, owner
         with nogil:
@@ -91,7 +91,7 @@ cdef class ArrowReader:
             result, self.single = self.single, None
             return result
         if self.working:
-            raise RuntimeError("the Arrow stream is being read already")
+            raise RuntimeError("the Arrow stream is already being read")
         result = ImportedArray()
         result.owner = self.owner
         self.working = True
@@ -125,7 +125,7 @@ cdef class ArrowReader:
 
 cdef int require_schema(const k.ArrowSchema *schema) except -1:
     if schema.release == NULL:
-        raise ValueError("the Arrow schema has been used already, and is released")
+        raise ValueError("the Arrow schema has already been released")
     if schema.format == NULL:
         raise ValueError("the Arrow schema has no format")
     return 0
@@ -133,7 +133,7 @@ cdef int require_schema(const k.ArrowSchema *schema) except -1:
 
 cdef int require_array(const k.ArrowArray *array) except -1:
     if array.release == NULL:
-        raise ValueError("the Arrow array has been used already, and is released")
+        raise ValueError("the Arrow array has already been released")
     if array.length < 0:
-        raise ValueError(f"the Arrow array has a length of {array.length}")
+        raise ValueError(f"the Arrow array has length {array.length}")
     return 0

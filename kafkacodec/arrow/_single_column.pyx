@@ -33,10 +33,10 @@ cdef k.kc_buffer room(size_t size) except *:
 cdef class SingleColumn:
     """One column of an Arrow type, exported as often as wanted over the same memory."""
     def __init__(self):
-        raise TypeError("a SingleColumn is the result of a function; it is not made by hand")
+        raise TypeError("a SingleColumn cannot be created directly; functions return it")
 
     def __reduce_ex__(self, protocol):
-        raise TypeError("a SingleColumn is neither copied nor pickled; its Arrow form is")
+        raise TypeError("a SingleColumn cannot be copied or pickled; convert it to an Arrow array instead")
 
     def __dealloc__(self):
         k.kc_buffer_free(&self.validity)
@@ -64,7 +64,7 @@ cdef class SingleColumn:
     def __arrow_c_schema__(self):
         cdef k.ArrowSchema *schema
         if self.format == NULL:
-            raise TypeError("the column was made by hand, and is empty")
+            raise TypeError("the column is empty: it was created directly")
         schema = <k.ArrowSchema *> calloc(1, sizeof(k.ArrowSchema))
         capsule = new_capsule(schema, "arrow_schema", drop_schema)
         schema.format = self.format

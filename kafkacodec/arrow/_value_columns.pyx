@@ -28,12 +28,12 @@ cdef class ByteColumn:
             try:
                 value = value.encode()
             except UnicodeEncodeError as e:
-                raise EncodeError(f"text that UTF-8 cannot hold: {e.reason}") from None
+                raise EncodeError(f"str cannot be encoded as UTF-8: {e.reason}") from None
             return self.put(<const uint8_t *> PyBytes_AS_STRING(value), len(value))
         try:
             PyObject_GetBuffer(value, &view, PyBUF_SIMPLE)
         except (TypeError, BufferError, ValueError):    # ValueError: a memoryview that was released
-            raise EncodeError(f"{type(value).__name__} is neither bytes, text nor None") from None
+            raise EncodeError(f"{type(value).__name__} is not bytes, str or None") from None
         try:
             return self.put(<const uint8_t *> view.buf, view.len)
         finally:
@@ -86,9 +86,9 @@ cdef class IntColumn:
             try:
                 number = PyNumber_Index(value)
             except OverflowError:
-                raise EncodeError(f"{value} does not fit 64 bits") from None
+                raise EncodeError(f"{value} does not fit a 64-bit integer") from None
             except TypeError:
-                raise EncodeError(f"{type(value).__name__} is no integer") from None
+                raise EncodeError(f"{type(value).__name__} is not an integer") from None
         if k.kc_buffer_reserve(&self.values, 8, &error):
             raise exception_from(&error)
         memcpy(self.values.data + self.values.size, &number, 8)

@@ -35,7 +35,7 @@ cdef class Mapping:
         cdef Py_ssize_t start, stop, step
         start, stop, step = part.indices(<Py_ssize_t> self.mapping.size)
         if step != 1:
-            raise ValueError("a slice of a mapping has no step")
+            raise ValueError("a slice of a mapping must have step 1")
         return PyBytes_FromStringAndSize(<const char *> self.mapping.data + start, max(stop - start, 0))
 
     @property

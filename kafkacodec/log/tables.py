@@ -157,7 +157,7 @@ def _table(rows: Iterator[dict[str, Any]], schema: pa.Schema, max_total_bytes: i
             parts.append(pa.RecordBatch.from_pylist(chunk, schema))
             left -= parts[-1].nbytes
             if left < 0:
-                raise LimitExceeded(f"the table would pass max_total_bytes ({max_total_bytes})")
+                raise LimitExceeded(f"the table would exceed max_total_bytes ({max_total_bytes})")
     except (pa.ArrowInvalid, OverflowError) as error:
         raise CorruptRecord(f"a stored number is beyond its type: {error}") from None
     return pa.Table.from_batches(parts, schema)

@@ -43,12 +43,12 @@ cdef inline object writable(uint8_t *data, size_t size):
 cdef int raise_panic(object raised) except -1:
     """cramjam panics where CPython has no memory for an object, in an exception that is no Exception."""
     if type(raised).__name__ == "PanicException":
-        raise MemoryError("no memory for the compression library") from None
+        raise MemoryError("out of memory in the compression library") from None
     raise raised
 
 
 cdef object too_large(size_t limit, size_t position):
-    return LimitExceeded(f"compressed data holds more than the limit of {limit} bytes", position=position)
+    return LimitExceeded(f"decompressed data exceeds the limit of {limit} bytes", position=position)
 
 
 cdef class Decompressor:
@@ -91,7 +91,7 @@ cdef class Decompressor:
         elif codec == GZIP:
             self._gzip(data, size, limit)
         else:
-            raise UnsupportedCodec(f"compression codec {codec} is unknown")
+            raise UnsupportedCodec(f"unknown compression codec {codec}")
         if self._held is None:
             self.content = self._scratch.data
             self.size = self._scratch.size
@@ -147,7 +147,7 @@ cdef class Decompressor:
         member = _inflater(_GZIP_ONLY)
         while not member.eof:
             if given == size:
-                raise Truncated("gzip data ends inside a member", position=size)
+                raise Truncated("truncated gzip member", position=size)
             piece = min(window, size - given)
             try:
                 part = member.decompress(readable(data + given, piece), limit - self.size + 1)
@@ -288,7 +288,7 @@ def compress_snappy(data):
 def with_old_lz4_checksum(bytes frame):
     """with_old_lz4_checksum(frame: bytes) -> bytes"""
     if frame is None or len(frame) < 7 or len(frame) < 5 + k.KC_LZ4_DESCRIPTOR_BYTES(frame[4] & 0x08):
-        raise ValueError("no LZ4 frame")
+        raise ValueError("not an LZ4 frame")
     cdef bytes out = PyBytes_FromStringAndSize(PyBytes_AS_STRING(frame), len(frame))
     cdef uint8_t *data = <uint8_t *> PyBytes_AS_STRING(out)
     cdef bint has_content_size = data[4] & 0x08

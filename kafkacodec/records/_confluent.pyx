@@ -48,7 +48,7 @@ cdef class Values:
         if k.kc_arrow_bytes_import(c, &array.owner.schema, &array.array, 0, array.array.length, &error):
             raise TypeError(f"values: {error.what.decode()}")
         if c.layout == k.KC_LAYOUT_DICTIONARY:
-            raise TypeError("values: the column is dictionary-encoded, and payloads are views of values in place")
+            raise TypeError("values: dictionary-encoded columns are not supported, since payloads are views of the values")
         self.count(c)
 
     def add_list(self, list values not None):

@@ -136,7 +136,7 @@ cdef class Decoder:
     cdef int require_idle(self) except -1:
         """Two threads cannot share the state."""
         if self.working:
-            raise RuntimeError("the decoder is at work in another thread")
+            raise RuntimeError("the decoder is in use by another thread")
         return 0
 
     cdef int require_open(self) except -1:
@@ -327,7 +327,7 @@ cdef class Decoder:
         blobs.require()
         self.require_open()
         if k.kc_arrow_bytes_import(&column, &blobs.owner.schema, &blobs.array, 0, blobs.array.length, &error):
-            raise TypeError(f"a column of raw blobs is binary: {error.what.decode()}")
+            raise TypeError(f"column of blobs: {error.what.decode()}")
         try:
             return self.read_column(table, &column, blobs.array.length, first_row, max_rows, settle)
         finally:    # the blobs are the caller's: nothing may point into them any longer
@@ -453,7 +453,7 @@ cdef const k.kc_column *plain_columns(Table chunk) except NULL:
     for i in range(RECORD_FIELDS):
         if table.num_columns <= <int> k.KC_COL_HEADERS or not c[i].wanted or c[i].field.type != k.kc_record_fields[
                 <int> k.KC_COL_OFFSET + i].type:
-            raise TypeError("a table that lacks columns of a record")
+            raise TypeError("the table lacks columns of a record")
     return c
 
 
@@ -477,7 +477,7 @@ cdef class RecordIterator:
 
     def __cinit__(self, chunks, type cls not None, bint recycle=KC_FILLS_TUPLES):
         if not kc_is_plain_tuple(<PyTypeObject *> cls):
-            raise TypeError(f"{cls.__qualname__} is no class of named tuples")
+            raise TypeError(f"{cls.__qualname__} is not a named tuple class")
         self.chunks = iter(chunks)
         self.cls = cls
         self.recycle = recycle and KC_FILLS_TUPLES
@@ -494,7 +494,7 @@ cdef class RecordIterator:
         cdef Table chunk
         cdef const k.kc_column *columns
         if self.filling:
-            raise RuntimeError("the iterator is at work already")
+            raise RuntimeError("the iterator is already in use")
         while self.row == self.rows:
             chunk = next(self.chunks)
             columns = plain_columns(<Table?> chunk)

@@ -103,12 +103,12 @@ cdef class ListChunk(RecordChunk):
         try:
             pairs = iter(headers or ())
         except TypeError:
-            raise EncodeError(f"headers are pairs of key and value, not {type(headers).__name__}") from None
+            raise EncodeError(f"headers must be pairs of key and value, not {type(headers).__name__}") from None
         for pair in pairs:
             try:
                 name, content = pair
             except (TypeError, ValueError):
-                raise EncodeError("a header is no pair of key and value") from None
+                raise EncodeError("a header is not a pair of key and value") from None
             if name is None:
                 raise EncodeError("a header's key is null")
             self.header_key.append(name)
@@ -211,7 +211,7 @@ cdef class BatchEncoder:
     cdef int begin(self) except -1:
         """For one caller at a time: neither another thread nor what `compress` and the chunks run."""
         if self.working:
-            raise RuntimeError("the encoder is at work already")
+            raise RuntimeError("the encoder is already in use")
         self.working = True
         return 0
 
@@ -227,7 +227,7 @@ cdef class BatchEncoder:
         cdef RecordChunk chunk
         for chunk in chunks:
             if chunk is None:
-                raise TypeError("None is no chunk of rows")
+                raise TypeError("expected a chunk of rows, not None")
             out.reserve(min(k.kc_input_chunk_bytes(&chunk.columns), FIRST_GUESS_BYTES))
             self.put_rows(chunk, out, compress)
         self.put_last(out, compress)
@@ -252,9 +252,9 @@ cdef class BatchEncoder:
         k.kc_row_runs_begin(&runs)
         for chunk in chunks:
             if chunk is None:
-                raise TypeError("None is no chunk of rows")
+                raise TypeError("expected a chunk of rows, not None")
             if chunk.array is None:
-                raise TypeError("a chunk of an Arrow array is needed")
+                raise TypeError("expected a chunk of an Arrow array")
             if k.kc_row_runs_open(&runs, &chunk.array.owner.schema, &chunk.array.array, &error):
                 raise fault(&error, "row", False)
             guess = min(k.kc_input_chunk_bytes(&chunk.columns), FIRST_GUESS_BYTES)
@@ -391,7 +391,7 @@ cdef class BatchEncoder:
         PyObject_GetBuffer(compress(records), &view, PyBUF_SIMPLE)
         try:
             if view.len > 0x7fffffff - header:
-                raise EncodeError(f"a batch of {view.len} compressed bytes is larger than a batch may be")
+                raise EncodeError(f"a batch of {view.len} compressed bytes exceeds the maximum batch size")
             out.reserve(header + view.len)
             room = out.room()
             memcpy(room.at + header, view.buf, view.len)

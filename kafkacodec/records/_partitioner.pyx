@@ -78,7 +78,7 @@ def arrow_partitions(ImportedArray array not None, int32_t partitions, int32_t[:
     cdef int64_t length = array.array.length
     array.require()
     if out.shape[0] < length:
-        raise ValueError(f"room for {out.shape[0]} partitions, {length} are needed")
+        raise ValueError(f"out has {out.shape[0]} items, fewer than the {length} keys")
     if length == 0:
         return 0
     # The format of a dictionary's column is that of its numbers.
@@ -111,7 +111,7 @@ def list_partitions(list keys not None, int32_t partitions, int32_t[::1] out):
     c.first = 0
     column.describe(&c)
     if out.shape[0] < c.length:
-        raise ValueError(f"room for {out.shape[0]} partitions, {c.length} are needed")
+        raise ValueError(f"out has {out.shape[0]} items, fewer than the {c.length} keys")
     if c.length and bytes_partitions(&c, partitions, &out[0], &error):
         raise fault(&error, 0)
     return nulls_in(out, c.length)

@@ -22,7 +22,7 @@ def encode_varint(value):
     try:
         v = PyNumber_Index(value)
     except OverflowError:
-        raise EncodeError(f"{value} does not fit 64 bits") from None
+        raise EncodeError(f"{value} does not fit a 64-bit integer") from None
     return PyBytes_FromStringAndSize(<char *> out, <Py_ssize_t> k.kc_varint64_encode(out, v))
 
 
@@ -39,7 +39,7 @@ def encode_uvarint(value):
     try:
         v = PyNumber_Index(value)
     except OverflowError:
-        raise EncodeError(f"{value} does not fit 64 bits without sign") from None
+        raise EncodeError(f"{value} does not fit an unsigned 64-bit integer") from None
     return PyBytes_FromStringAndSize(<char *> out, <Py_ssize_t> k.kc_uvarint64_encode(out, v))
 
 
@@ -85,10 +85,10 @@ cdef Py_ssize_t decode(object data, Py_ssize_t position, uint64_t *value) except
 cdef Py_ssize_t decode_bytes(const uint8_t *data, Py_ssize_t size, Py_ssize_t position, uint64_t *value) except -1:
     cdef int n
     if position < 0 or position > size:
-        raise Truncated(f"position {position} lies outside {size} bytes", position=position)
+        raise Truncated(f"position {position} is outside the {size} bytes", position=position)
     n = k.kc_uvarint64_decode(data + position, data + size, value)
     if n == 0:
-        raise Truncated("the bytes end inside a varint", position=position)
+        raise Truncated("truncated varint", position=position)
     if n < 0:
-        raise CorruptRecord("a varint overflows 64 bits", position=position)
+        raise CorruptRecord("varint overflows 64 bits", position=position)
     return position + n

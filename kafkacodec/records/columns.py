@@ -66,7 +66,7 @@ class Problems(list[Problem]):
         self._last = last
         exception = self[-1].exception
         assert isinstance(exception, CorruptRecord)
-        exception.reason = f"{self.merged} more places are damaged, the last at byte {last.position}: {last.exception}"
+        exception.reason = f"{self.merged} more damaged places, the last at byte {last.position}: {last.exception}"
         self[-1] = self[-1]._replace(num_bytes=self[-1].num_bytes + num_bytes)
 
 
@@ -136,7 +136,7 @@ class Columns(Table):
                 given: rows are not indexed.
         """
         if not isinstance(name, str):
-            raise TypeError(f"the name of a column is needed, not {type(name).__name__}")
+            raise TypeError(f"expected a column name, not {type(name).__name__}")
         return self.view(name)
 
     __iter__ = None  # neither rows nor names: Python would ask for column 0

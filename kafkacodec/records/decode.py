@@ -153,7 +153,7 @@ def plan_of(
     unknown = [name for name in names if name not in _FROM_BYTES]
     if unknown:
         raise ValueError(
-            f"no such column: {', '.join(map(repr, unknown))}; there are {', '.join(RECORD_COLUMNS + BATCH_COLUMNS)}"
+            f"unknown column {unknown[0]!r}; columns are {', '.join(RECORD_COLUMNS + BATCH_COLUMNS)}"
         )
     one_of("on_error", on_error, ON_ERROR)
     wanted = 0
@@ -269,7 +269,7 @@ def iter_records(data: Buffer, **options: Unpack[DecodeOptions]) -> Iterator[Rec
     """
     for name in ("columns", "batch_columns"):
         if options.get(name):
-            raise ValueError(f"iter_records takes no option {name!r}: a record has all of its six fields")
+            raise ValueError(f"iter_records has no option {name!r}: a record always has all six fields")
     return _decoder.RecordIterator(iter_columns(data, max_rows=2048, **options), Record)
 
 
@@ -305,7 +305,7 @@ def scan(
     one_of("on_error", on_error, ("raise", "stop"))
     start, end = _checked_range(start_position, end_position)
     most = _LAST if max_batches is None else limit("max_batches", max_batches)
-    budget = budget_of(max_total_bytes, "go on piece by piece with max_batches and start_position")
+    budget = budget_of(max_total_bytes, "read it in parts with max_batches and start_position")
     table, position, size, fault, exhausted = _decoder.scan(
         BatchHeaders, data, _header_bits(columns), verify_crc, start, end, most, budget
     )
@@ -340,7 +340,7 @@ def _header_bits(columns: Iterable[str] | None) -> int:
     wanted = 0
     for name in columns:
         if name not in _HEADERS:
-            raise ValueError(f"no such column: {name!r}; there are {', '.join(_HEADERS)}")
+            raise ValueError(f"unknown column {name!r}; columns are {', '.join(_HEADERS)}")
         wanted |= 1 << _HEADERS.index(name)
     return wanted
 

@@ -312,7 +312,7 @@ def _list_chunks(records: Iterator[Any]) -> Iterator[RecordChunk]:
         if numbered is None:
             numbered = has_offset
         elif numbered != has_offset:
-            raise EncodeError("records with and without an offset are mixed", path=f"records[{row}]")
+            raise EncodeError("records with and without an offset cannot be mixed", path=f"records[{row}]")
         if len(chunk) == _LIST_ROWS:
             yield chunk.finish()
             chunk = ListChunk()
@@ -327,7 +327,7 @@ def _append(chunk: ListChunk, record: Any) -> bool:
         chunk.append_record(None, None, record[0], record[1], ())
         return False
     if shape != 6:
-        raise EncodeError(f"neither a Record nor a pair of key and value: {type(record).__name__}")
+        raise EncodeError(f"expected a Record or a pair of key and value, not {type(record).__name__}")
     offset, timestamp, _, key, value, headers = record
     chunk.append_record(offset, timestamp, key, value, headers)
     return offset is not None

@@ -55,7 +55,7 @@ def partition(
         return result
     (nulls,) = np.nonzero(result < 0)
     if null_keys == "error":
-        raise EncodeError("the key is null; null_keys says how to spread such rows", path=f"keys[{nulls[0]}]")
+        raise EncodeError("null key; set null_keys to assign such rows", path=f"keys[{nulls[0]}]")
     if null_keys == "round_robin":
         result[nulls] = np.arange(len(nulls)) % num_partitions
     else:

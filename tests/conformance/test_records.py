@@ -103,7 +103,7 @@ def test_shapes_that_kafka_refuses_are_refused(sample: Sample) -> None:
 
 # Where the two readers part; docs/records.md gives the reasons.
 COUNTS_NONE = "a batch that counts no records has bytes for some"
-BOMB = "compressed data holds more than the limit"
+BOMB = "decompressed data exceeds the limit"
 STRICTER = {
     "v2-count-0.bin": COUNTS_NONE,
     "v2-gzip-count-zero.bin": COUNTS_NONE,

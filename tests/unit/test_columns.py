@@ -161,7 +161,7 @@ def test_a_stream_can_be_asked_for_twice(log: Sample) -> None:
 
 def test_rows_are_neither_indexed_nor_iterated(log: Sample) -> None:
     table = kc.decode(log.data())
-    with pytest.raises(TypeError, match="name of a column"):
+    with pytest.raises(TypeError, match="expected a column name"):
         table[0]  # type: ignore[index]
     with pytest.raises(TypeError, match="not iterable"):
         iter(table)  # type: ignore[call-overload]

@@ -83,7 +83,7 @@ class TestNullKeys:
     KEYS = pa.array([None, b"a", None, None, b"b", None])
 
     def test_are_refused(self) -> None:
-        with pytest.raises(kc.EncodeError, match=r"keys\[0\]: the key is null"):
+        with pytest.raises(kc.EncodeError, match=r"keys\[0\]: null key"):
             kc.partition(self.KEYS, 3)
 
     def test_are_dealt_out_in_turn(self) -> None:

@@ -46,7 +46,7 @@ def test_the_last_problem_stands_for_all_others(name, few):
     assert [p.position for p in result.problems] == [len(GOOD) * (2 * i + 1) for i in range(11)]
     assert sum(p.num_bytes for p in result.problems) == 25 * len(BAD)
     assert result.problems[-1].base_offset is None
-    assert f"15 more places are damaged, the last at byte {49 * len(GOOD)}: " in str(result.problems[-1].exception)
+    assert f"15 more damaged places, the last at byte {49 * len(GOOD)}: " in str(result.problems[-1].exception)
 
 
 def test_as_many_as_there_is_room_for_stand_alone(few):

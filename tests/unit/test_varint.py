@@ -43,7 +43,7 @@ def test_boundaries(encode, decode, value, form) -> None:
     assert decode(data) == (value, len(data))
     assert decode(b"\xff" + data + b"\xff", 1) == (value, len(data) + 1)
     for cut in range(len(data)):
-        with pytest.raises(kc.Truncated, match="end inside a varint"):
+        with pytest.raises(kc.Truncated, match="truncated varint"):
             decode(data[:cut])
 
 
@@ -66,7 +66,7 @@ def test_longer_forms_are_read() -> None:
 
 @pytest.mark.parametrize("position", [-1, 2, 2**62])
 def test_position_outside(position: int) -> None:
-    with pytest.raises(kc.Truncated, match="lies outside"):
+    with pytest.raises(kc.Truncated, match="is outside the"):
         kc.decode_varint(b"\x00", position)
 
 
@@ -80,7 +80,7 @@ def test_position_at_the_end() -> None:
     [(kc.encode_varint, 2**63), (kc.encode_varint, -(2**63) - 1), (kc.encode_uvarint, -1), (kc.encode_uvarint, 2**64)],
 )
 def test_values_that_do_not_fit(encode, value: int) -> None:
-    with pytest.raises(kc.EncodeError, match="does not fit 64 bits"):
+    with pytest.raises(kc.EncodeError, match="does not fit a 64-bit integer"):
         encode(value)
 
 

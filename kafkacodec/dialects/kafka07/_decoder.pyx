@@ -47,7 +47,7 @@ cdef class Decoder:
         cdef k.kc_msgset07_options options
         self.held = HeldBuffer(data)
         if not 0 <= initial_offset <= <int64_t> (INT64_MAX - self.held.size):
-            raise ValueError(f"initial_offset is {initial_offset}; offsets of the data must lie in 0 to 2^63 - 1")
+            raise ValueError(f"initial_offset is {initial_offset}; offsets of the data must be from 0 to 2^63 - 1")
         options.verify_crc = verify_crc
         options.deep = deep
         options.initial_offset = initial_offset
@@ -59,7 +59,7 @@ cdef class Decoder:
 
     cdef int require_open(self) except -1:
         if self.working:
-            raise RuntimeError("the decoder is at work in another thread")
+            raise RuntimeError("the decoder is in use by another thread")
         if self.held is None:
             raise ValueError("the decoder is closed")
         return 0
@@ -96,7 +96,7 @@ cdef class Decoder:
         if isinstance(exception, DecodeError):
             exception.path = f"message at offset {d.options.initial_offset + <int64_t> d.position}"
             if d.depth:
-                exception.path += f": {d.depth} compressed messages deep" if d.depth > 1 else ": inside"
+                exception.path += f": nested message at depth {d.depth}" if d.depth > 1 else ": nested message"
         return exception
 
     cdef int provide(self, k.kc_error *error) except -1:

@@ -38,7 +38,7 @@ def read_words(tuple names not None, tuple readers not None, list words not None
         raise ValueError("more words than names")
     for i, word in enumerate(tuple(words)):    # a reader may change the list
         if not word:
-            raise ValueError("is empty")
+            raise ValueError("empty word")
         reader = readers[i]
         args[names[i]] = word if reader is None else reader(word)
     return args
