@@ -18,7 +18,7 @@ static int fixed_width(const char *format, int64_t *width, kc_error *error) {
     int64_t w = 0;
     for (const char *p = format + 2; *p; p++) {
         if (*p < '0' || *p > '9' || w > INT32_MAX / 16)
-            return kc_cannot_encode(error, "an impossible fixed size", 0, w, INT32_MAX);
+            return kc_cannot_encode(error, "invalid fixed-size width", 0, w, INT32_MAX);
         w = 10 * w + (*p - '0');
     }
     *width = w;
@@ -46,7 +46,7 @@ static int import_dictionary(kc_arrow_bytes *c, const struct ArrowSchema *schema
     kc_arrow_bytes words;
     if (!array->dictionary || schema->dictionary->dictionary || strlen(schema->format) != 1 ||
         !strchr("cCsSiIlL", schema->format[0]))
-        return kc_cannot_encode(error, "the column is no dictionary that Arrow has", 0, 0, 0);
+        return kc_cannot_encode(error, "invalid dictionary type", 0, 0, 0);
     if (kc_arrow_bytes_import(&words, schema->dictionary, array->dictionary, 0, array->dictionary->length, error))
         return error->code;
     if (kc_array_check(array, offset, c->length, 2, &c->first, error)) return error->code;
@@ -121,7 +121,7 @@ static int load_offsets32(const kc_arrow_bytes *c, int64_t row, int64_t n, kc_sp
         bad[0] |= from | (to - from) | (end - to);
     }
     if (KC_UNLIKELY((bad[0] | bad[1] | bad[2] | bad[3]) >> 31))
-        return kc_cannot_encode(error, "the array's offsets decrease or pass its end", row, 0, 0);
+        return kc_cannot_encode(error, "the array's offsets decrease or exceed its data", row, 0, 0);
     const uintptr_t last = n ? (uintptr_t)out->data[n - 1] + (uintptr_t)out->size[n - 1] : (uintptr_t)c->data;
     out->wide = (uintptr_t)c->data + (uintptr_t)c->end - last >= KC_COPY_SLACK;
     return KC_OK;
@@ -139,11 +139,11 @@ static int load_offsets64(const kc_arrow_bytes *c, int64_t row, int64_t n, kc_sp
         all |= size;
     }
     if (KC_UNLIKELY(bad < 0 || offsets[n] > c->end))
-        return kc_cannot_encode(error, "the array's offsets decrease or pass its end", row, 0, 0);
+        return kc_cannot_encode(error, "the array's offsets decrease or exceed its data", row, 0, 0);
     if (KC_UNLIKELY(all > INT32_MAX)) {
         int64_t i = 0;
         while (i < n - 1 && offsets[i + 1] - offsets[i] <= INT32_MAX) i++;
-        return kc_cannot_encode(error, "a value is longer than the format can hold", row + i,
+        return kc_cannot_encode(error, "a value exceeds the format's maximum length", row + i,
                                 offsets[i + 1] - offsets[i], INT32_MAX);
     }
     out->wide = c->end - offsets[n] >= KC_COPY_SLACK;
@@ -155,12 +155,12 @@ const uint8_t *kc_arrow_bytes_far(const kc_arrow_bytes *c, const kc_view *v, int
     const int32_t buffer = v->at.far.buffer, position = v->at.far.position;
     const uint8_t *data = buffer < 0 || buffer >= c->view_buffers ? NULL : c->view_data[buffer];
     if (KC_UNLIKELY(!data)) {
-        (void)kc_cannot_encode(error, "a view names a buffer that is not there", row, buffer, c->view_buffers);
+        (void)kc_cannot_encode(error, "invalid buffer index in a view", row, buffer, c->view_buffers);
         return NULL;
     }
     *buffer_size = kc_load_i64(&c->view_sizes[buffer]);
     if (KC_UNLIKELY(position < 0 || v->size > *buffer_size - position)) {
-        (void)kc_cannot_encode(error, "a view passes the end of its buffer", row, position, *buffer_size);
+        (void)kc_cannot_encode(error, "a view extends past the end of its buffer", row, position, *buffer_size);
         return NULL;
     }
     return data + position;
@@ -227,8 +227,7 @@ static int load_words(const kc_arrow_bytes *c, int64_t row, int64_t n, kc_spans 
         if (c->validity && !kc_bit_at(c->validity, at)) continue;
         const int64_t number = number_at(c, at);
         if (KC_UNLIKELY(number < 0 || number >= words.length))
-            return kc_cannot_encode(error, "a number that the dictionary has no word for", row + i, number,
-                                    words.length);
+            return kc_cannot_encode(error, "invalid dictionary index", row + i, number, words.length);
         if (kc_arrow_bytes_load(&words, number, 1, &word, error)) return error->code;
         /* It loaded one. NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign) */
         out->data[i] = word.data[0];

@@ -28,7 +28,7 @@ static inline int kc_cannot_encode(kc_error *error, const char *what, int64_t ro
 static inline int kc_array_check(const struct ArrowArray *array, int64_t offset, int64_t length, int64_t buffers,
                                  int64_t *first, kc_error *error) {
     if (array->length < 0 || array->offset < 0 || array->offset > INT64_MAX / 32 || array->length > INT64_MAX / 32)
-        return kc_cannot_encode(error, "an impossible array length or offset", 0, array->length, array->offset);
+        return kc_cannot_encode(error, "invalid array length or offset", 0, array->length, array->offset);
     if (offset < 0 || length < 0 || offset > array->length || length > array->length - offset)
         return kc_cannot_encode(error, "the column is shorter than its table", 0, array->length, offset + length);
     if (array->n_buffers < buffers || !array->buffers)

@@ -20,8 +20,7 @@ int kc_arrow_ints_import(kc_arrow_ints *c, const struct ArrowSchema *schema, con
     memset(c, 0, sizeof *c);
     c->length = length;
     if (strcmp(schema->format, "n") == 0) return KC_OK;
-    if (schema->dictionary)
-        return kc_cannot_encode(error, "the column is dictionary-encoded, which numbers are not read from", 0, 0, 0);
+    if (schema->dictionary) return kc_cannot_encode(error, "dictionary-encoded numbers are not supported", 0, 0, 0);
     for (size_t i = 0; i < sizeof int_types / sizeof int_types[0]; i++) {
         const char *format = int_types[i].format;
         bool zoned = strchr(format, ':') != NULL;
@@ -49,7 +48,7 @@ static int scale(const kc_arrow_ints *c, int64_t row, int64_t n, int64_t *out, k
             out[i] = divide_down(out[i], c->divide);
         } else if (out[i] > INT64_MAX / c->multiply || out[i] < INT64_MIN / c->multiply) {
             if (c->validity && !kc_bit_at(c->validity, c->first + row + i)) continue;
-            return kc_cannot_encode(error, "a time does not fit 64 bits of milliseconds", row + i, out[i],
+            return kc_cannot_encode(error, "a timestamp in milliseconds does not fit 64 bits", row + i, out[i],
                                     INT64_MAX / c->multiply);
         } else {
             out[i] *= c->multiply;
@@ -61,7 +60,7 @@ static int scale(const kc_arrow_ints *c, int64_t row, int64_t n, int64_t *out, k
 int kc_arrow_ints_load(const kc_arrow_ints *c, int64_t row, int64_t n, bool nulls, int64_t null_value, int64_t *out,
                        kc_error *error) {
     if (c->layout == KC_LAYOUT_ABSENT) {
-        if (!nulls) return kc_cannot_encode(error, "null, where a value is needed", row, 0, 0);
+        if (!nulls) return kc_cannot_encode(error, "null in a column that must not have nulls", row, 0, 0);
         for (int64_t i = 0; i < n; i++) out[i] = null_value;
         return KC_OK;
     }
@@ -75,7 +74,7 @@ int kc_arrow_ints_load(const kc_arrow_ints *c, int64_t row, int64_t n, bool null
     if (!c->validity) return KC_OK;
     for (int64_t i = 0; i < n; i++) {
         if (kc_bit_at(c->validity, c->first + row + i)) continue;
-        if (!nulls) return kc_cannot_encode(error, "null, where a value is needed", row + i, 0, 0);
+        if (!nulls) return kc_cannot_encode(error, "null in a column that must not have nulls", row + i, 0, 0);
         out[i] = null_value;
     }
     return KC_OK;
@@ -86,11 +85,11 @@ int kc_arrow_ints_load(const kc_arrow_ints *c, int64_t row, int64_t n, bool null
 int kc_struct_check(const struct ArrowSchema *schema, const struct ArrowArray *array, kc_error *error) {
     int64_t first;
     if (strcmp(schema->format, "+s") != 0 || schema->n_children != array->n_children)
-        return kc_cannot_encode(error, "the data is no table: it has no named columns", 0, 0, 0);
+        return kc_cannot_encode(error, "the data is not a table: it has no named columns", 0, 0, 0);
     if (kc_array_check(array, 0, array->length, 1, &first, error)) return error->code;
     const uint8_t *validity = kc_array_validity(array);
     for (int64_t i = 0; validity && i < array->length; i++) {
-        if (!kc_bit_at(validity, first + i)) return kc_cannot_encode(error, "the row is null as a whole", i, 0, 0);
+        if (!kc_bit_at(validity, first + i)) return kc_cannot_encode(error, "the row is null", i, 0, 0);
     }
     return KC_OK;
 }
@@ -99,7 +98,7 @@ int kc_struct_check(const struct ArrowSchema *schema, const struct ArrowArray *a
 static int pair_fields(const struct ArrowSchema *item, bool map, int64_t place[2], kc_error *error) {
     static const char *const names[2] = {"key", "value"};
     if (strcmp(item->format, "+s") != 0 || item->n_children < 2)
-        return kc_cannot_encode(error, "the list's items are no structs of key and value", 0, 0, 0);
+        return kc_cannot_encode(error, "the list's items are not structs of key and value", 0, 0, 0);
     for (int64_t f = 0; f < 2; f++) {
         place[f] = map ? f : -1;
         for (int64_t i = 0; i < item->n_children && !map; i++) {
@@ -116,7 +115,7 @@ static int import_items(kc_arrow_pairs *c, const struct ArrowSchema *schema, con
     int64_t place[2];
     if (pair_fields(schema, map, place, error)) return error->code;
     if (schema->n_children != array->n_children)
-        return kc_cannot_encode(error, "the array is not of its schema", 0, 0, 0);
+        return kc_cannot_encode(error, "the array does not match its schema", 0, 0, 0);
     if (kc_array_check(array, 0, array->length, 1, &c->item_first, error)) return error->code;
     c->items = array->length;
     c->item_validity = kc_array_validity(array);
@@ -137,7 +136,7 @@ int kc_arrow_pairs_import(kc_arrow_pairs *c, const struct ArrowSchema *schema, c
     else if (strcmp(schema->format, "+L") == 0)
         c->layout = KC_LAYOUT_OFFSETS64;
     else
-        return kc_cannot_encode(error, "the column is no list of structs of key and value, and no map", 0, 0, 0);
+        return kc_cannot_encode(error, "the column is not a map or a list of structs of key and value", 0, 0, 0);
     if (kc_array_check(array, offset, length, 2, &c->first, error)) return error->code;
     if (schema->n_children != 1 || array->n_children != 1)
         return kc_cannot_encode(error, "the list has no items column", 0, array->n_children, 1);
@@ -154,7 +153,7 @@ int kc_arrow_pairs_load(const kc_arrow_pairs *c, int64_t row, int64_t n, int64_t
         if (c->validity && !kc_bit_at(c->validity, at)) continue;
         int64_t start = kc_offset_at(c->layout, c->index, at), end = kc_offset_at(c->layout, c->index, at + 1);
         if (KC_UNLIKELY(start < 0 || end < start || end > c->items))
-            return kc_cannot_encode(error, "the list's offsets decrease or pass its items", row + i, end, c->items);
+            return kc_cannot_encode(error, "the list's offsets decrease or exceed its items", row + i, end, c->items);
         bounds[2 * i] = start;
         bounds[2 * i + 1] = end;
     }

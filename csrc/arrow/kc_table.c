@@ -157,7 +157,7 @@ static int grow_validity(kc_column *c, kc_error *error) {
 
 int kc_column_reserve(kc_column *c, int64_t rows, size_t bytes, kc_error *error) {
     if (rows > MAX_ROWS - c->length) {
-        return kc_fail(error, KC_NO_MEMORY, "a column would pass the address space", 0, rows, MAX_ROWS - c->length);
+        return kc_fail(error, KC_NO_MEMORY, "a column would exceed the address space", 0, rows, MAX_ROWS - c->length);
     }
     kc_type type = c->field->type;
     int64_t total = c->length + rows;
@@ -178,7 +178,7 @@ int kc_column_reserve(kc_column *c, int64_t rows, size_t bytes, kc_error *error)
     }
     if (type == KC_BINARY || type == KC_STRING) {
         if (bytes > (size_t)INT32_MAX - c->data.size) {
-            return kc_fail(error, KC_LIMIT, "a column passes 2 GiB (decode in chunks instead)", 0,
+            return kc_fail(error, KC_LIMIT, "a column exceeds 2 GiB (decode in chunks instead)", 0,
                            (int64_t)(c->data.size + bytes), INT32_MAX);
         }
         if (bytes <= c->data.capacity - c->data.size) return KC_OK;
@@ -383,7 +383,7 @@ static int move_column(kc_column *c, kc_column *from, int32_t first, kc_error *e
     if (!code) code = append_nulls(c, from, error);
     for (int i = 0; !code && i < c->field->num_children; i++) {
         if (from->children[i].length > INT32_MAX - c->children[i].length) {
-            return kc_fail(error, KC_LIMIT, "a list column passes 2^31 entries (decode in chunks instead)", 0,
+            return kc_fail(error, KC_LIMIT, "a list column exceeds 2^31 entries (decode in chunks instead)", 0,
                            c->children[i].length, INT32_MAX);
         }
         code = move_column(&c->children[i], &from->children[i], first, error);

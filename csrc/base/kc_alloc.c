@@ -222,7 +222,7 @@ static size_t take_spare(kc_budget *budget, size_t capacity, size_t block) {
 }
 
 int kc_buffer_grow_within(kc_buffer *b, size_t capacity, kc_budget *budget, kc_error *error) {
-    if (capacity < b->size) return kc_fail(error, KC_NO_MEMORY, "a buffer would pass the address space", 0, 0, 0);
+    if (capacity < b->size) return kc_fail(error, KC_NO_MEMORY, "a buffer would exceed the address space", 0, 0, 0);
     const size_t old = b->capacity, needed = capacity > old ? capacity : old;
     const size_t block = b->data ? kc_capacity(b->data) : 0;
     capacity = needed <= block ? block : with_room(old, needed);

@@ -10,7 +10,7 @@ enum { ROOM_SHARE = 8 };
 static kc_backing *new_backing(kc_budget *budget, size_t taken, kc_error *error) {
     kc_backing *b = kc_alloc(sizeof *b);
     if (!b) {
-        kc_fail(error, KC_NO_MEMORY, "no memory for what views point into", 0, 0, 0);
+        kc_fail(error, KC_NO_MEMORY, "no memory for the buffers of views", 0, 0, 0);
         return NULL;
     }
     memset(b, 0, sizeof *b);

@@ -72,8 +72,8 @@ static int check_crc(kc_decoder *d, kc_error *error) {
 static int check_codec(const kc_batch *b, kc_error *error) {
     int codec = kc_batch_codec(b), last = b->magic < 2 ? KC_CODEC_LZ4 : KC_CODEC_ZSTD;
     if (codec > last) {
-        const char *what = codec > KC_CODEC_ZSTD ? "no compression codec has the number"
-                                                 : "messages of magic 0 and 1 cannot have the compression codec";
+        const char *what = codec > KC_CODEC_ZSTD ? "unknown compression codec"
+                                                 : "messages of magic 0 and 1 do not support compression codec";
         return kc_fail(error, KC_BAD_CODEC, what, b->position + kc_batch_codec_at(b), codec, 0);
     }
     return KC_OK;
@@ -83,8 +83,7 @@ static int check_codec(const kc_batch *b, kc_error *error) {
 static kc_event end_partial(kc_decoder *d, kc_error *error) {
     if (!d->options.search_partial) return KC_EVENT_END;
     if (kc_resync_behind(d->data, d->size, d->position, &d->resync) == d->size) return KC_EVENT_END;
-    kc_fail(error, KC_CORRUPT, "a batch reaches over the end of the data, but intact ones follow it", d->position, 0,
-            0);
+    kc_fail(error, KC_CORRUPT, "a batch's length exceeds the data, yet valid batches follow", d->position, 0, 0);
     return KC_EVENT_FAULT;
 }
 

@@ -55,8 +55,8 @@ KC_INLINE int read_message(const uint8_t *at, uint64_t size, bool verify_crc, me
     m->value_size = (int32_t)kc_load_u32(p);
     m->value = p += 4;
     if (KC_UNLIKELY(end - p != (m->value_size > 0 ? m->value_size : 0))) {
-        return kc_fail(error, KC_CORRUPT, "a value does not end with its message", (uint64_t)(p - at), m->value_size,
-                       end - p);
+        return kc_fail(error, KC_CORRUPT, "a value does not end where its message ends", (uint64_t)(p - at),
+                       m->value_size, end - p);
     }
     return KC_OK;
 }
@@ -97,10 +97,11 @@ void kc_msgset_open(kc_msgset *m, const uint8_t *data, uint64_t size, uint64_t f
 static int refuse_inner(const uint8_t *at, const uint8_t *end, kc_error *error) {
     const uint8_t magic = end - at >= KC_MESSAGE_MIN_SIZE ? kc_load_u8(at + KC_ENTRY_MAGIC_AT) : 0;
     if (magic > MAX_MAGIC) {
-        return kc_fail(error, KC_BAD_MAGIC, "a compressed message set holds the magic", 0, (int8_t)magic, 0);
+        return kc_fail(error, KC_BAD_MAGIC, "a compressed message set contains a message of magic", 0, (int8_t)magic,
+                       0);
     }
     const int64_t length = end - at >= KC_ENTRY_OVERHEAD ? (int32_t)kc_load_u32(at + KC_ENTRY_LENGTH_AT) : 0;
-    return kc_fail(error, KC_CORRUPT, "a compressed message set does not end with a message", 0, length,
+    return kc_fail(error, KC_CORRUPT, "a compressed message set ends with a partial message", 0, length,
                    end - at - KC_ENTRY_OVERHEAD);
 }
 
@@ -116,15 +117,16 @@ int kc_msgset_open_inner(kc_msgset *m, kc_batch *wrapper, const uint8_t *message
         const uint64_t step = whole_message(at, m->end);
         if (!step) return refuse_inner(at, m->end, error);
         if (is_compressed(at)) {
-            return kc_fail(error, KC_CORRUPT, "a compressed message lies inside a compressed one", 0, 0, 0);
+            return kc_fail(error, KC_CORRUPT, "a compressed message contains another compressed message", 0, 0, 0);
         }
         last = (int64_t)kc_load_u64(at);
         at += step;
     }
     if (wrapper->magic && wrapper->last_offset != 0) {
         if (wrapper->last_offset < last) {
-            return kc_fail(error, KC_CORRUPT, "the offset of a compressed message is smaller than the last one inside",
-                           0, wrapper->last_offset, last);
+            return kc_fail(error, KC_CORRUPT,
+                           "the offset of a compressed message is smaller than the last offset inside it", 0,
+                           wrapper->last_offset, last);
         }
         m->offset_shift = (uint64_t)wrapper->last_offset - (uint64_t)last;
     }

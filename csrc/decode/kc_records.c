@@ -19,7 +19,7 @@ int kc_records_open(kc_records *r, const kc_batch *batch, const uint8_t *records
                        (int64_t)batch->count * KC_RECORD_MIN_SIZE);
     }
     if (batch->count == 0 && size > 0) {
-        return kc_fail(error, KC_CORRUPT, "a batch that counts no records has bytes for some", 0, (int64_t)size, 0);
+        return kc_fail(error, KC_CORRUPT, "a batch with a record count of 0 contains records", 0, (int64_t)size, 0);
     }
     r->left = batch->count;
     return KC_OK;
@@ -115,27 +115,27 @@ static __attribute__((noinline)) fields read_fields(const uint8_t *at, const uin
     fields f = {0};
     const uint8_t *p = at;
     int32_t size = 0;
-    if (!take_varint32(&p, end, &size)) return unreadable("a record's length cannot be read", 0, 0);
+    if (!take_varint32(&p, end, &size)) return unreadable("a record's length is not a valid varint", 0, 0);
     if (size < KC_RECORD_MIN_SIZE - 1 || size > end - p) {
         return unreadable("a record's length does not fit its batch", size, end - p);
     }
     f.end = p + size;
     p++; /* attributes: one byte, unused */
     int n = kc_varint64_decode(p, f.end, &f.timestamp_delta);
-    if (n <= 0) return unreadable("a timestamp delta cannot be read", 0, 0);
+    if (n <= 0) return unreadable("a timestamp delta is not a valid varint", 0, 0);
     p += n;
-    if (!take_varint32(&p, f.end, &f.offset_delta)) return unreadable("an offset delta cannot be read", 0, 0);
-    if (!take_varint32(&p, f.end, &f.key_size)) return unreadable("a key length cannot be read", 0, 0);
+    if (!take_varint32(&p, f.end, &f.offset_delta)) return unreadable("an offset delta is not a valid varint", 0, 0);
+    if (!take_varint32(&p, f.end, &f.key_size)) return unreadable("a key's length is not a valid varint", 0, 0);
     if (f.key_size > f.end - p) return unreadable("a key runs past its record", f.key_size, f.end - p);
     f.key = p;
     if (f.key_size > 0) p += f.key_size;
-    if (!take_varint32(&p, f.end, &f.value_size)) return unreadable("a value length cannot be read", 0, 0);
+    if (!take_varint32(&p, f.end, &f.value_size)) return unreadable("a value's length is not a valid varint", 0, 0);
     if (f.value_size > f.end - p) return unreadable("a value runs past its record", f.value_size, f.end - p);
     f.value = p;
     if (f.value_size > 0) p += f.value_size;
-    if (!take_varint32(&p, f.end, &f.num_headers)) return unreadable("a header count cannot be read", 0, 0);
+    if (!take_varint32(&p, f.end, &f.num_headers)) return unreadable("a header count is not a valid varint", 0, 0);
     if (f.num_headers < 0) return unreadable("a header count is negative", f.num_headers, 0);
-    if (f.num_headers == 0 && p != f.end) return unreadable("a record has bytes left over", f.end - p, 0);
+    if (f.num_headers == 0 && p != f.end) return unreadable("unexpected bytes at the end of a record", f.end - p, 0);
     f.headers = p;
     return f;
 }
@@ -163,7 +163,7 @@ static int append_header_value(kc_column *values, const uint8_t *value, int32_t 
 KC_INLINE int read_headers(kc_column *entries, const bool wanted, int32_t count, const uint8_t *p, const uint8_t *end,
                            kc_error *error) {
     if (count < 0 || count > (end - p) / 2) {
-        return kc_fail(error, KC_CORRUPT, "the header count of a record does not fit its bytes", 0, count,
+        return kc_fail(error, KC_CORRUPT, "a record has fewer bytes than its header count needs", 0, count,
                        (end - p) / 2);
     }
     if (wanted && count > INT32_MAX - entries->length) {
@@ -185,7 +185,7 @@ KC_INLINE int read_headers(kc_column *entries, const bool wanted, int32_t count,
         if (size > 0) p += size;
         if (wanted) entries->length++;
     }
-    if (p != end) return kc_fail(error, KC_CORRUPT, "a record has bytes left over", 0, end - p, 0);
+    if (p != end) return kc_fail(error, KC_CORRUPT, "unexpected bytes at the end of a record", 0, end - p, 0);
     return KC_OK;
 }
 
@@ -385,7 +385,7 @@ int kc_records_read(kc_records *r, const kc_batch *batch, kc_table *t, int32_t r
     if (!code && appended) *error = later;
     if (!code) code = appended;
     if (!code && r->left == 0 && r->at != r->end) {
-        code = kc_fail(error, KC_CORRUPT, "bytes are left over after the last record of a batch",
+        code = kc_fail(error, KC_CORRUPT, "unexpected bytes after the last record of a batch",
                        (uint64_t)(r->at - r->start), r->end - r->at, 0);
     }
     return code;

@@ -12,18 +12,18 @@ kc_walk kc_walk_next(const uint8_t *data, uint64_t size, uint64_t position, kc_s
     int32_t length = (int32_t)kc_load_u32(p + 8);
     if (length == 0 && kc_load_u64(p) == 0 && all_zero(p, left)) return KC_WALK_END;
     if (length < KC_MESSAGE_MIN_LENGTH) {
-        kc_fail(error, KC_CORRUPT, "the length of a batch is below the smallest possible", position + 8, length,
+        kc_fail(error, KC_CORRUPT, "a batch's length is below the minimum", position + 8, length,
                 KC_MESSAGE_MIN_LENGTH);
         return KC_WALK_FAULT;
     }
     if (left < KC_ENTRY_TO_MAGIC) return KC_WALK_PARTIAL;
     int8_t magic = (int8_t)kc_load_u8(p + 16);
     if (magic < 0 || magic > 2) {
-        kc_fail(error, KC_BAD_MAGIC, "no record format has the magic", position + 16, magic, 2);
+        kc_fail(error, KC_BAD_MAGIC, "unknown magic", position + 16, magic, 2);
         return KC_WALK_FAULT;
     }
     if (magic == 2 && length < KC_BATCH_V2_MIN_LENGTH) {
-        kc_fail(error, KC_CORRUPT, "the length of a batch is shorter than its header", position + 8, length,
+        kc_fail(error, KC_CORRUPT, "a batch's length is smaller than its header", position + 8, length,
                 KC_BATCH_V2_MIN_LENGTH);
         return KC_WALK_FAULT;
     }

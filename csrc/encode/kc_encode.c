@@ -44,7 +44,7 @@ static int check_messages(const kc_batch_options *options, kc_input_block *block
 static int check_offsets(const kc_input_block *block, int64_t least, int64_t row, kc_error *error) {
     for (int64_t i = 0; i < block->rows; least = block->offset[i++] + 1) {
         if (KC_UNLIKELY(block->offset[i] < 0 || block->offset[i] == INT64_MAX))
-            return kc_fail(error, KC_CANNOT_ENCODE, "an offset outside the format's range", (uint64_t)(row + i),
+            return kc_fail(error, KC_CANNOT_ENCODE, "an offset is outside the format's range", (uint64_t)(row + i),
                            block->offset[i], INT64_MAX - 1);
         if (KC_UNLIKELY(block->offset[i] < least))
             return kc_fail(error, KC_CANNOT_ENCODE, "offsets must increase from one record to the next",
@@ -89,7 +89,7 @@ static kc_encode_event no_room(kc_encoder *e, int64_t size) {
 
 static kc_encode_event changed(kc_error *error, int64_t row) {
     if (error->code == KC_OK)
-        (void)kc_fail(error, KC_CANNOT_ENCODE, "the headers changed while they were encoded", (uint64_t)row, 0, 0);
+        (void)kc_fail(error, KC_CANNOT_ENCODE, "headers changed while they were encoded", (uint64_t)row, 0, 0);
     return KC_ENCODE_FAULT;
 }
 
@@ -105,7 +105,7 @@ static kc_encode_event open_batch(kc_encoder *e, kc_room *room, kc_error *error)
                            .base_sequence = e->next_sequence};
     const int64_t size = measure(&batch, block, i, e->options.magic).total;
     if (KC_UNLIKELY(size > INT32_MAX - KC_BATCH_HEADER_SIZE)) {
-        (void)kc_fail(error, KC_CANNOT_ENCODE, "a record larger than a batch may be",
+        (void)kc_fail(error, KC_CANNOT_ENCODE, "a record exceeds the maximum batch size",
                       (uint64_t)(e->loaded - block->rows + i), size, INT32_MAX - KC_BATCH_HEADER_SIZE);
         return KC_ENCODE_FAULT;
     }

@@ -49,14 +49,14 @@ int kc_input_chunk_import(kc_input_chunk *chunk, const struct ArrowSchema *schem
         int column = column_of(schema->children[i]->name);
         if (column == COLUMNS) continue;
         *name = column_names[column];
-        if (seen & 1u << column) return kc_fail(error, KC_CANNOT_ENCODE, "two columns have this name", 0, 0, 0);
+        if (seen & 1u << column) return kc_fail(error, KC_CANNOT_ENCODE, "duplicate column name", 0, 0, 0);
         seen |= 1u << column;
         if (import_column(chunk, column, schema->children[i], array->children[i], array->offset, error))
             return error->code;
     }
     *name = NULL;
     if (!(seen & (1u << KEY | 1u << VALUE)))
-        return kc_fail(error, KC_CANNOT_ENCODE, "there is neither a key nor a value column", 0, 0, 0);
+        return kc_fail(error, KC_CANNOT_ENCODE, "no column is named key or value", 0, 0, 0);
     return KC_OK;
 }
 

@@ -14,10 +14,10 @@ int kc_row_runs_open(kc_row_runs *r, const struct ArrowSchema *schema, const str
     for (int64_t i = 0; i < schema->n_children; i++) {
         const char *name = schema->children[i]->name;
         if (!name || strcmp(name, "row") != 0) continue;
-        if (at >= 0) return kc_fail(error, KC_CANNOT_ENCODE, "two columns have this name", 0, 0, 0);
+        if (at >= 0) return kc_fail(error, KC_CANNOT_ENCODE, "duplicate column name", 0, 0, 0);
         at = i;
     }
-    if (at < 0) return kc_fail(error, KC_CANNOT_ENCODE, "there is no such column", 0, 0, 0);
+    if (at < 0) return kc_fail(error, KC_CANNOT_ENCODE, "missing column", 0, 0, 0);
     return kc_plain_int_import(&r->column, schema->children[at], array->children[at], array->offset, array->length,
                                error);
 }

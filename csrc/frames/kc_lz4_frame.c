@@ -19,11 +19,12 @@ static uint32_t take_le32(kc_bytes *b) {
 
 /* Flags: version 01, then independent blocks, block checksums, content size, content checksum, reserved, dictionary. */
 static int read_flags(kc_lz4_frame *frame, uint8_t flags, uint8_t block_code, kc_error *error) {
-    if (flags >> 6 != 1) return fail(frame, KC_CORRUPT, "LZ4 frame of an unknown version", flags >> 6, 1, error);
-    if (!(flags & 0x20)) return fail(frame, KC_CORRUPT, "LZ4 frame with linked blocks", 0, 0, error);
-    if (flags & 0x03) return fail(frame, KC_CORRUPT, "LZ4 frame with reserved flags", flags & 0x03, 0, error);
+    if (flags >> 6 != 1) return fail(frame, KC_CORRUPT, "unknown LZ4 frame version", flags >> 6, 1, error);
+    if (!(flags & 0x20))
+        return fail(frame, KC_CORRUPT, "LZ4 frame has linked blocks, which Kafka does not support", 0, 0, error);
+    if (flags & 0x03) return fail(frame, KC_CORRUPT, "LZ4 frame sets reserved flags", flags & 0x03, 0, error);
     if (block_code & 0x8F || block_code >> 4 < 4)
-        return fail(frame, KC_CORRUPT, "LZ4 frame with a reserved block size", block_code, 0x40, error);
+        return fail(frame, KC_CORRUPT, "LZ4 frame has a reserved block size", block_code, 0x40, error);
     frame->block_checksums = flags & 0x10;
     frame->has_content_checksum = flags & 0x04;
     frame->block_max = (size_t)1 << (8 + 2 * (block_code >> 4)); /* 4: 64 KiB … 7: 4 MiB */
@@ -45,7 +46,7 @@ int kc_lz4_open(kc_lz4_frame *frame, const uint8_t *data, size_t size, bool any_
     if (b->failed) return fail(frame, KC_TRUNCATED, "LZ4 frame ends inside its header", (int64_t)size, 15, error);
     uint8_t computed = (uint8_t)(kc_xxh32(descriptor, KC_LZ4_DESCRIPTOR_BYTES(has_content_size)) >> 8);
     if (computed != stored && !any_checksum)
-        return fail(frame, KC_CRC_MISMATCH, "LZ4 frame header's checksum", computed, stored, error);
+        return fail(frame, KC_CRC_MISMATCH, "the checksum of an LZ4 frame header is wrong", computed, stored, error);
     return KC_OK;
 }
 
@@ -66,7 +67,7 @@ int kc_lz4_next(kc_lz4_frame *frame, kc_lz4_block *block, kc_error *error) {
     block->size = header & ~STORED_BLOCK;
     if (block->size == 0) return take_end(frame, block, error);
     if (block->size > frame->block_max)
-        return fail(frame, KC_CORRUPT, "LZ4 block larger than its frame allows", (int64_t)block->size,
+        return fail(frame, KC_CORRUPT, "LZ4 block is larger than its frame allows", (int64_t)block->size,
                     (int64_t)frame->block_max, error);
     size_t left = kc_bytes_left(b);
     block->data = kc_take(b, block->size);
@@ -76,7 +77,7 @@ int kc_lz4_next(kc_lz4_frame *frame, kc_lz4_block *block, kc_error *error) {
     uint32_t want = take_le32(b);
     if (b->failed) return fail(frame, KC_TRUNCATED, "LZ4 frame ends inside a block checksum", 0, 0, error);
     uint32_t got = kc_xxh32(block->data, block->size);
-    if (got != want) return fail(frame, KC_CRC_MISMATCH, "LZ4 block's checksum", got, want, error);
+    if (got != want) return fail(frame, KC_CRC_MISMATCH, "the checksum of an LZ4 block is wrong", got, want, error);
     return KC_OK;
 }
 

@@ -11,9 +11,9 @@ static uint64_t position(const kc_snappy_frame *frame) { return (uint64_t)(frame
 
 static int read_header(kc_snappy_frame *frame, kc_error *error) {
     const uint8_t *header = kc_take(&frame->bytes, KC_XERIAL_HEADER_BYTES);
-    if (!header) return kc_fail(error, KC_TRUNCATED, "xerial header is cut", position(frame), 0, 0);
+    if (!header) return kc_fail(error, KC_TRUNCATED, "truncated xerial header", position(frame), 0, 0);
     int32_t version = (int32_t)kc_load_u32(header + 8);
-    if (version < 1) return kc_fail(error, KC_CORRUPT, "xerial framing's version", position(frame), version, 1);
+    if (version < 1) return kc_fail(error, KC_CORRUPT, "unsupported xerial version", position(frame), version, 1);
     return KC_OK;
 }
 
@@ -24,7 +24,7 @@ static bool at_header(const kc_snappy_frame *frame) {
 
 int kc_snappy_open(kc_snappy_frame *frame, const uint8_t *data, size_t size, kc_error *error) {
     *frame = (kc_snappy_frame){.bytes = kc_bytes_over(data, size), .start = data};
-    if (size == 0) return kc_fail(error, KC_TRUNCATED, "no Snappy data", 0, 0, 0);
+    if (size == 0) return kc_fail(error, KC_TRUNCATED, "empty Snappy data", 0, 0, 0);
     frame->framed = at_header(frame);
     return frame->framed ? read_header(frame, error) : KC_OK;
 }
@@ -35,7 +35,7 @@ static int take_block(kc_snappy_frame *frame, size_t size, kc_snappy_block *bloc
     block->data = kc_take(&frame->bytes, size);
     uint32_t claimed = 0;
     if (kc_uvarint32_decode(block->data, block->data + size, &claimed) <= 0)
-        return kc_fail(error, KC_CORRUPT, "Snappy block without a length", at, 0, 0);
+        return kc_fail(error, KC_CORRUPT, "Snappy block has no valid length", at, 0, 0);
     if (claimed > most_content(size))
         return kc_fail(error, KC_CORRUPT, "Snappy block claims more content than it can hold", at, claimed,
                        (int64_t)most_content(size));
@@ -54,9 +54,9 @@ int kc_snappy_next(kc_snappy_frame *frame, kc_snappy_block *block, kc_error *err
     }
     if (!frame->framed) return take_block(frame, left, block, error);
     int32_t size = kc_take_i32(b);
-    if (b->failed) return kc_fail(error, KC_TRUNCATED, "xerial block length is cut", position(frame), 0, 0);
+    if (b->failed) return kc_fail(error, KC_TRUNCATED, "truncated xerial block length", position(frame), 0, 0);
     left = kc_bytes_left(b);
-    if (size <= 0) return kc_fail(error, KC_CORRUPT, "xerial block length", position(frame), size, 1);
+    if (size <= 0) return kc_fail(error, KC_CORRUPT, "invalid xerial block length", position(frame), size, 1);
     if ((size_t)size > left)
         return kc_fail(error, KC_TRUNCATED, "xerial block runs past the data", position(frame), (int64_t)left, size);
     return take_block(frame, (size_t)size, block, error);

@@ -72,7 +72,7 @@ static int take_blocks(kc_bytes *b, const uint8_t *start, header h, uint64_t *mo
         uint64_t content = 0, at = (uint64_t)(b->at - start);
         int code = take_block(b, block_max, &content, &last);
         if (code == KC_TRUNCATED) return kc_fail(error, code, "zstd block runs past the data", at, 0, 0);
-        if (code != KC_OK) return kc_fail(error, code, "zstd block header that cannot be", at, 0, 0);
+        if (code != KC_OK) return kc_fail(error, code, "invalid zstd block header", at, 0, 0);
         *most_content += content;
     }
     return KC_OK;

@@ -200,11 +200,11 @@ static void close_outermost(kc_msgset07_decoder *d, kc_table *t) {
 static kc_event announce(kc_msgset07_decoder *d, const message *m, kc_error *error) {
     const uint8_t *p = d->levels[d->depth].at;
     if (m->codec > KC_CODEC_SNAPPY) {
-        kc_fail(error, KC_BAD_CODEC, "Kafka 0.7 has no compression codec", place(d, p), m->codec, 0);
+        kc_fail(error, KC_BAD_CODEC, "unknown Kafka 0.7 compression codec", place(d, p), m->codec, 0);
         return KC_EVENT_FAULT;
     }
     if (d->depth == KC_MSGSET07_MAX_DEPTH) {
-        kc_fail(error, KC_LIMIT, "compressed messages inside one another", place(d, p), d->depth + 1,
+        kc_fail(error, KC_LIMIT, "nesting depth of compressed messages", place(d, p), d->depth + 1,
                 KC_MSGSET07_MAX_DEPTH);
         return KC_EVENT_FAULT;
     }
@@ -229,21 +229,23 @@ static bool set_is_over(const kc_msgset07_decoder *d, finding found, const messa
         case IS_PARTIAL:
             if (p != level->start) return true;
             if (d->depth) {
-                kc_fail(error, KC_CORRUPT, "a compressed message does not hold a whole one", d->position, left, length);
+                kc_fail(error, KC_CORRUPT, "a compressed message ends with a partial message", d->position, left,
+                        length);
             } else {
-                kc_fail(error, KC_TRUNCATED, "the first message is not whole (fetch more, or the log is damaged)",
-                        place(d, p), left, length);
+                kc_fail(error, KC_TRUNCATED,
+                        "the first message is incomplete (fetch more bytes, or the log is damaged)", place(d, p), left,
+                        length);
             }
             return false;
         case BAD_LENGTH:
-            kc_fail(error, KC_CORRUPT, "the length of a message is negative", place(d, p), length, 0);
+            kc_fail(error, KC_CORRUPT, "a message's length is negative", place(d, p), length, 0);
             return false;
         case UNKNOWN_MAGIC:
-            kc_fail(error, KC_BAD_MAGIC, "Kafka 0.7 has no magic", place(d, p + LENGTH_SIZE), m->magic, 1);
+            kc_fail(error, KC_BAD_MAGIC, "unknown Kafka 0.7 magic", place(d, p + LENGTH_SIZE), m->magic, 1);
             return false;
         default:
             if (length == 0 && !d->depth && all_zeros(p, level->end)) return true;
-            kc_fail(error, KC_CORRUPT, "the length of a message leaves no room for its header", place(d, p), length,
+            kc_fail(error, KC_CORRUPT, "a message's length is smaller than its header", place(d, p), length,
                     (int64_t)KC_MSGSET07_HEADER(0) - LENGTH_SIZE);
             return false;
     }
@@ -278,7 +280,7 @@ kc_event kc_msgset07_run(kc_msgset07_decoder *d, kc_table *t, int64_t max_rows, 
 
 int kc_msgset07_provide(kc_msgset07_decoder *d, const uint8_t *data, size_t size, kc_error *error) {
     if (d->depth == KC_MSGSET07_MAX_DEPTH) {
-        return kc_fail(error, KC_LIMIT, "compressed messages inside one another", d->position, d->depth + 1,
+        return kc_fail(error, KC_LIMIT, "nesting depth of compressed messages", d->position, d->depth + 1,
                        KC_MSGSET07_MAX_DEPTH);
     }
     d->announced = false;

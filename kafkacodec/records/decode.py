@@ -152,9 +152,7 @@ def plan_of(
         names += BATCH_COLUMNS
     unknown = [name for name in names if name not in _FROM_BYTES]
     if unknown:
-        raise ValueError(
-            f"unknown column {unknown[0]!r}; columns are {', '.join(RECORD_COLUMNS + BATCH_COLUMNS)}"
-        )
+        raise ValueError(f"unknown column {unknown[0]!r}; columns are {', '.join(RECORD_COLUMNS + BATCH_COLUMNS)}")
     one_of("on_error", on_error, ON_ERROR)
     wanted = 0
     for name in names:

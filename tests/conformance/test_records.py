@@ -102,7 +102,7 @@ def test_shapes_that_kafka_refuses_are_refused(sample: Sample) -> None:
 
 
 # Where the two readers part; docs/records.md gives the reasons.
-COUNTS_NONE = "a batch that counts no records has bytes for some"
+COUNTS_NONE = "a batch with a record count of 0 contains records"
 BOMB = "decompressed data exceeds the limit"
 STRICTER = {
     "v2-count-0.bin": COUNTS_NONE,

@@ -65,9 +65,7 @@ def test_dictionaries(number: str, words: pa.DataType) -> None:
 
 def test_a_dictionary_that_lacks_a_word() -> None:
     column = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int8()), pa.array(["a"]), safe=False)
-    with pytest.raises(
-        kc.EncodeError, match=r"records\[1\]: a number that the dictionary has no word for: got 1, limit 1"
-    ):
+    with pytest.raises(kc.EncodeError, match=r"records\[1\]: invalid dictionary index: got 1, limit 1"):
         kc.encode(pa.record_batch({"value": column}))
 
 
@@ -297,7 +295,7 @@ class TestRefused:
             ({"value": ["a"], "headers": [["b"]]}, r"records\.headers: .*structs of key and value"),
             ({"value": ["a"], "headers": [[{"k": "a", "v": b""}]]}, r"records\.headers: .*key and value"),
             ({"value": ["a"], "headers": ["b"]}, r"records\.headers: "),
-            ({"other": ["a"]}, "neither a key nor a value column"),
+            ({"other": ["a"]}, "no column is named key or value"),
         ],
     )
     def test_columns_of_the_wrong_type(self, columns: dict[str, Any], words: str) -> None:
@@ -305,7 +303,7 @@ class TestRefused:
             kc.encode(pa.table(columns))
 
     def test_a_column_that_is_no_table(self) -> None:
-        with pytest.raises(kc.EncodeError, match="no table"):
+        with pytest.raises(kc.EncodeError, match="is not a table"):
             kc.encode(pa.array([b"a"]))
 
     def test_null_rows(self) -> None:
@@ -331,7 +329,7 @@ class TestRefused:
             kc.encode(pa.table({"value": ["a"], "offset": column}))
 
     def test_columns_of_the_same_name(self) -> None:
-        with pytest.raises(kc.EncodeError, match=r"records\.value: two columns"):
+        with pytest.raises(kc.EncodeError, match=r"records\.value: duplicate column name"):
             kc.encode(pa.table([["a"], ["b"]], names=["value", "value"]))
 
     def test_offsets_that_go_back_between_chunks(self) -> None:
@@ -346,24 +344,24 @@ class TestRefused:
             kc.encode(pa.table({"value": ["a", "b"], "headers": column}))
 
     def test_times_that_overflow(self) -> None:
-        with pytest.raises(kc.EncodeError, match=r"records\[1\]: a time"):
+        with pytest.raises(kc.EncodeError, match=r"records\[1\]: a timestamp"):
             kc.encode(pa.table({"value": ["a", "b"], "timestamp": pa.array([0, 2**62], pa.timestamp("s"))}))
 
     def test_a_record_larger_than_a_batch_may_be(self) -> None:
         # No memory is needed for it: the offsets say 2^31-1 bytes, and sizes are counted before bytes are read.
         batch = lying(pa.binary(), [0, 2**31 - 1])
-        with pytest.raises(kc.EncodeError, match=r"records\[0\]: a record larger than a batch may be"):
+        with pytest.raises(kc.EncodeError, match=r"records\[0\]: a record exceeds the maximum batch size"):
             kc.encode(batch)
 
     def test_a_value_longer_than_its_length_field(self) -> None:
         batch = lying(pa.large_binary(), [0, 0, 2**31])
-        with pytest.raises(kc.EncodeError, match=r"records\[1\]: a value is longer"):
+        with pytest.raises(kc.EncodeError, match=r"records\[1\]: a value exceeds"):
             kc.encode(batch)
 
     @pytest.mark.parametrize("offsets", [[0, 3, 2, 4], [-1, 0, 1, 4], [0, 5, 5, 4], [0, 2**31 - 1, -(2**31), 4]])
     @pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary()], ids=str)
     def test_damaged_offsets(self, offsets: list[int], kind: pa.DataType) -> None:
-        with pytest.raises(kc.EncodeError, match=r"decrease|longer"):
+        with pytest.raises(kc.EncodeError, match=r"decrease|exceeds"):
             kc.encode(lying(kind, offsets))
 
     @pytest.mark.parametrize(
@@ -389,7 +387,10 @@ class TestRefused:
             ([(0, 0, 0, b"", b"", [("a",)])], r"records\[0\]\.headers: a header is not a pair"),
             ([(0, 0, 0, b"", b"", [(None, b"")])], r"records\[0\]\.headers: a header's key is null"),
             ([(0, 0, 0, b"", b"", 7)], r"records\[0\]\.headers: headers must be pairs"),
-            ([(b"", b""), (0, 0, 0, b"", b"", [])], r"records\[1\]: records with and without an offset cannot be mixed"),
+            (
+                [(b"", b""), (0, 0, 0, b"", b"", [])],
+                r"records\[1\]: records with and without an offset",
+            ),
         ],
     )
     def test_python_records(self, records: list[Any], words: str) -> None:
@@ -440,7 +441,7 @@ class TestRefused:
                 function([], compression="zstd")  # type: ignore[call-arg]
 
     def test_offsets_that_run_out(self) -> None:
-        with pytest.raises(kc.EncodeError, match=r"records\[1\]: an offset outside"):
+        with pytest.raises(kc.EncodeError, match=r"records\[1\]: an offset is outside"):
             kc.encode([(b"k", b"v")] * 2, base_offset=2**63 - 2)
 
     @pytest.mark.parametrize("name", ["offset", "producer_id", "producer_epoch", "timestamp", "coordinator_epoch"])
