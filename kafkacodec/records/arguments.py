@@ -1,4 +1,4 @@
-"""What several functions ask of their arguments."""
+"""Checks of arguments."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _MOST = (1 << 63) - 1
 
 
 def int64(value: int) -> int:
-    """The integer of 64 bits that is next to `value`, as for offsets and positions: nothing lies beyond.
+    """`value` clipped to 64 bits, for offsets and positions.
 
     Raises:
-        TypeError: it is no integer.
+        TypeError: it is not an integer.
     """
     return max(-_MOST - 1, min(index(value), _MOST))
 
 
 def limit(name: str, value: int, least: int = 0) -> int:
-    """A limit on bytes, rows or threads that fits 64 bits; a larger one bounds nothing more.
+    """A limit on bytes, rows or threads, clipped to 64 bits.
 
     Raises:
-        TypeError: it is no integer.
+        TypeError: it is not an integer.
         ValueError: it is below `least`.
     """
     try:
@@ -45,7 +45,7 @@ def require_int(name: str, value: int, lowest: int, highest: int) -> None:
     """Check that `value` is an integer from `lowest` to `highest`.
 
     Raises:
-        TypeError: it is no integer; a bool is none.
+        TypeError: it is not an integer, or it is a bool.
         ValueError: it is out of range.
     """
     if isinstance(value, bool) or not hasattr(value, "__index__"):
@@ -55,14 +55,14 @@ def require_int(name: str, value: int, lowest: int, highest: int) -> None:
 
 
 def one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    """Raise ValueError where `value` is not one of the words in `allowed`."""
+    """Raise ValueError if `value` is not in `allowed`."""
     if value not in allowed:
         *words, last = map(repr, allowed)
         raise ValueError(f"{name} must be {', '.join(words)} or {last}, not {value!r}")
 
 
 def refuse_unknown(options: Collection[str], known: Collection[str]) -> None:
-    """Raise TypeError where a name in `options` is not in `known`."""
+    """Raise TypeError for a name in `options` that is not in `known`."""
     for name in options:
         if name not in known:
             raise TypeError(f"unknown option {name!r}")

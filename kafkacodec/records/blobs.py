@@ -1,4 +1,4 @@
-"""Columns of raw record sets, a blob for each row: into one table with a row per record, and back."""
+"""Columns of blobs, one record set per row: decoding into a table of records, and encoding back."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ __all__ = ["decode_batches", "encode_rows"]
 def decode_batches(
     column: object, *, max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES, **options: Unpack[DecodeOptions]
 ) -> RecordColumns:
-    """Decodes every blob of a column, each a record set of its own.
+    """Decodes a column of blobs, each a record set.
 
     Args:
-        column: anything with the Arrow PyCapsule interface that is one column of binary, large binary, binary view,
-            fixed size binary or text, such as a ``pyarrow.Array``, a ``pyarrow.ChunkedArray`` or a ``polars.Series``.
-            Null and empty blobs have no records.
+        column: a column with the Arrow PyCapsule interface, of type binary, large binary, binary view, fixed size
+            binary or string, such as a ``pyarrow.Array``, a ``pyarrow.ChunkedArray`` or a ``polars.Series``. Null and
+            empty blobs have no records.
         max_total_bytes: as in `kafkacodec.decode`, for all blobs together.
-        options: those of `kafkacodec.decode`, without ``threads``. ``on_error`` holds for each blob: ``"stop"`` leaves
-            the rest of the faulty blob and goes on with the next one.
+        options: those of `kafkacodec.decode`, without ``threads``. ``on_error`` applies to each blob: ``"stop"`` skips
+            the rest of the damaged blob and continues with the next one.
 
     Returns:
-        RecordColumns: the columns of `kafkacodec.decode` and, last, ``row`` int64, the row of the blob in the column.
-        ``consumed`` is the sum over all blobs. The position in a `Problem` counts from the start of its blob; the
+        RecordColumns: the columns of `kafkacodec.decode`, then ``row`` int64, the row of the blob in the column.
+        ``consumed`` is the sum over all blobs. The position of a `Problem` counts from the start of its blob; the
         path of its exception names the row.
 
     Raises:
         DecodeError: as `kafkacodec.decode`; the path names the row.
-        TypeError: the column is of another type.
+        TypeError: the column has another type.
     """
     plan = plan_of(**options)
     budget = budget_of(max_total_bytes, "pass fewer blobs at once, and large ones to iter_columns")
@@ -57,7 +57,7 @@ def decode_batches(
     result.problems = Problems()
 
     def settle(row: int) -> bool:
-        """Notes a fault; whether to go on in the same blob."""
+        """Records a fault; returns whether to continue in the same blob."""
         going_on = plan.on_error == "skip" and decoder.fault is not None
         fault = take_fault(decoder)
         if isinstance(fault, DecodeError):
@@ -83,26 +83,26 @@ def encode_rows(
     max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES,
     **options: Unpack[EncodeOptions],
 ) -> SingleColumn:
-    """Encodes records into a column of blobs: those with the same ``row`` as one record set. Undoes `decode_batches`.
+    """Encodes records as a column of blobs, one record set for each ``row``. The inverse of `decode_batches`.
 
     Args:
         records: Arrow data as in `kafkacodec.encode`, a table or an iterable of tables, with a column ``row`` (int64 or
             int32) that never decreases.
-        num_rows: how many blobs there are; by default one more than the last row. Blobs that no record names are empty:
-            a null blob comes back from `decode_batches` as one of these.
-        max_total_bytes: the most memory that the column may take, in bytes.
-        options: those of `kafkacodec.encode`, for each blob by itself: without a column ``offset`` its records are
-            numbered from `base_offset`, and its first batch has the `base_sequence`. What `decode_batches` tells of
-            batches with ``batch_columns=True`` is not taken from columns.
+        num_rows: number of blobs; by default one more than the last row. Blobs without records are empty, also those
+            that were null before `decode_batches`.
+        max_total_bytes: limit on the memory of the column, in bytes.
+        options: those of `kafkacodec.encode`, for each blob separately: without a column ``offset`` its records are
+            numbered from `base_offset`, and its first batch has `base_sequence`. The batch columns of
+            `decode_batches` are ignored.
 
     Returns:
-        SingleColumn: large_binary, a blob for each row, none of them null. ``pyarrow.array(x)`` and
-        ``polars.Series(x)`` take it as it is, without a copy.
+        SingleColumn: large_binary, without nulls. ``pyarrow.array(x)`` and ``polars.Series(x)`` take it without a
+        copy.
 
     Raises:
-        EncodeError: as `kafkacodec.encode`; or a row that is null, negative, less than the one before or not below
-            `num_rows`; or the column would pass `max_total_bytes`.
-        ValueError, TypeError: an option is wrong, or `records` is no Arrow data.
+        EncodeError: as `kafkacodec.encode`; or a row is null, negative, less than the one before or not below
+            `num_rows`; or the column would exceed `max_total_bytes`.
+        ValueError, TypeError: an option is wrong, or `records` is not Arrow data.
     """
     plan = EncodePlan.of(options)
     if num_rows is not None:

@@ -1,4 +1,4 @@
-"""Columns of records and of batch headers: the Arrow and numpy face of what the core decodes."""
+"""Tables of records and of batch headers, with their Arrow and numpy interfaces."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 __all__ = ["BatchHeaders", "Columns", "Field", "Problem", "Problems", "RecordColumns", "Schema"]
 
 MAX_PROBLEMS = 10_000
-"""Places of damage that a table lists one by one: each takes some 700 bytes of memory, and a batch may have 26."""
+"""Limit on the problems that a table lists: each takes about 700 bytes of memory, and a damaged batch as few as 26."""
 
 
 class Problem(NamedTuple):
-    """A stretch of bytes that was passed over.
+    """A range of bytes that was left out.
 
     Attributes:
-        position (int): where it starts, in bytes from the start of the data.
-        base_offset (int | None): base offset of the batch that starts there; None where its header cannot be believed.
-        num_bytes (int): how long it is.
-        exception (KafkaCodecError): what was wrong.
+        position (int): its start, in bytes from the start of the data.
+        base_offset (int | None): base offset of the batch that starts there; None if its header is not reliable.
+        num_bytes (int): its size in bytes.
+        exception (KafkaCodecError): what is wrong.
     """
 
     position: int
@@ -36,10 +36,10 @@ class Problem(NamedTuple):
 
 
 class Problems(list[Problem]):
-    """What was passed over, in order. One more than `MAX_PROBLEMS` stands for all that follow, with their bytes.
+    """The ranges that were left out, in order. After `MAX_PROBLEMS`, one more entry sums up all others.
 
     Attributes:
-        merged (int): how many places the last entry stands for; 0 where each has its own.
+        merged (int): number of ranges that the last entry sums up; 0 if each has its own entry.
     """
 
     merged = 0
@@ -53,7 +53,7 @@ class Problems(list[Problem]):
             self._merge(problem.position, problem.num_bytes, 1, problem)
 
     def include(self, others: Problems) -> None:
-        """Add the problems of what follows."""
+        """Add the problems of the data that follows."""
         for problem in others[:MAX_PROBLEMS]:
             self.note(problem)
         if others.merged:
@@ -71,7 +71,7 @@ class Problems(list[Problem]):
 
 
 class Field(NamedTuple):
-    """A column's name and its Arrow type as text, such as ``timestamp[ms, tz=UTC]``."""
+    """A column's name and its Arrow type as a string, such as ``timestamp[ms, tz=UTC]``."""
 
     name: str
     type: str
@@ -101,14 +101,13 @@ class Schema(tuple[Field, ...]):
 class Columns(Table):
     """A table in Arrow's memory layout.
 
-    pyarrow, polars, DuckDB and pandas take it as it is, without a copy, through the Arrow PyCapsule interface
+    pyarrow, polars, DuckDB and pandas take it without a copy through the Arrow PyCapsule interface
     (``__arrow_c_schema__``, ``__arrow_c_array__``, ``__arrow_c_stream__``): ``pyarrow.record_batch(x)``,
     ``pyarrow.table(x)``, ``polars.DataFrame(x)``. The memory lives as long as anything made from it.
 
     Attributes:
-        consumed (int): bytes of the data that were whole batches (and those passed over), counted from its start.
-        problems (list[Problem]): what was passed over, or what ended the decoding early; after 10,000 the last entry
-            stands for all others, with their bytes together.
+        consumed (int): number of bytes in complete or skipped batches, from the start of the data.
+        problems (list[Problem]): the ranges that were left out; after 10,000, one more entry sums up all others.
     """
 
     consumed: int = 0
@@ -128,24 +127,24 @@ class Columns(Table):
         """The column as a read-only numpy array over the same memory.
 
         Timestamps are ``datetime64[ms]`` in UTC with NaT for null. Booleans are unpacked from bits into a new array.
-        Nulls of the other fixed-width types hold 0; ``buffers(name)["validity"]`` tells them.
+        Nulls of the other fixed-width types are 0; ``buffers(name)["validity"]`` marks them.
 
         Raises:
-            KeyError: there is no such column.
-            TypeError: the type is binary, string or list, of which numpy has no view; see `buffers`. Or no name was
-                given: rows are not indexed.
+            KeyError: the table does not have this column.
+            TypeError: the type is binary, string or list, which numpy cannot view (see `buffers`), or the argument is
+                not a name: rows cannot be indexed.
         """
         if not isinstance(name, str):
             raise TypeError(f"expected a column name, not {type(name).__name__}")
         return self.view(name)
 
-    __iter__ = None  # neither rows nor names: Python would ask for column 0
+    __iter__ = None  # otherwise Python would iterate with __getitem__(0)
 
     def buffers(self, name: str) -> dict[str, Any]:
         """The Arrow buffers of a column as numpy views.
 
         Returns:
-            dict: ``validity`` (uint8, a bit per row, least significant first; None when nothing is null), and
+            dict: ``validity`` (uint8, a bit per row, least significant first; None if nothing is null), and
             ``offsets`` (int32, rows + 1) with ``data`` (uint8) for binary and string, else ``values``.
         """
         return super().buffers(name)
@@ -166,17 +165,18 @@ class Columns(Table):
 
 
 class RecordColumns(Columns):
-    """Decoded records, a row for each.
+    """Decoded records, one per row.
 
-    Columns, in this order, unless fewer were asked for: ``offset`` int64; ``timestamp`` timestamp[ms, UTC], null
-    where the format or the record has none; ``timestamp_type`` int8 (0 create time, 1 log append time, -1 none);
-    ``key`` binary; ``value`` binary; ``headers`` list<struct<key: string, value: binary>>, empty when there are none.
+    Columns, in this order, unless fewer were requested: ``offset`` int64; ``timestamp`` timestamp[ms, UTC], null
+    if the format or the record has none; ``timestamp_type`` int8 (0 create time, 1 log append time, -1 none);
+    ``key`` binary; ``value`` binary; ``headers`` list<struct<key: string, value: binary>>, empty if there are none.
     With ``batch_columns=True`` also ``partition_leader_epoch`` int32, ``producer_id`` int64, ``producer_epoch`` int16,
     ``sequence`` int32, ``is_transactional`` bool, ``is_control`` bool, ``magic`` int8, ``codec`` string,
     ``batch_offset`` int64 (the batch's base offset) and ``batch_position`` int64 (bytes from the start of the data).
-    A message of magic 0 or 1 is its own batch, or belongs to that of its wrapper; the four columns about leader and
-    producer are null there, and the two booleans false. `kafkacodec.protocol.fetch_to_columns` puts ``topic`` string
-    and ``partition`` int32 before all these, `kafkacodec.decode_batches` ``row`` int64 behind them.
+    An uncompressed message of magic 0 or 1 counts as a batch, and so does a compressed message with the messages
+    inside it; the four columns about leader and producer are null there, and the two booleans false.
+    `kafkacodec.protocol.fetch_to_columns` adds ``topic`` string and ``partition`` int32 at the front,
+    `kafkacodec.decode_batches` adds ``row`` int64 at the end.
     """
 
     @property
@@ -188,7 +188,7 @@ class RecordColumns(Columns):
         """The rows as named tuples, for tools and tests.
 
         Raises:
-            KeyError: one of the six columns of `kafkacodec.Record` was not asked for.
+            KeyError: one of the six columns of `kafkacodec.Record` was not requested.
         """
         missing = {*Record._fields} - {*self.column_names}
         if missing:
@@ -197,15 +197,15 @@ class RecordColumns(Columns):
 
 
 class BatchHeaders(Columns):
-    """Batch headers, a row for each batch, read without decompressing.
+    """Batch headers, one batch per row, read without decompressing.
 
     Columns: ``position`` and ``size_in_bytes`` int64 (bytes), ``base_offset``, ``last_offset`` int64, ``magic`` int8,
     ``codec`` string, ``timestamp_type`` int8, ``base_timestamp``, ``max_timestamp`` timestamp[ms, UTC] (null for -1),
     ``count`` int32, ``producer_id`` int64, ``producer_epoch`` int16, ``base_sequence``, ``partition_leader_epoch``
     int32, ``is_transactional``, ``is_control`` bool, ``delete_horizon_ms`` int64 (ms since the epoch, null without
-    one), ``crc`` uint32, ``crc_ok`` bool (null when not verified). A message of magic 0 or 1 is a batch here, and so
-    is a compressed wrapper, which tells neither its base offset nor its count: they are null, like the fields that
-    the format lacks.
+    one), ``crc`` uint32, ``crc_ok`` bool (null if not verified). A message of magic 0 or 1 counts as a batch. The base
+    offset and count of a compressed one are null, since its header does not contain them, and so are fields that the
+    format does not have.
     """
 
     @property

@@ -1,7 +1,7 @@
-"""Compression of record batches: which library does what, at which levels, and within which limits.
+"""Compression of record batches: libraries, levels and limits.
 
-Frames are walked, and their lengths checked, before a library sees them; `docs/compression.md` says which shapes are
-accepted, where Kafka's own reader differs, and what the libraries were chosen for.
+Frames are parsed and their lengths checked before a library reads them. `docs/compression.md` lists the accepted
+framing, the differences to Kafka's reader, and the libraries.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NONE, _GZIP, _SNAPPY, _LZ4, _ZSTD = range(5)
 
 
 class LevelRange(NamedTuple):
-    """The levels that a codec takes, both ends included."""
+    """The levels that a codec accepts, inclusive."""
 
     lowest: int
     highest: int
@@ -41,7 +41,7 @@ LEVELS: Final = {
     _LZ4: LevelRange(1, 17),
     _ZSTD: LevelRange(-131072, 22),
 }
-"""Levels by codec number, as Kafka's `compression.*.level` settings have them (KIP-390)."""
+"""Levels by codec number, as in Kafka's `compression.*.level` settings (KIP-390)."""
 
 
 def decompress(codec: int, data: Buffer, *, magic: int = 2, limit: int) -> bytes:
@@ -49,14 +49,14 @@ def decompress(codec: int, data: Buffer, *, magic: int = 2, limit: int) -> bytes
 
     Args:
         codec: number of the codec, 0 to 4.
-        data: the compressed bytes, all of them.
+        data: the complete compressed bytes.
         magic: format of the batch; LZ4 frames in magic 0 may have a wrong header checksum (KAFKA-3160).
-        limit: the most bytes that may come out.
+        limit: maximum size of the result in bytes.
 
     Raises:
-        LimitExceeded: more than `limit` bytes would come out; no more than `limit` were taken.
-        CorruptRecord: the data is damaged, or of a shape that Kafka refuses.
-        Truncated: the data ends too soon.
+        LimitExceeded: the result would exceed `limit` bytes; no more than that is ever allocated for it.
+        CorruptRecord: the data is damaged, or its framing is one that Kafka rejects.
+        Truncated: the data ends too early.
         UnsupportedCodec: the codec is unknown.
 
     Positions in the errors count from the start of `data`. Threads may call this at the same time.
@@ -65,17 +65,17 @@ def decompress(codec: int, data: Buffer, *, magic: int = 2, limit: int) -> bytes
 
 
 def compress(codec: int, data: Buffer, *, level: int | None = None, magic: int = 2) -> Buffer:
-    """Compress the records of one batch as Kafka's own clients would frame them.
+    """Compress the records of one batch, with the framing of Kafka's clients.
 
     Args:
         codec: number of the codec, 0 to 4.
         data: the bytes to compress.
-        level: as in Kafka's `compression.<codec>.level`; None takes the fast default of the library.
+        level: as in Kafka's `compression.<codec>.level`; None is a fast default.
         magic: format of the batch; LZ4 in magic 0 gets the header checksum that old readers expect (KAFKA-3160).
 
     Raises:
-        ValueError: the codec is unknown, has no such level, or does not exist in this magic.
-        TypeError: the level is no integer.
+        ValueError: the codec is unknown, does not have this level, or does not exist in this magic.
+        TypeError: the level is not an integer.
 
     Threads may call this at the same time.
     """
@@ -86,7 +86,7 @@ def compress(codec: int, data: Buffer, *, level: int | None = None, magic: int =
 
 
 def compressor(codec: int, *, level: int | None = None, magic: int = 2) -> Callable[[Buffer], Buffer]:
-    """What compresses batch after batch, with contexts of its own: not for two threads at once.
+    """A function that compresses one batch after another. Not thread-safe: it reuses its context.
 
     Arguments and errors are those of `compress`.
     """
@@ -112,7 +112,7 @@ def _check_level(codec: int, level: int) -> None:
 def _fastest_deflate() -> Callable[..., bytes]:
     try:
         from isal import isal_zlib
-    except ImportError:  # made for x86-64 and AArch64 only
+    except ImportError:  # exists for x86-64 and AArch64 only
         return zlib.compress
     deflate: Callable[..., bytes] = isal_zlib.compress
     return deflate
@@ -126,7 +126,7 @@ def _gzip(level: int | None) -> Callable[[Buffer], Buffer]:
 
 
 def _lz4(level: int | None) -> Callable[[Buffer], Buffer]:
-    """Independent blocks of 64 KiB, and nothing optional: what Kafka's reader takes in every version."""
+    """Independent blocks of 64 KiB and no optional fields, which every version of Kafka can read."""
     return partial(
         lz4.frame.compress,
         compression_level=level or 0,
@@ -151,7 +151,7 @@ _COMPRESSORS: Final[tuple[Callable[[int | None], Callable[[Buffer], Buffer]], ..
 
 
 class _PerThread(threading.local):
-    """Contexts of the libraries, which no two threads may use at once."""
+    """Contexts of the libraries, which threads cannot share."""
 
     def __init__(self) -> None:
         self.decompressor = _compression.Decompressor()

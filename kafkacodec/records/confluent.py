@@ -1,4 +1,4 @@
-"""Confluent's framing of values: a zero byte and the schema's id, a big-endian int32, in front of the payload.
+"""Confluent's framing of values: a zero byte and the schema id (big-endian int32) before the payload.
 
 Source: "Wire format" in the Confluent Schema Registry's documentation.
 """
@@ -15,7 +15,7 @@ __all__ = ["ConfluentColumns", "split_confluent"]
 
 
 class ConfluentColumns(NamedTuple):
-    """What `split_confluent` gives; both have ``__arrow_c_array__`` and one row for every value.
+    """The result of `split_confluent`. Both columns have ``__arrow_c_array__`` and one row for each value.
 
     Attributes:
         schema_ids (SingleColumn): int32, null where a value has no framing.
@@ -27,11 +27,11 @@ class ConfluentColumns(NamedTuple):
 
 
 def split_confluent(values: Any) -> ConfluentColumns:
-    """Take the schema ids off a column of values, without copying the payloads.
+    """Split a column of values into schema ids and payloads, without copying the payloads.
 
-    ``pyarrow.array(x)`` and ``polars.Series(x)`` take the results as they are. The payloads are a binary_view column,
-    the one layout of Arrow that can leave out five bytes of each value: its views point into the memory of `values`,
-    which lives as long as they do. (Arrow keeps payloads of up to 12 bytes inside the view itself.)
+    ``pyarrow.array(x)`` and ``polars.Series(x)`` take the results without a copy. The payloads are a binary_view
+    column, the only Arrow layout that can skip five bytes of each value: the views point into the memory of `values`,
+    which they keep alive. (Payloads of up to 12 bytes are stored inside the view.)
 
     Args:
         values: a binary or string column, in chunks or not, with the Arrow interface; or a list of bytes and None.
@@ -41,9 +41,9 @@ def split_confluent(values: Any) -> ConfluentColumns:
         framed: it has a null id and is its own payload.
 
     Raises:
-        TypeError: `values` is neither a list nor an Arrow column of bytes or text.
-        EncodeError: a value is neither bytes, text nor None, or the array contradicts itself; `path` names its row.
-        ValueError: the Arrow data is damaged or used up.
+        TypeError: `values` is neither a list nor an Arrow column of type binary or string.
+        EncodeError: a value is not bytes, str or None, or the Arrow array is inconsistent; `path` names the row.
+        ValueError: the Arrow data is damaged or was already consumed.
     """
     held = Values()
     if isinstance(values, (list, tuple)):

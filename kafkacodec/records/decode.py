@@ -36,38 +36,38 @@ _ALL = _decoder.record_columns()
 _BIT = {name: 1 << i for i, name in enumerate(_ALL)}
 
 PLACE_COLUMNS = ("topic", "partition")
-"""What bytes alone do not tell: the columns that come first where record sets of several partitions are decoded."""
+"""The first columns when record sets of several partitions are decoded; the caller fills them."""
 
 _HEADERS = _decoder.header_columns()
 
 _FROM_BYTES = [name for name in _ALL if name not in (*PLACE_COLUMNS, "row")]
 
 RECORD_COLUMNS: tuple[str, ...] = tuple(_FROM_BYTES[:6])
-"""The columns that `decode` builds unless told otherwise, in order."""
+"""The columns that `decode` builds by default, in order."""
 
 BATCH_COLUMNS: tuple[str, ...] = tuple(_FROM_BYTES[6:])
 """The columns that ``batch_columns=True`` adds, in order."""
 
 DEFAULT_MAX_ROWS = 8192
-"""Rows of a chunk of `iter_columns`: large enough to share its costs, small enough to stay in cache."""
+"""Rows in a chunk of `iter_columns`: enough to amortize the cost of a chunk, few enough to stay in cache."""
 
 DEFAULT_MAX_BYTES = 512 << 10
-"""Bytes of keys, values and headers after which a chunk of `iter_columns` ends early; one record more may be in it."""
+"""A chunk of `iter_columns` ends with the record that reaches this many bytes of keys, values and headers."""
 
 DEFAULT_MAX_DECOMPRESSED_BYTES = 128 << 20
-"""The most that the records of one batch may decompress to, in bytes (128 MiB)."""
+"""Limit on the decompressed records of one batch, in bytes (128 MiB)."""
 
 _POSITIONS_ALONE = 1
 """A mask of the columns of batch headers."""
 
 DEFAULT_MAX_TOTAL_BYTES = 2 << 30
-"""The most memory that the columns of one table take, in bytes (2 GiB)."""
+"""Limit on the memory of the columns of one table, in bytes (2 GiB)."""
 
 _FIRST, _LAST = -(1 << 63), (1 << 63) - 1
 _NO_BYTE_LIMIT = (1 << 63) - 1
 
 TABLE_ROWS = (1 << 31) - 2
-"""A table of all records that reaches so many rows is full."""
+"""A table with this many rows is full."""
 
 OnError = Literal["raise", "stop", "skip"]
 ON_ERROR = get_args(OnError)
@@ -87,13 +87,13 @@ class DecodeOptions(TypedDict, total=False):
 
 
 class TableOptions(DecodeOptions, total=False):
-    """The keyword options of calls that give one table, however large the data."""
+    """The keyword options of functions that return all records as one table."""
 
     max_total_bytes: int
 
 
 class Plan(NamedTuple):
-    """Checked options, in the terms of the core."""
+    """Checked options, as the core expects them."""
 
     wanted: int
     verify_crc: bool
@@ -104,7 +104,7 @@ class Plan(NamedTuple):
     limit: int
 
     def with_columns(self, *names: str) -> Plan:
-        """The same with columns that the caller fills, such as `row` of `decode_batches`."""
+        """This plan with additional columns that the caller fills, such as `row` of `decode_batches`."""
         return self._replace(wanted=self.wanted | sum(_BIT[name] for name in names))
 
     def decoder(
@@ -164,7 +164,7 @@ def plan_of(
 
 
 def budget_of(max_total_bytes: int, remedy: str) -> Budget:
-    """The budget of one table. Its error says to do what `remedy` says, or to raise the limit."""
+    """The budget of one table. Its error suggests `remedy`, or raising the limit."""
     return Budget(limit("max_total_bytes", max_total_bytes), remedy)
 
 
@@ -175,24 +175,24 @@ def decode(
     max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES,
     **options: Unpack[DecodeOptions],
 ) -> RecordColumns:
-    """Decodes a whole record set into one table.
+    """Decodes a record set into one table.
 
-    Batches of any magic (0, 1, 2) and codec may follow one another. A partial batch at the end is normal and left
-    alone, and so are the zeros of a preallocated file: `RecordColumns.consumed` is how many bytes were whole batches.
+    Batches of different magics (0, 1, 2) and codecs may be mixed. A partial batch at the end, or the zeros of a
+    preallocated file, are not an error: `RecordColumns.consumed` is the number of bytes in complete batches.
 
     Args:
         data: any contiguous buffer (bytes, memoryview, mmap, numpy, pyarrow.Buffer); it is not copied.
-        columns: names of the columns to build. Which records can be read does not depend on them. Default:
+        columns: names of the columns to build; records are validated in the same way for any choice. Default:
             `RECORD_COLUMNS`.
         batch_columns: also build `BATCH_COLUMNS`.
-        verify_crc: check every batch's checksum before reading it.
-        include_control: also give the records of control batches (transaction markers and the like).
-        start_offset, end_offset: give only records with start_offset <= offset < end_offset; batches wholly
-            outside are passed over by their headers, unverified.
-        on_error: ``"raise"``; ``"stop"`` gives what came before the first fault; ``"skip"`` goes on with the next
-            intact batch. Both list what was passed over in `RecordColumns.problems`. Records before a fault inside a
-            batch whose checksum is right are kept.
-        max_decompressed_bytes: the most that the records of one batch may decompress to, in bytes.
+        verify_crc: check the checksum of each batch before reading it.
+        include_control: include the records of control batches (transaction markers, for example).
+        start_offset, end_offset: return only records with start_offset <= offset < end_offset. Batches completely
+            outside this range are skipped without verification.
+        on_error: ``"raise"``; ``"stop"`` returns what precedes the first error; ``"skip"`` continues with the next
+            intact batch. Both list the bytes left out in `RecordColumns.problems`. If the checksum of the damaged
+            batch is correct, its records before the error are kept.
+        max_decompressed_bytes: limit on the decompressed records of one batch, in bytes.
         threads: how many threads share the work on a large buffer; what comes out is the same for any number. Each
             holds a decompressed batch of its own.
         max_total_bytes: the most memory that the columns may take, in bytes. Keys and values have room for a whole
@@ -200,9 +200,9 @@ def decode(
 
     Raises:
         DecodeError: the bytes are not a record set (`CorruptRecord`, `CrcMismatch`, `UnsupportedMagic`,
-            `UnsupportedCodec`), or exceed a limit (`LimitExceeded`: also where a column would pass 2 GiB or the table
-            2^31 - 3 rows; use `iter_columns` for more). Where `max_total_bytes` is passed, this is raised whatever
-            `on_error` says: it is no fault of the bytes.
+            `UnsupportedCodec`) or exceed a limit (`LimitExceeded`; also if a column would exceed 2 GiB or the table
+            2^31 - 3 rows; use `iter_columns` for more). Exceeding `max_total_bytes` raises for any `on_error`, since
+            the data is not at fault.
         ValueError, TypeError: an option is wrong.
 
     Source: KIP-98 (record batch v2), KIP-82 (headers), KIP-31 and KIP-32 (message set v1); specs/kafka-protocol-guide.
@@ -224,21 +224,21 @@ def iter_columns(
     end_position: int | None = None,
     **options: Unpack[DecodeOptions],
 ) -> Iterator[RecordColumns]:
-    """Decodes a record set in chunks that stay in cache: the fast way, and memory stays bounded.
+    """Decodes a record set in chunks that stay in cache. The fastest way, in bounded memory.
 
     Args:
         data: as in `decode`, like the other options.
-        max_rows: rows of a chunk at most.
-        max_bytes: bytes of keys, values and headers after which a chunk ends early.
-        start_position: where to start, in bytes; a batch must begin there. Positions count from the start of data.
-        end_position: where the data ends, in bytes; by default where the buffer does.
+        max_rows: maximum number of rows in a chunk.
+        max_bytes: a chunk ends with the record that reaches this many bytes of keys, values and headers.
+        start_position: byte position in data at which to start; a batch must begin there.
+        end_position: byte position at which the data ends; by default the end of the buffer.
 
     Yields:
-        RecordColumns: at least one, which may be empty. Its `consumed` and `problems` tell how far decoding came;
-        the last chunk tells them for the whole.
+        RecordColumns: at least one, which may be empty. `consumed` counts from the start of data to the end of the
+        chunk; `problems` are those of the chunk.
 
     Raises:
-        As `decode`; with ``on_error="raise"`` the rows before the fault are yielded first.
+        As `decode`; with ``on_error="raise"`` the rows before the error are yielded first.
     """
     start, end = _checked_range(start_position, end_position)
     return columns_between(data, start, end, max_rows=max_rows, max_bytes=max_bytes, **options)
@@ -254,14 +254,14 @@ def columns_between(
     max_bytes: int,
     **options: Unpack[DecodeOptions],
 ) -> Iterator[RecordColumns]:
-    """As `iter_columns`, without the batches of aborted transactions, which are given as `Decoder.open` takes them."""
+    """As `iter_columns`, but skips the batches of aborted transactions. `aborted` is as for `Decoder.open`."""
     plan = plan_of(**options)
     rows, size = limit("max_rows", max_rows, 1), limit("max_bytes", max_bytes, 1)
     return read_chunks(plan.decoder(data, start, end, aborted), plan.on_error, rows, size)
 
 
 def iter_records(data: Buffer, **options: Unpack[DecodeOptions]) -> Iterator[Record]:
-    """Decodes a record set record by record, for tools, tests and small data.
+    """Decodes a record set one record at a time, for tools, tests and small data.
 
     Options and errors are those of `iter_columns`, without ``columns`` and ``batch_columns``.
     """
@@ -286,18 +286,18 @@ def scan(
 
     Args:
         data: any contiguous buffer; it is not copied.
-        columns: names of the columns to build; others cost nothing. Default: all. They take about 100 bytes of memory
-            a batch: four times the smallest message of magic 0, which is a batch by itself.
-        verify_crc: compute each batch's checksum for the column ``crc_ok``; a wrong one is no error here.
-        on_error: ``"raise"``, or ``"stop"`` to keep the headers before the fault and list it in ``problems``.
-        start_position: where to start, in bytes; a batch must begin there. Positions count from the start of data.
-        end_position: where the data ends, in bytes; by default where the buffer does.
-        max_batches: stop after so many; ``consumed`` is then where the next one starts.
-        max_total_bytes: the most memory that the columns may take, in bytes.
+        columns: names of the columns to build. Default: all, which take about 100 bytes of memory for each batch. A
+            message of magic 0, which counts as a batch, may be as small as 26 bytes.
+        verify_crc: compute the checksum of each batch for the column ``crc_ok``. A wrong one does not raise.
+        on_error: ``"raise"``, or ``"stop"`` to keep the headers before the error and list it in ``problems``.
+        start_position: byte position in data at which to start; a batch must begin there.
+        end_position: byte position at which the data ends; by default the end of the buffer.
+        max_batches: stop after this many batches; ``consumed`` is then the position of the next one.
+        max_total_bytes: limit on the memory of the columns, in bytes.
 
     Raises:
-        DecodeError: no batch can start where one should (`CorruptRecord`, `UnsupportedMagic`), or the columns would
-            pass `max_total_bytes` (`LimitExceeded`, whatever `on_error` says).
+        DecodeError: there is no batch where one must start (`CorruptRecord`, `UnsupportedMagic`), or the columns would
+            exceed `max_total_bytes` (`LimitExceeded`, for any `on_error`).
         ValueError, TypeError: an option is wrong.
     """
     one_of("on_error", on_error, ("raise", "stop"))
@@ -315,15 +315,15 @@ def scan(
             try:
                 raise fault
             finally:
-                del fault  # else the exception's traceback would lead back to it
+                del fault  # avoids a cycle with the exception's traceback
         headers.problems.note(Problem(position, None, size - position, fault))
     return headers
 
 
 def scan_stretches(data: Buffer, stretches: Buffer) -> BatchHeaders:
-    """The headers of all batches in stretches of the data, int64 pairs of start and end, up to the first fault of each.
+    """The headers of all batches in `stretches` of the data (int64 pairs of start and end) as one table.
 
-    As many calls of `scan` would give, with ``verify_crc=False`` and ``on_error="stop"``, but as one table.
+    Each stretch is read like ``scan(verify_crc=False, on_error="stop")``, up to its first error.
     """
     headers: BatchHeaders = _decoder.scan_stretches(BatchHeaders, data, _header_bits(None), stretches)
     headers.problems = Problems()
@@ -349,14 +349,14 @@ def _checked_range(start_position: int, end_position: int | None) -> tuple[int, 
 
 
 class ChunkDecoder(Protocol):
-    """What gives a range of bytes as tables, chunk by chunk: the core's decoder, or that of another format.
+    """Decodes a range of bytes into tables: the core's decoder, or that of another format.
 
     Attributes:
-        position, size (int): bytes that are done with, and of all.
-        done (bool): nothing is left.
-        fault (Exception | None): what ended the last chunk.
-        exhausted (bool): it is the table that grew too large, and no fault of the bytes.
-        base_offset (int | None): of the faulty batch, where it is known.
+        position, size (int): number of bytes decoded so far, and in all.
+        done (bool): whether everything is decoded.
+        fault (Exception | None): the error that ended the last chunk.
+        exhausted (bool): whether `fault` is about the size of the table, not about the data.
+        base_offset (int | None): base offset of the damaged batch, if known.
     """
 
     fault: Exception | None
@@ -370,21 +370,21 @@ class ChunkDecoder(Protocol):
         """The next chunk."""
 
     def read_on(self, chunk: RecordColumns, max_rows: int, max_bytes: int) -> None:
-        """Add to a chunk behind a fault that was passed over."""
+        """Add to a chunk after a fault that was skipped."""
 
     def skip(self) -> int:
-        """Pass over the faulty batch; its size in bytes."""
+        """Skip the damaged batch; returns its size in bytes."""
 
     def take_fault(self) -> Exception | None:
-        """The fault, which is forgotten."""
+        """Return the fault and clear it."""
 
     def close(self) -> None:
-        """Give the bytes back."""
+        """Release the buffer."""
 
 
 def read_chunks(decoder: ChunkDecoder, on_error: OnError, max_rows: int, max_bytes: int) -> Iterator[RecordColumns]:
     """All chunks of a decoder, as `iter_columns` gives them. The decoder is closed at the end."""
-    told = -1  # what the chunks given out say of `consumed`
+    told = -1  # `consumed` of the last chunk
     with closing(decoder):
         while True:
             chunk, fault = _next_chunk(decoder, on_error, max_rows, max_bytes)
@@ -404,7 +404,7 @@ def read_chunks(decoder: ChunkDecoder, on_error: OnError, max_rows: int, max_byt
 def _next_chunk(
     decoder: ChunkDecoder, on_error: OnError, max_rows: int, max_bytes: int
 ) -> tuple[RecordColumns, Exception | None]:
-    """A chunk, with the fault that ended it where decoding shall not go on."""
+    """A chunk, and the fault that ended it if decoding must not continue."""
     chunk: RecordColumns = decoder.read(RecordColumns, max_rows, max_bytes)
     chunk.problems = Problems()
     fault: Exception | None = None
@@ -415,7 +415,7 @@ def _next_chunk(
 
 
 def _settle(decoder: ChunkDecoder, on_error: OnError, problems: Problems) -> Exception | None:
-    """Notes a fault in the problems of a chunk and passes over it where that is wanted."""
+    """Records a fault in the problems of a chunk and skips it if `on_error` says so; else returns it."""
     full = decoder.fault is None
     fault = take_fault(decoder)
     if on_error == "raise" or decoder.exhausted or not isinstance(fault, KafkaCodecError):
@@ -429,14 +429,14 @@ def _settle(decoder: ChunkDecoder, on_error: OnError, problems: Problems) -> Exc
 
 
 def take_fault(decoder: ChunkDecoder) -> Exception:
-    """What keeps a decoder from filling a whole table: its fault, which it forgets, or that the table is full."""
+    """Why a decoder stopped before the end: its fault, which is cleared, or an error that says the table is full."""
     return decoder.take_fault() or LimitExceeded(
         f"a table cannot hold {TABLE_ROWS} rows or more; use iter_columns", position=decoder.position
     )
 
 
 def read_whole(decoder: ChunkDecoder, on_error: OnError) -> RecordColumns:
-    """All that a decoder gives, as `decode` gives it."""
+    """All records of a decoder, as `decode` returns them."""
     whole: RecordColumns = decoder.read(RecordColumns, TABLE_ROWS, _NO_BYTE_LIMIT, whole=True)
     whole.problems = Problems()
     _finish(decoder, on_error, whole)
@@ -445,14 +445,14 @@ def read_whole(decoder: ChunkDecoder, on_error: OnError) -> RecordColumns:
 
 
 def read_further(decoder: ChunkDecoder, on_error: OnError, whole: RecordColumns) -> None:
-    """Adds all that a decoder gives to what others gave; `consumed` becomes the sum."""
+    """Adds all records of a decoder to those of others; `consumed` becomes the sum."""
     decoder.read_on(whole, TABLE_ROWS, _NO_BYTE_LIMIT)
     _finish(decoder, on_error, whole)
     whole.consumed += decoder.position
 
 
 def _finish(decoder: ChunkDecoder, on_error: OnError, whole: RecordColumns) -> None:
-    """Goes on behind faults to the end, or to where decoding shall stop."""
+    """Continues after faults to the end, or until `on_error` says to stop."""
     while not decoder.done:
         fault = _settle(decoder, on_error, whole.problems)
         if fault is not None:

@@ -1,4 +1,4 @@
-"""Records into record sets: Arrow columns or Python records in, Kafka's bytes out.
+"""Encoding of Arrow columns or Python records as record sets.
 
 The formats are the record batch of magic 2 (KIP-98; `org.apache.kafka.common.record.DefaultRecordBatch`) and the
 message sets of magic 0 and 1 (KIP-31, KIP-32; `org.apache.kafka.common.record.LegacyRecord`).
@@ -32,7 +32,7 @@ DEFAULT_BATCH_BYTES: Final = 16384
 """The size of a batch before compression, in bytes: `batch.size` of Kafka's producer."""
 
 _LIST_ROWS: Final = 4096
-"""Python records are turned into columns this many at a time."""
+"""Number of Python records that are converted to columns at a time."""
 
 _TIMESTAMP_TYPE_BIT: Final = 1 << 3
 _TRANSACTIONAL_BIT: Final = 1 << 4
@@ -42,7 +42,7 @@ _CONTROL_TYPES: Final = {"abort": 0, "commit": 1}
 
 
 class EncodedBatch(NamedTuple):
-    """One record batch, and what an index needs to know of it."""
+    """One record batch, with the values that an index stores."""
 
     data: bytes
     base_offset: int
@@ -52,7 +52,7 @@ class EncodedBatch(NamedTuple):
 
 
 class BatchOptions(TypedDict, total=False):
-    """The keyword options of `encode` that are left where a log numbers the records: see `LogWriter.write`."""
+    """The keyword options of `encode` that apply if a log assigns the offsets; see `LogWriter.write`."""
 
     codec: str
     level: int | None
@@ -78,7 +78,7 @@ class EncodePlan:
     """Checked `EncodeOptions`.
 
     Raises:
-        ValueError: an option is out of range, unknown to the codec, or not one that the magic has.
+        ValueError: an option is out of range, or not supported by the codec or the magic.
         TypeError: an option is of another type.
     """
 
@@ -97,7 +97,7 @@ class EncodePlan:
 
     @classmethod
     def of(cls, options: EncodeOptions | BatchOptions) -> EncodePlan:
-        """The plan for keyword options; raises TypeError for one that is unknown."""
+        """The plan for keyword options; raises TypeError for an unknown one."""
         refuse_unknown(options, [field.name for field in fields(cls)])
         return cls(**options)
 
@@ -120,7 +120,7 @@ class EncodePlan:
             raise ValueError(f"messages of magic {self.magic} have no {given[0]}")
 
     def compressor(self) -> Callable[[Any], Any] | None:
-        """What the records of a batch are put through, made anew; None without a codec."""
+        """A new function that compresses the records of a batch; None without a codec."""
         number = CODECS.index(self.codec)
         made = compressor(number, level=self.level, magic=self.magic)
         return made if number else None
@@ -157,64 +157,63 @@ _RANGES: Final = {
 }
 
 _BATCHES_ONLY: Final = ("producer_id", "producer_epoch", "base_sequence", "partition_leader_epoch")
-"""Options that message sets of magic 0 and 1 have no field for."""
+"""Options without a field in message sets of magic 0 and 1."""
 
 
 def encode(records: Any, **options: Unpack[EncodeOptions]) -> bytes:
-    """Encode records as a record set: whole batches, one after the other.
+    """Encode records as a record set.
 
     Args:
         records: an object with the Arrow interface (``__arrow_c_stream__`` or ``__arrow_c_array__``: tables and record
-            batches of pyarrow, polars, pandas, DuckDB, `RecordColumns`), an iterable of such (the chunks that
-            `iter_columns` or a log gives), or an iterable of `Record` or of ``(key, value)``. Columns are found by
+            batches of pyarrow, polars, pandas, DuckDB, `RecordColumns`), an iterable of such objects (the chunks of
+            `iter_columns` or of a log), or an iterable of `Record` or of ``(key, value)``. Columns are found by
             name, others are ignored:
 
             - ``key``, ``value``: binary, string, their large and view forms, fixed-size binary, or a dictionary of
-              one of these. A column that is missing is null in every row, but one of the two must be there.
-            - ``offset`` (int64 or int32, optional): must increase from row to row, gaps are kept. Without it the
-              records are numbered from `base_offset` on; with it `base_offset` is not used.
+              one of these. One of the two columns may be missing; its values are then null.
+            - ``offset`` (int64 or int32, optional): must increase from row to row; gaps are kept. Without it the
+              records are numbered from `base_offset`; with it `base_offset` is not used.
             - ``timestamp`` (timestamp of any unit, rounded down to milliseconds; date; int64 milliseconds; optional):
-              null, and a missing column, become -1, which is Kafka's "no timestamp". No clock is read, so that the same
-              records give the same bytes.
+              null, or a missing column, becomes -1, which is Kafka's "no timestamp". The clock is not read: the same
+              records always give the same bytes.
             - ``headers`` (list or large_list of struct<key, value>, or map; optional).
         magic (int): format of the batches: 2 (the default), or 0 or 1 for message sets as Kafka wrote them before
-            0.11. There, a batch is a run of messages or, with a codec, one compressed message that holds them; none of
-            the options about producers, transactions and leaders may be given, nor zstd.
+            0.11. There, a batch is a sequence of messages or, with a codec, one compressed message that contains them;
+            zstd and the options about producers, transactions and leaders are not supported.
         codec (str): "none" (the default), "gzip", "snappy", "lz4" or "zstd".
-        level (int | None): compression level as in Kafka's ``compression.<codec>.level``; None, the default, takes the
-            library's.
-        base_offset (int): offset of the first record, where there is no offset column; 0 by default.
-        batch_bytes (int): a batch takes records while its size in bytes, before compression and with its 61-byte
-            header, is not above this; 16,384 by default. A larger record gets a batch of its own. Batches also end
-            where the next offset is more than 2^31-1 above the first.
-        producer_id, producer_epoch, base_sequence (int): of an idempotent producer; -1, the default, for none. Every
-            further batch continues the sequence, which wraps to 0 after 2^31-1; as in Kafka it counts offsets rather
-            than records.
-        is_transactional (bool): sets the batch's transactional bit.
-        timestamp_type (int): 0 create time (the default), 1 log append time. With 1 a reader gives every record of a
-            batch the batch's largest timestamp.
-        partition_leader_epoch (int): of every batch; -1, the default, for none.
-        drop_unsupported (bool): leave out what the magic cannot hold, headers in 0 and 1 and timestamps in 0, instead
-            of raising EncodeError at the first record that has any.
+        level (int | None): compression level as in Kafka's ``compression.<codec>.level``; None, the default, is the
+            default level of the library.
+        base_offset (int): offset of the first record if there is no offset column; 0 by default.
+        batch_bytes (int): maximum size of a batch in bytes, before compression and with its 61-byte header; 16,384 by
+            default. A larger record gets a separate batch. A batch also ends if the next offset is more than 2^31-1
+            above the first.
+        producer_id, producer_epoch, base_sequence (int): of an idempotent producer; -1, the default, for none. Each
+            batch continues the sequence, which wraps to 0 after 2^31-1; as in Kafka it counts offsets, not records.
+        is_transactional (bool): sets the transactional bit of each batch.
+        timestamp_type (int): 0 create time (the default), 1 log append time. With 1, readers use the largest timestamp
+            of a batch for all its records.
+        partition_leader_epoch (int): of each batch; -1, the default, for none.
+        drop_unsupported (bool): drop what the magic cannot represent (headers in 0 and 1, timestamps in 0) instead of
+            raising EncodeError at the first such record.
 
     Returns:
-        The bytes; none where there are no records.
+        The bytes; empty without records.
 
     Raises:
-        EncodeError: a column of the wrong type, a record too large for a batch, offsets that do not increase. `path`
+        EncodeError: a column has the wrong type, a record is too large for a batch, or offsets do not increase. `path`
             names the column or the row.
-        ValueError, TypeError: an option is wrong, or `records` is neither Arrow data nor iterable.
+        ValueError, TypeError: an option is wrong, or `records` is neither Arrow data nor an iterable.
     """
     plan = EncodePlan.of(options)
     return plan.encoder().encode(_chunks(records), plan.compressor())
 
 
 def iter_encoded(records: Any, **options: Unpack[EncodeOptions]) -> Iterator[EncodedBatch]:
-    """Encode records batch by batch: the same bytes as `encode` in bounded memory.
+    """Encode records one batch at a time: the same bytes as `encode`, in bounded memory.
 
-    Options and errors are those of `encode`; an EncodeError comes when its record is reached, with all batches before
-    it already given out. Held at any time: one chunk of the input (one record batch of a stream, 4,096 Python records),
-    the batch that is open, and one encoded batch.
+    Options and errors are those of `encode`; an EncodeError is raised after the batches before it were yielded. Memory
+    holds one chunk of the input (one record batch of a stream, or 4,096 Python records), the open batch, and one
+    encoded batch.
     """
     plan = EncodePlan.of(options)
     return _each_batch(plan.encoder(), plan.compressor(), records)
@@ -245,7 +244,7 @@ def control_batch(
 
     Raises:
         ValueError: an unknown kind, a number out of range.
-        TypeError: a number is no integer.
+        TypeError: a number is not an integer.
     """
     one_of("kind", kind, tuple(_CONTROL_TYPES))
     require_int("offset", offset, 0, 2**63 - 2)
@@ -321,7 +320,7 @@ def _list_chunks(records: Iterator[Any]) -> Iterator[RecordChunk]:
 
 
 def _append(chunk: ListChunk, record: Any) -> bool:
-    """Add one record; whether it brought an offset."""
+    """Add one record; returns whether it has an offset."""
     shape = len(record) if isinstance(record, (tuple, list)) else 0
     if shape == 2:
         chunk.append_record(None, None, record[0], record[1], ())

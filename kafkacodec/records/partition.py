@@ -1,4 +1,4 @@
-"""Which partition a key belongs to: Kafka's default partitioner over whole columns."""
+"""Kafka's default partitioner for columns of keys."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ def partition(
     null_keys: Literal["error", "round_robin", "random"] = "error",
     seed: int | None = None,
 ) -> npt.NDArray[np.int32]:
-    """The partition that Kafka's default partitioner gives every key: ``toPositive(murmur2(key)) % num_partitions``.
+    """The partition of each key by Kafka's default partitioner: ``toPositive(murmur2(key)) % num_partitions``.
 
-    For semantic partitioning hash another column than the key, say ``kc.partition(table["user_id"], 12)``: all rows of
-    one user then share a partition, whatever their keys are.
+    To keep rows together by something other than the key, pass that column: with ``kc.partition(table["user_id"], 12)``
+    all rows of a user are in one partition.
 
     Args:
-        keys: a column with the Arrow interface (pyarrow array or chunked array, polars series, ...), of bytes or text
-            in any layout that `encode` takes, or a list of bytes, text and None. Text is hashed as UTF-8; int64 and
-            int32 in the bytes that Kafka's LongSerializer and IntegerSerializer make of them.
-        num_partitions: how many partitions the topic has.
-        null_keys: what becomes of rows without a key. Kafka's own client spreads them over the partitions that have
-            room ("sticky"), which only a client can know. "error" refuses them; "round_robin" deals them out in turn
-            from partition 0 on; "random" draws a partition for each.
+        keys: a column with the Arrow interface (pyarrow array or chunked array, polars series, ...) of binary or string
+            in any layout that `encode` accepts, or of int64 or int32; or a list of bytes, str and None. Strings are
+            hashed as UTF-8, integers as encoded by Kafka's LongSerializer and IntegerSerializer.
+        num_partitions: number of partitions of the topic.
+        null_keys: the partition of rows without a key. Kafka's client fills one partition at a time ("sticky"), which
+            depends on its state. "error" raises; "round_robin" assigns partitions in turn, starting at 0; "random"
+            picks a random partition for each row.
         seed: makes "random" repeatable.
 
     Returns:
-        int32 array, one partition for every key.
+        int32 array, one partition for each key.
 
     Raises:
-        EncodeError: a key that is null and must not be, or that is neither bytes, text nor an integer; `path` names
-            its row.
-        TypeError: `keys` is neither a list nor an Arrow column of such a type; an argument is of another type.
-        ValueError: an argument is wrong, or the Arrow data is damaged or used up.
+        EncodeError: a key is null and ``null_keys="error"``, or is not bytes, str or None, or the Arrow array is
+            inconsistent; `path` names the row.
+        TypeError: `keys` is neither a list nor an Arrow column of a supported type, or an argument has a wrong type.
+        ValueError: an argument is wrong, or the Arrow data is damaged or was already consumed.
     """
     require_int("num_partitions", num_partitions, 1, 2**31 - 1)
     one_of("null_keys", null_keys, ("error", "round_robin", "random"))
@@ -64,7 +64,7 @@ def partition(
 
 
 def _partitions(keys: Any, num_partitions: int) -> tuple[npt.NDArray[np.int32], int]:
-    """With -1 for null keys, and how many of those there are."""
+    """The partitions, -1 for null keys, and the number of null keys."""
     if isinstance(keys, (list, tuple)):
         result = np.empty(len(keys), np.int32)
         return result, list_partitions(list(keys), num_partitions, result)

@@ -12,7 +12,7 @@ class Record(NamedTuple):
 
     Attributes:
         offset (int): its offset in the partition.
-        timestamp (int | None): ms since the epoch, None where there is none.
+        timestamp (int | None): ms since the epoch, None without one.
         timestamp_type (int): 0 create time, 1 log append time, -1 none.
         key (bytes | None): None for a null key.
         value (bytes | None): None for a null value (a tombstone in a compacted topic).

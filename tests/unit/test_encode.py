@@ -370,7 +370,7 @@ class TestRefused:
     def test_damaged_views(self, view: list[int]) -> None:
         buffers = [None, pa.py_buffer(np.array(view, np.int32)), pa.py_buffer(b"x" * 20)]
         column = pa.Array.from_buffers(pa.binary_view(), 1, buffers)
-        with pytest.raises(kc.EncodeError, match=r"records\[0\]: a view"):
+        with pytest.raises(kc.EncodeError, match=r"records\[0\]: .*a view"):
             kc.encode(pa.RecordBatch.from_arrays([column], ["value"]))
 
     @pytest.mark.parametrize(
