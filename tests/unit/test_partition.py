@@ -105,7 +105,7 @@ class TestNullKeys:
         ([b"a"], {"num_partitions": 2**31}, ValueError, "num_partitions"),
         ([b"a"], {"num_partitions": 1.0}, TypeError, "num_partitions"),
         ([b"a"], {"num_partitions": 3, "null_keys": "sticky"}, ValueError, "null_keys"),
-        ([b"a", 5], {"num_partitions": 3}, kc.EncodeError, r"keys\[1\]: int is neither"),
+        ([b"a", 5], {"num_partitions": 3}, kc.EncodeError, r"keys\[1\]: int is not bytes"),
         (pa.array([1.5]), {"num_partitions": 3}, TypeError, "neither bytes nor text"),
     ],
 )

@@ -80,7 +80,7 @@ def test_position_at_the_end() -> None:
     [(kc.encode_varint, 2**63), (kc.encode_varint, -(2**63) - 1), (kc.encode_uvarint, -1), (kc.encode_uvarint, 2**64)],
 )
 def test_values_that_do_not_fit(encode, value: int) -> None:
-    with pytest.raises(kc.EncodeError, match="does not fit a 64-bit integer"):
+    with pytest.raises(kc.EncodeError, match="64-bit integer"):
         encode(value)
 
 
