@@ -76,6 +76,7 @@ cdef extern from "arrow/kc_table.h" nogil:
     void kc_table_release(kc_table *t)
     size_t kc_table_bytes(const kc_table *t)
     void kc_column_expect(kc_column *c, int64_t rows, size_t bytes)
+    int kc_column_append_nulls(kc_column *c, int64_t rows, kc_error *error)
     int kc_column_append_repeated(kc_column *c, int64_t value, int64_t rows, kc_error *error)
     int kc_column_append_repeated_bytes(kc_column *c, const void *data, size_t size, int64_t rows, kc_error *error)
     bint kc_table_fits(const kc_table *t, const kc_table *source, size_t spare)

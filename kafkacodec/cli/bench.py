@@ -14,7 +14,7 @@ import kafkacodec as kc
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.inputs import Choice, choice_options
 from kafkacodec.cli.output import Column, counted, print_table, progress, size
-from kafkacodec.log import layout
+from kafkacodec.log.kinds import kind_of
 
 MIB = 1 << 20
 
@@ -76,7 +76,7 @@ def _load(choice: Choice, limit: int) -> list[bytes]:
     segments: list[bytes] = []
     for partition in choice.partitions():
         for segment in partition.segments:
-            if segment.path.endswith(layout.KAFKA07_SUFFIX):
+            if not kind_of(segment.path).has_batches:
                 raise click.ClickException(f"{segment.path}: bench does not support logs of Kafka 0.6 and 0.7")
             if not segment.size_in_bytes:
                 continue

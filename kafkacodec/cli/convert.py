@@ -13,12 +13,14 @@ from kafkacodec.cli.destination import Destination, destination_options
 from kafkacodec.cli.inputs import Reading, reading_options
 from kafkacodec.cli.output import Advance, counted, progress, size
 from kafkacodec.log import SegmentRange
-from kafkacodec.log.kafka07 import is_kafka07
+from kafkacodec.log.kinds import kind_of
+from kafkacodec.records.decode import PLACE_COLUMNS, RECORD_COLUMNS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from kafkacodec import RecordColumns
+    from kafkacodec.records.decode import DecodeOptions
 
 
 @click.command()
@@ -37,39 +39,35 @@ def convert(reading: Reading, output: Destination, batch_columns: bool) -> None:
     output.check(segments)
     pieces = reading.ranges(partitions)
     total = sum(piece.size_in_bytes for piece in pieces)
-    schema = _schema(segments, batch_columns)
+    columns: DecodeOptions = {"columns": PLACE_COLUMNS + RECORD_COLUMNS, "batch_columns": batch_columns}
+    schema = _schema(segments, columns)
     with progress("converting", total) as advance:
-        batches = chain.from_iterable(_batches(piece, reading, batch_columns, advance, schema) for piece in pieces)
+        batches = chain.from_iterable(_batches(piece, reading, columns, advance, schema) for piece in pieces)
         rows = output.write(schema, batches)
     summary = f"{counted(rows, 'record')} from {counted(len(pieces), 'segment')} ({size(total)})"
     note(f"{output.path}: {summary}")
 
 
 def _batches(
-    piece: SegmentRange, reading: Reading, batch_columns: bool, advance: Advance, schema: pa.Schema
+    piece: SegmentRange, reading: Reading, columns: DecodeOptions, advance: Advance, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    for chunk in reading.read(piece, advance, batch_columns=batch_columns):
-        yield _placed(chunk, piece, schema)
+    for chunk in reading.read(piece, advance, columns=columns):
+        yield _filled(chunk, schema)
 
 
-def _schema(segments: list[str], batch_columns: bool) -> pa.Schema:
-    """Topic, partition and the union of the segments' columns: segments of Kafka 0.6 and 0.7 have fewer."""
+def _schema(segments: list[str], columns: DecodeOptions) -> pa.Schema:
+    """The union of the segments' columns: segments of Kafka 0.6 and 0.7 have fewer."""
     import pyarrow as pa
 
-    kinds = {is_kafka07(path): path for path in segments}
-    empty = [SegmentRange(kinds[old], None, None, 0, 0).nothing(batch_columns=batch_columns) for old in sorted(kinds)]
-    place = pa.schema([("topic", pa.string()), ("partition", pa.int32())])
-    return pa.unify_schemas([place, *(pa.record_batch(chunk).schema for chunk in empty)])
+    kinds = sorted({kind_of(path) for path in segments}, key=lambda kind: kind.has_batches, reverse=True)
+    return pa.unify_schemas([pa.record_batch(kind.nothing(columns)).schema for kind in kinds])
 
 
-def _placed(chunk: RecordColumns, piece: SegmentRange, schema: pa.Schema) -> pa.RecordBatch:
-    """The columns of the schema: topic and partition from the file's path, nulls for columns that the chunk lacks."""
+def _filled(chunk: RecordColumns, schema: pa.Schema) -> pa.RecordBatch:
+    """The columns of the schema, with nulls for those that the chunk lacks."""
     import pyarrow as pa
 
     batch = pa.record_batch(chunk)
-    rows = batch.num_rows
     found = dict(zip(batch.schema.names, batch.columns, strict=True))
-    found["topic"] = pa.repeat(pa.scalar(piece.topic, pa.string()), rows)
-    found["partition"] = pa.repeat(pa.scalar(piece.partition, pa.int32()), rows)
-    columns = [found.pop(field.name) if field.name in found else pa.nulls(rows, field.type) for field in schema]
+    columns = [found.pop(f.name) if f.name in found else pa.nulls(batch.num_rows, f.type) for f in schema]
     return pa.record_batch(columns, schema=schema)

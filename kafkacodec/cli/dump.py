@@ -74,7 +74,7 @@ def _records07(piece: SegmentRange, reading: Reading) -> Iterator[Record]:
             reading.warn(piece, chunk.problems)
             if chunk.problems and reading.on_error == "stop":
                 return
-        error = ends.misplaced_end() if piece.is_kafka07 and reading.gaps == "error" else None
+        error = ends.misplaced_end() if not piece.kind.has_batches and reading.gaps == "error" else None
         if error is not None and reading.on_error == "raise":
             raise error
         if error is not None:

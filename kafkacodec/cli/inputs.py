@@ -15,7 +15,7 @@ import click
 
 from kafkacodec.cli.console import note
 from kafkacodec.errors import DecodeError, MissingOffsets
-from kafkacodec.log import LogDirectory, Partition, Segment, SegmentRange, discover, layout
+from kafkacodec.log import LogDirectory, Partition, Segment, SegmentRange, discover
 
 if TYPE_CHECKING:
     from kafkacodec import Problem, RecordColumns
@@ -85,14 +85,14 @@ class Reading(Span):
         ]
 
     def read(
-        self, piece: SegmentRange, advance: Advance, *, max_rows: int = 8192, batch_columns: bool = False
+        self, piece: SegmentRange, advance: Advance, *, max_rows: int = 8192, columns: DecodeOptions | None = None
     ) -> Iterator[RecordColumns]:
         """The records of a range, in chunks. Prints a warning for each fault that is skipped."""
         options: DecodeOptions = {
             "verify_crc": self.verify_crc,
             "include_control": self.include_control,
             "on_error": self.on_error,
-            "batch_columns": batch_columns,
+            **(columns or {}),
         }
         done = piece.start_position
         for chunk in piece.read(gaps=self.gaps, max_rows=max_rows, **options):
@@ -100,7 +100,7 @@ class Reading(Span):
             advance(chunk.consumed - done)
             done = chunk.consumed
             self.warn(piece, chunk.problems)
-        if done == 0 and not piece.path.endswith(layout.KAFKA07_SUFFIX):
+        if done == 0 and piece.kind.has_batches:
             # No batch at all: raise if the file does not begin like a segment.
             on_error: Literal["raise", "stop"] = "raise" if self.on_error == "raise" else "stop"
             Segment(piece.path).scan(verify_crc=False, on_error=on_error, max_batches=1)

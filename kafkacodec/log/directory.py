@@ -84,8 +84,8 @@ class LogDirectory:
             isolation_level (str): ``"read_uncommitted"``, the default, or ``"read_committed"``.
             gaps (str): as in `Partition.read`: ``"error"``, the default, or ``"accept"``.
             max_rows, max_bytes (int): rows and bytes of a chunk.
-            options: as in `kafkacodec.decode`: columns, batch_columns, verify_crc, include_control, start_offset,
-                end_offset, on_error, max_decompressed_bytes.
+            options: as in `kafkacodec.decode`, and ``columns`` as in `Segment.read`: columns, batch_columns,
+                verify_crc, include_control, start_offset, end_offset, on_error, max_decompressed_bytes.
 
         Raises:
             FileNotFoundError: there is no such partition here.

@@ -44,7 +44,7 @@ class RangeEnds:
 
     def misplaced_start(self) -> DecodeError | None:
         """The error that offsets below the segment's own are: the file is another segment's, or a copy of it."""
-        if self.piece.is_kafka07 or self.name is None:
+        if not self.piece.kind.has_batches or self.name is None:
             return None
         batch = first_batches(self.file, 0)
         if not len(batch):
@@ -64,7 +64,7 @@ class RangeEnds:
         if found is None:
             return None  # damage reaches to the end, and has been told
         position, end = found
-        if not piece.is_kafka07 and len(first_batches(self.file, position)):
+        if piece.kind.has_batches and len(first_batches(self.file, position)):
             return None  # the range ends inside the segment, before offsets that are not wanted
         if piece.following is not None and end > piece.following:
             if self.name is not None and self.name.segment_id is not None:
@@ -75,13 +75,13 @@ class RangeEnds:
         gap = gap_after(end, piece.following, piece.flushed, start_offset=start_offset, end_offset=end_offset)
         if gap is None:
             return None
-        evidence = gather(self.file, gap, position, piece.topic, piece.partition)
+        evidence = gather(self.file, gap, position, piece.topic, piece.partition, has_batches=piece.kind.has_batches)
         return missing(gap, evidence, path=piece.path, position=position)
 
     def _end(self) -> tuple[int, int] | None:
         """Where the whole batches end, and one after their last offset; None where damage hides it."""
         base = 0 if self.name is None else self.name.base_offset
-        if self.piece.is_kafka07:
+        if not self.piece.kind.has_batches:
             end = self._consumed if self._consumed > self.piece.start_position else kafka07.end_of(self.file, base)[0]
             return end, base + end
         last = -1

@@ -30,21 +30,22 @@ _IN_CHANGE = tuple(f"{layout.LOG_SUFFIX}.{word}" for word in ("deleted", "swap",
 _ZEROS = bytes(1 << 20)
 
 
-def gather(file: MappedFile, gap: Gap, end_position: int, topic: str | None, partition: int | None) -> Evidence:
+def gather(
+    file: MappedFile, gap: Gap, end_position: int, topic: str | None, partition: int | None, *, has_batches: bool
+) -> Evidence:
     """Read what tells of a gap after the segment in `file`, whose whole batches end at `end_position`."""
     directory = os.path.dirname(os.path.abspath(file.path))
     listing = _list(directory)
     after = bisect_left(listing.segments, gap.end_offset)
     following = listing.segments[after] if after < len(listing.segments) else None
-    old = file.path.endswith(layout.KAFKA07_SUFFIX)
     return Evidence(
         bytes_left=0 if unused(file, end_position) else file.size - end_position,
-        indexed_to=None if old else _indexed_to(file.path),
+        indexed_to=_indexed_to(file.path) if has_batches else None,
         orphans=listing.orphans_between(gap.first_offset, gap.end_offset),
         cleaned_to=_cleaned_to(os.path.dirname(directory), topic, partition),
-        removed=not old and (_removed(file) or _removed_in(directory, following)),
+        removed=has_batches and (_removed(file) or _removed_in(directory, following)),
         topic=topic,
-        old=old,
+        old=not has_batches,
     )
 
 

@@ -2,53 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Unpack
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from kafkacodec.dialects import kafka07
+from kafkacodec.dialects.kafka07.message_set import placed_columns
 from kafkacodec.log import layout
 from kafkacodec.log.continuity import ALONE, Evidence, Surroundings, gap_after, missing
 from kafkacodec.log.evidence import unused
 from kafkacodec.log.files import MappedFile, reason_of
 from kafkacodec.log.report import Finding, Report
 from kafkacodec.records.columns import Problem, Problems, RecordColumns
-from kafkacodec.records.decode import RECORD_COLUMNS, DecodeOptions
+from kafkacodec.records.decode import NOWHERE, RECORD_COLUMNS, DecodeOptions, Place
+
+if TYPE_CHECKING:
+    from kafkacodec.log.ranges import SegmentRange
 
 # Options that mean something for this format; the others have nothing to act on.
 _SHARED = ("batch_columns", "verify_crc", "on_error", "max_decompressed_bytes")
 
 
-def is_kafka07(path: str) -> bool:
-    """Whether the file's name is that of a 0.6 or 0.7 segment."""
-    return path.endswith(layout.KAFKA07_SUFFIX)
-
-
 def read(
-    file: MappedFile,
-    base_offset: int,
-    *,
-    max_rows: int,
-    max_bytes: int,
-    start_position: int,
-    end_position: int,
-    **options: Unpack[DecodeOptions],
+    file: MappedFile, piece: SegmentRange, max_rows: int, max_bytes: int, options: DecodeOptions
 ) -> Iterator[RecordColumns]:
-    """The messages of file[start_position, end_position), as `kafkacodec.iter_columns` gives records.
+    """The messages of a range, as `kafkacodec.iter_columns` gives records.
 
     A start offset must be that of a message, as in a fetch request of the time.
     """
-    first, behind = options.get("start_offset"), options.get("end_offset")
-    start = start_position if first is None else max(start_position, first - base_offset)
-    end = end_position if behind is None else min(end_position, behind - base_offset)
-    columns = _columns(options.get("columns"))
-    chosen: Any = {name: options[name] for name in _SHARED if name in options}  # type: ignore[literal-required]
-    chunks = kafka07.iter_columns(
+    name = layout.parse_file_name(os.path.basename(piece.path))
+    base_offset = 0 if name is None else name.base_offset
+    first, end_offset = options.get("start_offset"), options.get("end_offset")
+    start = piece.start_position if first is None else max(piece.start_position, first - base_offset)
+    end = piece.end_position if end_offset is None else min(piece.end_position, end_offset - base_offset)
+    chunks = placed_columns(
         memoryview(file.data)[start : max(start, end)],
+        Place(piece.topic, piece.partition),
         max_rows=max_rows,
         max_bytes=max_bytes,
-        initial_offset=base_offset + start,
-        columns=columns,
-        **chosen,
+        **_shared(options, base_offset + start),
     )
     for chunk in chunks:
         chunk.consumed += start
@@ -56,13 +48,17 @@ def read(
         yield chunk
 
 
-def nothing(columns: Iterable[str] | None, *, batch_columns: bool) -> RecordColumns:
+def nothing(options: DecodeOptions) -> RecordColumns:
     """No rows, with the columns that `read` gives."""
-    return kafka07.decode(b"", columns=_columns(columns), batch_columns=batch_columns)
+    return next(placed_columns(b"", NOWHERE, max_rows=1, max_bytes=1, **_shared(options, 0)))
 
 
-def _columns(chosen: Iterable[str] | None) -> Iterable[str]:
-    return RECORD_COLUMNS if chosen is None else chosen
+def _shared(options: DecodeOptions, initial_offset: int) -> kafka07.DecodeOptions:
+    chosen: Any = {name: options[name] for name in _SHARED if name in options}  # type: ignore[literal-required]
+    columns = options.get("columns")
+    chosen |= {"columns": RECORD_COLUMNS if columns is None else columns, "initial_offset": initial_offset}
+    shared: kafka07.DecodeOptions = chosen
+    return shared
 
 
 def end_of(file: MappedFile, base_offset: int) -> tuple[int, int | None]:

@@ -15,10 +15,11 @@ from kafkacodec.log.checkpoints import LeaderEpoch, known_offsets, read_leader_e
 from kafkacodec.log.continuity import Gaps, Surroundings, check_gaps
 from kafkacodec.log.ends import RangeEnds
 from kafkacodec.log.files import MappedFile, directory_name
+from kafkacodec.log.kinds import kind_of
 from kafkacodec.log.ranges import SegmentRange
 from kafkacodec.log.report import Finding, Report
 from kafkacodec.log.segment import Segment, Timestamp
-from kafkacodec.log.segment07 import Kafka07Segment, segment_at
+from kafkacodec.log.segment07 import segment_at
 from kafkacodec.log.transactions import Transactions, scan_transactions
 from kafkacodec.log.verify_files import check_partition_files, noted
 from kafkacodec.records.arguments import ISOLATION_LEVELS, IsolationLevel, one_of
@@ -105,7 +106,7 @@ class Partition:
     @property
     def is_kafka07(self) -> bool:
         """Whether this is a log of Kafka 0.6 or 0.7, whose segments end in ``.kafka``."""
-        return any(isinstance(segment, Kafka07Segment) for segment in self.segments)
+        return any(not kind_of(segment.path).has_batches for segment in self.segments)
 
     @property
     def size_in_bytes(self) -> int:
@@ -306,7 +307,8 @@ class Partition:
                 shows that the log cleaner removed them: ``"error"`` treats that as damage, which `on_error` decides
                 about; ``"accept"`` reads on in silence.
             max_rows, max_bytes: as in `Segment.read`; `consumed` and positions count from the start of a segment.
-            options: as in `kafkacodec.decode`; `start_offset` and `end_offset` also find the place to start and to end.
+            options: as in `kafkacodec.decode`, and ``columns`` as in `Segment.read`; `start_offset` and `end_offset`
+                also find the place to start and to end.
 
         Raises:
             MissingOffsets: offsets are missing; the records before them were given. A `Truncated`.
@@ -328,7 +330,7 @@ class Partition:
 
     def transactions(self, start_offset: int | None = None, end_offset: int | None = None) -> Transactions:
         """Which transactions were aborted, and which are open, as far as they matter for a span of the log."""
-        segments = [segment for segment in self.segments if not isinstance(segment, Kafka07Segment)]
+        segments = [segment for segment in self.segments if kind_of(segment.path).has_batches]
         return scan_transactions(self.path, segments, start_offset, end_offset)
 
     def verify(self) -> Report:

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypedDict, Unpack
-
-import numpy as np
+from typing import Unpack
 
 from kafkacodec.errors import CorruptRecord, DecodeError, MissingOffsets
-from kafkacodec.log import kafka07, layout
 from kafkacodec.log.continuity import Gaps, check_gaps
 from kafkacodec.log.ends import RangeEnds
 from kafkacodec.log.files import MappedFile
+from kafkacodec.log.kinds import SegmentKind, kind_of
 from kafkacodec.records.columns import Problem, Problems, RecordColumns
-from kafkacodec.records.decode import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, DecodeOptions, columns_between, decode
-
-
-class _Span(TypedDict):
-    max_rows: int
-    max_bytes: int
-    start_position: int
-    end_position: int
-
+from kafkacodec.records.decode import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, DecodeOptions
 
 DROP_BEHIND = 8 << 20
 """Bytes of the mapped file that stay in memory behind the place where reading is."""
@@ -70,15 +59,13 @@ class SegmentRange:
         return self.end_position - self.start_position
 
     @property
-    def is_kafka07(self) -> bool:
-        """Whether the segment is one of Kafka 0.6 or 0.7."""
-        return kafka07.is_kafka07(self.path)
+    def kind(self) -> SegmentKind:
+        """How the segment is read: formats differ."""
+        return kind_of(self.path)
 
-    def nothing(self, columns: Iterable[str] | None = None, *, batch_columns: bool = False) -> RecordColumns:
+    def nothing(self, options: DecodeOptions) -> RecordColumns:
         """No rows, with the columns that `read` gives: old formats have fewer. The file is not opened."""
-        if self.is_kafka07:
-            return kafka07.nothing(columns, batch_columns=batch_columns)
-        return decode(b"", columns=columns, batch_columns=batch_columns)
+        return self.kind.nothing(options)
 
     def read(
         self,
@@ -115,7 +102,7 @@ class SegmentRange:
                 yield self._told(Problem(0, None, 0, misplaced), options)
                 if stop:
                     return
-            for chunk in self._chunks(file, max_rows, max_bytes, options):
+            for chunk in self.kind.read(file, self, max_rows, max_bytes, options):
                 file.check_size()
                 consumed = chunk.consumed
                 ends.follow(chunk)
@@ -126,7 +113,7 @@ class SegmentRange:
         except DecodeError as error:
             file.check_size()
             raise error.within(self.path) from None
-        if consumed < self.end_position < file.size and not self.is_kafka07:
+        if consumed < self.end_position < file.size and self.kind.has_batches:
             cut = CorruptRecord("the batch reaches over the end of its range", position=consumed, path=self.path)
             yield self._told(Problem(consumed, None, self.end_position - consumed, cut), options)
         elif gaps == "error":
@@ -141,27 +128,10 @@ class SegmentRange:
         """What to say of a fault between batches: the error is raised, or listed with no rows."""
         if options.get("on_error", "raise") == "raise":
             raise problem.exception
-        empty = self.nothing(options.get("columns"), batch_columns=options.get("batch_columns", False))
+        empty = self.nothing(options)
         empty.consumed = problem.position + problem.num_bytes
         empty.problems = Problems([problem])
         return empty
-
-    def _chunks(
-        self, file: MappedFile, max_rows: int, max_bytes: int, options: DecodeOptions
-    ) -> Iterator[RecordColumns]:
-        start, end = self.start_position, self.end_position
-        if self.is_kafka07:
-            name = layout.parse_file_name(os.path.basename(self.path))
-            base_offset = 0 if name is None else name.base_offset
-            span: _Span = {
-                "max_rows": max_rows,
-                "max_bytes": max_bytes,
-                "start_position": start,
-                "end_position": end,
-            }
-            return kafka07.read(file, base_offset, **span, **options)
-        aborted = np.array(self.aborted, np.int64).tobytes()
-        return columns_between(file.data, start, end, aborted, max_rows=max_rows, max_bytes=max_bytes, **options)
 
 
 def _larger(a: int | None, b: int | None) -> int | None:

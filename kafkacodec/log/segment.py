@@ -115,7 +115,8 @@ class Segment:
             end_position: where to end, in bytes.
             max_rows: rows of a chunk at most.
             max_bytes: bytes of keys, values and headers after which a chunk ends early.
-            options: as in `kafkacodec.decode`: columns, batch_columns, verify_crc, include_control, start_offset,
+            options: as in `kafkacodec.decode`, where ``columns`` may name ``topic`` and ``partition`` too, null where
+                the directory's name does not tell: columns, batch_columns, verify_crc, include_control, start_offset,
                 end_offset, on_error, max_decompressed_bytes.
 
         Yields:

@@ -9,6 +9,7 @@ from kafkacodec.log import kafka07
 from kafkacodec.log.checkpoints import LeaderEpoch
 from kafkacodec.log.continuity import Surroundings
 from kafkacodec.log.files import MappedFile
+from kafkacodec.log.kinds import BATCHES, MESSAGES, kind_of
 from kafkacodec.log.ranges import SegmentRange
 from kafkacodec.log.report import Report
 from kafkacodec.log.segment import Segment, Timestamp
@@ -75,7 +76,9 @@ class Kafka07Segment(Segment):
         return self.base_offset or 0
 
 
+_CLASSES = {BATCHES: Segment, MESSAGES: Kafka07Segment}
+
+
 def segment_at(path: str, *, topic: str | None = None, partition: int | None = None) -> Segment:
-    """The segment in a file, by the kind that its name tells."""
-    cls = Kafka07Segment if kafka07.is_kafka07(path) else Segment
-    return cls(path, topic=topic, partition=partition)
+    """The segment in a file, of the class for its kind."""
+    return _CLASSES[kind_of(path)](path, topic=topic, partition=partition)

@@ -362,7 +362,7 @@ class _SegmentChecker:
         gap = gap_after(self.last_offset + 1, surroundings.following, surroundings.flushed)
         if gap is None:
             return
-        evidence = gather(self.file, gap, position, surroundings.topic, surroundings.partition)
+        evidence = gather(self.file, gap, position, surroundings.topic, surroundings.partition, has_batches=True)
         error = missing(gap, evidence, path=self.file.path, position=position)
         if error is None:
             self.report.compacted_offsets += gap.end_offset - gap.first_offset

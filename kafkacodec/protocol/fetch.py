@@ -76,10 +76,7 @@ def fetch_to_columns(
     one_of("isolation_level", isolation_level, ISOLATION_LEVELS)
     if not isinstance(response, messages.FetchResponse):
         raise TypeError(f"response must be a FetchResponse, not {type(response).__name__}")
-    columns = options.get("columns")
-    if columns is not None and not isinstance(columns, str):
-        options["columns"] = [name for name in columns if name not in PLACE_COLUMNS]
-    plan = plan_of(**options).with_columns(*PLACE_COLUMNS)
+    plan = plan_of(place_columns=True, **options).with_columns(*PLACE_COLUMNS)
     if response.error_code:
         raise error(response.error_code)()
     budget = budget_of(max_total_bytes, "pass each partition's records to iter_columns")
@@ -107,10 +104,10 @@ def _read(
         aborted = _aborted(partition) if committed else b""
         try:
             decoder.open(records, aborted=aborted)
+            decoder.set_place(topic, partition.partition_index)
             if not len(result):
                 decoder.expect(result, size)
             read_further(decoder, on_error, result)
-            decoder.place(result, topic, partition.partition_index)
         except DecodeError as fault:
             raise fault.within(place) from None
         for problem in result.problems[before:]:

@@ -1,7 +1,7 @@
 """The binding of the decoder: holds buffers, releases the GIL, turns faults into exceptions."""
 cimport cython
 from cpython.bytearray cimport PyByteArray_AS_STRING
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_SET_ITEM
@@ -12,6 +12,7 @@ from kafkacodec._core cimport decode as k
 from kafkacodec.arrow._reader cimport ImportedArray
 from kafkacodec._core._buffer cimport HeldBuffer
 from kafkacodec.arrow._columns cimport Budget, Table, new_table
+from kafkacodec.records._chunk_decoder cimport ChunkDecoder
 from kafkacodec.records._compression cimport Decompressor
 from kafkacodec._core._errors cimport check, exception_from
 
@@ -77,23 +78,14 @@ def header_columns():
     return [k.kc_header_fields[i].name.decode() for i in range(<int> k.KC_NUM_HEADER_COLUMNS)]
 
 
-# What the C structs point into goes with the object, not before it: a cycle is cleared at its other objects.
-@cython.no_gc_clear
-cdef class Decoder:
-    """Reads one range of bytes into tables, chunk by chunk. A context manager: leaving it gives the bytes back."""
-    cdef HeldBuffer held    # None once it is closed
-    cdef bint working       # without the GIL, or in a library that gives it up
+@cython.no_gc_clear    # as its base
+cdef class Decoder(ChunkDecoder):
+    """Reads one range of bytes into tables, chunk by chunk."""
     cdef k.kc_decoder decoder
     cdef bytearray aborted  # kc_aborted[], which the decoder writes to
-    cdef uint64_t wanted
-    cdef uint64_t limit
-    cdef Budget budget  # of the tables that are made; None: nothing bounds them
     cdef Decompressor decompressor  # made for the first compressed batch; keeps the records of the one in work
     cdef size_t key_hint
     cdef size_t value_hint
-    cdef readonly object fault
-    cdef readonly bint exhausted  # the fault is one of the budget
-    cdef readonly bint done
 
     def __cinit__(
         self, data=b"", *, uint64_t wanted, bint verify_crc, bint include_control, int64_t start_offset, int64_t end_offset,
@@ -105,6 +97,7 @@ cdef class Decoder:
         options.search_partial = search_partial
         options.start_offset = start_offset
         options.end_offset = end_offset
+        self.fields, self.num_fields = k.kc_record_fields, k.KC_NUM_RECORD_COLUMNS
         self.wanted = wanted
         self.limit = limit
         self.budget = budget
@@ -132,29 +125,6 @@ cdef class Decoder:
         options.num_aborted = len(self.aborted) // sizeof(k.kc_aborted)
         options.aborted = <k.kc_aborted *> PyByteArray_AS_STRING(self.aborted) if options.num_aborted else NULL
         k.kc_decoder_init(&self.decoder, data, size, &options)
-
-    cdef int require_idle(self) except -1:
-        """Two threads cannot share the state."""
-        if self.working:
-            raise RuntimeError("the decoder is in use by another thread")
-        return 0
-
-    cdef int require_open(self) except -1:
-        self.require_idle()
-        if self.held is None:
-            raise ValueError("the decoder is closed")
-        return 0
-
-    def close(self):
-        """Gives the bytes back. Only what was found out before can still be asked for."""
-        self.require_idle()
-        self.held = None
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        self.close()
 
     @property
     def position(self):
@@ -218,15 +188,6 @@ cdef class Decoder:
                 size = self.key_hint if i == k.KC_COL_KEY else self.value_hint if i == k.KC_COL_VALUE else 0
                 k.kc_column_expect(&table.columns[i], rows, size)
 
-    cdef int fill(self, k.kc_table *table, int64_t max_rows, uint64_t max_bytes) except -1:
-        """Adds rows to the table; sets `fault` and `done`."""
-        self.require_open()
-        self.working = True
-        try:
-            return self.run(table, max_rows, max_bytes)
-        finally:
-            self.working = False
-
     cdef int run(self, k.kc_table *table, int64_t max_rows, uint64_t max_bytes) except -1:
         cdef k.kc_error error
         cdef k.kc_event event
@@ -259,10 +220,6 @@ cdef class Decoder:
         self.key_hint = self.value_hint = <size_t> min(held * times + 64, <double> 0x7fffff00)
         self.expect_rows(table, <int64_t> min(rows * times, <double> 0x7fffffff))
 
-    def empty_table(self, cls):
-        """A table of this decoder's columns without rows."""
-        return new_table(cls, k.kc_record_fields, k.KC_NUM_RECORD_COLUMNS, self.wanted, self.budget)
-
     def read(self, cls, int64_t max_rows, uint64_t max_bytes, bint whole=False):
         """The next chunk. Afterwards `done` or `fault` may be set; `skip` goes on behind a fault."""
         cdef Table chunk = self.empty_table(cls)
@@ -277,10 +234,6 @@ cdef class Decoder:
         self.value_hint += self.value_hint // 8 + 32768
         return chunk
 
-    def read_on(self, Table chunk not None, int64_t max_rows, uint64_t max_bytes):
-        """Adds to a chunk that `read` gave, after a fault."""
-        self.fill(chunk.growing(k.kc_record_fields), max_rows, max_bytes)
-
     def skip(self):
         """Passes over the faulty batch, to the next one that can be read; returns how many bytes that is."""
         cdef uint64_t passed
@@ -290,27 +243,6 @@ cdef class Decoder:
             passed = k.kc_decoder_skip(&self.decoder)
         self.working = False
         return passed
-
-    def take_fault(self):
-        """The fault, which is forgotten here: a decoder that keeps what is raised would be in a cycle with it."""
-        fault = self.fault
-        self.fault = None
-        return fault
-
-    def place(self, Table chunk not None, str topic not None, int32_t partition):
-        """Says of the rows that came since the last call in which topic and partition they are."""
-        cdef k.kc_table *table = chunk.growing(k.kc_record_fields)
-        cdef k.kc_column *topics = &table.columns[<int> k.KC_COL_TOPIC]
-        cdef k.kc_column *partitions = &table.columns[<int> k.KC_COL_PARTITION]
-        cdef int64_t rows = table.length - partitions.length
-        if not topics.wanted or not partitions.wanted:
-            raise TypeError("the table has no columns for topic and partition")
-        cdef bytes name = topic.encode()
-        cdef k.kc_error error
-        error.code = k.KC_OK
-        if (k.kc_column_append_repeated_bytes(topics, PyBytes_AS_STRING(name), len(name), rows, &error)
-                or k.kc_column_append_repeated(partitions, partition, rows, &error)):
-            check(&error)
 
     def read_blobs(
         self, Table table not None, ImportedArray blobs not None, int64_t first_row, int64_t max_rows, settle

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from operator import index
 from typing import Literal, get_args
 
-__all__ = ["ISOLATION_LEVELS", "IsolationLevel", "int64", "limit", "one_of", "refuse_unknown", "require_int"]
+__all__ = [
+    "ISOLATION_LEVELS",
+    "IsolationLevel",
+    "column_names",
+    "int64",
+    "limit",
+    "one_of",
+    "refuse_unknown",
+    "require_int",
+]
 
 IsolationLevel = Literal["read_uncommitted", "read_committed"]
 """Whether records of aborted and open transactions are read, as in Kafka's consumer (KIP-98)."""
@@ -59,6 +68,22 @@ def one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         *words, last = map(repr, allowed)
         raise ValueError(f"{name} must be {', '.join(words)} or {last}, not {value!r}")
+
+
+def column_names(columns: Iterable[str] | None, default: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """The names of columns to build, `default` where None are given.
+
+    Raises:
+        TypeError: `columns` is one text.
+        ValueError: a name is not in `known`.
+    """
+    if isinstance(columns, (str, bytes)):
+        raise TypeError(f"columns must be a list of names, not {type(columns).__name__}")
+    names = tuple(default if columns is None else columns)
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ValueError(f"unknown column {', '.join(map(repr, unknown))}; columns are {', '.join(known)}")
+    return names
 
 
 def refuse_unknown(options: Collection[str], known: Collection[str]) -> None:

@@ -175,8 +175,8 @@ class RecordColumns(Columns):
     ``batch_offset`` int64 (the batch's base offset) and ``batch_position`` int64 (bytes from the start of the data).
     An uncompressed message of magic 0 or 1 counts as a batch, and so does a compressed message with the messages
     inside it; the four columns about leader and producer are null there, and the two booleans false.
-    `kafkacodec.protocol.fetch_to_columns` adds ``topic`` string and ``partition`` int32 at the front,
-    `kafkacodec.decode_batches` adds ``row`` int64 at the end.
+    `kafkacodec.protocol.fetch_to_columns` adds ``topic`` string and ``partition`` int32 at the front, and so does
+    reading a log where `columns` names them; `kafkacodec.decode_batches` adds ``row`` int64 at the end.
     """
 
     @property

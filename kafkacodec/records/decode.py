@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, get_args
 
 from kafkacodec.arrow import _columns
 from kafkacodec.arrow._columns import Budget
 from kafkacodec.errors import KafkaCodecError, LimitExceeded
 from kafkacodec.records import _decoder
-from kafkacodec.records.arguments import int64, limit, one_of, refuse_unknown
+from kafkacodec.records.arguments import column_names, int64, limit, one_of, refuse_unknown
 from kafkacodec.records.columns import BatchHeaders, Problem, Problems, RecordColumns
 from kafkacodec.records.record import Record
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+
+    from kafkacodec.records._chunk_decoder import ChunkDecoder
 
 __all__ = [
     "BATCH_COLUMNS",
@@ -36,7 +38,17 @@ _ALL = _decoder.record_columns()
 _BIT = {name: 1 << i for i, name in enumerate(_ALL)}
 
 PLACE_COLUMNS = ("topic", "partition")
-"""The first columns when record sets of several partitions are decoded; the caller fills them."""
+"""The first columns where the topic and partition of the bytes are known."""
+
+
+class Place(NamedTuple):
+    """The topic and partition that bytes belong to; None where they are not known."""
+
+    topic: str | None = None
+    partition: int | None = None
+
+
+NOWHERE = Place()
 
 _HEADERS = _decoder.header_columns()
 
@@ -142,17 +154,14 @@ def plan_of(
     end_offset: int | None = None,
     on_error: OnError = "raise",
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
+    place_columns: bool = False,
     **others: Any,
 ) -> Plan:
+    """Checks options. With `place_columns`, `columns` may name `PLACE_COLUMNS` too."""
     refuse_unknown(others, ())
-    if isinstance(columns, (str, bytes)):
-        raise TypeError(f"columns must be a list of names, not {type(columns).__name__}")
-    names = RECORD_COLUMNS if columns is None else tuple(columns)
+    names = column_names(columns, RECORD_COLUMNS, [*PLACE_COLUMNS, *_FROM_BYTES] if place_columns else _FROM_BYTES)
     if batch_columns:
         names += BATCH_COLUMNS
-    unknown = [name for name in names if name not in _FROM_BYTES]
-    if unknown:
-        raise ValueError(f"unknown column {unknown[0]!r}; columns are {', '.join(RECORD_COLUMNS + BATCH_COLUMNS)}")
     one_of("on_error", on_error, ON_ERROR)
     wanted = 0
     for name in names:
@@ -252,12 +261,18 @@ def columns_between(
     *,
     max_rows: int,
     max_bytes: int,
+    place: Place | None = None,
     **options: Unpack[DecodeOptions],
 ) -> Iterator[RecordColumns]:
-    """As `iter_columns`, but skips the batches of aborted transactions. `aborted` is as for `Decoder.open`."""
-    plan = plan_of(**options)
+    """As `iter_columns`, but skips the batches of aborted transactions. `aborted` is as for `Decoder.open`.
+
+    With a `place`, `columns` may name `PLACE_COLUMNS` too.
+    """
+    plan = plan_of(place_columns=place is not None, **options)
     rows, size = limit("max_rows", max_rows, 1), limit("max_bytes", max_bytes, 1)
-    return read_chunks(plan.decoder(data, start, end, aborted), plan.on_error, rows, size)
+    decoder = plan.decoder(data, start, end, aborted)
+    decoder.set_place(*(place or NOWHERE))
+    return read_chunks(decoder, plan.on_error, rows, size)
 
 
 def iter_records(data: Buffer, **options: Unpack[DecodeOptions]) -> Iterator[Record]:
@@ -331,55 +346,12 @@ def scan_stretches(data: Buffer, stretches: Buffer) -> BatchHeaders:
 
 
 def _header_bits(columns: Iterable[str] | None) -> int:
-    if columns is None:
-        return (1 << len(_HEADERS)) - 1
-    if isinstance(columns, (str, bytes)):
-        raise TypeError(f"columns must be a list of names, not {type(columns).__name__}")
-    wanted = 0
-    for name in columns:
-        if name not in _HEADERS:
-            raise ValueError(f"unknown column {name!r}; columns are {', '.join(_HEADERS)}")
-        wanted |= 1 << _HEADERS.index(name)
-    return wanted
+    return sum(1 << _HEADERS.index(name) for name in set(column_names(columns, _HEADERS, _HEADERS)))
 
 
 def _checked_range(start_position: int, end_position: int | None) -> tuple[int, int | None]:
     start = limit("start_position", start_position)
     return start, None if end_position is None else limit("end_position", end_position)
-
-
-class ChunkDecoder(Protocol):
-    """Decodes a range of bytes into tables: the core's decoder, or that of another format.
-
-    Attributes:
-        position, size (int): number of bytes decoded so far, and in all.
-        done (bool): whether everything is decoded.
-        fault (Exception | None): the error that ended the last chunk.
-        exhausted (bool): whether `fault` is about the size of the table, not about the data.
-        base_offset (int | None): base offset of the damaged batch, if known.
-    """
-
-    fault: Exception | None
-    exhausted: bool
-    done: bool
-    position: int
-    size: int
-    base_offset: int | None
-
-    def read(self, cls: type[RecordColumns], max_rows: int, max_bytes: int, whole: bool = False) -> RecordColumns:
-        """The next chunk."""
-
-    def read_on(self, chunk: RecordColumns, max_rows: int, max_bytes: int) -> None:
-        """Add to a chunk after a fault that was skipped."""
-
-    def skip(self) -> int:
-        """Skip the damaged batch; returns its size in bytes."""
-
-    def take_fault(self) -> Exception | None:
-        """Return the fault and clear it."""
-
-    def close(self) -> None:
-        """Release the buffer."""
 
 
 def read_chunks(decoder: ChunkDecoder, on_error: OnError, max_rows: int, max_bytes: int) -> Iterator[RecordColumns]:

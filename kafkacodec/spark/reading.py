@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
 import numpy as np
@@ -41,7 +41,6 @@ def read_ranges(
     shaper = Shaper(names)
     on_error: Literal["skip", "raise"] = "skip" if permissive else "raise"
     for piece in ranges:
-        shaper.place(piece.topic, piece.partition)
         try:
             for chunk in piece.read(gaps=gaps, max_rows=ROWS, columns=shaper.core_columns, on_error=on_error):
                 log_problems(piece.path, chunk)
@@ -62,21 +61,12 @@ def log_problems(name: str, chunk: RecordColumns) -> None:
 
 
 class Shaper:
-    """Makes Spark's columns from the decoder's. Constant columns are built once and sliced."""
+    """Makes Spark's columns from the decoder's."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
         self.schema = arrow_schema(names)
         self.core_columns = core_columns(names)
-        self._constants: dict[str, pa.Array] = {}
-        self._values: dict[str, object] = {}
-
-    def place(self, topic: str | None, partition: int | None) -> None:
-        """Set the partition that the following chunks come from."""
-        values: dict[str, object] = {"topic": topic, "partition": partition}
-        if values != self._values:
-            self._values = values
-            self._constants = {}
 
     def shape(self, chunk: RecordColumns) -> pa.RecordBatch:
         """A chunk as a record batch of Spark's schema. Copies timestamps, their types and headers' nulls only."""
@@ -84,24 +74,9 @@ class Shaper:
         columns = []
         for name in self.names:
             core = COLUMNS[name].core
-            if core is None:
-                columns.append(self._constant(name, len(chunk)))
-            elif core == "timestamp":
-                columns.append(microseconds(decoded.column(core)))
-            elif core == "timestamp_type":
-                columns.append(decoded.column(core).cast(pa.int32()))
-            elif core == "headers":
-                columns.append(null_when_empty(decoded.column(core)))
-            else:
-                columns.append(decoded.column(core))
+            column = decoded.column(core)
+            columns.append(_CONVERSIONS[core](column) if core in _CONVERSIONS else column)
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
-
-    def _constant(self, name: str, rows: int) -> pa.Array:
-        array = self._constants.get(name)
-        if array is None or len(array) < rows:
-            value = pa.scalar(self._values[name], COLUMNS[name].arrow)
-            array = self._constants[name] = pa.repeat(value, max(rows, ROWS))
-        return array if len(array) == rows else array[:rows]
 
 
 def microseconds(milliseconds: pa.Array) -> pa.Array:
@@ -126,3 +101,11 @@ def null_when_empty(headers: pa.Array) -> pa.Array:
     target = COLUMNS["headers"].arrow
     entries = pa.StructArray.from_arrays(headers.values.flatten(), fields=list(target.value_type))
     return pa.ListArray.from_buffers(target, rows, [bitmap, headers.offsets.buffers()[1]], nulls, children=[entries])
+
+
+# Decoder's column -> what Spark's type asks for; the other columns are taken as they are.
+_CONVERSIONS: dict[str, Callable[[pa.Array], pa.Array]] = {
+    "timestamp": microseconds,
+    "timestamp_type": lambda column: column.cast(pa.int32()),
+    "headers": null_when_empty,
+}

@@ -24,22 +24,19 @@ __all__ = ["COLUMNS", "arrow_schema", "check_schema", "column_names", "core_colu
 
 
 class Column(NamedTuple):
-    """A column's type in Spark and in Arrow, and the decoder's column that it is made from.
-
-    `core` is None for topic and partition, which come from the file's path.
-    """
+    """A column's type in Spark and in Arrow, and the decoder's column that it is made from."""
 
     spark: DataType
     arrow: pa.DataType
-    core: str | None
+    core: str
 
 
 # Spark requires exactly these Arrow types of a Python data source: no large or view types, microseconds, UTC.
 COLUMNS = {
     "key": Column(BinaryType(), pa.binary(), "key"),
     "value": Column(BinaryType(), pa.binary(), "value"),
-    "topic": Column(StringType(), pa.string(), None),
-    "partition": Column(IntegerType(), pa.int32(), None),
+    "topic": Column(StringType(), pa.string(), "topic"),
+    "partition": Column(IntegerType(), pa.int32(), "partition"),
     "offset": Column(LongType(), pa.int64(), "offset"),
     "timestamp": Column(TimestampType(), pa.timestamp("us", tz="UTC"), "timestamp"),
     "timestampType": Column(IntegerType(), pa.int32(), "timestamp_type"),
@@ -67,8 +64,8 @@ def arrow_schema(names: Sequence[str]) -> pa.Schema:
 
 
 def core_columns(names: Sequence[str]) -> list[str]:
-    """The decoder's columns for these columns; only the offset if all of these come from the file's path."""
-    return [core for name in names if (core := COLUMNS[name].core) is not None] or ["offset"]
+    """The decoder's columns for these columns; the offset if there are none."""
+    return [COLUMNS[name].core for name in names] or ["offset"]
 
 
 def check_schema(schema: StructType) -> tuple[str, ...]:

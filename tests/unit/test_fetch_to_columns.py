@@ -132,7 +132,7 @@ def test_damage():
 def test_wrong_options():
     with pytest.raises(ValueError, match="isolation_level"):
         protocol.fetch_to_columns(messages.FetchResponse(), isolation_level="serializable")
-    with pytest.raises(ValueError, match="unknown column 'row'; columns are offset, "):
+    with pytest.raises(ValueError, match="unknown column 'row'; columns are topic, partition, offset, "):
         protocol.fetch_to_columns(messages.FetchResponse(), columns=["row"])
     with pytest.raises(TypeError, match="not str"):
         protocol.fetch_to_columns(messages.FetchResponse(), columns="offset")

@@ -6,6 +6,7 @@ import gc
 import os
 import shutil
 
+import pyarrow as pa
 import pytest
 
 import kafkacodec as kc
@@ -331,3 +332,48 @@ def test_options_of_a_log_directory_are_those_of_a_partition():
         list(log.read("txn", 0, isolation="read_committed"))  # type: ignore[call-arg]
     for name in kc.log.partition.ReadOptions.__annotations__:
         assert name in (kc.log.LogDirectory.read.__doc__ or "")
+
+
+def place(chunk):
+    batch = pa.record_batch(chunk)
+    return batch.schema.names, {*zip(batch["topic"].to_pylist(), batch["partition"].to_pylist(), strict=True)}
+
+
+def test_topic_and_partition_as_columns(tmp_path):
+    columns = ["partition", "offset", "topic"]
+    log = kc.log.LogDirectory(SEGMENT.parents[1])
+    chunks = list(log.read("txn", 0, columns=columns, max_rows=20))
+    assert sum(map(len, chunks)) == sum(len(chunk) for chunk in log.read("txn", 0, columns=["offset"]))
+    for chunk in chunks:
+        assert place(chunk) == (["topic", "partition", "offset"], {("txn", 0)})
+    shutil.copy(SEGMENT, tmp_path / "copy.log")
+    (chunk,) = kc.log.Segment(tmp_path / "copy.log").read(columns=columns)
+    assert place(chunk) == (["topic", "partition", "offset"], {(None, None)})
+    assert chunk.schema == kc.log.SegmentRange("x.log", None, None, 0, 0).nothing({"columns": columns}).schema
+    with pytest.raises(ValueError, match="unknown column 'topic'"):
+        kc.decode(DATA, columns=["topic"])
+
+
+def test_topic_and_partition_of_old_segments(tmp_path):
+    from kafkacodec.dialects import kafka07
+
+    path = tmp_path / "events-7" / f"{100:020d}.kafka"
+    path.parent.mkdir()
+    path.write_bytes(kafka07.encode_messages([b"a", b"b", b"c"]))
+    (partition,) = kc.log.discover(path.parent)
+    (chunk,) = partition.read(columns=["topic", "partition", "offset"])
+    assert place(chunk) == (["topic", "partition", "offset"], {("events", 7)})
+    assert chunk["offset"].tolist() == [100, 111, 122]
+
+
+def test_place_columns_with_what_is_passed_over(tmp_path):
+    damaged = bytearray(DATA)
+    damaged[len(DATA) // 2] ^= 1
+    path = tmp_path / "t-3" / SEGMENT.name
+    path.parent.mkdir()
+    path.write_bytes(damaged)
+    chunks = list(kc.log.Segment(path).read(columns=["topic", "partition", "key"], on_error="skip"))
+    assert any(chunk.problems for chunk in chunks)
+    for chunk in chunks:
+        pa.record_batch(chunk).validate(full=True)
+        assert place(chunk)[1] <= {("t", 3)}

@@ -25,7 +25,7 @@ from kafkacodec.dialects.kafka07 import _decoder as _decoder07
 from kafkacodec.dialects.line import _tokens
 from kafkacodec.log import _resync
 from kafkacodec.messages import _decode, _program, _struct
-from kafkacodec.records import _confluent, _decoder, _encoder, _partitioner
+from kafkacodec.records import _chunk_decoder, _confluent, _decoder, _encoder, _partitioner
 from kafkacodec.records.record import Record
 
 DATA = kc.encode([(b"key", b"value")] * 3)
@@ -192,9 +192,11 @@ CASES: dict[str, tuple[Callable[[], Any], type[BaseException] | None]] = {
     "rows into a table of headers": (lambda: decoder().read_on(kc.scan(DATA), 1, 1), TypeError),
     "0.7 rows into a table of records": (lambda: decoder07().read_on(kc.decode(DATA), 1, 1), TypeError),
     "room in a hollow table": (lambda: decoder().expect(new(kc.RecordColumns), 1), TypeError),
-    "a place in no table": (lambda: decoder().place(None, "t", 0), TypeError),
-    "a place in a hollow table": (lambda: decoder().place(new(kc.RecordColumns), "t", 0), TypeError),
-    "no place": (lambda: decoder().place(kc.decode(DATA), "t", 0), TypeError),
+    "a place that is none": (lambda: decoder().set_place(b"t", 0), TypeError),
+    "a partition that is none": (lambda: decoder().set_place("t", "0"), TypeError),
+    "a partition beyond 32 bits": (lambda: decoder().set_place("t", 1 << 31), OverflowError),
+    "the decoder of no format": (lambda: _chunk_decoder.ChunkDecoder().empty_table(kc.RecordColumns), TypeError),
+    "rows of no format": (lambda: _chunk_decoder.ChunkDecoder().read_on(kc.decode(DATA), 1, 1), TypeError),
     "a table of an int": (lambda: decoder().read(int, 1, 1), TypeError),
     "blobs of no table": (lambda: decoder().read_blobs(None, arrays()[0], 0, 1 << 30, bool), TypeError),
     "no blobs": (lambda: decoder().read_blobs(kc.decode(DATA), None, 0, 1 << 30, bool), TypeError),

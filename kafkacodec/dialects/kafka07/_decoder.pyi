@@ -1,20 +1,11 @@
-from typing import Self, TypeVar
-
 from typing_extensions import Buffer
 
-from kafkacodec.arrow._columns import Budget, Table
-
-_T = TypeVar("_T", bound=Table)
+from kafkacodec.arrow._columns import Budget
+from kafkacodec.records._chunk_decoder import ChunkDecoder
 
 def columns() -> list[str]: ...
 
-class Decoder:
-    fault: Exception | None
-    exhausted: bool
-    done: bool
-    position: int
-    size: int
-    base_offset: int | None
+class Decoder(ChunkDecoder):
     def __init__(
         self,
         data: Buffer,
@@ -26,12 +17,5 @@ class Decoder:
         limit: int,
         budget: Budget | None = None,
     ) -> None: ...
-    def close(self) -> None: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(self, *exception: object) -> None: ...
-    def read(self, cls: type[_T], max_rows: int, max_bytes: int, whole: bool = False) -> _T: ...
-    def read_on(self, chunk: Table, max_rows: int, max_bytes: int) -> None: ...
-    def skip(self) -> int: ...
-    def take_fault(self) -> Exception | None: ...
 
 def encode_message(payload: Buffer, magic: int, codec: int) -> bytes: ...

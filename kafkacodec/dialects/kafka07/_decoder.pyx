@@ -6,7 +6,8 @@ from libc.string cimport memcpy
 
 from kafkacodec._core cimport kafka07 as k
 from kafkacodec._core._buffer cimport HeldBuffer
-from kafkacodec.arrow._columns cimport Budget, Table, new_table
+from kafkacodec.arrow._columns cimport Budget, Table
+from kafkacodec.records._chunk_decoder cimport ChunkDecoder
 from kafkacodec.records._compression cimport Decompressor
 from kafkacodec._core._errors cimport exception_from
 
@@ -23,22 +24,13 @@ def columns():
     return [k.kc_msgset07_fields[i].name.decode() for i in range(<int> k.KC_NUM_MSGSET07_COLUMNS)]
 
 
-# As in _decoder.Decoder: what the C struct points into goes with the object, not before it.
-@cython.no_gc_clear
-cdef class Decoder:
-    """Reads one message set into tables, chunk by chunk. The same face as `_decoder.Decoder`."""
-    cdef HeldBuffer held
-    cdef bint working
+@cython.no_gc_clear    # as its base
+cdef class Decoder(ChunkDecoder):
+    """Reads one message set into tables, chunk by chunk."""
     cdef k.kc_msgset07_decoder decoder
-    cdef uint64_t wanted
-    cdef uint64_t limit   # bytes that the outermost message may decompress to
-    cdef uint64_t left    # what is left of it
-    cdef Budget budget    # of the tables that are made; None: nothing bounds them
+    cdef uint64_t left    # what is left of the limit, for the outermost message
     cdef uint64_t value_hint
     cdef list decompressors  # one for each level of compressed messages inside one another
-    cdef readonly object fault
-    cdef readonly bint exhausted  # the fault is one of the budget
-    cdef readonly bint done
 
     def __cinit__(
         self, data, *, uint64_t wanted, bint verify_crc, bint deep, int64_t initial_offset, uint64_t limit,
@@ -52,29 +44,11 @@ cdef class Decoder:
         options.deep = deep
         options.initial_offset = initial_offset
         k.kc_msgset07_init(&self.decoder, self.held.start, self.held.size, &options)
+        self.fields, self.num_fields = k.kc_msgset07_fields, k.KC_NUM_MSGSET07_COLUMNS
         self.wanted = wanted
         self.limit = limit
         self.budget = budget
         self.decompressors = []
-
-    cdef int require_open(self) except -1:
-        if self.working:
-            raise RuntimeError("the decoder is in use by another thread")
-        if self.held is None:
-            raise ValueError("the decoder is closed")
-        return 0
-
-    def close(self):
-        """Gives the bytes back. Only what was found out before can still be asked for."""
-        if self.held is not None:
-            self.require_open()
-            self.held = None
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        self.close()
 
     @property
     def position(self):
@@ -131,24 +105,15 @@ cdef class Decoder:
                 k.kc_column_expect(&table.columns[i], rows, values if i == k.KC_COL_VALUE else 0)
 
     def read(self, cls, int64_t max_rows, uint64_t max_bytes, bint whole=False):
-        """The next chunk. Afterwards `done` or `fault` may be set; `skip` goes on behind a fault."""
-        cdef Table chunk = new_table(cls, k.kc_msgset07_fields, k.KC_NUM_MSGSET07_COLUMNS, self.wanted, self.budget)
+        """The next chunk. Afterwards `done` or `fault` may be set; `skip` goes on after a fault."""
+        cdef Table chunk = self.empty_table(cls)
         cdef size_t size
         self.require_open()
         self.expect(chunk.table, max_rows, whole)
-        self.read_on(chunk, max_rows, max_bytes)
+        self.fill(chunk.table, max_rows, max_bytes)
         size = chunk.table.columns[<int> k.KC_COL_VALUE].data.size
         self.value_hint = size + size // 8
         return chunk
-
-    def read_on(self, Table chunk not None, int64_t max_rows, uint64_t max_bytes):
-        """Adds to a chunk that `read` gave, after a fault."""
-        self.require_open()
-        self.working = True
-        try:
-            self.run(chunk.growing(k.kc_msgset07_fields), max_rows, max_bytes)
-        finally:
-            self.working = False
 
     cdef int run(self, k.kc_table *table, int64_t max_rows, uint64_t max_bytes) except -1:
         cdef k.kc_error error
@@ -173,12 +138,6 @@ cdef class Decoder:
         """Passes over the faulty message; returns its size in bytes."""
         self.require_open()
         return k.kc_msgset07_skip(&self.decoder)
-
-    def take_fault(self):
-        """The fault, which is forgotten here: a decoder that keeps what is raised would be in a cycle with it."""
-        fault = self.fault
-        self.fault = None
-        return fault
 
 
 def encode_message(payload, int magic, int codec):

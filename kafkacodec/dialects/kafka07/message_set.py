@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 from kafkacodec.arrow._columns import Budget
 from kafkacodec.dialects.kafka07 import _decoder
 from kafkacodec.errors import UnsupportedMagic
-from kafkacodec.records.arguments import int64, limit, one_of
+from kafkacodec.records.arguments import column_names, int64, limit, one_of
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.compression import CODECS, compress
 from kafkacodec.records.decode import (
@@ -19,9 +19,11 @@ from kafkacodec.records.decode import (
     DEFAULT_MAX_DECOMPRESSED_BYTES,
     DEFAULT_MAX_ROWS,
     DEFAULT_MAX_TOTAL_BYTES,
+    NOWHERE,
     ON_ERROR,
     PLACE_COLUMNS,
     OnError,
+    Place,
     budget_of,
     read_chunks,
     read_whole,
@@ -62,14 +64,12 @@ def _open_decoder(
     on_error: OnError = "raise",
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
     budget: Budget | None = None,
+    place: Place | None = None,
 ) -> _decoder.Decoder:
-    names = COLUMNS if columns is None else tuple(columns)
-    unknown = [name for name in names if name not in _ALL]
-    if unknown:
-        raise ValueError(f"unknown column {', '.join(map(repr, unknown))}; columns are {', '.join(_ALL)}")
+    names = column_names(columns, COLUMNS, _ALL if place is None else list(_BIT))
     one_of("on_error", on_error, ON_ERROR)
     wanted = sum({_BIT[name] for name in (*names, *(_ALL[7:] if batch_columns else ()))})
-    return _decoder.Decoder(
+    decoder = _decoder.Decoder(
         data,
         wanted=wanted,
         verify_crc=verify_crc,
@@ -78,6 +78,8 @@ def _open_decoder(
         limit=limit("max_decompressed_bytes", max_decompressed_bytes),
         budget=budget,
     )
+    decoder.set_place(*(place or NOWHERE))
+    return decoder
 
 
 def decode(
@@ -134,8 +136,15 @@ def iter_columns(
         max_rows: rows after which a chunk ends.
         max_bytes: bytes of values after which a chunk ends.
     """
+    return placed_columns(data, None, max_rows=max_rows, max_bytes=max_bytes, **options)
+
+
+def placed_columns(
+    data: Buffer, place: Place | None, *, max_rows: int, max_bytes: int, **options: Unpack[DecodeOptions]
+) -> Iterator[RecordColumns]:
+    """As `iter_columns`. Where a `place` is given, there are columns for it."""
     rows, size = limit("max_rows", max_rows, 1), limit("max_bytes", max_bytes, 1)
-    return read_chunks(_open_decoder(data, **options), options.get("on_error", "raise"), rows, size)
+    return read_chunks(_open_decoder(data, place=place, **options), options.get("on_error", "raise"), rows, size)
 
 
 def valid_bytes(data: Buffer) -> int:

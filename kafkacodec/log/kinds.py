@@ -1,0 +1,63 @@
+"""The kinds of segment files, and how the bytes of each are read: the one place that tells them apart."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafkacodec.log import kafka07, layout
+from kafkacodec.records.columns import RecordColumns
+from kafkacodec.records.decode import NOWHERE, DecodeOptions, Place, columns_between
+
+if TYPE_CHECKING:
+    from kafkacodec.log.files import MappedFile
+    from kafkacodec.log.ranges import SegmentRange
+
+__all__ = ["BATCHES", "MESSAGES", "SegmentKind", "kind_of"]
+
+
+@dataclass(frozen=True)
+class SegmentKind:
+    """How segments of one kind are read.
+
+    Attributes:
+        has_batches (bool): there are batches with headers: they can be scanned, indexed, cut into ranges and recovered.
+        read: the records of a range of a file, as `kafkacodec.iter_columns` gives them. Takes the file, the range,
+            `max_rows`, `max_bytes` and the options of `kafkacodec.decode`.
+        nothing: no rows, with the columns that `read` gives; takes the options.
+    """
+
+    has_batches: bool
+    read: Callable[[MappedFile, SegmentRange, int, int, DecodeOptions], Iterator[RecordColumns]]
+    nothing: Callable[[DecodeOptions], RecordColumns]
+
+
+def kind_of(path: str) -> SegmentKind:
+    """The kind of a segment, by the suffix of its file."""
+    return _KINDS.get(os.path.splitext(path)[1], BATCHES)
+
+
+def _read_batches(
+    file: MappedFile, piece: SegmentRange, max_rows: int, max_bytes: int, options: DecodeOptions
+) -> Iterator[RecordColumns]:
+    aborted = np.array(piece.aborted, np.int64).tobytes()
+    place = Place(piece.topic, piece.partition)
+    span = piece.start_position, piece.end_position
+    return columns_between(file.data, *span, aborted, place=place, max_rows=max_rows, max_bytes=max_bytes, **options)
+
+
+def _no_batches(options: DecodeOptions) -> RecordColumns:
+    return next(columns_between(b"", 0, None, place=NOWHERE, max_rows=1, max_bytes=1, **options))
+
+
+BATCHES = SegmentKind(True, _read_batches, _no_batches)
+"""Record batches and message sets, since Kafka 0.8."""
+
+MESSAGES = SegmentKind(False, kafka07.read, kafka07.nothing)
+"""Messages of Kafka 0.6 and 0.7."""
+
+_KINDS = {layout.LOG_SUFFIX: BATCHES, layout.KAFKA07_SUFFIX: MESSAGES}

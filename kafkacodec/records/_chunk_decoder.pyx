@@ -1,0 +1,96 @@
+"""What the decoders of all formats share: the bytes they hold, one caller at a time, the fault, constant columns."""
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING
+from libc.stdint cimport int32_t, int64_t, uint64_t
+
+from kafkacodec._core cimport decode as k
+from kafkacodec._core._buffer cimport HeldBuffer
+from kafkacodec._core._errors cimport check
+from kafkacodec.arrow._columns cimport Budget, Table, new_table
+
+
+# What the C structs point into goes with the object, not before it: a cycle is cleared at its other objects.
+@cython.no_gc_clear
+cdef class ChunkDecoder:
+    """Reads a range of bytes into tables, chunk by chunk. A context manager: leaving it gives the bytes back."""
+    cdef int require_idle(self) except -1:
+        """Two threads cannot share the state."""
+        if self.working:
+            raise RuntimeError("the decoder is in use by another thread")
+        return 0
+
+    cdef int require_open(self) except -1:
+        self.require_idle()
+        if self.held is None:
+            raise ValueError("the decoder is closed")
+        return 0
+
+    def close(self):
+        """Gives the bytes back. Only what was found out before can still be asked for."""
+        self.require_idle()
+        self.held = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def set_place(self, str topic, partition):
+        """The topic and partition of the rows that follow, for the columns of these names; None is null."""
+        cdef int32_t number = 0 if partition is None else partition
+        self.require_idle()
+        self.topic = None if topic is None else topic.encode()
+        self.partition = None if partition is None else number
+
+    def empty_table(self, cls):
+        """A table of this decoder's columns without rows."""
+        if self.fields == NULL:
+            raise TypeError("the decoder was made by hand, and is empty")
+        return new_table(cls, self.fields, self.num_fields, self.wanted, self.budget)
+
+    def read_on(self, Table chunk not None, int64_t max_rows, uint64_t max_bytes):
+        """Adds to a chunk that `read` gave, after a fault."""
+        self.fill(chunk.growing(self.fields), max_rows, max_bytes)
+
+    def take_fault(self):
+        """The fault, which is forgotten here: a decoder that keeps what is raised would be in a cycle with it."""
+        fault = self.fault
+        self.fault = None
+        return fault
+
+    cdef int fill(self, k.kc_table *table, int64_t max_rows, uint64_t max_bytes) except -1:
+        """Adds rows to the table; sets `fault` and `done`."""
+        self.require_open()
+        self.working = True
+        try:
+            self.run(table, max_rows, max_bytes)
+            return self.append_place(table)
+        finally:
+            self.working = False
+
+    cdef int run(self, k.kc_table *table, int64_t max_rows, uint64_t max_bytes) except -1:
+        raise NotImplementedError
+
+    cdef int append_place(self, k.kc_table *table) except -1:
+        """Topic and partition of the rows that came since the last call, where these columns are wanted."""
+        cdef k.kc_column *topics = &table.columns[<int> k.KC_COL_TOPIC]
+        cdef k.kc_column *partitions = &table.columns[<int> k.KC_COL_PARTITION]
+        cdef k.kc_error error
+        cdef int code = k.KC_OK
+        if topics.wanted:
+            rows = table.length - topics.length
+            if self.topic is None:
+                code = k.kc_column_append_nulls(topics, rows, &error)
+            else:
+                code = k.kc_column_append_repeated_bytes(
+                    topics, PyBytes_AS_STRING(self.topic), len(self.topic), rows, &error)
+        if partitions.wanted and code == k.KC_OK:
+            rows = table.length - partitions.length
+            if self.partition is None:
+                code = k.kc_column_append_nulls(partitions, rows, &error)
+            else:
+                code = k.kc_column_append_repeated(partitions, self.partition, rows, &error)
+        if code != k.KC_OK:
+            check(&error)
+        return 0
