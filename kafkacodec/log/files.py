@@ -72,6 +72,21 @@ class MappedFile:
             reason = "the file was shortened while it was read, and has grown again"
             raise Truncated(reason, position=torn, path=self.path)
 
+    def read_into(self, buffer: memoryview, position: int) -> int:
+        """Copy bytes from `position` on into a buffer, as many as it holds and the file still has; how many they are.
+
+        Raises:
+            OSError: the system cannot read the file; `filename` names it.
+        """
+        done, wanted = 0, min(len(buffer), self.size - position)
+        with naming(self.path):
+            while done < wanted:
+                part = os.preadv(self._fd, [buffer[done:wanted]], position + done)
+                if not part:
+                    break
+                done += part
+        return done
+
     def drop_before(self, position: int) -> None:
         """Give back the memory of the pages that lie wholly before `position`; they can still be read again."""
         if isinstance(self.data, Mapping) and position > 0:

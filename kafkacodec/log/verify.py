@@ -1,7 +1,8 @@
 """Inspection of segments: every batch's checksum and structure, the order of offsets, and the index files.
 
 A segment is read once: the decoder checks each batch as a reader would, and the headers of the intact ones, still in
-cache, are held against each other and against the index files.
+cache, are held against each other and against the index files. Up to the first fault it is read piece by piece; from
+there on it is mapped, as what was damaged may reach anywhere.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from kafkacodec.arrow._columns import append
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch
@@ -24,9 +26,18 @@ from kafkacodec.log.indexes import IndexFile, read_offset_index, read_time_index
 from kafkacodec.log.ranges import DROP_BEHIND
 from kafkacodec.log.report import MAX_FINDINGS, Finding, Level, Report
 from kafkacodec.log.walk import walk
-from kafkacodec.records.columns import BatchHeaders, Problem
+from kafkacodec.records.columns import BatchHeaders, Problem, RecordColumns
 from kafkacodec.records.compression import CODECS
-from kafkacodec.records.decode import DEFAULT_MAX_DECOMPRESSED_BYTES, iter_columns, scan_stretches
+from kafkacodec.records.decode import (
+    DEFAULT_MAX_DECOMPRESSED_BYTES,
+    OnError,
+    iter_columns,
+    scan,
+    scan_stretches,
+)
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 ROWS_AT_ONCE = 65536
 
@@ -36,6 +47,10 @@ LONG_STRETCH = 256 << 10
 """Bytes without damage that are checked by themselves, and about as many as wait to be checked together."""
 
 Ints = npt.NDArray[np.signedinteger[Any]]
+
+BUFFER_BYTES = 4 << 20
+"""Bytes that are read at a time, few enough to stay in the cache. Where the page cache holds a log in pieces as small
+as it was appended in, mapping them takes longer than copying them out."""
 
 SMALLEST_UNUSED = 12  # bytes of zeros that can be told from the start of a batch
 
@@ -70,17 +85,9 @@ def verify_segment(
     with MappedFile(path) as file:
         report.size_in_bytes = file.size
         checker = _SegmentChecker(file, base_offset, leader_epochs, indexes, report)
-        position = 0
+        position = checker.read_intact(max_decompressed_bytes) if keep is None else 0
         waiting = _Stretches(checker, keep)
-        chunks = iter_columns(
-            file.data,
-            columns=("headers",),  # the one column whose bytes are checked only when it is built
-            include_control=True,
-            on_error="skip",
-            max_rows=ROWS_AT_ONCE,
-            max_decompressed_bytes=max_decompressed_bytes,
-        )
-        for chunk in chunks:
+        for chunk in _checked(file.data, position, "skip", max_decompressed_bytes):
             for problem in chunk.problems:
                 waiting.add(position, problem.position, problem)
                 position = problem.position + problem.num_bytes
@@ -94,6 +101,19 @@ def verify_segment(
         checker.tail(position, surroundings)
         checker.finish(position, surroundings)
     return report
+
+
+def _checked(data: Buffer, start: int, on_error: OnError, max_decompressed_bytes: int) -> Iterator[RecordColumns]:
+    """Batches checked as a reader would, in pieces."""
+    return iter_columns(
+        data,
+        start_position=start,
+        max_rows=ROWS_AT_ONCE,
+        columns=("headers",),  # the one column whose bytes are checked only when it is built
+        include_control=True,
+        on_error=on_error,
+        max_decompressed_bytes=max_decompressed_bytes,
+    )
 
 
 class _Indexes:
@@ -171,6 +191,49 @@ class _Stretches:
         self.checker.check(headers, starts, problems)
         if self.keep is not None and len(headers):
             self.keep(self.checker.file, headers)
+
+
+# What the checks look at.
+_NEEDED = (
+    "position",
+    "size_in_bytes",
+    "base_offset",
+    "last_offset",
+    "magic",
+    "codec",
+    "max_timestamp",
+    "partition_leader_epoch",
+)
+
+
+class _Pieces:
+    """Headers of pieces of a file that were read one by one into a buffer, to be checked together as one stretch."""
+
+    def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        self._headers = scan(b"", columns=_NEEDED)
+        self._starts: list[int] = []
+        self._counts: list[int] = []
+
+    def add(self, headers: BatchHeaders, start: int) -> None:
+        """Add the headers of the piece that lies at `start` in the file."""
+        self._starts.append(start)
+        self._counts.append(len(headers))
+        append(self._headers, headers)
+
+    @property
+    def enough(self) -> bool:
+        """Whether what was added should be taken."""
+        return len(self._headers) >= ROWS_AT_ONCE
+
+    def take(self) -> tuple[BatchHeaders, Ints, list[Problem | None], Ints]:
+        """All that was added since the last time, in the terms of `_SegmentChecker.check`."""
+        headers, starts = self._headers, np.array(self._starts, np.int64)
+        positions = headers["position"] + np.repeat(starts, self._counts)
+        self._clear()
+        return headers, starts[:1], [None] * len(starts[:1]), positions
 
 
 @dataclass
@@ -257,9 +320,48 @@ class _SegmentChecker:
         self.offset_index, self.time_index = indexes.offset, indexes.time
         self.offset_entries = self.time_entries = 0  # how many entries were held against batches
 
-    def check(self, headers: BatchHeaders, starts: npt.NDArray[np.int64], problems: Sequence[Problem | None]) -> None:
-        """Check the headers of stretches that were read without a fault, and note the problem after each."""
-        at = np.searchsorted(headers["position"], np.append(starts, self.file.size))
+    def read_intact(self, max_decompressed_bytes: int) -> int:
+        """Check batches from the start of the file up to where anything is wrong, or a batch does not fit the buffer.
+
+        Returns:
+            int: the position that was reached, in bytes.
+        """
+        position = 0
+        buffer = memoryview(bytearray(min(BUFFER_BYTES, self.file.size)))
+        read = _Pieces()
+        while position < self.file.size:
+            data = buffer[: self.file.read_into(buffer, position)]
+            consumed = num_records = 0
+            for chunk in _checked(data, 0, "stop", max_decompressed_bytes):
+                num_records += len(chunk)
+                consumed = 0 if chunk.problems else chunk.consumed
+            if not consumed:
+                break
+            self.report.num_records += num_records
+            read.add(scan(data[:consumed], columns=_NEEDED, verify_crc=False), position)
+            position += consumed
+            if read.enough:
+                self.check(*read.take())
+        self.check(*read.take())
+        return position
+
+    def check(
+        self,
+        headers: BatchHeaders,
+        starts: npt.NDArray[np.int64],
+        problems: Sequence[Problem | None],
+        positions: Ints | None = None,
+    ) -> None:
+        """Check the headers of stretches that were read without a fault, and note the problem after each.
+
+        Args:
+            headers: of the batches in all stretches.
+            starts: where each stretch starts in the file.
+            problems: what was passed over after each, if anything.
+            positions: where each batch starts in the file, if the headers do not tell.
+        """
+        positions = headers["position"] if positions is None else positions
+        at = np.searchsorted(positions, np.append(starts, self.file.size))
         place = np.flatnonzero(at[1:] > at[:-1])
         first, base, last = at[place], headers["base_offset"], headers["last_offset"]
         before, damaged = self._follow(place, base[first], np.maximum.reduceat(last, first), problems)
@@ -269,7 +371,7 @@ class _SegmentChecker:
                 magic=headers["magic"],
                 base=base,
                 last=last,
-                position=headers["position"],
+                position=positions,
                 size=headers["size_in_bytes"],
                 time=headers["max_timestamp"].astype(np.int64),
                 epoch=headers["partition_leader_epoch"].astype(np.int64),
@@ -403,7 +505,8 @@ class _SegmentChecker:
     def _check_offsets(self, rows: _Rows) -> None:
         """Offsets grow from batch to batch. A compressed set of old messages tells its last one only."""
         base, last = rows.base, rows.last
-        before = rows.preceding(np.maximum.accumulate(last))
+        ahead_of = rows.before if len(rows.before) == 1 else rows.before[rows.stretch]
+        before = np.maximum(rows.preceding(np.maximum.accumulate(last)), ahead_of)
         wrong = np.where(rows.magic >= 2, base, last) <= before
         for i in np.flatnonzero(wrong).tolist():
             text = f"the offsets {base[i]} to {last[i]} follow {before[i]}"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 import kafkacodec as kc
 from kafkacodec.log import indexes, verify
+from kafkacodec.log.files import MappedFile
 from tests import hostile_trees
 from tests.corpus import ROOT, blobs, segments
 
@@ -256,3 +258,32 @@ def test_what_no_reader_takes_is_found(sample, tmp_path):
     path = tmp_path / "00000000000000000000.log"
     path.write_bytes(sample.data())
     assert not kc.log.Segment(path).verify().ok
+
+
+@pytest.mark.parametrize("size", [700, 20_000])
+def test_pieces_of_any_size_give_the_same_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """What is read piece by piece up to the first fault, and what is mapped, are checked alike."""
+    read = 0
+    into = MappedFile.read_into
+
+    def counted(file: MappedFile, buffer: memoryview, position: int) -> int:
+        nonlocal read
+        read += 1
+        return into(file, buffer, position)
+
+    monkeypatch.setattr(MappedFile, "read_into", counted)
+    for number, sample in enumerate(SAMPLES[::8]):
+        directory = tmp_path / str(number)
+        shutil.copytree(sample.path.parent, directory)
+        path, data = directory / sample.path.name, bytearray(sample.data())
+        for place in (None, len(data) // 2, len(data) - 1):
+            if place is not None:
+                data[place] ^= 4
+                path.write_bytes(data)
+            reports = []
+            for most in (0, size):
+                monkeypatch.setattr(verify, "BUFFER_BYTES", most)
+                reports.append(kc.log.Segment(path).verify())
+                reports[-1].findings.sort(key=str)  # what is found together comes by kind
+            assert reports[0] == reports[1], (str(sample), place)
+    assert read > 150
