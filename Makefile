@@ -55,8 +55,7 @@ $(VENV)/.dev: $(VENV)/.runtime
 # A changed setup.py may mean other compiler flags, which the incremental build does not see.
 $(VENV)/.built: FORCE = $(if $(and $(wildcard $@),$(filter setup.py,$?)),--force)
 $(VENV)/.built: $(VENV)/.runtime $(SOURCES) setup.py
-	@rm -f build/temp.*/libkc.a # objects of files that were renamed would stay in it
-	$(PY) setup.py --quiet build_clib $(FORCE) build_ext --inplace $(FORCE)
+	$(PY) setup.py --quiet build_ext --inplace $(FORCE)
 	@touch $@
 
 # --- use --------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-"""Builds the C library in csrc/ once and links it into every extension, which are kafkacodec/**/_*.pyx.
+"""Builds the C library in csrc/ as a shared library inside the package, and the extensions, kafkacodec/**/_*.pyx,
+that call it. docs/architecture.md says why it is shared.
 
 Switches (environment variables, set to 1):
   DEBUG     no optimisation, assertions and debugging symbols
@@ -6,11 +7,15 @@ Switches (environment variables, set to 1):
   COVERAGE  gcov counters for C and line tracing for Cython
 """
 
+import contextlib
 import json
 import os
 import re
+import shutil
 import subprocess
+import sys
 import sysconfig
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from glob import glob
 from pathlib import Path
@@ -19,6 +24,7 @@ import Cython
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_ext import build_ext
 
 
 def switch(name: str) -> bool:
@@ -45,6 +51,15 @@ if COVERAGE:
 warnings = ["-Wall", "-Wextra", "-Wconversion", "-Wsign-compare", "-Wshadow", "-Wvla"]
 if os.environ.get("CI"):
     warnings += ["-Werror"]
+
+# An extension finds the library relative to its own place. Calls within the library go straight to their targets, as in
+# a static one: -Bsymbolic and -fno-semantic-interposition see to that (on macOS it is always so).
+MACOS = sys.platform == "darwin"
+LIBRARY = "kafkacodec/_core/libkafkacodec" + (".dylib" if MACOS else ".so")
+ORIGIN = "@loader_path" if MACOS else "$ORIGIN"
+library_flags = [*common, "-fPIC", "-fno-semantic-interposition", "-fvisibility=default", *warnings]
+library_link = ["-Wl,-install_name,@rpath/" if MACOS else "-Wl,-Bsymbolic,-soname,"]
+library_link = [*link, library_link[0] + os.path.basename(LIBRARY)]
 
 sources = sorted(glob("csrc/*/kc_*.c"))
 bindings = sorted(glob("kafkacodec/**/_*.pyx", recursive=True))
@@ -74,28 +89,22 @@ def included(path: str) -> list[str]:
     return sorted(found)
 
 
-library = (
-    "kc",
-    {
-        "sources": sources,
-        "include_dirs": ["csrc"],
-        "cflags": [*common, "-fPIC", *warnings],
-        "obj_deps": {source: included(source) for source in sources},
-    },
-)
-
-extensions = [
-    Extension(
+def extension(path: str) -> Extension:
+    """The extension of a .pyx file."""
+    back = os.path.relpath(os.path.dirname(LIBRARY), os.path.dirname(path))
+    return Extension(
         path.removesuffix(".pyx").replace(os.sep, "."),
         [path],
         include_dirs=["csrc"],
-        depends=[*sources, *included(path)],
+        depends=included(path),
+        libraries=["kafkacodec"],
         extra_compile_args=common,
-        extra_link_args=link,
+        extra_link_args=[*link, f"-Wl,-rpath,{ORIGIN}/{back}"],
         define_macros=[("CYTHON_TRACE_NOGIL", "1")] if COVERAGE else [],
     )
-    for path in bindings
-]
+
+
+extensions = [extension(path) for path in bindings]
 
 GENERATED = "build/cython" + "-debug" * DEBUG + "-trace" * COVERAGE  # directives differ, so does the C
 
@@ -124,6 +133,52 @@ def cythonized() -> list[Extension]:
         options = {"build_dir": GENERATED, "language_level": 3, "compiler_directives": directives}
         done += cythonize(chosen, force=force, **options)
     return done
+
+
+class BuildExtensions(build_ext):
+    """The library first, then the extensions that are linked with it."""
+
+    def build_extensions(self):
+        # Python may have been linked with directories of this machine, in which nobody else shall look for libraries.
+        self.compiler.linker_so = [part for part in self.compiler.linker_so if not part.startswith("-Wl,-rpath")]
+        self.build_library(self.library())
+        # Extensions that use inline functions alone do without it.
+        self.compiler.linker_so.append("-Wl,-dead_strip_dylibs" if MACOS else "-Wl,--as-needed")
+        for extension in self.extensions:
+            extension.library_dirs.append(os.path.dirname(self.library()))
+        super().build_extensions()
+
+    def library(self) -> str:
+        """Where the library is made; for a build in place it is copied from there, as extensions are."""
+        return os.path.join(self.build_lib, LIBRARY)
+
+    def build_library(self, target: str) -> None:
+        def is_new(source: str) -> bool:
+            (made,) = self.compiler.object_filenames([source], output_dir=self.build_temp)
+            newest = max(os.path.getmtime(path) for path in (source, *included(source)))
+            return self.force or not os.path.exists(made) or os.path.getmtime(made) < newest
+
+        def compile(source: str) -> None:
+            self.compiler.compile([source], self.build_temp, include_dirs=["csrc"], extra_postargs=library_flags)
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(compile, filter(is_new, sources)))
+        objects = self.compiler.object_filenames(sources, output_dir=self.build_temp)
+        command = [part.replace("-bundle", "-dynamiclib") for part in self.compiler.linker_so]
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        self.spawn([*command, *objects, *library_link, "-o", target])
+
+    def copy_extensions_to_source(self):
+        super().copy_extensions_to_source()
+        with contextlib.suppress(FileNotFoundError):  # a process may have it mapped: it keeps the old file
+            os.unlink(LIBRARY)
+        shutil.copy(self.library(), LIBRARY)
+
+    def get_output_mapping(self):
+        return {**super().get_output_mapping(), self.library(): LIBRARY}
+
+    def get_outputs(self):
+        return [*super().get_outputs(), self.library()]
 
 
 def compiler() -> str:
@@ -181,8 +236,7 @@ class Wheel(bdist_wheel):
 
 
 setup(
-    cmdclass={"bdist_wheel": Wheel},
+    cmdclass={"bdist_wheel": Wheel, "build_ext": BuildExtensions},
     options={"build_ext": {"parallel": os.cpu_count()}},
-    libraries=[library],
     ext_modules=cythonized(),
 )

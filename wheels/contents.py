@@ -1,4 +1,4 @@
-"""What a wheel may contain: extensions that link the C library alone, a platform tag for old systems too, an SBOM."""
+"""What a wheel may contain: the C library, extensions that need only it, an SBOM, a platform tag for old systems."""
 
 import io
 import json
@@ -17,9 +17,14 @@ SYSTEM = re.compile(r"(libc|libm|libpthread)\.so\.6|libpthread\.so\.0|ld-linux.*
 NEWEST_GLIBC = (2, 28)
 
 
-def needed(elf: ELFFile) -> list[str]:
+# The project's own, which the extensions share.
+LIBRARY = "libkafkacodec.so"
+
+
+def dynamic(elf: ELFFile, kind: str, value: str) -> list[str]:
+    """The values of the dynamic section's tags of a kind."""
     sections = [s for s in elf.iter_sections() if isinstance(s, DynamicSection)]
-    return [tag.needed for s in sections for tag in s.iter_tags() if tag.entry.d_tag == "DT_NEEDED"]
+    return [getattr(tag, value) for s in sections for tag in s.iter_tags() if tag.entry.d_tag == kind]
 
 
 def exported(elf: ELFFile) -> list[str]:
@@ -32,14 +37,20 @@ def exported(elf: ELFFile) -> list[str]:
     ]
 
 
-def check_extension(name: str, content: bytes) -> None:
-    """A module shows its init function and needs nothing but the system's C library: all else was linked from csrc."""
+def check_shared(name: str, content: bytes) -> None:
+    """A module shows its init function, the library its functions; they need the system's C library and each other."""
     elf = ELFFile(io.BytesIO(content))
-    module = Path(name).name.split(".")[0]
-    if foreign := [library for library in needed(elf) if not SYSTEM.fullmatch(library)]:
-        sys.exit(f"{name} needs {', '.join(foreign)}")
-    if set(exported(elf)) != {f"PyInit_{module}"}:
-        sys.exit(f"{name} exports {', '.join(exported(elf))}")
+    file = Path(name).name
+    own = file == LIBRARY
+    for needed in dynamic(elf, "DT_NEEDED", "needed"):
+        if not SYSTEM.fullmatch(needed) and (own or needed != LIBRARY):
+            sys.exit(f"{name} needs {needed}")
+    for path in dynamic(elf, "DT_RUNPATH", "runpath") + dynamic(elf, "DT_RPATH", "rpath"):
+        if path.split("/")[0] != "$ORIGIN" or ":" in path:
+            sys.exit(f"{name} looks for libraries in {path}")
+    init = f"PyInit_{file.split('.')[0]}"
+    if foreign := [symbol for symbol in exported(elf) if not (symbol.startswith("kc_") if own else symbol == init)]:
+        sys.exit(f"{name} exports {', '.join(foreign)}")
     if elf.get_section_by_name(".symtab") or elf.get_section_by_name(".debug_info"):
         sys.exit(f"{name} is not stripped")
 
@@ -64,11 +75,11 @@ def check_tag(wheel: Path) -> None:
 def check(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-        extensions = [name for name in names if name.endswith(".so")]
-        for name in extensions:
-            check_extension(name, archive.read(name))
+        shared = [name for name in names if name.endswith(".so")]
+        for name in shared:
+            check_shared(name, archive.read(name))
         (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
         (sbom,) = (name for name in names if "/sboms/kafkacodec" in name)
         check_sbom(json.loads(archive.read(sbom)), requirements_of(archive.read(metadata).decode()))
-    if not extensions:
-        sys.exit(f"{wheel.name} has no extensions")
+    if [Path(name).name for name in shared].count(LIBRARY) != 1 or len(shared) == 1:
+        sys.exit(f"{wheel.name} has no extensions, or not one {LIBRARY}")
