@@ -39,6 +39,9 @@ _HOMES: dict[str, str | None] = {
     "iter_columns": "kafkacodec.records.decode",
     "iter_records": "kafkacodec.records.decode",
     "scan": "kafkacodec.records.decode",
+    "MemoryInUse": "kafkacodec.memory",
+    "memory_in_use": "kafkacodec.memory",
+    "trim_memory": "kafkacodec.memory",
     "dialects": None,
     "errors": None,
     "log": None,
@@ -88,6 +91,11 @@ if TYPE_CHECKING:  # `x as x` makes a name public for type checkers
         messages as messages,
         protocol as protocol,
         spark as spark,
+    )
+    from kafkacodec.memory import (
+        MemoryInUse as MemoryInUse,
+        memory_in_use as memory_in_use,
+        trim_memory as trim_memory,
     )
     from kafkacodec.records._crc import crc32c as crc32c
     from kafkacodec.records._varint import (

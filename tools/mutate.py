@@ -43,7 +43,7 @@ SANITIZED_CPU_SECONDS = 20
 LEFT_OUT = ("kc_crc_arm.c", "kc_crc_table.c", "kc_arrow_abi.h")
 
 # tests/test_no_memory.c replaces the system's allocator.
-WRAPPED = ["-Wl,--wrap=malloc,--wrap=calloc,--wrap=free"]
+WRAPPED = ["-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free"]
 
 QUICK = ["-O0", "-w"]
 OPTIMISED = ["-O2", "-w"]

@@ -1,7 +1,6 @@
 #include "arrow/kc_arrow_export.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char *const formats[] = {
@@ -26,9 +25,9 @@ static void release_schema(struct ArrowSchema *s) {
         struct ArrowSchema *child = s->children[i];
         /* Only children that are there were counted. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
         if (child->release) child->release(child);
-        free(child);
+        kc_free(child);
     }
-    free(s->children);
+    kc_free(s->children);
     s->release = NULL;
 }
 
@@ -40,7 +39,7 @@ static int open_schema(struct ArrowSchema *s, const char *name, const char *form
     s->flags = ARROW_FLAG_NULLABLE;
     s->release = release_schema;
     if (n) {
-        s->children = calloc((size_t)n, sizeof *s->children);
+        s->children = kc_alloc_zeroed((size_t)n * sizeof *s->children);
         if (!s->children) return no_memory(error);
     }
     return KC_OK;
@@ -49,7 +48,7 @@ static int open_schema(struct ArrowSchema *s, const char *name, const char *form
 static int export_field(const kc_field *f, struct ArrowSchema *s, kc_error *error) {
     int code = open_schema(s, f->name, formats[f->type], f->num_children, error);
     for (int i = 0; !code && i < f->num_children; i++) {
-        struct ArrowSchema *child = calloc(1, sizeof *child);
+        struct ArrowSchema *child = kc_alloc_zeroed(sizeof *child);
         if (!child) return no_memory(error);
         s->children[s->n_children++] = child;
         code = export_field(&f->children[i], child, error);
@@ -61,7 +60,7 @@ int kc_arrow_export_schema(const kc_table *t, struct ArrowSchema *out, kc_error 
     int code = open_schema(out, "", "+s", t->num_columns, error);
     for (int i = 0; !code && i < t->num_columns; i++) {
         if (!t->columns[i].wanted) continue;
-        struct ArrowSchema *child = calloc(1, sizeof *child);
+        struct ArrowSchema *child = kc_alloc_zeroed(sizeof *child);
         if (!child) {
             code = no_memory(error);
             break;
@@ -85,15 +84,15 @@ static void release_array(struct ArrowArray *a) {
     for (int64_t i = 0; i < a->n_children; i++) {
         struct ArrowArray *child = a->children[i];
         if (child->release) child->release(child);
-        free(child);
+        kc_free(child);
     }
-    free(a->children);
+    kc_free(a->children);
     keeper *k = a->private_data;
     if (k) {
         kc_table_release(k->table);
-        free(k->sizes);
+        kc_free(k->sizes);
     }
-    free(k);
+    kc_free(k);
     a->release = NULL;
 }
 
@@ -102,14 +101,14 @@ static int open_array(struct ArrowArray *a, kc_table *t, int64_t length, int64_t
     a->length = length;
     a->n_buffers = buffers;
     a->release = release_array;
-    keeper *k = calloc(1, sizeof *k + (size_t)buffers * sizeof *k->buffers);
+    keeper *k = kc_alloc_zeroed(sizeof *k + (size_t)buffers * sizeof *k->buffers);
     if (!k) return no_memory(error);
     kc_table_retain(t);
     k->table = t;
     a->private_data = k;
     a->buffers = k->buffers;
     if (n) {
-        a->children = calloc((size_t)n, sizeof *a->children);
+        a->children = kc_alloc_zeroed((size_t)n * sizeof *a->children);
         if (!a->children) return no_memory(error);
     }
     return KC_OK;
@@ -124,7 +123,7 @@ static int64_t buffers_of(const kc_column *c) {
 
 static int export_views(const kc_views *v, keeper *k, kc_error *error) {
     const int32_t count = kc_views_count(v);
-    k->sizes = calloc((size_t)count + 1, sizeof *k->sizes);
+    k->sizes = kc_alloc_zeroed(((size_t)count + 1) * sizeof *k->sizes);
     if (!k->sizes) return no_memory(error);
     for (int32_t i = 0; i < count; i++) {
         k->buffers[2 + i] = kc_views_at(v, i)->data;
@@ -149,7 +148,7 @@ static int export_column(kc_table *t, const kc_column *c, struct ArrowArray *a, 
     if (type == KC_BINARY_VIEW) code = export_views(c->views, k, error);
     if (code) return code;
     for (int i = 0; i < n; i++) {
-        struct ArrowArray *child = calloc(1, sizeof *child);
+        struct ArrowArray *child = kc_alloc_zeroed(sizeof *child);
         if (!child) return no_memory(error);
         a->children[a->n_children++] = child;
         code = export_column(t, &c->children[i], child, error);
@@ -162,7 +161,7 @@ int kc_arrow_export_array(kc_table *t, struct ArrowArray *out, kc_error *error) 
     int code = open_array(out, t, t->length, 1, t->num_columns, error);
     for (int i = 0; !code && i < t->num_columns; i++) {
         if (!t->columns[i].wanted) continue;
-        struct ArrowArray *child = calloc(1, sizeof *child);
+        struct ArrowArray *child = kc_alloc_zeroed(sizeof *child);
         if (!child) {
             code = no_memory(error);
             break;
@@ -209,13 +208,13 @@ static const char *stream_failure(struct ArrowArrayStream *stream) {
 static void release_stream(struct ArrowArrayStream *stream) {
     streamed *s = stream->private_data;
     kc_table_release(s->table);
-    free(s);
+    kc_free(s);
     stream->release = NULL;
 }
 
 int kc_arrow_export_stream(kc_table *t, struct ArrowArrayStream *out, kc_error *error) {
     memset(out, 0, sizeof *out);
-    streamed *s = calloc(1, sizeof *s);
+    streamed *s = kc_alloc_zeroed(sizeof *s);
     if (!s) return no_memory(error);
     kc_table_retain(t);
     s->table = t;

@@ -11,6 +11,9 @@
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 /* MemorySanitizer is told that a block of the pool is as unwritten as one from the system. */
 #if defined(__has_feature)
@@ -29,37 +32,33 @@ enum { SMALL_SHIFT = 12, LARGE_SHIFT = 26, CLASSES = 4 * 64 };
 
 #define LARGE ((size_t)1 << LARGE_SHIFT)
 
-typedef struct pool pool;
-
 /* Sits in front of every block; 64 bytes, so that blocks are aligned as Arrow recommends. */
 typedef struct header {
-    pool *home;
     struct header *next;
     size_t capacity;
     void *raw;
-    char padding[64 - 4 * sizeof(void *)];
+    char padding[64 - 3 * sizeof(void *)];
 } header;
 
-struct pool {
+static struct {
     pthread_mutex_t lock;
     header *free[CLASSES];
     size_t kept;
     atomic_size_t live;
-};
-
-static pool the_pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Neither fails on a mutex of the default kind that is used as it should be. */
-static void lock_pool(pool *p) { (void)pthread_mutex_lock(&p->lock); }
-static void unlock_pool(pool *p) { (void)pthread_mutex_unlock(&p->lock); }
+static void lock_pool(void) { (void)pthread_mutex_lock(&pool.lock); }
+static void unlock_pool(void) { (void)pthread_mutex_unlock(&pool.lock); }
 
 /* A child has the lock as it was at the fork, but not the thread that may have held it: so the thread that forks takes
- * it first. Each copy of the library does so for its own pool, when it is loaded. */
-static void before_fork(void) { lock_pool(&the_pool); }
-static void after_fork(void) { unlock_pool(&the_pool); }
-
+ * it first. */
 __attribute__((constructor)) static void guard_forks(void) {
-    (void)pthread_atfork(before_fork, after_fork, after_fork); /* fails only where there is no memory, at load */
+    (void)pthread_atfork(lock_pool, unlock_pool, unlock_pool); /* fails only where there is no memory, at load */
+}
+
+static void count_live(size_t more, size_t less) {
+    atomic_fetch_add_explicit(&pool.live, more - less, memory_order_relaxed);
 }
 
 /* The capacity of the smallest pooled block of `size` bytes. */
@@ -78,28 +77,28 @@ static unsigned class_of(size_t capacity) {
     return 4 * shift + (unsigned)(capacity >> (shift - 2) & 3);
 }
 
-static header *take_kept(pool *p, unsigned class) {
-    lock_pool(p);
-    header *h = p->free[class];
+static header *take_kept(unsigned class) {
+    lock_pool();
+    header *h = pool.free[class];
     if (h) {
-        p->free[class] = h->next;
-        p->kept -= h->capacity;
+        pool.free[class] = h->next;
+        pool.kept -= h->capacity;
     }
-    unlock_pool(p);
+    unlock_pool();
     return h;
 }
 
-static bool keep(pool *p, header *h) {
+static bool keep(header *h) {
     bool kept = false;
-    lock_pool(p);
-    if (h->capacity <= KC_POOL_BYTES && p->kept <= KC_POOL_BYTES - h->capacity) {
+    lock_pool();
+    if (h->capacity <= KC_POOL_BYTES && pool.kept <= KC_POOL_BYTES - h->capacity) {
         unsigned class = class_of(h->capacity);
-        h->next = p->free[class];
-        p->free[class] = h;
-        p->kept += h->capacity;
+        h->next = pool.free[class];
+        pool.free[class] = h;
+        pool.kept += h->capacity;
         kept = true;
     }
-    unlock_pool(p);
+    unlock_pool();
     return kept;
 }
 
@@ -111,7 +110,7 @@ static header *header_in(char *raw) {
 static void *from_system(void *raw, size_t size) {
     void *fresh = realloc(raw, size);
     if (fresh) return fresh;
-    kc_pool_trim();
+    (void)kc_trim();
     return realloc(raw, size);
 }
 
@@ -119,16 +118,15 @@ void *kc_alloc(size_t size) {
     if (size > PTRDIFF_MAX / 2) return NULL;
     bool pooled = size >= (size_t)1 << SMALL_SHIFT;
     size_t capacity = pooled ? capacity_for(size) : (size ? size : 1);
-    header *h = pooled ? take_kept(&the_pool, class_of(capacity)) : NULL;
+    header *h = pooled ? take_kept(class_of(capacity)) : NULL;
     if (!h) {
         char *raw = from_system(NULL, capacity + 2 * sizeof(header));
         if (!raw) return NULL;
         h = header_in(raw);
         h->raw = raw;
         h->capacity = capacity;
-        h->home = &the_pool;
     }
-    atomic_fetch_add_explicit(&the_pool.live, 1, memory_order_relaxed);
+    count_live(capacity, 0);
     FORGET(h + 1, capacity);
     return h + 1;
 }
@@ -136,9 +134,13 @@ void *kc_alloc(size_t size) {
 void kc_free(void *block) {
     if (!block) return;
     header *h = (header *)block - 1;
-    pool *home = h->home;
-    atomic_fetch_sub_explicit(&home->live, 1, memory_order_relaxed);
-    if (h->capacity < (size_t)1 << SMALL_SHIFT || !keep(home, h)) free(h->raw);
+    count_live(0, h->capacity);
+    if (h->capacity < (size_t)1 << SMALL_SHIFT || !keep(h)) free(h->raw);
+}
+
+void *kc_alloc_zeroed(size_t size) {
+    void *block = kc_alloc(size);
+    return block ? memset(block, 0, size) : NULL;
 }
 
 /* Through the system, which moves pages and not their content. */
@@ -148,6 +150,7 @@ static void *grow_large(header *h, size_t used, size_t size) {
     if (!raw) return NULL;
     header *moved = header_in(raw);
     if ((size_t)((char *)moved - raw) != before) memmove(moved, raw + before, sizeof(header) + used);
+    count_live(capacity, moved->capacity);
     moved->raw = raw;
     moved->capacity = capacity;
     return moved + 1;
@@ -167,19 +170,27 @@ void *kc_realloc(void *block, size_t used, size_t size) {
 
 size_t kc_capacity(const void *block) { return ((const header *)block - 1)->capacity; }
 
-size_t kc_live_blocks(void) { return atomic_load(&the_pool.live); }
+size_t kc_live_bytes(void) { return atomic_load(&pool.live); }
 
-size_t kc_pooled_bytes(void) {
-    lock_pool(&the_pool);
-    size_t kept = the_pool.kept;
-    unlock_pool(&the_pool);
+size_t kc_kept_bytes(void) {
+    lock_pool();
+    const size_t kept = pool.kept;
+    unlock_pool();
     return kept;
 }
 
-void kc_pool_trim(void) {
+size_t kc_trim(void) {
+    size_t bytes = 0;
     for (unsigned class = 0; class < CLASSES; class++) {
-        for (header *h = take_kept(&the_pool, class); h; h = take_kept(&the_pool, class)) free(h->raw);
+        for (header *h = take_kept(class); h; h = take_kept(class)) {
+            bytes += h->capacity;
+            free(h->raw);
+        }
     }
+#if defined(__GLIBC__)
+    if (bytes) (void)malloc_trim(0); /* free() alone may leave the pages with the process */
+#endif
+    return bytes;
 }
 
 void kc_advise_huge(void *data, size_t size) {

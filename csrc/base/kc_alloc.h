@@ -1,8 +1,7 @@
 /* The one allocator of the library.
  *
  * Large blocks are kept when freed and handed out again, because the page faults of fresh memory cost more than
- * parsing does. What is kept is bounded (KC_POOL_BYTES). Safe with threads, and in the child of a fork. A block may be
- * freed by another copy of this library in the same process: it remembers the pool that it came from. */
+ * parsing does. What is kept is bounded (KC_POOL_BYTES). Safe with threads, and in the child of a fork. */
 #ifndef KC_ALLOC_H
 #define KC_ALLOC_H
 
@@ -15,6 +14,9 @@
 /* NULL where the system has no memory or `size` is beyond PTRDIFF_MAX. Contents are undefined. */
 void *kc_alloc(size_t size);
 
+/* The same, all bytes 0. */
+void *kc_alloc_zeroed(size_t size);
+
 /* A block of at least `size` bytes with the first `used` bytes of `block`, which is gone unless NULL is returned. Large
  * blocks grow where they are, or by moving their pages, so that old and new do not stand side by side. */
 void *kc_realloc(void *block, size_t used, size_t size);
@@ -24,12 +26,12 @@ void kc_free(void *block);
 /* How many bytes `block` may hold; at least what was asked for. */
 size_t kc_capacity(const void *block);
 
-/* Blocks handed out and not yet freed, for leak tests; bytes kept in the pool. */
-size_t kc_live_blocks(void);
-size_t kc_pooled_bytes(void);
+/* The capacity of all blocks that are handed out and not yet freed, and of those that are kept for later; in bytes. */
+size_t kc_live_bytes(void);
+size_t kc_kept_bytes(void);
 
-/* Gives the kept blocks back to the system. */
-void kc_pool_trim(void);
+/* Gives the kept blocks back to the system; returns how many bytes they had. */
+size_t kc_trim(void);
 
 /* Asks the system for huge pages behind fresh memory that is about to be written; a hint, without effect on small
  * areas and where the system has none. */

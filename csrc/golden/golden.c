@@ -392,7 +392,7 @@ int main(int argc, char **argv) {
         free_case(&c);
     }
     free(file);
-    MUST(kc_live_blocks() == 0);
+    MUST(kc_live_bytes() == 0);
     check_kernels();
     printf("%lld golden files: %lld rows, %lld headers, %lld batches encoded, %lld differences (kernels %s, %s)\n",
            (long long)counts.cases, (long long)counts.rows, (long long)counts.headers, (long long)counts.encoded,

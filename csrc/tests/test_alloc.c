@@ -8,7 +8,7 @@
 #include "check.h"
 
 TEST(alloc_blocks_are_aligned_and_counted) {
-    size_t before = kc_live_blocks();
+    size_t before = kc_live_bytes();
     static const size_t SIZES[] = {0, 1, 63, 64, 4095, 4096, 4097, 1 << 20};
     for (size_t i = 0; i < sizeof SIZES / sizeof *SIZES; i++) {
         uint8_t *block = kc_alloc(SIZES[i]);
@@ -16,9 +16,9 @@ TEST(alloc_blocks_are_aligned_and_counted) {
         CHECK_EQ((uintptr_t)block % 64, 0);
         CHECK(kc_capacity(block) >= SIZES[i]);
         memset(block, 0xa5, kc_capacity(block));
-        CHECK_EQ(kc_live_blocks(), before + 1);
+        CHECK_EQ(kc_live_bytes(), before + kc_capacity(block));
         kc_free(block);
-        CHECK_EQ(kc_live_blocks(), before);
+        CHECK_EQ(kc_live_bytes(), before);
     }
     kc_free(NULL);
 }
@@ -29,17 +29,28 @@ TEST(alloc_refuses_the_impossible) {
 }
 
 TEST(alloc_keeps_and_trims) {
-    kc_pool_trim();
-    CHECK_EQ(kc_pooled_bytes(), 0);
+    (void)kc_trim();
+    CHECK_EQ(kc_kept_bytes(), 0);
     void *block = kc_alloc(100000);
     kc_free(block);
-    CHECK_EQ(kc_pooled_bytes(), 131072);
+    CHECK_EQ(kc_kept_bytes(), 131072);
     void *again = kc_alloc(70000);
     CHECK(again == block);
-    CHECK_EQ(kc_pooled_bytes(), 0);
+    CHECK_EQ(kc_kept_bytes(), 0);
     kc_free(again);
-    kc_pool_trim();
-    CHECK_EQ(kc_pooled_bytes(), 0);
+    CHECK_EQ(kc_trim(), 131072);
+    CHECK_EQ(kc_kept_bytes(), 0);
+    CHECK_EQ(kc_trim(), 0);
+}
+
+TEST(alloc_zeroes_what_was_used_before) {
+    for (int i = 0; i < 2; i++) {
+        uint8_t *block = kc_alloc_zeroed(5000);
+        CHECK(block != NULL && block[0] == 0 && memcmp(block, block + 1, 4999) == 0);
+        memset(block, 0xa5, 5000);
+        kc_free(block);
+    }
+    (void)kc_trim();
 }
 
 TEST(alloc_pool_is_bounded) {
@@ -47,8 +58,8 @@ TEST(alloc_pool_is_bounded) {
     void *blocks[BLOCKS];
     for (int i = 0; i < BLOCKS; i++) CHECK((blocks[i] = kc_alloc((size_t)16 << 20)) != NULL);
     for (int i = 0; i < BLOCKS; i++) kc_free(blocks[i]);
-    CHECK(kc_pooled_bytes() <= KC_POOL_BYTES);
-    kc_pool_trim();
+    CHECK(kc_kept_bytes() <= KC_POOL_BYTES);
+    (void)kc_trim();
 }
 
 TEST(alloc_realloc_keeps_content) {
@@ -67,7 +78,7 @@ TEST(alloc_realloc_keeps_content) {
 }
 
 TEST(alloc_buffer_grows) {
-    size_t before = kc_live_blocks();
+    size_t before = kc_live_bytes();
     kc_buffer b = {0};
     kc_error error = {0};
     for (int i = 0; i < 100000; i++) {
@@ -79,30 +90,31 @@ TEST(alloc_buffer_grows) {
     CHECK_EQ(error.code, KC_NO_MEMORY);
     CHECK_EQ(b.size, 100000);
     kc_buffer_free(&b);
-    CHECK_EQ(kc_live_blocks(), before);
+    CHECK_EQ(kc_live_bytes(), before);
 }
 
 TEST(alloc_large_blocks_grow_in_steps) {
-    const size_t before = kc_live_blocks(), mib = (size_t)1 << 20;
+    const size_t before = kc_live_bytes(), mib = (size_t)1 << 20;
     kc_buffer b = {0};
     kc_error error = {0};
     static const size_t WANTED[] = {1, 64, 65, 81, 113, 200, 300}, GOT[] = {1, 64, 80, 112, 160, 224, 320};
     for (size_t i = 0; i < sizeof WANTED / sizeof *WANTED; i++) {
         CHECK_EQ(kc_buffer_grow(&b, WANTED[i] * mib, &error), KC_OK);
         CHECK_EQ(b.capacity, GOT[i] * mib);
+        CHECK_EQ(kc_live_bytes(), before + b.capacity);
         CHECK_EQ((uintptr_t)b.data % 64, 0);
         if (i == 0) memset(b.data, 0x5a, b.size = mib);
         CHECK(b.data[0] == 0x5a && memcmp(b.data, b.data + 1, mib - 1) == 0);
         b.data[b.capacity - 1] = 0x5a;
     }
     kc_buffer_free(&b);
-    CHECK_EQ(kc_live_blocks(), before);
-    CHECK(kc_pooled_bytes() <= KC_POOL_BYTES);
-    kc_pool_trim();
+    CHECK_EQ(kc_live_bytes(), before);
+    CHECK(kc_kept_bytes() <= KC_POOL_BYTES);
+    (void)kc_trim();
 }
 
 TEST(alloc_grows_within_a_budget) {
-    const size_t before = kc_live_blocks();
+    const size_t before = kc_live_bytes();
     kc_budget *budget = kc_budget_new(10000, "too much");
     kc_buffer b = {0};
     kc_error error = {0};
@@ -120,7 +132,7 @@ TEST(alloc_grows_within_a_budget) {
     kc_budget_give(budget, b.capacity);
     kc_buffer_free(&b);
     kc_budget_release(budget);
-    CHECK_EQ(kc_live_blocks(), before);
+    CHECK_EQ(kc_live_bytes(), before);
 }
 
 static void *allocate_and_free(void *seed) {
@@ -138,13 +150,13 @@ static void *allocate_and_free(void *seed) {
 }
 
 TEST(alloc_serves_threads) {
-    size_t before = kc_live_blocks();
+    size_t before = kc_live_bytes();
     pthread_t threads[4];
     uint64_t seeds[4] = {1, 2, 3, 4};
     for (int i = 0; i < 4; i++) CHECK_EQ(pthread_create(&threads[i], NULL, allocate_and_free, &seeds[i]), 0);
     for (int i = 0; i < 4; i++) CHECK_EQ(pthread_join(threads[i], NULL), 0);
-    CHECK_EQ(kc_live_blocks(), before);
-    kc_pool_trim();
+    CHECK_EQ(kc_live_bytes(), before);
+    (void)kc_trim();
 }
 
 static atomic_bool stop;
@@ -179,5 +191,5 @@ TEST(alloc_works_in_the_child_of_a_fork) {
     atomic_store(&stop, true);
     for (int i = 0; i < THREADS; i++) CHECK_EQ(pthread_join(threads[i], NULL), 0);
     CHECK_EQ(hung, 0);
-    kc_pool_trim();
+    (void)kc_trim();
 }

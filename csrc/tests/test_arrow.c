@@ -43,7 +43,7 @@ static const struct {
 enum { COUNT = sizeof COLUMNS / sizeof *COLUMNS };
 
 TEST(arrow_schema_names_every_wanted_column) {
-    const size_t before = kc_live_blocks();
+    const size_t before = kc_live_bytes();
     kc_table *t = three_records(KC_WANT_DECODED);
     struct ArrowSchema schema;
     kc_error error = {0};
@@ -67,7 +67,7 @@ TEST(arrow_schema_names_every_wanted_column) {
     schema.release(&schema);
     CHECK(schema.release == NULL);
     kc_table_release(t);
-    CHECK_EQ(kc_live_blocks(), before);
+    CHECK_EQ(kc_live_bytes(), before);
 }
 
 static bool text_at(const struct ArrowArray *array, int64_t row, const char *text) {
@@ -79,7 +79,7 @@ static bool text_at(const struct ArrowArray *array, int64_t row, const char *tex
 static int bits_of(const struct ArrowArray *array) { return *(const uint8_t *)array->buffers[0] & 7; }
 
 TEST(arrow_array_shows_the_columns_in_place) {
-    const size_t before = kc_live_blocks();
+    const size_t before = kc_live_bytes();
     kc_table *t = three_records(KC_WANT_DECODED);
     struct ArrowArray array;
     kc_error error = {0};
@@ -122,7 +122,7 @@ TEST(arrow_array_shows_the_columns_in_place) {
     CHECK(text_at(&moved, 0, "value"));
     moved.release(&moved);
     CHECK(moved.release == NULL);
-    CHECK_EQ(kc_live_blocks(), before);
+    CHECK_EQ(kc_live_bytes(), before);
 }
 
 TEST(arrow_array_has_a_buffer_where_there_are_no_bytes) {
@@ -139,7 +139,7 @@ TEST(arrow_array_has_a_buffer_where_there_are_no_bytes) {
 }
 
 TEST(arrow_stream_gives_one_array) {
-    const size_t before = kc_live_blocks();
+    const size_t before = kc_live_bytes();
     kc_table *t = three_records(KC_WANT_RECORD);
     struct ArrowArrayStream stream;
     struct ArrowSchema schema;
@@ -164,5 +164,5 @@ TEST(arrow_stream_gives_one_array) {
     }
     stream.release(&stream);
     CHECK(stream.release == NULL);
-    CHECK_EQ(kc_live_blocks(), before);
+    CHECK_EQ(kc_live_bytes(), before);
 }

@@ -280,7 +280,7 @@ TEST(decoder_resolves_inner_offsets) {
 }
 
 TEST(decoder_gives_back_all_memory) {
-    const size_t before = kc_live_blocks();
+    const size_t before = kc_live_bytes();
     bytes data;
     sample_batch(&data, 0);
     kc_decoder d;
@@ -299,7 +299,7 @@ TEST(decoder_gives_back_all_memory) {
     CHECK_EQ(u->columns[KC_COL_HEADERS].children->length, 4);
     kc_table_release(t);
     kc_table_release(u);
-    CHECK_EQ(kc_live_blocks(), before);
+    CHECK_EQ(kc_live_bytes(), before);
 }
 
 /* One run into a table of that budget; what is left of it when the table is gone goes to *left. */
@@ -320,7 +320,7 @@ static int run_within(const bytes *data, size_t limit, size_t *used, size_t *lef
 }
 
 TEST(decoder_keeps_within_a_budget) {
-    const size_t before = kc_live_blocks();
+    const size_t before = kc_live_bytes();
     bytes data;
     sample_batch(&data, 0);
     size_t enough = 0, left = 0, used = 0;
@@ -334,5 +334,5 @@ TEST(decoder_keeps_within_a_budget) {
     }
     CHECK_EQ(run_within(&data, enough, &used, &left), KC_OK);
     CHECK_EQ(run_within(&data, 8, &used, &left), KC_TOTAL_LIMIT);
-    CHECK_EQ(kc_live_blocks(), before);
+    CHECK_EQ(kc_live_bytes(), before);
 }

@@ -12,6 +12,7 @@
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *block, size_t size);
 void __real_free(void *block);
 
 /* What fails: nothing where `left` is negative, else the allocation after so many, and all others too where `stays`. */
@@ -37,10 +38,16 @@ static void *counted(void *block) {
 
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *block, size_t size);
 void __wrap_free(void *block);
 
 void *__wrap_malloc(size_t size) { return fails() ? NULL : counted(__real_malloc(size)); }
 void *__wrap_calloc(size_t count, size_t size) { return fails() ? NULL : counted(__real_calloc(count, size)); }
+void *__wrap_realloc(void *block, size_t size) {
+    if (fails()) return NULL;
+    void *grown = __real_realloc(block, size);
+    return block ? grown : counted(grown);
+}
 void __wrap_free(void *block) {
     if (block) blocks--;
     __real_free(block);
@@ -50,16 +57,16 @@ void __wrap_free(void *block) {
 static bool survives(int (*run)(void), const char *name) {
     for (int mode = 0; mode < 2; mode++) {
         for (int64_t n = 0;; n++) {
-            kc_pool_trim();
-            const size_t live = kc_live_blocks();
+            (void)kc_trim();
+            const size_t live = kc_live_bytes();
             const int64_t held = blocks;
             left = n;
             stays = mode == 1;
             reached = false;
             const int code = run();
             left = -1;
-            kc_pool_trim();
-            if (!check(kc_live_blocks() == live && blocks == held, __FILE__, __LINE__, name, blocks - held, n))
+            (void)kc_trim();
+            if (!check(kc_live_bytes() == live && blocks == held, __FILE__, __LINE__, name, blocks - held, n))
                 return false;
             if (!reached) {
                 if (!check(code == KC_OK && n > 0, __FILE__, __LINE__, name, code, n)) return false;

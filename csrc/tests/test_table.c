@@ -125,7 +125,7 @@ TEST(table_keeps_bytes) {
 }
 
 TEST(table_leaves_unwanted_columns_empty) {
-    const size_t before = kc_live_blocks();
+    const size_t before = kc_live_bytes();
     kc_table *t = kc_table_new(ALL_TYPES, TYPES, 1 << 3 | 1 << 8);
     for (int id = 0; id < TYPES; id++) {
         CHECK_EQ(t->columns[id].wanted, id == 3 || id == 8);
@@ -138,7 +138,7 @@ TEST(table_leaves_unwanted_columns_empty) {
     kc_table_release(t);
     CHECK_EQ(t->num_columns, TYPES);
     kc_table_release(t);
-    CHECK_EQ(kc_live_blocks(), before);
+    CHECK_EQ(kc_live_bytes(), before);
 }
 
 /* What is appended to a table that has nulls and bits at odd places already. */

@@ -47,7 +47,7 @@ static void let_go(void *holder) {
 }
 
 TEST(views_keep_their_source_alive) {
-    const size_t before = kc_live_blocks();
+    const size_t before = kc_live_bytes();
     bytes data = {.size = 0};
     sample_batch(&data);
     uint8_t *copy = malloc(data.size);
@@ -75,7 +75,7 @@ TEST(views_keep_their_source_alive) {
     CHECK_EQ(kc_views_bytes(&t->views), 0);
     kc_table_release(t);
     CHECK_EQ(let_go_calls, 1);
-    CHECK_EQ(kc_live_blocks(), before);
+    CHECK_EQ(kc_live_bytes(), before);
 }
 
 TEST(views_in_place_need_no_buffer) {
@@ -111,7 +111,7 @@ TEST(views_of_every_short_size_end_in_zeros) {
 }
 
 TEST(views_share_buffers_within_reach) {
-    const size_t before = kc_live_blocks();
+    const size_t before = kc_live_bytes();
     bytes data = {.size = 0};
     for (int i = 0; i < 3; i++) sample_batch(&data);
     kc_error error = {0};
@@ -133,7 +133,7 @@ TEST(views_share_buffers_within_reach) {
         kc_table_release(t);
         kc_backing_release(d.held);
     }
-    CHECK_EQ(kc_live_blocks(), before);
+    CHECK_EQ(kc_live_bytes(), before);
 }
 
 /* Decodes one batch whose records the caller provides, as if they had been compressed. */
@@ -154,7 +154,7 @@ static bool provide_sample(kc_decoder *d, kc_table *t, kc_budget *budget, bytes 
 }
 
 TEST(views_into_decompressed_records_belong_to_the_table) {
-    const size_t before = kc_live_blocks();
+    const size_t before = kc_live_bytes();
     bytes data;
     kc_decoder d;
     kc_budget *budget = kc_budget_new(1 << 20, "too much");
@@ -168,11 +168,11 @@ TEST(views_into_decompressed_records_belong_to_the_table) {
     kc_table_release(t);
     CHECK_EQ(budget->left, 1 << 20);
     kc_budget_release(budget);
-    CHECK_EQ(kc_live_blocks(), before);
+    CHECK_EQ(kc_live_bytes(), before);
 }
 
 TEST(views_can_be_given_copies_of_their_own) {
-    const size_t before = kc_live_blocks();
+    const size_t before = kc_live_bytes();
     bytes data = {.size = 0};
     sample_batch(&data);
     kc_error error = {0};
@@ -188,11 +188,11 @@ TEST(views_can_be_given_copies_of_their_own) {
     CHECK(has_sample(t, 0));
     kc_table_release(t);
     kc_backing_release(d.held);
-    CHECK_EQ(kc_live_blocks(), before);
+    CHECK_EQ(kc_live_bytes(), before);
 }
 
 TEST(tables_of_views_join) {
-    const size_t before = kc_live_blocks();
+    const size_t before = kc_live_bytes();
     bytes data = {.size = 0}, other;
     sample_batch(&data);
     kc_error error = {0};
@@ -214,7 +214,7 @@ TEST(tables_of_views_join) {
     CHECK(has_sample(t, 0) && has_sample(t, 4));
     CHECK_EQ(t->columns[KC_COL_VALUE].viewed, 2 * (strlen(LONG) + 12));
     kc_table_release(t);
-    CHECK_EQ(kc_live_blocks(), before);
+    CHECK_EQ(kc_live_bytes(), before);
 }
 
 TEST(nulls_of_views_are_zeros) {
@@ -229,7 +229,7 @@ TEST(nulls_of_views_are_zeros) {
 }
 
 TEST(arrow_takes_views_with_their_buffers) {
-    const size_t before = kc_live_blocks();
+    const size_t before = kc_live_bytes();
     bytes data = {.size = 0};
     sample_batch(&data);
     sample_batch(&data);
@@ -262,7 +262,7 @@ TEST(arrow_takes_views_with_their_buffers) {
     CHECK(memcmp(views[4].at.far.prefix, LONG, 4) == 0);
     array.release(&array);
     schema.release(&schema);
-    CHECK_EQ(kc_live_blocks(), before);
+    CHECK_EQ(kc_live_bytes(), before);
 }
 
 TEST(backings_keep_within_a_budget) {

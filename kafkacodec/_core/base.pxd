@@ -53,10 +53,11 @@ cdef extern from "base/kc_alloc.h" nogil:
     void kc_buffer_free(kc_buffer *b)
     void kc_advise_huge(void *data, size_t size)
     void *kc_alloc(size_t size)
+    void *kc_alloc_zeroed(size_t size)
     void kc_free(void *block)
-    size_t kc_live_blocks()
-    size_t kc_pooled_bytes()
-    void kc_pool_trim()
+    size_t kc_live_bytes()
+    size_t kc_kept_bytes()
+    size_t kc_trim()
 
 
 cdef extern from "base/kc_budget.h" nogil:

@@ -1,6 +1,5 @@
 # Arrow capsules; their destructors release what nobody has taken out.
 from cpython.pycapsule cimport PyCapsule_Destructor, PyCapsule_GetPointer, PyCapsule_New
-from libc.stdlib cimport free
 
 from kafkacodec._core cimport arrow as k
 
@@ -9,22 +8,22 @@ cdef inline void drop_schema(object capsule) noexcept:
     cdef k.ArrowSchema *schema = <k.ArrowSchema *> PyCapsule_GetPointer(capsule, "arrow_schema")
     if schema.release != NULL:
         schema.release(schema)
-    free(schema)
+    k.kc_free(schema)
 
 
 cdef inline void drop_array(object capsule) noexcept:
     cdef k.ArrowArray *array = <k.ArrowArray *> PyCapsule_GetPointer(capsule, "arrow_array")
     if array.release != NULL:
         array.release(array)
-    free(array)
+    k.kc_free(array)
 
 
 cdef inline object new_capsule(void *content, const char *name, PyCapsule_Destructor drop):
-    """A capsule of zeroed memory from calloc, which is freed where there is none for the capsule."""
+    """A capsule of memory from kc_alloc_zeroed, which is freed where there is none for the capsule."""
     if content == NULL:
         raise MemoryError
     try:
         return PyCapsule_New(content, name, drop)
     except MemoryError:
-        free(content)
+        k.kc_free(content)
         raise

@@ -2,7 +2,6 @@
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport int32_t, uint64_t
-from libc.stdlib cimport calloc, free
 
 from kafkacodec._core cimport arrow as k
 from kafkacodec.arrow._capsules cimport drop_array, drop_schema, new_capsule
@@ -44,7 +43,7 @@ cdef void drop_stream(object capsule) noexcept:
     cdef k.ArrowArrayStream *stream = <k.ArrowArrayStream *> PyCapsule_GetPointer(capsule, "arrow_array_stream")
     if stream.release != NULL:
         stream.release(stream)
-    free(stream)
+    k.kc_free(stream)
 
 
 cdef class ColumnBuffer:
@@ -191,7 +190,7 @@ cdef class Table:
 
     def __arrow_c_schema__(self):
         cdef k.kc_error error
-        cdef k.ArrowSchema *schema = <k.ArrowSchema *> calloc(1, sizeof(k.ArrowSchema))
+        cdef k.ArrowSchema *schema = <k.ArrowSchema *> k.kc_alloc_zeroed(sizeof(k.ArrowSchema))
         error.code = k.KC_OK
         capsule = new_capsule(schema, "arrow_schema", drop_schema)
         if k.kc_arrow_export_schema(self.filled(), schema, &error):
@@ -200,7 +199,7 @@ cdef class Table:
 
     def __arrow_c_array__(self, requested_schema=None):
         cdef k.kc_error error
-        cdef k.ArrowArray *array = <k.ArrowArray *> calloc(1, sizeof(k.ArrowArray))
+        cdef k.ArrowArray *array = <k.ArrowArray *> k.kc_alloc_zeroed(sizeof(k.ArrowArray))
         error.code = k.KC_OK
         capsule = new_capsule(array, "arrow_array", drop_array)
         if k.kc_arrow_export_array(self.filled(), array, &error):
@@ -209,7 +208,7 @@ cdef class Table:
 
     def __arrow_c_stream__(self, requested_schema=None):
         cdef k.kc_error error
-        cdef k.ArrowArrayStream *stream = <k.ArrowArrayStream *> calloc(1, sizeof(k.ArrowArrayStream))
+        cdef k.ArrowArrayStream *stream = <k.ArrowArrayStream *> k.kc_alloc_zeroed(sizeof(k.ArrowArrayStream))
         error.code = k.KC_OK
         capsule = new_capsule(stream, "arrow_array_stream", drop_stream)
         if k.kc_arrow_export_stream(self.filled(), stream, &error):
@@ -236,8 +235,3 @@ def append(Table into not None, Table part not None):
         code = k.kc_table_move(table, other, &error)
     if code:
         check(&error)
-
-
-def live_blocks():
-    """Blocks of memory that this extension's tables hold, for leak tests."""
-    return k.kc_live_blocks()

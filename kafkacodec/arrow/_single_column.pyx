@@ -1,6 +1,5 @@
 # One column over memory of its own or of others, exported to Arrow as often as wanted.
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdlib cimport calloc
 from libc.string cimport memset
 
 from kafkacodec._core cimport arrow as k
@@ -65,7 +64,7 @@ cdef class SingleColumn:
         cdef k.ArrowSchema *schema
         if self.format == NULL:
             raise TypeError("the column is empty: it was created directly")
-        schema = <k.ArrowSchema *> calloc(1, sizeof(k.ArrowSchema))
+        schema = <k.ArrowSchema *> k.kc_alloc_zeroed(sizeof(k.ArrowSchema))
         capsule = new_capsule(schema, "arrow_schema", drop_schema)
         schema.format = self.format
         schema.name = ""
@@ -76,7 +75,7 @@ cdef class SingleColumn:
     def __arrow_c_array__(self, requested_schema=None):
         cdef k.ArrowArray *array
         schema = self.__arrow_c_schema__()
-        array = <k.ArrowArray *> calloc(1, sizeof(k.ArrowArray))
+        array = <k.ArrowArray *> k.kc_alloc_zeroed(sizeof(k.ArrowArray))
         capsule = new_capsule(array, "arrow_array", drop_array)
         array.length = self.length
         array.null_count = 0 if self.validity.data == NULL else -1

@@ -19,7 +19,7 @@ import tempfile
 import warnings
 from typing import Any
 
-from kafkacodec.arrow._columns import live_blocks
+import kafkacodec as kc
 from tests.lifetime.arrow import ARROW_ENTRIES
 from tests.lifetime.entries import ENTRIES
 from tests.lifetime.matrix import entry_of, export_of, learn, wanted
@@ -65,7 +65,7 @@ def injected(name: str, progress: Any) -> int:
     export = export_of(name, "pyarrow array" if name in ARROW_ENTRIES else "bytearray", entry.good)
     entry.show(entry.call(export.data))  # what is made once
     gc.collect()
-    blocks = live_blocks()
+    live = kc.memory_in_use().live
     n = quiet = 0
     while quiet < QUIET:
         progress.seek(0)
@@ -81,7 +81,7 @@ def injected(name: str, progress: Any) -> int:
         result = None
         n += 1
     gc.collect()
-    assert live_blocks() == blocks, f"{live_blocks() - blocks} blocks of memory are held"
+    assert kc.memory_in_use().live == live, f"{kc.memory_in_use().live - live} bytes of memory are held"
     if name not in LOSES:
         export.require_free()
     return n - QUIET

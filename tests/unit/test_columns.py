@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.arrow import _columns
 from tests.corpus import Sample, segments
 
 
@@ -129,7 +128,7 @@ def test_every_buffer_is_given_back(log: Sample) -> None:
     data = log.data()
     kc.decode(data)
     gc.collect()
-    before = _columns.live_blocks()
+    before = kc.memory_in_use().live
 
     def use() -> None:
         columns = kc.decode(data, batch_columns=True)
@@ -151,7 +150,7 @@ def test_every_buffer_is_given_back(log: Sample) -> None:
     for _ in range(5):
         use()
     gc.collect()
-    assert _columns.live_blocks() == before
+    assert kc.memory_in_use().live == before
 
 
 def test_a_stream_can_be_asked_for_twice(log: Sample) -> None:
