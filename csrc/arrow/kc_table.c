@@ -300,17 +300,18 @@ int kc_column_append_repeated_bytes(kc_column *c, const void *data, size_t size,
 
 int kc_column_append_nulls(kc_column *c, int64_t rows, kc_error *error) {
     if (rows == 0) return KC_OK;
+    const kc_type type = c->field->type;
+    if (type == KC_STRUCT) return kc_fail(error, KC_LIMIT, "a column of structs has no nulls", 0, rows, 0);
     int code = kc_column_reserve(c, rows, 0, error);
     if (!code) code = grow_validity(c, error);
     if (code) return code;
-    kc_type type = c->field->type;
     const int64_t end = c->length + rows;
     for (int64_t row = c->length; row < end; row++) {
         c->validity.data[row / 8] &= (uint8_t)~(1u << (row % 8));
     }
-    if (type == KC_BINARY || type == KC_STRING) {
+    if (has_offsets(type)) {
         int32_t *ends = (int32_t *)(void *)c->values.data;
-        for (int64_t row = c->length; row < end; row++) ends[row + 1] = (int32_t)c->data.size;
+        for (int64_t row = c->length; row < end; row++) ends[row + 1] = ends[row];
     } else if (type == KC_BINARY_VIEW) {
         memset((kc_view *)(void *)c->values.data + c->length, 0, (size_t)rows * sizeof(kc_view));
     } else {

@@ -87,7 +87,7 @@ KC_MUST_CHECK int kc_column_append_bytes(kc_column *c, const void *data, size_t 
 KC_MUST_CHECK int kc_column_append_int(kc_column *c, int64_t value, kc_error *error);
 KC_MUST_CHECK int kc_column_append_null(kc_column *c, kc_error *error);
 
-/* Append `rows` nulls. */
+/* Append `rows` nulls, to columns of any type but KC_STRUCT (KC_LIMIT). */
 KC_MUST_CHECK int kc_column_append_nulls(kc_column *c, int64_t rows, kc_error *error);
 
 /* Append `rows` copies of one integer (KC_BOOL: of its truth). */

@@ -124,6 +124,33 @@ TEST(table_keeps_bytes) {
     kc_table_release(t);
 }
 
+TEST(table_keeps_null_lists) {
+    static const kc_field ITEM = {"item", KC_INT32, 0, NULL};
+    static const kc_field FIELDS[] = {{"list", KC_LIST, 1, &ITEM}, {"struct", KC_STRUCT, 1, &ITEM}};
+    static const int32_t ENDS[] = {0, 0, 0, 2, 2, 2, 2};
+    kc_table *t = kc_table_new(FIELDS, 2, UINT64_MAX);
+    kc_error error = {0};
+    CHECK(t != NULL);
+    kc_column *c = &t->columns[0];
+    CHECK_EQ(kc_column_append_nulls(c, 2, &error), KC_OK);
+    CHECK_EQ(kc_column_append_repeated(&c->children[0], 7, 2, &error),
+             KC_OK); /* a row of two items, as decoders add them */
+    CHECK_EQ(kc_column_reserve(c, 1, 0, &error), KC_OK);
+    ((int32_t *)(void *)c->values.data)[++c->length] = (int32_t)c->children[0].length;
+    CHECK_EQ(kc_column_append_null(c, &error), KC_OK);
+    CHECK_EQ(kc_column_append_nulls(c, 2, &error), KC_OK);
+    CHECK_EQ(c->length, 6);
+    CHECK_EQ(c->null_count, 5);
+    CHECK_EQ(c->values.size, sizeof ENDS);
+    CHECK(memcmp(c->values.data, ENDS, sizeof ENDS) == 0);
+    for (int64_t row = 0; row < 6; row++) CHECK_EQ(null_at(c, row), row != 2);
+    CHECK_EQ(c->children[0].length, 2);
+
+    CHECK_EQ(kc_column_append_nulls(&t->columns[1], 3, &error), KC_LIMIT);
+    CHECK_EQ(t->columns[1].length, 0);
+    kc_table_release(t);
+}
+
 TEST(table_leaves_unwanted_columns_empty) {
     const size_t before = kc_live_bytes();
     kc_table *t = kc_table_new(ALL_TYPES, TYPES, 1 << 3 | 1 << 8);
