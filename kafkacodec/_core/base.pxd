@@ -77,3 +77,7 @@ cdef extern from "base/kc_mapping.h" nogil:
     bint kc_mapping_is_torn(const kc_mapping *m, uint64_t *position)
     void kc_mapping_drop(kc_mapping *m, uint64_t position)
     void kc_mapping_close(kc_mapping *m)
+
+
+cdef extern from "base/kc_utf8.h" nogil:
+    bint kc_utf8_valid(const uint8_t *s, size_t size)

@@ -1,10 +1,12 @@
 """Decodes messages: bytes straight into the slots of Python objects.
 
-`decode` walks the operations of a `Program` once; nothing in between is built. A fault is noted in a C struct; the
-path to its field is put together while the calls return, so it costs nothing until then.
+`decode` walks the operations of a `Program`; nothing in between is built. An array of structs is only checked then,
+and made on first access: until then its slot holds the bytes, in a `Part` (see _struct.pyx). So the readers
+do two things: with a slot they read a value into it, without one they check and pass over it, with the same faults.
 
-Lengths are compared with the bytes left before they are added to anything, counts with the bytes that so many
-elements need at least, so that memory stays in proportion to the input.
+A fault is kept in a C struct; the path to its field is put together while the calls return, so it
+costs nothing until then. Lengths are compared with the bytes left before they are added to anything, counts with the bytes that
+so many elements need at least, so that memory stays in proportion to the input.
 """
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.object cimport PyTypeObject
@@ -13,33 +15,32 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, u
 from libc.string cimport memcpy, memset
 
 from kafkacodec._core cimport base as k
-from kafkacodec.messages cimport _memory as mem
 from kafkacodec.messages cimport _pyobject as py
 from kafkacodec.messages._program cimport (
     ANY_ARRAY, BOOL, BYTES, F_COMPACT, F_COUNT16, F_LAZY, F_NULLABLE, FLOAT64, INT8, INT16, INT32, INT32_ARRAY, INT64, KINDS,
     NULLABLE_STRUCT, RECORDS, STRING, STRUCT, STRUCT_ARRAY, UINT16, UINT32, UUID, Fault, Op, Plan, Program, path_of, step,
 )
-from kafkacodec.messages._struct cimport memory, new_source, slice_type
+from kafkacodec.messages._struct cimport UNKNOWN, Source, kc_as_part, kc_part, kc_part_new, new_object, new_source, part_type
 
 import uuid as _uuid
 
-from kafkacodec.messages._struct import slot_offset
 from kafkacodec.errors import DecodeError, LimitExceeded, Truncated
 
 cdef enum:
-    UNKNOWN = sizeof(PyObject)     # where the unknown tagged fields of a Struct are
+    # The fewest structs that are made on first access. For fewer of them a part costs as much as they do.
+    LEAST_LATER = 4
 
 # Kafka's own limit on the bytes of a string.
 cdef int64_t MAX_STRING_BYTES = 32767
 # The last tag that can be written: Kafka's reader keeps higher ones, its writer fails on them.
 cdef uint32_t MAX_TAG = 0x7FFFFFFE
 
-# uuid.UUID objects are filled through their slots: its constructor takes a microsecond.
+# uuid.UUID objects are filled as its own constructor does it, which takes a microsecond.
 cdef object UUID_CLASS = _uuid.UUID
 cdef object UUID_ZERO = _uuid.UUID(int=0)
 cdef object UUID_SAFETY = _uuid.SafeUUID.unknown
-cdef Py_ssize_t UUID_INT = slot_offset(_uuid.UUID.int, _uuid.UUID)
-cdef Py_ssize_t UUID_IS_SAFE = slot_offset(_uuid.UUID.is_safe, _uuid.UUID)
+cdef object UUID_INT = "int"
+cdef object UUID_IS_SAFE = "is_safe"
 
 # What integers are called when bytes for them are missing.
 cdef const char *INTEGERS[KINDS]
@@ -47,23 +48,23 @@ INTEGERS[INT8], INTEGERS[INT16], INTEGERS[INT32], INTEGERS[INT64] = "an int8", "
 INTEGERS[UINT16], INTEGERS[UINT32] = "a uint16", "a uint32"
 
 cdef object EMPTY = ""
-cdef PyTypeObject *SLICE = slice_type()
-cdef mem.kc_memory *MEMORY = memory()
-mem.kc_fill_small_ints()
+cdef PyTypeObject *PART = part_type()
 
 
 cdef struct Reader:
     const uint8_t *at
     const uint8_t *end
     const uint8_t *start
-    PyObject *data       # the object that was handed in, or a memoryview of it
-    PyObject *source     # a Source of it, made when the first records field is met; owned
-    PyObject *nothing    # an empty Slice of it; owned
+    PyObject *data       # the object that was handed in, a memoryview or a copy of it
+    PyObject *program    # the Program of the message
+    PyObject *source     # a Source of the data, made when the first part is; owned
+    PyObject *nothing    # an empty part of record bytes; owned
+    bint later           # whether arrays are made on first access: the bytes cannot change
     Fault fault
 
 
-# Reads a field, or an item of an array, into its slot, which is empty and stays so where that stands for the value. What is
-# in a slot when a reader fails is freed with the object that the slot belongs to.
+# Reads a field, or an item of an array, into its slot, which is empty and stays so where that stands for the value; only checks
+# it where `slot` is NULL. What is in a slot when a reader fails is freed with the object that the slot belongs to.
 ctypedef bint (*Read)(Reader *r, const Op *op, PyObject **slot) noexcept
 cdef Read READERS[KINDS]
 READERS[BOOL] = read_bool
@@ -105,26 +106,21 @@ cdef object decode_front(Program program, object data, Py_ssize_t start, Py_ssiz
     cdef Reader r
     cdef Op root
     cdef PyObject *made = NULL
-    cdef bint collecting, done
-    if not has_one_memory(<PyObject *> data):
+    cdef bint done
+    cdef bint later = is_constant(data)
+    if not later and not program.has_records and end == NULL:
+        data, later = copied(data), True
+    elif not has_one_memory(<PyObject *> data):
         data = memoryview(data)
     PyObject_GetBuffer(data, &buffer, PyBUF_SIMPLE)
     if start < 0 or start > buffer.len:
         PyBuffer_Release(&buffer)
         raise Truncated(f"position {start} is outside the {buffer.len} bytes", position=start)
-    r.start = <const uint8_t *> buffer.buf
-    r.at, r.end = r.start + start, r.start + buffer.len
-    r.data = <PyObject *> data
-    r.source = r.nothing = NULL
-    r.fault.code, r.fault.step_count, r.fault.value = k.KC_OK, 0, NULL
-    # Nothing that is built here can be garbage before it is handed out, so the collector need not look at it.
-    collecting = py.PyGC_Disable()
+    open_reader(&r, program, data, <const uint8_t *> buffer.buf, start, buffer.len)
+    r.later = later
     root.plan = &program.plan
     done = read_struct(&r, &root, &made)
-    if collecting:
-        py.PyGC_Enable()
-    py.Py_XDECREF(r.source)
-    py.Py_XDECREF(r.nothing)
+    close_reader(&r)
     PyBuffer_Release(&buffer)
     if end != NULL:
         end[0] = r.at - r.start
@@ -136,6 +132,58 @@ cdef object decode_front(Program program, object data, Py_ssize_t start, Py_ssiz
     result = <object> made
     py.Py_DECREF(made)
     return result
+
+
+cdef list make_list(PyObject *part):
+    """The structs of an array that was checked when its message was decoded."""
+    cdef const kc_part *items = kc_as_part(part)
+    cdef Source source = <Source> items.source
+    cdef Program program = <Program> source.program
+    cdef Reader r
+    cdef PyObject *made = NULL
+    cdef bint done, paused
+    open_reader(&r, program, source.data, source.start, items.data - source.start, items.data - source.start + items.size)
+    r.later = False    # most who use one item use the rest, too: they are made with all their arrays
+    r.source = items.source
+    py.Py_INCREF(r.source)
+    paused = py.kc_pause_collector()
+    done = read_list(&r, <const Op *> items.array, &made, items.count)
+    py.kc_resume_collector(paused)
+    close_reader(&r)
+    if not done:
+        py.Py_XDECREF(made)
+        raise_decode_error(&r, program)
+    result = <list> made
+    py.Py_DECREF(made)
+    return result
+
+
+cdef void open_reader(
+    Reader *r, Program program, object data, const uint8_t *start, Py_ssize_t at, Py_ssize_t end
+) noexcept:
+    r.start, r.at, r.end = start, start + at, start + end
+    r.data, r.program = <PyObject *> data, <PyObject *> program
+    r.source = r.nothing = NULL
+    r.fault.code, r.fault.step_count, r.fault.value = k.KC_OK, 0, NULL
+
+
+cdef void close_reader(Reader *r) noexcept:
+    py.Py_XDECREF(r.source)
+    py.Py_XDECREF(r.nothing)
+
+
+cdef inline bint is_constant(object data):
+    """Whether nobody can change the bytes: they are a bytes object's."""
+    return isinstance(data, bytes) or isinstance(data, memoryview) and isinstance(data.obj, bytes)
+
+
+cdef bytes copied(object data):
+    cdef Py_buffer buffer
+    PyObject_GetBuffer(data, &buffer, PyBUF_SIMPLE)
+    try:
+        return (<const char *> buffer.buf)[:buffer.len]
+    finally:
+        PyBuffer_Release(&buffer)
 
 
 cdef inline bint has_one_memory(PyObject *data) noexcept:
@@ -185,9 +233,16 @@ cdef inline bint read_uvarint(Reader *r, uint32_t *value) noexcept:
     return fail(r, k.KC_CORRUPT, "an unsigned varint overflows 32 bits", 0, 0)
 
 
-cdef inline bint share(PyObject **slot, PyObject *value) noexcept:
-    py.Py_INCREF(value)
+cdef inline bint put(PyObject **slot, PyObject *value) noexcept:
+    """Gives a new object to a slot; NULL is the failure to make one."""
     slot[0] = value
+    return value != NULL
+
+
+cdef inline bint share(PyObject **slot, PyObject *value) noexcept:
+    if slot != NULL:
+        py.Py_INCREF(value)
+        slot[0] = value
     return True
 
 
@@ -195,24 +250,27 @@ cdef bint read_struct(Reader *r, const Op *op, PyObject **slot) noexcept:
     return read_planned(r, op.plan, slot)
 
 
+cdef inline PyObject **place(PyObject *made, const Op *op) noexcept:
+    return py.kc_slot(made, op.offset) if made != NULL else NULL
+
+
 cdef inline bint read_planned(Reader *r, const Plan *plan, PyObject **slot) noexcept:
-    cdef PyObject *made = mem.kc_struct_alloc(MEMORY, plan.type)
+    cdef PyObject *made = NULL
     cdef const Op *op
-    cdef const Op *end = plan.filled + plan.filled_count
-    slot[0] = made
-    if made == NULL:
-        return False
-    op = plan.filled
-    while op < end:
-        share(py.kc_slot(made, op.offset), op.default)
-        op += 1
+    cdef const Op *end
+    if slot != NULL:
+        made = slot[0] = new_struct(plan)
+        if made == NULL:
+            return False
     op, end = plan.ops, plan.ops + plan.op_count
     while op < end:
         if op.run and r.end - r.at >= op.run_bytes:
-            if not read_run(r, op, made):
+            if made == NULL:
+                r.at += op.run_size
+            elif not read_run(r, op, made):
                 return False
             op += op.run
-        elif READERS[op.kind](r, op, py.kc_slot(made, op.offset)):
+        elif READERS[op.kind](r, op, place(made, op)):
             op += 1
         else:
             step(&r.fault, op.name, -1)
@@ -225,13 +283,25 @@ cdef inline bint read_planned(Reader *r, const Plan *plan, PyObject **slot) noex
     return read_tags(r, plan, made)
 
 
+cdef inline PyObject *new_struct(const Plan *plan) noexcept:
+    """An object whose fields hold their defaults where nothing will be read into them."""
+    cdef PyObject *made = new_object(plan.type)
+    cdef const Op *op = plan.filled
+    cdef const Op *end = plan.filled + plan.filled_count
+    if made != NULL:
+        while op < end:
+            share(py.kc_slot(made, op.offset), op.default)
+            op += 1
+    return made
+
+
 cdef inline bint read_run(Reader *r, const Op *op, PyObject *made) noexcept:
     """Signed integers side by side, whose bytes are there."""
     cdef const uint8_t *at = r.at
     cdef const Op *end = op + op.run
     cdef PyObject *value
     while op < end:
-        value = mem.kc_int(MEMORY, <int64_t> k.kc_load_u64(at) >> op.shift)
+        value = py.PyLong_FromLongLong(<int64_t> k.kc_load_u64(at) >> op.shift)
         if py.kc_rarely(value == NULL):
             return False
         py.kc_slot(made, op.offset)[0] = value
@@ -279,16 +349,14 @@ cdef bint read_integer(Reader *r, const Op *op, PyObject **slot) noexcept:
     cdef uint64_t bits
     if not read_bits(r, op, &bits):
         return False
-    slot[0] = mem.kc_int(MEMORY, <int64_t> bits >> op.shift)
-    return slot[0] != NULL
+    return slot == NULL or put(slot, py.PyLong_FromLongLong(<int64_t> bits >> op.shift))
 
 
 cdef bint read_unsigned(Reader *r, const Op *op, PyObject **slot) noexcept:
     cdef uint64_t bits
     if not read_bits(r, op, &bits):
         return False
-    slot[0] = mem.kc_int(MEMORY, <int64_t> (bits >> op.shift))
-    return slot[0] != NULL
+    return slot == NULL or put(slot, py.PyLong_FromLongLong(<int64_t> (bits >> op.shift)))
 
 
 cdef bint read_float(Reader *r, const Op *op, PyObject **slot) noexcept:
@@ -299,8 +367,7 @@ cdef bint read_float(Reader *r, const Op *op, PyObject **slot) noexcept:
     bits = k.kc_load_u64(r.at)
     memcpy(&number, &bits, 8)
     r.at += 8
-    slot[0] = py.PyFloat_FromDouble(number)
-    return slot[0] != NULL
+    return slot == NULL or put(slot, py.PyFloat_FromDouble(number))
 
 
 cdef inline bint read_length(Reader *r, bint compact, bint wide, int64_t *length) noexcept:
@@ -325,6 +392,7 @@ cdef inline bint read_length(Reader *r, bint compact, bint wide, int64_t *length
 
 cdef bint read_string(Reader *r, const Op *op, PyObject **slot) noexcept:
     cdef int64_t length
+    cdef bint valid = True
     if not read_length(r, op.flags & F_COMPACT, False, &length):
         return False
     if length == 0:
@@ -335,11 +403,14 @@ cdef bint read_string(Reader *r, const Op *op, PyObject **slot) noexcept:
         return fail(r, k.KC_LIMIT, "length of a string", length, MAX_STRING_BYTES)
     if not has(r, length, "a string"):
         return False
-    slot[0] = py.kc_text(r.at, length)
-    if slot[0] == NULL:
+    if slot == NULL:
+        valid = k.kc_utf8_valid(r.at, length)
+    elif not put(slot, py.PyUnicode_DecodeUTF8(<const char *> r.at, length, NULL)):
         if py.PyErr_ExceptionMatches(py.PyExc_MemoryError):
             return False
         py.PyErr_Clear()
+        valid = False
+    if not valid:
         return fail(r, k.KC_CORRUPT, "a string is not UTF-8", 0, 0)
     r.at += length
     return True
@@ -360,12 +431,11 @@ cdef bint read_bytes(Reader *r, const Op *op, PyObject **slot) noexcept:
     if not has(r, length, "a byte string"):
         return False
     r.at += length
-    slot[0] = py.PyBytes_FromStringAndSize(<const char *> r.at - length, length)
-    return slot[0] != NULL
+    return slot == NULL or put(slot, py.PyBytes_FromStringAndSize(<const char *> r.at - length, length))
 
 
 cdef bint read_records(Reader *r, const Op *op, PyObject **slot) noexcept:
-    """A Slice: the part of the input that holds the records."""
+    """The part of the input that holds the records."""
     cdef int64_t length
     if not read_length(r, op.flags & F_COMPACT, True, &length):
         return False
@@ -373,38 +443,42 @@ cdef bint read_records(Reader *r, const Op *op, PyObject **slot) noexcept:
         return read_null(r, op, slot, "null for records that are not nullable")
     if not has(r, length, "a record set"):
         return False
-    if py.kc_rarely(r.source == NULL) and not open_source(r):
-        return False
-    if length == 0:
-        return share(slot, r.nothing)
-    slot[0] = mem.kc_slice_alloc(MEMORY, SLICE, r.source, r.at, length)
     r.at += length
-    return slot[0] != NULL
+    if slot == NULL:
+        return True
+    if not open_source(r):
+        return False
+    if length:
+        return put(slot, kc_part_new(PART, r.source, r.at - length, length))
+    if r.nothing == NULL:
+        r.nothing = kc_part_new(PART, r.source, r.start, 0)
+    return r.nothing != NULL and share(slot, r.nothing)
 
 
-cdef bint open_source(Reader *r) noexcept:
-    r.source = new_source(r.data)
-    if r.source != NULL:
-        r.nothing = mem.kc_slice_alloc(MEMORY, SLICE, r.source, r.start, 0)
-    return r.nothing != NULL
+cdef inline bint open_source(Reader *r) noexcept:
+    if r.source == NULL:
+        r.source = new_source(r.data, r.program, make_list)
+    return r.source != NULL
 
 
 cdef bint read_uuid(Reader *r, const Op *op, PyObject **slot) noexcept:
     cdef PyObject *number
+    cdef bint done
     if not has(r, 16, "a uuid"):
         return False
     r.at += 16
     if k.kc_load_u64(r.at - 16) == 0 and k.kc_load_u64(r.at - 8) == 0:
         return share(slot, <PyObject *> UUID_ZERO)
+    if slot == NULL:
+        return True
+    slot[0] = py.PyType_GenericAlloc(<PyTypeObject *> UUID_CLASS, 0)
     number = py.kc_int_from_16_bytes(r.at - 16)
-    if number == NULL:
-        return False
-    slot[0] = py.kc_type_alloc(<PyTypeObject *> UUID_CLASS)
-    if slot[0] == NULL:
-        py.Py_DECREF(number)
-        return False
-    py.kc_slot(slot[0], UUID_INT)[0] = number
-    return share(py.kc_slot(slot[0], UUID_IS_SAFE), <PyObject *> UUID_SAFETY)
+    done = (
+        slot[0] != NULL and number != NULL
+        and py.PyObject_GenericSetAttr(slot[0], <PyObject *> UUID_INT, number) == 0
+        and py.PyObject_GenericSetAttr(slot[0], <PyObject *> UUID_IS_SAFE, <PyObject *> UUID_SAFETY) == 0)
+    py.Py_XDECREF(number)
+    return done
 
 
 cdef bint read_count(Reader *r, const Op *op, int64_t *count) noexcept:
@@ -421,61 +495,89 @@ cdef bint read_count(Reader *r, const Op *op, int64_t *count) noexcept:
         r, k.KC_TRUNCATED, "an array", r.end - r.at, count[0] * op.least_bytes)
 
 
-cdef inline bint new_list(Reader *r, const Op *op, PyObject **slot, int64_t *count) noexcept:
-    """The list of an array with empty items; none where nothing is left to be done."""
+cdef inline bint begin_array(Reader *r, const Op *op, PyObject **slot, int64_t *count) noexcept:
+    """The number of items; 0 where nothing is left to be done."""
     if not read_count(r, op, count):
         return False
     if count[0] < 0:
+        count[0] = 0
         return read_null(r, op, slot, "null for an array that is not nullable")
-    if count[0] == 0 and op.flags & F_LAZY:
-        return True
-    slot[0] = py.PyList_New(count[0])
-    return slot[0] != NULL
+    if count[0] == 0 and slot != NULL and not op.flags & F_LAZY:
+        return put(slot, py.PyList_New(0))
+    return True
 
 
 cdef bint read_int32_array(Reader *r, const Op *op, PyObject **slot) noexcept:
     cdef int64_t count
     cdef Py_ssize_t i
     cdef PyObject **items
-    if not new_list(r, op, slot, &count):
+    if not begin_array(r, op, slot, &count):
         return False
-    if count > 0:
-        items = py.kc_items(slot[0])
+    if count == 0 or slot == NULL:
+        r.at += 4 * count
+        return True
+    if not put(slot, py.PyList_New(count)):
+        return False
+    items = py.kc_items(slot[0])
     for i in range(count):
-        items[i] = mem.kc_int(MEMORY, <int32_t> k.kc_load_u32(r.at))
-        if items[i] == NULL:
+        if not put(&items[i], py.PyLong_FromLongLong(<int32_t> k.kc_load_u32(r.at))):
             return False
         r.at += 4
     return True
 
 
+cdef bint read_array(Reader *r, const Op *op, PyObject **slot) noexcept:
+    cdef int64_t count
+    if not begin_array(r, op, slot, &count):
+        return False
+    if count == 0:
+        return True
+    if slot == NULL:
+        return read_items(r, op, NULL, count)
+    return read_list(r, op, slot, count)
+
+
 cdef bint read_struct_array(Reader *r, const Op *op, PyObject **slot) noexcept:
     cdef int64_t count
-    cdef Py_ssize_t i
-    cdef PyObject **items
-    if not new_list(r, op, slot, &count):
+    cdef const uint8_t *begin
+    if not begin_array(r, op, slot, &count):
         return False
-    if count > 0:
-        items = py.kc_items(slot[0])
-    for i in range(count):
-        if not read_planned(r, op.plan, &items[i]):
-            step(&r.fault, NULL, i)
-            return False
+    if count == 0:
+        return True
+    if slot == NULL:
+        return read_items(r, op, NULL, count)
+    if not r.later or count < LEAST_LATER:
+        return read_list(r, op, slot, count)
+    begin = r.at
+    if not read_items(r, op, NULL, count) or not open_source(r):
+        return False
+    if not put(slot, kc_part_new(PART, r.source, begin, r.at - begin)):
+        return False
+    kc_as_part(slot[0]).array, kc_as_part(slot[0]).count = op, count
     return True
 
 
-cdef bint read_array(Reader *r, const Op *op, PyObject **slot) noexcept:
-    cdef int64_t count
-    cdef Py_ssize_t i
-    cdef PyObject **items
-    cdef Read read
-    if not new_list(r, op, slot, &count):
+cdef bint read_list(Reader *r, const Op *op, PyObject **slot, Py_ssize_t count) noexcept:
+    """A list of so many items. Nobody else sees it before it is full."""
+    if not put(slot, py.PyList_New(count)):
         return False
-    if count > 0:
-        items = py.kc_items(slot[0])
-        read = READERS[op.element.kind]
+    py.PyObject_GC_UnTrack(slot[0])
+    if not read_items(r, op, py.kc_items(slot[0]), count):
+        return False
+    py.PyObject_GC_Track(slot[0])
+    return True
+
+
+cdef bint read_items(Reader *r, const Op *op, PyObject **items, Py_ssize_t count) noexcept:
+    cdef Py_ssize_t i
+    cdef bint done
+    cdef Read read = READERS[op.element.kind]
     for i in range(count):
-        if not read(r, op.element, &items[i]):
+        if op.kind == STRUCT_ARRAY:
+            done = read_planned(r, op.plan, &items[i] if items != NULL else NULL)
+        else:
+            done = read(r, op.element, &items[i] if items != NULL else NULL)
+        if not done:
             step(&r.fault, NULL, i)
             return False
     return True
@@ -513,11 +615,12 @@ cdef bint read_tagged(Reader *r, const Plan *plan, PyObject *made, uint32_t tag,
             continue
         r.end = r.at + size    # the field cannot see past its own bytes
         value = NULL
-        done = read_tagged_value(r, op, &value)
+        done = read_tagged_value(r, op, &value if made != NULL else NULL)
         if done and r.at != r.end:
             done = fail(r, k.KC_CORRUPT, "unexpected bytes at the end of a tagged field", r.end - r.at, 0)
         r.end = outer_end
-        py.kc_replace(py.kc_slot(made, op.offset), value)
+        if made != NULL:
+            py.kc_replace(py.kc_slot(made, op.offset), value)
         if not done:
             step(&r.fault, op.name, -1)
         return done
@@ -545,7 +648,7 @@ cdef bint keep_unknown(Reader *r, const Plan *plan, PyObject *made, uint32_t tag
             fail(r, k.KC_CORRUPT, "a tag that the schema defines for other versions only", tag, -1)
             step(&r.fault, plan.absent[i].name, -1)
             return False
-    if not py.kc_keep_tag(py.kc_slot(made, UNKNOWN), tag, <const char *> r.at, size):
+    if made != NULL and not py.kc_keep_tag(py.kc_slot(made, UNKNOWN), tag, <const char *> r.at, size):
         return False
     r.at += size
     return True

@@ -10,33 +10,31 @@ from libc.stdint cimport INT16_MAX, INT32_MAX, INT64_MAX, INT64_MIN, UINT64_MAX,
 from libc.string cimport memcpy, memmove
 
 from kafkacodec._core cimport base as k
-from kafkacodec.messages cimport _memory as mem
 from kafkacodec.messages cimport _pyobject as py
 from kafkacodec.messages._program cimport (
     ANY_ARRAY, BOOL, BYTES, F_COMPACT, F_COUNT16, F_LAZY, F_NULLABLE, FLOAT64, INT8, INT16, INT32, INT32_ARRAY, INT64, KINDS,
     NULLABLE_STRUCT, RECORDS, STRING, STRUCT, STRUCT_ARRAY, UINT16, UINT32, UUID, Fault, Op, Plan, Program, path_of, step,
 )
-from kafkacodec.messages._struct cimport slice_type
+from kafkacodec.messages._struct cimport UNKNOWN, kc_as_part, look, part_type
 
 import uuid as _uuid
 
-from kafkacodec.messages._struct import slot_offset
 from kafkacodec.errors import EncodeError
 
 cdef enum:
     LENGTH_BYTES = 10              # the longest length or count
     SIZE_BYTES = 5                 # the longest size of a tagged field
-    UNKNOWN = sizeof(PyObject)     # where the unknown tagged fields of a Struct are
+    ROOM_AT_END = 64               # more than is ever asked for and then not used
 
 # Kafka's own limit on the bytes of a string.
 cdef int64_t MAX_STRING_BYTES = 32767
 
-cdef PyTypeObject *SLICE = slice_type()
+cdef PyTypeObject *PART = part_type()
 cdef object UNKNOWN_FIELDS = "unknown_tagged_fields"
 cdef PyObject *UNKNOWN_NAME = <PyObject *> UNKNOWN_FIELDS
 
 cdef object UUID_CLASS = _uuid.UUID
-cdef Py_ssize_t UUID_INT = slot_offset(_uuid.UUID.int, _uuid.UUID)
+cdef object UUID_INT = "int"
 
 
 cdef struct Writer:
@@ -89,7 +87,7 @@ cdef bytes encode_behind(Program program, object message, bytes prefix, bint fra
     cdef Writer w
     cdef Op root
     # As much as the last message of the kind took, so that most need not grow.
-    cdef Py_ssize_t capacity = len(prefix) + max(512, min(program.last_bytes, 1 << 20))
+    cdef Py_ssize_t capacity = len(prefix) + max(512, min(program.last_bytes + ROOM_AT_END, 1 << 20))
     w.bytes = py.PyBytes_FromStringAndSize(NULL, capacity)
     if w.bytes == NULL:
         raise MemoryError
@@ -220,7 +218,7 @@ cdef inline bint keeps_defaults(Writer *w, const Plan *plan, PyObject *made) noe
     cdef PyObject *value
     while op < end:
         value = py.kc_slot(made, op.offset)[0]
-        if value != op.default and value != NULL and not is_default(w, op, value):
+        if differs(w, op, value):
             refuse(w, "this version has no such field, so it must keep its default", value)
             step(&w.fault, op.name, -1)
             return False
@@ -240,11 +238,29 @@ cdef inline bint write_fields(Writer *w, const Plan *plan, PyObject *made) noexc
         value = py.kc_slot(made, op.offset)[0]
         if value == NULL:
             value = op.default if op.flags & F_LAZY else py.Py_None
-        if not WRITERS[op.kind](w, op, value):
+        elif op.kind == STRUCT_ARRAY:
+            value = list_at(w, py.kc_slot(made, op.offset))
+        if value == NULL or not WRITERS[op.kind](w, op, value):
             step(&w.fault, op.name, -1)
             return False
         op += 1
     return True
+
+
+cdef inline PyObject *list_at(Writer *w, PyObject **slot) noexcept:
+    """The list in a slot, made now if there was no access to it yet; NULL where that fails."""
+    if py.kc_rarely(py.Py_TYPE(slot[0]) == PART) and not make_list(w, slot):
+        return NULL
+    return slot[0]
+
+
+cdef bint make_list(Writer *w, PyObject **slot) noexcept:
+    try:
+        look(slot)
+        return True
+    except BaseException as error:
+        w.fault.code, w.fault.value = k.KC_NO_MEMORY, shared(<PyObject *> error)
+        return False
 
 
 cdef inline Py_ssize_t write_run(Writer *w, const Op *op, PyObject *made) noexcept:
@@ -259,7 +275,9 @@ cdef inline Py_ssize_t write_run(Writer *w, const Op *op, PyObject *made) noexce
     at = w.at
     while op < end:
         value = py.kc_slot(made, op.offset)[0]
-        if value == NULL or not py.kc_short_int(value, &number) or not INT64_MIN >> op.shift <= number <= INT64_MAX >> op.shift:
+        if value == NULL or not py.kc_short_int(value, &number):
+            break
+        if op.width < 4 and not INT64_MIN >> op.shift <= number <= INT64_MAX >> op.shift:    # short ints fit in all others
             break
         k.kc_store_u64(at, <uint64_t> number << op.shift)
         at += op.width
@@ -276,11 +294,16 @@ cdef bint write_nullable_struct(Writer *w, const Op *op, PyObject *value) noexce
     return value == py.Py_None or write_struct(w, op, value)
 
 
+cdef inline bint differs(Writer *w, const Op *op, PyObject *value) noexcept:
+    """Whether a slot holds another value than the default."""
+    return value != NULL and value != op.default and not is_default(w, op, value)
+
+
 cdef bint is_default(Writer *w, const Op *op, PyObject *value) noexcept:
     """Whether a value equals the default, and would be written in the same way. An empty slot does, without a look here."""
     cdef int equal
-    if py.Py_TYPE(value) == SLICE:    # the default of records is no bytes or null
-        return mem.kc_as_slice(value).size == 0 and op.default != py.Py_None
+    if py.Py_TYPE(value) == PART:    # the default of records is no bytes or null, that of an array no items
+        return kc_as_part(value).size == 0 and op.default != py.Py_None
     if py.Py_TYPE(value) != py.Py_TYPE(op.default) and op.code != BYTES and op.code != RECORDS:
         return False
     shared(value)
@@ -358,14 +381,19 @@ cdef bint write_float(Writer *w, const Op *op, PyObject *value) noexcept:
 
 
 cdef bint write_uuid(Writer *w, const Op *op, PyObject *value) noexcept:
+    cdef PyObject *number
+    cdef bint done
     if not room(w, 16):
         return False
     if not py.PyObject_TypeCheck(value, <PyTypeObject *> UUID_CLASS):
         return refuse(w, "expected a uuid.UUID", value)
-    if py.kc_int_to_16_bytes(py.kc_slot(value, UUID_INT)[0], w.at) < 0:
-        return refuse_raised(w, "expected a uuid.UUID", value)
+    shared(value)
+    number = py.PyObject_GetAttr(value, <PyObject *> UUID_INT)
+    done = number != NULL and py.kc_int_to_16_bytes(number, w.at) == 0 or refuse_raised(w, "expected a uuid.UUID", value)
+    py.Py_XDECREF(number)
+    py.Py_DECREF(value)
     w.at += 16
-    return True
+    return done
 
 
 cdef inline void write_length(Writer *w, bint compact, bint wide, int64_t length) noexcept:
@@ -414,8 +442,8 @@ cdef bint write_bytes(Writer *w, const Op *op, PyObject *value) noexcept:
     cdef bint done
     if value == py.Py_None:
         return write_null(w, op, True)
-    if py.Py_TYPE(value) == SLICE:
-        return write_any_bytes(w, op, value, mem.kc_as_slice(value).data, mem.kc_as_slice(value).size)
+    if py.Py_TYPE(value) == PART:
+        return write_any_bytes(w, op, value, kc_as_part(value).data, kc_as_part(value).size)
     if py.PyBytes_CheckExact(value):
         return write_any_bytes(w, op, value, py.PyBytes_AS_STRING(value), py.Py_SIZE(value))
     shared(value)
@@ -438,8 +466,9 @@ cdef inline bint write_sized(Writer *w, const Op *op, bint wide, const void *dat
     if not room(w, LENGTH_BYTES + size):
         return False
     write_length(w, op.flags & F_COMPACT, wide, size)
-    memcpy(w.at, data, size)
-    w.at += size
+    if size:
+        memcpy(w.at, data, size)
+        w.at += size
     return True
 
 
@@ -522,13 +551,14 @@ cdef bint write_tags(Writer *w, const Plan *plan, PyObject *made) noexcept:
     cdef uint64_t present = 0
     cdef Py_ssize_t i
     cdef Py_ssize_t count = 0
-    cdef PyObject *value
     cdef PyObject *unknown = py.kc_slot(made, UNKNOWN)[0]
-    for i in range(plan.tagged_count):
-        value = py.kc_slot(made, plan.tagged[i].offset)[0]
-        if value != plan.tagged[i].default and value != NULL and not is_default(w, &plan.tagged[i], value):
-            present |= <uint64_t> 1 << i
+    cdef const Op *op = plan.tagged
+    cdef const Op *end = plan.tagged + plan.tagged_count
+    while op < end:
+        if differs(w, op, py.kc_slot(made, op.offset)[0]):
+            present |= <uint64_t> 1 << (op - plan.tagged)
             count += 1
+        op += 1
     if w.fault.code != k.KC_OK:
         return False
     if unknown != NULL and unknown != py.Py_None:
@@ -580,7 +610,9 @@ cdef bint write_tagged(Writer *w, const Op *op, PyObject *made) noexcept:
     cdef bint done
     if value == NULL:
         value = py.Py_None
-    if not write_uvarint(w, op.tag) or not room(w, SIZE_BYTES):
+    elif op.kind == STRUCT_ARRAY:
+        value = list_at(w, py.kc_slot(made, op.offset))
+    if value == NULL or not write_uvarint(w, op.tag) or not room(w, SIZE_BYTES):
         step(&w.fault, op.name, -1)
         return False
     begin = w.at - w.start

@@ -22,7 +22,7 @@ cdef enum:
     F_COMPACT = 2     # lengths and counts are unsigned varints, one more than they stand for
     F_ARRAY = 4
     F_COUNT16 = 8     # an array whose count is an int16
-    F_LAZY = 16       # an empty slot stands for the default, which is made when it is looked at
+    F_LAZY = 16       # an empty slot stands for the default, which is made on first access
 
 cdef enum:
     MAX_STEPS = 64
@@ -38,6 +38,7 @@ cdef struct Op:
     uint8_t shift        # bits behind it in the eight bytes that begin with it
     uint8_t run          # how many signed integers lie side by side from this one on
     int32_t run_bytes    # the bytes in which all of them can be read eight at a time
+    int32_t run_size     # the bytes that they take
     int32_t least_bytes  # of an item of the array
     Py_ssize_t offset
     Plan *plan           # of the struct, where there is one
@@ -79,6 +80,8 @@ cdef class Program:
     cdef readonly object cls
     cdef readonly str title
     cdef object keep
+    cdef Py_ssize_t slot_count
+    cdef bint has_records          # here or in a struct inside
     cdef Py_ssize_t last_bytes     # how long the last message was that was encoded
     cdef Op *rows(self, list fields) except NULL
     cdef int row(self, Op *op, tuple field, Op *element) except -1

@@ -9,8 +9,8 @@ ARRAY: int
 COUNT16: int
 LAZY: int
 
-# (name, type code, flags, tag, program of the struct, slot descriptor, default)
-_Row = tuple[str, int, int, int, Program | None, Any, Any]
+# (name, type code, flags, tag, program of the struct, number of the slot, default)
+_Row = tuple[str, int, int, int, Program | None, int, Any]
 
 class Program:
     cls: type[Struct]

@@ -4,9 +4,7 @@ from cpython.object cimport PyTypeObject
 from cpython.ref cimport PyObject
 from libc.stdint cimport UINT8_MAX
 
-from kafkacodec.messages._struct cimport Struct, is_sealed
-
-from kafkacodec.messages._struct import slot_offset
+from kafkacodec.messages._struct cimport slot_count, slot_offset
 
 # The types of fields; a type's code is its place here.
 TYPES = (
@@ -23,7 +21,7 @@ cdef class Program:
     """The operations of one struct in one version.
 
     Program(cls, fields, tagged, absent, required, flexible, title): each field is a tuple (name, type code, flags,
-    tag, program of the struct or None, slot descriptor, default). `fields` are in the order of the wire, `tagged` in
+    tag, program of the struct or None, number of the slot, default). `fields` are in the order of the wire, `tagged` in
     the order of tags; `absent` are those that the version lacks, `required` those of them that must hold their
     default to be encoded. `title` names message and version in errors.
     """
@@ -32,8 +30,7 @@ cdef class Program:
         self, type cls not None, list fields not None, list tagged not None, list absent not None, list required not None,
         bint flexible, str title not None,
     ):
-        if not issubclass(cls, Struct) or not is_sealed(<PyTypeObject *> cls):
-            raise TypeError("expected a class with slots")
+        self.slot_count = slot_count(cls)
         if len(tagged) > MAX_TAGGED:
             raise ValueError(f"{len(tagged)} tagged fields exceed the limit of {MAX_TAGGED}")
         self.cls = cls
@@ -67,16 +64,20 @@ cdef class Program:
 
     cdef int row(self, Op *op, tuple field, Op *element) except -1:
         cdef Program inner
-        name, code, flags, tag, program, descriptor, default = field
+        name, code, flags, tag, program, slot, default = field
         if not 0 <= code <= STRUCT or not isinstance(name, str):
             raise ValueError(f"unknown type code {code!r} of field {name!r}")
         op.code, op.flags, op.tag = code, flags, tag
-        op.offset = slot_offset(descriptor, self.cls)
+        if not 0 <= slot < self.slot_count:
+            raise TypeError(f"{self.cls.__qualname__} has no slot {slot}")
+        op.offset = slot_offset(slot)
         op.default = <PyObject *> default
         op.name = <PyObject *> name
         if program is not None:
             inner = program
             op.plan = &inner.plan
+            self.has_records |= inner.has_records
+        self.has_records |= op.code == RECORDS
         if not op.flags & F_ARRAY:
             op.kind = NULLABLE_STRUCT if op.code == STRUCT and op.flags & F_NULLABLE else op.code
             note_width(op)
@@ -115,10 +116,11 @@ cdef void note_width(Op *op) noexcept:
 cdef void note_run(Op *op, const Op *following) noexcept:
     if not INT8 <= op.kind <= INT64:
         return
-    op.run, op.run_bytes = 1, 8
+    op.run, op.run_bytes, op.run_size = 1, 8, op.width
     if following != NULL and 0 < following.run < UINT8_MAX:
         op.run += following.run
         op.run_bytes = op.width + following.run_bytes
+        op.run_size = op.width + following.run_size
 
 
 cdef Py_ssize_t field_bytes(const Op *op) noexcept:

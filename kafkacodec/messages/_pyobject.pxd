@@ -1,4 +1,4 @@
-# The parts of CPython's C interface that work on borrowed pointers, and the few layouts that differ between versions.
+# The parts of CPython's C interface that work on borrowed pointers, and the few that differ between versions.
 from cpython.object cimport PyTypeObject
 from cpython.ref cimport PyObject
 from libc.stdint cimport int64_t, uint8_t, uint32_t
@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 cdef extern from *:
     """
     #include <string.h>
-    #include <structmember.h>
+    #include <structmember.h> /* T_OBJECT_EX, which is Py_T_OBJECT_EX from 3.12 on */
 
     #ifdef __GNUC__
     #define kc_rarely(condition) __builtin_expect(!!(condition), 0)
@@ -15,7 +15,7 @@ cdef extern from *:
     #define kc_rarely(condition) (condition)
     #endif
 
-    /* A slot of an object, by the offset that its member descriptor holds. */
+    /* A slot of an object, by its offset. */
     static inline PyObject **kc_slot(PyObject *object, Py_ssize_t offset) {
         return (PyObject **)((char *)object + offset);
     }
@@ -25,12 +25,6 @@ cdef extern from *:
         *slot = value;
         Py_XDECREF(old);
     }
-
-    static inline Py_ssize_t kc_slot_offset(PyObject *descriptor) {
-        return Py_IS_TYPE(descriptor, &PyMemberDescr_Type) ? ((PyMemberDescrObject *)descriptor)->d_member->offset : -1;
-    }
-
-    static inline PyObject *kc_type_alloc(PyTypeObject *type) { return type->tp_alloc(type, 0); }
 
     /* An object of a class without constructor arguments. */
     static inline PyObject *kc_type_new(PyTypeObject *type) {
@@ -51,16 +45,6 @@ cdef extern from *:
         return cast;
     }
 
-    /* A part of what kc_byte_view gave. The same as slicing it, without the objects that a slice is made of. */
-    static inline PyObject *kc_byte_slice(PyObject *view, Py_ssize_t begin, Py_ssize_t size) {
-        PyObject *part = PyMemoryView_FromObject(view);
-        if (part == NULL) return NULL;
-        Py_buffer *buffer = PyMemoryView_GET_BUFFER(part);
-        buffer->buf = (char *)buffer->buf + begin;
-        buffer->len = buffer->shape[0] = size;
-        return part;
-    }
-
     /* {tag: bytes}, made with its first entry; false with an exception set where there is no memory. */
     static inline int kc_keep_tag(PyObject **dict, uint32_t tag, const char *data, Py_ssize_t size) {
         if (*dict == NULL || *dict == Py_None) {
@@ -76,18 +60,24 @@ cdef extern from *:
         return done;
     }
 
-    static inline PyObject *kc_int_from_16_bytes(const unsigned char *bytes) {
-        return _PyLong_FromByteArray(bytes, 16, 0, 0);
-    }
-
-    static inline int kc_int_to_16_bytes(PyObject *value, unsigned char *bytes) {
-        if (value == NULL || !PyLong_Check(value)) return -1;
+    /* Big-endian numbers of 16 bytes, and back; -1 and an exception for what is not one. */
     #if PY_VERSION_HEX >= 0x030D0000
-        return _PyLong_AsByteArray((PyLongObject *)value, bytes, 16, 0, 0, 1);
-    #else
-        return _PyLong_AsByteArray((PyLongObject *)value, bytes, 16, 0, 0);
-    #endif
+    static inline PyObject *kc_int_from_16_bytes(const unsigned char *bytes) {
+        return PyLong_FromUnsignedNativeBytes(bytes, 16, Py_ASNATIVEBYTES_BIG_ENDIAN);
     }
+    static inline int kc_int_to_16_bytes(PyObject *value, unsigned char *bytes) {
+        const int flags = Py_ASNATIVEBYTES_BIG_ENDIAN | Py_ASNATIVEBYTES_UNSIGNED_BUFFER | Py_ASNATIVEBYTES_REJECT_NEGATIVE;
+        if (!PyLong_Check(value)) return -1;
+        Py_ssize_t size = PyLong_AsNativeBytes(value, bytes, 16, flags);
+        if (size > 16) PyErr_SetString(PyExc_OverflowError, "more than 16 bytes");
+        return size >= 0 && size <= 16 ? 0 : -1;
+    }
+    #else
+    static inline PyObject *kc_int_from_16_bytes(const unsigned char *bytes) { return _PyLong_FromByteArray(bytes, 16, 0, 0); }
+    static inline int kc_int_to_16_bytes(PyObject *value, unsigned char *bytes) {
+        return PyLong_Check(value) ? _PyLong_AsByteArray((PyLongObject *)value, bytes, 16, 0, 0) : -1;
+    }
+    #endif
 
     /* The value of an int of one digit (less than 2**30 either way) and of no subclass; false for anything else. */
     static inline int kc_short_int(PyObject *object, int64_t *value) {
@@ -110,37 +100,32 @@ cdef extern from *:
         return (const char *)PyUnicode_DATA(object);
     }
 
-    /* A str from UTF-8; most are ASCII, and copied. */
-    static inline PyObject *kc_text(const uint8_t *data, Py_ssize_t size) {
-        uint64_t eight, seen = 0;
-        Py_ssize_t i = 0;
-        for (; size - i >= 8; i += 8) {
-            memcpy(&eight, data + i, 8);
-            seen |= eight;
-        }
-        for (; i < size; i++) seen |= data[i];
-        if (size < 2 || seen & 0x8080808080808080u) return PyUnicode_DecodeUTF8((const char *)data, size, NULL);
-        PyObject *text = PyUnicode_New(size, 127);
-        if (text != NULL) memcpy(PyUnicode_DATA(text), data, (size_t)size);
-        return text;
+    /* CPython 3.11 may collect garbage whenever an object is made, later versions do not before C code has returned. What a
+     * list is made from cannot be garbage, and no other thread runs meanwhile. */
+    #if PY_VERSION_HEX < 0x030C0000
+    static inline int kc_pause_collector(void) { return PyGC_Disable(); }
+    static inline void kc_resume_collector(int paused) {
+        if (paused) PyGC_Enable();
     }
+    #else
+    static inline int kc_pause_collector(void) { return 0; }
+    static inline void kc_resume_collector(int paused) { (void)paused; }
+    #endif
 
     static inline PyObject **kc_items(PyObject *list_or_tuple) { return PySequence_Fast_ITEMS(list_or_tuple); }
     """
     bint kc_rarely(bint condition) noexcept    # tells the compiler which way is the frequent one
     PyObject **kc_slot(PyObject *object, Py_ssize_t offset) noexcept
     void kc_replace(PyObject **slot, PyObject *value) noexcept
-    Py_ssize_t kc_slot_offset(PyObject *descriptor) noexcept
-    PyObject *kc_type_alloc(PyTypeObject *type) noexcept
     PyObject *kc_type_new(PyTypeObject *type) noexcept
     PyObject *kc_int_from_16_bytes(const unsigned char *bytes) noexcept
     int kc_int_to_16_bytes(PyObject *value, unsigned char *bytes) noexcept
     bint kc_short_int(PyObject *object, int64_t *value) noexcept
     const char *kc_ascii(PyObject *object, Py_ssize_t *size) noexcept
-    PyObject *kc_text(const uint8_t *data, Py_ssize_t size) noexcept
+    bint kc_pause_collector() noexcept
+    void kc_resume_collector(bint paused) noexcept
     PyObject **kc_items(PyObject *list_or_tuple) noexcept
     PyObject *kc_byte_view(PyObject *source) noexcept
-    PyObject *kc_byte_slice(PyObject *view, Py_ssize_t begin, Py_ssize_t size) noexcept
     bint kc_keep_tag(PyObject **dict, uint32_t tag, const char *data, Py_ssize_t size) noexcept
 
     ctypedef struct Py_buffer:
@@ -162,8 +147,11 @@ cdef extern from *:
     void Py_DECREF(PyObject *o) noexcept
     void Py_XDECREF(PyObject *o) noexcept
 
-    int PyGC_Disable() noexcept
-    int PyGC_Enable() noexcept
+    PyObject *PyType_GenericAlloc(PyTypeObject *type, Py_ssize_t items) noexcept
+    PyObject *PyObject_GetAttr(PyObject *o, PyObject *name) noexcept
+    int PyObject_GenericSetAttr(PyObject *o, PyObject *name, PyObject *value) noexcept
+    void PyObject_GC_Track(PyObject *o) noexcept
+    void PyObject_GC_UnTrack(PyObject *o) noexcept
 
     bint PyLong_Check(PyObject *o) noexcept
     bint PyBool_Check(PyObject *o) noexcept
@@ -174,6 +162,8 @@ cdef extern from *:
     bint PyTuple_Check(PyObject *o) noexcept
     bint PyObject_TypeCheck(PyObject *o, PyTypeObject *type) noexcept
 
+    PyObject *PyLong_FromLongLong(long long v) noexcept
+    PyObject *PyUnicode_DecodeUTF8(const char *s, Py_ssize_t size, const char *errors) noexcept
     PyObject *PyFloat_FromDouble(double v) noexcept
     PyObject *PyBytes_FromStringAndSize(const char *s, Py_ssize_t size) noexcept
     PyObject *PyList_New(Py_ssize_t size) noexcept

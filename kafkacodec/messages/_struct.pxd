@@ -2,8 +2,43 @@ from cpython.object cimport PyTypeObject
 from cpython.ref cimport PyObject
 from libc.stdint cimport uint8_t
 
-from kafkacodec.messages cimport _memory as mem
 from kafkacodec.messages cimport _pyobject as py
+
+
+cdef extern from *:
+    """
+    /* What is in a slot of a decoded message until first access: records, or an array of structs. */
+    typedef struct {
+        PyObject_HEAD
+        PyObject *source;
+        const uint8_t *data; /* of its first item */
+        Py_ssize_t size;
+        Py_ssize_t count;
+        const void *array; /* the Op that reads it; NULL for records */
+    } kc_part;
+
+    static inline kc_part *kc_as_part(PyObject *self) { return (kc_part *)self; }
+
+    static inline PyObject *kc_part_new(PyTypeObject *type, PyObject *source, const uint8_t *data, Py_ssize_t size) {
+        PyObject *self = (PyObject *)PyObject_New(kc_part, type);
+        if (self == NULL) return NULL;
+        kc_as_part(self)->source = Py_NewRef(source);
+        kc_as_part(self)->data = data;
+        kc_as_part(self)->size = size;
+        kc_as_part(self)->count = 0;
+        kc_as_part(self)->array = NULL;
+        return self;
+    }
+    """
+    ctypedef struct kc_part:
+        PyObject *source
+        const uint8_t *data
+        Py_ssize_t size
+        Py_ssize_t count
+        const void *array
+
+    kc_part *kc_as_part(PyObject *self) noexcept
+    PyObject *kc_part_new(PyTypeObject *type, PyObject *source, const uint8_t *data, Py_ssize_t size) noexcept
 
 
 cdef class Struct:
@@ -11,21 +46,36 @@ cdef class Struct:
     cdef object _unknown
 
 
+cdef enum:
+    UNKNOWN = sizeof(PyObject)      # where `_unknown` is; the slots of the fields follow
+
+
+cdef inline Py_ssize_t slot_offset(Py_ssize_t i) noexcept:
+    return UNKNOWN + (i + 1) * sizeof(PyObject *)
+
+
+# How many fields the objects of a class have that `new_class` made. TypeError for any other.
+cdef Py_ssize_t slot_count(type cls) except -1
+
+# An object of such a class, with empty slots.
+cdef PyObject *new_object(PyTypeObject *type) noexcept
+
+# Makes the list that a part stands for.
+ctypedef list (*MakeList)(PyObject *part)
+
+
 cdef class Source:
     cdef object data
     cdef object view                # a memoryview of its bytes; None as long as none is needed
     cdef const uint8_t *start       # of its bytes
     cdef py.Py_buffer buffer        # of the view, unless the data are bytes
+    cdef object program             # keeps the operations that its parts refer to
+    cdef MakeList make_list
 
 
-# Whether the class was sealed: its objects are slots and nothing else.
-cdef bint is_sealed(PyTypeObject *type) noexcept
+cdef PyObject *new_source(PyObject *data, PyObject *program, MakeList make_list) noexcept
 
-cdef PyObject *new_source(PyObject *data) noexcept
+cdef PyTypeObject *part_type() noexcept
 
-# Records in a decoded struct until they are looked at, when a memoryview takes their place: a part of a Source. A
-# memoryview costs several times what decoding the rest of its struct does, and encoding needs none.
-cdef PyTypeObject *slice_type() noexcept
-
-# What the objects of sealed classes, their records and their ints are made from.
-cdef mem.kc_memory *memory() noexcept
+# Puts the value of a part into its slot, and returns what is there then.
+cdef object look(PyObject **slot)

@@ -5,11 +5,11 @@ class Layout:
     names: tuple[str, ...]
     defaults: tuple[Any, ...]
     factories: tuple[Callable[[], Any] | None, ...]
+    lazy: tuple[bool, ...]
     def __init__(
         self,
         owner: type,
         names: tuple[str, ...],
-        slots: tuple[Any, ...],
         defaults: tuple[Any, ...],
         factories: tuple[Callable[[], Any] | None, ...],
         lazy: tuple[bool, ...],
@@ -32,5 +32,5 @@ class Struct:
     def __copy__(self) -> Self: ...
 
 def restore(cls: type, values: tuple[Any, ...], unknown: dict[int, bytes] | None) -> Any: ...
-def slot_offset(descriptor: Any, owner: type) -> int: ...
-def seal(cls: type) -> None: ...
+def new_class(name: str, bases: tuple[type, ...], fields: tuple[str, ...]) -> Any: ...
+def keep_memory(limit: int = ...) -> None: ...

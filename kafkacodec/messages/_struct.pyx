@@ -1,112 +1,141 @@
 """The base of all message classes: objects whose fields are slots, nothing else.
 
-Classes are made by `kafkacodec.messages.classes`, which gives each its `Layout` and seals it here.
+Classes are made by `kafkacodec.messages.classes`, from `new_class` here, and get a `Layout` there.
 """
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE
-from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cpython.object cimport PyTypeObject
 from cpython.ref cimport PyObject
 from libc.stdint cimport uint8_t
 
-from kafkacodec.messages cimport _memory as mem
 from kafkacodec.messages cimport _pyobject as py
 
 
 cdef extern from *:
     """
-    /* Under AddressSanitizer nothing is kept: it is to see the use of a dead object. */
-    #ifdef __SANITIZE_ADDRESS__
-    static kc_memory kc_kept_memory;
-    #else
-    static kc_memory kc_kept_memory = {.structs.room = 2 << 20, .slices.room = 256 << 10, .ints.room = 256 << 10};
-    #endif
-
-    static void kc_slice_dealloc(PyObject *self) {
-        Py_DECREF(kc_as_slice(self)->source);
-        if (!kc_keep(&kc_kept_memory.slices, self, sizeof(kc_slice))) PyObject_Free(self);
+    static void kc_part_dealloc(PyObject *self) {
+        Py_DECREF(kc_as_part(self)->source);
+        PyObject_Free(self);
     }
 
-    static PyTypeObject kc_slice_type = {
+    static PyTypeObject kc_part_type = {
         PyVarObject_HEAD_INIT(NULL, 0)
-        .tp_name = "kafkacodec.messages._struct.Slice",
-        .tp_basicsize = sizeof(kc_slice),
-        .tp_dealloc = kc_slice_dealloc,
+        .tp_name = "kafkacodec.messages._struct.Part",
+        .tp_basicsize = sizeof(kc_part),
+        .tp_dealloc = kc_part_dealloc,
         .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     };
 
-    /* Messages are a few structs deep; what somebody nests deeper goes through CPython's own guard of the C stack. */
-    enum { KC_PLAIN_DEPTH = 32 };
-    static int kc_depth;
+    /* Objects of message classes hold nothing but object pointers, from `_unknown` of Struct on: one loop visits or drops them,
+     * where CPython's own routines look each slot up in the class and in its bases. */
+    #define KC_EACH_SLOT(self, slot) \\
+        for (PyObject **slot = (PyObject **)((self) + 1), \\
+            **end = (PyObject **)((char *)(self) + Py_TYPE(self)->tp_basicsize); slot < end; slot++)
 
-    /* Gives up a reference that was in a slot: what nobody else holds, at once, where it is of the most frequent types. */
-    static inline void kc_drop(PyObject *value) {
-        if (Py_REFCNT(value) != 1) {
-            Py_DECREF(value);
-            return;
-        }
-    #if !KC_COUNTS_OBJECTS
-        if (Py_IS_TYPE(value, &kc_slice_type)) {
-            kc_slice_dealloc(value);
-            return;
-        }
-    #endif
-    #if KC_KEEPS_INTS
-        int64_t number;
-        if (kc_short_int(value, &number) && kc_keep(&kc_kept_memory.ints, value, KC_INT_BYTES)) return;
-    #endif
-        kc_depth++;
-        Py_DECREF(value);
-        kc_depth--;
+    static int kc_struct_traverse(PyObject *self, visitproc visit, void *arg) {
+        Py_VISIT(Py_TYPE(self));
+        KC_EACH_SLOT(self, slot) Py_VISIT(*slot);
+        return 0;
     }
 
-    /* Generated classes hold nothing but object pointers behind the object's head, and cannot be subclassed (see
-     * kc_seal_class), so that one loop frees them; CPython's own routine looks each slot up in the class. */
-    static inline void kc_struct_free(PyObject *self) {
-        PyTypeObject *type = Py_TYPE(self);
-        size_t size = (size_t)type->tp_basicsize;
-        PyObject **slot = (PyObject **)((char *)self + sizeof(PyObject));
-        PyObject **end = (PyObject **)((char *)self + size);
-        for (; slot < end; slot++) {
-            PyObject *value = *slot;
-            if (value == NULL) continue;
-            *slot = NULL;
-            kc_drop(value);
-        }
-        if (!kc_keep(&kc_kept_memory.structs, self, size)) PyObject_GC_Del(self);
-        Py_DECREF(type);
+    static int kc_struct_clear(PyObject *self) {
+        KC_EACH_SLOT(self, slot) Py_CLEAR(*slot);
+        return 0;
     }
 
-    static void kc_struct_dealloc(PyObject *self);
+    /* Memory of dead objects for new ones, by size and linked through their first slots: nearly half the time of decoding and
+     * dropping a message goes into allocation. None under AddressSanitizer, which is to see the use of a dead object. */
+    #ifdef __SANITIZE_ADDRESS__
+    enum { KC_KEPT_BYTES = 0 };
+    #else
+    enum { KC_KEPT_BYTES = 2 << 20 };
+    #endif
+    enum { KC_KEPT_WORDS = 64 };
+    static PyObject *kc_kept[KC_KEPT_WORDS];
+    static Py_ssize_t kc_room = KC_KEPT_BYTES; /* bytes that may still be kept */
 
-    static void kc_struct_dealloc_deep(PyObject *self) {
-        Py_TRASHCAN_BEGIN(self, kc_struct_dealloc)
-        kc_struct_free(self);
-        Py_TRASHCAN_END
+    static inline PyObject **kc_kept_of(PyTypeObject *type) {
+        size_t words = (size_t)type->tp_basicsize / sizeof(PyObject *);
+        return words < KC_KEPT_WORDS ? &kc_kept[words] : NULL;
+    }
+
+    static inline PyObject *kc_take_kept(PyObject **kept, Py_ssize_t size) {
+        PyObject *self = *kept;
+        PyObject **link = (PyObject **)(self + 1);
+        *kept = *link;
+        *link = NULL;
+        kc_room += size;
+        return self;
+    }
+
+    static PyObject *kc_struct_new(PyTypeObject *type) {
+        PyObject **kept = kc_kept_of(type);
+        if (kept == NULL || *kept == NULL) return type->tp_alloc(type, 0);
+        PyObject *self = kc_take_kept(kept, type->tp_basicsize);
+        PyObject_Init(self, type);
+        PyObject_GC_Track(self);
+        return self;
+    }
+
+    /* The memory of an object whose slots are empty. */
+    static void kc_struct_free(PyObject *self, PyTypeObject *type) {
+        PyObject **kept = kc_kept_of(type);
+        if (kept == NULL || kc_room < type->tp_basicsize) {
+            type->tp_free(self);
+        } else {
+            *(PyObject **)(self + 1) = *kept;
+            *kept = self;
+            kc_room -= type->tp_basicsize;
+        }
+    }
+
+    static void kc_limit_kept(Py_ssize_t limit) {
+        for (Py_ssize_t words = 0; words < KC_KEPT_WORDS; words++) {
+            while (kc_kept[words]) PyObject_GC_Del(kc_take_kept(&kc_kept[words], words * (Py_ssize_t)sizeof(PyObject *)));
+        }
+        kc_room = limit;
     }
 
     static void kc_struct_dealloc(PyObject *self) {
+        PyTypeObject *type = Py_TYPE(self);
         PyObject_GC_UnTrack(self);
-        if (kc_depth < KC_PLAIN_DEPTH) {
-            kc_struct_free(self);
-        } else {
-            kc_struct_dealloc_deep(self);
-        }
+        Py_TRASHCAN_BEGIN(self, kc_struct_dealloc)
+        kc_struct_clear(self);
+        kc_struct_free(self, type);
+        Py_DECREF(type);
+        Py_TRASHCAN_END
     }
 
-    static int kc_is_sealed(PyTypeObject *type) { return type->tp_dealloc == kc_struct_dealloc; }
+    static int kc_is_made_here(PyTypeObject *type) { return type->tp_dealloc == kc_struct_dealloc; }
 
-    static void kc_seal_class(PyTypeObject *type) {
-        type->tp_dealloc = kc_struct_dealloc;
-        type->tp_flags &= ~Py_TPFLAGS_BASETYPE;
-        PyType_Modified(type);
+    /* A final class whose objects have a slot for each name, which outlives the class. */
+    static PyObject *kc_new_class(const char *name, PyObject *bases, int basic_size, PyMemberDef *members) {
+        PyType_Slot slots[] = {
+            {Py_tp_members, members},
+            {Py_tp_dealloc, (void *)kc_struct_dealloc},
+            {Py_tp_traverse, (void *)kc_struct_traverse},
+            {Py_tp_clear, (void *)kc_struct_clear},
+            {0, NULL},
+        };
+        PyType_Spec spec = {
+            .name = name, .basicsize = basic_size, .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, .slots = slots};
+        return PyType_FromSpecWithBases(&spec, bases);
     }
     """
-    PyTypeObject kc_slice_type
+    ctypedef struct PyMemberDef:
+        const char *name
+        int type
+        Py_ssize_t offset
+
+    int T_OBJECT_EX
+    PyTypeObject kc_part_type
     int PyType_Ready(PyTypeObject *type) except -1
-    mem.kc_memory kc_kept_memory
-    bint kc_is_sealed(PyTypeObject *type) noexcept
-    void kc_seal_class(PyTypeObject *type) noexcept
+    bint kc_is_made_here(PyTypeObject *type) noexcept
+    PyObject *kc_struct_new(PyTypeObject *type) noexcept
+    Py_ssize_t KC_KEPT_BYTES
+    void kc_limit_kept(Py_ssize_t limit) noexcept
+    object kc_new_class(const char *name, object bases, int basic_size, PyMemberDef *members)
 
 
 @cython.final
@@ -119,11 +148,13 @@ cdef class Source:
             py.PyBuffer_Release(&self.buffer)
 
 
-cdef PyObject *new_source(PyObject *data) noexcept:
+cdef PyObject *new_source(PyObject *data, PyObject *program, MakeList make_list) noexcept:
     cdef PyObject *made = py.kc_type_new(<PyTypeObject *> Source)
     if made == NULL:
         return NULL
     (<Source> made).data = <object> data
+    (<Source> made).program = <object> program
+    (<Source> made).make_list = make_list
     if py.PyBytes_CheckExact(data):
         (<Source> made).start = <const uint8_t *> py.PyBytes_AS_STRING(data)
     elif not hold_view(<Source> made):
@@ -145,74 +176,60 @@ cdef bint hold_view(Source source) noexcept:
     return True
 
 
-PyType_Ready(&kc_slice_type)
+PyType_Ready(&kc_part_type)
 
 
-cdef PyTypeObject *slice_type() noexcept:
-    return &kc_slice_type
+cdef PyTypeObject *part_type() noexcept:
+    return &kc_part_type
 
 
-cdef mem.kc_memory *memory() noexcept:
-    return &kc_kept_memory
+cdef object look(PyObject **slot):
+    cdef PyObject *part = slot[0]
+    cdef Source source = <Source> kc_as_part(part).source
+    made = source.make_list(part) if kc_as_part(part).array != NULL else records_of(source, kc_as_part(part))
+    if slot[0] == part:    # nobody has set the field while that ran
+        store(slot, made)
+    return <object> slot[0]
 
 
-cdef object look(PyObject *records):
-    """The memoryview that a Slice stands for."""
-    cdef mem.kc_slice *part = mem.kc_as_slice(records)
-    cdef Source source = <Source> part.source
-    cdef PyObject *made
+cdef object records_of(Source source, const kc_part *part):
+    """The memoryview that a part of record bytes stands for."""
+    cdef Py_ssize_t begin = part.data - source.start
+    cdef Py_ssize_t end = begin + part.size
     if source.view is None:
         source.view = memoryview(source.data)
-    made = py.kc_byte_slice(<PyObject *> source.view, part.data - source.start, part.size)
-    if made == NULL:
-        raise MemoryError
-    view = <object> made
-    py.Py_DECREF(made)
-    return view
+    return source.view[begin:end]
 
 
 cdef class Layout:
     """The fields of a class: names, where their slots are, and what they hold when nobody has set them.
 
     A default that is a mutable object is made by its factory, a list or a class, for every object anew; a lazy one
-    only when it is looked at, until when the slot is empty. Decoded records are a Slice until then.
+    only on first access, and its slot is empty until then. Decoded records and arrays are a Part until then.
     """
     cdef type owner
     cdef readonly tuple names
     cdef readonly tuple defaults
     cdef readonly tuple factories
+    cdef readonly tuple lazy
     cdef Py_ssize_t count
-    cdef Py_ssize_t *offsets
-    cdef bint *lazy
 
     def __cinit__(
-        self, type owner not None, tuple names not None, tuple slots not None, tuple defaults not None,
-        tuple factories not None, tuple lazy not None,
+        self, type owner not None, tuple names not None, tuple defaults not None, tuple factories not None, tuple lazy not None,
     ):
         self.owner = owner
-        self.names, self.defaults, self.factories = names, defaults, factories
-        self.count = len(names)
-        if not self.count == len(slots) == len(defaults) == len(factories) == len(lazy):
-            raise ValueError("expected a name, a slot, a default, a factory and a lazy flag for each field")
-        self.offsets = <Py_ssize_t *> PyMem_Malloc((self.count + 1) * sizeof(Py_ssize_t))
-        self.lazy = <bint *> PyMem_Malloc((self.count + 1) * sizeof(bint))
-        if self.offsets == NULL or self.lazy == NULL:
-            raise MemoryError
-        for i in range(self.count):
-            self.offsets[i] = slot_offset(slots[i], owner)
-            self.lazy[i] = lazy[i]
-
-    def __dealloc__(self):
-        PyMem_Free(self.offsets)
-        PyMem_Free(self.lazy)
+        self.names, self.defaults, self.factories, self.lazy = names, defaults, factories, lazy
+        self.count = slot_count(owner)
+        if not self.count == len(names) == len(defaults) == len(factories) == len(lazy):
+            raise ValueError("expected a name, a default, a factory and a lazy flag for each field")
 
     cdef object value(self, Struct of, Py_ssize_t i):
         """What field `i` of an object holds; what is made at the first look is made now."""
-        cdef PyObject **slot = py.kc_slot(<PyObject *> of, self.offsets[i])
+        cdef PyObject **slot = slot_at(<PyObject *> of, i)
         if slot[0] == NULL:
             store(slot, self.factories[i]() if self.factories[i] is not None else self.defaults[i])
-        elif py.Py_TYPE(slot[0]) == &kc_slice_type:
-            store(slot, look(slot[0]))
+        elif py.Py_TYPE(slot[0]) == &kc_part_type:
+            return look(slot)
         return <object> slot[0]
 
 
@@ -221,8 +238,8 @@ cdef inline void store(PyObject **slot, object value) noexcept:
     py.kc_replace(slot, <PyObject *> value)
 
 
-cdef enum:
-    UNKNOWN = sizeof(PyObject)     # where `_unknown` is in a Struct
+cdef inline PyObject **slot_at(PyObject *of, Py_ssize_t i) noexcept:
+    return py.kc_slot(of, slot_offset(i))
 
 
 cdef object unknown_of(Struct of):
@@ -245,7 +262,7 @@ cdef Layout layout_of(type cls):
 
 
 cdef class LazyField:
-    """The attribute of a field whose value may be made when it is first looked at."""
+    """The attribute of a field whose value may be made on first access."""
     cdef Layout layout
     cdef Py_ssize_t index
 
@@ -262,7 +279,7 @@ cdef class LazyField:
 
     def __set__(self, instance, value):
         self.require(instance)
-        store(py.kc_slot(<PyObject *> instance, self.layout.offsets[self.index]), value)
+        store(slot_at(<PyObject *> instance, self.index), value)
 
     cdef inline int require(self, object instance) except -1:
         if type(instance) is not self.layout.owner:
@@ -278,7 +295,7 @@ cdef class Struct:
         cdef Py_ssize_t used = 0
         cdef PyObject **slot
         for i in range(layout.count):
-            slot = py.kc_slot(<PyObject *> self, layout.offsets[i])
+            slot = slot_at(<PyObject *> self, i)
             name = layout.names[i]
             if values and name in values:
                 store(slot, values[name])
@@ -348,27 +365,57 @@ def restore(type cls not None, tuple values not None, unknown):
     if len(values) != layout.count:
         raise TypeError(f"{cls.__qualname__} has {layout.count} fields, not {len(values)}")
     for i in range(layout.count):
-        store(py.kc_slot(<PyObject *> made, layout.offsets[i]), values[i])
+        store(slot_at(<PyObject *> made, i), values[i])
     set_unknown(made, unknown)
     return made
 
 
-def slot_offset(descriptor, type owner not None):
-    """Where the slot of a member descriptor lies in the objects of its class."""
-    cdef Py_ssize_t offset = py.kc_slot_offset(<PyObject *> descriptor)
-    if offset < <Py_ssize_t> sizeof(PyObject):
-        raise TypeError(f"{descriptor!r} is not a slot")
-    if descriptor.__objclass__ is not owner:
-        raise TypeError(f"{descriptor!r} is not a slot of {owner.__qualname__}")
-    return offset
+cdef PyObject *new_object(PyTypeObject *type) noexcept:
+    return kc_struct_new(type)
 
 
-cdef bint is_sealed(PyTypeObject *type) noexcept:
-    return kc_is_sealed(type)
+cdef Py_ssize_t slot_count(type cls) except -1:
+    if not kc_is_made_here(<PyTypeObject *> cls):
+        raise TypeError(f"{cls.__qualname__} is not a class of slots")
+    return ((<PyTypeObject *> cls).tp_basicsize - slot_offset(0)) // <Py_ssize_t> sizeof(PyObject *)
 
 
-def seal(type cls not None):
-    """Forbids subclasses of a generated class and gives it the quick destructor that this allows."""
-    if not issubclass(cls, Struct) or cls.__dictoffset__ or cls.__weakrefoffset__:
-        raise TypeError(f"{cls.__qualname__} is not a class with slots")
-    kc_seal_class(<PyTypeObject *> cls)
+# The names of classes and members, which CPython only points to.
+cdef dict NAMES = {}
+
+
+cdef const char *kept_name(str name) except NULL:
+    cdef bytes encoded = name.encode()
+    encoded = NAMES.setdefault(encoded, encoded)
+    return encoded
+
+
+def new_class(str name not None, tuple bases not None, tuple fields not None):
+    """new_class(name: str, bases: tuple[type, ...], fields: tuple[str, ...]) -> type
+
+    A final subclass of Struct whose objects have a slot for every field and nothing else. `name` is "module.Class".
+    """
+    cdef Py_ssize_t i
+    cdef Py_ssize_t count = len(fields)
+    cdef PyMemberDef *members
+    for base in bases:
+        if not issubclass(base, Struct) or (<PyTypeObject *> base).tp_basicsize != slot_offset(0):
+            raise TypeError(f"{base!r} is not a base without fields")
+    members = <PyMemberDef *> PyMem_Calloc(count + 1, sizeof(PyMemberDef))
+    if members == NULL:
+        raise MemoryError
+    try:
+        for i in range(count):
+            members[i].name = kept_name(fields[i])
+            members[i].type, members[i].offset = T_OBJECT_EX, slot_offset(i)
+        return kc_new_class(kept_name(name), bases, slot_offset(count), members)
+    finally:
+        PyMem_Free(members)
+
+
+def keep_memory(Py_ssize_t limit=KC_KEPT_BYTES):
+    """keep_memory(limit: int = ...) -> None
+
+    Frees the memory of dead messages that is kept for new ones, and keeps at most so many bytes from now on.
+    """
+    kc_limit_kept(max(limit, 0))

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 from kafkacodec.errors import EncodeError, UnsupportedVersion
 from kafkacodec.messages import _decode, _encode
 from kafkacodec.messages._program import Program
-from kafkacodec.messages._struct import Layout, LazyField, Struct, seal
+from kafkacodec.messages._struct import Layout, LazyField, Struct, new_class
 from kafkacodec.messages.compile import compile_message
 from kafkacodec.messages.grammar import parse
 from kafkacodec.messages.model import ZERO, FieldSpec, MessageSpec, StructSpec, version_text
@@ -51,7 +51,8 @@ class MessageStruct(Struct):
     __slots__ = ()
 
     _spec: ClassVar[StructSpec]
-    _rows: ClassVar[dict[str, tuple[Any, bool, Any]]]
+    # By attribute: the default, whether it is made on first access, and the number of the slot.
+    _rows: ClassVar[dict[str, tuple[Any, bool, int]]]
     _parts: ClassVar[dict[str, type[MessageStruct]]]
 
     def to_dict(self) -> dict[str, Any]:
@@ -105,7 +106,8 @@ class Message(MessageStruct):
     def decode(cls, data: Any, version: int, start: int = 0) -> Self:
         """Decodes `data` (any buffer) from `start` to its end.
 
-        Fields of type records are memoryviews of `data`; other fields are copied.
+        Fields of type records are memoryviews of `data`; other fields are copied. All of `data` is checked now, but
+        arrays of structs become lists on first access; until then the message keeps `data` alive.
 
         Raises:
             DecodeError: not a valid message, or bytes after it; `position` and `path` name the place.
@@ -207,26 +209,28 @@ def _struct_class(
             inner = {"__doc__": _FieldsDoc(title, field.struct, versions)}
             _struct_class(field.struct, (MessageStruct,), module, outer or spec.name, inner, versions, parts)
     names = tuple(field.attribute for field in spec.fields)
-    namespace = {"__module__": module, "__qualname__": qualified, "__slots__": names, "_spec": spec, "_parts": parts}
-    namespace.update(attributes)
-    made: Any = type(spec.name, bases, namespace)
-    made._rows = {}
-    factories, defaults = [], []
-    for field in spec.fields:
-        factory = _factory(field, parts)
-        default = factory() if factory else _ZERO_UUID if field.default is ZERO else field.default
-        # A mutable default is made on first access if some version lacks the field.
-        lazy = factory is not None and (field.versions != versions or bool(field.tagged))
-        made._rows[field.attribute] = default, lazy, getattr(made, field.attribute)
-        factories.append(factory)
-        defaults.append(None if factory else default)
-    slots = [made._rows[name][2] for name in names]
-    lazies = tuple(made._rows[name][1] for name in names)
-    made._layout = Layout(made, names, tuple(slots), tuple(defaults), tuple(factories), lazies)
+    made = new_class(f"{module}.{spec.name}", bases, names)
+    factories = tuple(_factory(field, parts) for field in spec.fields)
+    defaults = tuple(
+        None if factory else _ZERO_UUID if field.default is ZERO else field.default
+        for field, factory in zip(spec.fields, factories, strict=True)
+    )
+    # A mutable default is made on first access if some version lacks the field.
+    lazy = tuple(
+        factory is not None and (field.versions != versions or bool(field.tagged))
+        for field, factory in zip(spec.fields, factories, strict=True)
+    )
+    made._layout = Layout(made, names, defaults, factories, lazy)
+    made._rows = {
+        name: (factory() if factory else default, late, i)
+        for i, (name, factory, default, late) in enumerate(zip(names, factories, defaults, lazy, strict=True))
+    }
     for i, field in enumerate(spec.fields):
-        if lazies[i] or field.type == "records":
+        if lazy[i] or field.type == "records" or (field.array and field.struct):
             setattr(made, field.attribute, LazyField(made._layout, i))
-    seal(made)
+    attributes = {"__qualname__": qualified, "__slots__": names, "_spec": spec, "_parts": parts, **attributes}
+    for name, value in attributes.items():
+        setattr(made, name, value)
     parts[spec.name] = made
     return made
 

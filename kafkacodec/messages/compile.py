@@ -48,7 +48,7 @@ class _Compiler:
         return Program(self.classes[spec.name], fields, tagged, absent, required, self.flexible, self.title)
 
     def row(self, field: FieldSpec, cls: Any) -> tuple[Any, ...]:
-        """(name, type code, flags, tag, program of the struct, slot descriptor, default)."""
+        """(name, type code, flags, tag, program of the struct, number of the slot, default)."""
         name = field.attribute
         flags = 0
         if self.version in field.nullable:
@@ -57,11 +57,11 @@ class _Compiler:
             flags |= COMPACT
         if field.array:
             flags |= ARRAY | (COUNT16 if field.array == "int16" else 0)
-        default, lazy, descriptor = cls._rows[name]
+        default, lazy, slot = cls._rows[name]
         if lazy:
             flags |= LAZY
         program = None
         if field.struct and self.version in field.versions:
             program = self.struct(field.struct)
         code = _CODES["struct" if field.struct else field.type]
-        return name, code, flags, field.tag, program, descriptor, default
+        return name, code, flags, field.tag, program, slot, default

@@ -119,8 +119,8 @@ def words_that_shrink() -> None:
 
 def other_slots() -> None:
     """A program that would write into slots which its class lacks."""
-    big, small = messages.FetchResponse, messages.FetchResponse.PartitionData
-    name, slot = "throttle_time_ms", big._rows["throttle_time_ms"][2]
+    big, small = messages.FetchResponse.PartitionData, messages.FetchResponse
+    name, slot = "records", big._rows["records"][2]
     _program.Program(small, [(name, 4, 0, -1, None, slot, 0)], [], [], [], False, "")
 
 
@@ -235,8 +235,12 @@ CASES: dict[str, tuple[Callable[[], Any], type[BaseException] | None]] = {
     "partitions without room": (
         lambda: _partitioner.list_partitions([b""] * 9, 3, memoryview(bytearray(8)).cast("i")), ValueError),
     "a list of words that shrinks": (words_that_shrink, None),
-    "a layout of too little": (lambda: _struct.Layout(int, ("a",), (), (), (), ()), ValueError),
-    "a layout of nothing": (lambda: _struct.Layout(int, None, None, None, None, None), TypeError),
+    "a layout of too little": (lambda: _struct.Layout(messages.FetchResponse, ("a",), (), (), ()), ValueError),
+    "a layout of nothing": (lambda: _struct.Layout(messages.FetchResponse, None, None, None, None), TypeError),
+    "a layout of an open class": (lambda: _struct.Layout(int, (), (), (), ()), TypeError),
+    "a message class of other bases": (lambda: _struct.new_class("m.C", (int,), ("a",)), TypeError),
+    "a message class of one with fields": (
+        lambda: _struct.new_class("m.C", (messages.FetchResponse,), ("a",)), TypeError),
     "a layout of another class": (refused_schema, TypeError),
     "a struct without a layout": (_struct.Struct, AttributeError),
     "a struct of another class": (lambda: _struct.restore(int, (), None), TypeError),
