@@ -74,17 +74,17 @@ def read_producer_snapshot(path: str | os.PathLike[str]) -> ProducerSnapshot:
         raise Truncated(f"a producer snapshot has at least {header_size} bytes", position=len(data), path=path)
     header = np.frombuffer(data, layout.PRODUCER_SNAPSHOT_HEADER, 1)[0]
     if header["version"] != layout.PRODUCER_SNAPSHOT_VERSION:
-        raise UnsupportedVersion(f"producer snapshot version {header['version']}", position=0, path=path)
+        raise UnsupportedVersion(f"unknown producer snapshot version {header['version']}", position=0, path=path)
     computed = crc32c(memoryview(data)[layout.PRODUCER_SNAPSHOT_CRC_FROM :])
     if computed != header["crc"]:
         reason = f"the checksum of the snapshot is wrong: computed 0x{computed:08x}, stored 0x{int(header['crc']):08x}"
         raise CrcMismatch(reason, position=2, path=path)
     count, whole = int(header["count"]), (len(data) - header_size) // layout.PRODUCER_SNAPSHOT_ENTRY.itemsize
     if count > whole:
-        raise Truncated(f"{count} producers announced, room for {whole}", position=len(data), path=path)
+        raise Truncated(f"expected {count} producers, the file has room for {whole}", position=len(data), path=path)
     end = header_size + count * layout.PRODUCER_SNAPSHOT_ENTRY.itemsize
     if count < 0 or end != len(data):
-        raise CorruptRecord(f"{count} producers announced, {len(data)} bytes there", position=6, path=path)
+        raise CorruptRecord(f"{count} producers have {end} bytes, the file has {len(data)}", position=6, path=path)
     raw = np.frombuffer(data, layout.PRODUCER_SNAPSHOT_ENTRY, count, header_size)
     return ProducerSnapshot(path, name.base_offset, raw.astype(layout.PRODUCER_SNAPSHOT_ENTRY.newbyteorder("=")))
 
@@ -101,7 +101,7 @@ def read_leader_epochs(path: str | os.PathLike[str]) -> list[LeaderEpoch]:
     for number, fields in _checkpoint_lines(path, 2):
         epoch = LeaderEpoch(_integer(path, number, fields[0]), _integer(path, number, fields[1]))
         if epochs and not (epoch.epoch > epochs[-1].epoch and epoch.start_offset >= epochs[-1].start_offset):
-            raise CorruptRecord(f"line {number}: leader epochs must grow", path=os.fspath(path))
+            raise CorruptRecord(f"line {number}: leader epochs must increase", path=os.fspath(path))
         epochs.append(epoch)
     return epochs
 
@@ -132,11 +132,11 @@ def read_topic_id(path: str | os.PathLike[str]) -> uuid.UUID:
     properties = read_properties(path)
     version = properties.get("version")
     if version != "0":
-        raise UnsupportedVersion(f"partition metadata version {version}", path=path)
+        raise UnsupportedVersion(f"unknown partition metadata version {version}", path=path)
     try:
         return uuid.UUID(bytes=base64.urlsafe_b64decode(properties.get("topic_id", "") + "=="))
     except (binascii.Error, ValueError):
-        raise CorruptRecord(f"not a topic id: {properties.get('topic_id')!r}", path=path) from None
+        raise CorruptRecord(f"invalid topic id: {properties.get('topic_id')!r}", path=path) from None
 
 
 def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
@@ -180,16 +180,16 @@ def _checkpoint_lines(path: str | os.PathLike[str], num_fields: int) -> list[tup
     if not lines:  # brokers leave such where they have nothing to say
         return []
     if len(lines) < 2:
-        raise Truncated("a checkpoint has a version line and a count line", path=path)
+        raise Truncated("the version line or the count line is missing", path=path)
     version, count = _integer(path, 1, lines[0]), _integer(path, 2, lines[1])
     if version != CHECKPOINT_VERSION:
-        raise UnsupportedVersion(f"checkpoint version {version}", path=path)
+        raise UnsupportedVersion(f"unknown checkpoint version {version}", path=path)
     entries = [(number, line.split()) for number, line in enumerate(lines[2:], 3) if line.strip()]
     if len(entries) != count:
-        raise CorruptRecord(f"{count} entries announced, {len(entries)} there", path=path)
+        raise CorruptRecord(f"expected {count} entries, found {len(entries)}", path=path)
     for number, fields in entries:
         if len(fields) != num_fields:
-            raise CorruptRecord(f"line {number}: {num_fields} fields wanted, {len(fields)} there", path=path)
+            raise CorruptRecord(f"line {number}: expected {num_fields} fields, found {len(fields)}", path=path)
     return entries
 
 
@@ -198,11 +198,11 @@ def _lines(path: str | os.PathLike[str]) -> list[str]:
     try:
         return data.decode("utf-8").splitlines()
     except UnicodeDecodeError as error:
-        raise CorruptRecord("not a text file", position=error.start, path=os.fspath(path)) from None
+        raise CorruptRecord("not UTF-8 text", position=error.start, path=os.fspath(path)) from None
 
 
 def _integer(path: str | os.PathLike[str], number: int, text: str) -> int:
     digits = text.strip()
     if not digits.removeprefix("-").isascii() or not digits.removeprefix("-").isdigit() or len(digits) > 20:
-        raise CorruptRecord(f"line {number}: not a number: {text[:40]!r}", path=os.fspath(path))
+        raise CorruptRecord(f"line {number}: invalid number: {text[:40]!r}", path=os.fspath(path))
     return int(digits)

@@ -65,7 +65,7 @@ class ClusterMetadata:
 
     def _on_topic(self, record: Any) -> None:
         if record.name in self.topics or record.topic_id in self._names:
-            raise CorruptRecord(f"the topic {record.name!r}, or its id {record.topic_id}, is there already")
+            raise CorruptRecord(f"duplicate topic {record.name!r} or topic id {record.topic_id}")
         self.topics[record.name] = {"topic_id": record.topic_id, "partitions": {}}
         self._names[record.topic_id] = record.name
 
@@ -216,7 +216,7 @@ def _records(partition: Partition, problems: list[DecodeError] | None) -> Iterat
             yield start - 1, record
     first = partition.start_offset()
     if first > start:
-        missing = f"the metadata log begins at offset {first}, and no snapshot tells what was before"
+        missing = f"the metadata log begins at offset {first}, and there is no snapshot of the records before it"
         raise FileNotFoundError(2, missing, partition.path)
     yield from _decoded(partition, problems, start_offset=start)
 

@@ -114,19 +114,27 @@ def gap_after(
 def cause_of(gap: Gap, evidence: Evidence) -> tuple[Cause, str]:
     """Why the offsets are missing, as far as files tell: what it is, and what shows it."""
     for cause, reason, holds in (
-        ("loss", "the log was on the disk up to there, by the recovery point", gap.at_end),
-        ("loss", f"the segment is cut: {evidence.bytes_left} bytes of a batch are left", evidence.bytes_left > 0),
-        ("loss", f"the segment's index goes on to offset {evidence.indexed_to}", _reaches(evidence.indexed_to, gap)),
-        ("loss", f"a segment is gone, its index {_first(evidence.orphans)} is there", bool(evidence.orphans)),
-        ("loss", "logs of Kafka 0.6 and 0.7 have no gaps", evidence.old),
+        ("loss", "the recovery point shows that they were on disk", gap.at_end),
+        (
+            "loss",
+            f"the segment ends with {evidence.bytes_left} bytes of a partial batch",
+            evidence.bytes_left > 0,
+        ),
+        (
+            "loss",
+            f"the segment's index reaches offset {evidence.indexed_to}",
+            _reaches(evidence.indexed_to, gap),
+        ),
+        ("loss", f"a segment is missing, its index {_first(evidence.orphans)} exists", bool(evidence.orphans)),
+        ("loss", "logs of Kafka 0.6 and 0.7 are never compacted", evidence.old),
         ("loss", "this topic is never compacted", evidence.topic in NEVER_COMPACTED),
-        ("compaction", "the log is cleaned up to there", (evidence.cleaned_to or 0) >= gap.end_offset),
-        ("compaction", "records were removed from the batches beside the gap", evidence.removed),
+        ("compaction", "the log is cleaned up to that offset", (evidence.cleaned_to or 0) >= gap.end_offset),
+        ("compaction", "records were removed from the batches next to the gap", evidence.removed),
         ("compaction", "this topic is compacted", evidence.cleaned_to is None and evidence.topic in ALWAYS_COMPACTED),
     ):
         if holds:
             return cause, reason  # type: ignore[return-value]
-    return "unknown", "compaction or loss, nothing tells which; gaps='accept' reads on"
+    return "unknown", "compaction or loss, which one is unknown; gaps='accept' ignores gaps"
 
 
 def _reaches(offset: int | None, gap: Gap) -> bool:

@@ -69,7 +69,7 @@ class RangeEnds:
         if piece.following is not None and end > piece.following:
             if self.name is not None and self.name.segment_id is not None:
                 return None  # in tiered storage two leaders may have written the same offsets
-            reason = f"the batches go on to offset {end - 1}, but the next segment begins at {piece.following}"
+            reason = f"the batches continue to offset {end - 1}, but the next segment begins at {piece.following}"
             return CorruptRecord(reason, position=position, path=piece.path)
         start_offset, end_offset = self.wanted
         gap = gap_after(end, piece.following, piece.flushed, start_offset=start_offset, end_offset=end_offset)

@@ -120,7 +120,7 @@ def read_file(path: str, limit: int) -> bytes:
     with naming(path), open(_open_regular(path), "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size > limit:
-            raise LimitExceeded(f"the file has {size} bytes, at most {limit} are read", position=limit, path=path)
+            raise LimitExceeded(f"the file has {size} bytes, the limit is {limit}", position=limit, path=path)
         return file.read(size)  # what others add meanwhile is left
 
 
@@ -180,7 +180,7 @@ def note(problems: list[DecodeError], error: DecodeError) -> None:
     if len(problems) < MAX_PROBLEMS:
         problems.append(error)
     elif len(problems) == MAX_PROBLEMS:
-        problems.append(CorruptRecord("more is damaged than can be listed", position=error.position, path=error.path))
+        problems.append(CorruptRecord("further problems are not listed", position=error.position, path=error.path))
 
 
 def reason_of(error: Exception) -> str:

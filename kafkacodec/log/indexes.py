@@ -147,7 +147,7 @@ def _read(
     else:
         padding = whole - used
         if rest:
-            problems.append(CorruptIndex("the last index entry is not whole", position=len(data) - rest, path=path))
+            problems.append(CorruptIndex("trailing partial index entry", position=len(data) - rest, path=path))
     if problems and on_error == "raise":
         raise problems[0]
     return IndexFile(path, name.base_offset, convert(raw[:used], name.base_offset), padding, problems)
@@ -184,5 +184,5 @@ def encode_transaction_index(entries: Entries) -> bytes:
 def _relative(offsets: npt.ArrayLike, base_offset: int) -> npt.NDArray[np.int64]:
     relative = np.asarray(offsets, np.int64) - base_offset
     if len(relative) and not 0 <= int(relative.min()) <= int(relative.max()) < 2**31:
-        raise EncodeError(f"an index reaches 2^31 offsets from its base offset {base_offset}, not further")
+        raise EncodeError(f"an offset is not within 2^31 of the index's base offset {base_offset}")
     return relative

@@ -102,7 +102,7 @@ def verify(path: str, base_offset: int, surroundings: Surroundings = ALONE) -> R
                     )
                 )
         if position < file.size:
-            text = "a message that is not whole, or unused space, ends the file"
+            text = "trailing partial message or unused space"
             report.add(Finding("note", "torn-tail", path, text, position, file.size - position))
         gap = gap_after(base_offset + position, surroundings.following, surroundings.flushed)
         if gap is not None:

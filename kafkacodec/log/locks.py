@@ -133,7 +133,7 @@ class PartitionLock:
     def _take(self, file: _LockFile) -> BlockingIOError | None:
         """None where the lock is taken, else why not."""
         if self.name in file.names:
-            return self._held_by(f"another writer of this process ({os.getpid()})")
+            return self._held_by(f"another writer in this process ({os.getpid()})")
         at = _place_of(self.name)
         try:
             with naming(self.path):
@@ -157,7 +157,7 @@ class PartitionLock:
         return None
 
     def _held_by(self, who: str) -> BlockingIOError:
-        reason = f"{who} is writing to this partition: try again when it has ended"
+        reason = f"{who} is writing to this partition: try again when it has finished"
         return BlockingIOError(errno.EAGAIN, reason, os.path.join(os.path.dirname(self.path), self.name))
 
 

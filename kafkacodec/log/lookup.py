@@ -13,7 +13,7 @@ import numpy as np
 
 from kafkacodec.errors import CorruptIndex, DecodeError, KafkaCodecError
 from kafkacodec.log import layout
-from kafkacodec.log.files import MappedFile, note
+from kafkacodec.log.files import MappedFile, note, reason_of
 from kafkacodec.log.indexes import IndexFile, read_offset_index, read_time_index
 from kafkacodec.log.walk import FEW_BATCHES, MAX_BATCHES, first_batches, walk
 from kafkacodec.records.columns import BatchHeaders
@@ -132,7 +132,7 @@ class Lookup:
                 return position
             if _is_whole(batch) and np.isnat(batch["max_timestamp"][0]):
                 continue  # of a log without timestamps: brokers of 0.10 wrote down when they closed the file
-            self._note(index, i, layout.TIME_INDEX_ENTRY.itemsize, "the batch with the offset has another timestamp")
+            self._note(index, i, layout.TIME_INDEX_ENTRY.itemsize, "the batch there has a different timestamp")
         return 0
 
     def _start_for_position(self, position: int, least: int) -> int:
@@ -162,7 +162,7 @@ class Lookup:
             elif _is_whole(batch):
                 reason = f"the batch starts at offset {_first_offset(batch)}"
             else:
-                reason = "no intact batch lies at the position"
+                reason = "there is no intact batch at the position"
         self._note(index, i, layout.OFFSET_INDEX_ENTRY.itemsize, reason)
         return None
 
@@ -177,20 +177,20 @@ class Lookup:
         """An index file of the segment, up to its first fault; None where it is missing or cannot be used."""
         if suffix not in self._indexes:
             read = read_offset_index if suffix == layout.OFFSET_INDEX_SUFFIX else read_time_index
-            index = None
+            path, index = layout.sibling(self.file.path, suffix), None
             try:
                 if self.base_offset is not None:
-                    index = read(layout.sibling(self.file.path, suffix), on_error="stop")
+                    index = read(path, on_error="stop")
                     self.problems += index.problems
             except FileNotFoundError:
                 pass
             except (OSError, KafkaCodecError) as error:
-                self.problems.append(CorruptIndex(f"the index cannot be read: {error}", path=self.file.path))
+                self.problems.append(CorruptIndex(f"the index cannot be read: {reason_of(error)}", path=path))
             self._indexes[suffix] = index
         return self._indexes[suffix]
 
     def _note(self, index: IndexFile, i: int, entry_size: int, what: str) -> None:
-        reason = f"index entry {i} (offset {int(index['offset'][i])}) does not fit the segment: {what}"
+        reason = f"index entry {i} (offset {int(index['offset'][i])}) does not match the segment: {what}"
         if self._noted is None:  # of look-ups before this one, too
             self._noted = {problem.reason for problem in self.problems}
         if reason not in self._noted:

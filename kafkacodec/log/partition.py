@@ -349,7 +349,7 @@ class Partition:
         last = -1
         for segment in self.segments:
             if segment.base_offset is not None and segment.base_offset <= last:
-                text = f"the segment's offsets begin at {segment.base_offset}, those before it end at {last}"
+                text = f"the segment begins at offset {segment.base_offset}, but the one before it ends at {last}"
                 report.add(Finding("error", "offset-order", segment.path, text))
             report.include(segment.verify_among(self.surroundings(segment), epochs))
             end = segment.last_offset()
@@ -386,7 +386,7 @@ class Partition:
             return
         known = max(self.log_start_offset, epochs[0].start_offset)
         if known < first:
-            text = "nothing is there of the log's start: deleted, moved to tiered storage, or lost"
+            text = "the start of the log is missing: deleted, moved to tiered storage, or lost"
             report.add(Finding("warning", "log-start", self.path, text, None, None, known, first))
 
     def _offsets(

@@ -202,7 +202,7 @@ def sync_names(directory: str, what: str) -> None:
     try:
         sync_path(directory)
     except OSError as error:
-        reason = f"{os.strerror(error.errno or 0)}; {what} is in place, but may be gone after a power failure"
+        reason = f"{os.strerror(error.errno or 0)}; {what} is in place, but may be lost in a power failure"
         raise OSError(error.errno, reason, directory) from None
 
 

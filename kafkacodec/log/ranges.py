@@ -114,7 +114,7 @@ class SegmentRange:
             file.check_size()
             raise error.within(self.path) from None
         if consumed < self.end_position < file.size and self.kind.has_batches:
-            cut = CorruptRecord("the batch reaches over the end of its range", position=consumed, path=self.path)
+            cut = CorruptRecord("the batch extends past the end of its range", position=consumed, path=self.path)
             yield self._told(Problem(consumed, None, self.end_position - consumed, cut), options)
         elif gaps == "error":
             misplaced = ends.misplaced_end()

@@ -82,10 +82,10 @@ def _recover_into(dest: str, src: str, partitions: list[Partition], advance: Cal
     cleaned: dict[tuple[str, int], int] = {}
     for partition in partitions:
         if partition.path != root and leads_out(partition.path, root):
-            _left_out(partition.path, "a symbolic link out of the source is not followed; recover its target", report)
+            _left_out(partition.path, "a symbolic link out of the source; recover its target by itself", report)
             continue
         if partition.is_kafka07:
-            text = "a log of Kafka 0.6 or 0.7 has nothing to recover but its longest valid start"
+            text = "logs of Kafka 0.6 and 0.7 cannot be recovered"
             _left_out(partition.path, text, report)
             continue
         target = os.path.join(dest, _directory_name(partition))
@@ -102,7 +102,7 @@ def _recover_into(dest: str, src: str, partitions: list[Partition], advance: Cal
 def _check_destination(src: str, dest: str) -> None:
     source, target = os.path.realpath(src), os.path.realpath(dest)
     if os.path.commonpath([source, target]) in (source, target):
-        raise ValueError(f"source {src!r} and destination {dest!r} lie one in the other")
+        raise ValueError(f"the destination {dest!r} overlaps the source {src!r}: choose a directory outside it")
     if os.path.exists(dest) and (not os.path.isdir(dest) or os.listdir(dest)):
         raise FileExistsError(errno.EEXIST, "the destination is not an empty directory", dest)
 
@@ -119,7 +119,7 @@ def _recover_partition(partition: Partition, target: str, root: str, advance: Ca
     copier = _Copier(target, report)
     for segment in partition.segments:
         if os.path.isdir(root) and segment.path != root and leads_out(segment.path, root):
-            _left_out(segment.path, "a symbolic link out of the source is not followed", report)
+            _left_out(segment.path, "a symbolic link out of the source", report)
             continue
         report.include(copier.copy(segment, partition.surroundings(segment)))
         advance(segment.size_in_bytes)
@@ -202,7 +202,7 @@ class _Copier:
                 self.epochs.append(LeaderEpoch(epochs[i], bases[i]))
 
     def _left_out(self, path: str, position: int, size: int, first: int, last: int) -> None:
-        text = "not copied: its offsets do not follow those before it"
+        text = "not copied: offsets out of order"
         self.report.add(Finding("error", "left-out", path, text, position, size, first, last + 1))
 
 

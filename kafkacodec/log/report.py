@@ -45,8 +45,11 @@ class Finding:
             place += f", {self.num_bytes} bytes"
         offsets = ""
         if self.first_offset is not None:
-            to = "" if self.end_offset is None else f" to {self.end_offset - 1}"
-            offsets = f" (offset {self.first_offset}{to})"
+            last = self.first_offset if self.end_offset is None else self.end_offset - 1
+            if last > self.first_offset:
+                offsets = f" (offsets {self.first_offset} to {last})"
+            elif last == self.first_offset:
+                offsets = f" (offset {last})"
         return f"{self.level}: {self.path}{place}: {self.text}{offsets}"
 
 

@@ -252,7 +252,7 @@ def to_milliseconds(timestamp: Timestamp) -> int:
         aware = timestamp if timestamp.tzinfo is not None else timestamp.replace(tzinfo=UTC)
         return (aware - _EPOCH) // _MILLISECOND
     if not hasattr(timestamp, "__index__"):
-        raise TypeError(f"a timestamp is milliseconds or a datetime, not {type(timestamp).__name__}")
+        raise TypeError(f"a timestamp must be milliseconds or a datetime, not {type(timestamp).__name__}")
     return max(-_LAST_TIME, min(int(timestamp), _LAST_TIME))
 
 
@@ -276,4 +276,4 @@ def _end_of_offsets(file: MappedFile, lookup: Lookup, end_offset: int) -> int:
 def _check_is_segment(file: MappedFile, consumed: int) -> None:
     """Raise where a file without any batch does not even begin like one; a torn first batch is no error."""
     if consumed == 0 and int.from_bytes(file.data[:8], "big") << 8 * max(0, 8 - file.size) >= _LARGEST_PLAUSIBLE_OFFSET:
-        raise CorruptRecord("not a log segment: the first bytes are no offset", position=0, path=file.path)
+        raise CorruptRecord("not a log segment: the first 8 bytes are not an offset", position=0, path=file.path)

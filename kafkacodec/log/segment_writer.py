@@ -225,11 +225,11 @@ class SegmentWriter:
             OSError: they cannot be written. The files are then removed.
         """
         if run.base_offsets[0] < self.next_offset:
-            reason = f"a batch from offset {run.base_offsets[0]} on, where offset {self.next_offset} comes next"
+            reason = f"a batch begins at offset {run.base_offsets[0]}, below the next offset {self.next_offset}"
             raise EncodeError(reason, path=self._name)
         room = self.room(run)
         if room < len(run):
-            reason = f"the batch at offset {run.base_offsets[room]} is beyond what a segment holds"
+            reason = f"the batch at offset {run.base_offsets[room]} does not fit in the segment"
             raise EncodeError(reason, path=self._name)
         try:
             with naming(self._name, self._path):
@@ -410,5 +410,5 @@ def _make_way(path: str) -> None:
     except FileNotFoundError:
         return
     if size:
-        raise FileExistsError(errno.EEXIST, "a segment with records is there", path)
+        raise FileExistsError(errno.EEXIST, "a segment with records already exists", path)
     os.unlink(path)

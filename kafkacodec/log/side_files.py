@@ -29,7 +29,7 @@ def read_inside(directory: str, name: str, limit: int = MAX_BYTES) -> bytes:
         descriptor = os.open(name, _FILE, dir_fd=folder)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise OSError(errno.ELOOP, "a symbolic link, which is not followed", path) from None
+            raise OSError(errno.ELOOP, "symbolic links are not followed", path) from None
         error.filename = path
         raise
     finally:

@@ -141,7 +141,7 @@ def metadata_table(metadata: ClusterMetadata, name: str, *, max_total_bytes: int
         LimitExceeded: the table would take more than `max_total_bytes`.
     """
     if name not in METADATA:
-        raise ValueError(f"no such table: {name!r}; there are {', '.join(METADATA)}")
+        raise ValueError(f"unknown table {name!r}; tables are {', '.join(METADATA)}")
     return _table(_ROWS[name](metadata), METADATA[name], max_total_bytes)
 
 
@@ -159,7 +159,7 @@ def _table(rows: Iterator[dict[str, Any]], schema: pa.Schema, max_total_bytes: i
             if left < 0:
                 raise LimitExceeded(f"the table would exceed max_total_bytes ({max_total_bytes})")
     except (pa.ArrowInvalid, OverflowError) as error:
-        raise CorruptRecord(f"a stored number is beyond its type: {error}") from None
+        raise CorruptRecord(f"a stored number is out of range: {error}") from None
     return pa.Table.from_batches(parts, schema)
 
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from kafkacodec.errors import CorruptIndex, CorruptRecord, DecodeError, KafkaCodecError
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import ProducerSnapshot, read_producer_snapshot
-from kafkacodec.log.files import MappedFile, note
+from kafkacodec.log.files import MappedFile, note, reason_of
 from kafkacodec.log.indexes import read_transaction_index
 from kafkacodec.log.lookup import Lookup
 from kafkacodec.log.ranges import SegmentRange
@@ -259,7 +259,10 @@ class TransactionTracker:
                 found[record.offset] = Marker(kind, epoch, time)
         for offset in headers["base_offset"][rows].tolist():
             if offset not in found:
-                note(self.problems, CorruptRecord(f"the marker at offset {offset} cannot be read", path=file.path))
+                note(
+                    self.problems,
+                    CorruptRecord(f"the marker at offset {offset} cannot be read", path=file.path),
+                )
         return found
 
 
@@ -275,7 +278,7 @@ class TransactionIndex:
         except FileNotFoundError:
             self.there = False
         except (OSError, KafkaCodecError) as error:
-            problems.append(CorruptIndex(f"the transaction index cannot be read: {error}", path=self.path))
+            problems.append(CorruptIndex(f"the transaction index cannot be read: {reason_of(error)}", path=self.path))
         else:
             problems += index.problems
             self.entries = index.entries[list(ABORTED.names or ())].astype(ABORTED)
@@ -308,12 +311,12 @@ class TransactionIndex:
         known = {marker for marker in self._by_marker if before is None or marker < before}
         surplus = known - set(found["last_offset"].tolist())
         for marker in sorted(missing):
-            what = "lacks" if self.there else "is missing, with"
-            problems.append(
-                CorruptIndex(f"the index {what} the transaction aborted at offset {marker}", path=self.path)
-            )
+            what = "entry" if self.there else "index"
+            text = f"there is no {what} for the transaction aborted at offset {marker}"
+            problems.append(CorruptIndex(text, path=self.path))
         for marker in sorted(surplus):
-            problems.append(CorruptIndex(f"no transaction was aborted at offset {marker}", path=self.path))
+            text = f"there is an entry for offset {marker}, where no transaction was aborted"
+            problems.append(CorruptIndex(text, path=self.path))
 
 
 def _ended_since(parts: list[npt.NDArray[np.void]], offset: int) -> list[npt.NDArray[np.void]]:

@@ -431,11 +431,11 @@ class _SegmentChecker:
             return
         # A few zeros may be the start of an offset.
         if left >= SMALLEST_UNUSED and unused(self.file, position):
-            self._note("note", "preallocated", "unused space, zero-filled in advance", position, left)
+            self._note("note", "preallocated", "unused preallocated space", position, left)
             return
-        text = "a batch that is not whole ends the file"
+        text = "trailing partial batch"
         if surroundings is ALONE:
-            text += "; whether more followed cannot be told from one segment"
+            text += "; one segment does not show whether more followed"
         self._note("warning", "torn-tail", text, position, left)
 
     def finish(self, position: int, surroundings: Surroundings) -> None:
@@ -448,13 +448,13 @@ class _SegmentChecker:
         for kind, path in self.missing_indexes:
             # Brokers before 0.10 wrote no time index, nor had messages a time.
             if self.report.num_batches and (kind == "offset-index" or self.largest_timestamp != NO_TIMESTAMP):
-                self.report.add(Finding("note", kind, path, "there is no such index"))
+                self.report.add(Finding("note", kind, path, "the index is missing"))
         for index, checked, kind in (
             (self.offset_index, self.offset_entries, "offset-index"),
             (self.time_index, self.time_entries, "time-index"),
         ):
             if index is not None and checked < len(index) and not self.report.damaged_bytes:
-                text = f"{len(index) - checked} entries point behind the last batch"
+                text = f"{len(index) - checked} entries point past the last batch"
                 self.report.add(_entry_fault(index, kind, checked, text))
 
     def _check_end(self, position: int, surroundings: Surroundings) -> None:
@@ -509,7 +509,7 @@ class _SegmentChecker:
         before = np.maximum(rows.preceding(np.maximum.accumulate(last)), ahead_of)
         wrong = np.where(rows.magic >= 2, base, last) <= before
         for i in np.flatnonzero(wrong).tolist():
-            text = f"the offsets {base[i]} to {last[i]} follow {before[i]}"
+            text = f"offsets {base[i]} to {last[i]} follow offset {before[i]}"
             self._fault(rows, i, "error", "offset-order", text, int(rows.position[i]), int(rows.size[i]))
         ahead = np.maximum(base - before - 1, 0)
         ahead[~rows.told] = 0
@@ -519,7 +519,7 @@ class _SegmentChecker:
         if self.base_offset is not None:
             far = np.maximum.reduceat(last, rows.first) - self.base_offset >= 2**31
             for i in rows.first[far].tolist():
-                text = "an offset is more than 2^31 above the segment's base offset"
+                text = "an offset is 2^31 or more above the segment's base offset"
                 self._fault(rows, i, "error", "offset-order", text)
 
     def _check_offset_index(self, rows: _Rows) -> None:
@@ -541,7 +541,7 @@ class _SegmentChecker:
             entry = self.offset_entries + i
             row = int(rows.first[np.searchsorted(stops, entry, "right")])
             if positions[i] >= rows.position[row]:  # else it lies in what is damaged before the stretch
-                self._index_fault(rows, row, index, "offset-index", entry, "no such batch is at the position")
+                self._index_fault(rows, row, index, "offset-index", entry, "there is no matching batch at the position")
         self.offset_entries = entries.stop
 
     def _check_times(self, rows: _Rows) -> None:
@@ -561,7 +561,7 @@ class _SegmentChecker:
             good |= largest[at] == NO_TIMESTAMP
             for i in np.flatnonzero(~good).tolist():
                 row = int(rows.first[stretch[i]])
-                self._index_fault(rows, row, index, "time-index", start + i, "the log has another timestamp there")
+                self._index_fault(rows, row, index, "time-index", start + i, "the log has a different timestamp there")
             self.time_entries = stop
         self.largest_timestamp = int(largest[-1])
 
@@ -584,7 +584,7 @@ class _SegmentChecker:
             term = np.searchsorted(starts, bases, "right") - 1
             wrong = np.flatnonzero((term >= 0) & (numbers[np.maximum(term, 0)] != epochs))
             for i in wrong[np.unique(stretch[wrong], return_index=True)[1]].tolist():  # once a stretch
-                text = f"leader epoch {epochs[i]}, where the checkpoint has {numbers[term[i]]}"
+                text = f"leader epoch {epochs[i]}, but the checkpoint has {numbers[term[i]]}"
                 self._epoch_fault(rows, told[i], text)
 
     def _epoch_fault(self, rows: _Rows, row: int, text: str) -> None:

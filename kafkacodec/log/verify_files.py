@@ -26,7 +26,7 @@ from kafkacodec.log.report import Finding, Report
 _MEANINGS = {
     layout.HIGH_WATERMARK_CHECKPOINT: "the high watermark",
     layout.LOG_START_CHECKPOINT: "the log start offset",
-    layout.CLEANER_CHECKPOINT: "the offset that cleaning has reached",
+    layout.CLEANER_CHECKPOINT: "the cleaner's offset",
 }
 
 
@@ -75,7 +75,7 @@ def _check_snapshot(snapshot: ProducerSnapshot, end: float, report: Report) -> N
         report.add(Finding("warning", "producer-snapshot", path, text, first_offset=snapshot.offset))
     last = int(snapshot["last_offset"].max(initial=-1))
     if last >= snapshot.offset:
-        text = f"a producer's last offset is {last}, behind that of the snapshot"
+        text = f"a producer's last offset is {last}, after the snapshot's offset"
         report.add(Finding("warning", "producer-snapshot", path, text, first_offset=last))
 
 

@@ -88,7 +88,7 @@ def walk_over_damage(file: MappedFile, start: int = 0, end: int | None = None) -
             assert isinstance(error, DecodeError)
             yield Damage(fault, position, error.within(file.path))
         elif position < size:
-            text = "a batch reaches over the end of the file, but intact ones follow it"
+            text = "a batch's length exceeds the file, yet valid batches follow"
             yield Damage(fault, position, CorruptRecord(text, position=fault, path=file.path))
         if position >= size:
             return

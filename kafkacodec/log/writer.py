@@ -123,7 +123,7 @@ class LogWriter:
         self._lock.acquire(wait)
         try:
             if exists(self.path) and not is_directory(self.path):
-                raise NotADirectoryError(errno.ENOTDIR, "the partition's directory is another file", self.path)
+                raise NotADirectoryError(errno.ENOTDIR, "the path of the partition is not a directory", self.path)
             existing = Partition(self.path) if is_directory(self.path) else None
             self.next_offset = self._end_of(existing, append, start_offset)
             self._epochs = existing.leader_epochs if existing else []
@@ -185,13 +185,13 @@ class LogWriter:
         """
         headers = scan(data, verify_crc=verify_crc)
         if headers.consumed != memoryview(data).nbytes:
-            raise EncodeError(f"the last {memoryview(data).nbytes - headers.consumed} bytes are no whole batch")
+            raise EncodeError(f"trailing partial batch of {memoryview(data).nbytes - headers.consumed} bytes")
         if not len(headers):
             return 0
         for position in headers["position"][~headers["crc_ok"]] if verify_crc else ():
             raise CrcMismatch("the checksum of a batch is wrong", position=int(position))
         if (headers["magic"] < 2).any():
-            raise EncodeError("batches of magic 0 and 1 are not written")
+            raise EncodeError("batches of magic 0 and 1 cannot be written")
         self._has_producers = self._has_producers or bool((headers["producer_id"] >= 0).any())
         # Null, seen by numpy, is the smallest number.
         timestamps = np.maximum(headers["max_timestamp"].astype(np.int64), -1).tolist()
@@ -282,7 +282,7 @@ class LogWriter:
             raise
         self._producers, self._made = producers, False
         if self._sync:
-            publishing.sync_names(self.path, f"the segment from offset {segment.base_offset} on")
+            publishing.sync_names(self.path, f"the segment at offset {segment.base_offset}")
 
     def _hold(self) -> None:
         """Have the lock, and find the partition as it was left."""
@@ -295,7 +295,7 @@ class LogWriter:
             end = self._end_of(Partition(self.path), append=True, start_offset=self.next_offset)
             if end != self.next_offset:
                 self._lock.release()
-                reason = f"another writer has continued the partition to offset {end}: begin with a new LogWriter"
+                reason = f"another writer has continued the partition to offset {end}: use a new LogWriter"
                 raise FileExistsError(errno.EEXIST, reason, self.path)
 
     def _let_go(self) -> None:
@@ -315,7 +315,7 @@ class LogWriter:
         following = self.next_offset
         for base, last in zip(run.base_offsets, run.last_offsets, strict=True):
             if base < following:
-                raise EncodeError(f"a record at offset {base}, where offset {following} comes next", path=self.path)
+                raise EncodeError(f"a record has offset {base}, below the next offset {following}", path=self.path)
             following = last + 1
         count = sum(run.record_counts)
         while len(run):
@@ -363,17 +363,17 @@ class LogWriter:
         if not filled:
             return max([start_offset, *(s.base_offset or 0 for s in (existing.segments if existing else ()))])
         if not append:
-            raise FileExistsError(errno.EEXIST, "the partition has records; append=True continues it", self.path)
+            raise FileExistsError(errno.EEXIST, "the partition has records; append=True adds to them", self.path)
         last = filled[-1]
         with contextlib.suppress(DecodeError):
             if last.end_position() == last.size_in_bytes:
                 return Partition(self.path).end_offset()
-        raise CorruptRecord("the log does not end in a whole batch, and cannot be continued", path=last.path)
+        raise CorruptRecord("the log does not end with a complete batch and cannot be continued", path=last.path)
 
     def _continued_epoch(self, epochs: list[LeaderEpoch], wanted: int | None) -> int:
         last = epochs[-1].epoch if epochs else 0
         if wanted is not None and epochs and wanted < last:
-            raise ValueError(f"{self.path}: leader_epoch is {wanted}; the partition is at {last} already")
+            raise ValueError(f"{self.path}: leader_epoch is {wanted}, but the partition has {last}")
         return last if wanted is None else wanted
 
     def _continued_topic_id(self, log_dir: str, topic: str, wanted: uuid.UUID | None) -> uuid.UUID:
@@ -383,7 +383,7 @@ class LogWriter:
                 continue
             found = read_topic_id(path)
             if wanted is not None and wanted != found:
-                raise ValueError(f"{path}: topic_id is {wanted}; the topic has {found} already")
+                raise ValueError(f"{path}: topic_id is {wanted}, but the topic has {found}")
             return found
         return wanted or uuid.uuid4()
 
@@ -391,7 +391,7 @@ class LogWriter:
 def check_topic(name: str) -> None:
     """Raise ValueError where a topic cannot have this name."""
     if not _TOPIC.fullmatch(name) or name in (".", ".."):
-        raise ValueError(f"a topic is named with at most 249 of a-z, A-Z, 0-9, '.', '_' and '-', not {name!r}")
+        raise ValueError(f"invalid topic name {name!r}: use at most 249 of a-z, A-Z, 0-9, '.', '_' and '-'")
 
 
 def _runs(batches: Iterable[EncodedBatch]) -> Iterator[BatchRun]:

@@ -112,11 +112,11 @@ def test_refusals(tmp_path):
     with pytest.raises(FileExistsError):
         kc.log.recover(source.parent, tmp_path / "full")
     for dest in (source.parent, source, source / "inside", tmp_path, tmp_path / "source" / ".." / "source"):
-        with pytest.raises(ValueError, match="one in the other"):
+        with pytest.raises(ValueError, match="overlaps the source"):
             kc.log.recover(source.parent, dest)
     with pytest.raises(FileNotFoundError):
         kc.log.recover(tmp_path / "none", tmp_path / "dest")
     (tmp_path / "link").symlink_to(source.parent)
-    with pytest.raises(ValueError, match="one in the other"):
+    with pytest.raises(ValueError, match="overlaps the source"):
         kc.log.recover(tmp_path / "link", source.parent)
     assert not (tmp_path / "dest").exists()

@@ -54,7 +54,7 @@ def test_links_in_place_of_small_files(tmp_path, source, secret, name):
     report = kc.log.recover(source, tmp_path / "saved")
     assert leaked(tmp_path / "saved") == []
     assert not (tmp_path / "saved" / name).exists()
-    assert "a symbolic link, which is not followed" in told(report)[os.path.basename(name), "warning"]
+    assert "symbolic links are not followed" in told(report)[os.path.basename(name), "warning"]
     assert sum(1 for _ in (tmp_path / "saved/none-0").glob("*.log")) == 4
 
 

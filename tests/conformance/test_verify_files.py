@@ -56,11 +56,11 @@ def test_there_is_something_to_hold_against_the_logs(directory):
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"0\n5\ntxn 0 3\n", "5 entries announced, 1 there"),
-        (b"0\n1\ntxn 0\n", "3 fields wanted, 2 there"),
-        (b"0\n1\ntxn zero 3\n", "not a number"),
+        (b"0\n5\ntxn 0 3\n", "expected 5 entries, found 1"),
+        (b"0\n1\ntxn 0\n", "expected 3 fields, found 2"),
+        (b"0\n1\ntxn zero 3\n", "invalid number"),
         (b"7\n0\n", "version 7"),
-        (b"\xff\xfe\x00", "not a text file"),
+        (b"\xff\xfe\x00", "not UTF-8 text"),
     ],
 )
 def test_damaged_offset_checkpoints(directory, name, content, reason):
@@ -73,9 +73,9 @@ def test_damaged_offset_checkpoints(directory, name, content, reason):
 @pytest.mark.parametrize(
     ("name", "kind", "content", "reason"),
     [
-        ("leader-epoch-checkpoint", "leader-epoch", b"0\n2\n3 10\n2 20\n", "line 4: leader epochs must grow"),
-        ("leader-epoch-checkpoint", "leader-epoch", b"0\n2\n3 10\n", "2 entries announced, 1 there"),
-        ("partition.metadata", "partition-metadata", b"version: 0\ntopic_id: no!\n", "not a topic id"),
+        ("leader-epoch-checkpoint", "leader-epoch", b"0\n2\n3 10\n2 20\n", "line 4: leader epochs must increase"),
+        ("leader-epoch-checkpoint", "leader-epoch", b"0\n2\n3 10\n", "expected 2 entries, found 1"),
+        ("partition.metadata", "partition-metadata", b"version: 0\ntopic_id: no!\n", "invalid topic id"),
         ("partition.metadata", "partition-metadata", b"version: 3\ntopic_id: AAAA\n", "version 3"),
         ("00000000000000001052.snapshot", "producer-snapshot", bytes(4), "at least 10 bytes"),
         ("00000000000000001052.snapshot", "producer-snapshot", bytes(10), "version 0"),
@@ -101,7 +101,7 @@ def test_damaged_files_of_a_partition(directory, name, kind, content, reason):
     [
         ("replication-offset-checkpoint", "high watermark"),
         ("log-start-offset-checkpoint", "log start offset"),
-        ("cleaner-offset-checkpoint", "cleaning"),
+        ("cleaner-offset-checkpoint", "cleaner"),
     ],
 )
 def test_offsets_behind_the_end_of_the_log(directory, name, meaning):
@@ -149,7 +149,7 @@ def test_the_command(directory, capsys):
     broken.write_bytes(b"0\n1\n")
     assert run(["verify", str(directory)]) == DONE
     out = capsys.readouterr().out
-    assert f"warning: {broken}: cannot be read: 1 entries announced, 0 there" in out
+    assert f"warning: {broken}: cannot be read: expected 1 entries, found 0" in out
     assert run(["verify", str(directory), "--strict"]) == BAD_INPUT
     assert "checkpoints failed verification" in capsys.readouterr().err
     assert run(["verify", str(directory), "--json"]) == DONE

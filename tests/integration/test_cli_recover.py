@@ -41,7 +41,7 @@ def test_intact_batches_are_saved_and_losses_reported(capsys, damaged, tmp_path)
 def test_refusals_are_one_line(capsys, damaged, tmp_path):
     code, out, err = call(capsys, "recover", damaged, tmp_path)
     assert (code, out) == (WRONG_USAGE, "")
-    assert "one in the other" in err
+    assert "overlaps the source" in err
     (tmp_path / "full").mkdir()
     (tmp_path / "full/file").touch()
     code, out, err = call(capsys, "recover", damaged, tmp_path / "full")

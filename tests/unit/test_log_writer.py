@@ -246,7 +246,7 @@ class TestRefused:
             writer.write(records(30), batch_bytes=200)
         log = tmp_path / "orders-0" / "00000000000000000000.log"
         log.write_bytes(log.read_bytes()[:-5])
-        with pytest.raises(kc.CorruptRecord, match="does not end in a whole batch"):
+        with pytest.raises(kc.CorruptRecord, match="does not end with a complete batch"):
             LogWriter(tmp_path, "orders", 0, append=True)
 
     def test_another_topic_id_or_an_older_leader(self, tmp_path: Path) -> None:
@@ -284,7 +284,7 @@ class TestRefused:
 
     def test_a_segment_is_named_as_it_will_be(self, tmp_path: Path) -> None:
         with (
-            pytest.raises(kc.EncodeError, match="offset 100 comes next") as caught,
+            pytest.raises(kc.EncodeError, match="below the next offset 100") as caught,
             kc.log.SegmentWriter(tmp_path, 100, sync=False) as writer,
         ):
             writer.append(next(kc.iter_encoded(records(1))))
@@ -301,15 +301,15 @@ class TestRefused:
 
     def test_offsets_that_go_back(self, tmp_path: Path) -> None:
         with LogWriter(tmp_path, "orders", 0, start_offset=10, sync=False) as writer:
-            with pytest.raises(kc.EncodeError, match="offset 3, where offset 10"):
+            with pytest.raises(kc.EncodeError, match="offset 3, below the next offset 10"):
                 writer.write(pa.table({"value": ["x"], "offset": [3]}))
-            with pytest.raises(kc.EncodeError, match="offset 0, where offset 10"):
+            with pytest.raises(kc.EncodeError, match="offset 0, below the next offset 10"):
                 writer.write_batches(kc.encode(records(1)))
 
     def test_what_is_no_batches(self, tmp_path: Path) -> None:
         data = kc.encode(records(3))
         with LogWriter(tmp_path, "orders", 0, sync=False) as writer:
-            with pytest.raises(kc.EncodeError, match="no whole batch"):
+            with pytest.raises(kc.EncodeError, match="trailing partial batch"):
                 writer.write_batches(data[:-1])
             with pytest.raises(kc.DecodeError):
                 writer.write_batches(data[:-1] + b"?")

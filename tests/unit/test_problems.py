@@ -76,4 +76,4 @@ def test_lists_that_logs_fill_end(few):
     for i in range(30):
         files.note(problems, CorruptRecord("broken", position=i))
     assert len(problems) == 11
-    assert "more is damaged" in str(problems[-1])
+    assert "further problems" in str(problems[-1])

@@ -170,7 +170,7 @@ def test_leader_epoch_is_that_of_the_partition(tmp_path):
         ("value binary", {"topic": "t", "compression": "gzip"}, "compression: unknown option"),
         ("value binary", {"topic": "t", "path": ""}, "path: missing"),
         ("value binary", {"topic": "t", "path": "hdfs://host/logs"}, "path: hdfs://host/logs is not a local path"),
-        ("value binary", {"topic": "a b"}, "topic: a topic is named with at most 249"),
+        ("value binary", {"topic": "a b"}, "topic: invalid topic name 'a b'"),
     ],
 )
 def test_refused_by_name(tmp_path, schema, options, message):

@@ -60,7 +60,7 @@ time.sleep(60)
 def test_a_second_writer_is_refused_and_told_who_has_the_partition(tmp_path: Path) -> None:
     first = LogWriter(tmp_path, "t", 0, sync=False)
     first.write(RECORDS)
-    with pytest.raises(BlockingIOError, match=rf"another writer of this process \({os.getpid()}\)") as caught:
+    with pytest.raises(BlockingIOError, match=rf"another writer in this process \({os.getpid()}\)") as caught:
         LogWriter(tmp_path, "t", 0, append=True)
     assert caught.value.filename == str(tmp_path / "t-0")
     with LogWriter(tmp_path, "t", 1, sync=False) as other:  # of another partition
