@@ -77,3 +77,17 @@ def test_lists_that_logs_fill_end(few):
         files.note(problems, CorruptRecord("broken", position=i))
     assert len(problems) == 11
     assert "further problems" in str(problems[-1])
+
+
+@pytest.mark.parametrize(
+    ("first", "end", "text"),
+    [
+        (None, None, "error: a.log: torn"),
+        (8, None, "error: a.log: torn (offset 8)"),
+        (8, 9, "error: a.log: torn (offset 8)"),
+        (8, 10, "error: a.log: torn (offsets 8 to 9)"),
+        (8, 8, "error: a.log: torn"),
+    ],
+)
+def test_the_offsets_in_the_text_of_a_finding(first, end, text):
+    assert str(kc.log.Finding("error", "damaged", "a.log", "torn", first_offset=first, end_offset=end)) == text
