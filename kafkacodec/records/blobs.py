@@ -6,16 +6,15 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kafkacodec.arrow._reader import ArrowReader
-from kafkacodec.errors import DecodeError, KafkaCodecError
 from kafkacodec.records.arguments import limit, require_int
-from kafkacodec.records.columns import Problem, Problems, RecordColumns
+from kafkacodec.records.columns import Problems, RecordColumns
 from kafkacodec.records.decode import (
     DEFAULT_MAX_TOTAL_BYTES,
     TABLE_ROWS,
     DecodeOptions,
     budget_of,
+    handle_fault,
     plan_of,
-    take_fault,
 )
 from kafkacodec.records.encode import EncodePlan, arrow_chunks
 
@@ -56,22 +55,13 @@ def decode_batches(
     result = decoder.empty_table(RecordColumns)
     result.problems = Problems()
 
-    def settle(row: int) -> bool:
-        """Records a fault; returns whether to continue in the same blob."""
-        going_on = plan.on_error == "skip" and decoder.fault is not None
-        fault = take_fault(decoder)
-        if isinstance(fault, DecodeError):
-            fault.within(f"row {row}")
-        if plan.on_error == "raise" or decoder.exhausted or not isinstance(fault, KafkaCodecError):
-            raise fault
-        position, base_offset = decoder.position, decoder.base_offset
-        size = decoder.skip() if going_on else decoder.size - position
-        result.problems.note(Problem(position, base_offset, size, fault))
-        return going_on
+    def pass_over(row: int) -> bool:
+        """Does what `on_error` says; whether to go on in the same blob."""
+        return handle_fault(decoder, plan.on_error, result.problems, f"row {row}")
 
     row = 0
     for array in ArrowReader(column):
-        result.consumed += decoder.read_blobs(result, array, row, TABLE_ROWS, settle)
+        result.consumed += decoder.read_blobs(result, array, row, TABLE_ROWS, pass_over)
         row += len(array)
     return result
 

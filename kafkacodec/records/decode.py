@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, g
 
 from kafkacodec.arrow import _columns
 from kafkacodec.arrow._columns import Budget
-from kafkacodec.errors import KafkaCodecError, LimitExceeded
+from kafkacodec.errors import DecodeError, KafkaCodecError, LimitExceeded
 from kafkacodec.records import _decoder
 from kafkacodec.records.arguments import column_names, int64, limit, one_of, refuse_unknown
 from kafkacodec.records.columns import BatchHeaders, Problem, Problems, RecordColumns
@@ -359,52 +359,57 @@ def read_chunks(decoder: ChunkDecoder, on_error: OnError, max_rows: int, max_byt
     told = -1  # `consumed` of the last chunk
     with closing(decoder):
         while True:
-            chunk, fault = _next_chunk(decoder, on_error, max_rows, max_bytes)
-            last = decoder.done or (fault is not None)
-            if len(chunk) or chunk.problems or (last and fault is None and chunk.consumed != told):
+            chunk, going_on, errors = _next_chunk(decoder, on_error, max_rows, max_bytes)
+            last = decoder.done or not going_on
+            if len(chunk) or chunk.problems or (last and not errors and chunk.consumed != told):
                 told = chunk.consumed
                 yield chunk
-            if fault is not None and on_error == "raise":
-                try:
-                    raise fault
-                finally:
-                    del fault
+            if errors:
+                raise errors.pop()  # which no frame may keep: its traceback keeps them
             if last:
                 return
 
 
 def _next_chunk(
     decoder: ChunkDecoder, on_error: OnError, max_rows: int, max_bytes: int
-) -> tuple[RecordColumns, Exception | None]:
-    """A chunk, and the fault that ended it if decoding must not continue."""
+) -> tuple[RecordColumns, bool, list[Exception]]:
+    """A chunk, whether decoding goes on after it, and the error to raise after it, if there is one."""
     chunk: RecordColumns = decoder.read(RecordColumns, max_rows, max_bytes)
     chunk.problems = Problems()
-    fault: Exception | None = None
+    going_on = True
+    errors = []
     if decoder.fault is not None:
-        fault = _settle(decoder, on_error, chunk.problems)
+        try:
+            going_on = handle_fault(decoder, on_error, chunk.problems)
+        except Exception as error:
+            going_on = False
+            errors.append(error)
     chunk.consumed = decoder.position
-    return chunk, fault
+    return chunk, going_on, errors
 
 
-def _settle(decoder: ChunkDecoder, on_error: OnError, problems: Problems) -> Exception | None:
-    """Records a fault in the problems of a chunk and skips it if `on_error` says so; else returns it."""
+def handle_fault(decoder: ChunkDecoder, on_error: OnError, problems: Problems, place: str | None = None) -> bool:
+    """Does what `on_error` says about the fault of a decoder, or about a table that is full.
+
+    The fault is raised, or what is passed over is added to `problems`; its path gets the `place`, if there is one.
+    Returns whether decoding goes on.
+    """
     full = decoder.fault is None
-    fault = take_fault(decoder)
-    if on_error == "raise" or decoder.exhausted or not isinstance(fault, KafkaCodecError):
-        return fault
-    position, base_offset = decoder.position, decoder.base_offset
-    if on_error == "stop" or full:
-        problems.note(Problem(position, base_offset, decoder.size - position, fault))
-        return fault
-    problems.note(Problem(position, base_offset, decoder.skip(), fault))
-    return None
-
-
-def take_fault(decoder: ChunkDecoder) -> Exception:
-    """Why a decoder stopped before the end: its fault, which is cleared, or an error that says the table is full."""
-    return decoder.take_fault() or LimitExceeded(
+    fault = decoder.take_fault() or LimitExceeded(
         f"a table cannot hold {TABLE_ROWS} rows or more; use iter_columns", position=decoder.position
     )
+    if place is not None and isinstance(fault, DecodeError):
+        fault.within(place)
+    if on_error == "raise" or decoder.exhausted or not isinstance(fault, KafkaCodecError):
+        try:
+            raise fault
+        finally:
+            del fault  # else the exception's traceback would lead back to it
+    going_on = on_error == "skip" and not full
+    position, base_offset = decoder.position, decoder.base_offset
+    size = decoder.skip() if going_on else decoder.size - position
+    problems.note(Problem(position, base_offset, size, fault))
+    return going_on
 
 
 def read_whole(decoder: ChunkDecoder, on_error: OnError) -> RecordColumns:
@@ -426,14 +431,8 @@ def read_further(decoder: ChunkDecoder, on_error: OnError, whole: RecordColumns)
 def _finish(decoder: ChunkDecoder, on_error: OnError, whole: RecordColumns) -> None:
     """Continues after faults to the end, or until `on_error` says to stop."""
     while not decoder.done:
-        fault = _settle(decoder, on_error, whole.problems)
-        if fault is not None:
-            if on_error != "raise" and isinstance(fault, KafkaCodecError) and not decoder.exhausted:
-                break
-            try:
-                raise fault
-            finally:
-                del fault
+        if not handle_fault(decoder, on_error, whole.problems):
+            return
         decoder.read_on(whole, TABLE_ROWS, _NO_BYTE_LIMIT)
 
 

@@ -1,5 +1,8 @@
 """What lists of damage hold when nearly all is damage: the first ones, and the sum of the others."""
 
+import contextlib
+import gc
+
 import pyarrow as pa
 import pytest
 
@@ -8,7 +11,7 @@ from kafkacodec.errors import CorruptRecord
 from kafkacodec.log import files
 from kafkacodec.messages import FetchResponse
 from kafkacodec.protocol import fetch_to_columns
-from kafkacodec.records import columns
+from kafkacodec.records import _decoder, columns
 from kafkacodec.records.columns import Problem, Problems
 
 GOOD = kc.encode([(b"k", b"v")])
@@ -91,3 +94,38 @@ def test_lists_that_logs_fill_end(few):
 )
 def test_the_offsets_in_the_text_of_a_finding(first, end, text):
     assert str(kc.log.Finding("error", "damaged", "a.log", "torn", first_offset=first, end_offset=end)) == text
+
+
+@pytest.mark.parametrize("on_error", ["raise", "stop", "skip"])
+@pytest.mark.parametrize("call", [kc.decode, lambda data, **options: list(kc.iter_columns(data, **options))])
+def test_memory_that_runs_out_is_raised_whatever_on_error_says(call, on_error, monkeypatch):
+    """It is no fault of the bytes, and is not passed over."""
+    taken = []
+
+    class OutOfMemory(_decoder.Decoder):
+        def take_fault(self):
+            taken.append(super().take_fault())
+            return MemoryError("no memory")
+
+    monkeypatch.setattr(_decoder, "Decoder", OutOfMemory)
+    damaged = bytearray(kc.encode([(b"key", b"value")]))
+    damaged[-1] ^= 1
+    with pytest.raises(MemoryError):
+        call(damaged, on_error=on_error)
+    assert isinstance(taken[0], kc.CrcMismatch)
+
+
+@pytest.mark.parametrize("call", [kc.decode, lambda data: list(kc.iter_columns(data))])
+def test_what_is_raised_is_in_no_cycle(call):
+    damaged = bytearray(kc.encode([(b"key", b"value")]))
+    damaged[-1] ^= 1
+    view = memoryview(damaged)
+    gc.collect()
+    gc.disable()
+    try:
+        with contextlib.suppress(kc.CrcMismatch):
+            call(view)
+        view.release()  # BufferError while anything holds it
+        damaged.append(0)
+    finally:
+        gc.enable()
