@@ -1,4 +1,4 @@
-# The bytes of a Python object, exported once and held for as long as something reads from them.
+# The bytes of a Python object, exported once and held while something reads them.
 from libc.stdint cimport uint8_t, uint64_t
 
 

@@ -4,6 +4,6 @@ from typing_extensions import Buffer
 
 @final
 class HeldBuffer:
-    """The bytes of a buffer, exported once and held as long as this object lives."""
+    """The bytes of a buffer, exported for the lifetime of this object."""
 
     def __init__(self, data: Buffer, end: int | None = None) -> None: ...

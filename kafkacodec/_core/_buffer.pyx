@@ -1,18 +1,18 @@
-# The one place where a binding keeps the export of a buffer beyond a call.
+# Buffers that a binding keeps exported after a call.
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport uint8_t, uint64_t
 
 
-# The collector does not see this object, and so takes the exporter for one that is in use elsewhere. If it saw the
-# reference, it could clear a memoryview in a cycle while its bytes are exported, and CPython up to 3.12 does not survive
-# the release that follows. What holds a HeldBuffer is seen; when that goes, the export ends at once. The price: an
-# exporter that itself leads back to the holder (a subclass of bytearray with a decoder as an attribute) is not found as
-# garbage while the holder is open. Whoever makes a holder for the time of a call therefore closes it.
+# The garbage collector does not traverse this object, so it treats the exporter as used elsewhere. Otherwise it could
+# clear a memoryview in a cycle while its bytes are exported, and CPython up to 3.12 crashes in the release that
+# follows. The holder of a HeldBuffer is traversed; when it is freed, the export ends at once. The disadvantage: an
+# exporter that refers back to the holder (a subclass of bytearray with a decoder as an attribute) is not collected
+# while the holder is open. Code that creates a holder for one call must therefore close it.
 @cython.final
 @cython.no_gc
 cdef class HeldBuffer:
-    """The first `end` bytes of a contiguous buffer, all of them where `end` is None: exported once, from here to the end."""
+    """The first `end` bytes of a contiguous buffer (None: all), exported for the lifetime of this object."""
 
     def __cinit__(self, data, end=None):
         PyObject_GetBuffer(data, &self.view, PyBUF_SIMPLE)

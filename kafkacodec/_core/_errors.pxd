@@ -1,10 +1,10 @@
-# From a kc_error to a Python exception: the one place that maps codes to classes.
+# Converts a kc_error to a Python exception.
 from kafkacodec._core cimport base as k
 
 
 cdef inline object exception_from(const k.kc_error *error):
-    """The exception that a kc_error stands for, not yet raised."""
-    from kafkacodec import errors as classes  # a .pxd runs no import of its own
+    """The exception for a kc_error, not raised."""
+    from kafkacodec import errors as classes  # module-level imports of a .pxd are not executed
 
     what = error.what.decode() if error.what != NULL else "unknown error"
     if error.code == k.KC_NO_MEMORY:
@@ -28,7 +28,7 @@ cdef inline object exception_from(const k.kc_error *error):
 
 
 cdef inline int check(const k.kc_error *error) except -1:
-    """Raise what `error` stands for; nothing where its code is KC_OK."""
+    """Raise the exception for `error`, unless its code is KC_OK."""
     if error.code != k.KC_OK:
         raise exception_from(error)
     return 0

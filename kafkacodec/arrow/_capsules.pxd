@@ -1,4 +1,4 @@
-# Arrow capsules; their destructors release what nobody has taken out.
+# Arrow capsules; their destructors release structs that were not moved out.
 from cpython.pycapsule cimport PyCapsule_Destructor, PyCapsule_GetPointer, PyCapsule_New
 
 from kafkacodec._core cimport arrow as k
@@ -19,7 +19,7 @@ cdef inline void drop_array(object capsule) noexcept:
 
 
 cdef inline object new_capsule(void *content, const char *name, PyCapsule_Destructor drop):
-    """A capsule of memory from kc_alloc_zeroed, which is freed where there is none for the capsule."""
+    """A capsule of memory from kc_alloc_zeroed, which is freed if the capsule cannot be allocated."""
     if content == NULL:
         raise MemoryError
     try:

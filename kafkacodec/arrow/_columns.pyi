@@ -6,7 +6,7 @@ class ColumnBuffer:
     """A read-only buffer inside a table, which it keeps alive."""
 
 class Budget:
-    """What the columns of one result may take of memory, in bytes; `remedy` says what to do where that is little."""
+    """Limit on the memory of the columns of one result, in bytes; `remedy` is the advice in its error."""
     def __init__(self, limit: int, remedy: str) -> None: ...
 
 class Table:

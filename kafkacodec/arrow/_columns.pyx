@@ -69,12 +69,12 @@ cdef ColumnBuffer lend(k.kc_table *table, const k.kc_buffer *buffer, size_t size
     return lent
 
 
-# What budgets say when they do not suffice: C refers to it for as long as any table may.
+# Error texts of budgets. C refers to them as long as any table exists, so they are never freed.
 cdef dict REMEDIES = {}
 
 
 cdef class Budget:
-    """What the columns of one result may take of memory, in bytes; `remedy` says what to do where that is little."""
+    """Limit on the memory of the columns of one result, in bytes; `remedy` is the advice in its error."""
     def __cinit__(self, size_t limit, str remedy):
         text = f"the table would exceed max_total_bytes ({remedy}, or raise the limit)"
         raw = REMEDIES.setdefault(text, text.encode())
@@ -97,7 +97,7 @@ cdef Table new_table(object cls, const k.kc_field *fields, int num_fields, uint6
 
 
 cdef class Table:
-    """A table of columns. One that no decoder has made has neither columns nor rows."""
+    """A table of columns. Without a decoder it has no columns and no rows."""
 
     def __init__(self, *args, **kwargs):
         raise TypeError(f"{type(self).__qualname__} cannot be created directly; the decoding functions return it")
@@ -110,7 +110,7 @@ cdef class Table:
             k.kc_table_release(self.table)
 
     cdef k.kc_table *filled(self) except NULL:
-        """The table, made now where there is none."""
+        """The table; an empty one is created if there is none."""
         cdef k.kc_error error
         if self.table == NULL:
             error.code = k.KC_OK
@@ -136,13 +136,13 @@ cdef class Table:
         return self.table.columns[0].field
 
     cdef k.kc_table *with_fields(self, const k.kc_field *fields) except NULL:
-        """The table, which has columns of these fields."""
+        """The table; raises TypeError unless its columns have these fields."""
         if self.table == NULL or self.table.num_columns == 0 or self.table.columns[0].field != fields:
             raise TypeError("the table has other columns")
         return self.table
 
     cdef k.kc_table *growing(self, const k.kc_field *fields) except NULL:
-        """The same to add rows to, which moves its memory: nobody may look at that yet."""
+        """The same, for adding rows: this may move memory, so there must not be other references to it."""
         if self.with_fields(fields).references != 1:
             raise BufferError("rows cannot be added to a table that is in use")
         return self.table
@@ -217,13 +217,13 @@ cdef class Table:
 
 
 def fits(Table into not None, Table part not None, size_t spare):
-    """Whether the columns are the same and `append` has room, with so many bytes and entries to spare in each."""
+    """Whether the columns are the same and `append` has room, with `spare` bytes and entries left in each column."""
     cdef const k.kc_table *other = part.with_fields(into.fields())
     return k.kc_table_fits(into.table, other, spare)
 
 
 def append(Table into not None, Table part not None):
-    """Moves the rows of a table that `fits`: it is empty afterwards."""
+    """Moves the rows of `part` to the end of `into`; `part` is empty afterwards."""
     cdef k.kc_table *table = into.growing(into.fields())
     cdef k.kc_table *other = part.growing(into.fields())
     cdef k.kc_error error

@@ -1,4 +1,4 @@
-# Schemas and arrays that another library exported; released when the Python object goes.
+# Schemas and arrays exported by another library; released with the Python object.
 from kafkacodec._core cimport arrow as k
 
 
@@ -9,7 +9,7 @@ cdef class ImportedSchema:
 cdef class ImportedArray:
     cdef k.ArrowArray array
     cdef readonly ImportedSchema owner
-    cdef int require(self) except -1    # for those who read `array` and `owner.schema`: they are empty in an object made by hand
+    cdef int require(self) except -1    # before access to `array` and `owner.schema`: empty if not made by ArrowReader
 
 
 cdef class ImportedStream:

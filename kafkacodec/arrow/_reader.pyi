@@ -22,7 +22,7 @@ class ArrowReader:
 
     Raises:
         TypeError: the object has neither.
-        EncodeError: the producer reports a fault, or what it gives has been read already.
+        ValueError, OSError: the producer reports an error, or its data was already consumed.
     """
 
     def __init__(self, data: object) -> None: ...

@@ -1,7 +1,7 @@
-# Arrow data of any library, by the PyCapsule interface: no import of that library, no copy.
+# Arrow data of any library through the PyCapsule interface, without importing that library and without a copy.
 #
-# A struct is moved out of its capsule, which leaves the capsule's own copy released: whatever is given a second time is
-# seen to be used up, and never read.
+# A struct is moved out of its capsule, so the capsule contains a released struct afterwards: using a capsule a second
+# time is detected.
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.errno cimport EIO, ENOMEM
 

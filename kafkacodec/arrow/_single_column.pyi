@@ -1,5 +1,5 @@
 class SingleColumn:
-    """One column of an Arrow type, exported as often as wanted over the same memory."""
+    """One column of an Arrow type, which can be exported any number of times without a copy."""
 
     def __len__(self) -> int: ...
     def __arrow_c_schema__(self) -> object: ...

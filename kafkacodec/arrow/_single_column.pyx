@@ -1,4 +1,4 @@
-# One column over memory of its own or of others, exported to Arrow as often as wanted.
+# One column over owned or borrowed memory, which can be exported to Arrow any number of times.
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.string cimport memset
 
@@ -30,7 +30,7 @@ cdef k.kc_buffer room(size_t size) except *:
 
 
 cdef class SingleColumn:
-    """One column of an Arrow type, exported as often as wanted over the same memory."""
+    """One column of an Arrow type, which can be exported any number of times without a copy."""
     def __init__(self):
         raise TypeError("a SingleColumn cannot be created directly; functions return it")
 
@@ -47,7 +47,7 @@ cdef class SingleColumn:
         return self.length
 
     cdef void set_data(self, int64_t i, const void *data) noexcept nogil:
-        """The memory of a data buffer, which `sources` keeps."""
+        """Set the memory of a data buffer, which `sources` keeps alive."""
         (<const void **> self.pointers.data)[2 + i] = data
 
     cdef void finish(self, int64_t data_buffers) noexcept:
@@ -88,7 +88,7 @@ cdef class SingleColumn:
 
 
 cdef SingleColumn new_single_column(const char *format, int64_t length, int64_t data_buffers):
-    """A column without memory but for the pointers to at most so many data buffers."""
+    """A column without memory except for the pointers to at most `data_buffers` data buffers."""
     cdef SingleColumn column = SingleColumn.__new__(SingleColumn)
     column.format = format
     column.length = length

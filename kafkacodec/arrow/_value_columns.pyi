@@ -1,5 +1,5 @@
 class ByteColumn:
-    """A growing column of bytes, for values that come as Python objects."""
+    """A column of bytes to which Python objects are appended."""
 
 class IntColumn:
-    """A growing column of 64-bit integers; None becomes `null_value`."""
+    """A column of 64-bit integers to which Python objects are appended; None becomes `null_value`."""

@@ -1,4 +1,4 @@
-# Columns that grow by one Python value at a time, in the layout that the kernels read.
+# Columns to which Python values are appended one at a time, in the layout that the kernels read.
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.number cimport PyNumber_Index
@@ -12,7 +12,7 @@ from kafkacodec.errors import EncodeError
 
 
 cdef class ByteColumn:
-    """A growing column of bytes, for values that come as Python objects."""
+    """A column of bytes to which Python objects are appended."""
     def __dealloc__(self):
         k.kc_buffer_free(&self.offsets)
         k.kc_buffer_free(&self.data)
@@ -75,7 +75,7 @@ cdef class ByteColumn:
 
 
 cdef class IntColumn:
-    """A growing column of 64-bit integers; None becomes `null_value`."""
+    """A column of 64-bit integers to which Python objects are appended; None becomes `null_value`."""
     def __dealloc__(self):
         k.kc_buffer_free(&self.values)
 

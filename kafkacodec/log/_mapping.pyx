@@ -9,10 +9,10 @@ import os
 
 
 cdef class Mapping:
-    """The first bytes of an open file as a buffer for reading; the file may be closed. Pages that go missing are zeros.
+    """The first bytes of an open file as a read-only buffer; the file may be closed. Missing pages read as zeros.
 
-    `torn` is None, or a position of the first page that was missing when it was read: then nothing that was read is
-    to be believed.
+    `torn` is None, or the position of the first page that was missing when it was read. In that case no data from the
+    mapping is reliable.
     """
     cdef k.kc_mapping mapping
 
@@ -44,6 +44,6 @@ cdef class Mapping:
         return position if k.kc_mapping_is_torn(&self.mapping, &position) else None
 
     def drop_before(self, uint64_t position):
-        """Gives back the memory of the pages that lie wholly before `position`; they can still be read again."""
+        """Release the memory of the pages completely before `position`; they can still be read again."""
         with nogil:
             k.kc_mapping_drop(&self.mapping, position)

@@ -1,4 +1,4 @@
-"""The binding of resynchronisation: where to go on after damaged bytes."""
+"""The binding of the search for intact batches after damage."""
 cimport cython
 from libc.stdint cimport uint8_t, uint64_t
 
@@ -6,7 +6,7 @@ from kafkacodec._core cimport decode as k
 from kafkacodec._core._buffer cimport HeldBuffer
 
 
-# As in _decoder.Decoder: what the searches read goes with the object, not before it.
+# The buffer must not be cleared before the object is freed, as in _chunk_decoder.ChunkDecoder.
 @cython.no_gc_clear
 cdef class Resync:
     """Searches one buffer for intact batches, with one budget for all searches."""
@@ -19,11 +19,11 @@ cdef class Resync:
 
     @property
     def examined(self):
-        """Bytes looked at plus bytes of checksum computed so far."""
+        """Number of bytes searched plus number of bytes in checksums so far."""
         return self.state.examined
 
     def behind(self, uint64_t position):
-        """Where to go on after the faulty batch at `position`."""
+        """The position at which to continue after the damaged batch at `position`."""
         cdef const uint8_t *data = self.held.start
         cdef uint64_t size = self.held.size
         cdef k.kc_resync state = self.state
@@ -34,7 +34,7 @@ cdef class Resync:
         return found
 
     def next(self, uint64_t position):
-        """The first intact batch at or after `position`; the end where there is none."""
+        """The position of the first intact batch at or after `position`; the end if there is none."""
         cdef const uint8_t *data = self.held.start
         cdef uint64_t size = self.held.size
         cdef k.kc_resync state = self.state

@@ -1,4 +1,4 @@
-# What the decoders of all formats share: the bytes they hold, one caller at a time, the fault, constant columns.
+# The base class of decoders: holds the buffer and the fault, allows one caller at a time, fills constant columns.
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from kafkacodec._core cimport decode as k
@@ -7,17 +7,17 @@ from kafkacodec.arrow._columns cimport Budget
 
 
 cdef class ChunkDecoder:
-    cdef HeldBuffer held    # None once it is closed
-    cdef bint working       # without the GIL, or in a library that gives it up
+    cdef HeldBuffer held    # None if closed
+    cdef bint working       # a call is in progress, possibly without the GIL
     cdef const k.kc_field *fields    # set by the subclass, before anything is read
     cdef int num_fields
     cdef uint64_t wanted
-    cdef uint64_t limit     # bytes that a batch may decompress to
-    cdef Budget budget      # of the tables that are made; None: nothing bounds them
+    cdef uint64_t limit     # on the decompressed size of a batch, in bytes
+    cdef Budget budget      # of the tables created here; None: unlimited
     cdef bytes topic        # None: null
-    cdef object partition   # likewise
+    cdef object partition   # None: null
     cdef readonly object fault
-    cdef readonly bint exhausted    # the fault is one of the budget
+    cdef readonly bint exhausted    # the fault is that the budget is exhausted
     cdef readonly bint done
 
     cdef int require_idle(self) except -1

@@ -5,14 +5,14 @@ from kafkacodec.arrow._columns import Table
 _T = TypeVar("_T", bound=Table)
 
 class ChunkDecoder:
-    """Reads a range of bytes into tables, chunk by chunk: what the decoders of all formats share.
+    """Decodes a range of bytes into tables, chunk by chunk. Base class of the decoders of all formats.
 
     Attributes:
-        position, size (int): bytes that are done with, and of all.
-        done (bool): nothing is left.
-        fault (Exception | None): what ended the last chunk.
-        exhausted (bool): it is the table that grew too large, and no fault of the bytes.
-        base_offset (int | None): of the faulty batch, where it is known.
+        position, size (int): number of bytes decoded so far, and in all.
+        done (bool): whether everything is decoded.
+        fault (Exception | None): the error that ended the last chunk.
+        exhausted (bool): whether `fault` is about the size of the table, not about the data.
+        base_offset (int | None): base offset of the damaged batch, if known.
     """
 
     fault: Exception | None

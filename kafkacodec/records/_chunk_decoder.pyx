@@ -1,4 +1,4 @@
-"""What the decoders of all formats share: the bytes they hold, one caller at a time, the fault, constant columns."""
+"""The base class of decoders: holds the buffer and the fault, allows one caller at a time, fills constant columns."""
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.stdint cimport int32_t, int64_t, uint64_t
@@ -9,12 +9,12 @@ from kafkacodec._core._errors cimport check
 from kafkacodec.arrow._columns cimport Budget, Table, new_table
 
 
-# What the C structs point into goes with the object, not before it: a cycle is cleared at its other objects.
+# The C structs point into objects held here, so these must not be cleared before the struct is freed.
 @cython.no_gc_clear
 cdef class ChunkDecoder:
-    """Reads a range of bytes into tables, chunk by chunk. A context manager: leaving it gives the bytes back."""
+    """Decodes a range of bytes into tables, chunk by chunk. A context manager that releases the buffer at the end."""
     cdef int require_idle(self) except -1:
-        """Two threads cannot share the state."""
+        """Refuse concurrent use."""
         if self.working:
             raise RuntimeError("the decoder is in use by another thread")
         return 0
@@ -26,7 +26,7 @@ cdef class ChunkDecoder:
         return 0
 
     def close(self):
-        """Gives the bytes back. Only what was found out before can still be asked for."""
+        """Release the buffer. Attributes remain available."""
         self.require_idle()
         self.held = None
 
@@ -37,30 +37,30 @@ cdef class ChunkDecoder:
         self.close()
 
     def set_place(self, str topic, partition):
-        """The topic and partition of the rows that follow, for the columns of these names; None is null."""
+        """Set topic and partition of the rows that follow, for the columns of these names; None is null."""
         cdef int32_t number = 0 if partition is None else partition
         self.require_idle()
         self.topic = None if topic is None else topic.encode()
         self.partition = None if partition is None else number
 
     def empty_table(self, cls):
-        """A table of this decoder's columns without rows."""
+        """A table with this decoder's columns and without rows."""
         if self.fields == NULL:
-            raise TypeError("the decoder was made by hand, and is empty")
+            raise TypeError("the decoder is empty: its base class was created directly")
         return new_table(cls, self.fields, self.num_fields, self.wanted, self.budget)
 
     def read_on(self, Table chunk not None, int64_t max_rows, uint64_t max_bytes):
-        """Adds to a chunk that `read` gave, after a fault."""
+        """Add rows to a chunk from `read`, after a fault."""
         self.fill(chunk.growing(self.fields), max_rows, max_bytes)
 
     def take_fault(self):
-        """The fault, which is forgotten here: a decoder that keeps what is raised would be in a cycle with it."""
+        """Return the fault and clear it, which avoids a reference cycle between decoder and exception."""
         fault = self.fault
         self.fault = None
         return fault
 
     cdef int fill(self, k.kc_table *table, int64_t max_rows, uint64_t max_bytes) except -1:
-        """Adds rows to the table; sets `fault` and `done`."""
+        """Add rows to the table; set `fault` and `done`."""
         self.require_open()
         self.working = True
         try:
@@ -73,7 +73,7 @@ cdef class ChunkDecoder:
         raise NotImplementedError
 
     cdef int append_place(self, k.kc_table *table) except -1:
-        """Topic and partition of the rows that came since the last call, where these columns are wanted."""
+        """Fill topic and partition of the rows added since the last call, if these columns are wanted."""
         cdef k.kc_column *topics = &table.columns[<int> k.KC_COL_TOPIC]
         cdef k.kc_column *partitions = &table.columns[<int> k.KC_COL_PARTITION]
         cdef k.kc_error error

@@ -1,11 +1,11 @@
-# Decompression for other extensions: into memory that the decompressor keeps, with no object made for the caller.
+# Decompression for other extensions, into memory that the decompressor owns.
 from libc.stdint cimport uint8_t
 
 from kafkacodec._core cimport frames as k
 
 
 cdef class Decompressor:
-    # What the last call of `run` gave; it stays until the next call.
+    # The result of `run`, valid until the next call.
     cdef const uint8_t *content
     cdef size_t size
 

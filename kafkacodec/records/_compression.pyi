@@ -1,7 +1,7 @@
 from typing_extensions import Buffer
 
 class Decompressor:
-    """Decompresses one payload after the other; keeps contexts and memory. Not to be shared between threads."""
+    """Decompresses payloads, reusing contexts and memory. Not thread-safe."""
 
     def decompress(self, codec: int, data: Buffer, *, magic: int = 2, limit: int) -> bytes: ...
 
@@ -9,4 +9,4 @@ def compress_snappy(data: Buffer) -> bytes:
     """Blocks of 32 KiB in xerial framing."""
 
 def with_old_lz4_checksum(frame: bytes) -> bytes:
-    """The LZ4 frame with the header checksum that clients of magic 0 wrote: over the frame's magic bytes too."""
+    """The LZ4 frame with the header checksum of clients of magic 0, which includes the frame's magic bytes."""

@@ -1,4 +1,4 @@
-"""Kafka's compressed payloads: frames are walked in C, their blocks are decompressed by the libraries."""
+"""Decompression of Kafka's payloads: C parses the frames, libraries decompress the blocks."""
 from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBUF_WRITE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_FromMemory
@@ -13,7 +13,7 @@ from zstandard import ZstdDecompressor, ZstdError
 
 from kafkacodec.errors import CorruptRecord, LimitExceeded, Truncated, UnsupportedCodec
 
-try:  # twice as fast, but made for x86-64 and AArch64 only
+try:  # twice as fast as zlib, but exists for x86-64 and AArch64 only
     from isal.isal_zlib import IsalError as _InflateError, decompressobj as _inflater
 except ImportError:
     from zlib import error as _InflateError, decompressobj as _inflater
@@ -22,9 +22,9 @@ cdef object _lz4_decompress_into = _lz4_library.decompress_block_into
 cdef object _snappy_compress_into = _snappy_library.compress_raw_into
 cdef object _snappy_decompress_into = _snappy_library.decompress_raw_into
 
-cdef int _GZIP_ONLY = 31  # zlib's "window bits" for a gzip header and trailer, and nothing else
-cdef size_t _GZIP_LEAST = 18  # bytes of the smallest member
-cdef size_t _GZIP_WINDOW = 256  # bytes that a further member gets to begin with
+cdef int _GZIP_ONLY = 31  # zlib's "window bits" for data with a gzip header and trailer
+cdef size_t _GZIP_LEAST = 18  # size of the smallest member in bytes
+cdef size_t _GZIP_WINDOW = 256  # size of the first window of a member after the first, in bytes
 cdef size_t _LIMIT_MOST = <size_t> 1 << 62
 
 
@@ -41,7 +41,7 @@ cdef inline object writable(uint8_t *data, size_t size):
 
 
 cdef int raise_panic(object raised) except -1:
-    """cramjam panics where CPython has no memory for an object, in an exception that is no Exception."""
+    """cramjam panics if CPython cannot allocate an object; its PanicException is not an Exception."""
     if type(raised).__name__ == "PanicException":
         raise MemoryError("out of memory in the compression library") from None
     raise raised
@@ -52,7 +52,7 @@ cdef object too_large(size_t limit, size_t position):
 
 
 cdef class Decompressor:
-    """Decompresses one payload after the other; keeps contexts and memory. Not to be shared between threads."""
+    """Decompresses payloads, reusing contexts and memory. Not thread-safe."""
 
     def __cinit__(self):
         self._zstd = ZstdDecompressor()
@@ -76,7 +76,7 @@ cdef class Decompressor:
             PyBuffer_Release(&view)
 
     cdef int run(self, int codec, const uint8_t *data, size_t size, int magic, size_t limit) except -1:
-        """Leave at most `limit` bytes of content in `content` and `size`."""
+        """Decompress at most `limit` bytes into `content` and `size`."""
         self._held = None
         self._scratch.size = 0
         self.content = NULL
@@ -98,7 +98,7 @@ cdef class Decompressor:
         return 0
 
     cdef int _add(self, bytes part) except -1:
-        """Add what a library gave: the first part is held as it is, more of them are put together in the scratch."""
+        """Add a part of the result: the first one is held without a copy, further ones are joined in `_scratch`."""
         if len(part) == 0:
             return 0
         if self.size == 0:
@@ -120,7 +120,7 @@ cdef class Decompressor:
         return 0
 
     cdef int _reserve(self, size_t size) except -1:
-        """Room for `size` more bytes, and never at NULL: not every library survives that, even for no bytes."""
+        """Room for `size` more bytes, never at NULL: some libraries crash for that, even for no bytes."""
         cdef k.kc_error error
         error.code = k.KC_OK
         if k.kc_buffer_reserve(&self._scratch, size + 1, &error) != k.KC_OK:
@@ -128,7 +128,7 @@ cdef class Decompressor:
         return 0
 
     cdef int _gzip(self, const uint8_t *data, size_t size, size_t limit) except -1:
-        """Members one after the other; what follows the last one is ignored, as in Java."""
+        """All members; bytes after the last one are ignored, as in Java."""
         cdef size_t position = self._gzip_member(data, size, 0, size, limit)
         while size - position >= _GZIP_LEAST and data[position] == 0x1f and data[position + 1] == 0x8b:
             position = self._gzip_member(data, size, position, _GZIP_WINDOW, limit)
@@ -137,10 +137,10 @@ cdef class Decompressor:
     cdef size_t _gzip_member(
         self, const uint8_t *data, size_t size, size_t start, size_t window, size_t limit
     ) except? 0:
-        """Adds the content of the member at `start`; returns where it ends.
+        """Adds the content of the member at `start`; returns the position of its end.
 
-        The library copies what it was given behind the end, so that all of it for each of many members would take
-        quadratic time: it is given a window of the data, then the next, twice as large.
+        The library copies the input that follows the end of the member, so passing all the data for each of many
+        members would take quadratic time: it gets a window of the data, then the next, twice as large.
         """
         cdef size_t given = start, piece
         cdef bytes part
@@ -206,7 +206,7 @@ cdef class Decompressor:
                 self._lz4_block(&block, frame.block_max, limit, block.data - data)
 
     cdef int _lz4_block(self, const k.kc_lz4_block *block, size_t block_max, size_t limit, size_t position) except -1:
-        """Decompress a block of unknown content size: no larger than its frame and 255 times its bytes allow."""
+        """Decompress a block of unknown content size: at most the frame's block size and 255 times its bytes."""
         cdef size_t most = min(block_max, 255 * block.size)
         cdef size_t room = min(most, limit - self._scratch.size)
         self._reserve(room)
@@ -222,7 +222,7 @@ cdef class Decompressor:
         return 0
 
     cdef int _zstd_frames(self, const uint8_t *data, size_t size, size_t limit) except -1:
-        """Frames one after the other, up to the last byte."""
+        """All frames, up to the last byte."""
         cdef size_t position = 0
         cdef size_t room
         cdef k.kc_zstd_frame frame
@@ -250,7 +250,7 @@ cdef size_t _XERIAL_BLOCK = 32 << 10
 
 
 cdef inline size_t snappy_most(size_t size):
-    """What a block of `size` bytes can become, by the library's own formula."""
+    """The maximum compressed size of a block of `size` bytes, by the library's formula."""
     return 32 + size + size // 6
 
 

@@ -7,8 +7,8 @@ class Values:
     """The values to split, chunk by chunk.
 
     Raises:
-        TypeError: a column that is neither bytes nor text.
-        EncodeError: a value that is neither, or an array that contradicts itself; the path names the row.
+        TypeError: the column is neither binary nor string.
+        EncodeError: a value is not bytes, str or None, or the array is inconsistent; the path names the row.
     """
 
     def __init__(self) -> None: ...

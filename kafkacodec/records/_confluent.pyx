@@ -1,4 +1,4 @@
-# Confluent's framing taken off a column: ids and views of the payloads, over the memory of the values.
+# Splits a column in Confluent's framing into schema ids and views of the payloads.
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
@@ -12,7 +12,7 @@ from kafkacodec.errors import EncodeError
 
 
 cdef class Values:
-    """The values to split, one column for each chunk, and what keeps their memory."""
+    """The values to split, one column for each chunk, and the objects that keep their memory alive."""
     cdef k.kc_buffer columns
     cdef list sources
     cdef int64_t chunks, rows, buffers

@@ -6,7 +6,7 @@ from kafkacodec._core cimport checksum as k
 
 ctypedef uint32_t (*checksum)(uint32_t, const uint8_t *, size_t) noexcept nogil
 
-# From this many bytes on, other threads may run meanwhile; below, letting them costs more than the checksum.
+# Below this size in bytes, releasing the GIL costs more than the checksum.
 cdef enum:
     RELEASE_GIL_AT = 32768
 
@@ -27,14 +27,14 @@ cdef uint32_t over(checksum function, object data, uint32_t value) except? 0:
 def crc32c(data, uint32_t value=0):
     """crc32c(data: Buffer, value: int = 0) -> int
 
-    CRC-32C (Castagnoli) of `data`, as record batches of magic 2 carry it.
+    CRC-32C (Castagnoli) of `data`, the checksum of record batches of magic 2.
 
     Args:
-        data: any contiguous buffer; the GIL is released from 32 KiB on.
-        value: the checksum of what came before `data`, to go on from.
+        data: any contiguous buffer; the GIL is released for 32 KiB or more.
+        value: the checksum of the bytes before `data`, to continue from.
 
     Raises:
-        OverflowError: `value` does not fit 32 bits without sign.
+        OverflowError: `value` does not fit an unsigned 32-bit integer.
 
     Source: KIP-98; RFC 3720, appendix B.4, has examples.
     """

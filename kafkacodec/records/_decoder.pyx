@@ -1,4 +1,4 @@
-"""The binding of the decoder: holds buffers, releases the GIL, turns faults into exceptions."""
+"""The binding of the decoder: holds buffers, releases the GIL, converts faults to exceptions."""
 cimport cython
 from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -67,23 +67,23 @@ cdef enum:
 
 
 def record_columns():
-    """The names of all record columns, in their public order; the index is the bit in a mask of wanted ones."""
+    """The names of all record columns in order; the index is the bit in a mask of wanted columns."""
     cdef int i
     return [k.kc_record_fields[i].name.decode() for i in range(<int> k.KC_NUM_RECORD_COLUMNS)]
 
 
 def header_columns():
-    """The names of the columns of batch headers, likewise."""
+    """The names of the columns of batch headers in order, likewise."""
     cdef int i
     return [k.kc_header_fields[i].name.decode() for i in range(<int> k.KC_NUM_HEADER_COLUMNS)]
 
 
 @cython.no_gc_clear    # as its base
 cdef class Decoder(ChunkDecoder):
-    """Reads one range of bytes into tables, chunk by chunk."""
+    """Decodes one range of bytes into tables, chunk by chunk."""
     cdef k.kc_decoder decoder
     cdef bytearray aborted  # kc_aborted[], which the decoder writes to
-    cdef Decompressor decompressor  # made for the first compressed batch; keeps the records of the one in work
+    cdef Decompressor decompressor  # created for the first compressed batch; keeps the records of the current one
     cdef size_t key_hint
     cdef size_t value_hint
 
@@ -104,10 +104,10 @@ cdef class Decoder(ChunkDecoder):
         self.open(data, start, end, aborted)
 
     def open(self, data, uint64_t start=0, end=None, aborted=b""):
-        """Goes over to other bytes, under the same options.
+        """Switches to other bytes, with the same options.
 
-        `aborted` has the transactions whose batches are passed over: three int64 for each (producer id, first offset,
-        offset of the marker), sorted.
+        `aborted` lists transactions whose batches are skipped: three int64 for each (producer id, first offset, offset
+        of the marker), sorted.
         """
         transactions = bytearray(aborted)
         held = HeldBuffer(data, end)
@@ -120,7 +120,7 @@ cdef class Decoder(ChunkDecoder):
         self.done = False
 
     cdef void point_at(self, const uint8_t *data, uint64_t size) noexcept:
-        """Begins with other bytes; `held`, or the caller, keeps them."""
+        """Starts with other bytes, which `held` or the caller keeps alive."""
         cdef k.kc_decoder_options options = self.decoder.options
         options.num_aborted = len(self.aborted) // sizeof(k.kc_aborted)
         options.aborted = <k.kc_aborted *> PyByteArray_AS_STRING(self.aborted) if options.num_aborted else NULL
@@ -128,7 +128,7 @@ cdef class Decoder(ChunkDecoder):
 
     @property
     def position(self):
-        """Bytes that were whole batches, without the one in work."""
+        """Number of bytes in complete batches, without the current one."""
         return self.decoder.position
 
     @property
@@ -136,22 +136,22 @@ cdef class Decoder(ChunkDecoder):
         return self.decoder.size
 
     def stop_at(self, uint64_t position):
-        """Leaves alone what begins at a position or behind it; `done` then means that this was reached."""
+        """Stops before batches that start at or after `position`; `done` then means that it was reached."""
         self.decoder.stop = min(position, self.decoder.size)
         self.done = False
 
     @property
     def searched(self):
-        """Whether intact batches were searched for, which bounds the searches that follow."""
+        """Whether there was a search for intact batches, which reduces the work allowed for later searches."""
         return k.kc_resync_used(&self.decoder.resync)
 
     @property
     def base_offset(self):
-        """The base offset of the faulty batch; None where the fault hides it."""
+        """The base offset of the damaged batch; None if it is unknown."""
         return self.decoder.batch.base_offset if self.decoder.located else None
 
     cdef object explain(self, object exception):
-        """The exception with the place inside the batch."""
+        """The exception with batch and record in its path."""
         cdef k.kc_decoder *d = &self.decoder
         if not d.located or not isinstance(exception, DecodeError):
             return exception
@@ -164,7 +164,7 @@ cdef class Decoder(ChunkDecoder):
         return exception
 
     cdef int provide(self, k.kc_error *error) except -1:
-        """Decompresses the announced batch; True where that went well, else self.fault is set."""
+        """Decompresses the current batch; on failure returns False and sets self.fault."""
         cdef k.kc_batch *batch = &self.decoder.batch
         cdef Decompressor payload = self.decompressor
         if payload is None:
@@ -181,7 +181,7 @@ cdef class Decoder(ChunkDecoder):
         return True
 
     cdef void expect_rows(self, k.kc_table *table, int64_t rows) noexcept:
-        """Room for as much as the chunk before took: growing step by step would copy all of it again."""
+        """Reserve the memory that the previous chunk needed, which avoids copies as columns grow."""
         cdef int i
         for i in range(<int> k.KC_COL_OFFSET, <int> k.KC_COL_HEADERS + 1):
             if table.columns[i].wanted:
@@ -206,7 +206,7 @@ cdef class Decoder(ChunkDecoder):
         return 0
 
     def expect(self, Table chunk not None, uint64_t size):
-        """Makes room for what is open or, where `size` is larger, for that many bytes of its kind."""
+        """Reserves memory for the open range or, if `size` is larger, for `size` bytes of similar data."""
         cdef k.kc_table *table = chunk.growing(k.kc_record_fields)
         cdef int64_t rows = 0
         cdef uint64_t held = 0
@@ -221,7 +221,7 @@ cdef class Decoder(ChunkDecoder):
         self.expect_rows(table, <int64_t> min(rows * times, <double> 0x7fffffff))
 
     def read(self, cls, int64_t max_rows, uint64_t max_bytes, bint whole=False):
-        """The next chunk. Afterwards `done` or `fault` may be set; `skip` goes on behind a fault."""
+        """The next chunk. Sets `done` or `fault` at the end; `skip` continues after a fault."""
         cdef Table chunk = self.empty_table(cls)
         if whole:
             self.expect(chunk, self.decoder.size)
@@ -235,7 +235,7 @@ cdef class Decoder(ChunkDecoder):
         return chunk
 
     def skip(self):
-        """Passes over the faulty batch, to the next one that can be read; returns how many bytes that is."""
+        """Skips the damaged batch, up to the next intact one; returns the number of bytes."""
         cdef uint64_t passed
         self.require_open()
         self.working = True
@@ -247,11 +247,10 @@ cdef class Decoder(ChunkDecoder):
     def read_blobs(
         self, Table table not None, ImportedArray blobs not None, int64_t first_row, int64_t max_rows, settle
     ):
-        """Adds the records of every blob of an Arrow array of bytes, with the blob's row in the column `row`.
+        """Adds the records of each blob of an Arrow array, with the row of the blob in the column `row`.
 
-        `settle(row)` is called at a fault, and where the table has its `max_rows`; True goes on with the same blob (after
-        a `skip`), False with the next one.
-        Returns the bytes that were whole batches.
+        `settle(row)` is called at a fault, and if the table has `max_rows`. If it returns True, decoding continues in
+        the same blob (after a `skip`), otherwise with the next one. Returns the number of bytes in complete batches.
         """
         cdef k.kc_arrow_bytes column
         cdef k.kc_error error
@@ -262,7 +261,7 @@ cdef class Decoder(ChunkDecoder):
             raise TypeError(f"column of blobs: {error.what.decode()}")
         try:
             return self.read_column(table, &column, blobs.array.length, first_row, max_rows, settle)
-        finally:    # the blobs are the caller's: nothing may point into them any longer
+        finally:    # the caller owns the blobs: no pointer into them may remain
             if not self.working:
                 self.point_at(NULL, 0)
 
@@ -308,8 +307,8 @@ def scan(
     cls, data, uint64_t wanted, bint verify_crc, uint64_t start=0, end=None, int64_t max_batches=INT64_MAX,
     Budget budget=None,
 ):
-    """(table of headers, position after the last batch read, bytes of the data up to `end`, exception or None, whether it
-    is the budget's)"""
+    """(table of headers, position after the last batch, size of the data up to `end`, exception or None, whether the
+    exception is that the budget is exhausted)"""
     cdef Table t = new_table(cls, k.kc_header_fields, k.KC_NUM_HEADER_COLUMNS, wanted, budget)
     cdef HeldBuffer held = HeldBuffer(data, end)
     cdef k.kc_error error
@@ -323,7 +322,7 @@ def scan(
 
 
 def scan_stretches(cls, data, uint64_t wanted, stretches):
-    """A table of the headers in all of the stretches, pairs of int64 positions; each is read up to its first fault."""
+    """A table of the headers in all stretches (pairs of int64 positions), each up to its first fault."""
     cdef Table t = new_table(cls, k.kc_header_fields, k.KC_NUM_HEADER_COLUMNS, wanted, None)
     cdef HeldBuffer held = HeldBuffer(data)
     cdef HeldBuffer pairs = HeldBuffer(stretches)

@@ -1,4 +1,4 @@
-# Columns and Python records into record batches: holds the memory, calls the kernels without the GIL.
+# Encoding of columns and Python records as record batches: owns the memory, calls the kernels without the GIL.
 from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_FromMemory
@@ -15,12 +15,12 @@ from kafkacodec.arrow._value_columns cimport ByteColumn, IntColumn
 
 from kafkacodec.errors import EncodeError
 
-# The most that is taken for a chunk before its rows have been checked.
+# Limit on the memory reserved for a chunk before its rows are checked.
 cdef size_t FIRST_GUESS_BYTES = 256 << 20
 
 cdef extern from *:
     """
-    /* Ends bytes that nobody else has seen in front of their last byte. */
+    /* Shortens a bytes object to which there are no other references. */
     static inline void kc_end_bytes(PyObject *bytes, Py_ssize_t size) {
         Py_SET_SIZE((PyVarObject *)bytes, size);
         PyBytes_AS_STRING(bytes)[size] = 0;
@@ -31,7 +31,7 @@ cdef extern from *:
 
 cdef extern from "Python.h":
     Py_ssize_t PY_SSIZE_T_MAX
-    # Bytes that are still being made: the declarations of cpython.bytes take finished ones.
+    # For unfinished bytes objects; the declarations of cpython.bytes require finished ones.
     PyObject *new_bytes "PyBytes_FromStringAndSize"(const char *data, Py_ssize_t size) except NULL
     int _PyBytes_Resize(PyObject **object, Py_ssize_t size) except -1
     char *bytes_data "PyBytes_AS_STRING"(PyObject *object) nogil
@@ -39,7 +39,7 @@ cdef extern from "Python.h":
 
 
 cdef object fault(const k.kc_error *error, str column, bint located):
-    """The exception for `error`, with the column and, where one row is at fault, the row as its path."""
+    """The exception for `error`; its path is the column and, if `located`, the row."""
     if error.code != k.KC_CANNOT_ENCODE:
         return exception_from(error)
     what = error.what.decode()
@@ -49,7 +49,7 @@ cdef object fault(const k.kc_error *error, str column, bint located):
 
 
 cdef class RecordChunk:
-    """Rows that the kernels can read: imported columns, or ones made from Python records."""
+    """Rows for the kernels: imported columns, or columns of Python records."""
     cdef k.kc_input_chunk columns
 
     def __len__(self):
@@ -69,7 +69,7 @@ cdef class ArrowChunk(RecordChunk):
 
 
 cdef class ListChunk(RecordChunk):
-    """Columns made from Python records, one pass, no object kept."""
+    """Columns of Python records; no reference to the objects is kept."""
     cdef ByteColumn key, value, header_key, header_value
     cdef IntColumn offset, timestamp, header_bounds
     cdef bint finished
@@ -116,7 +116,7 @@ cdef class ListChunk(RecordChunk):
         return self.header_bounds.append(self.header_key.rows, 0)
 
     def finish(self):
-        """Let the kernels see the rows. None may be added afterwards."""
+        """Make the rows available to the kernels. No rows can be added afterwards."""
         cdef k.kc_arrow_pairs *headers = &self.columns.headers
         self.finished = True
         self.key.describe(&self.columns.key)
@@ -134,9 +134,9 @@ cdef class ListChunk(RecordChunk):
 
 
 cdef class GrowingBytes:
-    """A bytes object that is written from front to back and takes its final size at the end.
+    """A bytes object that is written from front to back and gets its final size at the end.
 
-    The system gives memory only where it is written, so that room which stays empty costs nothing.
+    The operating system provides memory when it is first written, so unused room costs nothing.
     """
     cdef PyObject *object
     cdef Py_ssize_t used
@@ -155,12 +155,12 @@ cdef class GrowingBytes:
         return room
 
     cdef int reserve(self, Py_ssize_t size) except -1:
-        """Room for so many more bytes."""
+        """Make room for `size` more bytes."""
         cdef Py_ssize_t capacity = 0 if self.object == NULL else bytes_size(self.object)
         if self.object != NULL and capacity - self.used >= size:
             return 0
         if size > self.limit - self.used:
-            raise EncodeError("the record sets take more memory than max_total_bytes allows")
+            raise EncodeError("the record sets would exceed max_total_bytes")
         capacity = min(max(self.used + size, capacity + capacity // 2), self.limit)
         if self.object == NULL:
             self.object = new_bytes(NULL, capacity)
@@ -170,8 +170,8 @@ cdef class GrowingBytes:
         return 0
 
     cdef bytes finish(self):
-        """What was written. Room that is left is given back only where it is much: an allocator that gets back a block
-        of the size that is asked for next time keeps it, and the next call finds memory that is there already.
+        """The bytes written. Unused room is released only if it is large: an allocator keeps a freed block of the size
+        that the next call requests, which then does not need new memory from the system.
         """
         if self.object == NULL:
             return b""
@@ -183,11 +183,11 @@ cdef class GrowingBytes:
 
 
 cdef class BatchEncoder:
-    """Spreads the rows of chunks over batches, in one pass. Nothing of a chunk is needed once its rows are written."""
+    """Divides the rows of chunks into batches, in one pass. A chunk is not needed after its rows are written."""
     cdef k.kc_encoder encoder
-    cdef k.kc_buffer batch     # the open one, where batches are taken out one by one
+    cdef k.kc_buffer batch     # the open batch, if batches are returned one by one
     cdef size_t header_bytes
-    cdef int64_t rows          # of the chunks before
+    cdef int64_t rows          # number of rows in the previous chunks
     cdef bint working
 
     def __cinit__(self, *, int magic, bint drop_unsupported, int64_t base_offset, int64_t batch_bytes,
@@ -209,7 +209,7 @@ cdef class BatchEncoder:
         k.kc_buffer_free(&self.batch)
 
     cdef int begin(self) except -1:
-        """For one caller at a time: neither another thread nor what `compress` and the chunks run."""
+        """Allows one caller at a time: excludes other threads, and calls from `compress` or the chunks."""
         if self.working:
             raise RuntimeError("the encoder is already in use")
         self.working = True
@@ -259,7 +259,7 @@ cdef class BatchEncoder:
                 raise fault(&error, "row", False)
             guess = min(k.kc_input_chunk_bytes(&chunk.columns), FIRST_GUESS_BYTES)
             out.reserve(min(guess, out.limit - out.used))
-            part.columns = chunk.columns    # of which only the records of a run are shown
+            part.columns = chunk.columns    # `part` ends with the current run
             at = end = 0
             while True:
                 before = runs.row
@@ -270,7 +270,8 @@ cdef class BatchEncoder:
                     break
                 if runs.row != before:
                     if 0 <= num_rows <= runs.row:
-                        raise EncodeError(f"row {runs.row}, of {num_rows}", path=f"records[{self.rows + at}].row")
+                        reason = f"row {runs.row} is not below num_rows ({num_rows})"
+                        raise EncodeError(reason, path=f"records[{self.rows + at}].row")
                     self.put_last(out, compress)
                     self.end_blobs(column, out, runs.row)
                     k.kc_encoder_restart(&self.encoder, at)
@@ -288,11 +289,11 @@ cdef class BatchEncoder:
         return column
 
     cdef int end_blobs(self, SingleColumn column, GrowingBytes out, int64_t rows) except -1:
-        """The column has so many rows: the one in work, and empty ones after it."""
+        """Extend the column to `rows` rows: the current one, then empty ones."""
         cdef k.kc_error error
         cdef size_t size
         if rows - column.length > (out.limit - out.used) // <Py_ssize_t> sizeof(int64_t) - 1:
-            raise EncodeError(f"{rows} rows take more memory than max_total_bytes allows")
+            raise EncodeError(f"{rows} rows would exceed max_total_bytes")
         size = (rows + 1) * sizeof(int64_t) - column.values.size
         if k.kc_buffer_reserve(&column.values, size, &error):
             raise exception_from(&error)
@@ -306,7 +307,7 @@ cdef class BatchEncoder:
         return 0
 
     cdef int put_rows(self, RecordChunk chunk, GrowingBytes out, compress) except -1:
-        """All rows of the chunk; a batch may stay open."""
+        """Write all rows of the chunk; a batch may stay open."""
         if compress is None:
             return self.write_rows(chunk, out)
         while self.fill_batch(chunk):
@@ -314,7 +315,7 @@ cdef class BatchEncoder:
         return 0
 
     cdef int put_last(self, GrowingBytes out, compress) except -1:
-        """The batch that is open, if there is one."""
+        """Write the open batch, if there is one."""
         cdef k.kc_room room
         if not self.encoder.open.count:
             return 0
@@ -339,7 +340,7 @@ cdef class BatchEncoder:
             self.working = False
 
     cdef int write_rows(self, RecordChunk chunk, GrowingBytes out) except -1:
-        """All rows of the chunk, uncompressed."""
+        """Write all rows of the chunk, uncompressed."""
         cdef k.kc_error error
         cdef k.kc_encode_event event
         cdef k.kc_room room
@@ -355,7 +356,7 @@ cdef class BatchEncoder:
         return 0
 
     cdef bint fill_batch(self, RecordChunk chunk) except -1:
-        """Rows of the chunk into `self.batch`, until that is complete; False where the chunk ends first."""
+        """Write rows of the chunk to `self.batch` until it is complete; returns False if the chunk ends first."""
         cdef k.kc_error error
         cdef k.kc_encode_event event
         cdef k.kc_room room
@@ -383,7 +384,7 @@ cdef class BatchEncoder:
         return 0
 
     cdef int put_compressed(self, GrowingBytes out, compress) except -1:
-        """The batch in `self.batch`, its records put through `compress`."""
+        """Write the batch in `self.batch`, its records compressed."""
         cdef Py_buffer view
         cdef k.kc_room room
         cdef Py_ssize_t header = self.header_bytes
@@ -402,7 +403,7 @@ cdef class BatchEncoder:
         return 0
 
     cdef tuple take_batch(self, compress):
-        """The batch in `self.batch`, and what an index needs of it."""
+        """The batch in `self.batch`, with the values that an index needs."""
         cdef GrowingBytes out = GrowingBytes()
         cdef k.kc_room room
         cdef k.kc_open_batch batch = self.encoder.open

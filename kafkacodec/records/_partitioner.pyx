@@ -24,7 +24,7 @@ def murmur2(key):
 
 
 cdef object fault(const k.kc_error *error, int64_t first_row):
-    """The exception for `error`; the whole column is at fault where there is no row."""
+    """The exception for `error`; if `first_row` is negative it concerns the column, not a row."""
     if error.code != k.KC_CANNOT_ENCODE:
         return exception_from(error)
     if first_row < 0:
@@ -70,7 +70,7 @@ cdef int64_t nulls_in(int32_t[::1] out, int64_t length) noexcept:
 
 
 def arrow_partitions(ImportedArray array not None, int32_t partitions, int32_t[::1] out, int64_t first_row):
-    """The partition of every key of an imported array into `out`, -1 for null; how many are null."""
+    """Writes the partition of each key to `out`, -1 for null; returns the number of null keys."""
     cdef k.kc_error error
     cdef k.kc_arrow_bytes texts
     cdef k.kc_arrow_ints numbers
@@ -81,7 +81,7 @@ def arrow_partitions(ImportedArray array not None, int32_t partitions, int32_t[:
         raise ValueError(f"out has {out.shape[0]} items, fewer than the {length} keys")
     if length == 0:
         return 0
-    # The format of a dictionary's column is that of its numbers.
+    # The format of a dictionary-encoded column is that of its indexes.
     if array.owner.schema.dictionary == NULL and array.owner.schema.format in (b"i", b"l"):
         if k.kc_arrow_ints_import(&numbers, &array.owner.schema, &array.array, 0, length, &error):
             raise fault(&error, -1)

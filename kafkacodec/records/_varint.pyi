@@ -1,6 +1,6 @@
-"""Varints over Python buffers: base 128, least significant group first, at most ten bytes for 64 bits.
+"""Varints in Python buffers: base 128, least significant group first, at most ten bytes for 64 bits.
 
-Source: KIP-98 (signed ones, zigzag-coded, in records) and KIP-482 (unsigned ones, in compact types).
+Source: KIP-98 (zigzag varints in records) and KIP-482 (unsigned varints in compact types).
 """
 
 from typing_extensions import Buffer

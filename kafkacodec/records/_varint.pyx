@@ -12,10 +12,10 @@ from kafkacodec.errors import CorruptRecord, EncodeError, Truncated
 def encode_varint(value):
     """encode_varint(value: int) -> bytes
 
-    `value` zigzag-coded, as Kafka's records hold lengths and deltas: 1 to 10 bytes.
+    `value` as a zigzag varint of 1 to 10 bytes, the encoding of lengths and deltas in Kafka's records.
 
     Raises:
-        EncodeError: `value` does not fit 64 bits with sign.
+        EncodeError: `value` does not fit a 64-bit integer.
     """
     cdef uint8_t out[10]
     cdef int64_t v
@@ -29,7 +29,7 @@ def encode_varint(value):
 def encode_uvarint(value):
     """encode_uvarint(value: int) -> bytes
 
-    `value` without zigzag, as the protocol's compact types and tagged fields hold lengths: 1 to 10 bytes.
+    `value` as an unsigned varint of 1 to 10 bytes, the encoding of lengths in compact types and tagged fields.
 
     Raises:
         EncodeError: `value` is negative or does not fit 64 bits.
@@ -46,14 +46,14 @@ def encode_uvarint(value):
 def decode_varint(data, Py_ssize_t position=0):
     """decode_varint(data: Buffer, position: int = 0) -> tuple[int, int]
 
-    The zigzag-coded varint at `position` of `data`.
+    The zigzag varint at `position` of `data`.
 
     Returns:
-        The value, 64 bits with sign, and the position of the byte behind it. Forms longer than needed are read.
+        The value, a signed 64-bit integer, and the position after it. Encodings longer than necessary are accepted.
 
     Raises:
-        Truncated: `data` ends first, or `position` lies outside it.
-        CorruptRecord: the value has more than 64 bits, or the form more than ten bytes.
+        Truncated: `data` ends inside the varint, or `position` is outside `data`.
+        CorruptRecord: the value has more than 64 bits, or the varint more than ten bytes.
     """
     cdef uint64_t raw = 0
     position = decode(data, position, &raw)
@@ -63,7 +63,7 @@ def decode_varint(data, Py_ssize_t position=0):
 def decode_uvarint(data, Py_ssize_t position=0):
     """decode_uvarint(data: Buffer, position: int = 0) -> tuple[int, int]
 
-    The unsigned varint at `position` of `data`; as `decode_varint`, with a value of 64 bits without sign.
+    The unsigned varint at `position` of `data`; as `decode_varint`, but the value is an unsigned 64-bit integer.
     """
     cdef uint64_t value = 0
     position = decode(data, position, &value)
@@ -71,7 +71,7 @@ def decode_uvarint(data, Py_ssize_t position=0):
 
 
 cdef Py_ssize_t decode(object data, Py_ssize_t position, uint64_t *value) except -1:
-    """The position behind the varint at `position`, and its value."""
+    """Decodes the varint at `position` into `value`; returns the position after it."""
     cdef Py_buffer view
     if PyBytes_CheckExact(data):
         return decode_bytes(<const uint8_t *> PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data), position, value)

@@ -120,8 +120,8 @@ def test_any_rows_in_any_chunks(records: list[tuple[int, bytes]], chunk: int, co
         (table([-1]), {}, r"records\[0\]\.row: rows must not be negative"),
         (table([0, None]), {}, r"records\[1\]\.row: null"),
         (table([0, 3]), {"num_rows": 3}, r"records\[1\]\.row: row 3"),
-        (table([1 << 40]), {}, "more memory than max_total_bytes"),
-        (table([0, 1]), {"max_total_bytes": 100}, "more memory than max_total_bytes"),
+        (table([1 << 40]), {}, "would exceed max_total_bytes"),
+        (table([0, 1]), {"max_total_bytes": 100}, "would exceed max_total_bytes"),
         (pa.table({"value": [b"a"]}), {}, r"records\.row: missing column"),
         (pa.table({"value": [b"a"], "row": ["0"]}), {}, r"records\.row: the column is neither int32 nor int64"),
         (

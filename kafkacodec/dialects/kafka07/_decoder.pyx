@@ -26,11 +26,11 @@ def columns():
 
 @cython.no_gc_clear    # as its base
 cdef class Decoder(ChunkDecoder):
-    """Reads one message set into tables, chunk by chunk."""
+    """Decodes one message set into tables, chunk by chunk."""
     cdef k.kc_msgset07_decoder decoder
-    cdef uint64_t left    # what is left of the limit, for the outermost message
+    cdef uint64_t left    # the rest of the limit of the outermost message
     cdef uint64_t value_hint
-    cdef list decompressors  # one for each level of compressed messages inside one another
+    cdef list decompressors  # one for each level of nested compressed messages
 
     def __cinit__(
         self, data, *, uint64_t wanted, bint verify_crc, bint deep, int64_t initial_offset, uint64_t limit,
@@ -52,7 +52,7 @@ cdef class Decoder(ChunkDecoder):
 
     @property
     def position(self):
-        """Bytes that were whole messages, without the one in work."""
+        """Number of bytes in complete messages, without the current one."""
         return self.decoder.position
 
     @property
@@ -61,11 +61,11 @@ cdef class Decoder(ChunkDecoder):
 
     @property
     def base_offset(self):
-        """The offset of the faulty message; None where the fault hides how long it is."""
+        """The offset of the damaged message; None if its length is unknown."""
         return self.decoder.options.initial_offset + self.decoder.position if self.decoder.located else None
 
     cdef object explain(self, object exception):
-        """The exception with the place inside the set."""
+        """The exception with the message in its path."""
         cdef k.kc_msgset07_decoder *d = &self.decoder
         if isinstance(exception, DecodeError):
             exception.path = f"message at offset {d.options.initial_offset + <int64_t> d.position}"
@@ -74,7 +74,7 @@ cdef class Decoder(ChunkDecoder):
         return exception
 
     cdef int provide(self, k.kc_error *error) except -1:
-        """Decompresses the announced message; True where that went well, else self.fault is set."""
+        """Decompresses the current message; on failure returns False and sets self.fault."""
         cdef k.kc_msgset07_decoder *d = &self.decoder
         cdef Decompressor payload
         if d.depth == 0:
@@ -105,7 +105,7 @@ cdef class Decoder(ChunkDecoder):
                 k.kc_column_expect(&table.columns[i], rows, values if i == k.KC_COL_VALUE else 0)
 
     def read(self, cls, int64_t max_rows, uint64_t max_bytes, bint whole=False):
-        """The next chunk. Afterwards `done` or `fault` may be set; `skip` goes on after a fault."""
+        """The next chunk. Sets `done` or `fault` at the end; `skip` continues after a fault."""
         cdef Table chunk = self.empty_table(cls)
         cdef size_t size
         self.require_open()
@@ -135,7 +135,7 @@ cdef class Decoder(ChunkDecoder):
         return 0
 
     def skip(self):
-        """Passes over the faulty message; returns its size in bytes."""
+        """Skips the damaged message; returns its size in bytes."""
         self.require_open()
         return k.kc_msgset07_skip(&self.decoder)
 

@@ -1,20 +1,20 @@
-"""The inner loop of the line protocol: words to arguments, text to integers."""
+"""The inner loop of the line protocol: parses words into arguments."""
 
 from collections.abc import Callable
 from typing import Any
 
 def read_integer(word: str) -> int:
-    """The 64-bit integer that `word` spells in ASCII digits, with a minus sign or without.
+    """Parse a 64-bit integer of ASCII digits with an optional minus sign. Leading zeros are accepted.
 
     Raises:
-        ValueError: anything else; leading zeros are taken, a plus sign is not.
+        ValueError: `word` is not such an integer; a plus sign is not accepted.
     """
 
 def read_words(
     names: tuple[str, ...], readers: tuple[Callable[[str], Any] | None, ...], words: list[str]
 ) -> dict[str, Any]:
-    """The value of each word under its name; a word whose reader is None is its own value.
+    """Parse each word with its reader; a word without a reader is kept as a string.
 
     Raises:
-        ValueError: an empty word, more words than names, or what a reader raises.
+        ValueError: a word is empty, there are more words than names, or a reader raises it.
     """

@@ -1,4 +1,4 @@
-"""The inner loop of the line protocol: words to arguments, text to integers."""
+"""The inner loop of the line protocol: parses words into arguments."""
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stdint cimport INT64_MAX, int64_t, uint64_t
 
