@@ -12,6 +12,7 @@ from benchmarks import goals, inspection, java, messages, primitives, reading, r
 from benchmarks.cases import CASES, record_set
 from benchmarks.contest import Rates, run
 
+HANDED_ON = ("none", "none, 1 KiB values", "lz4")
 ENCODED = ("none", "lz4", "zstd", "snappy", "gzip")
 
 
@@ -27,6 +28,10 @@ def main() -> None:
     for case in cases:
         results[case.name] = run(reading.contest(case, record_sets[case.name]), rounds)
         note(case.name)
+    for case in cases:
+        if case.name in HANDED_ON:
+            contest = reading.handed_on(case, record_sets[case.name])
+            results[contest.name] = run(contest, rounds)
     for case in cases:
         if case.name in ENCODED:
             results[f"encode, {case.name}"] = run(writing.contest(case), rounds)

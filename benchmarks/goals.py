@@ -43,6 +43,8 @@ class Outcome:
 GOALS = [
     Goal("none", "iter_columns", "aiokafka", 10),
     Goal("none", "iter_columns", JAVA, 2),
+    Goal("all bytes of none", "iter_columns", JAVA, 2),
+    Goal("all bytes of none, 1 KiB values", "iter_columns", JAVA, 1),
     Goal("none", "decode", "aiokafka", 5),
     Goal("none", "iter_records", "aiokafka", 1.5),
     Goal("bytes of none, 1 KiB values", "iter_columns", None, 8e9),

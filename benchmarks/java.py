@@ -27,6 +27,9 @@ def add(results: dict[str, Rates], record_sets: dict[str, bytes], bodies: Sequen
     prepare()
     for name, rate in zip(record_sets, rates("Iterate", record_sets), strict=True):
         results[name][JAVA] = rate
+    handed_on = {name: data for name, data in record_sets.items() if f"all bytes of {name}" in results}
+    for name, rate in zip(handed_on, rates("Iterate", handed_on, "-Dcopy=true"), strict=True):
+        results[f"all bytes of {name}"][JAVA] = rate
     written = {name: data for name, data in record_sets.items() if f"encode, {name}" in results}
     for name, rate in zip(written, rates("Build", written), strict=True):
         results[f"encode, {name}"][JAVA] = rate
@@ -46,11 +49,11 @@ def prepare() -> None:
     subprocess.run(["javac", "-cp", _classpath(), "-d", TARGET, *HERE.glob("*.java")], check=True)
 
 
-def rates(program: str, files: dict[str, bytes]) -> list[float]:
+def rates(program: str, files: dict[str, bytes], *options: str) -> list[float]:
     """A program's records or bytes per second for each of its files, in their order: the best of several runs."""
     if not files:
         return []
-    command = ["java", "-Xmx2g", "-XX:+UseSerialGC", "-cp", _classpath(), program, str(SECONDS_PER_CASE)]
+    command = ["java", "-Xmx2g", "-XX:+UseSerialGC", *options, "-cp", _classpath(), program, str(SECONDS_PER_CASE)]
     with tempfile.TemporaryDirectory() as directory:
         paths = [Path(directory) / name for name in files]
         for path, data in zip(paths, files.values(), strict=True):

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
+
 import kafkacodec as kc
 from benchmarks import libraries
 from benchmarks.cases import Case
@@ -62,6 +64,22 @@ READERS: dict[str, Reader] = {
     "aiokafka": aiokafka,
     "kafka-python": kafka_python,
 }
+
+
+def all_bytes(data: bytes) -> int:
+    """All columns, and then every byte of keys and values once more: their sum, eight at a time."""
+    total = 0
+    for chunk in kc.iter_columns(data, max_rows=8192):
+        for name in ("key", "value"):
+            content = chunk.buffers(name)["data"]
+            whole = len(content) & ~7
+            total += int(content[:whole].view(np.uint64).sum()) + int(content[whole:].sum())
+    return total
+
+
+def handed_on(case: Case, data: bytes) -> Contest:
+    """Every key and value in the reader's own memory, all of it touched: Java's consumer makes a byte[] of each."""
+    return Contest(f"all bytes of {case.name}", "records", case.num_records, {"iter_columns": partial(all_bytes, data)})
 
 
 def contest(case: Case, data: bytes) -> Contest:

@@ -505,8 +505,8 @@ class _SegmentChecker:
     def _check_offsets(self, rows: _Rows) -> None:
         """Offsets grow from batch to batch. A compressed set of old messages tells its last one only."""
         base, last = rows.base, rows.last
-        ahead_of = rows.before if len(rows.before) == 1 else rows.before[rows.stretch]
-        before = np.maximum(rows.preceding(np.maximum.accumulate(last)), ahead_of)
+        earlier = rows.before if len(rows.before) == 1 else rows.before[rows.stretch]
+        before = np.maximum(rows.preceding(np.maximum.accumulate(last)), earlier)
         wrong = np.where(rows.magic >= 2, base, last) <= before
         for i in np.flatnonzero(wrong).tolist():
             text = f"offsets {base[i]} to {last[i]} follow offset {before[i]}"

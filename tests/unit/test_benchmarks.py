@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 
 import pytest
 
 import kafkacodec as kc
-from benchmarks import contest, goals, instructions, libraries, messages, report
+from benchmarks import contest, goals, instructions, libraries, messages, reading, report
 from benchmarks.cases import CASES, Case, record_set, records
 
 
@@ -36,6 +37,18 @@ def test_libraries_give_the_same_content(codec: str) -> None:
             assert size == len(content) or bytes(found[0] if isinstance(found, tuple) else found) == content, name
 
 
+def test_all_bytes_are_summed() -> None:
+    data = record_set(Case("sums", total_bytes=60_000))
+    whole = 0
+    for chunk in kc.iter_columns(data, max_rows=8192):
+        for name in ("key", "value"):
+            content = bytes(chunk.buffers(name)["data"])
+            end = len(content) // 8 * 8
+            words = (int.from_bytes(content[at : at + 8], sys.byteorder) for at in range(0, end, 8))
+            whole += sum(words) % 2**64 + sum(content[end:])
+    assert reading.all_bytes(data) == whole
+
+
 def test_goals_are_held_against_the_fastest_library() -> None:
     rates = {"iter_columns": 90.0, "lz4.frame.decompress": 60.0, "cramjam.lz4.decompress_into": 100.0}
     found = goals.outcomes({"lz4": rates})
@@ -53,7 +66,12 @@ def test_a_missing_competitor_leaves_its_goal_open() -> None:
 def test_goals_name_cases_that_exist() -> None:
     names = {case.name for case in CASES} | {str(body) for body in messages.bodies()}
     for goal in goals.GOALS:
-        case = goal.contest.removeprefix("encode, ").removeprefix("decode, ").removeprefix("bytes of ")
+        case = (
+            goal.contest.removeprefix("encode, ")
+            .removeprefix("decode, ")
+            .removeprefix("all ")
+            .removeprefix("bytes of ")
+        )
         others = "partition of 10 B keys", "Spark, sum of value lengths", "Spark, write", "verify", "resynchronisation"
         assert case in names or case in others
 
