@@ -1,5 +1,5 @@
 # csrc/encode as Cython sees it, a section per header; with all of arrow.pxd.
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from kafkacodec._core.arrow cimport *
 
@@ -71,6 +71,22 @@ cdef extern from "encode/kc_row_runs.h" nogil:
     void kc_row_runs_begin(kc_row_runs *r)
     int kc_row_runs_open(kc_row_runs *r, const ArrowSchema *schema, const ArrowArray *array, kc_error *error)
     int kc_row_runs_next(kc_row_runs *r, int64_t *end, kc_error *error)
+
+
+cdef extern from "encode/kc_renumber.h" nogil:
+    enum:
+        KC_RENUMBERED_BYTES
+
+    ctypedef struct kc_renumbering:
+        int64_t by
+        int32_t leader_epoch
+
+    ctypedef struct kc_renumbered:
+        uint64_t position
+        uint8_t head[16]
+
+    int kc_renumber(const uint8_t *data, uint64_t size, uint64_t *position, const kc_renumbering *how,
+                    kc_renumbered *out, size_t max, size_t *count, int64_t *next_offset, kc_error *error)
 
 
 cdef extern from "encode/kc_murmur2.h" nogil:

@@ -12,16 +12,16 @@ import fcntl
 import os
 import secrets
 import shutil
-import struct
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from kafkacodec.log import LogDirectory, LogWriter, Partition, Segment, layout
-from kafkacodec.log.files import is_directory, naming
+from kafkacodec.log import LogDirectory, LogWriter, Partition, layout
+from kafkacodec.log.files import is_directory
 from kafkacodec.log.publishing import sync_names, sync_path
+from kafkacodec.log.renumber import renumber_segment
 from kafkacodec.log.segment_writer import COMMIT_ORDER, publish_files
 from kafkacodec.spark.options import TopicPartition
 
@@ -98,33 +98,12 @@ def _number(log: LogWriter, staged: list[Partition], pool: ThreadPoolExecutor) -
         end = start
         for segment in partition.segments:
             base = start + (segment.base_offset or 0)
-            end = _shift(segment.path, start, log.leader_epoch)
+            end = renumber_segment(segment.path, by=start, leader_epoch=log.leader_epoch)
             for suffix in COMMIT_ORDER:
                 source = layout.sibling(segment.path, suffix)
                 target = os.path.join(log.path, layout.file_name(base, suffix))
                 yield _Move(source, target, pool.submit(sync_path, source))
         start = end
-
-
-# What a batch begins with: base offset, length, leader epoch.
-_BATCH_START = struct.Struct(">qii")
-
-
-def _shift(path: str, by: int, leader_epoch: int) -> int:
-    """Add to the base offsets of all batches and set their leader epoch, in place; returns the next offset."""
-    names = ("position", "size_in_bytes", "base_offset", "last_offset")
-    headers = Segment(path).scan(columns=names, verify_crc=False)
-    end = int(headers["last_offset"][-1]) + by + 1
-    if by == leader_epoch == 0:  # as it was written
-        return end
-    offsets, sizes = (headers["base_offset"] + by).tolist(), headers["size_in_bytes"].tolist()
-    with naming(path), open(path, "r+b", buffering=0) as file:
-        for position, offset, size in zip(headers["position"].tolist(), offsets, sizes, strict=True):
-            start = _BATCH_START.pack(offset, size - 12, leader_epoch)
-            done = 0
-            while done < len(start):
-                done += os.pwrite(file.fileno(), start[done:], position + done)
-    return end
 
 
 def remove(directory: str, *, may_be_written: bool = False) -> None:

@@ -1,0 +1,97 @@
+#include "build.h"
+#include "check.h"
+#include "encode/kc_renumber.h"
+
+static bytes two_batches(void) {
+    bytes data = {.size = 0}, records = {.size = 0};
+    add_record(&records, 0, 0, "a", "v", NULL, NULL);
+    add_record(&records, 1, 0, "b", "w", NULL, NULL);
+    add_batch(&data, 0, 2, &records);
+    add_batch(&data, 0, 2, &records);
+    return data;
+}
+
+static int run(const bytes *b, kc_renumbering how, kc_renumbered *out, size_t max, size_t *count, int64_t *next) {
+    kc_error error = {0};
+    uint64_t position = 0;
+    return kc_renumber(b->data, b->size, &position, &how, out, max, count, next, &error);
+}
+
+TEST(renumber_changes_what_no_checksum_covers) {
+    bytes data = two_batches();
+    const bytes before = data;
+    const uint64_t half = data.size / 2;
+    const int64_t base = (int64_t)kc_load_u64(data.data);
+    kc_renumbered out[4];
+    size_t count;
+    int64_t next;
+    CHECK_EQ(run(&data, (kc_renumbering){.by = 1000, .leader_epoch = 9}, out, 4, &count, &next), KC_OK);
+    CHECK_EQ(count, 2);
+    CHECK_EQ(out[0].position, 0);
+    CHECK_EQ(out[1].position, half);
+    CHECK_EQ(next, base + 1000 + 2);
+    for (size_t i = 0; i < count; i++) memcpy(data.data + out[i].position, out[i].head, KC_RENUMBERED_BYTES);
+    for (uint64_t at = 0; at < data.size; at += half) {
+        CHECK_EQ(kc_load_u64(data.data + at), base + 1000);
+        CHECK_EQ(kc_load_u32(data.data + at + 8), kc_load_u32(before.data + at + 8));
+        CHECK_EQ(kc_load_u32(data.data + at + KC_BATCH_LEADER_EPOCH_AT), 9);
+        CHECK(memcmp(data.data + at + 16, before.data + at + 16, half - 16) == 0);
+    }
+    /* Nothing is left to change. */
+    CHECK_EQ(run(&data, (kc_renumbering){.by = 0, .leader_epoch = 9}, out, 4, &count, &next), KC_OK);
+    CHECK_EQ(count, 0);
+    CHECK_EQ(next, base + 1000 + 2);
+}
+
+TEST(renumber_goes_on_where_room_ended) {
+    const bytes data = two_batches();
+    const kc_renumbering how = {.by = 5, .leader_epoch = 1};
+    kc_renumbered out[1];
+    size_t count;
+    int64_t next = 0;
+    uint64_t position = 0;
+    kc_error error = {0};
+    for (uint64_t i = 0; i < 2; i++) {
+        CHECK_EQ(kc_renumber(data.data, data.size, &position, &how, out, 1, &count, &next, &error), KC_OK);
+        CHECK_EQ(count, 1);
+        CHECK_EQ(out[0].position, i * data.size / 2);
+    }
+    CHECK_EQ(position, data.size);
+    CHECK_EQ(kc_renumber(data.data, data.size, &position, &how, out, 1, &count, &next, &error), KC_OK);
+    CHECK_EQ(count, 0);
+}
+
+TEST(renumber_refuses_what_is_no_whole_batch) {
+    const bytes sound = two_batches();
+    const kc_renumbering how = {.by = 5};
+    kc_renumbered out[4];
+    size_t count;
+    int64_t next;
+    for (size_t size = 1; size < sound.size; size++) {
+        bytes data = {.size = size}; /* nothing may be read behind it */
+        memcpy(data.data, sound.data, size);
+        const int code = run(&data, how, out, 4, &count, &next);
+        CHECK_EQ(code, size == sound.size / 2 ? KC_OK : KC_TRUNCATED);
+    }
+    bytes data = sound;
+    data.data[KC_ENTRY_MAGIC_AT] = 1;
+    CHECK_EQ(run(&data, how, out, 4, &count, &next), KC_BAD_MAGIC);
+    data = sound;
+    kc_store_u32(data.data + KC_ENTRY_LENGTH_AT, 3);
+    CHECK_EQ(run(&data, how, out, 4, &count, &next), KC_CORRUPT);
+}
+
+TEST(renumber_keeps_offsets_in_range) {
+    bytes data = two_batches();
+    kc_renumbered out[4];
+    size_t count;
+    int64_t next;
+    kc_store_u64(data.data, 0);
+    CHECK_EQ(run(&data, (kc_renumbering){.by = -1}, out, 4, &count, &next), KC_CANNOT_ENCODE);
+    kc_store_u64(data.data, (uint64_t)INT64_MAX - 2);
+    CHECK_EQ(run(&data, (kc_renumbering){.by = 0}, out, 1, &count, &next), KC_OK);
+    CHECK_EQ(run(&data, (kc_renumbering){.by = 1}, out, 4, &count, &next), KC_CANNOT_ENCODE);
+    CHECK_EQ(run(&data, (kc_renumbering){.by = INT64_MAX}, out, 4, &count, &next), KC_CANNOT_ENCODE);
+    kc_store_u32(data.data + KC_BATCH_LAST_DELTA_AT, UINT32_MAX);
+    CHECK_EQ(run(&data, (kc_renumbering){.by = 0}, out, 4, &count, &next), KC_CANNOT_ENCODE);
+}

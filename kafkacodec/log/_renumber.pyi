@@ -1,0 +1,3 @@
+from typing_extensions import Buffer
+
+def renumber(data: Buffer, position: int, by: int, leader_epoch: int) -> tuple[list[tuple[int, bytes]], int, int]: ...

@@ -1,0 +1,49 @@
+"""Moving a segment to other offsets in place, as a job does that cannot know how many records others write."""
+
+from __future__ import annotations
+
+import os
+
+from kafkacodec.errors import DecodeError
+from kafkacodec.log._renumber import renumber
+from kafkacodec.log.files import MappedFile, naming
+
+__all__ = ["renumber_segment"]
+
+
+def renumber_segment(path: str, *, by: int, leader_epoch: int) -> int:
+    """Add to the base offsets of all batches and set their leader epoch, in place.
+
+    No checksum covers either, and all else in a segment and its indexes is relative to the base offset. Where this ends
+    in an error, some batches are changed and others are not.
+
+    Args:
+        path: a segment of whole record batches v2.
+        by: is added to each offset.
+        leader_epoch: the new leader epoch.
+
+    Returns:
+        The offset after the last one; `by` where there is no batch.
+
+    Raises:
+        DecodeError: the file has something else than whole record batches; those before it are changed.
+        EncodeError: an offset would be negative, or 2^63 - 1.
+        OSError: the file cannot be read or written.
+    """
+    position, end = 0, by
+    with MappedFile(path) as source, naming(path), open(path, "r+b", buffering=0) as file:
+        while position < source.size:
+            try:
+                heads, position, end = renumber(source.data, position, by, leader_epoch)
+                source.check_size()
+            except DecodeError as error:
+                raise error.within(path) from None
+            for at, head in heads:
+                _write(file.fileno(), head, at)
+    return end
+
+
+def _write(descriptor: int, data: bytes, position: int) -> None:
+    while data:
+        written = os.pwrite(descriptor, data, position)
+        data, position = data[written:], position + written
