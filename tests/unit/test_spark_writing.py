@@ -326,7 +326,7 @@ def test_a_broker_or_writer_that_has_the_log_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(staging, "WAIT", 0.2)
     with kc.log.LogWriter(tmp_path, "t", 0, sync=False) as log:
         log.write([(None, b"x")])
-        with pytest.raises(BlockingIOError, match="another writer of this process") as caught:
+        with pytest.raises(BlockingIOError, match="another writer in this process") as caught:
             job(tmp_path, [[batch(topic=["t"], partition=[0], value=[b"a"])]])
         assert caught.value.filename == str(tmp_path / "t-0")
     assert read(tmp_path)["value"].to_pylist() == [b"x"]
