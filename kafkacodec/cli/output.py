@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from kafkacodec.cli.console import is_terminal, say, visible
 # Column widths come from the first rows, so that output starts early; later rows may be wider.
 _SAMPLE_ROWS = 200
 _MIN_STRETCH = 8
+_MIN_WRAP = 16
 _GAP = "  "
 _ESCAPES = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"})
 
@@ -78,11 +80,17 @@ def counted(count: int, singular: str, plural: str | None = None) -> str:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table. ``right`` aligns it right, ``stretch`` lets it be cut to fit the terminal."""
+    """A column of a table.
+
+    ``right`` aligns it right. To fit the terminal, a column with ``optional`` is left out, one with ``stretch`` is cut,
+    and the last column may ``wrap`` onto further lines.
+    """
 
     title: str
     right: bool = False
     stretch: bool = False
+    optional: bool = False
+    wrap: bool = False
 
 
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
@@ -101,39 +109,63 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Non
         failure = error
     widths = [max(map(cell_len, cells)) for cells in zip([c.title for c in columns], *sample, strict=True)]
     width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
+    shown = list(range(len(columns)))
     if width is not None:
-        widths = _fit(columns, widths, width)
-    say(_line(columns, widths, [c.title for c in columns], width), bold=True)
+        shown, widths = _fit(columns, widths, width)
+    columns = [columns[i] for i in shown]
+    for line in _lines(columns, widths, [c.title for c in columns], width):
+        say(line, bold=True)
     for row in chain(sample, rows):
-        say(_line(columns, widths, row, width))
+        for line in _lines(columns, widths, [row[i] for i in shown], width):
+            say(line)
     if failure is not None:
         raise failure
 
 
-def _fit(columns: Sequence[Column], widths: list[int], available: int) -> list[int]:
-    """Narrow the widest ``stretch`` column until the line fits or all have the minimum width."""
-    widths = list(widths)
-    excess = sum(widths) + len(_GAP) * (len(columns) - 1) - available
-    stretch = [i for i, column in enumerate(columns) if column.stretch]
-    while excess > 0 and stretch:
-        widest = max(stretch, key=lambda i: widths[i])
-        if widths[widest] <= _MIN_STRETCH:
+def _fit(columns: Sequence[Column], widths: Sequence[int], available: int) -> tuple[list[int], list[int]]:
+    """The columns that are shown, and their widths.
+
+    Optional columns are left out until the line fits, the last one first; then the widest ``stretch`` column is
+    narrowed until it fits or all have the minimum width. A column that wraps gets the rest of the line.
+    """
+    shown = list(range(len(columns)))
+    fitted = [min(w, _MIN_WRAP) if c.wrap else w for c, w in zip(columns, widths, strict=True)]
+
+    def excess() -> int:
+        return sum(fitted[i] for i in shown) + len(_GAP) * (len(shown) - 1) - available
+
+    for i in reversed(range(len(columns))):
+        if columns[i].optional and excess() > 0:
+            shown.remove(i)
+    stretch = [i for i in shown if columns[i].stretch]
+    while excess() > 0 and stretch:
+        widest = max(stretch, key=lambda i: fitted[i])
+        if fitted[widest] <= _MIN_STRETCH:
             break
-        widths[widest] -= 1
-        excess -= 1
-    return widths
+        fitted[widest] -= 1
+    if columns[-1].wrap:
+        fitted[-1] = max(_MIN_STRETCH, fitted[-1] - excess())
+    return shown, [fitted[i] for i in shown]
 
 
-def _line(columns: Sequence[Column], widths: Sequence[int], row: Sequence[str], available: int | None) -> str:
-    """A row padded to the widths, and cut to the terminal's width if `available` is given."""
+def _lines(
+    columns: Sequence[Column], widths: Sequence[int], row: Sequence[str], available: int | None
+) -> Iterator[str]:
+    """The lines of a row padded to the widths, and cut to the terminal's width if `available` is given."""
     cells = []
+    rest: list[str] = []
     for column, width, cell in zip(columns, widths, row, strict=True):
-        if available is not None and column.stretch:
+        if available is not None and column.wrap:
+            cell, *rest = textwrap.wrap(cell, width) or [""]
+        elif available is not None and column.stretch:
             cell = _cut(cell, width)
         padding = " " * (width - cell_len(cell))
         cells.append(padding + cell if column.right else cell + padding)
     line = _GAP.join(cells).rstrip()
-    return line if available is None else _cut(line, available)
+    yield line if available is None else _cut(line, available)
+    indent = " " * (sum(widths[:-1]) + len(_GAP) * (len(widths) - 1))
+    for part in rest:
+        yield _cut(indent + part, available or 0)
 
 
 def _cut(cell: str, width: int) -> str:

@@ -208,9 +208,9 @@ def _print_segment_table(summaries: list[Summary]) -> None:
         Column("batches", right=True),
         Column("records", right=True),
         Column("offsets"),
-        Column("latest (UTC)"),
+        Column("latest (UTC)", optional=True),
         Column("format", stretch=True),
-        Column("notes", stretch=True),
+        Column("notes", wrap=True),
     ]
     print_table(columns, map(_segment_row, summaries))
     records = [summary.records for summary in summaries]
@@ -257,20 +257,21 @@ def _print_batches(found: Iterable[tuple[Segment, Batch]], as_json: bool, *, sev
         Column("offsets"),
         Column("records", right=True),
         Column("format"),
-        Column("crc"),
-        Column("latest (UTC)"),
+        Column("crc", optional=True),
+        Column("latest (UTC)", optional=True),
         Column("producer"),
-        Column("notes", stretch=True),
+        Column("notes", wrap=True),
     ]
     if several:
-        columns.insert(0, Column("partition"))
+        columns.insert(0, Column("partition", stretch=True))
         print_table(columns, ([place(s.topic, s.partition, s.path), *_batch_row(batch)] for s, batch in found))
     else:
         print_table(columns, (_batch_row(batch) for _, batch in found))
 
 
 def _batch_row(batch: Batch) -> list[str]:
-    notes = [note for name, note in _FLAGS if batch[name]]
+    notes = ["wrong checksum"] if batch["crc_ok"] is False else []
+    notes += [note for name, note in _FLAGS if batch[name]]
     if batch["timestamp_type"] == LOG_APPEND_TIME:
         notes.append("log append time")
     if batch["delete_horizon_ms"] is not None:

@@ -185,3 +185,19 @@ def test_tables_fit(columns: int) -> None:
         _, shown = on_a_terminal(*arguments, columns=columns)
         table = shown.replace("\r\n", "\n").split("\n")[:10]
         assert all(len(line) <= columns for line in table)
+
+
+def test_notes_of_scan_are_readable_at_80_columns(tmp_path: Path) -> None:
+    log = tmp_path / "orders-0"
+    shutil.copytree(BROKER / "txn-0", log)
+    damaged = bytearray((log / "00000000000000000000.log").read_bytes())
+    damaged[100] ^= 1
+    (log / "00000000000000000000.log").write_bytes(damaged)
+    for arguments in (["scan", tmp_path], ["scan", log / "00000000000000000000.log"], ["scan", "--batches", tmp_path]):
+        code, shown = on_a_terminal(*arguments)
+        lines = shown.replace("\r\n", "\n").split("\n")
+        assert code == DONE
+        assert "wrong checksum" in lines[1]
+        assert not any("…" in line for line in lines[1:])
+        _, wide = on_a_terminal(*arguments, columns=200)
+        assert "latest (UTC)" in wide
