@@ -124,6 +124,16 @@ def sample(name: str) -> Sample:
     return next(s for s in _samples() if s.name == name)
 
 
+def copied(table: Any) -> Any:
+    """A table as one of pyarrow, valid, whose views have become binary."""
+    import pyarrow as pa
+
+    made = pa.table(table)
+    made.validate(full=True)
+    plain = [pa.field(f.name, pa.binary()) if f.type == pa.binary_view() else f for f in made.schema]
+    return made.cast(pa.schema(plain)) if pa.binary_view() in made.schema.types else made
+
+
 def log_directories() -> list[Path]:
     """Data directories as a broker left them."""
     return [path for path in sorted((ROOT / "logs").iterdir()) if path.name != "truncated"]

@@ -294,3 +294,14 @@ size_t kc_arrow_bytes_extent(const kc_arrow_bytes *c) {
     const int64_t start = kc_offset_at(c->layout, c->index, c->first);
     return start >= 0 && start <= c->end ? (size_t)(c->end - start) : 0;
 }
+
+bool kc_arrow_bytes_together(const kc_arrow_bytes *c, const uint8_t **data, size_t *size) {
+    if (c->layout == KC_LAYOUT_FIXED) {
+        *data = c->index;
+        *size = (size_t)((c->first + c->length) * c->width);
+        return true;
+    }
+    *data = c->data;
+    *size = (size_t)c->end;
+    return c->layout == KC_LAYOUT_OFFSETS32 || c->layout == KC_LAYOUT_OFFSETS64;
+}

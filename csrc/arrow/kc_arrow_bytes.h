@@ -45,6 +45,10 @@ KC_MUST_CHECK int kc_arrow_bytes_load(const kc_arrow_bytes *c, int64_t row, int6
 const uint8_t *kc_arrow_bytes_far(const kc_arrow_bytes *c, const kc_view *view, int64_t row, int64_t *buffer_size,
                                   kc_error *error);
 
+/* Whether all values lie in one stretch of memory, and which that is: in binary and text with offsets, and where they
+ * have a fixed size. */
+bool kc_arrow_bytes_together(const kc_arrow_bytes *c, const uint8_t **data, size_t *size);
+
 /* How many bytes all rows have together, as the column's index says before it has been checked. */
 size_t kc_arrow_bytes_extent(const kc_arrow_bytes *c);
 

@@ -78,7 +78,7 @@ size_t kc_views_bytes(const kc_views *v) {
     size_t bytes = 0;
     for (int32_t i = 0; i < kc_views_count(v); i++) {
         const kc_view_buffer *b = kc_views_at(v, i);
-        if (b->backing && (b->backing->owned || b->backing->budget)) bytes += b->size;
+        if (b->backing && !b->backing->is_source) bytes += b->size;
     }
     return bytes;
 }

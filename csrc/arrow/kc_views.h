@@ -50,7 +50,7 @@ KC_MUST_CHECK int kc_views_own(kc_views *v, const kc_backing *backing, kc_budget
 /* Moves all buffers of `from` behind those of `v`: *first becomes the number of the first of them. */
 KC_MUST_CHECK int kc_views_move(kc_views *v, kc_views *from, int32_t *first, kc_budget *budget, kc_error *error);
 
-/* Bytes in the buffers that are the library's own or came out of a budget: all but those of the source. */
+/* Bytes in all buffers but those of the source. */
 size_t kc_views_bytes(const kc_views *v);
 
 void kc_views_free(kc_views *v, kc_budget *budget);

@@ -6,11 +6,13 @@
 #define KC_BACKING_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "base/kc_budget.h"
 
 typedef struct kc_backing {
     atomic_int references;
+    bool is_source; /* what tables were read from, which is no memory of theirs */
     const uint8_t *data;
     size_t size;     /* bytes that can be read; of its own bytes, those that are filled */
     uint8_t *owned;  /* the same as `data`, to be filled; NULL where a holder keeps them */

@@ -382,3 +382,29 @@ TEST(bytes_column_refuses_other_types) {
     CHECK(span_is(&spans, 2, NULL));
     CHECK_EQ(kc_arrow_bytes_extent(&c), 0);
 }
+
+TEST(arrow_bytes_that_lie_together) {
+    static const int32_t ends[] = {0, 3, 7};
+    static const int64_t far_ends[] = {0, 3, 7};
+    static const uint8_t data[32] = {0};
+    static const struct {
+        const char *format;
+        const void *index;
+        bool together;
+        size_t size;
+    } CASES[] = {{"z", ends, true, 7}, {"U", far_ends, true, 7}, {"w:5", data, true, 10}, {"vz", data, false, 0}};
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        foreign f;
+        kc_arrow_bytes c;
+        kc_error error = {0};
+        const uint8_t *start = NULL;
+        size_t size = 0;
+        const bool fixed = CASES[i].format[0] == 'w';
+        foreign_column(&f, CASES[i].format, "v", 2, fixed ? 2 : 3, NULL, CASES[i].index, data);
+        CHECK_EQ(kc_arrow_bytes_import(&c, &f.schema, &f.array, 0, 2, &error), KC_OK);
+        CHECK_EQ(kc_arrow_bytes_together(&c, &start, &size), CASES[i].together);
+        if (!CASES[i].together) continue;
+        CHECK(start == data);
+        CHECK_EQ(size, CASES[i].size);
+    }
+}

@@ -59,6 +59,7 @@ TEST(views_keep_their_source_alive) {
     let_go_calls = 0;
     kc_decoder_init(&d, copy, data.size, &OPTIONS);
     d.held = kc_backing_of(copy, data.size, NULL, let_go, copy, &error);
+    d.held->is_source = true;
     CHECK_EQ(kc_decoder_run(&d, t, 100, 1000, &error), KC_EVENT_END);
     kc_backing_release(d.held);
     CHECK_EQ(let_go_calls, 0);

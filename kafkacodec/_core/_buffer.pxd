@@ -1,8 +1,14 @@
 # The bytes of a Python object, exported once and held while something reads them.
 from libc.stdint cimport uint8_t, uint64_t
 
+from kafkacodec._core cimport base as k
+
 
 cdef class HeldBuffer:
     cdef Py_buffer view
     cdef const uint8_t *start
     cdef uint64_t size
+
+
+# Bytes that a Python object keeps, for views to point into; NULL where memory or the budget ends.
+cdef k.kc_backing *backing_of(object holder, const uint8_t *data, size_t size, k.kc_budget *budget, k.kc_error *error)

@@ -1,7 +1,14 @@
-# Buffers that a binding keeps exported after a call.
+# Buffers and objects with bytes that a binding keeps after a call.
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uint8_t, uint64_t
+
+from kafkacodec._core cimport base as k
+
+
+cdef extern from "Python.h":
+    int Py_IsInitialized() noexcept nogil
 
 
 # The garbage collector does not traverse this object, so it treats the exporter as used elsewhere. Otherwise it could
@@ -23,3 +30,20 @@ cdef class HeldBuffer:
 
     def __dealloc__(self):
         PyBuffer_Release(&self.view)
+
+
+cdef void drop(void *holder) noexcept with gil:
+    Py_DECREF(<object> holder)
+
+
+cdef void let_go(void *holder) noexcept nogil:
+    """Called in any thread, when the last table is freed. After the end of the interpreter the object is not freed."""
+    if Py_IsInitialized():
+        drop(holder)
+
+
+cdef k.kc_backing *backing_of(object holder, const uint8_t *data, size_t size, k.kc_budget *budget, k.kc_error *error):
+    cdef k.kc_backing *made = k.kc_backing_of(data, size, budget, let_go, <void *> holder, error)
+    if made != NULL:
+        Py_INCREF(holder)
+    return made

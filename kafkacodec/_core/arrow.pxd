@@ -35,6 +35,24 @@ cdef extern from "arrow/kc_arrow_abi.h" nogil:
         void *private_data
 
 
+cdef extern from "arrow/kc_view.h" nogil:
+    ctypedef struct kc_view:
+        int32_t size
+
+
+cdef extern from "arrow/kc_views.h" nogil:
+    ctypedef struct kc_view_buffer:
+        const uint8_t *data
+        size_t size
+
+    ctypedef struct kc_views:
+        bint wanted
+
+    int32_t kc_views_count(const kc_views *v)
+    const kc_view_buffer *kc_views_at(const kc_views *v, int32_t i)
+    int kc_views_own(kc_views *v, const kc_backing *backing, kc_budget *budget, kc_error *error)
+
+
 cdef extern from "arrow/kc_table.h" nogil:
     ctypedef enum kc_type:
         KC_BOOL
@@ -45,6 +63,7 @@ cdef extern from "arrow/kc_table.h" nogil:
         KC_UINT32
         KC_TIMESTAMP_MS
         KC_BINARY
+        KC_BINARY_VIEW
         KC_STRING
         KC_LIST
         KC_STRUCT
@@ -64,17 +83,22 @@ cdef extern from "arrow/kc_table.h" nogil:
         kc_buffer values
         kc_buffer data
         kc_column *children
+        kc_views *views
+        uint64_t viewed
 
     ctypedef struct kc_table:
         int references      # atomic
         int num_columns
         int64_t length
         kc_column *columns
+        kc_budget *budget
+        kc_views views
 
     kc_table *kc_table_new_within(const kc_field *fields, int num_fields, uint64_t wanted, kc_budget *budget, kc_error *error)
     void kc_table_retain(kc_table *t)
     void kc_table_release(kc_table *t)
     size_t kc_table_bytes(const kc_table *t)
+    const uint8_t *kc_column_bytes(const kc_column *c, int64_t row, int32_t *size)
     void kc_column_expect(kc_column *c, int64_t rows, size_t bytes)
     int kc_column_append_nulls(kc_column *c, int64_t rows, kc_error *error)
     int kc_column_append_repeated(kc_column *c, int64_t value, int64_t rows, kc_error *error)
@@ -120,6 +144,7 @@ cdef extern from "arrow/kc_arrow_bytes.h" nogil:
 
     int kc_arrow_bytes_import(kc_arrow_bytes *c, const ArrowSchema *schema, const ArrowArray *array, int64_t offset,
                                int64_t length, kc_error *error)
+    bint kc_arrow_bytes_together(const kc_arrow_bytes *c, const uint8_t **data, size_t *size)
     int kc_arrow_bytes_load(const kc_arrow_bytes *c, int64_t row, int64_t n, kc_spans *out, kc_error *error)
 
 

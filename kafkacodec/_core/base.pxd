@@ -68,6 +68,21 @@ cdef extern from "base/kc_budget.h" nogil:
     void kc_budget_release(kc_budget *b)
 
 
+cdef extern from "base/kc_backing.h" nogil:
+    ctypedef struct kc_backing:
+        bint is_source
+        const uint8_t *data
+        size_t size
+        uint8_t *owned
+        size_t capacity
+
+    kc_backing *kc_backing_new(size_t least, size_t most, kc_budget *budget, kc_error *error)
+    kc_backing *kc_backing_of(const uint8_t *data, size_t size, kc_budget *budget, void (*let_go)(void *) noexcept nogil,
+                              void *holder, kc_error *error)
+    void kc_backing_retain(kc_backing *b)
+    void kc_backing_release(kc_backing *b)
+
+
 cdef extern from "base/kc_mapping.h" nogil:
     ctypedef struct kc_mapping:
         const uint8_t *data

@@ -39,6 +39,7 @@ cdef extern from "decode/kc_record_table.h" nogil:
         KC_NUM_RECORD_COLUMNS
 
     const kc_field kc_record_fields[]
+    const kc_field kc_record_view_fields[]
 
 
 cdef extern from "decode/kc_aborted.h" nogil:
@@ -81,6 +82,8 @@ cdef extern from "decode/kc_decoder.h" nogil:
         kc_resync resync
         bint decompressed
         bint located
+        kc_backing *held
+        kc_backing *provided
         kc_batch batch
 
     int64_t kc_decoder_record(const kc_decoder *d)
@@ -101,9 +104,6 @@ cdef extern from "decode/kc_scan.h" nogil:
 
 
 cdef extern from "decode/kc_confluent.h" nogil:
-    ctypedef struct kc_view:
-        int32_t size
-
     ctypedef struct kc_confluent_parts:
         int32_t *ids
         uint8_t *id_validity

@@ -1,4 +1,4 @@
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int32_t, uint64_t
 
 from kafkacodec._core cimport arrow as k
 
@@ -11,6 +11,7 @@ cdef class Table:
     cdef k.kc_table *table
 
     cdef k.kc_column *column(self, str name) except NULL
+    cdef object view_buffer(self, int32_t i)
     cdef const k.kc_field *fields(self) noexcept
     cdef k.kc_table *filled(self) except NULL
     cdef k.kc_table *with_fields(self, const k.kc_field *fields) except NULL

@@ -1,7 +1,7 @@
 """Tables of columns as Python objects: Arrow capsules and numpy views over memory that C owns."""
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.pycapsule cimport PyCapsule_GetPointer
-from libc.stdint cimport int32_t, uint64_t
+from libc.stdint cimport int32_t, uint8_t, uint64_t
 
 from kafkacodec._core cimport arrow as k
 from kafkacodec.arrow._capsules cimport drop_array, drop_schema, new_capsule
@@ -17,6 +17,8 @@ cdef dict DTYPES = {
     k.KC_UINT32: np.dtype("u4"),
     k.KC_TIMESTAMP_MS: np.dtype("M8[ms]"),
 }
+# Of a view: a prefix, a buffer and a position of values longer than 12 bytes, else all of the value and zeros.
+cdef object VIEW = np.dtype([("size", "i4"), ("prefix", "u1", 4), ("buffer", "i4"), ("position", "i4")])
 cdef dict TYPE_NAMES = {
     k.KC_BOOL: "bool",
     k.KC_INT8: "int8",
@@ -26,6 +28,7 @@ cdef dict TYPE_NAMES = {
     k.KC_UINT32: "uint32",
     k.KC_TIMESTAMP_MS: "timestamp[ms, tz=UTC]",
     k.KC_BINARY: "binary",
+    k.KC_BINARY_VIEW: "binary_view",
     k.KC_STRING: "string",
 }
 
@@ -182,11 +185,21 @@ cdef class Table:
         if c.field.type in (k.KC_BINARY, k.KC_STRING):
             parts["offsets"] = np.ndarray((c.length + 1,), np.int32, lend(self.table, &c.values, c.values.size))
             parts["data"] = np.ndarray((c.data.size,), np.uint8, lend(self.table, &c.data, c.data.size))
+        elif c.field.type == k.KC_BINARY_VIEW:
+            parts["views"] = np.ndarray((c.length,), VIEW, lend(self.table, &c.values, c.values.size))
+            parts["data"] = [self.view_buffer(i) for i in range(k.kc_views_count(c.views))]
         elif c.field.type in DTYPES or c.field.type == k.KC_BOOL:
             parts["values"] = self.view(name)
         else:
             raise TypeError(f"column {name!r} is {type_name(c.field)}; use Arrow")
         return parts
+
+    cdef object view_buffer(self, int32_t i):
+        """One of the buffers that views point into."""
+        cdef const k.kc_view_buffer *buffer = k.kc_views_at(&self.table.views, i)
+        cdef k.kc_buffer stretch
+        stretch.data = <uint8_t *> buffer.data
+        return np.ndarray((buffer.size,), np.uint8, lend(self.table, &stretch, buffer.size))
 
     def __arrow_c_schema__(self):
         cdef k.kc_error error

@@ -14,7 +14,15 @@ from kafkacodec.log.evidence import unused
 from kafkacodec.log.files import MappedFile, reason_of
 from kafkacodec.log.report import Finding, Report
 from kafkacodec.records.columns import Problem, Problems, RecordColumns
-from kafkacodec.records.decode import NOWHERE, RECORD_COLUMNS, DecodeOptions, Place
+from kafkacodec.records.decode import (
+    DEFAULT_MAX_BYTES,
+    NOWHERE,
+    RECORD_COLUMNS,
+    DecodeOptions,
+    Layout,
+    Place,
+    check_layout,
+)
 
 if TYPE_CHECKING:
     from kafkacodec.log.ranges import SegmentRange
@@ -24,7 +32,7 @@ _SHARED = ("batch_columns", "verify_crc", "on_error", "max_decompressed_bytes")
 
 
 def read(
-    file: MappedFile, piece: SegmentRange, max_rows: int, max_bytes: int, options: DecodeOptions
+    file: MappedFile, piece: SegmentRange, max_rows: int, max_bytes: int | None, _owned: bool, options: DecodeOptions
 ) -> Iterator[RecordColumns]:
     """The messages of a range, as `kafkacodec.iter_columns` gives records.
 
@@ -39,13 +47,21 @@ def read(
         memoryview(file.data)[start : max(start, end)],
         Place(piece.topic, piece.partition),
         max_rows=max_rows,
-        max_bytes=max_bytes,
+        max_bytes=DEFAULT_MAX_BYTES if max_bytes is None else max_bytes,
         **_shared(options, base_offset + start),
     )
     for chunk in chunks:
         chunk.consumed += start
         chunk.problems = Problems(Problem(p.position + start, *p[1:]) for p in chunk.problems)
         yield chunk
+
+
+def layout_of(_file: MappedFile, _piece: SegmentRange, wanted: Layout) -> Layout:
+    """The layout that `read` gives: ``"copy"``. Raises ValueError for views, or if there is no such layout."""
+    check_layout(wanted)
+    if wanted == "view":
+        raise ValueError('segments of Kafka 0.6 and 0.7 have no layout "view"; use "copy" or "auto"')
+    return "copy"
 
 
 def nothing(options: DecodeOptions) -> RecordColumns:

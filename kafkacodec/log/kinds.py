@@ -11,7 +11,7 @@ import numpy as np
 
 from kafkacodec.log import kafka07, layout
 from kafkacodec.records.columns import RecordColumns
-from kafkacodec.records.decode import NOWHERE, DecodeOptions, Place, columns_between
+from kafkacodec.records.decode import NOWHERE, DecodeOptions, Layout, Place, columns_between, layout_of
 
 if TYPE_CHECKING:
     from kafkacodec.log.files import MappedFile
@@ -27,13 +27,16 @@ class SegmentKind:
     Attributes:
         has_batches (bool): there are batches with headers: they can be scanned, indexed, cut into ranges and recovered.
         read: the records of a range of a file, as `kafkacodec.iter_columns` gives them. Takes the file, the range,
-            `max_rows`, `max_bytes` and the options of `kafkacodec.decode`.
+            `max_rows`, `max_bytes` (None: the default), whether chunks own what their views point to, and the options
+            of `kafkacodec.decode`.
         nothing: no rows, with the columns that `read` gives; takes the options.
+        layout: the layout of keys and values in a range of a file, for the one that is asked for.
     """
 
     has_batches: bool
-    read: Callable[[MappedFile, SegmentRange, int, int, DecodeOptions], Iterator[RecordColumns]]
+    read: Callable[[MappedFile, SegmentRange, int, int | None, bool, DecodeOptions], Iterator[RecordColumns]]
     nothing: Callable[[DecodeOptions], RecordColumns]
+    layout: Callable[[MappedFile, SegmentRange, Layout], Layout]
 
 
 def kind_of(path: str) -> SegmentKind:
@@ -42,22 +45,28 @@ def kind_of(path: str) -> SegmentKind:
 
 
 def _read_batches(
-    file: MappedFile, piece: SegmentRange, max_rows: int, max_bytes: int, options: DecodeOptions
+    file: MappedFile, piece: SegmentRange, max_rows: int, max_bytes: int | None, owned: bool, options: DecodeOptions
 ) -> Iterator[RecordColumns]:
     aborted = np.array(piece.aborted, np.int64).tobytes()
     place = Place(piece.topic, piece.partition)
     span = piece.start_position, piece.end_position
-    return columns_between(file.data, *span, aborted, place=place, max_rows=max_rows, max_bytes=max_bytes, **options)
+    return columns_between(
+        file.data, *span, aborted, place=place, max_rows=max_rows, max_bytes=max_bytes, owned=owned, **options
+    )
 
 
 def _no_batches(options: DecodeOptions) -> RecordColumns:
     return next(columns_between(b"", 0, None, place=NOWHERE, max_rows=1, max_bytes=1, **options))
 
 
-BATCHES = SegmentKind(True, _read_batches, _no_batches)
+def _layout_of_batches(file: MappedFile, piece: SegmentRange, wanted: Layout) -> Layout:
+    return layout_of(file.data, wanted, piece.start_position, piece.end_position)
+
+
+BATCHES = SegmentKind(True, _read_batches, _no_batches, _layout_of_batches)
 """Record batches and message sets, since Kafka 0.8."""
 
-MESSAGES = SegmentKind(False, kafka07.read, kafka07.nothing)
+MESSAGES = SegmentKind(False, kafka07.read, kafka07.nothing, kafka07.layout_of)
 """Messages of Kafka 0.6 and 0.7."""
 
 _KINDS = {layout.LOG_SUFFIX: BATCHES, layout.KAFKA07_SUFFIX: MESSAGES}

@@ -24,7 +24,7 @@ from kafkacodec.log.transactions import Transactions, scan_transactions
 from kafkacodec.log.verify_files import check_partition_files, noted
 from kafkacodec.records.arguments import ISOLATION_LEVELS, IsolationLevel, one_of
 from kafkacodec.records.columns import RecordColumns
-from kafkacodec.records.decode import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, DecodeOptions
+from kafkacodec.records.decode import DEFAULT_MAX_ROWS, DecodeOptions, Layout, check_layout
 
 
 class ReadOptions(DecodeOptions, total=False):
@@ -35,7 +35,8 @@ class ReadOptions(DecodeOptions, total=False):
     isolation_level: IsolationLevel
     gaps: Gaps
     max_rows: int
-    max_bytes: int
+    max_bytes: int | None
+    mapped: bool
 
 
 class Partition:
@@ -296,7 +297,8 @@ class Partition:
         isolation_level: IsolationLevel = "read_uncommitted",
         gaps: Gaps = "error",
         max_rows: int = DEFAULT_MAX_ROWS,
-        max_bytes: int = DEFAULT_MAX_BYTES,
+        max_bytes: int | None = None,
+        mapped: bool = False,
         **options: Unpack[DecodeOptions],
     ) -> Iterator[RecordColumns]:
         """The records, oldest first, in chunks of bounded size; none where nothing is in the span.
@@ -306,7 +308,8 @@ class Partition:
             gaps: what to do where offsets are missing between two segments, or before the recovery point, and nothing
                 shows that the log cleaner removed them: ``"error"`` treats that as damage, which `on_error` decides
                 about; ``"accept"`` reads on in silence.
-            max_rows, max_bytes: as in `Segment.read`; `consumed` and positions count from the start of a segment.
+            max_rows, max_bytes, mapped: as in `Segment.read`; `consumed` and positions count from the start of a
+                segment.
             options: as in `kafkacodec.decode`, and ``columns`` as in `Segment.read`; `start_offset` and `end_offset`
                 also find the place to start and to end.
 
@@ -322,8 +325,10 @@ class Partition:
             end_timestamp=end_timestamp,
             isolation_level=isolation_level,
         )
+        if "layout" in options:
+            options["layout"] = _layout(selected, options["layout"])
         for piece in selected:
-            for chunk in piece.read(gaps=gaps, max_rows=max_rows, max_bytes=max_bytes, **options):
+            for chunk in piece.read(gaps=gaps, max_rows=max_rows, max_bytes=max_bytes, mapped=mapped, **options):
                 yield chunk
                 if chunk.problems and options.get("on_error") == "stop":
                     return
@@ -427,3 +432,13 @@ class Partition:
 def _least(a: int | None, b: int | None) -> int | None:
     """The smaller of two bounds, either of which may not be there."""
     return b if a is None else a if b is None else min(a, b)
+
+
+def _layout(pieces: list[SegmentRange], wanted: Layout) -> Layout:
+    """The layout of all pieces: that of the first one with bytes."""
+    check_layout(wanted)
+    for piece in pieces:
+        if piece.size_in_bytes:
+            with MappedFile(piece.path) as file:
+                return piece.kind.layout(file, piece, wanted)
+    return wanted

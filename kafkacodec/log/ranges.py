@@ -12,7 +12,7 @@ from kafkacodec.log.ends import RangeEnds
 from kafkacodec.log.files import MappedFile
 from kafkacodec.log.kinds import SegmentKind, kind_of
 from kafkacodec.records.columns import Problem, Problems, RecordColumns
-from kafkacodec.records.decode import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, DecodeOptions
+from kafkacodec.records.decode import DEFAULT_MAX_ROWS, DecodeOptions
 
 DROP_BEHIND = 8 << 20
 """Bytes of the mapped file that stay in memory behind the place where reading is."""
@@ -72,12 +72,13 @@ class SegmentRange:
         *,
         gaps: Gaps = "error",
         max_rows: int = DEFAULT_MAX_ROWS,
-        max_bytes: int = DEFAULT_MAX_BYTES,
+        max_bytes: int | None = None,
+        mapped: bool = False,
         **options: Unpack[DecodeOptions],
     ) -> Iterator[RecordColumns]:
         """The records of the range, in chunks. Options and errors as in `Partition.read`."""
         with MappedFile(self.path) as file:
-            yield from self.read_from(file, gaps=gaps, max_rows=max_rows, max_bytes=max_bytes, **options)
+            yield from self.read_from(file, gaps=gaps, max_rows=max_rows, max_bytes=max_bytes, mapped=mapped, **options)
 
     def read_from(
         self,
@@ -85,11 +86,13 @@ class SegmentRange:
         *,
         gaps: Gaps = "error",
         max_rows: int = DEFAULT_MAX_ROWS,
-        max_bytes: int = DEFAULT_MAX_BYTES,
+        max_bytes: int | None = None,
+        mapped: bool = False,
         **options: Unpack[DecodeOptions],
     ) -> Iterator[RecordColumns]:
         """As `read`, from a file that is already open."""
         check_gaps(gaps)
+        options["layout"] = self.kind.layout(file, self, options.get("layout", "copy"))
         options["start_offset"] = _larger(self.start_offset, options.get("start_offset"))
         options["end_offset"] = _smaller(self.end_offset, options.get("end_offset"))
         ends = RangeEnds(file, self, options["start_offset"], options["end_offset"])
@@ -102,7 +105,7 @@ class SegmentRange:
                 yield self._told(Problem(0, None, 0, misplaced), options)
                 if stop:
                     return
-            for chunk in self.kind.read(file, self, max_rows, max_bytes, options):
+            for chunk in self.kind.read(file, self, max_rows, max_bytes, not mapped, options):
                 file.check_size()
                 consumed = chunk.consumed
                 ends.follow(chunk)

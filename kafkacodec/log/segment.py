@@ -18,7 +18,7 @@ from kafkacodec.log.report import Report
 from kafkacodec.log.verify import verify_segment
 from kafkacodec.log.walk import first_batches
 from kafkacodec.records.columns import BatchHeaders, RecordColumns
-from kafkacodec.records.decode import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, DEFAULT_MAX_TOTAL_BYTES, DecodeOptions, scan
+from kafkacodec.records.decode import DEFAULT_MAX_ROWS, DEFAULT_MAX_TOTAL_BYTES, DecodeOptions, scan
 
 Timestamp = int | datetime
 """Milliseconds since the epoch, or a datetime; one without a time zone is taken as UTC."""
@@ -105,7 +105,8 @@ class Segment:
         start_position: int = 0,
         end_position: int | None = None,
         max_rows: int = DEFAULT_MAX_ROWS,
-        max_bytes: int = DEFAULT_MAX_BYTES,
+        max_bytes: int | None = None,
+        mapped: bool = False,
         **options: Unpack[DecodeOptions],
     ) -> Iterator[RecordColumns]:
         """The records, in chunks of bounded size.
@@ -114,10 +115,14 @@ class Segment:
             start_position: where to start, in bytes; a batch must begin there.
             end_position: where to end, in bytes.
             max_rows: rows of a chunk at most.
-            max_bytes: bytes of keys, values and headers after which a chunk ends early.
+            max_bytes: bytes of keys, values and headers after which a chunk ends early. Default: 512 KiB, or 4 MiB for
+                `mapped` views.
+            mapped: with ``layout="view"``, views point into the mapped file instead of a copy that each chunk makes of
+                its part of the file. This is faster; but if another process shortens the file later, values of
+                earlier chunks become zeros without an error.
             options: as in `kafkacodec.decode`, where ``columns`` may name ``topic`` and ``partition`` too, null where
                 the directory's name does not tell: columns, batch_columns, verify_crc, include_control, start_offset,
-                end_offset, on_error, max_decompressed_bytes.
+                end_offset, on_error, max_decompressed_bytes, layout.
 
         Yields:
             RecordColumns: at least one, which may be empty. `consumed`, the positions in `problems` and the column
@@ -127,7 +132,7 @@ class Segment:
             end = file.size if end_position is None else min(end_position, file.size)
             whole = SegmentRange(self.path, self.topic, self.partition, start_position, end)
             consumed = 0
-            for chunk in whole.read_from(file, max_rows=max_rows, max_bytes=max_bytes, **options):
+            for chunk in whole.read_from(file, max_rows=max_rows, max_bytes=max_bytes, mapped=mapped, **options):
                 consumed = chunk.consumed
                 yield chunk
             if start_position == 0:

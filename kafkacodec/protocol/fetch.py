@@ -80,16 +80,17 @@ def fetch_to_columns(
     if response.error_code:
         raise error(response.error_code)()
     budget = budget_of(max_total_bytes, "pass each partition's records to iter_columns")
+    partitions = list(_partitions(response, topic_names or {}))
+    plan = plan.for_data(next((records for _, _, records in partitions if records.nbytes), b""))
     with plan.decoder(b"", budget=budget) as decoder:
-        return _read(decoder, response, isolation_level == "read_committed", topic_names or {}, plan.on_error)
+        return _read(decoder, partitions, isolation_level == "read_committed", plan.on_error)
 
 
 def _read(
-    decoder: Decoder, response: FetchResponse, committed: bool, names: Mapping[uuid.UUID, str], on_error: OnError
+    decoder: Decoder, partitions: list[tuple[str, Any, memoryview]], committed: bool, on_error: OnError
 ) -> RecordColumns:
     result = decoder.empty_table(RecordColumns)
     result.problems = Problems()
-    partitions = list(_partitions(response, names))
     size = sum(records.nbytes for _, _, records in partitions)
     for topic, partition, records in partitions:
         place = f"{topic}-{partition.partition_index}"

@@ -9,12 +9,24 @@ cdef class Decompressor:
     cdef const uint8_t *content
     cdef size_t size
 
+    # For tables of views, which keep the content: what it lies in, out of a budget that the caller keeps, or NULL.
+    cdef bint for_views
+    cdef k.kc_budget *budget
+    cdef k.kc_backing *backing
+    cdef bint exhausted  # the error is the budget's
+    cdef k.kc_backing *_block  # the scratch is what is left of it
+    cdef size_t _expected
+
     cdef k.kc_buffer _scratch
     cdef bytes _held
     cdef object _zstd
 
     cdef int run(self, int codec, const uint8_t *data, size_t size, int magic, size_t limit) except -1
 
+    cdef void _open_block(self) noexcept
+    cdef int _keep(self) except -1
+    cdef int _move(self, size_t size) except -1
+    cdef int _refuse(self, const k.kc_error *error) except -1
     cdef int _add(self, bytes part) except -1
     cdef int _append(self, const uint8_t *data, size_t size) except -1
     cdef int _reserve(self, size_t size) except -1

@@ -6,6 +6,7 @@ from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memcpy
 
 from kafkacodec._core cimport frames as k
+from kafkacodec._core._buffer cimport backing_of
 from kafkacodec._core._errors cimport check
 
 from cramjam import DecompressionError, lz4 as _lz4_library, snappy as _snappy_library
@@ -26,6 +27,10 @@ cdef int _GZIP_ONLY = 31  # zlib's "window bits" for data with a gzip header and
 cdef size_t _GZIP_LEAST = 18  # size of the smallest member in bytes
 cdef size_t _GZIP_WINDOW = 256  # size of the first window of a member after the first, in bytes
 cdef size_t _LIMIT_MOST = <size_t> 1 << 62
+
+cdef size_t _BLOCK = 1 << 20  # bytes of a block for the content of several payloads
+cdef size_t _BLOCK_PAYLOADS = 4  # as many it has room for, where they are large
+cdef size_t _BLOCK_SLACK = 65 << 10  # bytes that a library may ask for beyond the content
 
 
 cdef enum Codec:
@@ -58,7 +63,11 @@ cdef class Decompressor:
         self._zstd = ZstdDecompressor()
 
     def __dealloc__(self):
-        k.kc_buffer_free(&self._scratch)
+        if self.for_views:
+            k.kc_backing_release(self.backing)
+            k.kc_backing_release(self._block)
+        else:
+            k.kc_buffer_free(&self._scratch)
 
     def decompress(self, int codec, data, *, int magic=2, size_t limit):
         """decompress(codec: int, data: Buffer, *, magic: int = 2, limit: int) -> bytes"""
@@ -79,6 +88,8 @@ cdef class Decompressor:
         """Decompress at most `limit` bytes into `content` and `size`."""
         self._held = None
         self._scratch.size = 0
+        if self.for_views:
+            self._open_block()
         self.content = NULL
         self.size = 0
         limit = min(limit, _LIMIT_MOST)
@@ -95,7 +106,54 @@ cdef class Decompressor:
         if self._held is None:
             self.content = self._scratch.data
             self.size = self._scratch.size
+        if self.for_views:
+            self._keep()
         return 0
+
+    cdef void _open_block(self) noexcept:
+        """Makes the scratch what is left of the block; nothing where that is unlikely to suffice."""
+        cdef k.kc_backing *block = self._block
+        k.kc_backing_release(self.backing)
+        self.backing = NULL
+        if block != NULL and block.capacity - block.size < self._expected + self._expected // 4 + _BLOCK_SLACK:
+            k.kc_backing_release(block)
+            self._block = block = NULL
+        self._scratch.data = NULL if block == NULL else block.owned + block.size
+        self._scratch.capacity = 0 if block == NULL else block.capacity - block.size
+
+    cdef int _move(self, size_t size) except -1:
+        """Goes over to a block with room for `size` bytes more; what the old one has stays for those who keep it."""
+        cdef k.kc_error error
+        cdef size_t least = self._scratch.size + size
+        error.code = k.KC_OK
+        block = k.kc_backing_new(least, max(_BLOCK, _BLOCK_PAYLOADS * max(least, self._expected)), self.budget, &error)
+        if block == NULL:
+            self._refuse(&error)
+        if self._scratch.size:
+            memcpy(block.owned, self._scratch.data, self._scratch.size)
+        k.kc_backing_release(self._block)
+        self._block = block
+        self._scratch.data = block.owned
+        self._scratch.capacity = block.capacity
+        return 0
+
+    cdef int _keep(self) except -1:
+        cdef k.kc_error error
+        error.code = k.KC_OK
+        if self._held is not None:
+            self.backing = backing_of(self._held, self.content, self.size, self.budget, &error)
+            if self.backing == NULL:
+                self._refuse(&error)
+        elif self._block != NULL:
+            self._block.size += self.size
+            self.backing = self._block
+            k.kc_backing_retain(self.backing)
+        self._expected = self.size
+        return 0
+
+    cdef int _refuse(self, const k.kc_error *error) except -1:
+        self.exhausted = error.code == k.KC_TOTAL_LIMIT
+        check(error)
 
     cdef int _add(self, bytes part) except -1:
         """Add a part of the result: the first one is held without a copy, further ones are joined in `_scratch`."""
@@ -123,7 +181,10 @@ cdef class Decompressor:
         """Room for `size` more bytes, never at NULL: some libraries crash for that, even for no bytes."""
         cdef k.kc_error error
         error.code = k.KC_OK
-        if k.kc_buffer_reserve(&self._scratch, size + 1, &error) != k.KC_OK:
+        if self.for_views:
+            if size + 1 > self._scratch.capacity - self._scratch.size:
+                self._move(size + 1)
+        elif k.kc_buffer_reserve(&self._scratch, size + 1, &error) != k.KC_OK:
             check(&error)
         return 0
 

@@ -29,6 +29,8 @@ class Decoder(ChunkDecoder):
         end: int | None = None,
         aborted: Buffer = b"",
         budget: Budget | None = None,
+        views: bool = False,
+        owned: bool = False,
     ) -> None: ...
     def open(self, data: Buffer, start: int = 0, end: int | None = None, aborted: Buffer = b"") -> None: ...
     def stop_at(self, position: int) -> None: ...
@@ -39,6 +41,7 @@ class Decoder(ChunkDecoder):
         self, table: Table, blobs: ImportedArray, first_row: int, max_rows: int, settle: Callable[[int], bool]
     ) -> int: ...
 
+def first_blob(blobs: ImportedArray) -> bytes: ...
 def scan(
     cls: type[_T],
     data: Buffer,

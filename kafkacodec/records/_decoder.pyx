@@ -10,7 +10,7 @@ from libc.string cimport memset
 
 from kafkacodec._core cimport decode as k
 from kafkacodec.arrow._reader cimport ImportedArray
-from kafkacodec._core._buffer cimport HeldBuffer
+from kafkacodec._core._buffer cimport HeldBuffer, backing_of
 from kafkacodec.arrow._columns cimport Budget, Table, new_table
 from kafkacodec.records._chunk_decoder cimport ChunkDecoder
 from kafkacodec.records._compression cimport Decompressor
@@ -83,6 +83,9 @@ cdef class Decoder(ChunkDecoder):
     """Decodes one range of bytes into tables, chunk by chunk."""
     cdef k.kc_decoder decoder
     cdef bytearray aborted  # kc_aborted[], which the decoder writes to
+    cdef bint views  # keys and values of the tables are views of the bytes, which the tables keep alive
+    cdef bint owned  # of copies of them
+    cdef k.kc_backing *source  # of the bytes, for views
     cdef Decompressor decompressor  # created for the first compressed batch; keeps the records of the current one
     cdef size_t key_hint
     cdef size_t value_hint
@@ -90,6 +93,7 @@ cdef class Decoder(ChunkDecoder):
     def __cinit__(
         self, data=b"", *, uint64_t wanted, bint verify_crc, bint include_control, int64_t start_offset, int64_t end_offset,
         uint64_t limit, bint search_partial=False, uint64_t start=0, end=None, aborted=b"", Budget budget=None,
+        bint views=False, bint owned=False,
     ):
         cdef k.kc_decoder_options *options = &self.decoder.options
         options.verify_crc = verify_crc
@@ -98,10 +102,17 @@ cdef class Decoder(ChunkDecoder):
         options.start_offset = start_offset
         options.end_offset = end_offset
         self.fields, self.num_fields = k.kc_record_fields, k.KC_NUM_RECORD_COLUMNS
+        if views:
+            self.fields = k.kc_record_view_fields
         self.wanted = wanted
         self.limit = limit
         self.budget = budget
+        self.views = views
+        self.owned = owned
         self.open(data, start, end, aborted)
+
+    def __dealloc__(self):
+        k.kc_backing_release(self.source)
 
     def open(self, data, uint64_t start=0, end=None, aborted=b""):
         """Switches to other bytes, with the same options.
@@ -114,10 +125,29 @@ cdef class Decoder(ChunkDecoder):
         self.require_idle()
         self.aborted = transactions
         self.held = held
+        self.keep_source(held, self.held.start, self.held.size)
         self.point_at(self.held.start, self.held.size)
         self.decoder.position = min(start, self.held.size)
         self.fault = None
         self.done = False
+
+    def close(self):
+        """Releases the bytes."""
+        ChunkDecoder.close(self)
+        self.keep_source(None, NULL, 0)
+
+    cdef int keep_source(self, object holder, const uint8_t *data, size_t size) except -1:
+        """Sets what the following tables keep alive if they have views; None: nothing."""
+        cdef k.kc_error error
+        cdef k.kc_backing *before = self.source
+        error.code = k.KC_OK
+        self.source = NULL
+        if self.views and holder is not None:
+            self.source = backing_of(holder, data, size, NULL, &error)
+            if self.source != NULL:
+                self.source.is_source = True
+        k.kc_backing_release(before)
+        return check(&error)
 
     cdef void point_at(self, const uint8_t *data, uint64_t size) noexcept:
         """Starts with other bytes, which `held` or the caller keeps alive."""
@@ -125,6 +155,7 @@ cdef class Decoder(ChunkDecoder):
         options.num_aborted = len(self.aborted) // sizeof(k.kc_aborted)
         options.aborted = <k.kc_aborted *> PyByteArray_AS_STRING(self.aborted) if options.num_aborted else NULL
         k.kc_decoder_init(&self.decoder, data, size, &options)
+        self.decoder.held = self.source
 
     @property
     def position(self):
@@ -169,12 +200,16 @@ cdef class Decoder(ChunkDecoder):
         cdef Decompressor payload = self.decompressor
         if payload is None:
             payload = self.decompressor = Decompressor()
+            payload.for_views = self.views
+            payload.budget = NULL if self.budget is None else self.budget.budget
         try:
             payload.run(k.kc_batch_codec(batch), batch.records, batch.records_size, batch.magic, self.limit)
         except DecodeError as exception:
             exception.position = batch.position
             self.fault = self.explain(exception)
+            self.exhausted = payload.exhausted
             return False
+        self.decoder.provided = payload.backing
         if k.kc_decoder_provide(&self.decoder, payload.content, payload.size, error):
             self.fault = self.explain(exception_from(error))
             return False
@@ -203,11 +238,21 @@ cdef class Decoder(ChunkDecoder):
             self.fault = self.explain(exception_from(&error))
             self.exhausted = error.code == k.KC_TOTAL_LIMIT
         self.done = event == k.KC_EVENT_END
+        if self.owned and self.source != NULL:
+            self.own(table)
         return 0
+
+    cdef int own(self, k.kc_table *table) except -1:
+        """Replaces the parts of the bytes that the views of a table point to by copies."""
+        cdef k.kc_error error
+        cdef int code
+        with nogil:
+            code = k.kc_views_own(&table.views, self.source, table.budget, &error)
+        return check(&error) if code else 0
 
     def expect(self, Table chunk not None, uint64_t size):
         """Reserves memory for the open range or, if `size` is larger, for `size` bytes of similar data."""
-        cdef k.kc_table *table = chunk.growing(k.kc_record_fields)
+        cdef k.kc_table *table = chunk.growing(self.fields)
         cdef int64_t rows = 0
         cdef uint64_t held = 0
         cdef double times
@@ -260,25 +305,34 @@ cdef class Decoder(ChunkDecoder):
         if k.kc_arrow_bytes_import(&column, &blobs.owner.schema, &blobs.array, 0, blobs.array.length, &error):
             raise TypeError(f"column of blobs: {error.what.decode()}")
         try:
-            return self.read_column(table, &column, blobs.array.length, first_row, max_rows, settle)
+            return self.read_column(table, blobs, &column, first_row, max_rows, settle)
         finally:    # the caller owns the blobs: no pointer into them may remain
             if not self.working:
+                self.keep_source(None, NULL, 0)
                 self.point_at(NULL, 0)
 
     cdef int64_t read_column(
-        self, Table table, const k.kc_arrow_bytes *column, int64_t rows, int64_t first_row, int64_t max_rows, settle
+        self, Table table, ImportedArray blobs, const k.kc_arrow_bytes *column, int64_t first_row, int64_t max_rows, settle
     ) except -1:
         cdef k.kc_spans spans
         cdef k.kc_error error
         cdef int64_t row, i, n
+        cdef int64_t rows = column.length
         cdef int64_t consumed = 0
+        cdef const uint8_t *all_data = NULL
+        cdef size_t all_size = 0
+        cdef bint together = k.kc_arrow_bytes_together(column, &all_data, &all_size)
         error.code = k.KC_OK
+        if together:
+            self.keep_source(blobs, all_data, all_size)
         for row in range(0, rows, <int64_t> k.KC_BLOCK_ROWS):
             n = min(rows - row, <int64_t> k.KC_BLOCK_ROWS)
             if k.kc_arrow_bytes_load(column, row, n, &spans, &error):
                 raise ValueError(f"the Arrow array is damaged: {error.what.decode()} (row {error.position})")
             for i in range(n):
                 if spans.size[i] > 0:
+                    if not together:
+                        self.keep_source(blobs, spans.data[i], <size_t> spans.size[i])
                     consumed += self.read_blob(
                         table, spans.data[i], spans.size[i], first_row + row + i, max_rows, settle
                     )
@@ -287,7 +341,7 @@ cdef class Decoder(ChunkDecoder):
     cdef int64_t read_blob(
         self, Table into, const uint8_t *data, size_t size, int64_t row, int64_t max_rows, settle
     ) except -1:
-        cdef k.kc_table *table = into.growing(k.kc_record_fields)
+        cdef k.kc_table *table = into.growing(self.fields)
         cdef k.kc_column *rows = &table.columns[<int> k.KC_COL_ROW]
         cdef int64_t before = table.length
         cdef k.kc_error error
@@ -295,12 +349,29 @@ cdef class Decoder(ChunkDecoder):
         self.require_open()
         self.point_at(data, size)
         while True:
-            self.fill(into.growing(k.kc_record_fields), max_rows, 0x7fffffffffffffff)
+            self.fill(into.growing(self.fields), max_rows, 0x7fffffffffffffff)
             if self.done or not settle(row):
                 break
         if rows.wanted and k.kc_column_append_repeated(rows, row, table.length - before, &error):
             check(&error)
         return self.decoder.position
+
+
+def first_blob(ImportedArray blobs not None):
+    """A copy of the first blob that is not empty, or of its first MiB."""
+    cdef k.kc_arrow_bytes column
+    cdef k.kc_spans spans
+    cdef k.kc_error error
+    cdef int64_t row
+    blobs.require()
+    if k.kc_arrow_bytes_import(&column, &blobs.owner.schema, &blobs.array, 0, blobs.array.length, &error):
+        return b""
+    for row in range(blobs.array.length):
+        if k.kc_arrow_bytes_load(&column, row, 1, &spans, &error):
+            return b""
+        if spans.size[0] > 0:
+            return PyBytes_FromStringAndSize(<const char *> spans.data[0], min(spans.size[0], 1 << 20))
+    return b""
 
 
 def scan(
@@ -348,6 +419,11 @@ def scan_stretches(cls, data, uint64_t wanted, stretches):
 cdef inline object slice_of(const k.kc_column *c, int64_t row):
     """The bytes at `row` of a binary column, or None."""
     cdef const int32_t *ends = <const int32_t *> c.values.data
+    cdef const uint8_t *data
+    cdef int32_t size
+    if c.views != NULL:
+        data = k.kc_column_bytes(c, row, &size)
+        return None if data == NULL else PyBytes_FromStringAndSize(<const char *> data, size)
     if c.null_count and not c.validity.data[row >> 3] >> (row & 7) & 1:
         return None
     return PyBytes_FromStringAndSize(<const char *> c.data.data + ends[row], ends[row + 1] - ends[row])
@@ -382,8 +458,8 @@ cdef const k.kc_column *plain_columns(Table chunk) except NULL:
     cdef const k.kc_column *c = table.columns + <int> k.KC_COL_OFFSET
     cdef int i
     for i in range(RECORD_FIELDS):
-        if table.num_columns <= <int> k.KC_COL_HEADERS or not c[i].wanted or c[i].field.type != k.kc_record_fields[
-                <int> k.KC_COL_OFFSET + i].type:
+        if table.num_columns <= <int> k.KC_COL_HEADERS or not c[i].wanted or c[i].field.type not in (
+                k.kc_record_fields[<int> k.KC_COL_OFFSET + i].type, k.kc_record_view_fields[<int> k.KC_COL_OFFSET + i].type):
             raise TypeError("the table lacks columns of a record")
     return c
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kafkacodec.arrow._reader import ArrowReader
+from kafkacodec.records._decoder import first_blob
 from kafkacodec.records.arguments import limit, require_int
 from kafkacodec.records.columns import Problems, RecordColumns
 from kafkacodec.records.decode import (
@@ -38,7 +39,8 @@ def decode_batches(
             empty blobs have no records.
         max_total_bytes: as in `kafkacodec.decode`, for all blobs together.
         options: those of `kafkacodec.decode`, without ``threads``. ``on_error`` applies to each blob: ``"stop"`` skips
-            the rest of the damaged blob and continues with the next one.
+            the rest of the damaged blob and continues with the next one. With ``layout="view"`` the result keeps the
+            blobs of the column alive; ``"auto"`` depends on the first blob that is not empty.
 
     Returns:
         RecordColumns: the columns of `kafkacodec.decode`, then ``row`` int64, the row of the blob in the column.
@@ -49,7 +51,9 @@ def decode_batches(
         DecodeError: as `kafkacodec.decode`; the path names the row.
         TypeError: the column has another type.
     """
-    plan = plan_of(**options)
+    arrays = iter(ArrowReader(column))
+    array = next(arrays, None)
+    plan = plan_of(**options).for_data(b"" if array is None else first_blob(array))
     budget = budget_of(max_total_bytes, "pass fewer blobs at once, and large ones to iter_columns")
     decoder = plan.with_columns("row").decoder(b"", budget=budget)
     result = decoder.empty_table(RecordColumns)
@@ -60,9 +64,10 @@ def decode_batches(
         return handle_fault(decoder, plan.on_error, result.problems, f"row {row}")
 
     row = 0
-    for array in ArrowReader(column):
+    while array is not None:
         result.consumed += decoder.read_blobs(result, array, row, TABLE_ROWS, pass_over)
         row += len(array)
+        array = next(arrays, None)
     return result
 
 

@@ -131,8 +131,8 @@ class Columns(Table):
 
         Raises:
             KeyError: the table does not have this column.
-            TypeError: the type is binary, string or list, which numpy cannot view (see `buffers`), or the argument is
-                not a name: rows cannot be indexed.
+            TypeError: the type is binary, binary_view, string or list, which numpy cannot view (see `buffers`), or the
+                argument is not a name: rows cannot be indexed.
         """
         if not isinstance(name, str):
             raise TypeError(f"expected a column name, not {type(name).__name__}")
@@ -145,7 +145,9 @@ class Columns(Table):
 
         Returns:
             dict: ``validity`` (uint8, a bit per row, least significant first; None if nothing is null), and
-            ``offsets`` (int32, rows + 1) with ``data`` (uint8) for binary and string, else ``values``.
+            ``offsets`` (int32, rows + 1) with ``data`` (uint8) for binary and string; for binary_view ``views``, a
+            struct of ``size``, ``prefix`` (4 bytes), ``buffer`` and ``position`` for each row (a value of up to 12
+            bytes takes the place of the last three), and ``data``, a list of uint8 arrays; else ``values``.
         """
         return super().buffers(name)
 
@@ -169,7 +171,8 @@ class RecordColumns(Columns):
 
     Columns, in this order, unless fewer were requested: ``offset`` int64; ``timestamp`` timestamp[ms, UTC], null
     if the format or the record has none; ``timestamp_type`` int8 (0 create time, 1 log append time, -1 none);
-    ``key`` binary; ``value`` binary; ``headers`` list<struct<key: string, value: binary>>, empty if there are none.
+    ``key`` and ``value`` binary, or binary_view with ``layout="view"``; ``headers`` list<struct<key: string, value:
+    binary>>, empty if there are none.
     With ``batch_columns=True`` also ``partition_leader_epoch`` int32, ``producer_id`` int64, ``producer_epoch`` int16,
     ``sequence`` int32, ``is_transactional`` bool, ``is_control`` bool, ``magic`` int8, ``codec`` string,
     ``batch_offset`` int64 (the batch's base offset) and ``batch_position`` int64 (bytes from the start of the data).

@@ -28,6 +28,7 @@ __all__ = [
     "DEFAULT_MAX_TOTAL_BYTES",
     "RECORD_COLUMNS",
     "DecodeOptions",
+    "Layout",
     "decode",
     "iter_columns",
     "iter_records",
@@ -66,8 +67,17 @@ DEFAULT_MAX_ROWS = 8192
 DEFAULT_MAX_BYTES = 512 << 10
 """A chunk of `iter_columns` ends with the record that reaches this many bytes of keys, values and headers."""
 
+DEFAULT_MAX_VIEW_BYTES = 4 << 20
+"""The same for views, of which only 16 bytes a row have to stay in cache."""
+
 DEFAULT_MAX_DECOMPRESSED_BYTES = 128 << 20
 """Limit on the decompressed records of one batch, in bytes (128 MiB)."""
+
+_AUTO_VALUE_BYTES = 64
+"""The average size of a value, in bytes, at which views become faster than copies (see benchmarks/README.md)."""
+
+_AUTO_ROWS = 64
+"""The number of values that the average is taken of: the first ones."""
 
 _POSITIONS_ALONE = 1
 """A mask of the columns of batch headers."""
@@ -85,6 +95,11 @@ OnError = Literal["raise", "stop", "skip"]
 ON_ERROR = get_args(OnError)
 
 
+Layout = Literal["copy", "view", "auto"]
+
+LAYOUTS: tuple[str, ...] = get_args(Layout)
+
+
 class DecodeOptions(TypedDict, total=False):
     """The keyword options that `decode`, `iter_columns` and `iter_records` share."""
 
@@ -96,6 +111,7 @@ class DecodeOptions(TypedDict, total=False):
     end_offset: int | None
     on_error: OnError
     max_decompressed_bytes: int
+    layout: Layout
 
 
 class TableOptions(DecodeOptions, total=False):
@@ -114,6 +130,20 @@ class Plan(NamedTuple):
     end_offset: int
     on_error: OnError
     limit: int
+    layout: Layout
+
+    def for_data(self, data: Buffer, start: int = 0, end: int | None = None) -> Plan:
+        """This plan with a layout in place of ``"auto"``: the first values decide, regardless of the other options."""
+        if self.layout != "auto":
+            return self
+        return self._replace(layout=self._measured(data, start, end))
+
+    def _measured(self, data: Buffer, start: int, end: int | None) -> Layout:
+        values = Plan(_BIT["value"], False, False, _FIRST, _LAST, "stop", self.limit, "view")
+        with values.decoder(data, start, end) as decoder:
+            chunk = decoder.read(RecordColumns, _AUTO_ROWS, _NO_BYTE_LIMIT)
+        sizes = chunk.buffers("value")["views"]["size"]
+        return "view" if sizes.sum(dtype="i8") >= _AUTO_VALUE_BYTES * max(1, len(chunk)) else "copy"
 
     def with_columns(self, *names: str) -> Plan:
         """This plan with additional columns that the caller fills, such as `row` of `decode_batches`."""
@@ -127,7 +157,9 @@ class Plan(NamedTuple):
         aborted: Buffer = b"",
         *,
         budget: Budget | None = None,
+        owned: bool = False,
     ) -> _decoder.Decoder:
+        """A decoder of the data. With `owned`, views point into copies of it. The layout must not be ``"auto"``."""
         return _decoder.Decoder(
             data,
             wanted=self.wanted,
@@ -141,6 +173,8 @@ class Plan(NamedTuple):
             end=end,
             aborted=aborted,
             budget=budget,
+            views=self.layout == "view",
+            owned=owned,
         )
 
 
@@ -154,6 +188,7 @@ def plan_of(
     end_offset: int | None = None,
     on_error: OnError = "raise",
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
+    layout: Layout = "copy",
     place_columns: bool = False,
     **others: Any,
 ) -> Plan:
@@ -163,13 +198,25 @@ def plan_of(
     if batch_columns:
         names += BATCH_COLUMNS
     one_of("on_error", on_error, ON_ERROR)
+    check_layout(layout)
     wanted = 0
     for name in names:
         wanted |= _BIT[name]
     first = _FIRST if start_offset is None else int64(start_offset)
     last = _LAST if end_offset is None else int64(end_offset)
     most = limit("max_decompressed_bytes", max_decompressed_bytes)
-    return Plan(wanted, verify_crc, include_control, first, last, on_error, most)
+    return Plan(wanted, verify_crc, include_control, first, last, on_error, most, layout)
+
+
+def check_layout(layout: object) -> None:
+    """Raises ValueError if there is no such layout."""
+    if layout not in LAYOUTS:
+        raise ValueError(f'unknown layout {layout!r}; use "copy", "view" or "auto"')
+
+
+def layout_of(data: Buffer, layout: Layout, start: int = 0, end: int | None = None) -> Layout:
+    """The layout, ``"auto"`` replaced by the one for the data. Raises ValueError if there is no such layout."""
+    return plan_of(layout=layout).for_data(data, start, end).layout
 
 
 def budget_of(max_total_bytes: int, remedy: str) -> Budget:
@@ -202,6 +249,11 @@ def decode(
             intact batch. Both list the bytes left out in `RecordColumns.problems`. If the checksum of the damaged
             batch is correct, its records before the error are kept.
         max_decompressed_bytes: limit on the decompressed records of one batch, in bytes.
+        layout: ``"copy"`` copies keys and values into columns of type binary. ``"view"`` makes them binary_view: 16
+            bytes a row, which hold a value of up to 12 bytes or point to it, in `data` or in decompressed records.
+            `data` then stays alive, and must not change, while the table or anything made from it is in use.
+            ``"auto"`` is ``"view"`` if the first 64 values have 64 bytes on average or more, else ``"copy"``, for the
+            whole call and regardless of the other options.
         threads: how many threads share the work on a large buffer; what comes out is the same for any number. Each
             holds a decompressed batch of its own.
         max_total_bytes: the most memory that the columns may take, in bytes. Keys and values have room for a whole
@@ -216,7 +268,7 @@ def decode(
 
     Source: KIP-98 (record batch v2), KIP-82 (headers), KIP-31 and KIP-32 (message set v1); specs/kafka-protocol-guide.
     """
-    plan = plan_of(**options)
+    plan = plan_of(**options).for_data(data)
     budget = budget_of(max_total_bytes, "read chunks with iter_columns")
     if limit("threads", threads, 1) > 1:
         return _decode_in_threads(data, plan, threads, budget)
@@ -228,7 +280,7 @@ def iter_columns(
     data: Buffer,
     *,
     max_rows: int = DEFAULT_MAX_ROWS,
-    max_bytes: int = DEFAULT_MAX_BYTES,
+    max_bytes: int | None = None,
     start_position: int = 0,
     end_position: int | None = None,
     **options: Unpack[DecodeOptions],
@@ -238,7 +290,8 @@ def iter_columns(
     Args:
         data: as in `decode`, like the other options.
         max_rows: maximum number of rows in a chunk.
-        max_bytes: a chunk ends with the record that reaches this many bytes of keys, values and headers.
+        max_bytes: a chunk ends with the record that reaches this many bytes of keys, values and headers. Default:
+            512 KiB, or 4 MiB if keys and values are views.
         start_position: byte position in data at which to start; a batch must begin there.
         end_position: byte position at which the data ends; by default the end of the buffer.
 
@@ -260,17 +313,21 @@ def columns_between(
     aborted: Buffer = b"",
     *,
     max_rows: int,
-    max_bytes: int,
+    max_bytes: int | None,
     place: Place | None = None,
+    owned: bool = False,
     **options: Unpack[DecodeOptions],
 ) -> Iterator[RecordColumns]:
     """As `iter_columns`, but skips the batches of aborted transactions. `aborted` is as for `Decoder.open`.
 
-    With a `place`, `columns` may name `PLACE_COLUMNS` too.
+    With a `place`, `columns` may name `PLACE_COLUMNS` too. With `owned`, each chunk copies the part of the data that
+    its views point to.
     """
-    plan = plan_of(place_columns=place is not None, **options)
+    plan = plan_of(place_columns=place is not None, **options).for_data(data, start, end)
+    if max_bytes is None:
+        max_bytes = DEFAULT_MAX_VIEW_BYTES if plan.layout == "view" and not owned else DEFAULT_MAX_BYTES
     rows, size = limit("max_rows", max_rows, 1), limit("max_bytes", max_bytes, 1)
-    decoder = plan.decoder(data, start, end, aborted)
+    decoder = plan.decoder(data, start, end, aborted, owned=owned)
     decoder.set_place(*(place or NOWHERE))
     return read_chunks(decoder, plan.on_error, rows, size)
 
@@ -278,9 +335,9 @@ def columns_between(
 def iter_records(data: Buffer, **options: Unpack[DecodeOptions]) -> Iterator[Record]:
     """Decodes a record set one record at a time, for tools, tests and small data.
 
-    Options and errors are those of `iter_columns`, without ``columns`` and ``batch_columns``.
+    Options and errors are those of `iter_columns`, without ``columns``, ``batch_columns`` and ``layout``.
     """
-    for name in ("columns", "batch_columns"):
+    for name in ("columns", "batch_columns", "layout"):
         if options.get(name):
             raise ValueError(f"iter_records has no option {name!r}: a record always has all six fields")
     return _decoder.RecordIterator(iter_columns(data, max_rows=2048, **options), Record)

@@ -13,7 +13,7 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec.records.compression import compress
-from tests.corpus import Sample, blobs
+from tests.corpus import Sample, blobs, copied
 from tests.property.test_damaged_formats import DAMAGES
 
 V2 = [s for s in blobs("builder", magics={2}) if "-none-" in s.name and s.path.stat().st_size < 20_000]
@@ -93,6 +93,9 @@ def assert_choices_agree(data: bytes, **options: Any) -> None:
         table = kc.decode(data, **choice, **options)
         assert account(table) == expected, choice
         assert pa.table(table).equals(complete.select(table.column_names)), choice
+        views = kc.decode(data, layout="view", **choice, **options)
+        assert account(views) == expected, choice
+        assert copied(views).equals(complete.select(table.column_names)), choice
 
 
 def assert_functions_agree(data: bytes, **options: Any) -> None:
@@ -101,6 +104,9 @@ def assert_functions_agree(data: bytes, **options: Any) -> None:
     assert pa.concat_tables(map(pa.table, chunks)).equals(pa.table(whole))
     assert (sum(map(len, chunks)), chunks[-1].consumed, account_of(chunks)) == account(whole)
     assert list(kc.iter_records(data, **options)) == whole.records()
+    views = list(kc.iter_columns(data, max_rows=3, max_bytes=100, layout="view", **options))
+    assert pa.concat_tables(map(copied, views)).equals(pa.table(whole))
+    assert (sum(map(len, views)), views[-1].consumed, account_of(views)) == account(whole)
     rows = kc.decode_batches(pa.array([data]), **options)
     assert pa.table(rows).drop(["row"]).equals(pa.table(whole))
     assert [p[:3] for p in rows.problems] == [p[:3] for p in whole.problems]

@@ -36,6 +36,7 @@ def small_messages(count: int) -> bytes:
 
 CALLS = {
     "decode": lambda data, **options: kc.decode(data, **options),
+    "decode of views": lambda data, **options: kc.decode(data, layout="view", **options),
     "decode in threads": lambda data, **options: kc.decode(data, threads=3, **options),
     "decode with batch columns": lambda data, **options: kc.decode(data, batch_columns=True, **options),
     "decode_batches": lambda data, **options: kc.decode_batches(pa.array([data, data]), **options),
