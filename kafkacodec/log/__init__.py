@@ -1,6 +1,6 @@
 """Log files on disk: segments, partitions and log directories, with their indexes.
 
-What decodes the messages in internal topics loads on first use.
+Modules that decode the messages of internal topics load on first use.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from kafkacodec.records._crc import crc32c
 CHECKPOINT_VERSION = 0
 
 MAX_BYTES = 64 << 20
-"""The largest checkpoint or snapshot that is read: a million partitions or producers have less."""
+"""The largest checkpoint or snapshot that is read, in bytes; a million partitions or producers need less."""
 
 
 class LeaderEpoch(NamedTuple):
@@ -32,14 +32,14 @@ class LeaderEpoch(NamedTuple):
 
 @dataclass(frozen=True)
 class ProducerSnapshot:
-    """The producers that a broker knew at an offset, from a ``.snapshot`` file.
+    """The state of a partition's producers at an offset, from a ``.snapshot`` file.
 
     Attributes:
         path (str): the file.
-        offset (int): the offset in its name: all records before it are accounted for.
+        offset (int): the offset in its name; the state covers all records before it.
         entries (numpy.ndarray): structured, native byte order: producer_id, producer_epoch, last_sequence,
-            last_offset, offset_delta, timestamp (milliseconds), coordinator_epoch, current_txn_first_offset (-1 where
-            no transaction is open).
+            last_offset, offset_delta, timestamp (milliseconds), coordinator_epoch, current_txn_first_offset (-1 if no
+            transaction is open).
     """
 
     path: str
@@ -58,9 +58,9 @@ def read_producer_snapshot(path: str | os.PathLike[str]) -> ProducerSnapshot:
     """Read a ``.snapshot`` file (KIP-98).
 
     Raises:
-        Truncated: the file ends before its entries do.
-        CrcMismatch: the stored checksum is not that of the bytes.
-        CorruptRecord: bytes after the last entry, a negative count, or a name that is not an offset.
+        Truncated: the file is shorter than its header and entries.
+        CrcMismatch: the stored checksum does not match the bytes.
+        CorruptRecord: bytes after the last entry, a negative count, or a file name that is not an offset.
         UnsupportedVersion: a version other than 1.
         OSError: the file cannot be read.
     """
@@ -90,10 +90,10 @@ def read_producer_snapshot(path: str | os.PathLike[str]) -> ProducerSnapshot:
 
 
 def read_leader_epochs(path: str | os.PathLike[str]) -> list[LeaderEpoch]:
-    """Read a ``leader-epoch-checkpoint`` file (KIP-101): the leaders' terms, in order.
+    """Read a ``leader-epoch-checkpoint`` file (KIP-101): the leader epochs in order; none if the file is empty.
 
     Raises:
-        CorruptRecord: not such a file, or terms that do not grow.
+        CorruptRecord: invalid text, or epochs that do not increase.
         UnsupportedVersion: a version other than 0.
         OSError: the file cannot be read.
     """
@@ -119,7 +119,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> dict[tuple[str, int], int]:
 
 
 def known_offsets(log_dir: str, name: str) -> dict[tuple[str, int], int]:
-    """What an offset checkpoint of a log directory says; nothing where it is missing or cannot be read."""
+    """The entries of an offset checkpoint of a log directory; empty if it is missing or cannot be read."""
     try:
         return read_checkpoint(os.path.join(log_dir, name))
     except (OSError, KafkaCodecError):
@@ -153,7 +153,7 @@ def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
 
 
 def encode_producer_snapshot(entries: npt.NDArray[np.void]) -> bytes:
-    """The bytes of a ``.snapshot`` file, from entries as `read_producer_snapshot` gives them."""
+    """The bytes of a ``.snapshot`` file, from entries as `read_producer_snapshot` returns them."""
     body = len(entries).to_bytes(4, "big") + entries.astype(layout.PRODUCER_SNAPSHOT_ENTRY).tobytes()
     header = np.zeros((), layout.PRODUCER_SNAPSHOT_HEADER)
     header["version"], header["crc"] = layout.PRODUCER_SNAPSHOT_VERSION, crc32c(body)
@@ -174,10 +174,10 @@ def encode_checkpoint(offsets: dict[tuple[str, int], int]) -> bytes:
 
 
 def _checkpoint_lines(path: str | os.PathLike[str], num_fields: int) -> list[tuple[int, list[str]]]:
-    """The numbered entries of a checkpoint: a version line and a count line come before them."""
+    """The entries of a checkpoint with their line numbers; a version line and a count line precede them."""
     path = os.fspath(path)
     lines = _lines(path)
-    if not lines:  # brokers leave such where they have nothing to say
+    if not lines:  # brokers leave empty checkpoints
         return []
     if len(lines) < 2:
         raise Truncated("the version line or the count line is missing", path=path)

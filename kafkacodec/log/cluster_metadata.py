@@ -1,4 +1,4 @@
-"""A KRaft cluster's metadata as of the end of its metadata log: the last snapshot and the records behind it."""
+"""A KRaft cluster's metadata at the end of its metadata log: the last snapshot and the records after it."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ __all__ = ["ClusterMetadata", "read_cluster_metadata"]
 
 TOPIC = "__cluster_metadata"
 _RESOURCES = {2: "topic", 4: "broker", 8: "broker-logger", 16: "client-metrics", 32: "group"}
-# A PartitionChangeRecord's way of saying that the leader stays.
+# The leader of a PartitionChangeRecord that does not change it.
 _NO_LEADER_CHANGE = -2
 
 
 @dataclass
 class ClusterMetadata:
-    """What the records amount to, as plain values that JSON can hold (uuids are `uuid.UUID`).
+    """The state that the records build, as plain values for JSON (uuids are `uuid.UUID`).
 
     Attributes:
-        offset: the offset behind the last record.
+        offset: the offset after the last record.
         topics: by name: ``topic_id`` and ``partitions`` by number (``replicas``, ``isr``, ``leader``,
             ``leader_epoch``, ``partition_epoch``).
         configs: ``"topic:orders"`` -> name -> value.
-        acls: the entries of access control, by id.
+        acls: the access control entries, by id.
         brokers: by id: ``epoch``, ``rack``, ``fenced``, ``endpoints``.
         features: name -> level.
     """
@@ -48,17 +48,17 @@ class ClusterMetadata:
     _names: dict[uuid.UUID, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def apply(self, record: Any) -> None:
-        """Change the state by one metadata record; records that say nothing of it are passed over.
+        """Apply one metadata record; records of types that do not change this state are ignored.
 
         Raises:
-            CorruptRecord: a topic that is there already, by its name or its id: a controller would not load that.
+            CorruptRecord: the topic's name or id exists already; a controller would not load such a record either.
         """
         change = _CHANGES.get(type(record).__name__)
         if change is not None:
             change(self, record)
 
     def _partitions(self, topic_id: uuid.UUID) -> dict[int, dict[str, Any]]:
-        """The partitions of a topic that is there; else what nobody sees."""
+        """The partitions of a topic; for an unknown topic, a dict that is discarded."""
         name = self._names.get(topic_id)
         partitions: dict[int, dict[str, Any]] = self.topics[name]["partitions"] if name is not None else {}
         return partitions
@@ -162,24 +162,24 @@ _CHANGES: dict[str, Callable[[ClusterMetadata, Any], None]] = {
     "BrokerRegistrationChangeRecord": ClusterMetadata._on_broker_registration_change,
     "FeatureLevelRecord": ClusterMetadata._on_feature_level,
 }
-"""What a record does to the state, by the name of its class; others say nothing of it."""
+"""The change that a record makes, by the name of its class; other records make none."""
 
 
 def read_cluster_metadata(
     path: str | os.PathLike[str], *, problems: list[DecodeError] | None = None
 ) -> ClusterMetadata:
-    """The metadata that a controller's or a broker's data directory holds, or the directory of its metadata log.
+    """Read the cluster metadata from a controller's or a broker's data directory.
 
-    Records of a metadata transaction count from its end on; those of an aborted or open one do not (KIP-868).
+    Records of a metadata transaction count when it ends; those of an aborted or open one do not (KIP-868).
 
     Args:
-        path: the directory.
-        problems: a list that takes what cannot be read, batches and records, which are then passed over. Without it
-            the first one is raised.
+        path: the data directory, or the directory of the metadata log.
+        problems: a list that the errors of unreadable batches and records are appended to; these are skipped. Without
+            it the first such error is raised.
 
     Raises:
-        FileNotFoundError: there is no metadata log, or neither its beginning nor a snapshot of that.
-        DecodeError: a batch or a record that cannot be read; its path names the file, or the log and the offset.
+        FileNotFoundError: there is no metadata log, or its start and a snapshot of it are both missing.
+        DecodeError: a batch or a record cannot be read; the error's path names the file, or the log and the offset.
     """
     partitions = [found for found in discover(path) if found.topic == TOPIC and found.state == "current"]
     if not partitions:

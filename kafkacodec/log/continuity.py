@@ -1,7 +1,7 @@
-"""Whether the segments of a partition follow one another: decisions alone, without files.
+"""Whether the segments of a partition follow one another. These functions decide; they read no files.
 
-A broker begins a segment at the offset after the last one of the segment before. Only the log cleaner leaves gaps, so a
-gap is a loss unless something shows that records were removed on purpose.
+A broker begins a segment at the offset after the last one of the previous segment. Only the log cleaner leaves gaps, so
+a gap is a loss unless there is evidence that records were removed on purpose.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kafkacodec.log.ranges import SegmentRange
 
 Gaps = Literal["error", "accept"]
-"""What a reader does with offsets that no batch has and no compaction explains."""
+"""What a reader does about missing offsets that compaction does not explain."""
 
 Cause = Literal["loss", "compaction", "unknown"]
 
@@ -25,17 +25,17 @@ NEVER_COMPACTED = ("__cluster_metadata",)
 
 
 def check_gaps(gaps: str) -> None:
-    """Raise ValueError for what is no way to take gaps."""
+    """Raise ValueError if `gaps` is not one of `Gaps`."""
     one_of("gaps", gaps, get_args(Gaps))
 
 
 class Surroundings(NamedTuple):
-    """What a partition says of one of its segments.
+    """What a partition knows about one of its segments.
 
     Attributes:
         following (int | None): the base offset of the next segment; None for the last one.
-        flushed (int | None): up to where the log was on the disk, for the last one; None where nothing tells.
-        topic (str | None), partition (int | None): whose segment it is; None where nothing tells.
+        flushed (int | None): for the last segment, the recovery point; None if unknown.
+        topic (str | None), partition (int | None): None if unknown.
     """
 
     following: int | None = None
@@ -44,20 +44,20 @@ class Surroundings(NamedTuple):
     partition: int | None = None
 
     def place(self, piece: SegmentRange) -> SegmentRange:
-        """The range that runs to the segment's end, told what has to follow."""
+        """The range at the segment's end, with what must follow it."""
         return replace(piece, following=self.following, flushed=self.flushed)
 
 
 ALONE = Surroundings()
-"""Those of a segment that is looked at by itself."""
+"""The surroundings of a single segment, of whose partition nothing is known."""
 
 
 class Gap(NamedTuple):
-    """Offsets that should follow a segment's batches, and do not.
+    """Offsets that are missing after a segment's batches.
 
     Attributes:
-        first_offset, end_offset (int): from the first one that is missing to the one after the last.
-        at_end (bool): nothing follows in the log: the recovery point tells of them.
+        first_offset, end_offset (int): the first missing offset and the one after the last.
+        at_end (bool): the gap is at the end of the log; it is known from the recovery point.
     """
 
     first_offset: int
@@ -66,16 +66,16 @@ class Gap(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """What files say of a gap.
+    """What the files around a gap show.
 
     Attributes:
-        bytes_left (int): bytes after the last whole batch of the segment; zeros of a preallocated file are none.
-        indexed_to (int | None): the last offset that the segment's index files know.
-        orphans (tuple[str, ...]): index files in the gap whose segments are not there.
-        cleaned_to (int | None): where the cleaner began its next round, by its checkpoint. None: no entry.
-        removed (bool): batches beside the gap show that records were removed from among them.
-        topic (str | None): the topic's name; None where nothing tells.
-        old (bool): a log of Kafka 0.6 or 0.7: no cleaner, and offsets that count bytes.
+        bytes_left (int): bytes after the last complete batch of the segment, not counting zeros of a preallocated file.
+        indexed_to (int | None): the last offset in the segment's index files.
+        orphans (tuple[str, ...]): index files in the gap without a segment.
+        cleaned_to (int | None): the offset in the cleaner's checkpoint. None: no entry.
+        removed (bool): the segments next to the gap have offsets without records, as compaction leaves them.
+        topic (str | None): the topic's name; None if unknown.
+        old (bool): a log of Kafka 0.6 or 0.7, which has no cleaner; its offsets are byte positions.
     """
 
     bytes_left: int = 0
@@ -95,13 +95,13 @@ def gap_after(
     start_offset: int | None = None,
     end_offset: int | None = None,
 ) -> Gap | None:
-    """What is missing after a segment's batches.
+    """The offsets that are missing after a segment's batches, if any.
 
     Args:
-        end: one after the last offset of the whole batches; the base offset of a segment that has none.
+        end: the offset after the last complete batch; the base offset of a segment without batches.
         following: the base offset of the next segment; None for the last one.
-        flushed: up to where the log was on the disk, by the recovery point; None where nothing tells.
-        start_offset, end_offset: only offsets that are wanted count.
+        flushed: the recovery point; None if unknown.
+        start_offset, end_offset: only missing offsets between these count.
     """
     due = flushed if following is None else following
     if due is None:
@@ -112,7 +112,7 @@ def gap_after(
 
 
 def cause_of(gap: Gap, evidence: Evidence) -> tuple[Cause, str]:
-    """Why the offsets are missing, as far as files tell: what it is, and what shows it."""
+    """Why the offsets are missing, and the evidence for it as text."""
     for cause, reason, holds in (
         ("loss", "the recovery point shows that they were on disk", gap.at_end),
         (
@@ -146,13 +146,13 @@ def _first(names: tuple[str, ...]) -> str:
 
 
 def missing(gap: Gap, evidence: Evidence, *, path: str, position: int) -> MissingOffsets | None:
-    """The error that a gap is; None where compaction explains it.
+    """The error for a gap; None if compaction explains it.
 
     Args:
-        gap: the offsets.
-        evidence: what is known of them.
-        path: the segment after whose batches they are missing.
-        position: where those batches end, in bytes.
+        gap: the missing offsets.
+        evidence: what the files around it show.
+        path: the segment before the gap.
+        position: the end of its batches, in bytes.
     """
     cause, why = cause_of(gap, evidence)
     if cause == "compaction":

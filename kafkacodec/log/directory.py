@@ -1,4 +1,4 @@
-"""Log directories as a broker leaves them: which topics and partitions there are, and their segments."""
+"""Log directories of a broker: their topics and partitions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class LogDirectory:
     """A broker's data directory (one of its ``log.dirs``), or a copy of one: a directory per partition.
 
     Args:
-        path: the directory. It is listed once, when first needed; make a new object to see changes.
+        path: the directory. It is listed once, on first use; make a new object to see changes.
 
     Attributes:
         path (str): the directory.
@@ -42,7 +42,7 @@ class LogDirectory:
 
     @cached_property
     def all_partitions(self) -> list[Partition]:
-        """Every partition's directory, those set aside too, by topic and number."""
+        """Every partition's directory, including those set aside, by topic and number."""
         found = list(_partition_directories(self.path, self.log_start_offsets, self._recovery_points))
         return sorted(found, key=lambda p: (p.topic or "", -1 if p.partition is None else p.partition, p.state))
 
@@ -57,14 +57,14 @@ class LogDirectory:
         return sorted({p.topic for p in self._current if p.topic is not None})
 
     def partitions(self, topic: str) -> list[Partition]:
-        """The partitions of a topic, by number; none where the topic is not here."""
+        """The partitions of a topic, by number; an empty list for an unknown topic."""
         return [p for p in self._current if p.topic == topic]
 
     def partition(self, topic: str, partition: int) -> Partition:
         """One partition.
 
         Raises:
-            FileNotFoundError: there is no such partition here.
+            FileNotFoundError: the directory does not have this partition.
         """
         for candidate in self.partitions(topic):
             if candidate.partition == partition:
@@ -89,7 +89,7 @@ class LogDirectory:
                 verify_crc, include_control, start_offset, end_offset, on_error, max_decompressed_bytes, layout.
 
         Raises:
-            FileNotFoundError: there is no such partition here.
+            FileNotFoundError: the directory does not have this partition.
             As `Partition.read`.
         """
         return self.partition(topic, partition).read(**options)
@@ -107,10 +107,10 @@ class LogDirectory:
         return report
 
     def verify_checkpoints(self, partitions: Iterable[Partition] | None = None) -> Report:
-        """Inspect the offset checkpoints alone: whether they can be read, and lie in the logs of `partitions`.
+        """Inspect the offset checkpoints only: whether they can be read, and are within the logs of `partitions`.
 
         Args:
-            partitions: those of this directory to be held against them; by default all.
+            partitions: the partitions of this directory to compare them with; by default all.
 
         Raises:
             OSError: a directory or a segment cannot be read.
@@ -130,12 +130,12 @@ class LogDirectory:
 
     @cached_property
     def log_start_offsets(self) -> dict[tuple[str, int], int]:
-        """The first offset that is not deleted, for partitions where that is not simply the first one there."""
+        """The log start offsets, for partitions that have one in ``log-start-offset-checkpoint``."""
         return known_offsets(self.path, layout.LOG_START_CHECKPOINT)
 
     @cached_property
     def high_watermarks(self) -> dict[tuple[str, int], int]:
-        """The offsets up to which records were replicated, as the broker last wrote them down."""
+        """The high watermarks, as the broker last wrote them to ``replication-offset-checkpoint``."""
         return known_offsets(self.path, layout.HIGH_WATERMARK_CHECKPOINT)
 
     @cached_property
@@ -148,11 +148,11 @@ class LogDirectory:
 
 
 def discover(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[Partition]:
-    """The partitions that one or more paths stand for.
+    """Find the partitions in one or more paths.
 
     Args:
         paths: log directories, partition directories and segment files, in any mixture. Segments of the same directory
-            become one partition that has only them. What jobs have not yet published is passed over.
+            become one partition with only these segments. Unpublished output of jobs is ignored.
 
     Raises:
         FileNotFoundError: a path does not exist, or is a directory without a partition or a segment.
@@ -163,7 +163,7 @@ def discover(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -
     found: list[Partition] = []
     files: dict[str, list[str]] = {}
     given = [os.fspath(path) for path in paths]
-    # A pattern such as logs/* also names what a job has not yet published.
+    # A pattern such as logs/* also matches unpublished output of jobs.
     given = [path for path in given if not layout.is_staging(os.path.basename(os.path.abspath(path)))] or given
     for path in given:
         if not os.path.isdir(path):

@@ -18,9 +18,9 @@ from kafkacodec.records.columns import MAX_PROBLEMS
 class MappedFile:
     """A regular file mapped for reading: a buffer in `data`, `size` bytes long. Use it as a context manager.
 
-    The file is never written to. Deleting it, or putting another in its place, while it is mapped does no harm. Where
-    a writer shortens it, or the system fails to read it, pages that are missing read as zeros: `check_size` tells, and
-    has to be called before anything that came from the bytes is given out. Leaving the context calls it too.
+    The file is never written to. Deleting or replacing it while it is mapped does no harm. If a writer shortens it, or
+    the system fails to read it, missing pages read as zeros: call `check_size`, which raises then, before using
+    anything that came from the bytes. Leaving the context calls it too.
 
     Raises:
         OSError: missing, unreadable, or not a regular file; `filename` names it.
@@ -50,21 +50,21 @@ class MappedFile:
                 self.check_size()
         finally:
             close_read(self._fd)
-            # The mapping goes with the last that uses it: a traceback may keep a decoder alive.
+            # The mapping is freed with its last user: a traceback may keep a decoder alive.
             self.data = b""
 
     def check_size(self) -> None:
-        """Raise where the file no longer has all that it had when it was opened.
+        """Raise if bytes that the file had when it was opened are gone.
 
         Raises:
-            Truncated: it has become shorter, with the new size as position, or was for a while.
-            OSError: the system cannot read it, as where a network file system went away; `filename` names it.
+            Truncated: it is shorter, with the new size as position, or was shorter for a while.
+            OSError: the system cannot read it, for example from a lost network file system; `filename` names it.
         """
         torn = self.data.torn if isinstance(self.data, Mapping) else None
         with naming(self.path):
             size = os.fstat(self._fd).st_size
             if torn is not None:
-                os.pread(self._fd, 1, torn)  # raises what the page fault could not tell
+                os.pread(self._fd, 1, torn)  # raises the error behind the page fault
         if size < self.size:
             reason = f"the file was shortened from {self.size} to {size} bytes while it was read"
             raise Truncated(reason, position=size, path=self.path)
@@ -88,20 +88,20 @@ class MappedFile:
         return done
 
     def drop_before(self, position: int) -> None:
-        """Give back the memory of the pages that lie wholly before `position`; they can still be read again."""
+        """Release the memory of the pages before `position`; they can be read again."""
         if isinstance(self.data, Mapping) and position > 0:
             self.data.drop_before(position)
 
 
 def close_read(descriptor: int) -> None:
-    """Close a file that was only read, or locked: what closing says of it is of no use to anybody."""
+    """Close a file that was only read or locked; errors of closing do not matter then."""
     with suppress(OSError):
         os.close(descriptor)
 
 
 @contextmanager
 def naming(path: str, temporary: str | None = None) -> Iterator[None]:
-    """Give errors of the system the name of the file where they have none, or only its temporary one."""
+    """Set the file name of an OSError that has none, or only the temporary one."""
     try:
         yield
     except OSError as error:
@@ -121,14 +121,14 @@ def read_file(path: str, limit: int) -> bytes:
         size = os.fstat(file.fileno()).st_size
         if size > limit:
             raise LimitExceeded(f"the file has {size} bytes, the limit is {limit}", position=limit, path=path)
-        return file.read(size)  # what others add meanwhile is left
+        return file.read(size)  # not what is appended in the meantime
 
 
 def is_directory(path: str) -> bool:
-    """Whether there is a directory; unlike `os.path.isdir`, not to be able to tell is an error.
+    """Whether the path is a directory; unlike `os.path.isdir`, raises if that cannot be determined.
 
     Raises:
-        OSError: the system cannot tell.
+        OSError: for example, no permission.
     """
     try:
         return stat.S_ISDIR(os.stat(path).st_mode)
@@ -137,7 +137,7 @@ def is_directory(path: str) -> bool:
 
 
 def exists(path: str) -> bool:
-    """Whether something is there, be it a link that leads nowhere. Raises as `is_directory`."""
+    """Whether the path exists; a broken link does. Raises as `is_directory`."""
     try:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -146,14 +146,14 @@ def exists(path: str) -> bool:
 
 
 def directory_name(path: str) -> layout.DirectoryName | None:
-    """The parts of the name of a partition's directory; what it holds is looked at where the name has two readings."""
+    """The parts of the name of a partition's directory; if the name is ambiguous, its files decide."""
     name = os.path.basename(os.path.abspath(path))
     tiered = None
     if layout.may_be_either(name):
         try:
             files = [parsed for parsed in map(layout.parse_file_name, os.listdir(path)) if parsed is not None]
             tiered = any(file.segment_id is not None for file in files)
-        except OSError:  # whoever reads it will tell
+        except OSError:  # raised again when it is read
             tiered = None
     return layout.parse_directory_name(name, tiered=tiered)
 
@@ -176,7 +176,7 @@ def _open_regular(path: str) -> int:
 
 
 def note(problems: list[DecodeError], error: DecodeError) -> None:
-    """Put a fault into a list. After `MAX_PROBLEMS` one more says that there are others; those are not kept."""
+    """Append an error to a list. After `MAX_PROBLEMS` one more says that there are others; those are dropped."""
     if len(problems) < MAX_PROBLEMS:
         problems.append(error)
     elif len(problems) == MAX_PROBLEMS:
@@ -184,7 +184,7 @@ def note(problems: list[DecodeError], error: DecodeError) -> None:
 
 
 def reason_of(error: Exception) -> str:
-    """What is wrong, without the file's name."""
+    """The text of an error without the file's name."""
     if isinstance(error, DecodeError):
         return error.reason
     return str(error.strerror) if isinstance(error, OSError) and error.strerror else str(error)

@@ -22,7 +22,7 @@ TOPIC = "__consumer_offsets"
 
 
 class CommittedOffset(NamedTuple):
-    """What a group committed last for a partition. Times are milliseconds; -1 where there is none."""
+    """A group's last commit for a partition. Times are milliseconds; leader epoch and times are -1 if unset."""
 
     group: str
     topic: str
@@ -35,7 +35,7 @@ class CommittedOffset(NamedTuple):
 
 
 class GroupMember(NamedTuple):
-    """A member of a group; `topics` are what it subscribes to, where that can be told."""
+    """A member of a group; `topics` are its subscribed topics, empty if unknown."""
 
     member_id: str
     instance_id: str | None
@@ -45,7 +45,7 @@ class GroupMember(NamedTuple):
 
 
 class Group(NamedTuple):
-    """A group as its last records leave it. `kind` is classic, consumer, share or streams; `generation` its epoch."""
+    """A group after its last record. `kind` is classic, consumer, share or streams; `generation` is its epoch."""
 
     group: str
     kind: str
@@ -65,12 +65,12 @@ def read_committed_offsets(
 
     Args:
         path: a broker's data directory, or that of one partition of ``__consumer_offsets``.
-        problems: a list that takes what cannot be read, batches and records, which are then passed over. Without it
-            the first one is raised.
+        problems: a list that the errors of unreadable batches and records are appended to; these are skipped. Without
+            it the first such error is raised.
 
     Raises:
-        FileNotFoundError: there is no such partition.
-        DecodeError: a batch or a record that cannot be read; its path names the file, or the partition and the offset.
+        FileNotFoundError: there is no partition of ``__consumer_offsets``.
+        DecodeError: a batch or a record cannot be read; the error's path names the file, or the partition and offset.
     """
     last: dict[tuple[str, str, int], tuple[int, CommittedOffset]] = {}
     for written_at, key, value in _group_records(path, problems):
@@ -95,8 +95,8 @@ def read_committed_offsets(
 def read_consumer_groups(path: str | os.PathLike[str], *, problems: list[DecodeError] | None = None) -> list[Group]:
     """All groups by name, with their members; arguments and errors as in `read_committed_offsets`.
 
-    A group that has committed offsets and nothing else is a classic one of generation 0 without a protocol type, as
-    which a broker loads it.
+    A group with committed offsets and no other record is, as for a broker, a classic group of generation 0 without a
+    protocol type.
     """
     groups: dict[str, Group] = {}
     members: dict[str, dict[str, GroupMember]] = {}
@@ -149,11 +149,11 @@ def _classic_group(name: str, value: Any) -> Group:
 
 
 def _subscribed(group: Any, subscription: bytes) -> list[str]:
-    """The topics of a classic consumer's subscription; members of other protocol types have their own bytes there."""
+    """The topics of a classic consumer's subscription; other protocol types have their own format."""
     if group.protocol_type != "consumer" or len(subscription) < 2:
         return []
     try:
-        # As a broker reads it (GroupMetadata.computeSubscribedTopics): whatever version it claims, topics come first.
+        # As a broker reads it (GroupMetadata.computeSubscribedTopics): in every version the topics come first.
         found, _ = ConsumerProtocolSubscription.decode_prefix(subscription, 0, 2)
     except (DecodeError, ValueError):
         return []
@@ -166,7 +166,7 @@ def _member(member_id: str, value: Any) -> GroupMember:
 
 
 def _group_records(path: str | os.PathLike[str], problems: list[DecodeError] | None) -> Iterator[tuple[int, Any, Any]]:
-    """Offset, key and value of the records of all partitions; those of one group are in one partition."""
+    """Offset, key and value of the records of all partitions; a group is in one partition."""
     for partition in _partitions(path):
         for record in _settled_records(partition, problems):
             if record.key is None:
@@ -189,10 +189,10 @@ def _partitions(path: str | os.PathLike[str]) -> list[Partition]:
 
 
 def _settled_records(partition: Partition, problems: list[DecodeError] | None) -> Iterator[Record]:
-    """Records outside transactions as they come, and those of a transaction when its commit marker does.
+    """Records outside transactions in the order of the log, and those of a transaction at its commit marker.
 
-    As a group coordinator reads them: a transaction that another producer leaves open holds nothing back. What is kept
-    in memory are the records of open transactions.
+    As a group coordinator reads them: an open transaction does not hold back records of other producers. The records
+    of open transactions are kept in memory.
     """
     pending: dict[int, list[Record]] = {}
     for chunk in sound_chunks(partition, problems, batch_columns=True, include_control=True):

@@ -1,7 +1,7 @@
-"""The index files beside a segment: offsets, timestamps, aborted transactions; and how to write them.
+"""Reading and writing the index files of a segment: offsets, timestamps, aborted transactions.
 
-An index is a hint. What is read from one is checked for its own order here, and against the batches of the segment
-by those who use it (`kafkacodec.log.lookup`, `kafkacodec.log.verify`).
+An index is a hint. Here its entries are checked for order; `kafkacodec.log.lookup` and `kafkacodec.log.verify` check
+them against the batches of the segment.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kafkacodec.records.arguments import one_of
 Entries = npt.NDArray[np.void]
 
 MAX_BYTES = (1 << 31) - 1
-"""The largest index that is read: brokers count its bytes in 32 bits."""
+"""The largest index that is read, in bytes; a broker's sizes have 32 bits."""
 
 _OFFSET_ENTRY = np.dtype([("offset", "i8"), ("position", "i8")])
 _TIME_ENTRY = np.dtype([("timestamp", "i8"), ("offset", "i8")])
@@ -30,16 +30,16 @@ _TIME_ENTRY = np.dtype([("timestamp", "i8"), ("offset", "i8")])
 
 @dataclass(frozen=True)
 class IndexFile:
-    """The entries of an index file, up to the first one that cannot be.
+    """The entries of an index file, up to the first invalid one.
 
     Attributes:
         path (str): the file.
-        base_offset (int): the offset in the file's name, which the stored offsets are relative to.
+        base_offset (int): the offset in the file's name; stored offsets are relative to it.
         entries (numpy.ndarray): a structured array in native byte order. `read_offset_index`: offset, position;
             `read_time_index`: timestamp (milliseconds), offset; `read_transaction_index`: version, producer_id,
             first_offset, last_offset, last_stable_offset. Offsets are absolute, all fields but version are int64.
-        padding (int): unused entries at the end: a live broker preallocates its newest index with zeros.
-        problems (list[DecodeError]): what was found wrong; the entries end before it.
+        padding (int): the number of unused entries at the end: a live broker preallocates its newest index with zeros.
+        problems (list[DecodeError]): the fault that the entries end before, if any.
     """
 
     path: str
@@ -60,12 +60,12 @@ def read_offset_index(path: str | os.PathLike[str], *, on_error: Literal["raise"
     """Read an ``.index`` file: for some batches, the offset and the position in the segment.
 
     Args:
-        path: the file; its name gives the base offset.
+        path: the file; its name is the base offset.
         on_error: ``"raise"``, or ``"stop"`` to get the entries before the first fault and the fault in `problems`.
 
     Raises:
-        CorruptIndex: entries that do not grow, negative ones, a last entry that is not whole, or a name that is not
-            an offset.
+        CorruptIndex: entries that do not increase or are negative, a trailing partial entry, or a file name that is
+            not an offset.
         OSError: the file cannot be read.
     """
 
@@ -82,7 +82,10 @@ def read_offset_index(path: str | os.PathLike[str], *, on_error: Literal["raise"
 
 
 def read_time_index(path: str | os.PathLike[str], *, on_error: Literal["raise", "stop"] = "raise") -> IndexFile:
-    """Read a ``.timeindex`` file: growing timestamps and the offsets that first had them. Arguments as before."""
+    """Read a ``.timeindex`` file: increasing timestamps and the offsets of the records that have them.
+
+    Arguments and errors as in `read_offset_index`.
+    """
 
     def convert(raw: Entries, base_offset: int) -> Entries:
         entries = np.empty(len(raw), _TIME_ENTRY)
@@ -97,7 +100,10 @@ def read_time_index(path: str | os.PathLike[str], *, on_error: Literal["raise", 
 
 
 def read_transaction_index(path: str | os.PathLike[str], *, on_error: Literal["raise", "stop"] = "raise") -> IndexFile:
-    """Read a ``.txnindex`` file: the transactions whose abort marker lies in the segment. Arguments as before."""
+    """Read a ``.txnindex`` file: the transactions whose abort marker is in the segment.
+
+    Arguments and errors as in `read_offset_index`.
+    """
 
     def convert(raw: Entries, base_offset: int) -> Entries:
         return raw.astype(layout.TRANSACTION_INDEX_ENTRY.newbyteorder("="))
@@ -113,7 +119,7 @@ def read_transaction_index(path: str | os.PathLike[str], *, on_error: Literal["r
 
 
 def _grows(values: npt.NDArray[Any], *, strictly: bool) -> npt.NDArray[np.bool_]:
-    """Which values are not negative and larger than the one before (or as large)."""
+    """Which values are not negative and larger than the previous one (or equal, unless `strictly`)."""
     ok: npt.NDArray[np.bool_] = values >= 0
     ok[1:] &= values[1:] > values[:-1] if strictly else values[1:] >= values[:-1]
     return ok
@@ -154,7 +160,7 @@ def _read(
 
 
 def _used(raw: Entries, dtype: np.dtype[np.void]) -> int:
-    """How many entries there are before the zeros of a preallocated index."""
+    """The number of entries before the zeros of a preallocated index."""
     words = np.frombuffer(raw.tobytes(), np.uint32).reshape(len(raw), dtype.itemsize // 4)
     filled = np.flatnonzero(words.any(axis=1))
     return int(filled[-1]) + 1 if len(filled) else 0
@@ -177,7 +183,7 @@ def encode_time_index(timestamps: npt.ArrayLike, offsets: npt.ArrayLike, base_of
 
 
 def encode_transaction_index(entries: Entries) -> bytes:
-    """The bytes of a ``.txnindex`` file, from entries as `read_transaction_index` gives them."""
+    """The bytes of a ``.txnindex`` file, from entries as `read_transaction_index` returns them."""
     return entries.astype(layout.TRANSACTION_INDEX_ENTRY).tobytes()
 
 

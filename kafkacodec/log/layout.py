@@ -1,8 +1,7 @@
-"""What the files of a Kafka log directory are called and how their bytes are laid out. All tables are here.
+"""File names and binary layouts of a Kafka log directory.
 
 A broker keeps one directory per partition, named ``topic-partition``. A segment is a ``.log`` file named after the
-offset of its first record, twenty digits wide, with index files of the same stem beside it. All integers are
-big-endian.
+offset of its first record in twenty digits; its index files have the same stem. All integers are big-endian.
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ OFFSET_CHECKPOINTS = (
     CLEANER_CHECKPOINT,
 )
 
-# .index: the last offset of a batch (in old logs its first), less the segment's base offset, and where the batch lies.
+# .index: the last offset of a batch (in old logs its first) minus the segment's base offset, and the batch's position.
 OFFSET_INDEX_ENTRY = np.dtype([("relative_offset", ">i4"), ("position", ">i4")])
 
-# .timeindex (KIP-33): the largest timestamp so far, and the offset that had it, less the segment's base offset.
+# .timeindex (KIP-33): the largest timestamp so far, and the offset of its record minus the segment's base offset.
 TIME_INDEX_ENTRY = np.dtype([("timestamp", ">i8"), ("relative_offset", ">i4")])
 
 # .txnindex (KIP-98): an aborted transaction; its last offset is that of the abort marker.
@@ -53,7 +52,7 @@ TRANSACTION_INDEX_ENTRY = np.dtype(
     ]
 )
 
-# .snapshot (KIP-98): the producers known at the offset in the file's name. The CRC-32C covers all after itself.
+# .snapshot (KIP-98): the producers known at the offset in the file's name. The CRC-32C covers all bytes after it.
 PRODUCER_SNAPSHOT_VERSION = 1
 PRODUCER_SNAPSHOT_HEADER = np.dtype([("version", ">i2"), ("crc", ">u4"), ("count", ">i4")])
 PRODUCER_SNAPSHOT_CRC_FROM = 6
@@ -71,18 +70,18 @@ PRODUCER_SNAPSHOT_ENTRY = np.dtype(
 )
 
 METADATA_SNAPSHOT = re.compile(r"[0-9]{20}-[0-9]{10}\.checkpoint")
-"""The name of a snapshot of a KRaft metadata log: the offset at its end, and the leader epoch there."""
+"""The name of a snapshot of a KRaft metadata log: its end offset and leader epoch."""
 
 _FILE_NAME = re.compile(r"(?P<offset>[0-9]{20})(?:-(?P<id>[A-Za-z0-9_-]{22}))?(?P<suffix>\.[a-z0-9_.]+)")
-# A partition's directory, as a broker reads its name back (UnifiedLog.parseTopicPartitionName): what follows the last
-# dash is the number.
+# A partition's directory, as a broker parses its name (UnifiedLog.parseTopicPartitionName): the number follows the last
+# dash.
 _CURRENT = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})")
 # A replica set aside: to be deleted, being moved to another directory, or not in the cluster's metadata.
 _SET_ASIDE = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})\.[^\s.]+-(?P<state>delete|future|stray)")
 # A topic's directory in file-system tiered storage (KIP-405): topic id, partition, topic.
 _TIERED = re.compile(r"(?P<topic_id>[A-Za-z0-9_-]{22})-(?P<partition>[0-9]{1,10})-(?P<topic>.+)")
-# What a job writes before it is published. A broker does not start beside a directory that is named like no partition;
-# one that is named like a partition to be deleted it removes.
+# Unpublished output of a job. A broker does not start if a directory's name is not a partition's; one named like a
+# partition to be deleted it removes.
 _STAGING = re.compile(r"kafkalog\.staging-0\.[0-9a-f]{32}-delete")
 _LARGEST_OFFSET, _LARGEST_PARTITION = 2**63 - 1, 2**31 - 1
 
@@ -105,8 +104,8 @@ class DirectoryName(NamedTuple):
     """The parts of the name of a partition's directory.
 
     Attributes:
-        topic (str): the topic; for a replica set aside with a very long name, its first part. Bytes that are no UTF-8
-            are spelt out, as in ``\\udcff``; a topic's name has none.
+        topic (str): the topic; for a replica set aside with a very long name, its first part. Bytes that are not UTF-8
+            are escaped, as in ``\\udcff``; a valid topic name has none.
         partition (int): the partition's number.
         state (str): ``current``, ``delete``, ``future``, ``stray`` or ``remote`` (tiered storage).
     """
@@ -117,7 +116,7 @@ class DirectoryName(NamedTuple):
 
 
 def parse_file_name(name: str) -> FileName | None:
-    """The parts of ``00000000000000000042.log`` and its kin, or None for another file."""
+    """The parts of a name such as ``00000000000000000042.log``, or None for another file."""
     match = _FILE_NAME.fullmatch(name)
     if match is None or int(match["offset"]) > _LARGEST_OFFSET:
         return None
@@ -125,13 +124,13 @@ def parse_file_name(name: str) -> FileName | None:
 
 
 def parse_directory_name(name: str, *, tiered: bool | None = None) -> DirectoryName | None:
-    """The parts of ``orders-eu-3`` and its kin, or None for another directory.
+    """The parts of a name such as ``orders-eu-3``, or None for another directory.
 
     Args:
         name: the directory's name, without a path.
-        tiered: whether the segments in it are named as tiered storage does (`FileName.segment_id`). Only this tells
+        tiered: whether the segments in it have tiered storage's names (`FileName.segment_id`). Only this distinguishes
             ``<topic id>-5-foo-0``, topic ``foo-0`` in tiered storage, from partition 0 of a topic ``<topic id>-5-foo``.
-            None: it is not known, and a broker's reading of the name comes first.
+            None: unknown; a broker's reading of the name is preferred.
     """
     local = (("current", _CURRENT), ("", _SET_ASIDE))
     remote = (("remote", _TIERED),)
@@ -143,23 +142,23 @@ def parse_directory_name(name: str, *, tiered: bool | None = None) -> DirectoryN
 
 
 def staging_name(token: str) -> str:
-    """The name of a directory for what is not yet published, by 32 hexadecimal digits."""
+    """The name of a directory for unpublished output; `token` is 32 hexadecimal digits."""
     return f"kafkalog.staging-0.{token}-delete"
 
 
 def is_staging(name: str) -> bool:
-    """Whether a directory's name is one that `staging_name` gives."""
+    """Whether a directory's name is one of `staging_name`."""
     return _STAGING.fullmatch(name) is not None
 
 
 def may_be_either(name: str) -> bool:
-    """Whether a directory with this name may be one of tiered storage as well as a broker's own."""
+    """Whether a directory with this name may be a broker's or one of tiered storage."""
     local = _CURRENT.fullmatch(name) or _SET_ASIDE.fullmatch(name)
     return local is not None and _TIERED.fullmatch(name) is not None
 
 
 def topic_text(name: str) -> str:
-    """A topic's name as text: bytes that are no UTF-8, which Python reads as lone surrogates, spelt out."""
+    """A topic's name as text: bytes that are not UTF-8, which Python reads as lone surrogates, are escaped."""
     return name.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
