@@ -1,4 +1,4 @@
-"""Whether the batches of a range begin and end where its neighbours say: the reader's side of `continuity`."""
+"""Whether the batches of a range begin and end where its neighbours require: the reader's side of `continuity`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class RangeEnds:
-    """Follows the chunks of a range, to know its last batches when they are read.
+    """Follows the chunks of a range, so that its last batches are known when they have been read.
 
     Args:
         file: the segment.
         piece: the range.
-        start_offset, end_offset: the records that are wanted.
+        start_offset, end_offset: the requested offsets.
     """
 
     def __init__(self, file: MappedFile, piece: SegmentRange, start_offset: int | None, end_offset: int | None) -> None:
@@ -36,14 +36,14 @@ class RangeEnds:
         self._damaged_to = -1
 
     def follow(self, chunk: RecordColumns) -> None:
-        """Note how far a chunk goes."""
+        """Record the end of a chunk."""
         if chunk.consumed > self._consumed:
             self._before, self._consumed = self._consumed, chunk.consumed
         for problem in chunk.problems:
             self._damaged_to = problem.position + problem.num_bytes
 
     def misplaced_start(self) -> DecodeError | None:
-        """The error that offsets below the segment's own are: the file is another segment's, or a copy of it."""
+        """The error for offsets below the segment's base offset: the file is another segment's, or a copy of one."""
         if not self.piece.kind.has_batches or self.name is None:
             return None
         batch = first_batches(self.file, 0)
@@ -56,16 +56,16 @@ class RangeEnds:
         return CorruptRecord(reason, position=0, path=self.piece.path)
 
     def misplaced_end(self) -> DecodeError | None:
-        """The error that missing offsets are, or batches that go on where the next segment has begun."""
+        """The error for missing offsets, or for batches that continue past the start of the next segment."""
         piece = self.piece
         if piece.following is None and piece.flushed is None:
             return None
         found = self._end()
         if found is None:
-            return None  # damage reaches to the end, and has been told
+            return None  # damage up to the end, which has been reported
         position, end = found
         if piece.kind.has_batches and len(first_batches(self.file, position)):
-            return None  # the range ends inside the segment, before offsets that are not wanted
+            return None  # the range ends inside the segment, before offsets that were not requested
         if piece.following is not None and end > piece.following:
             if self.name is not None and self.name.segment_id is not None:
                 return None  # in tiered storage two leaders may have written the same offsets
@@ -79,7 +79,7 @@ class RangeEnds:
         return missing(gap, evidence, path=piece.path, position=position)
 
     def _end(self) -> tuple[int, int] | None:
-        """Where the whole batches end, and one after their last offset; None where damage hides it."""
+        """The end position of the complete batches, and one after their last offset; None if damage hides it."""
         base = 0 if self.name is None else self.name.base_offset
         if not self.piece.kind.has_batches:
             end = self._consumed if self._consumed > self.piece.start_position else kafka07.end_of(self.file, base)[0]

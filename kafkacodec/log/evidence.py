@@ -1,4 +1,4 @@
-"""What the files around a gap between segments say of it, read only where there is one."""
+"""What the files around a gap between segments show; read only if there is a gap."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Flags = npt.NDArray[np.bool_]
 
 _INDEXES = {layout.OFFSET_INDEX_SUFFIX: read_offset_index, layout.TIME_INDEX_SUFFIX: read_time_index}
 
-# What a broker makes of a segment's file while it cleans or deletes it: its indexes may lie about for a moment.
+# Names of a segment's file while a broker cleans or deletes it: its indexes may exist a moment longer.
 _IN_CHANGE = tuple(f"{layout.LOG_SUFFIX}.{word}" for word in ("deleted", "swap", "cleaned"))
 
 _ZEROS = bytes(1 << 20)
@@ -33,7 +33,7 @@ _ZEROS = bytes(1 << 20)
 def gather(
     file: MappedFile, gap: Gap, end_position: int, topic: str | None, partition: int | None, *, has_batches: bool
 ) -> Evidence:
-    """Read what tells of a gap after the segment in `file`, whose whole batches end at `end_position`."""
+    """Collect the evidence about a gap after the segment in `file`, whose complete batches end at `end_position`."""
     directory = os.path.dirname(os.path.abspath(file.path))
     listing = _list(directory)
     after = bisect_left(listing.segments, gap.end_offset)
@@ -50,7 +50,7 @@ def gather(
 
 
 class _Listing(NamedTuple):
-    """The segments of a directory by base offset, and indexes that have none."""
+    """The base offsets of a directory's segments, and indexes without a segment."""
 
     segments: list[int]
     orphans: list[layout.FileName]
@@ -69,7 +69,7 @@ def _list(directory: str) -> _Listing:
 
 @lru_cache(maxsize=4)
 def _listed(directory: str, mtime: int) -> _Listing:
-    """Kept for the next gap: a directory may have as many gaps as segments."""
+    """Cached for the next gap: a directory may have as many gaps as segments."""
     names = [name for name in map(layout.parse_file_name, os.listdir(directory)) if name is not None]
     segments = {name.base_offset for name in names if name.suffix == layout.LOG_SUFFIX}
     known = segments | {name.base_offset for name in names if name.suffix in _IN_CHANGE}
@@ -78,7 +78,7 @@ def _listed(directory: str, mtime: int) -> _Listing:
 
 
 def unused(file: MappedFile, position: int) -> bool:
-    """Whether there is nothing but zeros from a position on: what a broker preallocated."""
+    """Whether all bytes from a position on are zeros, as in a preallocated file."""
     for start in range(position, file.size, len(_ZEROS)):
         piece = file.data[start : min(start + len(_ZEROS), file.size)]
         if piece != _ZEROS[: len(piece)]:
@@ -125,7 +125,7 @@ def _removed_in(directory: str, base_offset: int | None) -> bool:
 def _removed(file: MappedFile) -> bool:
     """Whether offsets are missing inside a segment: between its batches, in them, or before its first one.
 
-    Neither cutting nor deleting files can leave such.
+    Neither truncating nor deleting files leaves such gaps.
     """
     name = layout.parse_file_name(os.path.basename(file.path))
     last = None if name is None else name.base_offset - 1
@@ -142,7 +142,7 @@ def _removed(file: MappedFile) -> bool:
 
 
 def tells_base(headers: BatchHeaders) -> Flags:
-    """Which batches tell their first offset: a compressed set of old messages tells its last one only."""
+    """Which batches have a known first offset: a compressed message set has only its last one."""
     modern: Flags = headers["magic"] >= 2
     if modern.all():
         return modern
@@ -152,7 +152,7 @@ def tells_base(headers: BatchHeaders) -> Flags:
 
 
 def jumps(headers: BatchHeaders, last_offset: int | None) -> npt.NDArray[np.int64]:
-    """How many offsets are missing before each batch, as far as that can be told; `last_offset` is that before all."""
+    """The number of offsets missing before each batch, if known; `last_offset` is the last one before all batches."""
     base = np.where(headers["magic"] >= 2, headers["base_offset"], headers["last_offset"])
     before = np.empty(len(base), np.int64)
     before[0] = base[0] - 1 if last_offset is None else last_offset

@@ -1,8 +1,8 @@
-"""One writer at a time in a partition, and none beside a broker.
+"""One writer at a time for a partition, and none while a broker runs.
 
-A running broker locks the whole of the file ``.lock`` in its log directory. A writer locks one byte of the same file,
-which the partition's name picks: so a broker and a writer exclude each other, as do two writers of a partition, and
-writers of other partitions do not. The system lets go of a lock when the process ends, however it ends. The file stays.
+A running broker locks all of the file ``.lock`` in its log directory. A writer locks one byte of the same file, chosen
+by the partition's name. So a writer excludes a broker and other writers of its partition, but not those of other
+partitions. The system releases a lock when the process ends, however it ends. The file stays.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from kafkacodec.log.files import close_read, naming
 
 LOCK_FILE = ".lock"
 
-_AGAIN = 0.05  # seconds between two tries
-# struct flock, padded as C does, and where in it type, whence, start, length and process are: Linux, and the BSDs.
+_AGAIN = 0.05  # seconds between two attempts
+# struct flock with C's padding; the positions of type, whence, start, length and process in it: Linux, and the BSDs.
 _FLOCK, _FIELDS = (
     (struct.Struct("@hhqqi0q"), (0, 1, 2, 3, 4))
     if sys.platform == "linux"
     else (struct.Struct("@qqihh0q"), (3, 4, 0, 1, 2))
 )
-# Locks of the open file rather than of the process, where there are such: two writers of a process exclude each other
-# by `_LockFile.names` anyway, but a process may open the file elsewhere and close it, which drops the other kind.
+# Locks of the open file rather than of the process, if the system has them: a process that opens and closes the file
+# elsewhere loses the other kind. Writers within a process exclude each other by `_LockFile.names`.
 _SET = getattr(fcntl, "F_OFD_SETLK", fcntl.F_SETLK)
 _GET = getattr(fcntl, "F_OFD_GETLK", fcntl.F_GETLK)
 _TAKEN = (errno.EAGAIN, errno.EACCES)
@@ -47,20 +47,20 @@ class _LockFile:
 
 _open_files: dict[str, _LockFile] = {}
 _guard = threading.Lock()
-# Locks whose last reference went while the guard was held.
+# Locks whose last reference was dropped while the guard was held.
 _left_over: list[tuple[str, str]] = []
 
 
 class PartitionLock:
-    """The right to write to a partition, given up by `release` or with the last reference.
+    """The lock of a partition, released by `release` or with the last reference.
 
     Args:
-        log_dir: the log directory, which has to exist.
+        log_dir: the log directory, which must exist.
         name: the name of the partition's directory.
 
     Attributes:
-        exclusive (bool): no other writer has the partition. False where the file system knows no locks: then only
-            publishing, which never replaces a segment, keeps writers apart.
+        exclusive (bool): no other writer has the partition. False if the file system has no locks: then writers are
+            kept apart only by publishing, which never replaces a segment.
     """
 
     def __init__(self, log_dir: str, name: str) -> None:
@@ -75,11 +75,11 @@ class PartitionLock:
         return self._key is not None
 
     def acquire(self, wait: float = 0.0) -> None:
-        """Take the lock, where needed within `wait` seconds.
+        """Take the lock; wait for it for up to `wait` seconds.
 
         Raises:
-            BlockingIOError: someone else has it; the message says who, where the system tells. `filename` is the
-                partition's directory, or the log directory where a broker has all of it.
+            BlockingIOError: another writer or a broker has it; the message names the process if the system does.
+                `filename` is the partition's directory, or the log directory if a broker has locked all of it.
             OSError: the lock file cannot be opened.
         """
         deadline = time.monotonic() + wait
@@ -87,7 +87,7 @@ class PartitionLock:
             time.sleep(_AGAIN)
 
     def release(self) -> None:
-        """Let others have it. Does nothing where it is not held."""
+        """Release the lock if it is held."""
         key, self._key, self.exclusive = self._key, None, False
         if key is not None:
             with _guard:
@@ -97,7 +97,7 @@ class PartitionLock:
         key, self._key = self._key, None
         if key is None:
             return
-        if not _guard.acquire(blocking=False):  # the collector may run while this very thread has it
+        if not _guard.acquire(blocking=False):  # the collector may run while this thread has it
             _left_over.append((key, self.name))
             return
         try:
@@ -131,7 +131,7 @@ class PartitionLock:
         return False
 
     def _take(self, file: _LockFile) -> BlockingIOError | None:
-        """None where the lock is taken, else why not."""
+        """None if the lock was taken, else the error."""
         if self.name in file.names:
             return self._held_by(f"another writer in this process ({os.getpid()})")
         at = _place_of(self.name)
@@ -163,7 +163,7 @@ class PartitionLock:
 
 def _let_go(key: str, name: str) -> None:
     file = _open_files.get(key)
-    if file is None or name not in file.names:  # of the parent of this process
+    if file is None or name not in file.names:  # the lock is the parent process's
         return
     file.names.remove(name)
     if file.names:
@@ -180,7 +180,7 @@ def _flock(kind: int, start: int) -> bytes:
 
 
 def _place_of(name: str) -> int:
-    """The byte that stands for a partition: any will do that others hardly have. Byte 0 is left to whole locks."""
+    """The byte that represents a partition, by a hash of its name; never byte 0, which only brokers lock."""
     return 1 + (int.from_bytes(hashlib.blake2b(os.fsencode(name), digest_size=8).digest(), "big") >> 2)
 
 
@@ -193,7 +193,7 @@ def _process(number: int, unknown: str) -> str:
 
 
 def _holder(descriptor: int, at: int) -> int:
-    """The process that has locked a byte of an open file, from what Linux says of open files; 0 where it does not."""
+    """The process that has locked a byte of an open file, from Linux's ``/proc``; 0 if unknown."""
     end = f":{os.fstat(descriptor).st_ino} {at} {at}"
     with suppress(OSError):
         for process in filter(str.isdecimal, os.listdir("/proc")):
@@ -206,7 +206,7 @@ def _holder(descriptor: int, at: int) -> int:
 
 
 def _forget() -> None:
-    """In a forked child: the locks are the parent's, and shall not outlive it here."""
+    """In a forked child: close the lock files, since the locks are the parent's."""
     for file in _open_files.values():
         close_read(file.descriptor)
     _open_files.clear()
@@ -214,5 +214,5 @@ def _forget() -> None:
     _guard.release()
 
 
-# The guard is held across a fork, so that no half-made entry is inherited.
+# The guard is held across a fork, so that no incomplete entry is inherited.
 os.register_at_fork(before=_guard.acquire, after_in_parent=_guard.release, after_in_child=_forget)

@@ -1,8 +1,8 @@
-"""Finding offsets and timestamps in a segment with the help of its index files, which are never simply believed.
+"""Finding offsets and timestamps in a segment with the help of its index files, which are not trusted.
 
-An index entry only proposes where to start. The batch at the proposed position must be whole, its checksum right, and
-its own offsets (or timestamp) such that nothing sought can lie before it; otherwise the entry before is tried, and
-in the end the start of the segment. What is wrong with an index is noted in `Lookup.problems`.
+An index entry only suggests where to start. The batch at that position must be complete, its checksum right, and its
+own offsets (or timestamp) must show that no match is before it; otherwise the previous entry is tried, and in the end
+the start of the segment. Wrong entries are recorded in `Lookup.problems`.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from kafkacodec.records.columns import BatchHeaders
 from kafkacodec.records.decode import decode
 
 MAX_ENTRIES_TRIED = 16
-"""Index entries that may turn out useless in one look-up before the segment is read from its start."""
+"""The number of useless index entries after which a look-up reads the segment from its start."""
 
 
 class Lookup:
-    """Looks things up in one mapped segment.
+    """Finds offsets and timestamps in one mapped segment.
 
     Args:
         file: the segment.
-        base_offset: the offset in its name, None where the name has none.
+        base_offset: the offset in its name, None if the name has none.
 
     Attributes:
-        problems (list[DecodeError]): what was found wrong with the index files so far.
+        problems (list[DecodeError]): faults found in the index files so far.
     """
 
     def __init__(self, file: MappedFile, base_offset: int | None) -> None:
@@ -42,7 +42,7 @@ class Lookup:
         self._noted: set[str] | None = None
 
     def position_of_offset(self, offset: int) -> int:
-        """Where the first batch lies that has `offset` or a later one; behind the last whole batch where none has."""
+        """The position of the first batch with `offset` or a later one, or the end of the complete batches."""
         start = self.start_for_offset(offset)
         end = start
         for headers in self._batches(start):
@@ -53,11 +53,9 @@ class Lookup:
         return end
 
     def offset_of_timestamp(self, timestamp: int, start_offset: int = 0) -> int | None:
-        """The first offset from `start_offset` on whose record has the timestamp (milliseconds) or a later one.
+        """The first offset from `start_offset` on whose record is at or after the timestamp (ms), or None.
 
-        None where none has.
-
-        A damaged batch whose header promises such a record counts as having it: reading there will tell.
+        A damaged batch counts if its header's largest timestamp is late enough: reading from there raises the error.
         """
         least = np.datetime64(timestamp, "ms")
         first = self._start_for_timestamp(timestamp)
@@ -77,7 +75,7 @@ class Lookup:
         return None
 
     def end(self) -> tuple[int, int | None]:
-        """Where the whole batches end, and the last offset in them; None where there is no batch."""
+        """The end position of the complete batches, and their last offset; None without a batch."""
         index = self._index(layout.OFFSET_INDEX_SUFFIX)
         start = self.start_for_offset(int(index["offset"][-1])) if index is not None and len(index) else 0
         position, last = start, None
@@ -88,15 +86,15 @@ class Lookup:
         return position, last
 
     def end_of_readable(self, start: int) -> int:
-        """Where the batches from `start` on end; the end of the file where damage follows them."""
+        """The end position of the batches from `start` on; the end of the file if damage follows them."""
         *_, last = walk(self.file, start)
         return self.file.size if last.problems else last.consumed
 
     def boundary(self, position: int, start: int) -> tuple[int, int] | None:
-        """The first place between two batches at or behind `position`, walking from `start`, a place before it.
+        """The first batch boundary at or after `position`, walking from `start`, a boundary before it.
 
         Returns:
-            tuple: the place and the last offset before it; None where damage or the end of the batches comes first.
+            tuple: the boundary and the last offset before it; None if damage or the end of the batches is first.
         """
         for headers in walk(self.file, max(start, self._start_for_position(position, start)), max_batches=FEW_BATCHES):
             ends = headers["position"] + headers["size_in_bytes"]
@@ -106,7 +104,7 @@ class Lookup:
         return None
 
     def start_for_offset(self, offset: int) -> int:
-        """A position of a batch before which there are only smaller offsets."""
+        """The position of a batch before which all offsets are smaller than `offset`."""
         index = self._index(layout.OFFSET_INDEX_SUFFIX)
         if index is None:
             return 0
@@ -119,7 +117,7 @@ class Lookup:
         return 0
 
     def _start_for_timestamp(self, timestamp: int) -> int:
-        """A position before which all records are older."""
+        """A position before which all records are earlier than `timestamp`."""
         index = self._index(layout.TIME_INDEX_SUFFIX)
         if index is None:
             return 0
@@ -131,12 +129,12 @@ class Lookup:
             if _is_whole(batch) and _timestamp(batch) == claimed:
                 return position
             if _is_whole(batch) and np.isnat(batch["max_timestamp"][0]):
-                continue  # of a log without timestamps: brokers of 0.10 wrote down when they closed the file
+                continue  # a log without timestamps: brokers of 0.10 wrote the time at which they closed the file
             self._note(index, i, layout.TIME_INDEX_ENTRY.itemsize, "the batch there has a different timestamp")
         return 0
 
     def _start_for_position(self, position: int, least: int) -> int:
-        """A batch's position at or behind `least` and before `position`, as near to it as the index knows."""
+        """A batch's position at or after `least` and before `position`, as near to it as the index has one."""
         index = self._index(layout.OFFSET_INDEX_SUFFIX)
         if index is None:
             return least
@@ -149,7 +147,7 @@ class Lookup:
         return least
 
     def _entry_batch(self, index: IndexFile, i: int) -> BatchHeaders | None:
-        """The batch that entry `i` of the offset index points to, where it agrees with the entry."""
+        """The batch that entry `i` of the offset index points to; None if it does not match the entry."""
         position, offset = int(index["position"][i]), int(index["offset"][i])
         reason = "the file ends before the position"
         if position < self.file.size:
@@ -167,14 +165,14 @@ class Lookup:
         return None
 
     def _batches(self, start: int) -> Iterator[BatchHeaders]:
-        """Headers from a position on: a few at first, since what is sought is mostly near."""
+        """Headers from a position on: a few at first, since a match is mostly near."""
         headers = first_batches(self.file, start, FEW_BATCHES)
         yield headers
         if len(headers) == FEW_BATCHES:
             yield from walk(self.file, headers.consumed, max_batches=MAX_BATCHES)
 
     def _index(self, suffix: str) -> IndexFile | None:
-        """An index file of the segment, up to its first fault; None where it is missing or cannot be used."""
+        """An index file of the segment, up to its first fault; None if it is missing or unreadable."""
         if suffix not in self._indexes:
             read = read_offset_index if suffix == layout.OFFSET_INDEX_SUFFIX else read_time_index
             path, index = layout.sibling(self.file.path, suffix), None
@@ -191,7 +189,7 @@ class Lookup:
 
     def _note(self, index: IndexFile, i: int, entry_size: int, what: str) -> None:
         reason = f"index entry {i} (offset {int(index['offset'][i])}) does not match the segment: {what}"
-        if self._noted is None:  # of look-ups before this one, too
+        if self._noted is None:  # include previous look-ups
             self._noted = {problem.reason for problem in self.problems}
         if reason not in self._noted:
             self._noted.add(reason)
@@ -203,7 +201,7 @@ def _is_whole(batch: BatchHeaders) -> bool:
 
 
 def _first_offset(batch: BatchHeaders) -> int:
-    """The smallest offset that the batch may have; a compressed set of old messages does not tell."""
+    """The smallest offset that the batch may have; unknown for a compressed message set, so 0."""
     if int(batch["magic"][0]) < 2:
         return 0
     return int(batch["base_offset"][0])

@@ -1,7 +1,7 @@
-"""What a broker knows of the producers that wrote to a partition, and the files in which it keeps that.
+"""The state of a partition's producers as a broker keeps it, and the files that it keeps it in.
 
-A broker that starts after a good shutdown believes these files, and makes a transaction index anew only where it
-recovers a segment: without them it shows the records of aborted transactions even to consumers that read committed.
+A broker that starts after a clean shutdown trusts these files, and rebuilds a transaction index only if it recovers a
+segment: without them even read_committed consumers get the records of aborted transactions.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class ProducerState(TransactionTracker):
     (`org.apache.kafka.storage.internals.log.ProducerStateManager`, `ProducerAppendInfo`).
 
     Args:
-        directory: the partition's directory; its newest producer snapshot saves reading what lies before.
-        segments: the segments that are there.
-        end_offset: one behind their last record.
+        directory: the partition's directory; reading begins at its newest producer snapshot.
+        segments: the existing segments.
+        end_offset: the offset after their last record.
     """
 
     def __init__(self, directory: str, segments: Sequence[Segment], end_offset: int) -> None:
@@ -39,7 +39,7 @@ class ProducerState(TransactionTracker):
         self.read_log(directory, segments, end_offset, None)
 
     def resume(self, snapshot: ProducerSnapshot) -> None:
-        """Start where a producer snapshot was taken."""
+        """Start from a producer snapshot."""
         super().resume(snapshot)
         self._producers = {int(entry["producer_id"]): entry.copy() for entry in snapshot.entries}
 
@@ -60,9 +60,9 @@ class ProducerState(TransactionTracker):
                 entry["coordinator_epoch"], entry["timestamp"] = markers[first].coordinator_epoch, time
 
     def files_at(self, base_offset: int, end_offset: int) -> dict[str, bytes]:
-        """The files beside a segment, by name: the snapshot at its end, and an index if any transaction was aborted.
+        """A segment's files, by name: the producer snapshot at its end, and a transaction index if any was aborted.
 
-        There are none where no producer has been seen.
+        Empty if there are no producers.
         """
         if not self._producers:
             return {}
@@ -73,7 +73,7 @@ class ProducerState(TransactionTracker):
         return files
 
     def _entry(self, producer: int, epoch: int) -> npt.NDArray[np.void]:
-        """The entry of a producer; in a new epoch nothing is known yet of its batches."""
+        """The entry of a producer; a new epoch resets what is known of its batches."""
         entry = self._producers.get(producer)
         if entry is None:
             entry = self._producers[producer] = np.zeros((), _ENTRY)

@@ -1,7 +1,7 @@
-"""New files that appear whole or not at all: written under a name of their own beside the destination, then renamed.
+"""New files that appear complete or not at all: written under a temporary name in the same directory, then renamed.
 
-The name has sixteen random digits, is created where nothing is (O_EXCL, and no link is followed), and is removed only
-by whoever created it. Nothing that is there is replaced unless that is asked for.
+The temporary name has sixteen random digits; the file is created with O_EXCL, without following links, and only its
+creator removes it. An existing file is replaced only on request.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from typing import Any, BinaryIO
 from kafkacodec.log.files import close_read, is_directory, naming
 
 TOKEN = r"[0-9a-f]{16}"
-"""What tells temporary files of different writers apart, as a regular expression."""
+"""A regular expression for the part of a temporary name that identifies its writer."""
 
-_LONGEST_NAME = 200  # bytes of a name that are kept in front of token and suffix: file systems take 255
+_LONGEST_NAME = 200  # bytes of a name that are kept before token and suffix: file systems allow 255
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _AT_FDCWD, _RENAME_NOREPLACE = -100, 1
-# What renameat2 says where the kernel or the file system does not know it.
+# Errors of renameat2 if the kernel or the file system does not support it.
 _NOT_KNOWN = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
@@ -34,7 +34,7 @@ def new_token() -> str:
 
 
 def temporary_name(path: str, token: str) -> str:
-    """The name of a file until it gets its own; in the same directory."""
+    """The temporary name of a file, in the same directory."""
     directory, name = os.path.split(path)
     return os.path.join(directory, f"{os.fsdecode(os.fsencode(name)[:_LONGEST_NAME])}.{token}.tmp")
 
@@ -43,14 +43,14 @@ def create(path: str, *, buffering: int = -1) -> BinaryIO:
     """Open a new file for writing.
 
     Raises:
-        FileExistsError: something is there, be it a link that leads nowhere.
+        FileExistsError: the path exists; it may be a broken link.
         OSError: it cannot be created; `filename` names it.
     """
     return open(os.open(path, _NEW, 0o666), "wb", buffering=buffering)
 
 
 def write_file(path: str, data: bytes, *, sync: bool) -> None:
-    """Write a new file, down to the disk with `sync`; where that fails, there is none."""
+    """Write a new file, with `sync` down to the disk; if that fails, it is removed."""
     with naming(path):
         file = create(path)
         try:
@@ -65,44 +65,44 @@ def write_file(path: str, data: bytes, *, sync: bool) -> None:
 
 
 def publish(temporary: str, path: str, *, replace: bool = False) -> None:
-    """Give a file its name.
+    """Rename a file to its final name.
 
     Args:
-        temporary: what it is called.
-        path: what it shall be called, on the same file system.
-        replace: put it in the place of a file that is there.
+        temporary: its name so far.
+        path: its final name, on the same file system.
+        replace: replace an existing file.
 
     Raises:
-        FileExistsError: there is a file, and `replace` is not set.
+        FileExistsError: the file exists, and `replace` is not set.
         OSError: the file cannot be renamed; `filename` names `path`.
     """
     try:
         if replace:
             os.replace(temporary, path)
         elif not _rename_new(temporary, path):
-            os.link(temporary, path, follow_symlinks=False)  # fails where the name is taken, as renaming does not
+            os.link(temporary, path, follow_symlinks=False)  # unlike renaming, fails if the name is taken
             os.unlink(temporary)
     except OSError as error:
         raise OSError(error.errno, os.strerror(error.errno or 0), path) from None
 
 
 def replace_file(path: str, data: bytes, *, sync: bool = True) -> None:
-    """Write a small file at once: at any moment the old or the new content is there, whole."""
+    """Write a small file atomically: readers see the complete old or new content."""
     with new_file(path, replace=True, sync=sync) as file:
         file.write(data)
 
 
 @contextmanager
 def new_file(path: str, *, replace: bool = False, sync: bool = True) -> Iterator[BinaryIO]:
-    """A file to write to, which gets its name at the end; where an exception comes, there is none.
+    """A file to write to, which gets its name at the end; on an exception it is removed.
 
     Args:
         path: the file.
-        replace: put it in the place of a file that is there.
+        replace: replace an existing file.
         sync: wait for the disk before and after it gets its name.
 
     Raises:
-        FileExistsError: there is a file, and `replace` is not set.
+        FileExistsError: the file exists, and `replace` is not set.
         OSError: it cannot be written; `filename` names it.
     """
     temporary = temporary_name(path, new_token())
@@ -124,19 +124,19 @@ def new_file(path: str, *, replace: bool = False, sync: bool = True) -> Iterator
 
 @contextmanager
 def new_directory(path: str, last: str = "") -> Iterator[str]:
-    """A directory to fill, which gets its name at the end; where an exception comes, there is none.
+    """A directory to fill, which gets its name at the end; on an exception it is removed.
 
     Args:
         path: the directory; it must not exist, or be empty.
-        last: the entry that gets its name last where `path` has to stay the directory that it is, since it is a mount
-            point or lies in one that cannot be written to. Such a directory is filled entry by entry.
+        last: the entry that is renamed last if `path` cannot be replaced, because it is a mount point or its parent is
+            not writable. Such a directory is filled entry by entry.
 
     Yields:
-        The name of the directory until then.
+        The temporary name of the directory.
 
     Raises:
-        FileExistsError: there is something in the directory.
-        OSError: it cannot be made or renamed; `filename` names it or the file in it.
+        FileExistsError: the directory is not empty.
+        OSError: it cannot be created or renamed; `filename` names it or the file in it.
     """
     path = os.path.realpath(path)
     parent, token, there = os.path.dirname(path), new_token(), is_directory(path)
@@ -153,7 +153,7 @@ def new_directory(path: str, last: str = "") -> Iterator[str]:
         if stays:
             _move_entries(building, path, last)
         else:
-            os.rename(building, path)  # an empty directory makes way, and no other
+            os.rename(building, path)  # replaces an empty directory and no other
     except BaseException as error:
         shutil.rmtree(building, ignore_errors=True)
         if isinstance(error, OSError) and isinstance(error.filename, str):
@@ -178,13 +178,13 @@ def _move_entries(source: str, target: str, last: str) -> None:
 
 
 def remove(path: str) -> None:
-    """Remove a file of ours, if it is there; an error that is under way is not to be hidden by another."""
+    """Remove a file of this writer if it exists; errors are ignored, so that they do not hide an earlier one."""
     with suppress(OSError):
         os.unlink(path)
 
 
 def sync_path(path: str) -> None:
-    """Wait until the bytes of a file, or the names in a directory, are on the disk."""
+    """Wait until the bytes of a file, or the names in a directory, are on disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         with naming(path):
@@ -194,10 +194,10 @@ def sync_path(path: str) -> None:
 
 
 def sync_names(directory: str, what: str) -> None:
-    """Wait until the names in a directory are on the disk.
+    """Wait until the names in a directory are on disk.
 
     Raises:
-        OSError: they are not; the message says that what was published is there nonetheless, `filename` is `directory`.
+        OSError: that failed; the message says that `what` is in place nevertheless. `filename` is `directory`.
     """
     try:
         sync_path(directory)
@@ -207,7 +207,7 @@ def sync_names(directory: str, what: str) -> None:
 
 
 def _rename_new(temporary: str, path: str) -> bool:
-    """Rename where nothing is; False where the system has no such call."""
+    """Rename unless `path` exists, which raises; False if the system cannot do that."""
     rename = _renameat2()
     if rename is None:
         return False
@@ -221,7 +221,7 @@ def _rename_new(temporary: str, path: str) -> bool:
 
 @cache
 def _renameat2() -> Any:
-    """Linux's system call, from its C library; None elsewhere."""
+    """Linux's system call, from the C library; None elsewhere."""
     function = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if function is not None:
         function.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]

@@ -1,4 +1,4 @@
-"""Saving what is intact of damaged logs: the batches in their original bytes, in new segments with new index files."""
+"""Copying the intact batches of damaged logs, byte for byte, into new segments with new index files."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _NO_TIMESTAMP = np.iinfo(np.int64).min
 
 REPORT_FILE = "recovery-report.json"
 
-# Files of a log directory that say whose it is. Offset checkpoints are left out, so that a broker looks at every
-# segment; but the cleaner's is made anew, since it tells what compaction has removed.
+# Files that identify a log directory. Offset checkpoints are not copied, so that a broker checks every segment; but the
+# cleaner's is written again, since it shows what compaction has removed.
 _DIRECTORY_FILES = ("meta.properties", "bootstrap.checkpoint")
 _PARTITION_FILES = ("quorum-state",)
 
@@ -40,30 +40,30 @@ _PARTITION_FILES = ("quorum-state",)
 def recover(
     src: str | os.PathLike[str], dest: str | os.PathLike[str], *, advance: Callable[[int], object] | None = None
 ) -> Report:
-    """Write all intact batches of a log directory, a partition or a segment into a new log directory.
+    """Copy all intact batches of a log directory, a partition or a segment to a new log directory.
 
-    Every batch whose checksum and records are right is copied byte for byte into a segment of the same name, unless its
-    offsets do not follow those before it. Offset, time and transaction indexes, producer snapshots and the leader-epoch
-    checkpoint are made anew, and the checkpoint of the cleaner; topic ids and ``meta.properties`` are copied. Other
-    offset checkpoints are not: a broker that finds none looks at every segment. The source is only read. Symbolic links
-    that lead out of it are not followed, which the report tells; the source itself may be one.
+    Every batch with a right checksum and valid records is copied byte for byte into a segment of the same name, unless
+    its offsets are out of order. Offset, time and transaction indexes, producer snapshots, the leader-epoch checkpoint
+    and the cleaner's checkpoint are written again; topic ids and ``meta.properties`` are copied. Other offset
+    checkpoints are not: a broker without them checks every segment. The source is only read. Symbolic links that lead
+    out of it are not followed, and the report names them; the source itself may be one.
 
-    The destination appears whole, or not at all: it is written beside its place, under a temporary name. Only where it
-    is there already, and is a mount point or lies in a directory that cannot be written to, is it filled directory by
-    directory, the report last.
+    The destination appears complete or not at all: it is written under a temporary name in the same directory. Only an
+    existing destination that is a mount point, or whose parent is not writable, is filled directory by directory, with
+    the report last.
 
     Args:
         src: the damaged log directory, partition directory or segment.
         dest: the new log directory; it must not exist, or be empty.
-        advance: is called with the size of each segment that is done, in bytes.
+        advance: called with the size of each finished segment, in bytes.
 
     Returns:
-        Report: what was found in the source; findings of kind ``damaged`` and ``left-out`` are what was left out, those
-        of kind ``gap`` what was not there. It is also in the file ``recovery-report.json`` of the destination.
+        Report: the faults in the source; findings of kind ``damaged`` and ``left-out`` name what was not copied, those
+        of kind ``gap`` what was missing. It is also in the file ``recovery-report.json`` of the destination.
 
     Raises:
-        FileExistsError: the destination is not empty, or is not any longer when all is saved.
-        ValueError: the destination lies in the source, or the source in the destination.
+        FileExistsError: the destination is not empty, at the start or when everything is copied.
+        ValueError: the destination is in the source, or the source in the destination.
         FileNotFoundError: there is no segment in the source.
         OSError: the source cannot be read, or the destination cannot be written.
     """
@@ -136,7 +136,7 @@ def _recover_partition(partition: Partition, target: str, root: str, advance: Ca
 
 
 def _cleaned(partition: Partition, target: str) -> dict[tuple[str, int], int]:
-    """What the cleaner's checkpoint says of a partition, as far as the saved log goes."""
+    """The entry of a partition in the cleaner's checkpoint, at most the end of the saved log."""
     saved = Partition(target)
     offset = min(partition.cleaned_to, saved.end_offset())
     if not offset or saved.topic is None or saved.partition is None:
@@ -149,7 +149,10 @@ def _left_out(path: str, text: str, report: Report) -> None:
 
 
 def _earliest(found: list[LeaderEpoch], partition: Partition) -> list[LeaderEpoch]:
-    """The terms of the batches, begun where the source's checkpoint says: the first batches may be compacted away."""
+    """The leader epochs of the batches, from the start offsets in the source's checkpoint if these are smaller.
+
+    An epoch's first batches may be compacted away.
+    """
     known: dict[int, int] = {}
     with suppress(OSError, KafkaCodecError):
         known = dict(partition.leader_epochs)
@@ -185,14 +188,14 @@ class _Copier:
 
     def _append(self, writer: SegmentWriter, file: MappedFile, headers: BatchHeaders) -> None:
         magics = headers["magic"]
-        # A compressed set of old messages tells its last offset only.
+        # A compressed message set has only its last offset.
         bases = np.where(magics >= 2, headers["base_offset"], headers["last_offset"]).tolist()
         times = headers["max_timestamp"].astype(np.int64)
         times = np.where(times == _NO_TIMESTAMP, -1, times).tolist()
         starts, sizes = headers["position"].tolist(), headers["size_in_bytes"].tolist()
         lasts, epochs = headers["last_offset"].tolist(), headers["partition_leader_epoch"].tolist()
         for i, start in enumerate(starts):
-            if bases[i] < writer.next_offset:  # the report of the segment says so, or that of the partition
+            if bases[i] < writer.next_offset:  # the report of the segment or the partition has a finding for it
                 self._left_out(file.path, start, sizes[i], bases[i], lasts[i])
                 continue
             data = file.data[start : start + sizes[i]]
@@ -220,7 +223,7 @@ def _write_producer_files(target: str) -> None:
 
 
 def _copy_files(names: tuple[str, ...], src: str, dest: str, report: Report) -> None:
-    """Copy those of a directory's files that are there; a topic id only where it can be read."""
+    """Copy the files of a directory that exist; a topic id only if it can be read."""
     for name in names:
         path, copy = os.path.join(src, name), os.path.join(dest, name)
         try:

@@ -1,4 +1,4 @@
-"""What an inspection of log files found: for people as text, for programs as dataclasses and dicts."""
+"""The results of inspecting log files: as text, as dataclasses and as dicts for JSON."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Any, Literal
 from kafkacodec.errors import MissingOffsets
 
 MAX_FINDINGS = 1000
-"""Findings that a report keeps; the counts go on."""
+"""The number of findings that a report keeps; its counts include the others."""
 
 Level = Literal["error", "warning", "note"]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is not as it should be.
+    """A fault or a peculiarity of a log.
 
     Attributes:
         level (str): ``error``: records are lost or cannot be trusted; ``warning``: an index or a checkpoint is wrong,
-            or the log ends in a torn batch, which a broker cuts off; ``note``: worth knowing.
-        kind (str): a word to sort by, such as ``damaged``, ``offset-order``, ``offset-index``.
+            or the log ends with a torn batch, which a broker removes; ``note``: neither.
+        kind (str): the category, such as ``damaged``, ``offset-order``, ``offset-index``.
         path (str): the file.
-        position (int | None): where in the file, in bytes.
-        num_bytes (int | None): how many bytes are concerned.
-        first_offset (int | None): the first offset concerned.
-        end_offset (int | None): the offset behind the last one concerned; None where that is unknown.
+        position (int | None): the position in the file, in bytes.
+        num_bytes (int | None): the number of affected bytes.
+        first_offset (int | None): the first affected offset.
+        end_offset (int | None): the offset after the last affected one; None if unknown.
         text (str): what is wrong.
     """
 
@@ -66,16 +66,16 @@ _SUMS = (
 
 @dataclass
 class Report:
-    """What was read and what was found wrong, in one segment, partition or log directory.
+    """The contents and the faults of a segment, a partition or a log directory.
 
     Attributes:
-        path (str): what was inspected.
-        num_segments, size_in_bytes, num_batches, num_records (int): what was read; records that can be read.
-        damaged_bytes (int): bytes that are no intact batches, torn and unused tails not counted.
-        missing_offsets (int): offsets that errors say are missing: of damaged batches and of gaps between segments. At
-            most so many records are missing: where compaction is possible, some may have been removed before. Damage
-            at the end of a log, whose offsets are not known, counts none. Bytes in logs of Kafka 0.6 and 0.7.
-        compacted_offsets (int): offsets between batches that no batch has, as compaction leaves them.
+        path (str): the inspected file or directory.
+        num_segments, size_in_bytes, num_batches, num_records (int): what was read; only intact batches and records.
+        damaged_bytes (int): bytes that are not intact batches, without torn and unused tails.
+        missing_offsets (int): the number of offsets lost in damaged batches and in gaps between segments. The number of
+            lost records may be smaller: compaction may have removed some before. Damage at the end of a log, whose
+            offsets are unknown, is not counted. In logs of Kafka 0.6 and 0.7, a number of bytes.
+        compacted_offsets (int): the number of offsets between batches that no batch has, as compaction leaves them.
         formats (Counter): batches by magic and codec, such as ``v2/lz4``.
         findings (list[Finding]): the first `MAX_FINDINGS`, in the order of the log.
         counts (Counter): all findings, by (level, kind).
@@ -104,13 +104,13 @@ class Report:
         return not any(level != "note" for level, _ in self.counts)
 
     def add(self, finding: Finding) -> None:
-        """Note a finding."""
+        """Add a finding."""
         self.counts[finding.level, finding.kind] += 1
         if len(self.findings) < MAX_FINDINGS:
             self.findings.append(finding)
 
     def add_missing(self, error: MissingOffsets, num_bytes: int) -> None:
-        """Note offsets that are missing after a segment's batches, which `num_bytes` of its file follow."""
+        """Add a finding for offsets missing after a segment's batches; `num_bytes` of the file follow them."""
         first, end = error.first_offset, error.end_offset
         self.missing_offsets += end - first
         self.add(Finding("error", "gap", error.path or "", error.reason, error.position, num_bytes or None, first, end))
