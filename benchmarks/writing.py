@@ -32,7 +32,7 @@ def contest(case: Case) -> Contest:
     options: dict[str, Any] = {"codec": case.codec, "batch_bytes": case.batch_bytes}
     competitors: dict[str, Callable[[], object]] = {
         "encode": partial(kc.encode, columns, **options),
-        "iter_encoded": lambda: sum(batch.record_count for batch in kc.iter_encoded(columns, **options)),
+        "iter_encoded": lambda: sum(batch.num_records for batch in kc.iter_encoded(columns, **options)),
         "aiokafka": partial(record_set, case, entries),
     }
     if case.codec != "none":

@@ -55,14 +55,14 @@ def bench(choice: Choice, limit: int, seconds: float, as_json: bool) -> None:
     that of the fastest round, by the thread's CPU time. A segment is read up to the first damage.
     """
     segments = _load(choice, limit * MIB)
-    num_bytes = sum(map(len, segments))
+    size_in_bytes = sum(map(len, segments))
     if not as_json:
-        say(f"{counted(len(segments), 'segment')}, {size(num_bytes)}")
-    with progress("measuring", num_bytes * len(_READINGS)) as advance:
+        say(f"{counted(len(segments), 'segment')}, {size(size_in_bytes)}")
+    with progress("measuring", size_in_bytes * len(_READINGS)) as advance:
         rates = []
         for name, read in _READINGS.items():
-            rates.append(_measure(name, read, segments, num_bytes, seconds))
-            advance(num_bytes)
+            rates.append(_measure(name, read, segments, size_in_bytes, seconds))
+            advance(size_in_bytes)
     if as_json:
         for rate in rates:
             say_json(asdict(rate))
@@ -91,7 +91,7 @@ def _load(choice: Choice, limit: int) -> list[bytes]:
 
 
 def _measure(
-    name: str, read: Callable[[bytes], int | None], segments: list[bytes], num_bytes: int, seconds: float
+    name: str, read: Callable[[bytes], int | None], segments: list[bytes], size_in_bytes: int, seconds: float
 ) -> Rate:
     best, end = float("inf"), time.monotonic() + seconds
     while True:
@@ -101,7 +101,7 @@ def _measure(
         if time.monotonic() >= end:
             break
     records = None if None in counts else sum(filter(None, counts))
-    return Rate(name, num_bytes / best, None if records is None else records / best)
+    return Rate(name, size_in_bytes / best, None if records is None else records / best)
 
 
 def _rows(chunks: Iterable[Any]) -> int:

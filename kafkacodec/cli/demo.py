@@ -58,5 +58,5 @@ def _row(summary: Summary) -> list[str]:
     ]
 
 
-def _rate(count: int, num_bytes: int, seconds: float) -> str:
-    return f"{seconds:8.3f} s  {count / seconds:12,.0f} records/s  {num_bytes / 1e6 / seconds:8.1f} MB/s"
+def _rate(count: int, size_in_bytes: int, seconds: float) -> str:
+    return f"{seconds:8.3f} s  {count / seconds:12,.0f} records/s  {size_in_bytes / 1e6 / seconds:8.1f} MB/s"

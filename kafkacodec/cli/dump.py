@@ -28,20 +28,19 @@ _CHUNK_ROWS = 1024
 @click.option("-n", "--limit", metavar="N", type=click.IntRange(min=0), help="Print at most N records.")
 @click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table.")
 @click.option(
-    "--format",
-    "format_name",
+    "--log-format",
     type=click.Choice(["kafka", "kafka07"]),
     default="kafka",
     show_default=True,
     help="Format of the logs; kafka07: Kafka 0.6 and 0.7 (*.kafka).",
 )
-def dump(reading: Reading, limit: int | None, as_json: bool, format_name: str) -> None:
+def dump(reading: Reading, limit: int | None, as_json: bool, log_format: str) -> None:
     """Print records.
 
     The table shows keys and values as text if they are printable, else as hex, and is cut to the terminal's width. In
     JSON they are strings if they are UTF-8, else {"base64": "..."}; timestamps are milliseconds since 1970.
     """
-    pieces, read = _FORMATS[format_name](reading)
+    pieces, read = _FORMATS[log_format](reading)
     records = islice(((piece, record) for piece in pieces for record in read(piece, reading)), limit)
     if as_json:
         for piece, record in records:
@@ -82,7 +81,7 @@ def _records07(piece: SegmentRange, reading: Reading) -> Iterator[Record]:
 
 
 def _pieces07(reading: Reading) -> list[SegmentRange]:
-    if reading.isolation == "read_committed" or reading.start_time is not None or reading.end_time is not None:
+    if reading.isolation_level == "read_committed" or reading.start_time is not None or reading.end_time is not None:
         raise click.UsageError("logs of Kafka 0.6 and 0.7 have neither timestamps nor transactions")
     return [
         partition.surroundings(s).place(
@@ -94,7 +93,7 @@ def _pieces07(reading: Reading) -> list[SegmentRange]:
 
 
 _Read = Callable[["SegmentRange", Reading], Iterator["Record"]]
-# --format -> the ranges to read, and the function that reads one.
+# --log-format -> the ranges to read, and the function that reads one.
 _FORMATS: dict[str, Callable[[Reading], tuple[list[SegmentRange], _Read]]] = {
     "kafka": lambda reading: (reading.ranges(), _records),
     "kafka07": lambda reading: (_pieces07(reading), _records07),

@@ -66,7 +66,7 @@ class Reading(Span):
 
     start_time: int | datetime | None
     end_time: int | datetime | None
-    isolation: Literal["read_uncommitted", "read_committed"]
+    isolation_level: Literal["read_uncommitted", "read_committed"]
     include_control: bool
     on_error: Literal["raise", "stop", "skip"]
 
@@ -80,7 +80,7 @@ class Reading(Span):
                 end_offset=self.end_offset,
                 start_timestamp=self.start_time,
                 end_timestamp=self.end_time,
-                isolation_level=self.isolation,
+                isolation_level=self.isolation_level,
             )
         ]
 
@@ -115,7 +115,9 @@ class Reading(Span):
     def warn(piece: SegmentRange, problems: list[Problem]) -> None:
         """Print a warning on standard error for each problem."""
         for problem in problems:
-            skipped = "" if isinstance(problem.exception, MissingOffsets) else f"{problem.num_bytes:,} bytes skipped: "
+            skipped = (
+                "" if isinstance(problem.exception, MissingOffsets) else f"{problem.size_in_bytes:,} bytes skipped: "
+            )
             reason = str(problem.exception).removeprefix(f"{piece.path}: ")
             note(f"kafkacodec: warning: {piece.path}: {skipped}{reason}")
 
@@ -161,7 +163,7 @@ _READING_OPTIONS = (
         "--end-time", metavar="TIME", callback=_time, help="Stop before the first record of this time or later."
     ),
     click.option(
-        "--isolation",
+        "--isolation-level",
         type=click.Choice(["read_uncommitted", "read_committed"]),
         default="read_uncommitted",
         show_default=True,

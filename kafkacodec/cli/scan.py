@@ -39,8 +39,8 @@ class Summary:
     partition: int | None
     size_in_bytes: int = 0
     trailing_bytes: int = 0
-    batches: int = 0
-    records: int | None = 0
+    num_batches: int = 0
+    num_records: int | None = 0
     first_offset: int | None = None
     last_offset: int | None = None
     max_timestamp: int | None = None
@@ -166,14 +166,14 @@ def _summary(segment: Segment, span: Span, fault: DecodeError | None) -> Summary
 
 def _count(summary: Summary, batch: Batch) -> None:
     """Add a batch to its segment's summary."""
-    if not summary.batches:
+    if not summary.num_batches:
         summary.first_offset = batch["base_offset"]
-    summary.batches += 1
+    summary.num_batches += 1
     summary.last_offset = batch["last_offset"]
-    if batch["count"] is None or summary.records is None:
-        summary.records = None
+    if batch["count"] is None or summary.num_records is None:
+        summary.num_records = None
     else:
-        summary.records += batch["count"]
+        summary.num_records += batch["count"]
     time, latest = batch["max_timestamp"], summary.max_timestamp
     if time is not None:
         summary.max_timestamp = time if latest is None else max(time, latest)
@@ -213,8 +213,8 @@ def _print_segment_table(summaries: list[Summary]) -> None:
         Column("notes", wrap=True),
     ]
     print_table(columns, map(_segment_row, summaries))
-    records = [summary.records for summary in summaries]
-    parts = [counted(len(summaries), "segment"), counted(sum(s.batches for s in summaries), "batch", "batches")]
+    records = [summary.num_records for summary in summaries]
+    parts = [counted(len(summaries), "segment"), counted(sum(s.num_batches for s in summaries), "batch", "batches")]
     if None not in records:
         parts.append(counted(sum(filter(None, records)), "record"))
     say(", ".join([*parts, size(sum(s.size_in_bytes for s in summaries))]))
@@ -231,8 +231,8 @@ def _segment_row(summary: Summary) -> list[str]:
     return [
         place(summary.topic, summary.partition, summary.path),
         size(summary.size_in_bytes),
-        f"{summary.batches:,}",
-        "-" if summary.records is None else f"{summary.records:,}",
+        f"{summary.num_batches:,}",
+        "-" if summary.num_records is None else f"{summary.num_records:,}",
         _offsets(summary.first_offset, summary.last_offset),
         timestamp(summary.max_timestamp)[:19],
         " ".join([*(f"v{magic}" for magic in summary.magics), ",".join(summary.codecs)]),

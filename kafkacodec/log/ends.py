@@ -40,7 +40,7 @@ class RangeEnds:
         if chunk.consumed > self._consumed:
             self._before, self._consumed = self._consumed, chunk.consumed
         for problem in chunk.problems:
-            self._damaged_to = problem.position + problem.num_bytes
+            self._damaged_to = problem.position + problem.size_in_bytes
 
     def misplaced_start(self) -> DecodeError | None:
         """The error for offsets below the segment's base offset: the file is another segment's, or a copy of one."""

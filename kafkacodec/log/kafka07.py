@@ -102,8 +102,8 @@ def verify(path: str, base_offset: int, surroundings: Surroundings = ALONE) -> R
             position = chunk.consumed
             report.num_records += len(chunk)
             for problem in chunk.problems:
-                report.damaged_bytes += problem.num_bytes
-                report.missing_offsets += problem.num_bytes
+                report.damaged_bytes += problem.size_in_bytes
+                report.missing_offsets += problem.size_in_bytes
                 first = base_offset + problem.position
                 report.add(
                     Finding(
@@ -112,9 +112,9 @@ def verify(path: str, base_offset: int, surroundings: Surroundings = ALONE) -> R
                         path,
                         reason_of(problem.exception),
                         problem.position,
-                        problem.num_bytes,
+                        problem.size_in_bytes,
                         first,
-                        first + problem.num_bytes,
+                        first + problem.size_in_bytes,
                     )
                 )
         if position < file.size:

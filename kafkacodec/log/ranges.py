@@ -132,7 +132,7 @@ class SegmentRange:
         if options.get("on_error", "raise") == "raise":
             raise problem.exception
         empty = self.nothing(options)
-        empty.consumed = problem.position + problem.num_bytes
+        empty.consumed = problem.position + problem.size_in_bytes
         empty.problems = Problems([problem])
         return empty
 

@@ -24,7 +24,7 @@ class Finding:
         kind (str): the category, such as ``damaged``, ``offset-order``, ``offset-index``.
         path (str): the file.
         position (int | None): the position in the file, in bytes.
-        num_bytes (int | None): the number of affected bytes.
+        size_in_bytes (int | None): the number of affected bytes.
         first_offset (int | None): the first affected offset.
         end_offset (int | None): the offset after the last affected one; None if unknown.
         text (str): what is wrong.
@@ -35,14 +35,14 @@ class Finding:
     path: str
     text: str
     position: int | None = None
-    num_bytes: int | None = None
+    size_in_bytes: int | None = None
     first_offset: int | None = None
     end_offset: int | None = None
 
     def __str__(self) -> str:
         place = "" if self.position is None else f" at byte {self.position}"
-        if self.num_bytes is not None:
-            place += f", {self.num_bytes} bytes"
+        if self.size_in_bytes is not None:
+            place += f", {self.size_in_bytes} bytes"
         offsets = ""
         if self.first_offset is not None:
             last = self.first_offset if self.end_offset is None else self.end_offset - 1
@@ -109,11 +109,13 @@ class Report:
         if len(self.findings) < MAX_FINDINGS:
             self.findings.append(finding)
 
-    def add_missing(self, error: MissingOffsets, num_bytes: int) -> None:
-        """Add a finding for offsets missing after a segment's batches; `num_bytes` of the file follow them."""
+    def add_missing(self, error: MissingOffsets, size_in_bytes: int) -> None:
+        """Add a finding for offsets missing after a segment's batches; `size_in_bytes` of the file follow them."""
         first, end = error.first_offset, error.end_offset
         self.missing_offsets += end - first
-        self.add(Finding("error", "gap", error.path or "", error.reason, error.position, num_bytes or None, first, end))
+        self.add(
+            Finding("error", "gap", error.path or "", error.reason, error.position, size_in_bytes or None, first, end)
+        )
 
     def include(self, part: Report) -> None:
         """Add the report of a part, such as a segment, to this one."""

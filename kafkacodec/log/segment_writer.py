@@ -48,7 +48,7 @@ class BatchRun:
     base_offsets: list[int]
     last_offsets: list[int]
     max_timestamps: list[int]
-    record_counts: list[int]
+    counts: list[int]
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -64,7 +64,7 @@ class BatchRun:
         """The first `count` batches, and the others."""
         at = sum(self.sizes[:count])
         view = memoryview(self.data)
-        lists = (self.sizes, self.base_offsets, self.last_offsets, self.max_timestamps, self.record_counts)
+        lists = (self.sizes, self.base_offsets, self.last_offsets, self.max_timestamps, self.counts)
         first, rest = [values[:count] for values in lists], [values[count:] for values in lists]
         return BatchRun(view[:at], *first), BatchRun(view[at:], *rest)
 
@@ -82,7 +82,7 @@ class PendingSegment:
         base_offset, last_offset (int): its first and last offset.
         max_timestamp (int): the largest timestamp, -1 for none.
         size_in_bytes (int): of the ``.log`` file.
-        record_count (int): its records.
+        num_records (int): its records.
         beside (tuple[str, ...]): names of further files that go with it.
     """
 
@@ -92,7 +92,7 @@ class PendingSegment:
     last_offset: int
     max_timestamp: int
     size_in_bytes: int
-    record_count: int
+    num_records: int
     beside: tuple[str, ...] = ()
 
     def commit(self, directory: str | None = None, *, sync: bool = True) -> str:
@@ -147,7 +147,7 @@ class SegmentWriter:
     Attributes:
         size_in_bytes (int): bytes of batches so far.
         next_offset (int): the smallest offset that the next batch may have.
-        record_count (int): records so far.
+        num_records (int): records so far.
         first_timestamp (int): the largest timestamp of the first batch, -1 for none.
         max_timestamp (int): the largest timestamp so far, -1 for none.
 
@@ -168,7 +168,7 @@ class SegmentWriter:
         require_int("index_interval_bytes", index_interval_bytes, 0, 2**31 - 1)
         self.directory = os.fspath(directory)
         self.base_offset = self.next_offset = base_offset
-        self.size_in_bytes = self.record_count = 0
+        self.size_in_bytes = self.num_records = 0
         self.first_timestamp = self.max_timestamp = _NO_TIMESTAMP
         self._offset_of_max = base_offset
         self._interval, self._sync = index_interval_bytes, sync
@@ -249,7 +249,7 @@ class SegmentWriter:
                 self._since_entry = 0
             self._since_entry += size
             self.size_in_bytes += size
-        self.record_count += sum(run.record_counts)
+        self.num_records += sum(run.counts)
         self.next_offset = run.last_offsets[-1] + 1
 
     def batches(self) -> Segment:
@@ -313,7 +313,7 @@ class SegmentWriter:
             self.next_offset - 1,
             self.max_timestamp,
             self.size_in_bytes,
-            self.record_count,
+            self.num_records,
             self._beside,
         )
 

@@ -61,7 +61,7 @@ GROUPS = pa.schema(
 """A row for a group, as `kafkacodec.log.groups.Group`."""
 
 METADATA = {
-    "topics": pa.schema({"topic": pa.string(), "topic_id": pa.string(), "partitions": pa.int32()}),
+    "topics": pa.schema({"topic": pa.string(), "topic_id": pa.string(), "num_partitions": pa.int32()}),
     "partitions": pa.schema(
         {
             "topic": pa.string(),
@@ -165,7 +165,7 @@ def _table(rows: Iterator[dict[str, Any]], schema: pa.Schema, max_total_bytes: i
 
 def _topics(metadata: ClusterMetadata) -> Iterator[dict[str, Any]]:
     for topic, facts in sorted(metadata.topics.items()):
-        yield {"topic": topic, "topic_id": str(facts["topic_id"]), "partitions": len(facts["partitions"])}
+        yield {"topic": topic, "topic_id": str(facts["topic_id"]), "num_partitions": len(facts["partitions"])}
 
 
 def _partitions(metadata: ClusterMetadata) -> Iterator[dict[str, Any]]:

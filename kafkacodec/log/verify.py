@@ -90,7 +90,7 @@ def verify_segment(
         for chunk in _checked(file.data, position, "skip", max_decompressed_bytes):
             for problem in chunk.problems:
                 waiting.add(position, problem.position, problem)
-                position = problem.position + problem.num_bytes
+                position = problem.position + problem.size_in_bytes
             waiting.add(position, chunk.consumed, None)
             report.num_records += len(chunk)
             position = max(position, chunk.consumed)
@@ -422,7 +422,7 @@ class _SegmentChecker:
         self._settle_damage(base_offset, place)
         self.open_damage = problem
         self.lost_from = self.last_offset + 1 if base_offset is None else base_offset
-        self.report.damaged_bytes += problem.num_bytes
+        self.report.damaged_bytes += problem.size_in_bytes
 
     def tail(self, position: int, surroundings: Surroundings) -> None:
         """Say what stands behind the last batch."""
@@ -487,7 +487,7 @@ class _SegmentChecker:
             self.file.path,
             reason_of(problem.exception),
             problem.position,
-            problem.num_bytes,
+            problem.size_in_bytes,
             self.lost_from,
             end,
         )
@@ -604,15 +604,15 @@ class _SegmentChecker:
         kind: str,
         text: str,
         position: int | None = None,
-        num_bytes: int | None = None,
+        size_in_bytes: int | None = None,
         first_offset: int | None = None,
     ) -> None:
         """Find something at a row."""
-        finding = Finding(level, kind, self.file.path, text, position, num_bytes, first_offset)
+        finding = Finding(level, kind, self.file.path, text, position, size_in_bytes, first_offset)
         self.found.append((self._place(rows, row), finding))
 
-    def _note(self, level: Level, kind: str, text: str, position: int, num_bytes: int) -> None:
-        self.report.add(Finding(level, kind, self.file.path, text, position, num_bytes))
+    def _note(self, level: Level, kind: str, text: str, position: int, size_in_bytes: int) -> None:
+        self.report.add(Finding(level, kind, self.file.path, text, position, size_in_bytes))
 
 
 def _entry_fault(index: IndexFile, kind: str, i: int, text: str) -> Finding:

@@ -317,7 +317,7 @@ class LogWriter:
             if base < following:
                 raise EncodeError(f"a record has offset {base}, below the next offset {following}", path=self.path)
             following = last + 1
-        count = sum(run.record_counts)
+        count = sum(run.counts)
         while len(run):
             fitting = self._fitting(run)
             try:

@@ -25,13 +25,13 @@ class Problem(NamedTuple):
     Attributes:
         position (int): its start, in bytes from the start of the data.
         base_offset (int | None): base offset of the batch that starts there; None if its header is not reliable.
-        num_bytes (int): its size in bytes.
+        size_in_bytes (int): its size in bytes.
         exception (KafkaCodecError): what is wrong.
     """
 
     position: int
     base_offset: int | None
-    num_bytes: int
+    size_in_bytes: int
     exception: KafkaCodecError
 
 
@@ -50,16 +50,16 @@ class Problems(list[Problem]):
         if len(self) < MAX_PROBLEMS:
             self.append(problem)
         else:
-            self._merge(problem.position, problem.num_bytes, 1, problem)
+            self._merge(problem.position, problem.size_in_bytes, 1, problem)
 
     def include(self, others: Problems) -> None:
         """Add the problems of the data that follows."""
         for problem in others[:MAX_PROBLEMS]:
             self.note(problem)
         if others.merged:
-            self._merge(others[-1].position, others[-1].num_bytes, others.merged, others._last)
+            self._merge(others[-1].position, others[-1].size_in_bytes, others.merged, others._last)
 
-    def _merge(self, position: int, num_bytes: int, places: int, last: Problem) -> None:
+    def _merge(self, position: int, size_in_bytes: int, places: int, last: Problem) -> None:
         if not self.merged:
             self.append(Problem(position, None, 0, CorruptRecord("", position=position)))
         self.merged += places
@@ -67,7 +67,7 @@ class Problems(list[Problem]):
         exception = self[-1].exception
         assert isinstance(exception, CorruptRecord)
         exception.reason = f"{self.merged} more damaged places, the last at byte {last.position}: {last.exception}"
-        self[-1] = self[-1]._replace(num_bytes=self[-1].num_bytes + num_bytes)
+        self[-1] = self[-1]._replace(size_in_bytes=self[-1].size_in_bytes + size_in_bytes)
 
 
 class Field(NamedTuple):

@@ -48,7 +48,7 @@ class EncodedBatch(NamedTuple):
     base_offset: int
     last_offset: int
     max_timestamp: int
-    record_count: int
+    num_records: int
 
 
 class BatchOptions(TypedDict, total=False):

@@ -56,7 +56,7 @@ def log_problems(name: str, chunk: RecordColumns) -> None:
     """Log the problems of a chunk."""
     for problem in chunk.problems:
         logger.warning(
-            "%s: skipped %s bytes from byte %s: %s", name, problem.num_bytes, problem.position, problem.exception
+            "%s: skipped %s bytes from byte %s: %s", name, problem.size_in_bytes, problem.position, problem.exception
         )
 
 

@@ -93,7 +93,7 @@ def test_batches_one_by_one() -> None:
         )
         assert batches[0].base_offset == 5
         assert batches[-1].last_offset == 1004
-        assert sum(batch.record_count for batch in batches) == 1000
+        assert sum(batch.num_records for batch in batches) == 1000
 
 
 def test_what_the_format_cannot_hold() -> None:

@@ -381,11 +381,11 @@ def test_offsets_of_kafka_07_are_positions(tmp_path, capsys, i, harm):
     assert (report.ok, report.missing_offsets) == (False, following - first)
     (found,) = kc.log.Partition(directory).breaks()
     assert (found.first_offset, found.end_offset) == (first, following)  # type: ignore[attr-defined]
-    for command in (["dump"], ["dump", "--format", "kafka07"], ["verify"]):
+    for command in (["dump"], ["dump", "--log-format", "kafka07"], ["verify"]):
         assert run([*command, str(directory)]) == BAD_INPUT
         assert f"gap of {following - first} bytes" in "".join(capsys.readouterr())
-    assert run(["dump", "--format", "kafka07", "--gaps", "accept", str(directory)]) == DONE
-    assert run(["dump", "--format", "kafka07", "--on-error", "skip", str(directory)]) == DONE
+    assert run(["dump", "--log-format", "kafka07", "--gaps", "accept", str(directory)]) == DONE
+    assert run(["dump", "--log-format", "kafka07", "--on-error", "skip", str(directory)]) == DONE
     assert "gap of" in capsys.readouterr().err
 
 

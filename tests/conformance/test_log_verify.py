@@ -38,7 +38,7 @@ def test_real_partitions_are_clean(directory):
 def test_cut_segments_have_a_torn_tail(sample):
     report = kc.log.Segment(sample.path).verify()
     (tail,) = [finding for finding in report.findings if finding.kind == "torn-tail"]
-    assert (tail.position, tail.num_bytes) == (sample.expected.valid_bytes, sample.expected.trailing_bytes)
+    assert (tail.position, tail.size_in_bytes) == (sample.expected.valid_bytes, sample.expected.trailing_bytes)
     assert report.ok
     assert not report.clean
 
@@ -78,7 +78,7 @@ def test_a_flipped_byte_loses_one_batch(copy):
     assert kinds(report, "error") == {"damaged"}
     (finding,) = [f for f in report.findings if f.kind == "damaged"]
     assert finding.path == str(path)
-    assert (finding.position, finding.num_bytes) == (at, headers["size_in_bytes"][4])
+    assert (finding.position, finding.size_in_bytes) == (at, headers["size_in_bytes"][4])
     assert (finding.first_offset, finding.end_offset) == (headers["base_offset"][4], headers["base_offset"][5])
     assert "CRC" in finding.text
     assert report.damaged_bytes == headers["size_in_bytes"][4]
@@ -91,7 +91,7 @@ def test_a_destroyed_length_loses_no_more_than_its_batch(copy):
     harm(path, int(headers["position"][4]) + 8, b"\x7f\xff\xff\xf0")
     harm(path, int(headers["position"][9]) + 8, b"\x00\x00\x00\x40")
     report = kc.log.Segment(path).verify()
-    lost = [(f.position, f.num_bytes) for f in report.findings if f.kind == "damaged"]
+    lost = [(f.position, f.size_in_bytes) for f in report.findings if f.kind == "damaged"]
     assert lost == [(headers["position"][i], headers["size_in_bytes"][i]) for i in (4, 9)]
 
 
@@ -102,7 +102,7 @@ def test_overwritten_and_repeated_regions(copy):
     harm(path, first + 5, bytes(second - first + 20))
     report = kc.log.Segment(path).verify()
     (finding,) = [f for f in report.findings if f.kind == "damaged"]
-    assert (finding.position, finding.num_bytes) == (first, third - first)
+    assert (finding.position, finding.size_in_bytes) == (first, third - first)
     path.write_bytes(data[:second] + data[first:])
     report = kc.log.Segment(path).verify()
     assert kinds(report, "error") == {"offset-order"}
@@ -213,7 +213,7 @@ def test_damage_at_every_second_batch_is_told_batch_by_batch(tmp_path):
     assert report.counts["error", "damaged"] == count // 2
     assert report.counts["warning", "offset-index"] == 1
     damaged = [f for f in report.findings if f.kind == "damaged"]
-    assert [(f.position, f.num_bytes, f.first_offset, f.end_offset) for f in damaged] == [
+    assert [(f.position, f.size_in_bytes, f.first_offset, f.end_offset) for f in damaged] == [
         (i * size, size, i, i + 1) for i in range(1, 2 * len(damaged), 2)
     ]
     assert [f.kind for f in report.findings[:4]] == ["damaged", "damaged", "offset-index", "damaged"]

@@ -146,7 +146,7 @@ def test_what_comes_before_the_damage_is_kept(sample: Sample) -> None:
     assert rows(result)[: len(whole_batches)] == rows_of(whole_batches)
     (problem,) = result.problems
     assert isinstance(problem.exception, kc.DecodeError)
-    assert problem.position + problem.num_bytes == len(sample.data())
+    assert problem.position + problem.size_in_bytes == len(sample.data())
 
 
 @pytest.mark.parametrize("sample", CORRUPT, ids=str)

@@ -56,8 +56,8 @@ def test_scan_sums_up_the_segments_of_a_directory(kafkacodec):
     lines = [json.loads(line) for line in out.splitlines()]
     samples = [s for s in segments(writer="kraft-4.1.0") if s.path.parent.name == "txn-0"]
     assert [line["path"] for line in lines] == sorted(str(s.path) for s in samples)
-    assert sum(line["records"] for line in lines) == sum(len(s.expected.records) for s in samples)
-    assert sum(line["batches"] for line in lines) == sum(len(s.expected.batches) for s in samples)
+    assert sum(line["num_records"] for line in lines) == sum(len(s.expected.records) for s in samples)
+    assert sum(line["num_batches"] for line in lines) == sum(len(s.expected.batches) for s in samples)
     assert all(line["crc_failures"] == line["trailing_bytes"] == 0 and line["error"] is None for line in lines)
 
 
@@ -104,7 +104,7 @@ def test_scan_prints_what_comes_before_a_fault(kafkacodec, tmp_path):
     assert err.startswith(f"kafkacodec: error: {path}: ")
     assert f"(byte {len(data) + 8})" in err
     code, out, err = kafkacodec("scan", path, "--segments", "--json")
-    assert (code, json.loads(out)["batches"]) == (BAD_INPUT, len(sample(SEGMENT).expected.batches))
+    assert (code, json.loads(out)["num_batches"]) == (BAD_INPUT, len(sample(SEGMENT).expected.batches))
 
 
 def test_scan_chooses_by_offset(kafkacodec):
@@ -125,7 +125,7 @@ def test_scan_sums_up_every_format(kafkacodec, directory):
             continue
         line, batches = found[str(item.path)], item.expected.batches
         times = [b["maxTimestamp"] for b in batches if b["maxTimestamp"] != -1]
-        assert line["batches"] == len(batches)
+        assert line["num_batches"] == len(batches)
         assert line["last_offset"] == batches[-1]["lastOffset"]
         assert line["max_timestamp"] == max(times, default=None)
         assert line["first_offset"] in (None, batches[0]["baseOffset"])
@@ -176,7 +176,7 @@ def test_dump_chooses_by_time(kafkacodec):
 
 def test_dump_excludes_uncommitted_records(kafkacodec):
     item = next(c for c in read_committed() if c.directory == BROKER and c.topic == "txn-open")
-    _, out, _ = kafkacodec("dump", BROKER / "txn-open-0", "--isolation", "read_committed", "--json")
+    _, out, _ = kafkacodec("dump", BROKER / "txn-open-0", "--isolation-level", "read_committed", "--json")
     assert [json.loads(line)["offset"] for line in out.splitlines()] == item.offsets
 
 

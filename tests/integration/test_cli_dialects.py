@@ -37,7 +37,7 @@ def kafkacodec(capsys: Any, monkeypatch: Any) -> Command:
 
 
 def test_dump_of_a_kafka07_directory(kafkacodec: Command) -> None:
-    code, out, err = kafkacodec("dump", ROOT / "kafka07/segments/broker-0/short-0", "--format", "kafka07", "--json")
+    code, out, err = kafkacodec("dump", ROOT / "kafka07/segments/broker-0/short-0", "--log-format", "kafka07", "--json")
     assert (code, err) == (DONE, "")
     entries = [e for e in rows("kafka07/segments/index") if e.get("topic") == "short"]
     plain = [m for e in sorted(entries, key=lambda e: e["start_offset"]) for m in e["entries"]]
@@ -49,11 +49,11 @@ def test_dump_of_a_kafka07_directory(kafkacodec: Command) -> None:
 
 def test_dump_takes_offsets_and_reports_damage(kafkacodec: Command) -> None:
     damaged = ROOT / "kafka07/segments/damaged/bad-crc-in-the-middle/00000000000000000000.kafka"
-    code, _, err = kafkacodec("dump", damaged, "--format", "kafka07")
+    code, _, err = kafkacodec("dump", damaged, "--log-format", "kafka07")
     assert code == BAD_INPUT
     assert "CRC-32" in err
     code, out, err = kafkacodec(
-        "dump", damaged, "--format", "kafka07", "--json", "--on-error", "skip", "--start-offset", "203"
+        "dump", damaged, "--log-format", "kafka07", "--json", "--on-error", "skip", "--start-offset", "203"
     )
     assert code == DONE
     assert "bytes skipped" in err
@@ -61,7 +61,7 @@ def test_dump_takes_offsets_and_reports_damage(kafkacodec: Command) -> None:
     assert min(offsets) == 203
     assert 438 not in offsets
     assert max(offsets) > 438
-    assert kafkacodec("dump", ROOT / "kafka07", "--format", "kafka")[0] == BAD_INPUT
+    assert kafkacodec("dump", ROOT / "kafka07", "--log-format", "kafka")[0] == BAD_INPUT
 
 
 def test_messages_of_kafka07(kafkacodec: Command) -> None:

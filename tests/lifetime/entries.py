@@ -49,7 +49,7 @@ def _plain(value: Any) -> Any:
 
 
 def _rows(table: Any) -> Any:
-    return [table.records(), table.consumed, [(p.position, p.num_bytes) for p in table.problems]]
+    return [table.records(), table.consumed, [(p.position, p.size_in_bytes) for p in table.problems]]
 
 
 def _tables(tables: Any) -> Any:

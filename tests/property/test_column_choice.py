@@ -82,7 +82,7 @@ def wrapper(codec: int, messages: bytes, magic: int) -> bytes:
 
 def account(table: kc.RecordColumns) -> tuple[Any, ...]:
     """What does not depend on the columns."""
-    problems = [(p.position, p.base_offset, p.num_bytes, str(p.exception)) for p in table.problems]
+    problems = [(p.position, p.base_offset, p.size_in_bytes, str(p.exception)) for p in table.problems]
     return len(table), table.consumed, problems
 
 

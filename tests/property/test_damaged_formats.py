@@ -85,7 +85,7 @@ def test_only_verified_records_come_out(magic: int) -> None:
         result = kc.decode(variant, on_error="skip", columns=["timestamp", "key", "value"])
         assert result.consumed <= len(variant)
         assert len(result) <= len(variant) // 7
-        assert sum(problem.num_bytes for problem in result.problems) <= len(variant)
+        assert sum(problem.size_in_bytes for problem in result.problems) <= len(variant)
         assert len(result.problems) <= len(variant)
         told += bool(result.problems)
         if r.random() < 0.2:

@@ -48,11 +48,11 @@ def test_every_intact_batch_is_found_again(sample):
         at = 0
         for problem in columns.problems:
             assert problem.position >= at
-            at = problem.position + problem.num_bytes
+            at = problem.position + problem.size_in_bytes
         assert columns.consumed >= at
         # No intact batch lies inside what was passed over, except where a damaged one still says how long it is.
         for problem in columns.problems:
-            stretch = bad[problem.position : problem.position + problem.num_bytes]
+            stretch = bad[problem.position : problem.position + problem.size_in_bytes]
             size = int.from_bytes(stretch[8:12], "big") + 12
             if size != len(stretch):
                 assert not any(batch in stretch for batch in whole)
@@ -66,7 +66,7 @@ def test_batches_inside_a_value_are_not_taken_for_batches_of_the_log():
     broken[70] ^= 1
     columns = kc.decode(bytes(broken), on_error="skip")
     assert columns["offset"].tolist() == [101]
-    assert [(p.position, p.num_bytes, p.base_offset) for p in columns.problems] == [(0, len(outer), 100)]
+    assert [(p.position, p.size_in_bytes, p.base_offset) for p in columns.problems] == [(0, len(outer), 100)]
 
 
 @pytest.mark.parametrize("filler", [bytes(1), b"\x00\x00\x01", b"A", b"\x00" * 16 + b"\x02", bytes(range(256))])

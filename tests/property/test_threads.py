@@ -22,7 +22,7 @@ def outcome(data: bytes, **options: Any) -> tuple[Any, ...]:
         table = kc.decode(data, batch_columns=True, include_control=True, **options)
     except kc.DecodeError as error:
         return type(error), error.position, str(error)
-    problems = [(p.position, p.base_offset, p.num_bytes, str(p.exception)) for p in table.problems]
+    problems = [(p.position, p.base_offset, p.size_in_bytes, str(p.exception)) for p in table.problems]
     return pa.record_batch(table), problems, table.consumed
 
 

@@ -183,7 +183,7 @@ def test_the_three_ways_to_meet_a_fault(log: Sample) -> None:
     stopped = kc.decode(data, on_error="stop")
     assert stopped["offset"].tolist() == before
     assert stopped.consumed == second["position"]
-    assert stopped.problems[0].num_bytes == len(data) - second["position"]
+    assert stopped.problems[0].size_in_bytes == len(data) - second["position"]
 
     skipped = kc.decode(data, on_error="skip")
     assert skipped["offset"].tolist() == good

@@ -245,9 +245,9 @@ def test_batch_by_batch_equals_the_whole(codec: str) -> None:
     assert b"".join(b.data for b in batches) == kc.encode(table, codec=codec, base_offset=50)
     assert batches[0].base_offset == 50
     assert all(b.base_offset == a.last_offset + 1 for a, b in itertools.pairwise(batches))
-    assert sum(b.record_count for b in batches) == n
+    assert sum(b.num_records for b in batches) == n
     assert batches[-1].max_timestamp == 1000 + n - 1
-    assert len(kc.decode(batches[3].data)) == batches[3].record_count
+    assert len(kc.decode(batches[3].data)) == batches[3].num_records
 
 
 def test_memory_stays_bounded_batch_by_batch() -> None:

@@ -126,7 +126,7 @@ def test_damage():
     for table, size in ((stopped, len(damaged)), (skipped, 70)):
         (problem,) = table.problems
         assert str(problem.exception).startswith("orders-1: ")
-        assert (problem.position, problem.base_offset, problem.num_bytes) == (0, 0, size)
+        assert (problem.position, problem.base_offset, problem.size_in_bytes) == (0, 0, size)
 
 
 def test_wrong_options():

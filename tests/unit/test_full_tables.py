@@ -30,7 +30,7 @@ def check_full_tables() -> None:
                 table = kc.decode(BATCHES, columns=columns, threads=threads, on_error=on_error)
                 (problem,) = table.problems
                 assert (len(table), table.consumed) == (LIMIT, 2 * BATCH_SIZE)
-                assert (problem.position, problem.num_bytes) == (2 * BATCH_SIZE, 2 * BATCH_SIZE)
+                assert (problem.position, problem.size_in_bytes) == (2 * BATCH_SIZE, 2 * BATCH_SIZE)
                 assert isinstance(problem.exception, kc.LimitExceeded)
     check_columns_of_blobs()
     check_fetched()
@@ -46,7 +46,7 @@ def check_columns_of_blobs() -> None:
     for on_error in ("stop", "skip"):
         table = kc.decode_batches(column, on_error=on_error)
         assert len(table) == LIMIT
-        assert [(p.position, p.num_bytes) for p in table.problems] == [(0, 2 * BATCH_SIZE), (0, 4 * BATCH_SIZE)]
+        assert [(p.position, p.size_in_bytes) for p in table.problems] == [(0, 2 * BATCH_SIZE), (0, 4 * BATCH_SIZE)]
 
 
 def check_fetched() -> None:
@@ -60,7 +60,7 @@ def check_fetched() -> None:
     for on_error in ("stop", "skip"):
         table = fetch_to_columns(response, on_error=on_error)
         assert len(table) == LIMIT
-        assert [(p.position, p.num_bytes) for p in table.problems] == [(0, 2 * BATCH_SIZE), (0, 2 * BATCH_SIZE)]
+        assert [(p.position, p.size_in_bytes) for p in table.problems] == [(0, 2 * BATCH_SIZE), (0, 2 * BATCH_SIZE)]
 
 
 def check_kafka07() -> None:
@@ -70,7 +70,7 @@ def check_kafka07() -> None:
     for on_error in ("stop", "skip"):
         table = kafka07.decode(data, on_error=on_error)
         assert len(table) == LIMIT
-        assert [p.num_bytes for p in table.problems] == [15 * len(data) // 40]
+        assert [p.size_in_bytes for p in table.problems] == [15 * len(data) // 40]
 
 
 def test_full_tables() -> None:

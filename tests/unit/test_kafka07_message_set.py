@@ -99,7 +99,7 @@ def test_faults_are_listed_with_their_bytes() -> None:
     result = kafka07.decode(good + bad + other, initial_offset=50, on_error="skip")
     assert result.to_pyarrow().column("value").to_pylist() == [b"good", b"other"]
     (problem,) = result.problems
-    assert (problem.position, problem.base_offset, problem.num_bytes) == (14, 64, 14)
+    assert (problem.position, problem.base_offset, problem.size_in_bytes) == (14, 64, 14)
     assert isinstance(problem.exception, CrcMismatch)
     assert kafka07.decode(good + bad, verify_crc=False).to_pyarrow().column("value").to_pylist() == [b"good", b"goo?"]
     result = kafka07.decode(good + b"\x80\0\0\0" + other, on_error="skip")

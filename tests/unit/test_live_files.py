@@ -93,7 +93,7 @@ def dumped(path: Path) -> None:
 
     from kafkacodec.cli.app import application
 
-    result = CliRunner().invoke(application, ["dump", "--format", "kafka07", str(path)])
+    result = CliRunner().invoke(application, ["dump", "--log-format", "kafka07", str(path)])
     if result.exception is not None:
         raise result.exception
 

@@ -309,7 +309,7 @@ def test_a_batch_that_reaches_over_the_end_of_its_range_is_told(tmp_path):
         list(piece.read())
     assert caught.value.position == at
     stopped = list(piece.read(on_error="stop"))
-    assert [(p.position, p.num_bytes) for chunk in stopped for p in chunk.problems] == [(at, cut - at)]
+    assert [(p.position, p.size_in_bytes) for chunk in stopped for p in chunk.problems] == [(at, cut - at)]
     skipped = list(piece.read(on_error="skip"))
     assert sum(map(len, skipped)) == int(headers["count"][:9].sum() - headers["count"][4])
 

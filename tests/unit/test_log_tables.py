@@ -90,7 +90,7 @@ def test_metadata_of_records():
         state.apply(record)
     tables = {name: metadata_table(state, name) for name in METADATA}
     assert all(table.schema == METADATA[name] for name, table in tables.items())
-    assert tables["topics"].to_pylist() == [{"topic": "orders", "topic_id": str(topic_id), "partitions": 1}]
+    assert tables["topics"].to_pylist() == [{"topic": "orders", "topic_id": str(topic_id), "num_partitions": 1}]
     (partition,) = tables["partitions"].to_pylist()
     assert partition == {
         "topic": "orders",
@@ -138,7 +138,7 @@ def test_metadata_of_a_cluster():
     topics = metadata_table(state, "topics").to_pylist()
     on_disk = {path.name.rpartition("-")[0] for path in (ROOT / "logs" / "kraft-4.1.0").glob("*-[0-9]")}
     assert on_disk - {"__cluster_metadata"} <= {row["topic"] for row in topics}
-    assert metadata_table(state, "partitions").num_rows == sum(row["partitions"] for row in topics)
+    assert metadata_table(state, "partitions").num_rows == sum(row["num_partitions"] for row in topics)
     assert metadata_table(state, "brokers").column("broker").to_pylist() == [1]
 
 

@@ -189,7 +189,7 @@ def test_a_pending_segment_can_be_committed_elsewhere(tmp_path: Path) -> None:
     for batch in kc.iter_encoded(records(500), base_offset=7):
         writer.append(batch)
     pending = pickle.loads(pickle.dumps(writer.finish()))
-    assert (pending.base_offset, pending.last_offset, pending.record_count) == (7, 506, 500)
+    assert (pending.base_offset, pending.last_offset, pending.num_records) == (7, 506, 500)
     assert offsets(tmp_path) == []
     path = pending.commit(str(final))
     assert path == str(final / "00000000000000000007.log")

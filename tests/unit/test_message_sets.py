@@ -174,7 +174,7 @@ def test_faults(bad: bytes, error: type[kc.DecodeError], text: str, place: int) 
     skipped = kc.decode(data, on_error="skip")
     assert skipped["offset"][0] == 1
     assert skipped["offset"][-1] == 90
-    assert [(p.position, p.num_bytes) for p in skipped.problems] == [(len(FIRST), len(bad))]
+    assert [(p.position, p.size_in_bytes) for p in skipped.problems] == [(len(FIRST), len(bad))]
 
 
 @pytest.mark.parametrize(

@@ -47,13 +47,13 @@ def test_the_last_problem_stands_for_all_others(name, few):
     assert len(result) == 25
     assert len(result.problems) == 11
     assert [p.position for p in result.problems] == [len(GOOD) * (2 * i + 1) for i in range(11)]
-    assert sum(p.num_bytes for p in result.problems) == 25 * len(BAD)
+    assert sum(p.size_in_bytes for p in result.problems) == 25 * len(BAD)
     assert result.problems[-1].base_offset is None
     assert f"15 more damaged places, the last at byte {49 * len(GOOD)}: " in str(result.problems[-1].exception)
 
 
 def test_as_many_as_there_is_room_for_stand_alone(few):
-    assert [p.num_bytes for p in CALLS["decode"](alternating(10)).problems] == [len(BAD)] * 10
+    assert [p.size_in_bytes for p in CALLS["decode"](alternating(10)).problems] == [len(BAD)] * 10
 
 
 @pytest.mark.parametrize("cut", range(0, 31, 3))
@@ -71,7 +71,7 @@ def test_parts_add_up_to_the_whole(cut, few):
 def test_ten_thousand_are_listed():
     result = CALLS["decode"](alternating(10_002))
     assert len(result.problems) == 10_001
-    assert result.problems[-1].num_bytes == 2 * len(BAD)
+    assert result.problems[-1].size_in_bytes == 2 * len(BAD)
 
 
 def test_lists_that_logs_fill_end(few):
