@@ -127,6 +127,63 @@ TEST(bytes_column_refuses_offsets_that_decrease) {
     }
 }
 
+/* Offsets of 32 bits are loaded four at a time, and the last rows one by one. */
+TEST(bytes_column_checks_every_row_of_a_block) {
+    enum { ROWS = 11 };
+    static const char data[ROWS] = {0};
+    static kc_spans spans;
+    for (int bad = 0; bad < ROWS; bad++) { /* the last one says where the data end */
+        static const int64_t VALUES[] = {-1, ROWS + 1, INT32_MIN};
+        for (int kind = 0; kind < 3; kind++) {
+            int32_t ends32[ROWS + 1];
+            int64_t ends64[ROWS + 1];
+            for (int i = 0; i <= ROWS; i++) ends32[i] = i;
+            ends32[bad] = (int32_t)VALUES[kind];
+            for (int i = 0; i <= ROWS; i++) ends64[i] = ends32[i];
+            for (int large = 0; large < 2; large++) {
+                foreign f;
+                kc_arrow_bytes c;
+                kc_error error = {0};
+                const void *ends = large ? (const void *)ends64 : ends32;
+                foreign_column(&f, large ? "Z" : "z", "value", ROWS, 3, NULL, ends, data);
+                CHECK_EQ(load(&f, 0, ROWS, &c, &spans, &error), KC_CANNOT_ENCODE);
+                CHECK_ERROR(error, KC_CANNOT_ENCODE, 0, 0, 0);
+            }
+        }
+    }
+    int32_t sound[ROWS + 1];
+    for (int i = 0; i <= ROWS; i++) sound[i] = i;
+    foreign f;
+    kc_arrow_bytes c;
+    kc_error error;
+    foreign_column(&f, "z", "value", ROWS, 3, NULL, sound, data);
+    for (int rows = 1; rows <= ROWS; rows++) {
+        CHECK_EQ(load(&f, 0, rows, &c, &spans, &error), KC_OK);
+        for (int i = 0; i < rows; i++) {
+            CHECK(spans.data[i] == (const uint8_t *)data + i);
+            CHECK_EQ(spans.size[i], 1);
+        }
+    }
+}
+
+/* A word near the end of the dictionary's data is one that must not be copied wide. */
+TEST(bytes_column_copies_wide_only_where_every_word_allows_it) {
+    static char data[1 + KC_COPY_SLACK + 1];
+    static const int32_t ends[] = {0, 1, 1 + KC_COPY_SLACK + 1};
+    static const int8_t first_only[] = {0, 0}, last_too[] = {1, 0};
+    static kc_spans spans;
+    for (int last = 0; last < 2; last++) {
+        foreign f, words;
+        kc_arrow_bytes c;
+        kc_error error;
+        foreign_column(&words, "z", "words", 2, 3, NULL, ends, data);
+        foreign_column(&f, "c", "value", 2, 2, NULL, last ? last_too : first_only, NULL);
+        set_dictionary(&f, &words);
+        CHECK_EQ(load(&f, 0, 2, &c, &spans, &error), KC_OK);
+        CHECK_EQ(spans.wide, !last);
+    }
+}
+
 TEST(bytes_column_refuses_values_beyond_31_bits) {
     static const int64_t ends[] = {0, 1, 1 + (int64_t)INT32_MAX + 1, 1 + (int64_t)INT32_MAX + 1};
     static kc_spans spans;
@@ -136,6 +193,10 @@ TEST(bytes_column_refuses_values_beyond_31_bits) {
     foreign_column(&f, "Z", "value", 3, 3, NULL, ends, DATA);
     CHECK_EQ(load(&f, 0, 3, &c, &spans, &error), KC_CANNOT_ENCODE);
     CHECK_ERROR(error, KC_CANNOT_ENCODE, 1, (int64_t)INT32_MAX + 1, INT32_MAX);
+    const int64_t last[] = {0, 1, 2, 3 + (int64_t)INT32_MAX};
+    foreign_column(&f, "Z", "value", 3, 3, NULL, last, DATA);
+    CHECK_EQ(load(&f, 0, 3, &c, &spans, &error), KC_CANNOT_ENCODE);
+    CHECK_ERROR(error, KC_CANNOT_ENCODE, 2, (int64_t)INT32_MAX + 1, INT32_MAX);
     const int64_t most[] = {0, INT32_MAX, INT32_MAX};
     foreign_column(&f, "Z", "value", 2, 3, NULL, most, DATA);
     CHECK_EQ(load(&f, 0, 2, &c, &spans, &error), KC_OK); /* nothing is read of what the array says */

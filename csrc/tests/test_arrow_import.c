@@ -311,6 +311,8 @@ TEST(arrow_import_reads_sliced_lists_and_items) {
     CHECK_EQ(kc_arrow_pairs_items(&c, 0, 1, &keys, &values, &error), KC_OK);
     CHECK_EQ(kc_arrow_pairs_items(&c, 0, 3, &keys, &values, &error), KC_CANNOT_ENCODE);
     CHECK_ERROR(error, KC_CANNOT_ENCODE, 1, 0, 0);
+    CHECK_EQ(kc_arrow_pairs_items(&c, 1, 1, &keys, &values, &error), KC_CANNOT_ENCODE);
+    CHECK_EQ(kc_arrow_pairs_items(&c, 2, 1, &keys, &values, &error), KC_OK);
 }
 
 TEST(arrow_import_refuses_null_keys) {

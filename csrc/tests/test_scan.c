@@ -59,6 +59,26 @@ TEST(scan_tells_headers_and_checksums) {
     kc_table_release(t);
 }
 
+/* What messages of magic 0 and 1 have no field for is -1. */
+TEST(scan_finds_no_producer_in_messages) {
+    for (int magic = 0; magic < 2; magic++) {
+        bytes data = {.size = 0};
+        kc_span span;
+        kc_batch b;
+        kc_error error = {0};
+        add_message(&data, magic, 0, 300, 5, NULL, "value", 5);
+        CHECK_EQ(kc_walk_next(data.data, data.size, 0, &span, &error), KC_WALK_BATCH);
+        kc_batch_read(data.data, &span, &b);
+        CHECK_EQ(b.producer_id, -1);
+        CHECK_EQ(b.producer_epoch, -1);
+        CHECK_EQ(b.base_sequence, -1);
+        CHECK_EQ(b.partition_leader_epoch, -1);
+        CHECK_EQ(b.max_timestamp, magic ? 5 : -1);
+        CHECK_EQ(b.base_timestamp, b.max_timestamp);
+        CHECK_EQ(b.count, 1);
+    }
+}
+
 TEST(resync_finds_batches_in_garbage) {
     bytes data = {.size = 0}, records = {.size = 0};
     uint64_t random = 11;
