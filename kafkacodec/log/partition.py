@@ -1,4 +1,4 @@
-"""One partition's directory: its segments in order, read as a consumer would read them."""
+"""A partition's directory: its segments in order, read as a consumer reads them."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class Partition:
         path: the directory.
         topic: its topic; by default from the directory's name.
         partition: its number; likewise.
-        segments: only these files, in place of all segments in the directory.
-        log_start_offset: records below count as deleted; by default what the checkpoint of the log directory says.
-        recovery_point: up to which offset the log was on the disk; likewise.
+        segments: read only these files instead of all segments in the directory.
+        log_start_offset: records below are treated as deleted; by default from the checkpoint of the log directory.
+        recovery_point: the offset up to which the log was on disk; likewise.
 
     Attributes:
         path (str): the directory.
-        topic (str | None): the topic; None where the name does not tell.
+        topic (str | None): the topic; None if the directory's name has none.
         partition (int | None): the number; likewise.
         state (str): ``current``; ``delete``, ``future``, ``stray`` for replicas set aside; ``remote`` for tiered files.
     """
@@ -74,7 +74,7 @@ class Partition:
         self.partition = partition if partition is not None or name is None else name.partition
         self.state = state or ("current" if name is None else name.state)
         self._has_all = segments is None
-        if segments is not None:  # what is picked by hand is read whole
+        if segments is not None:  # named segments are read from their start
             log_start_offset = log_start_offset or 0
         if log_start_offset is not None:
             self.log_start_offset = log_start_offset
@@ -88,17 +88,17 @@ class Partition:
 
     @cached_property
     def segments(self) -> list[Segment]:
-        """The segments, by offset; listed once. Files being deleted, cleaned or swapped in do not count.
+        """The segments, by offset; listed once. Files being deleted, cleaned or swapped in are ignored.
 
         Raises:
             OSError: the directory cannot be listed.
         """
-        self.recovery_point  # noqa: B018  # read first: a log that is being written runs ahead of it, not behind
+        self.recovery_point  # noqa: B018  # read first, so that a log that is being written does not seem to lag it
         found: dict[int, str] = {}
         for entry in os.scandir(self.path):
             name = layout.parse_file_name(entry.name)
             if name is not None and name.suffix in layout.SEGMENT_SUFFIXES and entry.is_file():
-                # Tiered storage may hold a segment twice, written under different leaders: the longer one has it all.
+                # Tiered storage may have a segment twice, written under different leaders: the longer one is complete.
                 other = found.get(name.base_offset)
                 if other is None or os.path.getsize(other) < entry.stat().st_size:
                     found[name.base_offset] = entry.path
@@ -111,12 +111,12 @@ class Partition:
 
     @property
     def size_in_bytes(self) -> int:
-        """The bytes of all segments now."""
+        """The current size of all segments, in bytes."""
         return sum(segment.size_in_bytes for segment in self.segments)
 
     @cached_property
     def leader_epochs(self) -> list[LeaderEpoch]:
-        """The leaders' terms; none where the checkpoint is missing. Raises as `read_leader_epochs` does."""
+        """The leader epochs; an empty list if the checkpoint is missing. Raises as `read_leader_epochs` does."""
         try:
             return read_leader_epochs(os.path.join(self.path, layout.LEADER_EPOCH_CHECKPOINT))
         except FileNotFoundError:
@@ -126,13 +126,13 @@ class Partition:
     def log_start_offset(self) -> int:
         """The offset before which records are deleted, from a broker's ``log-start-offset-checkpoint``; 0 if none are.
 
-        Such records may still lie in the first segment; a consumer does not see them.
+        Deleted records may still be in the first segment; a consumer does not get them.
         """
         return self._checkpoint(layout.LOG_START_CHECKPOINT)
 
     @cached_property
     def recovery_point(self) -> int:
-        """The offset up to which the log was on the disk, from ``recovery-point-offset-checkpoint``; 0 if unknown.
+        """The offset up to which the log was on disk, from ``recovery-point-offset-checkpoint``; 0 if unknown.
 
         A log that ends before it has lost records.
         """
@@ -140,7 +140,7 @@ class Partition:
 
     @property
     def cleaned_to(self) -> int:
-        """Where the log cleaner goes on, from ``cleaner-offset-checkpoint``; 0 where it never cleaned this log."""
+        """Where the log cleaner continues, from ``cleaner-offset-checkpoint``; 0 if it never cleaned this log."""
         return self._checkpoint(layout.CLEANER_CHECKPOINT)
 
     def _checkpoint(self, name: str) -> int:
@@ -151,11 +151,11 @@ class Partition:
 
     @property
     def index_problems(self) -> list[DecodeError]:
-        """What look-ups so far found wrong with index files; they were worked around."""
+        """Faults that look-ups found in index files so far; the look-ups worked around them."""
         return [problem for segment in self.segments for problem in segment.index_problems]
 
     def start_offset(self) -> int:
-        """The first offset of the log, by the name of its first segment or the log start offset; 0 for an empty log."""
+        """The first offset of the log: the first segment's base offset or the log start offset; 0 for an empty log."""
         for segment in self.segments:
             offset = segment.base_offset if segment.base_offset is not None else segment.first_offset()
             if offset is not None:
@@ -163,7 +163,7 @@ class Partition:
         return self.log_start_offset
 
     def end_offset(self) -> int:
-        """The offset that the next record would get: one behind the last whole batch."""
+        """The log end offset: the offset after the last complete batch."""
         for segment in reversed(self.segments):
             last = segment.last_offset()
             if last is not None:
@@ -173,17 +173,14 @@ class Partition:
         return 0
 
     def last_stable_offset(self) -> int:
-        """Where a consumer that reads committed records has to wait: at the first one of the oldest open transaction.
-
-        The `end_offset` where none is open.
-        """
+        """The first offset of the oldest open transaction, where read_committed consumers wait; else `end_offset`."""
         end = self.end_offset()
         # Read from the newest producer snapshot on.
         stable = self.transactions(start_offset=end).last_stable_offset
         return end if stable is None else stable
 
     def offset_of_timestamp(self, timestamp: Timestamp) -> int | None:
-        """The first offset whose record is as old as `timestamp` (milliseconds or datetime) or younger, or None.
+        """The first offset whose record is at or after `timestamp` (milliseconds or datetime), or None.
 
         Deleted records do not count.
         """
@@ -203,21 +200,21 @@ class Partition:
         isolation_level: IsolationLevel = "read_uncommitted",
         max_bytes: int | None = None,
     ) -> list[SegmentRange]:
-        """What has to be read for a span of the log, in pieces that can be read independently, in order.
+        """Plan reading a span of the log as ranges that can be read independently.
 
         Args:
-            start_offset, end_offset: only records with start_offset <= offset < end_offset. Without a `start_offset`
-                it is the `log_start_offset`; a smaller one shows records that count as deleted.
-            start_timestamp: start at the first record as old as this or younger, as a consumer that seeks by time.
+            start_offset, end_offset: only records with start_offset <= offset < end_offset. The default start is
+                `log_start_offset`; a smaller one includes records that count as deleted.
+            start_timestamp: start at the first record at or after this time, as a consumer that seeks by time.
                 With `start_offset` too, the later of both counts.
-            end_timestamp: end before the first record as old as this or younger.
-            isolation_level: ``"read_committed"`` leaves out the records of aborted transactions, and all records from
-                the first one of a transaction that is still open (the last stable offset).
-            max_bytes: cut segments into pieces of about this many bytes.
+            end_timestamp: end before the first record at or after this time.
+            isolation_level: ``"read_committed"`` excludes the records of aborted transactions, and all records from
+                the first one of an open transaction (the last stable offset).
+            max_bytes: cut segments into ranges of about this number of bytes.
 
         Returns:
-            list[SegmentRange]: in order. One without bytes stands for a segment that has nothing to read, but whose end
-                may show that offsets are missing.
+            list[SegmentRange]: in order. An empty one represents a segment with nothing to read, whose end may show
+                that offsets are missing.
 
         Raises:
             ValueError: an unknown isolation level.
@@ -237,20 +234,20 @@ class Partition:
             pieces = segment.ranges(max_bytes=max_bytes, start_offset=first, end_offset=behind)
             around = self.surroundings(segment)
             if around.following is not None or around.flushed is not None:
-                # Nothing to read may be all that is left: the range that has nothing tells what is missing.
+                # Even without anything to read, the empty range finds offsets that are missing.
                 pieces.append(around.place(pieces.pop() if pieces else segment.nothing_to_read(first, behind)))
             if transactions is not None:
                 last = None if around.following is None else max(around.following - 1, segment.last_offset() or 0)
                 pieces = [transactions.exclude_aborted(piece, last) for piece in pieces]
             found += pieces
         if behind is not None and behind != end:
-            # Nothing is read after the last stable offset; but a transaction whose marker is missing there seems open.
+            # After the last stable offset, look only for gaps: a transaction whose marker is lost there seems open.
             for segment in self._segments_between(behind, end):
                 found.append(self.surroundings(segment).place(segment.nothing_to_read(behind, end)))
         return found
 
     def surroundings(self, segment: Segment) -> Surroundings:
-        """What has to follow a segment's batches: the next segment of the directory, or the recovery point."""
+        """What must follow a segment's batches: the next segment of the directory, or the recovery point."""
         if segment.base_offset is None:
             return Surroundings(None, None, self.topic, self.partition)
         i = bisect_right(self._base_offsets, segment.base_offset)
@@ -259,14 +256,14 @@ class Partition:
         return Surroundings(following, flushed, self.topic, self.partition)
 
     def breaks(self, start_offset: int | None = None, end_offset: int | None = None) -> list[DecodeError]:
-        """Where segments do not follow one another, by their first and last batches and the index files.
+        """Find gaps and overlaps between segments, from their first and last batches and the index files.
 
         Args:
-            start_offset, end_offset: only offsets between them can be missing.
+            start_offset, end_offset: report only missing offsets between these.
 
         Returns:
             list[DecodeError]: `MissingOffsets` for a gap, or an end before the recovery point, that compaction does not
-                explain; `CorruptRecord` for a segment whose offsets are those of others.
+                explain; `CorruptRecord` for a segment that overlaps another.
 
         Raises:
             OSError: a segment cannot be read.
@@ -281,7 +278,7 @@ class Partition:
 
     @cached_property
     def _base_offsets(self) -> list[int]:
-        """Those of all segments, also where some were picked by name."""
+        """Those of all segments in the directory, even if only some were named."""
         found = {segment.base_offset for segment in self.segments if segment.base_offset is not None}
         if not self._has_all:
             self.recovery_point  # noqa: B018  # see `segments`
@@ -301,21 +298,21 @@ class Partition:
         mapped: bool = False,
         **options: Unpack[DecodeOptions],
     ) -> Iterator[RecordColumns]:
-        """The records, oldest first, in chunks of bounded size; none where nothing is in the span.
+        """The records, oldest first, in chunks of bounded size; no chunk if the span is empty.
 
         Args:
             start_timestamp, end_timestamp, isolation_level: as in `ranges`.
-            gaps: what to do where offsets are missing between two segments, or before the recovery point, and nothing
-                shows that the log cleaner removed them: ``"error"`` treats that as damage, which `on_error` decides
-                about; ``"accept"`` reads on in silence.
+            gaps: what to do if offsets are missing between two segments, or before the recovery point, without a sign
+                that the log cleaner removed them: ``"error"`` treats that as damage, for which `on_error` applies;
+                ``"accept"`` ignores it.
             max_rows, max_bytes, mapped: as in `Segment.read`; `consumed` and positions count from the start of a
                 segment.
             options: as in `kafkacodec.decode`, and ``columns`` as in `Segment.read`; `start_offset` and `end_offset`
                 also find the place to start and to end.
 
         Raises:
-            MissingOffsets: offsets are missing; the records before them were given. A `Truncated`.
-            As `ranges` and `Segment.read`. Index files that are wrong are worked around: see `index_problems`.
+            MissingOffsets: offsets are missing; raised after the records before them. A subclass of `Truncated`.
+            As `ranges` and `Segment.read`. Wrong index files are worked around: see `index_problems`.
         """
         check_gaps(gaps)
         selected = self.ranges(
@@ -334,22 +331,22 @@ class Partition:
                     return
 
     def transactions(self, start_offset: int | None = None, end_offset: int | None = None) -> Transactions:
-        """Which transactions were aborted, and which are open, as far as they matter for a span of the log."""
+        """The aborted and open transactions that matter for a span of the log."""
         segments = [segment for segment in self.segments if kind_of(segment.path).has_batches]
         return scan_transactions(self.path, segments, start_offset, end_offset)
 
     def verify(self) -> Report:
-        """Inspect every segment as `Segment.verify` does, and what holds them together.
+        """Inspect every segment as `Segment.verify` does, and the partition.
 
-        That is: that they follow one another up to the recovery point, leader epochs, the transaction indexes, the
-        producer snapshots and the topic id.
+        That is: whether segments follow one another up to the recovery point, leader epochs, the transaction indexes,
+        the producer snapshots and the topic id.
 
         Raises:
             OSError: the directory or a segment cannot be read.
         """
         report = Report(self.path)
         epochs: list[LeaderEpoch] = []
-        with suppress(OSError, KafkaCodecError):  # `verify_files` tells
+        with suppress(OSError, KafkaCodecError):  # `verify_files` reports it
             epochs = self.leader_epochs
         last = -1
         for segment in self.segments:
@@ -363,7 +360,7 @@ class Partition:
         return report
 
     def verify_files(self) -> Report:
-        """Inspect what is beside the segments: transaction indexes, leader epochs, producer snapshots, the topic id.
+        """Inspect the other files: transaction indexes, leader epochs, producer snapshots, the topic id.
 
         Raises:
             OSError: the directory or a segment cannot be read.
@@ -380,12 +377,12 @@ class Partition:
         return report
 
     def end_offset_now(self) -> int:
-        """As `end_offset`, also where segments were added since they were listed."""
+        """As `end_offset`, including segments added since they were listed."""
         now = Partition(self.path, topic=self.topic, partition=self.partition, log_start_offset=0, recovery_point=0)
         return now.end_offset()
 
     def _check_start(self, epochs: list[LeaderEpoch], report: Report) -> None:
-        """Tell where the log once began before its first segment: what was there is deleted, elsewhere, or lost."""
+        """Report a log that once began before its first segment: the start was deleted, moved or lost."""
         first = self.segments[0].base_offset if self.segments else None
         if first is None or not (self._has_all and epochs):
             return
@@ -401,7 +398,7 @@ class Partition:
         start_timestamp: Timestamp | None,
         end_timestamp: Timestamp | None,
     ) -> tuple[int | None, int | None] | None:
-        """The bounds as offsets; None where no record is young enough."""
+        """The bounds as offsets; None if no record is late enough."""
         if start_offset is None and self.log_start_offset:
             start_offset = self.log_start_offset
         if start_timestamp is not None:
@@ -430,7 +427,7 @@ class Partition:
 
 
 def _least(a: int | None, b: int | None) -> int | None:
-    """The smaller of two bounds, either of which may not be there."""
+    """The smaller of two bounds; None is no bound."""
     return b if a is None else a if b is None else min(a, b)
 
 

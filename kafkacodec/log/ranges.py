@@ -1,4 +1,4 @@
-"""Pieces of segments that can be read on their own: what a plan hands to a task, a thread or a progress bar."""
+"""Ranges of segments that can be read independently, for example by a task or a thread."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from kafkacodec.records.columns import Problem, Problems, RecordColumns
 from kafkacodec.records.decode import DEFAULT_MAX_ROWS, DecodeOptions
 
 DROP_BEHIND = 8 << 20
-"""Bytes of the mapped file that stay in memory behind the place where reading is."""
+"""Bytes of the mapped file before the current position that stay in memory."""
 
 
 @dataclass(frozen=True)
 class SegmentRange:
-    """Batches of one segment, one after the other. Cheap to pickle: the file is opened where it is read.
+    """Consecutive batches of one segment. Cheap to pickle: the file is opened by `read`.
 
     Attributes:
         path (str): the segment.
-        topic (str | None): the topic, None where the directory's name does not tell.
+        topic (str | None): the topic, None if the directory's name has none.
         partition (int | None): the partition's number, likewise.
-        start_position (int): where the first batch begins, in bytes.
-        end_position (int): where the range ends, in bytes; a partial batch may stand before it.
+        start_position (int): the start of the first batch, in bytes.
+        end_position (int): the end of the range, in bytes; the range may end with a partial batch.
         first_offset (int): no record of the range has a smaller offset.
-        last_offset (int | None): the last offset of the range's batches; None for what runs to the end of the file.
-        start_offset (int | None): records below are left out; the first batch may have some. None: no such bound.
-        end_offset (int | None): records from here on are left out. None: no such bound.
-        aborted (tuple[tuple[int, int, int], ...]): transactions whose records are left out: producer id, first offset
+        last_offset (int | None): the last offset of the range's batches; None if the range extends to the end of the
+            file.
+        start_offset (int | None): records below are excluded; the first batch may have some. None: no bound.
+        end_offset (int | None): records from this offset on are excluded. None: no bound.
+        aborted (tuple[tuple[int, int, int], ...]): transactions whose records are excluded: producer id, first offset
             and offset of the marker, sorted.
-        following (int | None): the base offset of the next segment, where the range runs to the end of one: what lies
-            between is missing unless it was compacted away. None: not known, or the last segment.
-        flushed (int | None): up to which offset the log was on the disk, where the range runs to its end. None: not
-            known.
+        following (int | None): for a range at the end of a segment, the base offset of the next segment: offsets before
+            it that no batch has are missing unless they were compacted away. None: unknown, or the last segment.
+        flushed (int | None): for a range at the end of the log, its recovery point. None: unknown.
     """
 
     path: str
@@ -55,7 +55,7 @@ class SegmentRange:
 
     @property
     def size_in_bytes(self) -> int:
-        """Bytes to be read."""
+        """The number of bytes to read."""
         return self.end_position - self.start_position
 
     @property
@@ -64,7 +64,7 @@ class SegmentRange:
         return kind_of(self.path)
 
     def nothing(self, options: DecodeOptions) -> RecordColumns:
-        """No rows, with the columns that `read` gives: old formats have fewer. The file is not opened."""
+        """No rows, with the columns of `read`: old formats have fewer. The file is not opened."""
         return self.kind.nothing(options)
 
     def read(
@@ -128,7 +128,7 @@ class SegmentRange:
                 yield self._told(Problem(position, first, file.size - position, misplaced), options)
 
     def _told(self, problem: Problem, options: DecodeOptions) -> RecordColumns:
-        """What to say of a fault between batches: the error is raised, or listed with no rows."""
+        """Raise the error of a fault between batches, or return it as the problem of a chunk without rows."""
         if options.get("on_error", "raise") == "raise":
             raise problem.exception
         empty = self.nothing(options)

@@ -1,4 +1,4 @@
-"""One segment file: its batches, its records in chunks, offsets and timestamps looked up, pieces planned."""
+"""A segment file: its batches, its records in chunks, look-up of offsets and timestamps, ranges."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _LARGEST_PLAUSIBLE_OFFSET = 1 << 56
 class Segment:
     """A ``.log`` file (or any file of record batches, such as a KRaft ``.checkpoint``).
 
-    The file is opened, mapped and closed by each method, and never written to. While reading, memory holds the chunk
-    that was given out last, one decompressed batch, and at most 16 MiB of the mapped file.
+    Each method opens, maps and closes the file; none writes to it. Reading holds the last chunk, one decompressed batch
+    and at most 16 MiB of the mapped file in memory.
 
     Args:
         path: the file. It need not exist before a method needs it.
@@ -43,13 +43,13 @@ class Segment:
     Attributes:
         path (str): the file.
         base_offset (int | None): the offset in the file's name; None for other names.
-        index_problems (list[DecodeError]): what look-ups so far found wrong with the index files beside it.
+        index_problems (list[DecodeError]): faults that look-ups found in its index files so far.
 
     Raises (all methods that open the file):
         FileNotFoundError, PermissionError, IsADirectoryError, OSError: with the file's name in `filename`.
-        DecodeError: the bytes are no batches, with the file's name in `path` and the position in the file.
-        Truncated: the file was shortened by another process while it was read.
-    An empty file is a segment without batches: the log cleaner leaves such.
+        DecodeError: invalid batches, with the file's name in `path` and the position in the file.
+        Truncated: another process shortened the file while it was read.
+    An empty file is a segment without batches, as the log cleaner leaves them.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, topic: str | None = None, partition: int | None = None) -> None:
@@ -68,7 +68,7 @@ class Segment:
 
     @property
     def size_in_bytes(self) -> int:
-        """The file's size now."""
+        """The file's current size."""
         return os.stat(self.path).st_size
 
     def scan(
@@ -81,7 +81,7 @@ class Segment:
         max_batches: int | None = None,
         max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES,
     ) -> BatchHeaders:
-        """Batch headers, all unless fewer are asked for; arguments and errors are those of `kafkacodec.scan`."""
+        """Batch headers; arguments and errors as in `kafkacodec.scan`."""
         with MappedFile(self.path) as file:
             try:
                 headers = scan(
@@ -141,18 +141,18 @@ class Segment:
     def ranges(
         self, *, max_bytes: int | None = None, start_offset: int | None = None, end_offset: int | None = None
     ) -> list[SegmentRange]:
-        """Cut the segment at batch boundaries, reading hardly more than the headers next to the cuts.
+        """Cut the segment at batch boundaries, reading little more than the headers next to the cuts.
 
-        Where the offset index is missing or wrong, headers from the last good place on are read instead.
+        If the offset index is missing or wrong, all headers from the last valid entry on are read instead.
 
         Args:
-            max_bytes: how many bytes a range should have; it may have less than one batch more. Default: no cuts.
-            start_offset: leave out batches before this offset.
-            end_offset: leave out batches from this offset on.
+            max_bytes: the size of a range in bytes, which it exceeds by less than one batch. Default: no cuts.
+            start_offset: exclude batches before this offset.
+            end_offset: exclude batches from this offset on.
 
         Returns:
-            list[SegmentRange]: in order, without gaps; empty where no batch is in the offsets. The last range reaches
-                to the end of the file unless `end_offset` comes first. Damage does not show here, but in reading.
+            list[SegmentRange]: in order, without gaps; empty if no batch is between the offsets. The last range extends
+                to the end of the file unless `end_offset` comes first. Damage is found when a range is read, not here.
         """
         with MappedFile(self.path) as file:
             lookup = self._lookup(file)
@@ -177,7 +177,7 @@ class Segment:
             ]
 
     def nothing_to_read(self, start_offset: int | None = None, end_offset: int | None = None) -> SegmentRange:
-        """The range at the end of the file, which has no batches; the bounds are those of the reading that it is in."""
+        """An empty range at the end of the file, with the offset bounds of the reading that it is part of."""
         size = self.size_in_bytes
         return SegmentRange(
             self.path,
@@ -191,32 +191,31 @@ class Segment:
         )
 
     def first_offset(self) -> int | None:
-        """The offset of the first batch's first record (old formats: of its last); None without a batch."""
+        """The offset of the first batch's first record (old formats: its last); None without a batch."""
         with MappedFile(self.path) as file:
             batch = first_batches(file, 0)
             return int(batch["base_offset"][0]) if len(batch) else None
 
     def last_offset(self) -> int | None:
-        """The last offset of the whole batches; None without a batch. Reads from the last good index entry on."""
+        """The last offset of the complete batches; None without a batch. Reads from the last valid index entry on."""
         with MappedFile(self.path) as file:
             return self._lookup(file).end()[1]
 
     def position_of_offset(self, offset: int) -> int:
-        """Where the first batch lies that has `offset` or a later one, in bytes; the end of the batches if none has."""
+        """The position of the first batch with `offset` or a later one, or the end of the batches, in bytes."""
         with MappedFile(self.path) as file:
             return self._lookup(file).position_of_offset(offset)
 
     def offset_of_timestamp(self, timestamp: Timestamp, *, start_offset: int = 0) -> int | None:
-        """The first offset whose record is as old as `timestamp` or younger; None where all are older.
+        """The first offset whose record is at or after `timestamp`; None if there is none.
 
-        The rule of the ListOffsets request. Records without a timestamp, and those before `start_offset`, are never
-        found.
+        As for the ListOffsets request. Records without a timestamp, and those before `start_offset`, never match.
         """
         with MappedFile(self.path) as file:
             return self._lookup(file).offset_of_timestamp(to_milliseconds(timestamp), start_offset)
 
     def end_position(self) -> int:
-        """Where the whole batches end, in bytes: before a torn or a preallocated tail, or before damage."""
+        """The end of the complete batches, in bytes: before a torn or a preallocated tail, or before damage."""
         with MappedFile(self.path) as file:
             return self._lookup(file).end()[0]
 
@@ -224,12 +223,12 @@ class Segment:
         """Inspect the segment: every batch's checksum and structure, the order of offsets, and its index files.
 
         Args:
-            leader_epochs: the partition's, to be held against those of the batches.
-            following: the base offset of the next segment, which tells what is missing at the end. Without it a
-                segment that was cut cannot be told from the last one of a log, whose end may be torn.
+            leader_epochs: the partition's, to compare with those of the batches.
+            following: the base offset of the next segment, by which missing offsets at the end are found. Without it, a
+                truncated segment cannot be distinguished from the last one of a log, whose end may be torn.
 
         Returns:
-            Report: damage is in it, not raised.
+            Report: damage is a finding, not an exception.
 
         Raises:
             OSError, Truncated: the file cannot be read to its end.
@@ -238,7 +237,7 @@ class Segment:
         return self.verify_among(surroundings, leader_epochs)
 
     def verify_among(self, surroundings: Surroundings, leader_epochs: list[LeaderEpoch] | None = None) -> Report:
-        """As `verify`, for a segment of which its partition tells more."""
+        """As `verify`, with what the partition knows about the segment."""
         return verify_segment(self.path, self.base_offset, surroundings=surroundings, leader_epochs=leader_epochs)
 
     def _lookup(self, file: MappedFile) -> Lookup:
@@ -248,7 +247,7 @@ class Segment:
 
 
 def to_milliseconds(timestamp: Timestamp) -> int:
-    """Milliseconds since the epoch, those beyond 64 bits as the last ones that are not.
+    """Milliseconds since the epoch, limited to 64 bits.
 
     Raises:
         TypeError: neither an integer nor a datetime.
@@ -262,13 +261,13 @@ def to_milliseconds(timestamp: Timestamp) -> int:
 
 
 def _first_offset(file: MappedFile, position: int) -> int:
-    """An offset that no record from the position on is below; a compressed set of old messages does not tell."""
+    """The smallest offset from the position on; unknown for a compressed message set, so 0."""
     batch = first_batches(file, position)
     return int(batch["base_offset"][0]) if len(batch) and int(batch["magic"][0]) >= 2 else 0
 
 
 def _end_of_offsets(file: MappedFile, lookup: Lookup, end_offset: int) -> int:
-    """The position behind the last batch that may have offsets below `end_offset`."""
+    """The position after the last batch that may have offsets below `end_offset`."""
     position = lookup.position_of_offset(end_offset)
     batch = first_batches(file, position)
     if not len(batch):
@@ -279,6 +278,6 @@ def _end_of_offsets(file: MappedFile, lookup: Lookup, end_offset: int) -> int:
 
 
 def _check_is_segment(file: MappedFile, consumed: int) -> None:
-    """Raise where a file without any batch does not even begin like one; a torn first batch is no error."""
+    """Raise if a file without a batch does not begin like one; a torn first batch is not an error."""
     if consumed == 0 and int.from_bytes(file.data[:8], "big") << 8 * max(0, 8 - file.size) >= _LARGEST_PLAUSIBLE_OFFSET:
         raise CorruptRecord("not a log segment: the first 8 bytes are not an offset", position=0, path=file.path)

@@ -1,4 +1,4 @@
-"""A segment of Kafka 0.6 or 0.7: no indexes, no timestamps, and an offset is a position in the log."""
+"""A segment of Kafka 0.6 or 0.7: no indexes, no timestamps, and offsets are byte positions in the log."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from kafkacodec.records.columns import BatchHeaders
 class Kafka07Segment(Segment):
     """A ``.kafka`` file. The methods are those of `Segment`; a start offset must be that of a message.
 
-    `read` leaves out the column ``next_offset``, which `kafkacodec.dialects.kafka07.decode` has.
+    `read` omits the column ``next_offset`` of `kafkacodec.dialects.kafka07.decode`.
     """
 
     def scan(self, **options: Any) -> BatchHeaders:
-        """Not for this format, which has no batches.
+        """Not available: this format has no batches.
 
         Raises:
             UnsupportedMagic: always.
@@ -50,17 +50,17 @@ class Kafka07Segment(Segment):
         return self._base
 
     def last_offset(self) -> int | None:
-        """The offset of the last whole message, None without one; reads the whole segment."""
+        """The offset of the last complete message, None without one; reads the whole segment."""
         with MappedFile(self.path) as file:
             return kafka07.end_of(file, self._base)[1]
 
     def end_position(self) -> int:
-        """Where the whole messages end, in bytes; reads the whole segment."""
+        """The end of the complete messages, in bytes; reads the whole segment."""
         with MappedFile(self.path) as file:
             return kafka07.end_of(file, self._base)[0]
 
     def position_of_offset(self, offset: int) -> int:
-        """Where the offset lies, in bytes."""
+        """The position of the offset, in bytes."""
         return min(max(offset - self._base, 0), self.size_in_bytes)
 
     def offset_of_timestamp(self, timestamp: Timestamp, *, start_offset: int = 0) -> int | None:
@@ -68,7 +68,7 @@ class Kafka07Segment(Segment):
         return None
 
     def verify_among(self, surroundings: Surroundings, leader_epochs: list[LeaderEpoch] | None = None) -> Report:
-        """Inspect the segment: every message's checksum, and what is compressed."""
+        """Inspect the segment: every message's checksum, and the compressed messages."""
         return kafka07.verify(self.path, self._base, surroundings)
 
     @property
