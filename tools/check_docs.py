@@ -25,13 +25,11 @@ NOT_OURS = {"build", "out"}
 LONGER = {
     "CHANGELOG.md",
     "README.md",
-    "SECURITY.md",
     "benchmarks/README.md",
     "csrc/tests/mutation.md",
     "docs/command.md",
     "docs/dialects/line.md",
     "docs/dialects/rewrite.md",
-    "docs/log.md",
     "docs/reliability.md",
     "docs/spark.md",
     "tests/data/protocol/README.md",
