@@ -15,7 +15,7 @@
 #include <malloc.h>
 #endif
 
-/* MemorySanitizer is told that a block of the pool is as unwritten as one from the system. */
+/* Makes MemorySanitizer treat a block of the pool as uninitialized, like one from the system. */
 #if defined(__has_feature)
 #if __has_feature(memory_sanitizer)
 #include <sanitizer/msan_interface.h>
@@ -32,7 +32,7 @@ enum { SMALL_SHIFT = 12, LARGE_SHIFT = 26, CLASSES = 4 * 64 };
 
 #define LARGE ((size_t)1 << LARGE_SHIFT)
 
-/* Sits in front of every block; 64 bytes, so that blocks are aligned as Arrow recommends. */
+/* Precedes every block; 64 bytes, so that blocks are aligned as Arrow recommends. */
 typedef struct header {
     struct header *next;
     size_t capacity;
@@ -51,8 +51,8 @@ static struct {
 static void lock_pool(void) { (void)pthread_mutex_lock(&pool.lock); }
 static void unlock_pool(void) { (void)pthread_mutex_unlock(&pool.lock); }
 
-/* A child has the lock as it was at the fork, but not the thread that may have held it: so the thread that forks takes
- * it first. */
+/* The child has the lock in its state at the fork, but not the thread that may hold it: so the forking thread locks it
+ * first. */
 __attribute__((constructor)) static void guard_forks(void) {
     (void)pthread_atfork(lock_pool, unlock_pool, unlock_pool); /* fails only where there is no memory, at load */
 }
@@ -70,7 +70,7 @@ static size_t capacity_for(size_t size) {
     return (size + step - 1) & ~(step - 1);
 }
 
-/* Where blocks of that capacity are kept: by its octave and the quarter of that. */
+/* The index of the list for blocks of that capacity: by its octave and the quarter of that. */
 static unsigned class_of(size_t capacity) {
     unsigned shift = SMALL_SHIFT;
     while (capacity >> shift > 1) shift++;
@@ -106,7 +106,7 @@ static header *header_in(char *raw) {
     return (header *)(((uintptr_t)raw + sizeof(header) - 1) & ~(uintptr_t)(sizeof(header) - 1));
 }
 
-/* realloc(), which for NULL is malloc(); what the pool keeps must not be what is missing. */
+/* realloc(), or malloc() for NULL; releases the pool and tries again if memory is exhausted. */
 static void *from_system(void *raw, size_t size) {
     void *fresh = realloc(raw, size);
     if (fresh) return fresh;
@@ -143,7 +143,7 @@ void *kc_alloc_zeroed(size_t size) {
     return block ? memset(block, 0, size) : NULL;
 }
 
-/* Through the system, which moves pages and not their content. */
+/* Through the system, which remaps pages instead of copying them. */
 static void *grow_large(header *h, size_t used, size_t size) {
     const size_t before = (size_t)((char *)h - (char *)h->raw), capacity = capacity_for(size);
     char *raw = from_system(h->raw, capacity + 2 * sizeof(header));
@@ -204,7 +204,7 @@ void kc_advise_huge(void *data, size_t size) {
 #endif
 }
 
-/* Twice as much where that is cheap to copy; by a quarter where pages are moved. */
+/* Doubles if the copy is cheap; grows by a quarter if pages are remapped. */
 static size_t with_room(size_t old, size_t capacity) {
     const size_t roomy = old > PTRDIFF_MAX / 4 ? capacity : old + (old < LARGE ? old : old / 4);
     return roomy > capacity ? roomy : capacity;
@@ -214,8 +214,8 @@ int kc_buffer_grow(kc_buffer *b, size_t capacity, kc_error *error) {
     return kc_buffer_grow_within(b, capacity, NULL, error);
 }
 
-/* Room beyond what is needed never takes more than this share of what is left, so that columns do not hold unused what
- * others need. */
+/* Spare room takes at most this share of the remaining budget, so that columns do not hold unused room that others
+ * need. */
 enum { ROOM_SHARE = 8 };
 
 static bool take(kc_budget *budget, size_t old, size_t needed, size_t *capacity) {
@@ -226,7 +226,7 @@ static bool take(kc_budget *budget, size_t old, size_t needed, size_t *capacity)
     return kc_budget_take(budget, needed - old);
 }
 
-/* Takes what its block has beyond the capacity, where that is little of what is left. */
+/* Uses the rest of the block as capacity if that is a small part of the remaining budget. */
 static size_t take_spare(kc_budget *budget, size_t capacity, size_t block) {
     const size_t spare = block - capacity, left = atomic_load_explicit(&budget->left, memory_order_relaxed);
     return spare <= left / ROOM_SHARE && kc_budget_take(budget, spare) ? block : capacity;

@@ -4,7 +4,7 @@
 
 #include "base/kc_alloc.h"
 
-/* Room beyond what is needed takes no more than this share of what a budget has left. */
+/* Spare room takes at most this share of the remaining budget. */
 enum { ROOM_SHARE = 8 };
 
 static kc_backing *new_backing(kc_budget *budget, size_t taken, kc_error *error) {
@@ -21,7 +21,7 @@ static kc_backing *new_backing(kc_budget *budget, size_t taken, kc_error *error)
     return b;
 }
 
-/* Takes the larger size where that leaves most of the budget, else the smaller one; 0 where that is too much. */
+/* Takes the larger size from the budget if that leaves most of it, else the smaller one; 0 if that is too much. */
 static size_t take(kc_budget *budget, size_t least, size_t most) {
     const size_t left = atomic_load_explicit(&budget->left, memory_order_relaxed);
     if (most > least && most <= left / ROOM_SHARE && kc_budget_take(budget, most)) return most;

@@ -1,7 +1,7 @@
 /* A bounded cursor over big-endian bytes. Every read has an end.
  *
- * The cursor is sticky: a read past the end sets `failed`, yields zero and moves nothing, so a run of reads
- * needs one check at its end. Lengths are compared with what is left, never added to a pointer first. */
+ * The cursor is sticky: a read past the end sets `failed`, yields zero and does not move, so several reads need only
+ * one check at the end. Lengths are compared with the remaining bytes, never added to a pointer first. */
 #ifndef KC_BYTES_H
 #define KC_BYTES_H
 
@@ -10,9 +10,9 @@
 
 #include "base/kc_error.h"
 
-/* Input may lie in memory that another thread or process writes to: a length is loaded once, checked, and used. The
- * compiler may load it again after the check, unless the value went through KC_ONCE. KC_LOADED lets a test change what
- * was loaded (fuzz/changing.h). */
+/* Another thread or process may write to the input: a length is loaded once, checked, and used. KC_ONCE prevents the
+ * compiler from loading it again after the check. KC_LOADED lets a test change the bytes that were loaded
+ * (fuzz/changing.h). */
 #if defined(__GNUC__)
 #define KC_ONCE(v) __asm__("" : "+r"(v))
 #define KC_COPIED(to) __asm__("" : : "r"(to) : "memory")
@@ -40,7 +40,7 @@ static inline kc_bytes kc_bytes_over(const uint8_t *data, size_t size) {
 
 static inline size_t kc_bytes_left(const kc_bytes *b) { return (size_t)(b->end - b->at); }
 
-/* Unaligned big-endian loads and stores for callers that have checked the bounds. */
+/* Unaligned big-endian loads and stores; the caller has checked the bounds. */
 static inline uint8_t kc_load_u8(const uint8_t *p) {
     uint32_t v = *p;
     KC_ONCE(v);
@@ -75,7 +75,7 @@ static inline uint64_t kc_load_u64(const uint8_t *p) {
 #endif
 }
 
-/* A number of the machine's own, as Arrow has them. */
+/* A number in native byte order, as in Arrow. */
 static inline int32_t kc_load_i32(const int32_t *p) {
     int32_t v = *p;
     KC_ONCE(v);
@@ -96,7 +96,7 @@ static inline int64_t kc_load_i64(const int64_t *p) {
     return v;
 }
 
-/* Copies a few numbers that belong together, out of memory that may change. */
+/* Copies numbers that belong together from memory that may change. */
 static inline void kc_load_copy(void *to, const void *from, size_t size) {
     memcpy(to, from, size);
     KC_COPIED(to);
@@ -120,7 +120,7 @@ static inline void kc_store_u64(uint8_t *p, uint64_t v) {
     kc_store_u32(p + 4, (uint32_t)v);
 }
 
-/* Little-endian loads, which only compressed frames use. */
+/* Little-endian loads, for compressed frames. */
 static inline uint32_t kc_load_le32(const uint8_t *p) {
     uint32_t v = (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | (uint32_t)p[0];
     KC_ONCE(v);
@@ -132,7 +132,7 @@ static inline uint64_t kc_load_le64(const uint8_t *p) {
     return (uint64_t)kc_load_le32(p + 4) << 32 | (uint64_t)kc_load_le32(p);
 }
 
-/* The next `size` bytes, or NULL (and `failed`) where fewer are left. */
+/* The next `size` bytes, or NULL (and `failed`) if fewer are left. */
 static inline const uint8_t *kc_take(kc_bytes *b, size_t size) {
     if (KC_UNLIKELY(b->failed || size > kc_bytes_left(b))) {
         b->failed = true;

@@ -1,8 +1,8 @@
-/* What the processor can do, found at run time, and which kernel a test asked for. */
+/* Processor features, detected at run time, and the kernel that a test requests. */
 #ifndef KC_CPU_H
 #define KC_CPU_H
 
-/* Sets of instructions that kernels are written for; a kernel needs one or more of them. */
+/* Instruction sets used by kernels; a kernel needs one or more of them. */
 enum kc_cpu_feature {
     KC_CPU_X86_CRC = 1,     /* SSE4.2 crc32 and PCLMULQDQ */
     KC_CPU_X86_CLMUL = 2,   /* PCLMULQDQ, SSSE3 and SSE4.1 */
@@ -13,12 +13,11 @@ enum kc_cpu_feature {
 /* The features of this processor that the operating system supports, as a set of bits. */
 unsigned kc_cpu_features(void);
 
-/* Call it before work that is not over in a moment. Libraries (zstd, isal) may leave the upper halves of the vector
- * registers in use; on x86-64 every SSE instruction after that waits for them, which was seen to cost a factor of six.
- */
+/* Call it before longer work. Libraries (zstd, isal) may leave the upper halves of the vector registers in use; on some
+ * x86-64 processors every later SSE instruction then waits for them, which was measured to cost a factor of six. */
 void kc_cpu_settle(void);
 
-/* The value of KAFKACODEC_FORCE_KERNEL, or "" where it is not set. */
+/* The value of KAFKACODEC_FORCE_KERNEL, or "" if it is not set. */
 const char *kc_forced_kernel(void);
 
 #endif

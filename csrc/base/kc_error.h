@@ -1,4 +1,4 @@
-/* Errors: a code to branch on, and where and why for the person who reads the message. */
+/* Errors: a code to branch on, and position and reason for the message. */
 #ifndef KC_ERROR_H
 #define KC_ERROR_H
 
@@ -9,18 +9,18 @@
 enum kc_code {
     KC_OK = 0,
     KC_TRUNCATED = 1,    /* the bytes end before the structure does */
-    KC_CORRUPT = 2,      /* the bytes contradict the format */
+    KC_CORRUPT = 2,      /* the bytes violate the format */
     KC_CRC_MISMATCH = 3, /* got: computed, want: stored */
     KC_BAD_MAGIC = 4,    /* got: the magic byte */
-    KC_LIMIT = 5,        /* got: the size asked for, want: the limit */
+    KC_LIMIT = 5,        /* got: the requested size, want: the limit */
     KC_NO_MEMORY = 6,
     KC_BAD_CODEC = 7,     /* got: the codec's number */
     KC_CANNOT_ENCODE = 8, /* the caller's values do not fit the format */
-    KC_TOTAL_LIMIT = 9,   /* the result passes its kc_budget, which is no fault of the bytes; got and want as above */
+    KC_TOTAL_LIMIT = 9,   /* the result exceeds its kc_budget, whatever the bytes; got and want as for KC_LIMIT */
 };
 
-/* Filled once, by whoever finds the fault. `what` is static text that is never freed.
- * `position` counts bytes from the start of the data that the caller handed in. */
+/* Filled once, by the function that finds the fault. `what` is static text.
+ * `position` counts bytes from the start of the caller's data. */
 typedef struct kc_error {
     int code;
     const char *what;
@@ -42,7 +42,7 @@ typedef struct kc_error {
 #define KC_NOINLINE
 #endif
 
-/* Records the fault and returns its code, so that callers write `return kc_fail(...)`. */
+/* Fills the error and returns its code, for `return kc_fail(...)`. */
 static inline int kc_fail(kc_error *error, int code, const char *what, uint64_t position, int64_t got, int64_t want) {
     error->code = code;
     error->what = what;

@@ -14,36 +14,37 @@
 #include "base/kc_alloc.h"
 
 #if defined(__ELF__)
-/* The handler may not allocate, which the first use of other thread-local storage does. */
+/* The handler must not allocate, as the first use of other thread-local storage does. */
 #define KC_PLAIN_TLS _Thread_local __attribute__((tls_model("initial-exec")))
 #else
 #define KC_PLAIN_TLS _Thread_local
 #endif
 
-/* What the handler knows of a mapping. Guards are used again and never freed, so that it may walk them at any time. */
+/* A mapping as the handler sees it. Guards are reused and never freed, so that the handler can walk them at any time.
+ */
 struct kc_guard {
     atomic_uintptr_t start;
-    atomic_size_t size; /* 0: guards nothing */
+    atomic_size_t size; /* 0: unused */
     atomic_bool taken, torn;
     atomic_size_t torn_at;
     kc_guard *next;
 };
 
 static _Atomic(kc_guard *) guards;
-/* The handlers found in place: the last one is passed on to. Two, so that one stands while the other is written. */
+/* The previous handlers; signals are passed to the last one. Two, so that one is valid while the other is written. */
 static struct sigaction found[2];
 static atomic_int found_at = -1;
 static KC_PLAIN_TLS volatile sig_atomic_t passing_on;
 
 static size_t page_size(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
-/* Puts zeros where pages are missing, from the faulting one to the end. */
+/* Maps zeros from the faulting page to the end. */
 static bool patch(uintptr_t at) {
     const size_t page = page_size();
     for (kc_guard *g = atomic_load(&guards); g; g = g->next) {
         const uintptr_t start = atomic_load(&g->start);
         const size_t size = atomic_load(&g->size), whole = (size + page - 1) / page * page;
-        if (at - start >= whole) continue; /* unsigned: also where it lies before */
+        if (at - start >= whole) continue; /* unsigned: also true if it is before the start */
         const size_t from = (size_t)(at - start) / page * page;
         void *zeros = mmap((void *)(start + from), whole - from, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
                            (off_t)0);
@@ -57,13 +58,13 @@ static bool patch(uintptr_t at) {
     return false;
 }
 
-/* Does with a signal that is not ours what would have been done without this file. */
+/* Handles a foreign signal as it would be handled without this file. */
 static void pass_on(int number, siginfo_t *info, void *context) {
     const int at = atomic_load(&found_at);
     const struct sigaction *before = at < 0 ? NULL : &found[at];
     const bool sent = info->si_code <= 0; /* by kill or raise, not by a fault */
     if (before && before->sa_handler == SIG_IGN && sent) return;
-    /* A handler that was put over this one may come back here. */
+    /* A handler installed after this one may call it again. */
     if (before && before->sa_handler != SIG_IGN && before->sa_handler != SIG_DFL && !passing_on) {
         passing_on = 1;
         if (before->sa_flags & SA_SIGINFO)
@@ -77,7 +78,7 @@ static void pass_on(int number, siginfo_t *info, void *context) {
     memset(&fallback, 0, sizeof fallback);
     fallback.sa_handler = SIG_DFL;
     sigaction(number, &fallback, NULL);
-    if (sent) (void)raise(number); /* a fault comes again by itself */
+    if (sent) (void)raise(number); /* a fault is raised again by itself */
 }
 
 static void on_bus_error(int number, siginfo_t *info, void *context) {
@@ -86,8 +87,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context) {
     errno = kept;
 }
 
-/* Makes sure that the handler is in place: others may have put theirs over it, or taken it away, since the last time.
- */
+/* Installs the handler if it is not in place: since the last time, others may have replaced or removed it. */
 static int watch(void) {
     struct sigaction ours, before;
     memset(&ours, 0, sizeof ours);

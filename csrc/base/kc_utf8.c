@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* The bytes that the well-formed sequence at s takes (1 to 4), or minus the bytes that are replaced as one. */
+/* The size of the well-formed sequence at s (1 to 4), or minus the number of bytes that are replaced together. */
 static int sequence(const uint8_t *s, const uint8_t *end) {
     uint8_t lead = s[0];
     if (lead < 0x80) return 1;

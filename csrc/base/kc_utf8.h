@@ -1,4 +1,4 @@
-/* UTF-8 for columns of type string, which must hold nothing else. */
+/* UTF-8 for columns of type string, which must be valid. */
 #ifndef KC_UTF8_H
 #define KC_UTF8_H
 
@@ -8,8 +8,8 @@
 
 bool kc_utf8_valid(const uint8_t *s, size_t size);
 
-/* Copies `s` with U+FFFD in place of what is malformed, as Java's decoder does: one for a truncated sequence, one
- * for a surrogate's three bytes, one for any other stray byte. `out` has room for 3 * size. Returns the bytes written.
+/* Copies `s` with U+FFFD for malformed sequences, like Java's decoder: one for a truncated sequence, one for the three
+ * bytes of a surrogate, one for any other stray byte. `out` has room for 3 * size. Returns the number of bytes written.
  */
 size_t kc_utf8_repair(const uint8_t *s, size_t size, uint8_t *out);
 

@@ -1,8 +1,8 @@
-/* Varints: base 128, least significant group first. Signed ones are zigzag-coded (Kafka's records);
- * unsigned ones serve the wire protocol's compact types.
+/* Varints: base 128, least significant group first. Signed ones are zigzag-coded (in Kafka's records), unsigned ones
+ * are used by the compact types of the protocol.
  *
  * A 32-bit varint has at most five bytes and the fifth at most four bits; a 64-bit one has at most ten and the
- * tenth at most one bit. Longer ones and ones that overflow are refused. Non-minimal ones are read. */
+ * tenth at most one bit. Longer ones and ones that overflow are rejected. Non-minimal ones are accepted. */
 #ifndef KC_VARINT_H
 #define KC_VARINT_H
 
@@ -15,7 +15,7 @@ static inline int64_t kc_unzigzag64(uint64_t v) { return (int64_t)((v >> 1) ^ (U
 static inline uint32_t kc_zigzag32(int32_t v) { return ((uint32_t)v << 1) ^ (v < 0 ? UINT32_MAX : 0u); }
 static inline uint64_t kc_zigzag64(int64_t v) { return ((uint64_t)v << 1) ^ (v < 0 ? UINT64_MAX : 0u); }
 
-/* Decode at [p, end). Return the number of bytes read; 0 where the bytes end first; -1 where the value overflows. */
+/* Decode at [p, end). Return the number of bytes read; 0 if the bytes end first; -1 if the value overflows. */
 static inline int kc_uvarint32_decode(const uint8_t *p, const uint8_t *end, uint32_t *value) {
     uint32_t v = 0;
     for (int i = 0; i < KC_VARINT32_MAX_BYTES; i++) {

@@ -18,7 +18,7 @@ const kc_crc_kernel kc_crc32c_kernels[] = {
 
 static const kc_crc_kernel *_Atomic chosen;
 
-/* Threads that come here together choose the same kernel. */
+/* Concurrent calls choose the same kernel. */
 static const kc_crc_kernel *kernel(void) {
     const kc_crc_kernel *k = atomic_load_explicit(&chosen, memory_order_relaxed);
     if (!k) {

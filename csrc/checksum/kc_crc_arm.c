@@ -1,11 +1,11 @@
-/* CRC kernels for AArch64: its instructions know both polynomials. */
+/* CRC kernels for AArch64, whose instructions support both polynomials. */
 #include "checksum/kc_crc_kernels.h"
 
 #ifdef KC_CRC_ARM
 
 #include "checksum/kc_crc_constants.h"
 
-/* The instructions are written out, because compilers differ in how they offer them to one function alone. */
+/* Inline assembly, because compilers differ in how they enable the instructions for a single function. */
 #define INSTRUCTION(name, width)                                                                      \
     static inline uint32_t name(uint32_t state, uint64_t word) {                                      \
         __asm__(".arch_extension crc\n\t" #name " %w0, %w0, %" #width "1" : "+r"(state) : "r"(word)); \

@@ -1,4 +1,4 @@
-/* Powers of x modulo the two CRC polynomials, as the folding and the three-way kernels need them.
+/* Powers of x modulo the two CRC polynomials, for the folding and the three-way kernels.
  *
  * Polynomials are bit-reflected: in a word of n bits, bit i is the coefficient of x^(n-1-i). The carry-less product
  * of two reflected words of n bits, read as a reflected word of 2n bits, is the product of the polynomials times x;

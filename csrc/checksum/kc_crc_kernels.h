@@ -1,6 +1,6 @@
-/* The kernels behind kc_crc32c and kc_crc32, for the two of them and for their tests.
+/* The kernels of kc_crc32c and kc_crc32, for these functions and their tests.
  *
- * A kernel works on the bare CRC register: the inversion before and after is the caller's. */
+ * A kernel works on the bare CRC register: the caller inverts it before and after. */
 #ifndef KC_CRC_KERNELS_H
 #define KC_CRC_KERNELS_H
 
@@ -23,10 +23,10 @@ typedef struct kc_crc_kernel {
     kc_crc_function *run;
 } kc_crc_kernel;
 
-/* Fastest first; the last needs nothing. */
+/* Fastest first; the last has no requirements. */
 extern const kc_crc_kernel kc_crc32c_kernels[], kc_crc32_kernels[];
 
-/* The forced kernel where this processor can run it, else the first one that it can. */
+/* The forced kernel if this processor supports it, else the first one that it supports. */
 const kc_crc_kernel *kc_crc_choose(const kc_crc_kernel *kernels);
 
 /* T[k][b] is the register after byte b and k zero bytes, starting from zero. */
@@ -41,7 +41,7 @@ kc_crc_function kc_crc32_clmul, kc_crc32_vpclmul;
 kc_crc_function kc_crc32c_arm, kc_crc32_arm;
 #endif
 
-/* Eight bytes as the processor's own word; the kernels that use it are little-endian. */
+/* Eight bytes as a native word; the kernels that use it are little-endian. */
 static inline uint64_t kc_crc_load8(const uint8_t *p) {
     uint64_t word;
     memcpy(&word, p, 8);

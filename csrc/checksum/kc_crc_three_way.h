@@ -1,5 +1,5 @@
-/* A CRC kernel from an instruction that takes eight bytes a cycle but answers only some cycles later: three streams
- * run side by side, and their registers are put together by carry-less multiplication.
+/* A CRC kernel from an instruction with a throughput of eight bytes per cycle and a latency of some cycles: three
+ * streams run in parallel, and their registers are combined by carry-less multiplication.
  *
  * A template: define the macros below and include this file, once for each kernel.
  *   KERNEL                the function's name
@@ -9,7 +9,7 @@
  *   MULTIPLY(a, b)        the low 64 bits of the carry-less product
  *   CONSTANTS             a kc_crc_constants */
 
-/* Takes three streams of `length` bytes each as long as there are that many. */
+/* Processes three streams of `length` bytes each while enough bytes are left. */
 #define THREE_STREAMS(length, powers)                                                                  \
     for (; size >= 3 * (size_t)(length); data += 3 * (size_t)(length), size -= 3 * (size_t)(length)) { \
         uint32_t second = 0, third = 0;                                                                \

@@ -29,7 +29,7 @@ CRC_TARGET static inline uint64_t multiply32(uint32_t a, uint32_t b) {
 
 /* ---- folding ---- */
 
-/* The least sizes in bytes for one block of 128 bits, and for four of 512. */
+/* The minimum sizes in bytes for one block of 128 bits, and for four of 512. */
 enum { NARROW_MIN = 16, WIDE_MIN = 256 };
 
 CLMUL_TARGET static inline __m128i load16(const void *p) { return _mm_loadu_si128(p); }
@@ -61,7 +61,7 @@ static const int8_t SHIFTS[48] = {
     8,  9,  10, 11, 12, 13, 14, 15, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
 };
 
-/* `block` and the last 1 to 15 bytes, which lie before `end` with at least 16 readable bytes in all: the first
+/* `block` and the last 1 to 15 bytes, which end at `end` after at least 16 readable bytes: the first
  * `rest` bytes of the block are folded over the 16 bytes that follow them. */
 CLMUL_TARGET static inline __m128i fold_rest(__m128i block, const uint8_t *end, size_t rest,
                                              const kc_crc_constants *c) {

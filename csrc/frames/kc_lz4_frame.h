@@ -1,7 +1,7 @@
-/* Walks the blocks of an LZ4 frame, as Kafka's reader takes it: independent blocks, an end mark, no dictionary. The
- * checksums of header and blocks are held against their bytes; size and checksum of the content are stepped over.
+/* Walks the blocks of an LZ4 frame, as Kafka's reader accepts it: independent blocks, an end mark, no dictionary. The
+ * checksums of header and blocks are verified; size and checksum of the content are skipped.
  *
- * Decompressing the blocks is the caller's. */
+ * The caller decompresses the blocks. */
 #ifndef KC_LZ4_FRAME_H
 #define KC_LZ4_FRAME_H
 
@@ -12,14 +12,14 @@
 typedef struct kc_lz4_frame {
     kc_bytes bytes;
     const uint8_t *start;
-    size_t block_max; /* what one block may decompress to */
+    size_t block_max; /* maximum decompressed size of a block */
     bool block_checksums, has_content_checksum;
 } kc_lz4_frame;
 
 typedef struct kc_lz4_block {
     const uint8_t *data;
     size_t size;
-    bool stored; /* `data` is the content itself */
+    bool stored; /* `data` is not compressed */
 } kc_lz4_block;
 
 /* Reads the frame's header. Old clients wrote a wrong header checksum in magic 0: `any_checksum` accepts it. */
@@ -29,10 +29,10 @@ KC_MUST_CHECK int kc_lz4_open(kc_lz4_frame *frame, const uint8_t *data, size_t s
 /* The next block; its `data` is NULL at the end mark. What follows the end of the frame is ignored, as in Java. */
 KC_MUST_CHECK int kc_lz4_next(kc_lz4_frame *frame, kc_lz4_block *block, kc_error *error);
 
-/* How many bytes a frame's header has behind its four magic bytes, without the checksum byte. */
+/* The size of a frame's header after its four magic bytes, without the checksum byte. */
 #define KC_LZ4_DESCRIPTOR_BYTES(has_content_size) ((has_content_size) ? 10u : 2u)
 
-/* The checksum byte that old clients wrote: over the magic bytes too. */
+/* The checksum byte of old clients, which includes the magic bytes. */
 uint8_t kc_lz4_old_checksum(const uint8_t *frame, bool has_content_size);
 
 #endif

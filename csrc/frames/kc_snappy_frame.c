@@ -45,7 +45,7 @@ static int take_block(kc_snappy_frame *frame, size_t size, kc_snappy_block *bloc
 
 int kc_snappy_next(kc_snappy_frame *frame, kc_snappy_block *block, kc_error *error) {
     kc_bytes *b = &frame->bytes;
-    while (frame->framed && at_header(frame)) /* streams may be joined end to end */
+    while (frame->framed && at_header(frame)) /* streams may be concatenated */
         if (read_header(frame, error)) return error->code;
     size_t left = kc_bytes_left(b);
     if (left == 0) {

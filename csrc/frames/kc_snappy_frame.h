@@ -1,4 +1,4 @@
-/* Walks the xerial framing around Snappy blocks, which Kafka's Java clients write, and knows bare blocks too. */
+/* Walks the xerial framing around Snappy blocks, as written by Kafka's Java clients, or a bare block. */
 #ifndef KC_SNAPPY_FRAME_H
 #define KC_SNAPPY_FRAME_H
 
@@ -15,9 +15,9 @@ typedef struct kc_snappy_frame {
 } kc_snappy_frame;
 
 typedef struct kc_snappy_block {
-    const uint8_t *data; /* as the library's raw decompressor takes it, preamble included */
+    const uint8_t *data; /* for the library's raw decompressor, including the preamble */
     size_t size;
-    size_t content_size; /* as the block claims; never more than its bytes could expand to */
+    size_t content_size; /* as stated in the block; at most the size to which its bytes could expand */
 } kc_snappy_block;
 
 /* Data that does not start with xerial's header is one bare block. */

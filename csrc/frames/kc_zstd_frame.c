@@ -38,7 +38,7 @@ static header take_header(kc_bytes *b) {
     return h;
 }
 
-/* Passes one block and says what it holds at most; `last` is its flag. */
+/* Skips one block; *content is its maximum content size, *last its flag. */
 static int take_block(kc_bytes *b, uint64_t block_max, uint64_t *content, bool *last) {
     enum { RAW, RUN, COMPRESSED };
     const uint8_t *p = kc_take(b, 3);
