@@ -1,6 +1,6 @@
 #include "decode/kc_aborted.h"
 
-/* The last transaction that the producer began at or before the offset, or NULL. */
+/* The last transaction of the producer that starts at or before the offset, or NULL. */
 static kc_aborted *latest(kc_aborted *transactions, size_t count, int64_t producer_id, int64_t offset) {
     size_t low = 0, high = count;
     while (low < high) {

@@ -53,7 +53,7 @@ void kc_batch_read(const uint8_t *data, const kc_span *span, kc_batch *b) {
     b->producer_epoch = (int16_t)kc_load_u16(p + KC_BATCH_PRODUCER_EPOCH_AT);
     b->base_sequence = (int32_t)kc_load_u32(p + KC_BATCH_BASE_SEQUENCE_AT);
     b->count = (int32_t)kc_load_u32(p + KC_BATCH_COUNT_AT);
-    /* Offsets wrap rather than overflow: the header is a stranger's. */
+    /* Offsets wrap instead of overflowing: the header is untrusted. */
     b->last_offset = (int64_t)((uint64_t)b->base_offset + (uint64_t)(int64_t)b->last_offset_delta);
     b->records = p + KC_BATCH_HEADER_SIZE;
     b->records_size = (size_t)span->size - KC_BATCH_HEADER_SIZE;

@@ -1,10 +1,10 @@
-/* The header of a record batch v2 (KIP-98), as which a message of magic 0 or 1 is read too (kc_msgset.h).
+/* The header of a record batch v2 (KIP-98). A message of magic 0 or 1 (kc_msgset.h) is read into the same struct.
  *
  *     0  base offset             int64
  *     8  length                  int32
  *    12  partition leader epoch  int32
  *    16  magic                   int8    2
- *    17  CRC-32C                 uint32  over attributes to the end of the batch
+ *    17  CRC-32C                 uint32  from attributes to the end of the batch
  *    21  attributes              int16   bits 0-2 codec, 3 timestamp type, 4 transactional, 5 control,
  *                                        6 base timestamp is the delete horizon
  *    23  last offset delta       int32
@@ -35,7 +35,7 @@ enum {
     KC_BATCH_HEADER_SIZE = 61,
 };
 
-/* The same of a message of magic 0 or 1; and the size of the smallest one. */
+/* The same for a message of magic 0 or 1, and the size of the smallest one. */
 enum {
     KC_MESSAGE_CRC_AT = 12,
     KC_MESSAGE_ATTRIBUTES_AT = 17,
@@ -54,7 +54,7 @@ enum {
 
 enum { KC_CODEC_NONE = 0, KC_CODEC_GZIP, KC_CODEC_SNAPPY, KC_CODEC_LZ4, KC_CODEC_ZSTD, KC_NUM_CODECS };
 
-/* "none", "gzip", …; "unknown" for the numbers that name no codec. */
+/* "none", "gzip", …; "unknown" for other numbers. */
 const char *kc_codec_name(int codec);
 
 typedef struct kc_batch {
@@ -72,20 +72,20 @@ typedef struct kc_batch {
 
 static inline int kc_batch_codec(const kc_batch *b) { return b->attributes & KC_CODEC_MASK; }
 
-/* Where the attributes' low byte is, which has the codec, from the start of the batch. */
+/* The position of the low byte of the attributes, which has the codec, from the start of the batch. */
 static inline unsigned kc_batch_codec_at(const kc_batch *b) { return b->magic < 2 ? KC_ENTRY_MAGIC_AT + 1 : 22; }
 
-/* A compressed message of magic 0 or 1, which tells only its last offset and not how many records are in it. */
+/* A compressed message of magic 0 or 1, whose header has the last offset but not the number of records. */
 static inline bool kc_batch_is_wrapper(const kc_batch *b) { return b->magic < 2 && kc_batch_codec(b) != 0; }
 
-/* Reads the header of the whole batch that `span` found in `data`, of any magic. What the format lacks is -1; so is the
- * count of a wrapper, which does not tell. */
+/* Reads the header of the complete batch that `span` found in `data`, of any magic. Fields that the format does not
+ * have are -1, and so is the count of a wrapper. */
 void kc_batch_read(const uint8_t *data, const kc_span *span, kc_batch *batch);
 
-/* The checksum of the batch's bytes, to be held against batch->crc: CRC-32C in magic 2, CRC-32 before. */
+/* The checksum of the batch's bytes, for comparison with batch->crc: CRC-32C in magic 2, CRC-32 before. */
 uint32_t kc_batch_compute_crc(const uint8_t *data, const kc_batch *batch);
 
-/* The sequence `delta` behind another: it wraps to 0 after INT32_MAX; -1, which is none, stays -1. */
+/* The sequence `delta` after another: it wraps to 0 after INT32_MAX; -1, which is none, stays -1. */
 static inline int32_t kc_sequence_behind(int32_t sequence, int64_t delta) {
     return sequence < 0 ? sequence : (int32_t)(((uint64_t)sequence + (uint64_t)delta) & INT32_MAX);
 }

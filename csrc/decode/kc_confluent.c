@@ -26,7 +26,7 @@ const void *kc_confluent_buffer(const kc_arrow_bytes *c, int64_t i, int64_t *siz
     return base_of(c) + (i << KC_PIECE_SHIFT);
 }
 
-/* Where a payload lies that starts `skipped` bytes into the view that is row `row`. */
+/* The position of a payload that starts `skipped` bytes into the view of row `row`. */
 static int place_in_view(const kc_arrow_bytes *c, int64_t row, const uint8_t *payload, int32_t skipped, kc_view *view,
                          kc_error *error) {
     kc_view whole;

@@ -2,7 +2,7 @@
 
 #include "base/kc_cpu.h"
 
-/* Rows read between two looks at how many bytes the chunk holds. */
+/* Rows read between two checks of the chunk's size in bytes. */
 enum { ROWS_PER_RUN = 1024 };
 
 void kc_decoder_init(kc_decoder *d, const uint8_t *data, uint64_t size, const kc_decoder_options *options) {
@@ -13,7 +13,7 @@ void kc_decoder_init(kc_decoder *d, const uint8_t *data, uint64_t size, const kc
     d->resync = kc_resync_start();
 }
 
-/* What the records' own bytes have made of the chunk. */
+/* The chunk's bytes of keys, values and headers. */
 static uint64_t payload_bytes(const kc_table *t) {
     const kc_column *key = &t->columns[KC_COL_KEY], *value = &t->columns[KC_COL_VALUE];
     uint64_t bytes = key->data.size + key->viewed + value->data.size + value->viewed;
@@ -34,11 +34,11 @@ static bool outside(const kc_decoder *d) {
     if (!kc_batch_is_wrapper(b)) {
         return b->last_offset < d->options.start_offset || !kc_before_end(b->base_offset, d->options.end_offset);
     }
-    /* A wrapper does not tell its first offset; nor its last one, where a producer left 0. */
+    /* A wrapper does not have its first offset, nor its last one if a producer left 0. */
     return b->last_offset < d->options.start_offset && b->last_offset != 0;
 }
 
-/* Positions inside records count from the start of the data; inside decompressed ones there is only the batch's. */
+/* Positions inside records count from the start of the data; inside decompressed records, the batch's is used. */
 static void locate(const kc_decoder *d, kc_error *error) {
     uint64_t inside = d->decompressed ? 0 : KC_BATCH_HEADER_SIZE + error->position;
     error->position = d->batch.position + inside;
@@ -79,7 +79,7 @@ static int check_codec(const kc_batch *b, kc_error *error) {
     return KC_OK;
 }
 
-/* A partial batch is the end of the data, unless what follows shows that its length is wrong. */
+/* A partial batch is the end of the data, unless intact batches after it show that its length is wrong. */
 static kc_event end_partial(kc_decoder *d, kc_error *error) {
     if (!d->options.search_partial) return KC_EVENT_END;
     if (kc_resync_behind(d->data, d->size, d->position, &d->resync) == d->size) return KC_EVENT_END;
@@ -87,7 +87,7 @@ static kc_event end_partial(kc_decoder *d, kc_error *error) {
     return KC_EVENT_FAULT;
 }
 
-/* Opens what is at d->position, or passes over it. */
+/* Opens the batch at d->position, or skips it. */
 static kc_event open_batch(kc_decoder *d, kc_error *error) {
     kc_span span;
     kc_batch *b = &d->batch;
@@ -111,13 +111,13 @@ static kc_event open_batch(kc_decoder *d, kc_error *error) {
     }
     d->located = true;
     kc_batch_read(d->data, &span, b);
-    if (KC_UNLIKELY(b->magic < 2 && !kc_batch_is_wrapper(b))) { /* it was one a moment ago */
+    if (KC_UNLIKELY(b->magic < 2 && !kc_batch_is_wrapper(b))) { /* the bytes have changed */
         (void)kc_fail(error, KC_CORRUPT, "a message changed while it was read", b->position, 0, 0);
         return KC_EVENT_FAULT;
     }
     const bool unwanted = outside(d);
     if (!unwanted && check_crc(d, error)) return KC_EVENT_FAULT;
-    /* A marker ends its transaction wherever it lies. */
+    /* A marker ends its transaction, even outside the range. */
     const bool aborted = kc_aborted_has(d->options.aborted, d->options.num_aborted, b);
     if (unwanted || aborted || ((b->attributes & KC_CONTROL) && !d->options.include_control)) {
         close_batch(d);
@@ -132,7 +132,7 @@ static kc_event open_batch(kc_decoder *d, kc_error *error) {
     return open_records(d, b->records, b->records_size, error) ? KC_EVENT_FAULT : KC_EVENT_NONE;
 }
 
-/* How many rows to read before the chunk's bytes are looked at again. */
+/* The number of rows to read before the chunk's size in bytes is checked again. */
 static int32_t rows_now(const kc_decoder *d, const kc_table *t, int64_t max_rows, uint64_t max_bytes) {
     int64_t rows = max_rows - t->length;
     uint64_t used = payload_bytes(t), left = (uint64_t)(d->records.end - d->records.at);
@@ -182,7 +182,7 @@ kc_event kc_decoder_run(kc_decoder *d, kc_table *t, int64_t max_rows, uint64_t m
     kc_cpu_settle();
     kc_event event = KC_EVENT_NONE;
     while (event == KC_EVENT_NONE) {
-        /* A batch is closed before the chunk is called full, and the next one is not touched. */
+        /* A batch is closed before the chunk is reported as full, and the next one is not read. */
         if (d->source == KC_SOURCE_RECORDS && d->records.left == 0) close_batch(d);
         if (d->announced) return KC_EVENT_COMPRESSED;
         if (is_full(t, max_rows, max_bytes)) return KC_EVENT_FULL;

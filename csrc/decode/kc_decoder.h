@@ -1,7 +1,7 @@
-/* From a byte range to columns: walks the batches, verifies, and reads their records chunk by chunk.
+/* Decodes a byte range into columns: walks the batches, verifies them, and reads their records chunk by chunk.
  *
- * The decoder does not decompress. It stops at a compressed batch, the caller decompresses its records and hands
- * them back; they must stay in place until d->decompressed is false again. */
+ * The decoder does not decompress. It stops at a compressed batch; the caller decompresses the records and provides
+ * them. They must stay in place until d->decompressed is false again. */
 #ifndef KC_DECODER_H
 #define KC_DECODER_H
 
@@ -13,45 +13,45 @@
 typedef struct kc_decoder_options {
     bool verify_crc;
     bool include_control;
-    bool search_partial;              /* a partial batch that intact ones follow is a fault */
+    bool search_partial;              /* a partial batch followed by intact ones is a fault */
     int64_t start_offset, end_offset; /* records outside [start, end) are dropped */
-    kc_aborted *aborted;              /* batches of these transactions are passed over; the caller's, written to */
+    kc_aborted *aborted;              /* batches of these transactions are skipped; owned by the caller, written to */
     size_t num_aborted;
 } kc_decoder_options;
 
 typedef enum kc_event {
-    KC_EVENT_NONE, /* not given out: go on */
-    KC_EVENT_END,  /* nothing is left but, maybe, a partial batch; or the next one begins at `stop` or behind it */
-    KC_EVENT_FULL, /* the chunk has its rows or bytes */
-    KC_EVENT_COMPRESSED, /* decoder->batch.records wants decompressing */
+    KC_EVENT_NONE,       /* internal: continue */
+    KC_EVENT_END,        /* at most a partial batch is left, or the next batch starts at or after `stop` */
+    KC_EVENT_FULL,       /* the chunk has its rows or bytes */
+    KC_EVENT_COMPRESSED, /* decoder->batch.records must be decompressed */
     KC_EVENT_FAULT,      /* the error is filled; the rows before the fault are in the table */
 } kc_event;
 
-/* What rows are being read from. */
+/* The source of the current rows. */
 typedef enum kc_source {
     KC_SOURCE_NONE,
     KC_SOURCE_RECORDS,  /* the records of `batch`, of magic 2 */
-    KC_SOURCE_MESSAGES, /* messages of magic 0 and 1: a run of the data, or those of the wrapper `batch` */
+    KC_SOURCE_MESSAGES, /* messages of magic 0 and 1: of the data, or of the wrapper `batch` */
 } kc_source;
 
 typedef struct kc_decoder {
     const uint8_t *data;
-    uint64_t size, position; /* position: of the batch in work or, between batches, of the next */
-    uint64_t stop;           /* batches that begin here or further on are left alone; the size at first */
+    uint64_t size, position; /* position: of the current batch or, between batches, of the next */
+    uint64_t stop;           /* batches that start here or later are not read; the size at first */
     kc_decoder_options options;
     kc_source source;
     bool decompressed;           /* from memory that the caller provided */
-    bool announced;              /* `batch` was given to the caller for decompression */
-    bool located;                /* the fault lies inside `batch` */
-    bool verified;               /* the checksum of `batch` is right: so is its size */
-    kc_backing *held, *provided; /* for views: what keeps the data, and what was decompressed; the caller's */
+    bool announced;              /* the caller is decompressing `batch` */
+    bool located;                /* the fault is inside `batch` */
+    bool verified;               /* the checksum of `batch` is correct, and so is its size */
+    kc_backing *held, *provided; /* for views: the data, and the decompressed records; owned by the caller */
     kc_resync resync;
     kc_batch batch;
     kc_records records;
     kc_msgset messages;
 } kc_decoder;
 
-/* Which record of `batch` is in work; -1 where none is, or where the batch is that record. */
+/* The index of the current record of `batch`; -1 if there is none, or if the batch is the record. */
 static inline int64_t kc_decoder_record(const kc_decoder *d) {
     if (d->source == KC_SOURCE_RECORDS) return d->records.index;
     return d->source == KC_SOURCE_MESSAGES && d->messages.inner ? d->messages.index : -1;
@@ -59,18 +59,18 @@ static inline int64_t kc_decoder_record(const kc_decoder *d) {
 
 void kc_decoder_init(kc_decoder *d, const uint8_t *data, uint64_t size, const kc_decoder_options *options);
 
-/* Adds rows until the table has `max_rows` rows or about `max_bytes` bytes of keys, values and headers, or something
- * stops it. */
+/* Adds rows until the table has `max_rows` rows or about `max_bytes` bytes of keys, values and headers, or until
+ * another event. */
 kc_event kc_decoder_run(kc_decoder *d, kc_table *t, int64_t max_rows, uint64_t max_bytes, kc_error *error);
 
-/* Goes on with the decompressed records of the batch that was announced. */
+/* Continues with the decompressed records of the batch of KC_EVENT_COMPRESSED. */
 KC_MUST_CHECK int kc_decoder_provide(kc_decoder *d, const uint8_t *records, size_t size, kc_error *error);
 
-/* Gives up the batch in work, and with it what lies before the next intact batch where its size cannot be believed.
- * Returns how many bytes are passed over. */
+/* Skips the current batch or, if its size is not reliable, everything before the next intact batch. Returns the number
+ * of bytes skipped. */
 uint64_t kc_decoder_skip(kc_decoder *d);
 
-/* What the uncompressed batches up to `stop` will take, by their headers: rows and bytes of records. */
+/* Rows and bytes of records in the uncompressed batches up to `stop`, by their headers. */
 void kc_decoder_estimate(const kc_decoder *d, int64_t *rows, uint64_t *bytes);
 
 #endif

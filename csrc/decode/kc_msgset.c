@@ -4,14 +4,14 @@
 
 enum { MAX_MAGIC = 1 };
 
-/* The most bytes of messages that one run reads, if the first is not longer: what is reserved in the columns. */
+/* Limit on the bytes of messages in one run, unless the first is longer: the room reserved in the columns. */
 enum { RUN_BYTES = 1 << 16 };
 
-/* What is filled from the message itself. */
+/* The columns that are filled from each message. */
 enum { WANT_OWN = KC_WANT_RECORD | KC_WANT_VIEWS };
 
 typedef struct message {
-    int64_t timestamp; /* -1 where there is none */
+    int64_t timestamp; /* -1 if there is none */
     const uint8_t *key, *value;
     int32_t key_size, value_size; /* negative is null */
     int8_t magic, attributes;
@@ -19,7 +19,7 @@ typedef struct message {
 
 KC_INLINE bool is_compressed(const uint8_t *at) { return kc_load_u8(at + KC_MESSAGE_ATTRIBUTES_AT) & KC_CODEC_MASK; }
 
-/* The size of the message at `at`; 0 where what is there is no whole message of magic 0 or 1. */
+/* The size of the message at `at`; 0 if there is no complete message of magic 0 or 1. */
 KC_INLINE uint64_t whole_message(const uint8_t *at, const uint8_t *end) {
     const uint64_t left = (uint64_t)(end - at);
     if (KC_UNLIKELY(left < KC_MESSAGE_MIN_SIZE)) return 0;
@@ -93,7 +93,7 @@ void kc_msgset_open(kc_msgset *m, const uint8_t *data, uint64_t size, uint64_t f
     };
 }
 
-/* Why a compressed message set may not go on with the bytes at `at`. */
+/* Why the bytes at `at` are invalid in a compressed message set. */
 static int refuse_inner(const uint8_t *at, const uint8_t *end, kc_error *error) {
     const uint8_t magic = end - at >= KC_MESSAGE_MIN_SIZE ? kc_load_u8(at + KC_ENTRY_MAGIC_AT) : 0;
     if (magic > MAX_MAGIC) {
@@ -134,7 +134,7 @@ int kc_msgset_open_inner(kc_msgset *m, kc_batch *wrapper, const uint8_t *message
     return KC_OK;
 }
 
-/* One row of the columns that tell of the batch: the wrapper of inner messages, else the message itself. */
+/* One row of the batch columns: of the wrapper for inner messages, else of the message. */
 static KC_NOINLINE int append_batch_columns(const kc_msgset *m, const kc_batch *wrapper, const uint8_t *at,
                                             int64_t offset, kc_table *t, kc_error *error) {
     const char *codec = kc_codec_name(m->inner ? kc_batch_codec(wrapper) : KC_CODEC_NONE);
@@ -155,7 +155,7 @@ static KC_NOINLINE int append_batch_columns(const kc_msgset *m, const kc_batch *
     return KC_OK;
 }
 
-/* The loop, up to `limit`. `want` is a constant in each of its instances, so that columns not wanted leave no code. */
+/* The loop, up to `limit`. `want` is a constant in each instance, so that unwanted columns generate no code. */
 KC_INLINE int read_rows(kc_msgset *m, const kc_batch *wrapper, kc_table *t, int64_t rows, const uint8_t *limit,
                         const uint32_t want, kc_error *error) {
     kc_rows s = kc_record_table_open(t, want);
@@ -220,7 +220,7 @@ INSTANCE(read_no_headers, KC_WANT_NO_HEADERS)
 INSTANCE(read_record_views, KC_WANT_RECORD | KC_WANT_VIEWS)
 INSTANCE(read_any, kc_record_table_wanted(t))
 
-/* The faulty message at m->at as a batch, as far as its bytes tell: they may be others by now, its size is not. */
+/* The damaged message at m->at as a batch. Its bytes may have changed since, but its size is the one that was read. */
 static void describe(const kc_msgset *m, kc_batch *batch) {
     const kc_span span = {(uint64_t)(m->at - m->start), m->faulty_size, (int64_t)kc_load_u64(m->at),
                           (int8_t)(kc_load_u8(m->at + KC_ENTRY_MAGIC_AT) != 0)};
@@ -233,7 +233,7 @@ kc_msgset_end kc_msgset_read(kc_msgset *m, kc_batch *batch, kc_table *t, int64_t
     const uint64_t first = whole_message(m->at, m->end);
     if (!first || is_compressed(m->at)) {
         if (!m->inner) return KC_MSGSET_OTHER;
-        (void)refuse_inner(m->at, m->end, error); /* it was seen to be whole: the bytes have changed */
+        (void)refuse_inner(m->at, m->end, error); /* it was complete before: the bytes have changed */
         return KC_MSGSET_FAULT;
     }
     uint64_t window = bytes < RUN_BYTES ? bytes : RUN_BYTES;

@@ -25,7 +25,7 @@ int kc_records_open(kc_records *r, const kc_batch *batch, const uint8_t *records
     return KC_OK;
 }
 
-/* What one record's bytes say. `fault` is NULL where they can be read. */
+/* The fields of one record. `fault` is NULL if they are valid. */
 typedef struct fields {
     const uint8_t *end, *key, *value, *headers;
     int64_t timestamp_delta;
@@ -34,7 +34,7 @@ typedef struct fields {
     int64_t got, want;
 } fields;
 
-/* Reads a varint of up to three bytes without a look at any end; `more` collects whether one was longer. */
+/* Reads a varint of up to three bytes without checking the end; `more` collects whether one was longer. */
 KC_INLINE const uint8_t *short_varint(const uint8_t *p, uint32_t *raw, uint32_t *more) {
     uint32_t byte = kc_load_u8(p);
     if (byte < 0x80) {
@@ -50,7 +50,7 @@ KC_INLINE const uint8_t *short_varint(const uint8_t *p, uint32_t *raw, uint32_t 
     return p + 3;
 }
 
-/* A nullable field of `raw` zigzag-coded bytes at p: its size (-1 null); steps over it. */
+/* Skips a nullable field of `raw` zigzag-coded bytes at p; returns its size (-1: null). */
 KC_INLINE const uint8_t *short_field(const uint8_t *p, uint32_t raw, int32_t *size) {
     if (KC_UNLIKELY(raw & 1)) {
         *size = -1;
@@ -60,9 +60,9 @@ KC_INLINE const uint8_t *short_field(const uint8_t *p, uint32_t raw, int32_t *si
     return p + *size;
 }
 
-enum { SHORT_HEAD = 16, SHORT_MIDDLE = 8 }; /* more than the short varints before and behind the key can take */
+enum { SHORT_HEAD = 16, SHORT_MIDDLE = 8 }; /* more than the size of the short varints before and after the key */
 
-/* Reads a record whose varints are short and whose fields fit. False sends it to read_fields. */
+/* Reads a record with short varints and fields that fit. If it returns false, read_fields must read the record. */
 KC_INLINE bool read_short_fields(const uint8_t *at, const uint8_t *end, fields *f) {
     if (KC_UNLIKELY(end - at < SHORT_HEAD)) return false;
     uint32_t size, timestamp_delta, offset_delta, key_size, value_size, more = 0;
@@ -97,7 +97,7 @@ static fields unreadable(const char *fault, int64_t got, int64_t want) {
     return f;
 }
 
-/* Steps over a varint of 32 bits; false where there is none. */
+/* Reads a varint of 32 bits; false if there is none. */
 KC_INLINE bool take_varint32(const uint8_t **p, const uint8_t *end, int32_t *value) {
     const uint8_t first = *p < end ? kc_load_u8(*p) : 0xff;
     if (KC_LIKELY(first < 0x80)) {
@@ -110,7 +110,7 @@ KC_INLINE bool take_varint32(const uint8_t **p, const uint8_t *end, int32_t *val
     return n > 0;
 }
 
-/* Reads any record, or tells what is wrong with it. */
+/* Reads any record, or sets the fault. */
 static __attribute__((noinline)) fields read_fields(const uint8_t *at, const uint8_t *end) {
     fields f = {0};
     const uint8_t *p = at;
@@ -143,7 +143,7 @@ static __attribute__((noinline)) fields read_fields(const uint8_t *at, const uin
 static int append_header_key(kc_column *keys, const uint8_t *key, size_t size, kc_error *error) {
     int code = kc_column_append_bytes(keys, key, size, error);
     if (code || !size) return code;
-    /* The copy is looked at, which nobody else can change. */
+    /* Check the copy, which other threads cannot change. */
     if (KC_LIKELY(kc_utf8_valid(keys->data.data + keys->data.size - size, size))) return KC_OK;
     code = kc_column_reserve(keys, 0, 3 * size, error);
     if (code) return code;
@@ -159,7 +159,7 @@ static int append_header_value(kc_column *values, const uint8_t *value, int32_t 
     return size < 0 ? kc_column_append_null(values, error) : kc_column_append_bytes(values, value, (size_t)size, error);
 }
 
-/* The headers of one record, which must end at `end`; where they are wanted, into a list's entries. */
+/* Reads the headers of one record, which must end at `end`; if they are wanted, into the entries of a list. */
 KC_INLINE int read_headers(kc_column *entries, const bool wanted, int32_t count, const uint8_t *p, const uint8_t *end,
                            kc_error *error) {
     if (count < 0 || count > (end - p) / 2) {
@@ -194,14 +194,15 @@ static __attribute__((noinline)) int append_headers(kc_column *headers, int32_t 
     return read_headers(headers->children, true, count, p, end, error);
 }
 
-/* Headers that nobody asked for are held to the same rules: whether a record can be read does not depend on what is
- * wanted of it. */
+/* Headers that are not wanted are validated by the same rules: whether a record is valid does not depend on the
+ * columns.
+ */
 static __attribute__((noinline)) int check_headers(int32_t count, const uint8_t *p, const uint8_t *end,
                                                    kc_error *error) {
     return read_headers(NULL, false, count, p, end, error);
 }
 
-/* Takes back the headers of a record that turned out faulty. */
+/* Removes the headers of a damaged record. */
 static void drop_headers(kc_column *headers, int32_t length) {
     kc_column *entries = headers->children;
     for (int i = 0; i < 2; i++) {
@@ -219,7 +220,7 @@ static void drop_headers(kc_column *headers, int32_t length) {
     entries->length = length;
 }
 
-/* The loop. `want` and `filter` are constants in each of its instances, so that columns not wanted leave no code. */
+/* The loop. `want` and `filter` are constants in each instance, so that unwanted columns generate no code. */
 KC_INLINE int read_rows(kc_records *r, const kc_batch *batch, kc_table *t, int32_t rows, const uint32_t want,
                         const bool filter, kc_error *error) {
     kc_rows s = kc_record_table_open(t, want);
@@ -228,7 +229,7 @@ KC_INLINE int read_rows(kc_records *r, const kc_batch *batch, kc_table *t, int32
     const uint64_t base_offset = (uint64_t)batch->base_offset, base_timestamp = (uint64_t)batch->base_timestamp;
     const int64_t max_timestamp = batch->max_timestamp;
     const int64_t first_row = t->length;
-    /* Decompressed records can have more bytes than positions in views reach: the rest is read by another run. */
+    /* Decompressed records can be larger than positions in views allow: another run reads the rest. */
     const bool scattered = want & KC_WANT_VIEWS && (size_t)(end - s.origin) > t->views.reach;
     int64_t row = 0;
     int32_t done = 0;
@@ -302,7 +303,7 @@ KC_INLINE int read_rows(kc_records *r, const kc_batch *batch, kc_table *t, int32
 enum {
     WANT_VALUE = 1u << KC_COL_VALUE,
     WANT_POSITION = 1u << KC_COL_OFFSET | 1u << KC_COL_TIMESTAMP,
-    WANT_OWN = KC_WANT_RECORD | 1u << KC_COL_SEQUENCE | KC_WANT_VIEWS, /* what differs from record to record */
+    WANT_OWN = KC_WANT_RECORD | 1u << KC_COL_SEQUENCE | KC_WANT_VIEWS, /* columns that differ between records */
 };
 
 #define INSTANCE(name, want, filter)                                                                           \
@@ -325,7 +326,8 @@ INSTANCE(read_any, kc_record_table_wanted(t) & WANT_OWN, false)
 
 typedef int reader(kc_records *r, const kc_batch *batch, kc_table *t, int32_t rows, kc_error *error);
 
-/* The instance for these columns. A range is held against every record, as a header may lie about its offsets. */
+/* The instance for these columns. Each record is compared with the range, since the offsets of a header may be wrong.
+ */
 static reader *reader_for(uint32_t want, bool range) {
     static const struct {
         uint32_t want;
@@ -345,7 +347,7 @@ static reader *reader_for(uint32_t want, bool range) {
     return range ? read_any_in_range : read_any;
 }
 
-/* The columns that are the same for all records of a batch. */
+/* Fills the columns that are the same for all records of a batch. */
 static int append_batch_columns(const kc_batch *b, kc_table *t, int64_t rows, kc_error *error) {
     const int64_t values[KC_NUM_RECORD_COLUMNS] = {
         [KC_COL_PARTITION_LEADER_EPOCH] = b->partition_leader_epoch,

@@ -1,4 +1,4 @@
-/* The records of one batch v2, decompressed, into columns.
+/* Parses the decompressed records of one batch v2 into columns.
  *
  *     length            varint   bytes of the record after this field
  *     attributes        int8     unused
@@ -15,10 +15,10 @@
 #include "decode/kc_batch.h"
 #include "decode/kc_record_table.h"
 
-/* The smallest record: seven varints and bytes, each of one byte. Bounds the count that a header may claim. */
+/* The smallest record: seven varints and bytes, each of one byte. Bounds the record count of a header. */
 enum { KC_RECORD_MIN_SIZE = 7 };
 
-/* The records of a batch that are still to be read. */
+/* The records of a batch that are not yet read. */
 typedef struct kc_records {
     const uint8_t *start, *at, *end;
     int32_t left;                     /* records */
@@ -26,12 +26,12 @@ typedef struct kc_records {
     int64_t first_offset, end_offset; /* rows outside [first, end) are dropped */
 } kc_records;
 
-/* Checks that `batch->count` records can be in `size` bytes and opens them. */
+/* Checks that `size` bytes can contain `batch->count` records, and opens them. */
 KC_MUST_CHECK int kc_records_open(kc_records *r, const kc_batch *batch, const uint8_t *records, size_t size,
                                   int64_t first_offset, int64_t end_offset, kc_error *error);
 
 /* Reads up to `rows` records into the table, which grows as needed. On a fault the records before it are kept,
- * r->index names the faulty one and error->position counts from r->start. */
+ * r->index is the damaged one and error->position counts from r->start. */
 KC_MUST_CHECK int kc_records_read(kc_records *r, const kc_batch *batch, kc_table *t, int32_t rows, kc_error *error);
 
 #endif

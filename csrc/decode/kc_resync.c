@@ -13,7 +13,7 @@ enum {
     BLOCK = 64,
 };
 
-/* How the compressed records of a batch begin. Raw Snappy may begin with anything. */
+/* The first bytes of compressed records. Raw Snappy may start with any. */
 static bool plausible_compressed(const uint8_t *records, uint64_t size, unsigned codec) {
     const uint32_t start = size < 4 ? 0 : kc_load_u32(records);
     switch (codec) {
@@ -28,7 +28,7 @@ static bool plausible_compressed(const uint8_t *records, uint64_t size, unsigned
     }
 }
 
-/* The first of `count` records leaves room for the others; the only one takes all there is. */
+/* The first of `count` records leaves room for the others; a single record takes all bytes. */
 static bool plausible_records(const uint8_t *records, uint64_t size, uint64_t count) {
     int32_t length;
     const int prefix = kc_varint32_decode(records, records + size, &length);
@@ -44,14 +44,14 @@ static bool plausible_v2(const uint8_t *p, uint64_t total) {
                   count = (int32_t)kc_load_u32(p + KC_BATCH_COUNT_AT);
     if (attributes & ~V2_KNOWN_ATTRIBUTES) return false;
     if (last_delta < 0 || count < 0 || (uint64_t)count > (uint64_t)last_delta + 1) return false;
-    if (count == 0) return total == KC_BATCH_HEADER_SIZE; /* what compaction leaves of a producer's last batch */
+    if (count == 0) return total == KC_BATCH_HEADER_SIZE; /* compaction leaves the header of a producer's last batch */
     const uint8_t *records = p + KC_BATCH_HEADER_SIZE;
     const unsigned codec = attributes & 7;
     return codec ? plausible_compressed(records, total - KC_BATCH_HEADER_SIZE, codec)
                  : plausible_records(records, total - KC_BATCH_HEADER_SIZE, (uint64_t)count);
 }
 
-/* The sizes of key and value account for every byte of a message. */
+/* Key and value must fill the message. */
 static bool plausible_old(const uint8_t *p, uint64_t total, uint8_t magic) {
     if (total < KC_MESSAGE_MIN_SIZE || kc_load_u8(p + KC_MESSAGE_ATTRIBUTES_AT) & ~OLD_KNOWN_ATTRIBUTES) return false;
     uint64_t at = magic == 1 ? 26 : 18;
@@ -77,7 +77,7 @@ bool kc_resync_plausible(const uint8_t *data, uint64_t size, uint64_t position, 
     return magic == 2 ? plausible_v2(p, total) : plausible_old(p, total, magic);
 }
 
-/* The magic may have changed since the size was held against it: either sum fits the smallest size of all. */
+/* The magic may have changed since the size was checked: either sum fits the smallest size. */
 static bool checksum_ok(const uint8_t *p, uint64_t total) {
     if (kc_load_u8(p + KC_ENTRY_MAGIC_AT) == 2)
         return kc_crc32c(0, p + KC_BATCH_ATTRIBUTES_AT, (size_t)total - KC_BATCH_ATTRIBUTES_AT) ==
@@ -85,10 +85,9 @@ static bool checksum_ok(const uint8_t *p, uint64_t total) {
     return kc_crc32(0, p + KC_ENTRY_MAGIC_AT, (size_t)total - KC_ENTRY_MAGIC_AT) == kc_load_u32(p + KC_MESSAGE_CRC_AT);
 }
 
-/* Whether a batch could begin at p, by bytes alone: an offset below 2^48; a length that holds a message and is not
- * beyond what is left (its first byte is at most `high`); a known magic and attributes; for the old magics a key's
- * length or a timestamp below 2^56, both of which may be -1. Without branches, so that the compiler can look at many
- * positions at once. */
+/* Whether a batch could start at p, by single bytes: an offset below 2^48; a length of at least a message and not
+ * beyond the data (its first byte is at most `high`); a known magic and attributes; for the old magics a key length or
+ * a timestamp below 2^56, both of which may be -1. Without branches, so that the compiler can vectorize it. */
 static inline uint8_t could_begin(const uint8_t *p, uint8_t high) {
     const uint8_t magic = p[KC_ENTRY_MAGIC_AT], next = p[KC_MESSAGE_ATTRIBUTES_AT + 1];
     const uint8_t length = (uint8_t)(((p[8] | p[9] | p[10]) != 0) | (p[11] >= KC_MESSAGE_MIN_SIZE - KC_ENTRY_OVERHEAD));
@@ -99,7 +98,7 @@ static inline uint8_t could_begin(const uint8_t *p, uint8_t high) {
     return (uint8_t)(((p[0] | p[1]) == 0) & length & (p[8] <= high) & (v2 | (old & small)));
 }
 
-/* A bit for each of the `count` positions from p on, BLOCK at most, where a batch could begin. */
+/* A bit for each of the `count` positions from p (at most BLOCK) where a batch could start. */
 static uint64_t candidates(const uint8_t *p, uint64_t count, uint8_t high) {
     uint8_t found[BLOCK] = {0}, any = 0;
     uint64_t bits = 0;
@@ -115,7 +114,7 @@ static uint64_t candidates(const uint8_t *p, uint64_t count, uint8_t high) {
     return bits;
 }
 
-/* Whether an intact batch lies at the position and the credit covers the proof; its size goes to *total. */
+/* Whether there is an intact batch at the position and the credit covers its checksum; *total is its size. */
 static bool intact(const uint8_t *data, uint64_t size, uint64_t position, uint64_t *total, kc_resync *state) {
     if (!kc_resync_plausible(data, size, position, total) || *total > state->credit) return false;
     state->credit -= *total;
@@ -132,7 +131,7 @@ uint64_t kc_resync_next(const uint8_t *data, uint64_t size, uint64_t from, kc_re
     for (uint64_t start = from; start < size && size - start >= KC_MESSAGE_MIN_SIZE; start += BLOCK) {
         const uint64_t left = size - start, count = left - KC_MESSAGE_MIN_SIZE + 1;
         const uint8_t high = left >> 24 < 0x7f ? (uint8_t)(left >> 24) : 0x7f;
-        uint64_t seen = 0; /* positions of the block that credit has been given for */
+        uint64_t seen = 0; /* positions of the block for which credit was added */
         for (uint64_t bits = candidates(data + start, count, high); bits; bits &= bits - 1) {
             const uint64_t i = (uint64_t)__builtin_ctzll(bits);
             uint64_t total;
@@ -145,7 +144,7 @@ uint64_t kc_resync_next(const uint8_t *data, uint64_t size, uint64_t from, kc_re
     return size;
 }
 
-/* The next intact batch whose offset could follow that of the partial batch at `position` in a log. */
+/* The next intact batch whose offset could follow the partial batch at `position` in a log. */
 static uint64_t next_in_order(const uint8_t *data, uint64_t size, uint64_t position, kc_resync *state) {
     if (size - position < KC_ENTRY_OVERHEAD) return size;
     const uint64_t offset = kc_load_u64(data + position);

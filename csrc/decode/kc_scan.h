@@ -1,4 +1,4 @@
-/* Batch headers into columns, one row per batch, without decompressing or reading records. */
+/* Reads batch headers into columns, one row per batch, without decompressing or reading records. */
 #ifndef KC_SCAN_H
 #define KC_SCAN_H
 
@@ -30,9 +30,9 @@ typedef enum kc_header_column {
 
 extern const kc_field kc_header_fields[KC_NUM_HEADER_COLUMNS];
 
-/* Reads headers from *position on until nothing whole is left (KC_WALK_END, KC_WALK_PARTIAL), a fault (KC_WALK_FAULT)
- * or the table has `max_batches` rows (KC_WALK_BATCH), leaving *position behind the last batch read. A wrong CRC is a
- * value of crc_ok, not a fault. */
+/* Reads headers from *position until no complete batch is left (KC_WALK_END, KC_WALK_PARTIAL), a fault (KC_WALK_FAULT)
+ * or the table has `max_batches` rows (KC_WALK_BATCH). *position is then the end of the last batch read. A wrong CRC is
+ * a value of crc_ok, not a fault. */
 kc_walk kc_scan(const uint8_t *data, uint64_t size, uint64_t *position, bool verify_crc, int64_t max_batches,
                 kc_table *t, kc_error *error);
 
