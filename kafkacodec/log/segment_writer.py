@@ -1,4 +1,4 @@
-"""Writing one segment: batches and index entries under temporary names, visible only when all of it is on disk."""
+"""Writing one segment: batches and indexes under temporary names, visible only when all of them are on disk."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ DEFAULT_INDEX_INTERVAL = 4096
 """Bytes between two index entries: `log.index.interval.bytes` of a broker."""
 
 MAX_INDEX_ENTRIES = 10 * 1024 * 1024 // layout.TIME_INDEX_ENTRY.itemsize
-"""As many as the smaller index of a broker holds with `log.index.size.max.bytes` at its default."""
+"""The number of entries in the smaller index of a broker with the default `log.index.size.max.bytes`."""
 
-# Runs of batches are larger and pass by the buffer.
+# Runs of batches are larger and bypass the buffer.
 _BUFFER_BYTES = 1 << 17
 _MAX_INT32 = 2**31 - 1
 _NO_TIMESTAMP = -1
 
-# Where the segment's name becomes visible, its indexes already are: the order of the commit.
+# The order of the commit: the indexes become visible before the segment.
 COMMIT_ORDER = (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX, layout.LOG_SUFFIX)
 _UNFINISHED = re.compile(
     r"(?:[0-9]{20}\.(?P<suffix>log|index|timeindex|txnindex|snapshot)|partition\.metadata|leader-epoch-checkpoint)"
@@ -41,7 +41,7 @@ _UNFINISHED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class BatchRun:
-    """Record batches that lie one behind the other in `data`, with what the indexes need of each, as lists."""
+    """Consecutive record batches in `data`, with lists of the values that the indexes need of each."""
 
     data: bytes | memoryview
     sizes: list[int]
@@ -71,19 +71,19 @@ class BatchRun:
 
 @dataclass(frozen=True)
 class PendingSegment:
-    """A segment that is whole and on disk, under temporary names that no reader takes for a segment.
+    """A complete segment on disk, under temporary names that readers ignore.
 
-    It can be pickled, so that one process may write it and another commit it. `remove_unfinished` takes it for a
-    leftover: keep pending segments in a directory of their own until they are committed.
+    It can be pickled, so that one process may write it and another commit it. `remove_unfinished` would remove it: keep
+    pending segments in a separate directory until they are committed.
 
     Attributes:
-        directory (str): where its files lie.
-        token (str): what tells its files from those of other writers.
+        directory (str): the directory of its files.
+        token (str): the part of its files' names that identifies the writer.
         base_offset, last_offset (int): its first and last offset.
         max_timestamp (int): the largest timestamp, -1 for none.
-        size_in_bytes (int): of the ``.log`` file.
-        num_records (int): its records.
-        beside (tuple[str, ...]): names of further files that go with it.
+        size_in_bytes (int): the size of the ``.log`` file.
+        num_records (int): the number of its records.
+        beside (tuple[str, ...]): names of further files that belong to it.
     """
 
     directory: str
@@ -96,17 +96,17 @@ class PendingSegment:
     beside: tuple[str, ...] = ()
 
     def commit(self, directory: str | None = None, *, sync: bool = True) -> str:
-        """Give the files their names, in `directory` if it is given (on the same file system).
+        """Rename the files to their final names, in `directory` if it is given (on the same file system).
 
-        The ``.log`` file comes last: until then there is no segment, from then on there is a whole one.
+        The ``.log`` file comes last: until then there is no segment, afterwards a complete one.
 
         Returns:
             The path of the ``.log`` file.
 
         Raises:
-            FileExistsError: a segment with records lies there already. It stays, and so do the files of this one.
-            OSError: a file cannot be renamed: there is no segment then. Or, where `filename` is the directory, its
-                names cannot be brought to the disk: the segment is there.
+            FileExistsError: a segment with records exists. It stays, and so do the files of this one.
+            OSError: a file cannot be renamed; there is no segment then. Or, if `filename` is the directory, its names
+                cannot be synced to disk; the segment is in place.
         """
         directory = self.directory if directory is None else directory
         path = os.path.join(directory, layout.file_name(self.base_offset, layout.LOG_SUFFIX))
@@ -116,7 +116,7 @@ class PendingSegment:
         return path
 
     def discard(self) -> None:
-        """Remove the files, as far as they are there."""
+        """Remove the files that exist."""
         for name in self._names():
             publishing.remove(self._temporary(name))
 
@@ -132,11 +132,11 @@ class PendingSegment:
 
 class SegmentWriter:
     """Writes one segment of a partition: the batches, and the entries of ``.index`` and ``.timeindex`` that a broker
-    would write beside them (`org.apache.kafka.storage.internals.log.LogSegment.append`).
+    would write for them (`org.apache.kafka.storage.internals.log.LogSegment.append`).
 
-    Nothing is visible under a segment's name before `commit`, and no segment with records is replaced; `LogWriter` sees
-    to it that there is one writer at a time. Used as a context manager it commits at the end, and removes its files
-    where an exception comes instead.
+    Nothing is visible under a segment's name before `commit`, and no segment with records is replaced; `LogWriter`
+    ensures that there is one writer at a time. As a context manager it commits at the end, and removes its files on an
+    exception.
 
     Args:
         directory: the partition's directory, or one on the same file system to commit from.
@@ -145,15 +145,15 @@ class SegmentWriter:
         sync: wait until the bytes are on the disk (fsync) before the names change.
 
     Attributes:
-        size_in_bytes (int): bytes of batches so far.
+        size_in_bytes (int): the number of bytes of batches so far.
         next_offset (int): the smallest offset that the next batch may have.
-        num_records (int): records so far.
+        num_records (int): the number of records so far.
         first_timestamp (int): the largest timestamp of the first batch, -1 for none.
         max_timestamp (int): the largest timestamp so far, -1 for none.
 
     Raises:
-        ValueError, TypeError: a number is out of range, or none.
-        OSError: the directory is not there or not writable, the disk is full; `filename` names the file.
+        ValueError, TypeError: an argument is out of range, or not an integer.
+        OSError: for example, the directory is missing or not writable, the disk is full; `filename` names the file.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class SegmentWriter:
         self._beside: tuple[str, ...] = ()
         with naming(self._name, self._path):
             self._file = publishing.create(self._path, buffering=_BUFFER_BYTES)
-        # Held while this process lives: what is not locked, `remove_unfinished` may remove.
+        # Held while this process lives: `remove_unfinished` removes files that are not locked.
         with contextlib.suppress(OSError):  # a file system without locks
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
@@ -197,7 +197,7 @@ class SegmentWriter:
             self.discard()
 
     def room(self, run: BatchRun) -> int:
-        """How many of the first batches can be addressed here: the indexes have 31 bits for offsets and positions."""
+        """The number of first batches that fit here: the indexes have 31 bits for offsets and positions."""
         entries = MAX_INDEX_ENTRIES - 1 - len(self._offsets)
         if (
             len(run) <= entries
@@ -214,15 +214,15 @@ class SegmentWriter:
         return count
 
     def append(self, batch: EncodedBatch) -> None:
-        """Write one batch behind the others. Raises as `append_run` does."""
+        """Append one batch. Raises as `append_run` does."""
         self.append_run(BatchRun.of([batch]))
 
     def append_run(self, run: BatchRun) -> None:
-        """Write batches behind the others.
+        """Append batches.
 
         Raises:
-            EncodeError: offsets are below `next_offset`, or not all can be addressed (see `room`).
-            OSError: they cannot be written. The files are then removed.
+            EncodeError: offsets are below `next_offset`, or not all batches fit (see `room`).
+            OSError: writing failed. The files are then removed.
         """
         if run.base_offsets[0] < self.next_offset:
             reason = f"a batch begins at offset {run.base_offsets[0]}, below the next offset {self.next_offset}"
@@ -234,7 +234,7 @@ class SegmentWriter:
         try:
             with naming(self._name, self._path):
                 self._file.write(run.data)
-        except BaseException:  # part of it may be there
+        except BaseException:  # a part may have been written
             self.discard()
             raise
         if self.size_in_bytes == 0:
@@ -253,20 +253,20 @@ class SegmentWriter:
         self.next_offset = run.last_offsets[-1] + 1
 
     def batches(self) -> Segment:
-        """What has been written so far, to be read while it has its temporary name."""
+        """What has been written so far, to be read under its temporary name."""
         with naming(self._name, self._path):
             self._file.flush()
         return Segment(self._path)
 
     def finish(self, beside: Mapping[str, bytes] | None = None) -> PendingSegment:
-        """Write the indexes and wait for the disk. The segment is then whole, but not visible.
+        """Write the indexes and wait for the disk. The segment is then complete, but not visible.
 
         Args:
-            beside: further files that become visible before the segment does, by name: its transaction index, the
-                producer snapshot at its end.
+            beside: further files by name, which become visible before the segment: its transaction index, the producer
+                snapshot at its end.
 
         Raises:
-            OSError: as for `append`. The files are then removed.
+            OSError: writing failed. The files are then removed.
         """
         try:
             self._add_time()
@@ -288,9 +288,9 @@ class SegmentWriter:
         return self._pending()
 
     def commit(self, beside: Mapping[str, bytes] | None = None) -> str:
-        """Make the segment visible, whole; returns its path.
+        """Finish the segment and make it visible; returns its path.
 
-        Arguments and errors are those of `finish` and `PendingSegment.commit`.
+        Arguments and errors as in `finish` and `PendingSegment.commit`.
         """
         pending = self.finish(beside)
         try:
@@ -300,8 +300,8 @@ class SegmentWriter:
             raise
 
     def discard(self) -> None:
-        """Remove all that was written."""
-        with contextlib.suppress(OSError):  # what is left in the buffer may not fit the disk
+        """Remove everything that was written."""
+        with contextlib.suppress(OSError):  # the rest of the buffer may not fit on the disk
             self._file.close()
         self._pending().discard()
 
@@ -318,7 +318,7 @@ class SegmentWriter:
         )
 
     def _add_time(self) -> None:
-        """An entry of the time index, where the largest timestamp has grown since the last one."""
+        """Add an entry of the time index if the largest timestamp has grown since the last one."""
         if self.max_timestamp > (self._times[-1] if self._times else _NO_TIMESTAMP):
             self._times.append(self.max_timestamp)
             self._offsets_of_times.append(self._offset_of_max)
@@ -334,13 +334,13 @@ class SegmentWriter:
 
 
 def remove_unfinished(directory: str | os.PathLike[str]) -> list[str]:
-    """Remove what killed writers left in a partition's directory; files of writers that are alive stay.
+    """Remove files that killed writers left in a partition's directory; files of running writers stay.
 
     Returns:
         The removed paths; none while another writer has the partition.
 
     Raises:
-        OSError: the directory cannot be listed, or `PartitionLock` says why.
+        OSError: the directory cannot be listed, or the lock file cannot be opened.
     """
     place = os.path.abspath(directory)
     lock = PartitionLock(os.path.dirname(place), os.path.basename(place))
@@ -355,10 +355,10 @@ def remove_unfinished(directory: str | os.PathLike[str]) -> list[str]:
 
 
 def remove_leftovers(directory: str) -> list[str]:
-    """As `remove_unfinished`, for who has locked the partition."""
+    """As `remove_unfinished`, for a caller that has locked the partition."""
     with os.scandir(directory) as entries:
         found = sorted((entry.path, match) for entry in entries if (match := _UNFINISHED.fullmatch(entry.name)))
-    # A `SegmentWriter` by itself has locked its segment, not the partition.
+    # A `SegmentWriter` without a `LogWriter` has locked its segment, not the partition.
     alive = {match["token"] for path, match in found if match["suffix"] == "log" and _is_locked(path)}
     removed = [path for path, match in found if match["token"] not in alive]
     for path in removed:
@@ -372,19 +372,19 @@ def _is_locked(path: str) -> bool:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except FileNotFoundError:
         return False
-    except OSError:  # locked, or not ours to look at
+    except OSError:  # locked, or no permission
         return True
     return False
 
 
 def publish_files(moves: Iterable[tuple[str, str]]) -> None:
-    """Give the files of segments their names, all of them or none.
+    """Rename the files of segments to their final names, all of them or none.
 
     Args:
-        moves: what each is called and what it shall be called; a segment after the files beside it.
+        moves: the temporary and the final name of each; a segment after its other files.
 
     Raises:
-        FileExistsError: a segment with records is there. It stays, and so do the files beside it.
+        FileExistsError: a segment with records exists. It stays, and so do its other files.
         OSError: a file cannot be renamed.
     """
     moves = list(moves)
@@ -394,7 +394,7 @@ def publish_files(moves: Iterable[tuple[str, str]]) -> None:
     done: list[str] = []
     try:
         for source, target in moves:
-            # An index without a segment is a leftover, and the segment's name decides who was first.
+            # An index without a segment is a leftover; which writer was first is decided by the segment's name.
             publishing.publish(source, target, replace=not target.endswith(layout.LOG_SUFFIX))
             done.append(target)
     except BaseException:
@@ -404,7 +404,7 @@ def publish_files(moves: Iterable[tuple[str, str]]) -> None:
 
 
 def _make_way(path: str) -> None:
-    """A broker leaves an empty segment in a new partition; it makes way for one with records."""
+    """Remove the empty segment that a broker leaves in a new partition."""
     try:
         size = os.lstat(path).st_size
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Copying the small files of a directory that cannot be trusted: regular files that lie in it, up to a limit."""
+"""Reading small files of an untrusted directory: regular files in it, up to a limit."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import stat
 from kafkacodec.errors import LimitExceeded
 
 MAX_BYTES = 16 << 20
-"""The largest file that is copied: what a broker writes beside its segments is far smaller."""
+"""The largest file that is copied, in bytes; a broker's files next to its segments are far smaller."""
 
 _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
-# A named pipe is not waited for, and a link not followed, whatever it leads to.
+# Without waiting for a named pipe or following a link.
 _FILE = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 def read_inside(directory: str, name: str, limit: int = MAX_BYTES) -> bytes:
-    """The bytes of a regular file in a directory; `name` is that of an entry, without a path.
+    """The bytes of a regular file in a directory; `name` is an entry's name without a path.
 
     Raises:
-        LimitExceeded: there are more than `limit`.
+        LimitExceeded: the file has more than `limit` bytes.
         OSError: missing, unreadable, a symbolic link (ELOOP) or not a regular file; `filename` names it.
     """
     path = os.path.join(directory, name)
@@ -44,13 +44,13 @@ def read_inside(directory: str, name: str, limit: int = MAX_BYTES) -> bytes:
 
 
 def leads_out(path: str, root: str) -> bool:
-    """Whether a path is, or leads through, a symbolic link to a place that is not below `root`."""
+    """Whether a path is, or leads through, a symbolic link to a path outside `root`."""
     real, top = os.path.realpath(path), os.path.realpath(root)
     return os.path.commonpath([real, top]) != top
 
 
 def links_out(directory: str, root: str) -> list[str]:
-    """The entries of a directory that are symbolic links to places that are not below `root`, sorted."""
+    """The entries of a directory that are symbolic links to paths outside `root`, sorted."""
     with os.scandir(directory or os.curdir) as entries:
         links = sorted(entry.path for entry in entries if entry.is_symlink())
     return [path for path in links if leads_out(path, root)]

@@ -1,4 +1,4 @@
-"""Reading what brokers store in topics: damage is raised, or noted and passed over."""
+"""Reading internal topics: errors are raised, or collected while reading continues."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kafkacodec.records.decode import DecodeOptions
 def sound_chunks(
     log: Partition | Segment, problems: list[DecodeError] | None, **options: Unpack[DecodeOptions]
 ) -> Iterator[RecordColumns]:
-    """The records of a log. Damage is raised, or passed over and put into `problems` where that is a list."""
+    """The records of a log. Damage is raised, or skipped and appended to `problems` if that is a list."""
     options["on_error"] = "raise" if problems is None else "skip"
     for chunk in log.read(**options):
         if problems is not None:
@@ -27,7 +27,7 @@ def sound_chunks(
 
 
 def note_record(error: DecodeError, path: str, offset: int, problems: list[DecodeError] | None) -> None:
-    """Put the fault of a record, which it gets the name of, into `problems`; raise it where that is no list."""
+    """Add the record's place to its error, and append the error to `problems`; raise it if that is None."""
     error.within(f"{path}: record at offset {offset}")
     if problems is None:
         raise error

@@ -35,7 +35,7 @@ OFFSETS = pa.schema(
         "expire_timestamp": _TIME,
     }
 )
-"""A row for a group and partition. Leader epoch and times are null where the commit has none."""
+"""A row for a group and partition. Leader epoch and times are null if the commit has none."""
 
 _MEMBER = pa.struct(
     {
@@ -99,14 +99,14 @@ METADATA = {
     ),
     "features": pa.schema({"feature": pa.string(), "level": pa.int16()}),
 }
-"""The tables that `metadata_table` makes. Ids are text; of access control, types and operations are Kafka's numbers."""
+"""The schemas of `metadata_table`. Ids are text; types and operations of access control are Kafka's numbers."""
 
 
 def offsets_table(commits: Iterable[CommittedOffset], *, max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES) -> pa.Table:
-    """What `read_committed_offsets` found, as a table of the schema `OFFSETS`.
+    """The result of `read_committed_offsets` as a table of the schema `OFFSETS`.
 
     Raises:
-        LimitExceeded: the table would take more than `max_total_bytes` of memory.
+        LimitExceeded: the table needs more than `max_total_bytes` of memory.
     """
 
     def row(commit: CommittedOffset) -> dict[str, Any]:
@@ -119,26 +119,26 @@ def offsets_table(commits: Iterable[CommittedOffset], *, max_total_bytes: int = 
 
 
 def groups_table(groups: Iterable[Group], *, max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES) -> pa.Table:
-    """What `read_consumer_groups` found, as a table of the schema `GROUPS`; the error is that of `offsets_table`."""
+    """The result of `read_consumer_groups` as a table of the schema `GROUPS`; errors as in `offsets_table`."""
     rows = (group._asdict() | {"members": [member._asdict() for member in group.members]} for group in groups)
     return _table(rows, GROUPS, max_total_bytes)
 
 
 def metadata_table(metadata: ClusterMetadata, name: str, *, max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES) -> pa.Table:
-    """One part of what `read_cluster_metadata` found, as a table.
+    """A part of the result of `read_cluster_metadata` as a table.
 
     Args:
         metadata: the state.
         name: one of `METADATA`: ``topics``, ``partitions``, ``configs``, ``acls``, ``brokers``, ``features``.
-        max_total_bytes: the most memory that the table may take, in bytes.
+        max_total_bytes: the limit of the table's memory, in bytes.
 
     Returns:
         pyarrow.Table: of the schema ``METADATA[name]``, sorted by its first columns.
 
     Raises:
-        ValueError: there is no such table.
-        CorruptRecord: a number is beyond its type, as records that no broker wrote may have it.
-        LimitExceeded: the table would take more than `max_total_bytes`.
+        ValueError: an unknown table.
+        CorruptRecord: a number is out of the column's range.
+        LimitExceeded: the table needs more than `max_total_bytes`.
     """
     if name not in METADATA:
         raise ValueError(f"unknown table {name!r}; tables are {', '.join(METADATA)}")
@@ -149,7 +149,7 @@ _ROWS_AT_ONCE = 4096
 
 
 def _table(rows: Iterator[dict[str, Any]], schema: pa.Schema, max_total_bytes: int) -> pa.Table:
-    """The rows in chunks, so that no more than one of them goes beyond the limit."""
+    """A table built in chunks, so that no more than one of them exceeds the limit."""
     left = limit("max_total_bytes", max_total_bytes)
     parts: list[pa.RecordBatch] = []
     try:
