@@ -18,12 +18,28 @@ static int sequence(const uint8_t *s, const uint8_t *end) {
     return lead == 0xed && s[1] >= 0xa0 ? -3 : size;
 }
 
+#define HIGH_BITS UINT64_C(0x8080808080808080)
+
+static uint64_t load(const uint8_t *s) {
+    uint64_t word;
+    memcpy(&word, s, sizeof word);
+    return word;
+}
+
+bool kc_utf8_is_ascii(const uint8_t *s, size_t size) {
+    uint64_t seen = 0;
+    if (size < sizeof seen) {
+        for (size_t i = 0; i < size; i++) seen |= s[i];
+        return !(seen & 0x80);
+    }
+    for (size_t i = 0; i + sizeof seen < size; i += sizeof seen) seen |= load(s + i);
+    return !((seen | load(s + size - sizeof seen)) & HIGH_BITS);
+}
+
 bool kc_utf8_valid(const uint8_t *s, size_t size) {
     const uint8_t *end = s + size;
     while (end - s >= 8) {
-        uint64_t word;
-        memcpy(&word, s, 8);
-        if (word & UINT64_C(0x8080808080808080)) break;
+        if (load(s) & HIGH_BITS) break;
         s += 8;
     }
     while (s < end) {

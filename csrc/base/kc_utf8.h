@@ -6,6 +6,8 @@
 
 #include "base/kc_error.h"
 
+/* Whether no byte has its highest bit set. */
+bool kc_utf8_is_ascii(const uint8_t *s, size_t size);
 bool kc_utf8_valid(const uint8_t *s, size_t size);
 
 /* Copies `s` with U+FFFD for malformed sequences, like Java's decoder: one for a truncated sequence, one for the three

@@ -80,9 +80,10 @@ KC_INLINE bool read_short_fields(const uint8_t *at, const uint8_t *end, fields *
     if (KC_UNLIKELY(more || (int64_t)(value_size >> 1) >= f->end - p)) return false;
     f->value = p;
     p = short_field(p, value_size, &f->value_size);
-    f->num_headers = 0;
-    f->headers = f->end;
-    if (KC_UNLIKELY(kc_load_u8(p) != 0 || p + 1 != f->end)) return false;
+    const uint8_t num_headers = kc_load_u8(p);
+    f->headers = p + 1;
+    if (KC_UNLIKELY(num_headers & 0x81 || (num_headers == 0 && f->headers != f->end))) return false;
+    f->num_headers = num_headers >> 1;
     f->timestamp_delta = kc_unzigzag32(timestamp_delta);
     f->offset_delta = kc_unzigzag32(offset_delta);
     f->fault = NULL;
@@ -189,6 +190,68 @@ KC_INLINE int read_headers(kc_column *entries, const bool wanted, int32_t count,
     return KC_OK;
 }
 
+/* Whether `rows` rows and `size` bytes fit what the column has, with what kc_copy writes beyond them. */
+KC_INLINE bool has_room(const kc_column *c, size_t rows, size_t size) {
+    const size_t ends = ((size_t)c->length + rows + 1) * sizeof(int32_t);
+    return ends <= c->values.capacity && c->data.size <= INT32_MAX - KC_COPY_SLACK &&
+           size <= (size_t)INT32_MAX - KC_COPY_SLACK - c->data.size &&
+           c->data.size + size + KC_COPY_SLACK <= c->data.capacity;
+}
+
+/* Where the fields of one column of headers go. */
+typedef struct header_fields {
+    uint8_t *at;
+    int32_t *ends;
+    int32_t end;
+} header_fields;
+
+KC_INLINE header_fields open_fields(const kc_column *c) {
+    return (header_fields){c->data.data + c->data.size, (int32_t *)(void *)c->values.data + c->length + 1,
+                           (int32_t)c->data.size};
+}
+
+/* Copies a field of up to 63 bytes; NULL where it is null, longer or runs past `end`. */
+KC_INLINE const uint8_t *take_field(header_fields *f, int32_t i, const uint8_t *p, const uint8_t *end, bool wide) {
+    const uint8_t raw = p < end ? kc_load_u8(p) : 1;
+    const size_t size = raw >> 1;
+    if (KC_UNLIKELY(raw & 0x81 || size > (size_t)(end - p - 1))) return NULL;
+    kc_copy(f->at, p + 1, size, wide);
+    f->at += size;
+    f->end += (int32_t)size;
+    f->ends[i] = f->end;
+    return p + 1 + size;
+}
+
+static void close_fields(kc_column *c, int32_t count, const header_fields *f) {
+    c->length += count;
+    c->values.size = ((size_t)c->length + 1) * sizeof(int32_t);
+    c->data.size = (size_t)f->end;
+}
+
+/* Appends headers with ASCII keys and short fields, none of them null, to entries that have room for them. False, and
+ * nothing appended, sends them to append_headers, which tells what is wrong if anything is. */
+static __attribute__((noinline)) bool append_short_headers(kc_column *entries, int32_t count, const uint8_t *p,
+                                                           const uint8_t *end, const uint8_t *batch_end) {
+    kc_column *const keys = &entries->children[0], *const values = &entries->children[1];
+    const size_t size = (size_t)(end - p);
+    const bool wide = batch_end - end >= KC_COPY_SLACK;
+    if (count > INT32_MAX - entries->length || !has_room(keys, (size_t)count, size) ||
+        !has_room(values, (size_t)count, size))
+        return false;
+    header_fields key = open_fields(keys), value = open_fields(values);
+    const uint8_t *const first_key = key.at;
+    for (int32_t i = 0; i < count; i++) {
+        p = take_field(&key, i, p, end, wide);
+        if (KC_LIKELY(p != NULL)) p = take_field(&value, i, p, end, wide);
+        if (KC_UNLIKELY(!p)) return false;
+    }
+    if (KC_UNLIKELY(p != end || !kc_utf8_is_ascii(first_key, (size_t)(key.at - first_key)))) return false;
+    close_fields(keys, count, &key);
+    close_fields(values, count, &value);
+    entries->length += count;
+    return true;
+}
+
 static __attribute__((noinline)) int append_headers(kc_column *headers, int32_t count, const uint8_t *p,
                                                     const uint8_t *end, kc_error *error) {
     return read_headers(headers->children, true, count, p, end, error);
@@ -239,10 +302,12 @@ KC_INLINE int read_rows(kc_records *r, const kc_batch *batch, kc_table *t, int32
         if (KC_UNLIKELY(!read_short_fields(at, end, &f))) {
             f = read_fields(at, end);
             if (f.fault) {
-                code = kc_fail(error, KC_CORRUPT, f.fault, 0, f.got, f.want);
-            } else if (!KC_WANTS(want, KC_COL_HEADERS) && f.num_headers) {
-                code = check_headers(f.num_headers, f.headers, f.end, error);
+                code = kc_fail(error, KC_CORRUPT, f.fault, (uint64_t)(at - r->start), f.got, f.want);
+                break;
             }
+        }
+        if (!KC_WANTS(want, KC_COL_HEADERS) && KC_UNLIKELY(f.num_headers != 0)) {
+            code = check_headers(f.num_headers, f.headers, f.end, error);
             if (code) {
                 error->position = (uint64_t)(at - r->start);
                 break;
@@ -265,7 +330,8 @@ KC_INLINE int read_rows(kc_records *r, const kc_batch *batch, kc_table *t, int32
         if (KC_WANTS(want, KC_COL_HEADERS)) {
             if (KC_UNLIKELY(f.num_headers != 0)) {
                 kc_column *headers = &t->columns[KC_COL_HEADERS];
-                code = append_headers(headers, f.num_headers, f.headers, f.end, error);
+                if (!append_short_headers(headers->children, f.num_headers, f.headers, f.end, end))
+                    code = append_headers(headers, f.num_headers, f.headers, f.end, error);
                 if (code) {
                     drop_headers(headers, s.header_end);
                     error->position = (uint64_t)(at - r->start);

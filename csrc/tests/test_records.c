@@ -235,3 +235,46 @@ TEST(records_headers_of_a_faulty_record_are_taken_back) {
     CHECK_EQ(entries->children[1].validity.data[0], 0xfe);
     kc_table_release(t);
 }
+
+/* What header `i` of the test below is made of. */
+static void name_header(int i, char *key, char *value) {
+    static const char *const keys[] = {"", "k", "key", "\xc3\xa9", "a key of more bytes than one vector has", "x\xff"};
+    const int size = i % 70;
+    strcpy(key, keys[i % 6]);
+    memset(value, 'a' + i % 26, (size_t)size);
+    value[size] = 0;
+}
+
+/* Short headers are read in one pass where columns have room, others one by one: both give the same. */
+TEST(records_with_headers_of_every_size) {
+    enum { ROUNDS = 3, HEADERS = 210 };
+    char key[64], value[128];
+    kc_error error = {0};
+    kc_table *t = new_table();
+    int64_t null_values = 0;
+    for (int i = 0; i < ROUNDS * HEADERS; i++) {
+        bytes records = {.size = 0};
+        kc_records r;
+        name_header(i % HEADERS, key, value);
+        const bool is_null = i % 11 == 10;
+        null_values += is_null;
+        add_record(&records, i, 0, "k", "v", key, is_null ? NULL : value);
+        const kc_batch batch = {.base_offset = 0, .count = 1, .magic = 2};
+        CHECK_EQ(kc_records_open(&r, &batch, records.data, records.size, INT64_MIN, INT64_MAX, &error), KC_OK);
+        CHECK_EQ(kc_records_read(&r, &batch, t, 1, &error), KC_OK);
+    }
+    const kc_column *entries = t->columns[KC_COL_HEADERS].children;
+    CHECK_EQ(entries->length, ROUNDS * HEADERS);
+    CHECK_EQ(entries->children[1].null_count, null_values);
+    for (int i = 0; i < ROUNDS * HEADERS; i++) {
+        int32_t size;
+        name_header(i % HEADERS, key, value);
+        const char *const want = strcmp(key, "x\xff") == 0 ? "x\xef\xbf\xbd" : key;
+        const uint8_t *got = kc_column_bytes(&entries->children[0], i, &size);
+        CHECK(size == (int32_t)strlen(want) && memcmp(got, want, (size_t)size) == 0);
+        got = kc_column_bytes(&entries->children[1], i, &size);
+        CHECK_EQ(size, i % 11 == 10 ? -1 : (int32_t)strlen(value));
+        CHECK(size < 0 || memcmp(got, value, (size_t)size) == 0);
+    }
+    kc_table_release(t);
+}

@@ -88,3 +88,16 @@ TEST(utf8_bad_bytes_anywhere_in_long_text) {
         }
     }
 }
+
+TEST(utf8_ascii_has_no_high_bit_anywhere) {
+    uint8_t text[40];
+    memset(text, 'a', sizeof text);
+    for (size_t size = 0; size <= sizeof text; size++) {
+        CHECK(kc_utf8_is_ascii(text, size));
+        for (size_t i = 0; i < sizeof text; i++) {
+            text[i] = 0x80;
+            CHECK_EQ(kc_utf8_is_ascii(text, size), i >= size);
+            text[i] = 'a';
+        }
+    }
+}

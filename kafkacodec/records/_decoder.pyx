@@ -89,6 +89,8 @@ cdef class Decoder(ChunkDecoder):
     cdef Decompressor decompressor  # created for the first compressed batch; keeps the records of the current one
     cdef size_t key_hint
     cdef size_t value_hint
+    cdef int64_t header_rows
+    cdef size_t header_hints[2]  # of keys and values of headers
 
     def __cinit__(
         self, data=b"", *, uint64_t wanted, bint verify_crc, bint include_control, int64_t start_offset, int64_t end_offset,
@@ -222,6 +224,10 @@ cdef class Decoder(ChunkDecoder):
             if table.columns[i].wanted:
                 size = self.key_hint if i == k.KC_COL_KEY else self.value_hint if i == k.KC_COL_VALUE else 0
                 k.kc_column_expect(&table.columns[i], rows, size)
+        if self.header_rows and table.columns[<int> k.KC_COL_HEADERS].wanted:
+            for i in range(2):
+                k.kc_column_expect(
+                    &table.columns[<int> k.KC_COL_HEADERS].children[0].children[i], self.header_rows, self.header_hints[i])
 
     cdef int run(self, k.kc_table *table, int64_t max_rows, uint64_t max_bytes) except -1:
         cdef k.kc_error error
@@ -277,7 +283,19 @@ cdef class Decoder(ChunkDecoder):
         self.value_hint = chunk.table.columns[<int> k.KC_COL_VALUE].data.size
         self.key_hint += self.key_hint // 8 + 32768
         self.value_hint += self.value_hint // 8 + 32768
+        self.note_headers(chunk.table)
         return chunk
+
+    cdef void note_headers(self, k.kc_table *table) noexcept:
+        """Remembers how much memory headers take."""
+        cdef const k.kc_column *headers = &table.columns[<int> k.KC_COL_HEADERS]
+        cdef int i
+        if not headers.wanted:
+            return
+        self.header_rows = headers.children[0].length + headers.children[0].length // 8
+        for i in range(2):
+            size = headers.children[0].children[i].data.size
+            self.header_hints[i] = size + size // 8 + 4096
 
     def skip(self):
         """Skips the damaged batch, up to the next intact one; returns the number of bytes."""
