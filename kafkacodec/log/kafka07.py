@@ -1,4 +1,4 @@
-"""Segments of Kafka 0.6 and 0.7 (``.kafka``) with the face of the newer ones. An offset is a position in the log."""
+"""Segments of Kafka 0.6 and 0.7 (``.kafka``), with the interface of newer ones. An offset is a position in the log."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from kafkacodec.records.decode import (
 if TYPE_CHECKING:
     from kafkacodec.log.ranges import SegmentRange
 
-# Options that mean something for this format; the others have nothing to act on.
+# Options that apply to this format; the others are ignored.
 _SHARED = ("batch_columns", "verify_crc", "on_error", "max_decompressed_bytes")
 
 
 def read(
     file: MappedFile, piece: SegmentRange, max_rows: int, max_bytes: int | None, _owned: bool, options: DecodeOptions
 ) -> Iterator[RecordColumns]:
-    """The messages of a range, as `kafkacodec.iter_columns` gives records.
+    """The messages of a range, as `kafkacodec.iter_columns` returns records.
 
-    A start offset must be that of a message, as in a fetch request of the time.
+    A start offset must be that of a message, as in a fetch request of these versions.
     """
     name = layout.parse_file_name(os.path.basename(piece.path))
     base_offset = 0 if name is None else name.base_offset
@@ -57,7 +57,7 @@ def read(
 
 
 def layout_of(_file: MappedFile, _piece: SegmentRange, wanted: Layout) -> Layout:
-    """The layout that `read` gives: ``"copy"``. Raises ValueError for views, or if there is no such layout."""
+    """The layout of `read`: ``"copy"``. Raises ValueError for views and unknown layouts."""
     check_layout(wanted)
     if wanted == "view":
         raise ValueError('segments of Kafka 0.6 and 0.7 have no layout "view"; use "copy" or "auto"')
@@ -65,7 +65,7 @@ def layout_of(_file: MappedFile, _piece: SegmentRange, wanted: Layout) -> Layout
 
 
 def nothing(options: DecodeOptions) -> RecordColumns:
-    """No rows, with the columns that `read` gives."""
+    """No rows, with the columns of `read`."""
     return next(placed_columns(b"", NOWHERE, max_rows=1, max_bytes=1, **_shared(options, 0)))
 
 
@@ -78,7 +78,7 @@ def _shared(options: DecodeOptions, initial_offset: int) -> kafka07.DecodeOption
 
 
 def end_of(file: MappedFile, base_offset: int) -> tuple[int, int | None]:
-    """Where the whole messages end, in bytes, and the offset of the last one."""
+    """The end of the complete messages, in bytes, and the offset of the last one."""
     position, last = 0, None
     for chunk in kafka07.iter_columns(
         file.data, initial_offset=base_offset, columns=("offset",), deep=False, verify_crc=False, on_error="stop"
@@ -89,7 +89,7 @@ def end_of(file: MappedFile, base_offset: int) -> tuple[int, int | None]:
 
 
 def verify(path: str, base_offset: int, surroundings: Surroundings = ALONE) -> Report:
-    """Inspect a segment: every message's checksum, what is compressed, and whether the next segment follows.
+    """Inspect a segment: every message's checksum, compressed messages, and whether the next segment follows.
 
     There are no index files.
     """

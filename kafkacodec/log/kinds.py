@@ -1,4 +1,4 @@
-"""The kinds of segment files, and how the bytes of each are read: the one place that tells them apart."""
+"""The kinds of segment files, and how each is read: the only place that distinguishes them."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class SegmentKind:
 
     Attributes:
         has_batches (bool): there are batches with headers: they can be scanned, indexed, cut into ranges and recovered.
-        read: the records of a range of a file, as `kafkacodec.iter_columns` gives them. Takes the file, the range,
-            `max_rows`, `max_bytes` (None: the default), whether chunks own what their views point to, and the options
+        read: the records of a range of a file, as `kafkacodec.iter_columns` returns them. Takes the file, the range,
+            `max_rows`, `max_bytes` (None: the default), whether chunks own the memory of their views, and the options
             of `kafkacodec.decode`.
-        nothing: no rows, with the columns that `read` gives; takes the options.
-        layout: the layout of keys and values in a range of a file, for the one that is asked for.
+        nothing: no rows, with the columns of `read`; takes the options.
+        layout: the layout of keys and values in a range of a file, for the requested one.
     """
 
     has_batches: bool

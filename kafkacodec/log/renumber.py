@@ -1,4 +1,4 @@
-"""Moving a segment to other offsets in place, as a job does that cannot know how many records others write."""
+"""Changing the offsets of a segment in place, for jobs that do not know the number of records that others write."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ __all__ = ["renumber_segment"]
 def renumber_segment(path: str, *, by: int, leader_epoch: int) -> int:
     """Add to the base offsets of all batches and set their leader epoch, in place.
 
-    No checksum covers either, and all else in a segment and its indexes is relative to the base offset. Where this ends
-    in an error, some batches are changed and others are not.
+    Checksums cover neither, and everything else in a segment and its indexes is relative to the base offset. After an
+    error some batches may have been changed.
 
     Args:
-        path: a segment of whole record batches v2.
-        by: is added to each offset.
+        path: a segment of complete record batches of magic 2.
+        by: the number to add to each offset.
         leader_epoch: the new leader epoch.
 
     Returns:
-        The offset after the last one; `by` where there is no batch.
+        The offset after the last one; `by` if there is no batch.
 
     Raises:
-        DecodeError: the file has something else than whole record batches; those before it are changed.
+        DecodeError: the file has other bytes than complete record batches; the batches before them are changed.
         EncodeError: an offset would be negative, or 2^63 - 1.
         OSError: the file cannot be read or written.
     """

@@ -1,9 +1,8 @@
-"""Which transactions of a partition were aborted, and which are still open: the ground of ``read_committed``.
+"""Which transactions of a partition were aborted, and which are open: the basis of ``read_committed``.
 
-The control batches in the log decide: a transaction is what a producer wrote up to its commit or abort marker. Only
-batch headers and markers are read. The transaction index, where there is one, is held against them; it decides where
-markers were lost to damage. A batch belongs to one producer, so an aborted one is passed over whole, before it is
-decompressed.
+The control batches in the log decide: a transaction is everything that a producer wrote up to its commit or abort
+marker. Only batch headers and markers are read. The transaction index, if it exists, is compared with them, and used
+if markers were lost to damage. A batch belongs to one producer, so an aborted one is skipped before it is decompressed.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ ABORTED = np.dtype([("producer_id", "i8"), ("first_offset", "i8"), ("last_offset
 
 FINISHED = np.dtype([("first_offset", "i8"), ("last_offset", "i8")])
 
-# Types of control records (KIP-98); others are KRaft's and end no transaction.
+# Types of control records (KIP-98); others are KRaft's and do not end a transaction.
 _ABORT, COMMIT = 0, 1
 
 
 def marker_type(key: bytes | None) -> int | None:
-    """The type of a control record: the second int16 of its key. None where the key is too short to tell."""
+    """The type of a control record: the second int16 of its key. None if the key is too short."""
     return None if key is None or len(key) < 4 else int.from_bytes(key[2:4], "big")
 
 
@@ -51,7 +50,7 @@ class Transactions:
             by producer and offset.
         open (dict[int, int]): the first offset of each unfinished transaction, by producer id.
         finished (numpy.ndarray): first_offset and last_offset of every transaction that ended, by its end.
-        problems (list[DecodeError]): where transaction index and log disagree, and damage that may hide markers.
+        problems (list[DecodeError]): differences between transaction index and log, and damage that may hide markers.
     """
 
     aborted: npt.NDArray[np.void]
@@ -61,14 +60,14 @@ class Transactions:
 
     @property
     def last_stable_offset(self) -> int | None:
-        """The first offset of the oldest open transaction; None where none is open."""
+        """The first offset of the oldest open transaction; None if none is open."""
         return min(self.open.values(), default=None)
 
     def index_entries(self, start_offset: int, end_offset: int) -> npt.NDArray[np.void]:
         """The entries of a transaction index for the markers in [start_offset, end_offset), as a broker writes them.
 
-        An entry's last stable offset is the first offset of the oldest transaction that ran on when the marker came,
-        or the one behind the marker.
+        An entry's last stable offset is the first offset of the oldest transaction that was open after the marker, or
+        the offset after the marker.
         """
         wanted = self.aborted[self.aborted["first_offset"] < self.aborted["last_offset"]]
         wanted = wanted[(wanted["last_offset"] >= start_offset) & (wanted["last_offset"] < end_offset)]
@@ -80,18 +79,19 @@ class Transactions:
         return entries
 
     def _stable_after(self, markers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The last stable offset when each of the markers came."""
+        """The last stable offset after each of the markers."""
         never = np.iinfo(np.int64).max
-        # The oldest one of the transactions that ended after the first, the second, ... of those that ended.
+        # For each finished transaction, the smallest first offset of it and those that ended later.
         oldest = np.append(np.minimum.accumulate(self.finished["first_offset"][::-1])[::-1], never)
         running = oldest[np.searchsorted(self.finished["last_offset"], markers, "right")]
         running = np.minimum(running, min(self.open.values(), default=never))
         return np.where(running < markers, running, markers + 1)
 
     def exclude_aborted(self, piece: SegmentRange, last_offset: int | None = None) -> SegmentRange:
-        """The range, to be read without the records of aborted transactions.
+        """The range without the records of aborted transactions.
 
-        Its batches end at `last_offset` where it does not say so itself. Without either, all later ones may be in it.
+        `last_offset` is the last offset of its batches if the range has none itself. Without either, all later
+        transactions may be in it.
         """
         last = last_offset if piece.last_offset is None else piece.last_offset
         last = np.iinfo(np.int64).max if last is None else last
@@ -102,7 +102,7 @@ class Transactions:
 
     @cached_property
     def _by_end(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """The aborted transactions in the order of their ends, these ends, and the oldest beginning from each on."""
+        """The order of the aborted transactions by end, their ends, and the smallest first offset from each on."""
         order = np.argsort(self.aborted["last_offset"], kind="stable")
         begins = np.minimum.accumulate(self.aborted["first_offset"][order][::-1])[::-1]
         return order, self.aborted["last_offset"][order], begins
@@ -113,8 +113,8 @@ def scan_transactions(
 ) -> Transactions:
     """Find the transactions that decide about the records in [start_offset, end_offset).
 
-    Reading begins at the newest producer snapshot at or before `start_offset`, else with the first segment, and ends
-    when every transaction that began before `end_offset` is decided, else with the log.
+    Reading begins at the newest producer snapshot at or before `start_offset`, else at the first segment, and ends when
+    every transaction that began before `end_offset` is decided, else at the end of the log.
     """
     tracker = TransactionTracker()
     tracker.read_log(directory, segments, start_offset, end_offset)
@@ -122,7 +122,7 @@ def scan_transactions(
 
 
 class Marker(NamedTuple):
-    """What a control batch of a transaction says: how it ended, and when."""
+    """The contents of a transaction's control batch."""
 
     kind: int
     coordinator_epoch: int
@@ -141,7 +141,7 @@ class TransactionTracker:
         self.damaged_from: int | None = None  # markers may be missing from this offset on
 
     def resume(self, snapshot: ProducerSnapshot) -> None:
-        """Start where a producer snapshot was taken."""
+        """Start from a producer snapshot."""
         running = snapshot.entries[snapshot["current_txn_first_offset"] >= 0]
         self.open = dict(
             zip(running["producer_id"].tolist(), running["current_txn_first_offset"].tolist(), strict=True)
@@ -149,11 +149,11 @@ class TransactionTracker:
         self.next_offset = snapshot.offset
 
     def decided(self, end_offset: int) -> bool:
-        """Whether nothing that follows changes what is known of records before an offset."""
+        """Whether all transactions with records before an offset are decided."""
         return self.next_offset >= end_offset and all(first >= end_offset for first in self.open.values())
 
     def result(self, since: int = 0) -> Transactions:
-        """What has been found so far; of the transactions that ended, those that did so from an offset on."""
+        """The transactions found so far; only those that ended at or after an offset."""
         aborted = np.concatenate([np.empty(0, ABORTED), *_ended_since(self.aborted, since)])
         order = np.lexsort((aborted["first_offset"], aborted["producer_id"]))
         finished = np.concatenate([np.empty(0, FINISHED), *_ended_since(self.finished, since)])
@@ -162,7 +162,7 @@ class TransactionTracker:
     def read_log(
         self, directory: str, segments: Sequence[Segment], start_offset: int | None, end_offset: int | None
     ) -> None:
-        """Read what decides about a span of a log; see `scan_transactions`."""
+        """Read the batches that decide about a span of a log; see `scan_transactions`."""
         snapshot = _snapshot_before(directory, start_offset)
         begin = None
         if snapshot is not None:
@@ -197,7 +197,7 @@ class TransactionTracker:
                     self.next_offset = int(part["last_offset"].max()) + 1
         self.aborted += index.inside(lost)
         if not lost and start == 0:
-            # An index that is being written knows markers that came after the segment was opened.
+            # An index that is being written has markers that were added after the segment was opened.
             grown = os.path.getsize(segment.path) > file.size
             index.compare(self.aborted[found:], self.problems, before=self.next_offset if grown else None)
 
@@ -237,13 +237,13 @@ class TransactionTracker:
             self.finished.append(np.array(finished, FINISHED))
 
     def _begin(self, index: TransactionIndex, producer: int, start: int, marker: int) -> int:
-        """Where an aborted transaction begins: by the index where an earlier marker may have been lost."""
+        """Where an aborted transaction begins: according to the index if an earlier marker may have been lost."""
         if self.damaged_from is not None and start < self.damaged_from <= marker and index.has(producer, marker):
             return index.first_offset(marker)
         return start
 
     def markers(self, file: MappedFile, headers: BatchHeaders, rows: npt.NDArray[np.intp]) -> dict[int, Marker]:
-        """What the control batches in `rows` say, by offset; those that cannot be read are among the problems."""
+        """The contents of the control batches in `rows`, by offset; unreadable ones are added to the problems."""
         if not len(rows):
             return {}
         starts = headers["position"][rows].tolist()
@@ -267,7 +267,7 @@ class TransactionTracker:
 
 
 class TransactionIndex:
-    """The transaction index of a segment, if it has one that can be read."""
+    """The transaction index of a segment; without entries if it is missing or unreadable."""
 
     def __init__(self, segment_path: str, problems: list[DecodeError]) -> None:
         self.path = layout.sibling(segment_path, layout.TRANSACTION_INDEX_SUFFIX)
@@ -285,7 +285,7 @@ class TransactionIndex:
         self._by_marker: dict[int, Any] = {int(entry["last_offset"]): entry for entry in self.entries}
 
     def has(self, producer: int, marker: int) -> bool:
-        """Whether it says that a producer's transaction was aborted by the marker at this offset."""
+        """Whether it has an entry for a producer's transaction aborted by the marker at this offset."""
         entry = self._by_marker.get(marker)
         return entry is not None and int(entry["producer_id"]) == producer
 
@@ -294,16 +294,16 @@ class TransactionIndex:
         return int(self._by_marker[marker]["first_offset"])
 
     def inside(self, gaps: Iterable[tuple[int, int]]) -> list[npt.NDArray[np.void]]:
-        """The entries whose marker lies in one of the gaps between offsets."""
+        """The entries whose marker is in one of the gaps between offsets."""
         markers = self.entries["last_offset"]
         return [self.entries[(markers >= start) & (markers < end)] for start, end in gaps]
 
     def compare(
         self, aborted: list[npt.NDArray[np.void]], problems: list[DecodeError], *, before: int | None = None
     ) -> None:
-        """Note where index and log disagree about the transactions that were aborted in the segment.
+        """Record differences between index and log in the transactions aborted in the segment.
 
-        Only markers `before` an offset count, where one is given.
+        If `before` is given, only markers before that offset count.
         """
         found = np.concatenate([np.empty(0, ABORTED), *aborted])
         with_records = found[found["first_offset"] < found["last_offset"]]["last_offset"]
@@ -320,7 +320,7 @@ class TransactionIndex:
 
 
 def _ended_since(parts: list[npt.NDArray[np.void]], offset: int) -> list[npt.NDArray[np.void]]:
-    """The last parts, as far as transactions in them ended at an offset or later."""
+    """The last parts: those with transactions that ended at an offset or later."""
     first = len(parts)
     while first and (not len(parts[first - 1]) or parts[first - 1]["last_offset"].max() >= offset):
         first -= 1

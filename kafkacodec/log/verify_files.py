@@ -1,6 +1,6 @@
-"""Inspection of the small files beside the segments: whether they can be read, and whether they agree with the log.
+"""Inspection of snapshots, checkpoints and metadata files: whether they can be read, and match the log.
 
-What contradicts the log is a warning: no record is lost by it, and a broker corrects the value or refuses to start.
+A contradiction to the log is a warning: no record is lost by it, and a broker corrects the value or refuses to start.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MEANINGS = {
 
 @contextmanager
 def noted(report: Report, kind: str, path: str) -> Iterator[None]:
-    """Turns an error in a file into a finding. A file that is missing is none: brokers leave out what is empty."""
+    """Turns an error in a file into a finding. A missing file is not one: brokers omit empty files."""
     try:
         yield
     except FileNotFoundError:
@@ -45,9 +45,9 @@ def noted(report: Report, kind: str, path: str) -> Iterator[None]:
 def check_partition_files(
     directory: str, epochs: list[LeaderEpoch], end_offset: Callable[[], int] | None, report: Report
 ) -> None:
-    """Read the producer snapshots and the topic id; hold them and the leader epochs against the log's end.
+    """Read the producer snapshots and the topic id; compare them and the leader epochs with the log's end.
 
-    The end, where it is known, is asked for last: a log that is being written runs ahead of these files.
+    `end_offset`, if known, is called last: a log that is being written runs ahead of these files.
     """
     snapshots: list[ProducerSnapshot] = []
     for name in sorted(os.listdir(directory or os.curdir)):
@@ -82,10 +82,10 @@ def _check_snapshot(snapshot: ProducerSnapshot, end: float, report: Report) -> N
 def check_offset_checkpoints(
     directory: str, end_offsets: Callable[[], Mapping[tuple[str, int], int]], report: Report
 ) -> None:
-    """Hold the offset checkpoints of a log directory against the logs' ends; what is of other partitions is left.
+    """Compare the offset checkpoints of a log directory with the logs' ends; entries of other partitions are ignored.
 
-    The recovery point is held against them where partitions are inspected: a log that ends before it has lost records.
-    The ends are asked for last: logs that are being written run ahead of their checkpoints.
+    The recovery point is compared when a partition is inspected: a log that ends before it has lost records.
+    `end_offsets` is called last: logs that are being written run ahead of their checkpoints.
     """
     known: dict[str, dict[tuple[str, int], int]] = {}
     for name in layout.OFFSET_CHECKPOINTS:

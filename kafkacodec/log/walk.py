@@ -1,4 +1,4 @@
-"""Batch headers of a mapped segment, piece by piece, so that memory stays bounded however many batches there are."""
+"""Batch headers of a mapped segment, piece by piece, so that memory is bounded for any number of batches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_BATCHES = 65536
 """Rows of a piece: about 8 MiB of columns."""
 
 FEW_BATCHES = 64
-"""Rows of a piece where only the next few batches are looked at."""
+"""Rows of a piece if only the next few batches are needed."""
 
 
 def walk(
@@ -26,12 +26,11 @@ def walk(
     verify_crc: bool = False,
     max_batches: int = MAX_BATCHES,
 ) -> Iterator[BatchHeaders]:
-    """The headers of the whole batches in file[start, end), without an error for what ends them.
+    """The headers of the complete batches in file[start, end); damage after them is not raised.
 
     Yields:
-        BatchHeaders: at least one, with positions from the start of the file. The last one's `consumed` is where
-            the whole batches end, its `problems` say what follows them where that is neither the end nor a partial
-            batch.
+        BatchHeaders: at least one, with positions from the start of the file. The last one's `consumed` is the end of
+            the complete batches; its `problems` has the fault after them, unless the end or a partial batch follows.
     """
     position = start
     while True:
@@ -52,16 +51,16 @@ def walk(
 
 
 def first_batches(file: MappedFile, position: int, count: int = 1, *, verify_crc: bool = False) -> BatchHeaders:
-    """The headers of at most `count` batches from a position on; none where no whole batch lies there."""
+    """The headers of at most `count` batches from a position on; empty if no complete batch is there."""
     return next(walk(file, position, verify_crc=verify_crc, max_batches=count))
 
 
 class Damage(NamedTuple):
-    """Bytes of a segment that are no batches.
+    """Bytes of a segment that are not batches.
 
     Attributes:
-        start, end (int): the positions that they lie between.
-        error (DecodeError): why nothing could be read at the start.
+        start, end (int): their first position and the one after the last.
+        error (DecodeError): the fault at the start.
     """
 
     start: int
@@ -70,7 +69,7 @@ class Damage(NamedTuple):
 
 
 def walk_over_damage(file: MappedFile, start: int = 0, end: int | None = None) -> Iterator[BatchHeaders | Damage]:
-    """As `walk`, but goes on with the next intact batch where no batch can be, and tells what lay between."""
+    """As `walk`, but continues with the next intact batch after damage, and yields the damage too."""
     search: Resync | None = None
     position, size = start, file.size if end is None else min(end, file.size)
     while True:

@@ -38,49 +38,49 @@ _NOTHING = BatchRun(b"", [], [], [], [], [])
 
 
 class LogWriter:
-    """Writes records into a partition of a log directory, in segments.
+    """Writes records to a partition of a log directory, in segments.
 
-    Segments become visible whole, one by one: at any moment the directory holds a valid log, of all segments that were
-    committed; a writer that is killed leaves nothing else but temporary files, which the next one removes. No segment
-    is ever replaced. Used as a context manager, the last segment is committed at the end, and dropped where an
-    exception comes instead; a partition that the writer has made, and committed nothing to, is then removed.
+    Segments become visible one by one, complete: at any moment the directory has a valid log of all committed segments.
+    A killed writer leaves only temporary files, which the next one removes. No segment is ever replaced. As a context
+    manager, the writer commits the last segment at the end, and discards it on an exception; a partition that it
+    created, and committed nothing to, is then removed.
 
-    One writer at a time has a partition, and none while a broker runs on the log directory: a lock, in the file
-    ``.lock`` that brokers use too, is taken when the writer is made and when it writes again after a `commit`, and
-    given up by `commit` and `discard` and when the process ends. Writers of other partitions go on beside it.
+    There is one writer of a partition at a time, and none while a broker runs on the log directory: a lock, in the file
+    ``.lock`` that brokers use too, is taken when the writer is created and when it writes again after a `commit`, and
+    released by `commit`, by `discard` and when the process ends. It does not block writers of other partitions.
 
-    Where batches of idempotent or transactional producers are written, transaction indexes and producer snapshots are
-    made beside them as a broker would, so that it knows aborted and open transactions when it starts. For a broker in
-    KRaft mode the topic must exist, and `topic_id` be its id.
+    With batches of idempotent or transactional producers, transaction indexes and producer snapshots are written as by
+    a broker, which finds aborted and open transactions from them when it starts. For a broker in KRaft mode the topic
+    must exist, and `topic_id` must be its id.
 
     Args:
-        log_dir: the log directory (`log.dirs` of a broker); made if missing.
-        topic, partition: what to write; the partition's directory is ``topic-partition``.
-        append: continue a partition that has records. Without it such a destination is refused.
+        log_dir: the log directory (`log.dirs` of a broker); created if missing.
+        topic, partition: the partition to write; its directory is ``topic-partition``.
+        append: continue a partition that has records. Without it such a partition is refused.
         start_offset: the first offset of a new partition.
-        segment_bytes: a segment takes batches up to this size (`segment.bytes`).
-        segment_ms: a segment ends before a batch that is this much younger than its first one (`segment.ms`); None:
-            age does not matter.
-        index_interval_bytes: an index entry is due after this many bytes (`index.interval.bytes`).
-        leader_epoch: the leader's term that the batches are marked with; None: the last one of the partition, or 0.
+        segment_bytes: the maximum size of a segment, in bytes (`segment.bytes`).
+        segment_ms: a segment ends before a batch that is this much later than its first one, in ms (`segment.ms`);
+            None: no limit.
+        index_interval_bytes: an index entry is added after this number of bytes (`index.interval.bytes`).
+        leader_epoch: the leader epoch of the batches; None: the last one of the partition, or 0.
         topic_id: the topic's id (KIP-516). None: that of the partition, or of the topic's other partitions in
             `log_dir`, or a random one.
         sync: wait for the disk (fsync) before anything becomes visible.
-        wait: how many seconds to wait for another writer of the partition to end.
+        wait: the time to wait for another writer of the partition to finish, in seconds.
 
     Attributes:
         path (str): the partition's directory.
-        next_offset (int): the offset that the next record gets.
+        next_offset (int): the offset of the next record.
         topic_id (uuid.UUID): the topic's id.
-        leader_epoch (int): the leader's term.
+        leader_epoch (int): the leader epoch.
 
     Raises:
-        ValueError: an illegal topic name, a number out of range, a topic id or leader epoch that contradicts the
+        ValueError: an invalid topic name, a number out of range, a topic id or leader epoch that contradicts the
             partition's.
-        TypeError: an argument is of another type.
+        TypeError: an argument of a wrong type.
         BlockingIOError: another writer has the partition, or a broker the log directory; the message says which.
         FileExistsError: the partition has records and `append` is not set.
-        CorruptRecord: the existing log ends in something else than whole batches.
+        CorruptRecord: the existing log does not end with a complete batch.
         OSError: the destination cannot be written; `filename` names it.
     """
 
@@ -117,7 +117,7 @@ class LogWriter:
         self._has_producers = False
         self._producers: ProducerState | None = None
         self._prepared = self._made = False
-        self._seen = 0  # when the directory last changed, as far as this writer knows
+        self._seen = 0  # the directory's last modification that this writer knows of
         os.makedirs(log_dir, exist_ok=True)
         self._lock = PartitionLock(log_dir, os.path.basename(self.path))
         self._lock.acquire(wait)
@@ -155,12 +155,12 @@ class LogWriter:
             codec (str), level (int | None), batch_bytes (int), timestamp_type (int): as in `kafkacodec.encode`.
 
         Returns:
-            How many records were written.
+            The number of records written.
 
         Raises:
-            EncodeError: as `kafkacodec.encode`; or an offset below `next_offset`. What was written before stays.
-            ValueError, TypeError: an option is wrong.
-            OSError: a segment cannot be written; the records since the last commit are then dropped.
+            EncodeError: as `kafkacodec.encode`; or an offset below `next_offset`. Records written before stay.
+            ValueError, TypeError: an invalid option.
+            OSError: a segment cannot be written; the records since the last commit are then discarded.
         """
         refuse_unknown(options, BatchOptions.__annotations__)
         batches = iter_encoded(
@@ -169,19 +169,19 @@ class LogWriter:
         return sum(self._append(run) for run in _runs(batches))
 
     def write_batches(self, data: Buffer, *, verify_crc: bool = True) -> int:
-        """Write record batches as they are: those of another log, of `kafkacodec.encode` or `control_batch`.
+        """Write record batches unchanged: those of another log, of `kafkacodec.encode` or `control_batch`.
 
         Args:
-            data: whole batches.
-            verify_crc: check them; not needed for what has just been encoded.
+            data: complete batches.
+            verify_crc: verify their checksums; not needed for batches that were just encoded.
 
         Returns:
-            How many records were written.
+            The number of records written.
 
         Raises:
-            DecodeError: a damaged batch, or one of magic 0 or 1, which has no place in a new log.
-            EncodeError: a partial batch at the end, or an offset below `next_offset`.
-            OSError: a segment cannot be written; the records since the last commit are then dropped.
+            DecodeError: a damaged batch.
+            EncodeError: a batch of magic 0 or 1, a partial batch at the end, or an offset below `next_offset`.
+            OSError: a segment cannot be written; the records since the last commit are then discarded.
         """
         headers = scan(data, verify_crc=verify_crc)
         if headers.consumed != memoryview(data).nbytes:
@@ -193,7 +193,7 @@ class LogWriter:
         if (headers["magic"] < 2).any():
             raise EncodeError("batches of magic 0 and 1 cannot be written")
         self._has_producers = self._has_producers or bool((headers["producer_id"] >= 0).any())
-        # Null, seen by numpy, is the smallest number.
+        # Null is the smallest number in numpy.
         timestamps = np.maximum(headers["max_timestamp"].astype(np.int64), -1).tolist()
         sizes, bases, lasts, counts = (
             headers[name].tolist() for name in ("size_in_bytes", "base_offset", "last_offset", "count")
@@ -201,15 +201,14 @@ class LogWriter:
         return self._append(BatchRun(memoryview(data).cast("B"), sizes, bases, lasts, timestamps, counts))
 
     def commit(self) -> None:
-        """Make all that was written visible, and let other writers have the partition. What is written further begins a
-        new segment.
+        """Make everything that was written visible, and release the lock. Later records begin a new segment.
 
         Raises:
-            OSError: a file cannot be written or renamed: the records since the last commit are then dropped. Or, where
-                `filename` is the directory, its names cannot be brought to the disk: the records are there, but may be
-                gone after the machine has failed.
-            FileExistsError: someone else has put a segment into the place; the records since the last commit are
-                dropped.
+            OSError: a file cannot be written or renamed; the records since the last commit are then discarded. Or, if
+                `filename` is the directory, its names cannot be synced to disk; the records are in place, but may be
+                lost in a power failure.
+            FileExistsError: another process has added a segment of the same name; the records since the last commit are
+                discarded.
         """
         if self._segment is not None or not self._prepared:
             try:
@@ -222,9 +221,9 @@ class LogWriter:
         self._let_go()
 
     def discard(self) -> None:
-        """Drop what has not become visible, and let other writers have the partition.
+        """Discard everything since the last commit, and release the lock.
 
-        Segments that were committed stay. Where there are none, a partition's directory that was made here goes too.
+        Committed segments stay. If there are none, a directory that this writer created is removed.
         """
         segment, self._segment = self._segment, None
         if segment is not None:
@@ -235,13 +234,13 @@ class LogWriter:
         self._let_go()
 
     def prepare(self) -> None:
-        """Take the lock, and make the partition's directory with its metadata and leader epochs, if that is not done.
+        """Take the lock, and create the partition's directory with its metadata and leader epochs, unless done before.
 
-        Writing does this by itself.
+        Writing calls this.
 
         Raises:
-            BlockingIOError, FileExistsError: another writer has the partition, or has continued it since this one had
-                it.
+            BlockingIOError, FileExistsError: another writer has the partition, or has continued it since this writer
+                released the lock.
             OSError: a file cannot be written; `filename` names it.
         """
         self._hold()
@@ -266,7 +265,7 @@ class LogWriter:
         segment, self._segment = self._segment, None
         if segment is None:
             return
-        # What is known of producers holds when the segment is visible, not before.
+        # The new producer state is valid only when the segment is visible.
         producers, self._producers = self._producers, None
         try:
             if self._has_producers and producers is None:
@@ -285,7 +284,7 @@ class LogWriter:
             publishing.sync_names(self.path, f"the segment at offset {segment.base_offset}")
 
     def _hold(self) -> None:
-        """Have the lock, and find the partition as it was left."""
+        """Take the lock; raise if the partition was changed since it was released."""
         if self._lock.held:
             return
         self._lock.acquire()
@@ -306,12 +305,12 @@ class LogWriter:
     def _remove_directory(self) -> None:
         for name in (layout.PARTITION_METADATA, layout.LEADER_EPOCH_CHECKPOINT):
             publishing.remove(os.path.join(self.path, name))
-        with contextlib.suppress(OSError):  # someone else has put something there
+        with contextlib.suppress(OSError):  # another process has put something there
             os.rmdir(self.path)
         self._made = self._prepared = False
 
     def _append(self, run: BatchRun) -> int:
-        """Write batches into the segment, and into new ones where it is full or too old."""
+        """Write batches to the segment, and to new ones when it is full or too old."""
         following = self.next_offset
         for base, last in zip(run.base_offsets, run.last_offsets, strict=True):
             if base < following:
@@ -340,7 +339,7 @@ class LogWriter:
         return SegmentWriter(self.path, base_offset, index_interval_bytes=self._index_interval, sync=self._sync)
 
     def _fitting(self, run: BatchRun) -> int:
-        """How many of the first batches belong into the segment that is open."""
+        """The number of first batches that belong in the open segment."""
         segment = self._segment
         if segment is None:
             return 0
@@ -358,7 +357,7 @@ class LogWriter:
         return count
 
     def _end_of(self, existing: Partition | None, append: bool, start_offset: int) -> int:
-        """The next offset, once the destination is known to be a log that can be continued."""
+        """The next offset; raises if the partition cannot be continued."""
         filled = [s for s in existing.segments if s.size_in_bytes] if existing else []
         if not filled:
             return max([start_offset, *(s.base_offset or 0 for s in (existing.segments if existing else ()))])
@@ -389,13 +388,13 @@ class LogWriter:
 
 
 def check_topic(name: str) -> None:
-    """Raise ValueError where a topic cannot have this name."""
+    """Raise ValueError for an invalid topic name."""
     if not _TOPIC.fullmatch(name) or name in (".", ".."):
         raise ValueError(f"invalid topic name {name!r}: use at most 249 of a-z, A-Z, 0-9, '.', '_' and '-'")
 
 
 def _runs(batches: Iterable[EncodedBatch]) -> Iterator[BatchRun]:
-    """Batches put together, so that each costs little."""
+    """Batches joined to runs, so that each costs little."""
     waiting: list[EncodedBatch] = []
     size = 0
     for batch in batches:
@@ -409,12 +408,12 @@ def _runs(batches: Iterable[EncodedBatch]) -> Iterator[BatchRun]:
 
 
 def _remove_beyond(directory: str, end_offset: int) -> None:
-    """Remove indexes and snapshots of segments that a killed writer did not make visible."""
+    """Remove indexes and snapshots of segments that a killed writer did not publish."""
     first = {layout.PRODUCER_SNAPSHOT_SUFFIX: end_offset + 1, layout.TRANSACTION_INDEX_SUFFIX: end_offset}
     first |= {layout.OFFSET_INDEX_SUFFIX: end_offset, layout.TIME_INDEX_SUFFIX: end_offset}
     with os.scandir(directory) as entries:
         found = [(entry.path, layout.parse_file_name(entry.name)) for entry in entries]
-    # A broker keeps indexes beside the empty segment at the end.
+    # A broker keeps indexes of the empty segment at the end.
     segments = {name.base_offset for _, name in found if name is not None and name.suffix == layout.LOG_SUFFIX}
     for path, name in found:
         if name is None or name.base_offset < first.get(name.suffix, math.inf):
