@@ -28,6 +28,7 @@ def faults(directory: Path, text: str) -> list[str]:
         "| " + LONG + "|",
         "[" + LONG + "](other.md)",
         "- " + "x" * 130,
+        ">>> print()\n" + LONG,
     ],
 )
 def test_sound_pages(tmp_path: Path, text: str) -> None:
@@ -43,6 +44,8 @@ def test_sound_pages(tmp_path: Path, text: str) -> None:
         ("[a](#here)", "1: no such heading: #here"),
         ("[a [b] c](missing.md)", "1: no such file: missing.md"),
         (LONG, "1: 150 characters, more than 120"),
+        (">>> print()\nword\n\n" + LONG, "4: 150 characters, more than 120"),
+        (">>> " + LONG, "1: 154 characters, more than 120"),
         ("```\n" + LONG.strip() + "\n```", "2: 149 characters, more than 120"),
     ],
 )
@@ -61,3 +64,9 @@ def test_only_paragraphs_with_long_lines_are_broken_anew() -> None:
     assert made.endswith("\n- next\n")
     assert all(line.startswith("  ") for line in made.splitlines()[4:-1])
     assert check_docs.rewrapped(made) == made
+
+
+@pytest.mark.parametrize("word", ["-", "+", "1.", "#"])
+def test_no_line_of_a_paragraph_becomes_an_item(word: str) -> None:
+    made = check_docs.rewrapped(f"{'x' * 119} {word} y\n")
+    assert not any(line.startswith(word) for line in made.splitlines())
