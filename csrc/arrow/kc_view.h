@@ -18,4 +18,6 @@ typedef struct kc_view {
 
 enum { KC_VIEW_INLINED = 12 };
 
+_Static_assert(sizeof(kc_view) == 16, "Arrow's views are 16 bytes apart");
+
 #endif

@@ -311,6 +311,18 @@ static kc_error snappy_fault(const uint8_t *data, size_t size) {
     return error;
 }
 
+TEST(snappy_blocks_are_given_with_their_sizes) {
+    static const uint8_t raw[] = {3, 2 << 2, 'a', 'b', 'c'}; /* a literal of three bytes */
+    kc_error error = {0};
+    kc_snappy_frame frame;
+    kc_snappy_block block = {0};
+    CHECK_EQ(kc_snappy_open(&frame, raw, sizeof raw, &error), KC_OK);
+    CHECK_EQ(kc_snappy_next(&frame, &block, &error), KC_OK);
+    CHECK(block.data == raw);
+    CHECK_EQ(block.size, sizeof raw);
+    CHECK_EQ(block.content_size, 3);
+}
+
 TEST(snappy_faults_tell_where_and_what) {
     uint8_t data[sizeof XERIAL + 20];
     memcpy(data, XERIAL, sizeof XERIAL);

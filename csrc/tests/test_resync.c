@@ -170,6 +170,26 @@ TEST(resync_finds_a_batch_wherever_it_lies) {
     }
 }
 
+/* Batches whose length has its bits in one byte alone: the search looks at the bytes of a length one by one. */
+TEST(resync_finds_batches_of_every_size) {
+    enum { GARBAGE = 3, LARGEST = 1 << 24 };
+    static uint8_t data[GARBAGE + KC_ENTRY_OVERHEAD + LARGEST];
+    static const uint32_t LENGTHS[] = {14, 255, 256, 0xff00, 1 << 16, 0xff0000, LARGEST};
+    memset(data, 0xff, GARBAGE);
+    for (size_t i = 0; i < sizeof LENGTHS / sizeof *LENGTHS; i++) {
+        uint8_t *message = data + GARBAGE; /* of magic 0, without a key */
+        const size_t size = KC_ENTRY_OVERHEAD + (size_t)LENGTHS[i];
+        memset(message, 0, size);
+        kc_store_u64(message, 300);
+        kc_store_u32(message + KC_ENTRY_LENGTH_AT, LENGTHS[i]);
+        kc_store_u32(message + 18, UINT32_MAX);
+        kc_store_u32(message + 22, LENGTHS[i] - 14);
+        kc_store_u32(message + KC_MESSAGE_CRC_AT, kc_crc32(0, message + KC_ENTRY_MAGIC_AT, size - KC_ENTRY_MAGIC_AT));
+        kc_resync state = kc_resync_start();
+        CHECK_EQ(kc_resync_next(data, GARBAGE + size, 0, &state), GARBAGE);
+    }
+}
+
 TEST(resync_passes_over_what_the_credit_does_not_cover) {
     for (size_t before = 0; before < 4; before++) {
         bytes b = {.size = before};
