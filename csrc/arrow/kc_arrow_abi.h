@@ -1,4 +1,4 @@
-/* The structs of the Arrow C data interface and C stream interface, as the Arrow specification lays them out. */
+/* The structs of the Arrow C data interface and C stream interface, as defined by the Arrow specification. */
 #ifndef KC_ARROW_ABI_H
 #define KC_ARROW_ABI_H
 

@@ -13,7 +13,7 @@ static kc_layout bytes_layout(const char *format) {
     return KC_LAYOUT_ABSENT;
 }
 
-/* The number behind "w:". */
+/* The number after "w:". */
 static int fixed_width(const char *format, int64_t *width, kc_error *error) {
     int64_t w = 0;
     for (const char *p = format + 2; *p; p++) {
@@ -40,7 +40,7 @@ static int import_offsets(kc_arrow_bytes *c, const struct ArrowArray *array, kc_
     return KC_OK;
 }
 
-/* Words are bytes or text, or all null, and no dictionary of another one. */
+/* The dictionary is binary, string or null, and not dictionary-encoded. */
 static int import_dictionary(kc_arrow_bytes *c, const struct ArrowSchema *schema, const struct ArrowArray *array,
                              int64_t offset, kc_error *error) {
     kc_arrow_bytes words;
@@ -83,12 +83,12 @@ int kc_arrow_bytes_import(kc_arrow_bytes *c, const struct ArrowSchema *schema, c
     return import_offsets(c, array, error);
 }
 
-/* A pointer that is used only after its offset turned out to be good. */
+/* A pointer that must not be used before its offset is checked. */
 static const uint8_t *displaced(const uint8_t *data, int64_t offset) {
     return (const uint8_t *)((uintptr_t)data + (uintptr_t)offset);
 }
 
-/* Four offsets in a load that is not repeated, whatever others write meanwhile. */
+/* Four offsets in one load, since other threads may write to them. */
 typedef uint32_t four __attribute__((vector_size(16)));
 typedef uint32_t four_anywhere __attribute__((vector_size(16), aligned(4), may_alias));
 typedef uintptr_t four_pointers __attribute__((vector_size(4 * sizeof(uintptr_t))));
@@ -98,8 +98,8 @@ static void load_four(const int32_t *offsets, four *out) {
     KC_LOADED(offsets, sizeof *out);
 }
 
-/* Each row's start and end are loaded once, four rows at a time, and checked by themselves: a neighbour may have seen
- * another value of the offset they share. */
+/* Start and end of each row are loaded once, four rows at a time, and checked independently: two rows may see different
+ * values of the offset that they share. */
 static int load_offsets32(const kc_arrow_bytes *c, int64_t row, int64_t n, kc_spans *out, kc_error *error) {
     const int32_t *offsets = (const int32_t *)c->index + c->first + row;
     const uint32_t end = c->end > INT32_MAX ? INT32_MAX : (uint32_t)c->end;
@@ -168,7 +168,7 @@ const uint8_t *kc_arrow_bytes_far(const kc_arrow_bytes *c, const kc_view *v, int
 
 static int load_views(const kc_arrow_bytes *c, int64_t row, int64_t n, kc_spans *out, kc_error *error) {
     const kc_view *views = (const kc_view *)c->index + c->first + row;
-    bool wide = (c->length - row - n) * (int64_t)sizeof *views >= KC_COPY_SLACK; /* for bytes that lie in a view */
+    bool wide = (c->length - row - n) * (int64_t)sizeof *views >= KC_COPY_SLACK; /* for bytes inside a view */
     for (int64_t i = 0; i < n; i++) {
         kc_view v;
         kc_load_copy(&v, views + i, sizeof v);
@@ -290,7 +290,7 @@ size_t kc_arrow_bytes_extent(const kc_arrow_bytes *c) {
     if (c->length == 0) return 0;
     if (c->layout == KC_LAYOUT_VIEWS) return views_extent(c);
     if (c->layout == KC_LAYOUT_FIXED) return (size_t)(c->length * c->width);
-    if (c->layout != KC_LAYOUT_OFFSETS32 && c->layout != KC_LAYOUT_OFFSETS64) return 0; /* a dictionary does not tell */
+    if (c->layout != KC_LAYOUT_OFFSETS32 && c->layout != KC_LAYOUT_OFFSETS64) return 0; /* unknown for a dictionary */
     const int64_t start = kc_offset_at(c->layout, c->index, c->first);
     return start >= 0 && start <= c->end ? (size_t)(c->end - start) : 0;
 }

@@ -1,4 +1,4 @@
-/* What a consumer can check of an array that another library exported through the Arrow C data interface. */
+/* Checks of arrays exported by another library through the Arrow C data interface. */
 #ifndef KC_ARROW_CHECK_H
 #define KC_ARROW_CHECK_H
 
@@ -8,12 +8,12 @@
 #include "base/kc_bytes.h"
 
 typedef enum kc_layout {
-    KC_LAYOUT_ABSENT = 0, /* no such column: every row is null */
+    KC_LAYOUT_ABSENT = 0, /* missing column: every row is null */
     KC_LAYOUT_OFFSETS32,  /* binary, string, list, map */
     KC_LAYOUT_OFFSETS64,  /* large_binary, large_string, large_list */
     KC_LAYOUT_VIEWS,      /* binary_view, string_view */
     KC_LAYOUT_FIXED,      /* fixed_size_binary */
-    KC_LAYOUT_DICTIONARY, /* numbers of the words of a dictionary */
+    KC_LAYOUT_DICTIONARY, /* indexes into a dictionary */
     KC_LAYOUT_INT32,
     KC_LAYOUT_INT64,
 } kc_layout;
@@ -24,7 +24,7 @@ static inline int kc_cannot_encode(kc_error *error, const char *what, int64_t ro
     return kc_fail(error, KC_CANNOT_ENCODE, what, (uint64_t)row, got, want);
 }
 
-/* The first row of an array among its buffers, once everything that the struct itself says is plausible. */
+/* The index of the first row in the buffers of an array, after checks of the fields of the struct. */
 static inline int kc_array_check(const struct ArrowArray *array, int64_t offset, int64_t length, int64_t buffers,
                                  int64_t *first, kc_error *error) {
     if (array->length < 0 || array->offset < 0 || array->offset > INT64_MAX / 32 || array->length > INT64_MAX / 32)

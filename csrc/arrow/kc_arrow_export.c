@@ -23,7 +23,7 @@ static int no_memory(kc_error *error) { return kc_fail(error, KC_NO_MEMORY, "no 
 static void release_schema(struct ArrowSchema *s) {
     for (int64_t i = 0; i < s->n_children; i++) {
         struct ArrowSchema *child = s->children[i];
-        /* Only children that are there were counted. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
+        /* n_children counts only existing children. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
         if (child->release) child->release(child);
         kc_free(child);
     }
@@ -31,7 +31,7 @@ static void release_schema(struct ArrowSchema *s) {
     s->release = NULL;
 }
 
-/* `*s` with room for n children; each added one counts itself in, so that a half-built schema can be released. */
+/* `*s` with room for n children; each one is counted when it is added, so that an incomplete schema can be released. */
 static int open_schema(struct ArrowSchema *s, const char *name, const char *format, int n, kc_error *error) {
     memset(s, 0, sizeof *s);
     s->format = format;
@@ -72,8 +72,8 @@ int kc_arrow_export_schema(const kc_table *t, struct ArrowSchema *out, kc_error 
     return code;
 }
 
-/* What each exported array owns: a reference to the table and the list of its buffers. The last one of a column of
- * views has the sizes of those in front of it. */
+/* Owned by each exported array: a reference to the table and the list of its buffers. For a column of views, the last
+ * buffer has the sizes of the data buffers. */
 typedef struct keeper {
     kc_table *table;
     int64_t *sizes;
@@ -173,7 +173,7 @@ int kc_arrow_export_array(kc_table *t, struct ArrowArray *out, kc_error *error) 
     return code;
 }
 
-/* What a stream owns: the table, until it was given out. */
+/* Owned by a stream: the table, until it is returned. */
 typedef struct streamed {
     kc_table *table;
     bool given;

@@ -4,7 +4,7 @@
 
 /* ---- integers and points in time ------------------------------------------------------------------------------ */
 
-/* Arrow's format strings, up to a time zone, and how to make milliseconds of them. Plain integers stay as they are. */
+/* Arrow's format strings, up to a time zone, and the conversion to milliseconds. Plain integers are not converted. */
 static const struct {
     const char *format;
     kc_layout layout;
@@ -94,7 +94,7 @@ int kc_struct_check(const struct ArrowSchema *schema, const struct ArrowArray *a
     return KC_OK;
 }
 
-/* The places of "key" and "value" among the pair's fields; maps may name them anything. */
+/* The indexes of "key" and "value" among the fields of a pair; in a map they may have any names. */
 static int pair_fields(const struct ArrowSchema *item, bool map, int64_t place[2], kc_error *error) {
     static const char *const names[2] = {"key", "value"};
     if (strcmp(item->format, "+s") != 0 || item->n_children < 2)

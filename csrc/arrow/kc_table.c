@@ -23,11 +23,11 @@ size_t kc_type_width(kc_type type) {
 
 static bool has_offsets(kc_type type) { return type == KC_BINARY || type == KC_STRING || type == KC_LIST; }
 
-/* Rows whose values, of sixteen bytes at most, have an address: sizes of buffers are computed below that without a
- * check. */
+/* Limit on rows so that the values, of at most sixteen bytes, fit the address space: buffer sizes below it are computed
+ * without a check. */
 #define MAX_ROWS ((int64_t)(PTRDIFF_MAX / 16))
 
-/* Bytes that `rows` values take in the values buffer. */
+/* Size in bytes of `rows` values in the values buffer. */
 static size_t values_size(kc_type type, int64_t rows) {
     size_t n = (size_t)rows;
     if (type == KC_BOOL) return (n + 7) / 8;
@@ -138,13 +138,13 @@ size_t kc_table_bytes(const kc_table *t) {
     return n;
 }
 
-/* Rows that the values buffer has room for. */
+/* Capacity of the values buffer in rows. */
 static size_t rows_capacity(const kc_column *c) {
     size_t width = has_offsets(c->field->type) ? sizeof(int32_t) : kc_type_width(c->field->type);
     return width ? c->values.capacity / width : c->values.capacity * 8;
 }
 
-/* Validity covers whatever the values have room for; its new part starts out as ones. */
+/* Validity covers the capacity of the values; its new part is filled with ones. */
 static int grow_validity(kc_column *c, kc_error *error) {
     size_t old = c->validity.capacity, need = (rows_capacity(c) + 7) / 8;
     if (need <= old) return KC_OK;
@@ -187,14 +187,14 @@ int kc_column_reserve(kc_column *c, int64_t rows, size_t bytes, kc_error *error)
     return KC_OK;
 }
 
-/* A share of what a budget has left, and no more than the pool keeps: what is expected wrongly lies there unused. */
+/* A share of the remaining budget, and at most the size of the pool: an overestimate is not used. */
 enum { EXPECTED_SHARE = 16 };
 #define EXPECTED_MOST (KC_POOL_BYTES / 4)
 
 void kc_column_expect(kc_column *c, int64_t rows, size_t bytes) {
     const size_t left = c->budget ? atomic_load(&c->budget->left) / EXPECTED_SHARE : EXPECTED_MOST,
                  most = left < EXPECTED_MOST ? left : EXPECTED_MOST;
-    const size_t a_row = values_size(c->field->type, 64) / 64; /* without the one more that offsets have */
+    const size_t a_row = values_size(c->field->type, 64) / 64; /* without the additional last offset */
     if (rows > 0 && a_row && (size_t)rows > most / a_row) rows = (int64_t)(most / a_row);
     kc_error ignored = {0};
     if (kc_column_reserve(c, rows, bytes < most ? bytes : most, &ignored)) return;
@@ -284,7 +284,7 @@ int kc_column_append_bytes(kc_column *c, const void *data, size_t size, kc_error
 }
 
 int kc_column_append_repeated_bytes(kc_column *c, const void *data, size_t size, int64_t rows, kc_error *error) {
-    /* A product beyond any column is refused by the limit, not wrapped. */
+    /* A product above the limit of a column is rejected, not wrapped. */
     bool huge = size && (uint64_t)rows > SIZE_MAX / size;
     int code = kc_column_reserve(c, rows, huge ? SIZE_MAX : size * (size_t)rows, error);
     if (code) return code;
@@ -333,7 +333,7 @@ static int append_nulls(kc_column *c, const kc_column *from, kc_error *error) {
     return code;
 }
 
-/* Views whose buffers are now those from `first` on. */
+/* Appends views whose buffers are now numbered from `first`. */
 static void append_views(kc_column *c, const kc_column *from, int32_t first) {
     kc_view *v = (kc_view *)(void *)c->values.data + c->length;
     const kc_view *theirs = (const kc_view *)(const void *)from->values.data;

@@ -41,48 +41,47 @@ typedef struct kc_column {
     kc_buffer validity, values, data;
     struct kc_column *children;
     kc_budget *budget; /* the table's */
-    kc_views *views;   /* likewise; of KC_BINARY_VIEW alone */
-    uint64_t viewed;   /* bytes of all values, where `data` has none */
+    kc_views *views;   /* the table's, for KC_BINARY_VIEW only */
+    uint64_t viewed;   /* bytes of all values that are not in `data` */
 } kc_column;
 
 typedef struct kc_table {
     atomic_int references;
-    int num_columns; /* columns[] has one entry per field; those not wanted stay empty */
+    int num_columns; /* columns[] has one entry per field; unwanted ones stay empty */
     int64_t length;
     kc_column *columns;
-    kc_budget *budget; /* what its columns' capacity comes out of; NULL where nothing bounds them */
-    kc_views views;    /* what the columns of views point into */
+    kc_budget *budget; /* for the capacity of the columns; NULL: unlimited */
+    kc_views views;    /* the buffers of the columns of views */
 } kc_table;
 
-/* What a null slot of a timestamp column holds: numpy's "not a time". */
+/* The value of a null slot of a timestamp column: numpy's "not a time". */
 #define KC_NOT_A_TIME INT64_MIN
 
-/* A table with one reference. `wanted` has a bit per field. NULL where memory ends. */
+/* A table with one reference. `wanted` has a bit per field. NULL if memory is exhausted. */
 kc_table *kc_table_new(const kc_field *fields, int num_fields, uint64_t wanted);
 
-/* The same, whose columns take their memory out of a budget, and give it back; NULL is none. Tells why where it fails.
- */
+/* The same, with columns whose memory is taken from a budget and returned to it; NULL is none. Fills the error. */
 kc_table *kc_table_new_within(const kc_field *fields, int num_fields, uint64_t wanted, kc_budget *budget,
                               kc_error *error);
 void kc_table_retain(kc_table *t);
 void kc_table_release(kc_table *t);
 
-/* Bytes in use by the buffers of all columns, without what views point to in the source. */
+/* Bytes in use by the buffers of all columns, without the source of views. */
 size_t kc_table_bytes(const kc_table *t);
 
-/* Room for `rows` more rows (and `bytes` more of data, where the type has any). */
+/* Room for `rows` more rows (and `bytes` more bytes of data, if the type has any). */
 KC_MUST_CHECK int kc_column_reserve(kc_column *c, int64_t rows, size_t bytes, kc_error *error);
 
-/* The same for what is only expected: takes no more of a budget than leaves most of it, and never fails. */
+/* The same for an estimate: takes only a small part of a budget, and never fails. */
 void kc_column_expect(kc_column *c, int64_t rows, size_t bytes);
 
 /* Marks `row` null. It must have been reserved, but need not be counted in c->length yet. */
 KC_MUST_CHECK int kc_column_set_null(kc_column *c, int64_t row, kc_error *error);
 
-/* The bytes at `row` of KC_BINARY, KC_STRING or KC_BINARY_VIEW; *size is -1 where it is null. */
+/* The bytes at `row` of KC_BINARY, KC_STRING or KC_BINARY_VIEW; *size is -1 for null. */
 const uint8_t *kc_column_bytes(const kc_column *c, int64_t row, int32_t *size);
 
-/* Append one value to columns that were reserved for it; bytes not to KC_BINARY_VIEW. */
+/* Append one value to columns with reserved room; bytes not to KC_BINARY_VIEW. */
 KC_MUST_CHECK int kc_column_append_bytes(kc_column *c, const void *data, size_t size, kc_error *error);
 KC_MUST_CHECK int kc_column_append_int(kc_column *c, int64_t value, kc_error *error);
 KC_MUST_CHECK int kc_column_append_null(kc_column *c, kc_error *error);
@@ -90,22 +89,22 @@ KC_MUST_CHECK int kc_column_append_null(kc_column *c, kc_error *error);
 /* Append `rows` nulls, to columns of any type but KC_STRUCT (KC_LIMIT). */
 KC_MUST_CHECK int kc_column_append_nulls(kc_column *c, int64_t rows, kc_error *error);
 
-/* Append `rows` copies of one integer (KC_BOOL: of its truth). */
+/* Append `rows` copies of one integer (KC_BOOL: of its truth value). */
 KC_MUST_CHECK int kc_column_append_repeated(kc_column *c, int64_t value, int64_t rows, kc_error *error);
 
 /* Append `rows` copies of one value of KC_BINARY or KC_STRING. */
 KC_MUST_CHECK int kc_column_append_repeated_bytes(kc_column *c, const void *data, size_t size, int64_t rows,
                                                   kc_error *error);
 
-/* Whether `from` has the same columns, can be appended, and every column stays `spare` bytes and entries away from its
- * limit. */
+/* Whether `from` has the same columns, can be appended, and leaves `spare` bytes and entries below the limit of every
+ * column. */
 bool kc_table_fits(const kc_table *t, const kc_table *from, size_t spare);
 
-/* Moves all rows of `from` behind those of `t`, column by column: it has none afterwards, nor their memory. Both are of
- * the same fields and wanted columns, and nobody else refers to `from`. */
+/* Moves all rows of `from` after those of `t`, column by column; `from` is empty afterwards. Both have the same fields
+ * and wanted columns, and there are no other references to `from`. */
 KC_MUST_CHECK int kc_table_move(kc_table *t, kc_table *from, kc_error *error);
 
-/* The bytes of one fixed-width value; 0 for the other types. */
+/* The size of a fixed-width value in bytes; 0 for the other types. */
 size_t kc_type_width(kc_type type);
 
 #endif

@@ -31,7 +31,7 @@ void kc_put_message_frame(uint8_t *message, uint64_t offset, size_t size, uint32
     kc_store_u32(message + KC_MESSAGE_CRC_AT, crc);
 }
 
-/* The wrapper's offset is that of its last message, and its time the latest one. */
+/* The wrapper has the offset of its last message and the latest timestamp. */
 static void write_wrapper(const kc_open_batch *batch, const kc_batch_options *options, const uint8_t *records,
                           size_t size, uint8_t *out) {
     const size_t header = kc_message_header_bytes(options->magic);

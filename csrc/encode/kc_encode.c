@@ -20,9 +20,9 @@ void kc_encoder_restart(kc_encoder *e, int64_t row) {
     e->next = e->block.rows = 0;
 }
 
-/* ---- rows that are about to be written ------------------------------------------------------------------------ */
+/* ---- checks of rows ------------------------------------------------------------------------------------------- */
 
-/* That messages of magic 0 and 1 can hold the block's rows, or what they cannot is dropped. */
+/* Checks that messages of magic 0 and 1 can represent the rows of the block, or drops what they cannot. */
 static int check_messages(const kc_batch_options *options, kc_input_block *block, int64_t row, kc_error *error) {
     const bool drop = options->drop_unsupported, has_timestamp = options->magic == 1;
     for (int64_t i = 0; i < block->rows; i++) {
@@ -40,7 +40,7 @@ static int check_messages(const kc_batch_options *options, kc_input_block *block
     return KC_OK;
 }
 
-/* That the block's offsets increase, from one that is allowed on. */
+/* Checks that the block's offsets increase and start with an allowed one. */
 static int check_offsets(const kc_input_block *block, int64_t least, int64_t row, kc_error *error) {
     for (int64_t i = 0; i < block->rows; least = block->offset[i++] + 1) {
         if (KC_UNLIKELY(block->offset[i] < 0 || block->offset[i] == INT64_MAX))
@@ -61,19 +61,19 @@ static int load_block(kc_encoder *e, const kc_input_chunk *chunk, kc_error *erro
     if (kc_input_block_load(block, chunk, row, left < KC_BLOCK_ROWS ? left : KC_BLOCK_ROWS, e->next_offset, error)) {
         return error->code;
     }
-    /* The first offset of a column is the caller's choice; only afterwards must it increase. */
+    /* The first offset of a column is free; later ones must increase. */
     if (check_offsets(block, numbered && !e->started ? 0 : e->next_offset, row, error)) return error->code;
     if (e->options.magic < 2 && check_messages(&e->options, block, row, error)) return error->code;
     e->started = true;
     e->loaded = row + block->rows;
-    /* A block has a row at least. NOLINTNEXTLINE(clang-analyzer-security.ArrayBound) */
+    /* A block has at least one row. NOLINTNEXTLINE(clang-analyzer-security.ArrayBound) */
     e->next_offset = block->offset[block->rows - 1] + 1;
     return KC_OK;
 }
 
 /* ---- batches -------------------------------------------------------------------------------------------------- */
 
-/* The largest offset that a batch can hold. */
+/* The largest offset that the batch can contain. */
 static int64_t offset_limit(const kc_open_batch *batch) {
     return batch->base_offset > INT64_MAX - INT32_MAX ? INT64_MAX : batch->base_offset + INT32_MAX;
 }
@@ -93,7 +93,8 @@ static kc_encode_event changed(kc_error *error, int64_t row) {
     return KC_ENCODE_FAULT;
 }
 
-/* A batch for the block's next row, if the room holds that row and the header. ROWS_END stands for success. */
+/* Starts a batch for the next row of the block, if there is room for that row and the header. ROWS_END means success.
+ */
 static kc_encode_event open_batch(kc_encoder *e, kc_room *room, kc_error *error) {
     const kc_input_block *block = &e->block;
     const int64_t i = e->next, header = (int64_t)kc_batch_header_bytes(&e->options);
@@ -115,8 +116,8 @@ static kc_encode_event open_batch(kc_encoder *e, kc_room *room, kc_error *error)
     return KC_ENCODE_ROWS_END;
 }
 
-/* Writes rows of the block: one in any case where the batch is empty, further ones while they fit. The batch is kept in
- * registers meanwhile. `magic` is a constant where that matters for speed. */
+/* Writes rows of the block: at least one if the batch is empty, further ones while they fit. The batch is kept in
+ * registers meanwhile. `magic` is a constant if that matters for speed. */
 KC_INLINE kc_encode_event fill_with(kc_encoder *e, const kc_input_chunk *chunk, kc_room *room, const int magic,
                                     kc_error *error) {
     const kc_input_block *block = &e->block;
@@ -174,7 +175,7 @@ kc_encode_event kc_encoder_fill(kc_encoder *e, const kc_input_chunk *chunk, kc_r
 void kc_encoder_close(kc_encoder *e, const uint8_t *records, size_t size, uint8_t *out) {
     kc_open_batch *open = &e->open;
     kc_batch_write_header(open, &e->options, records, size, out);
-    /* A record's sequence is the batch's plus its offset delta. */
+    /* The sequence of a record is that of the batch plus its offset delta. */
     e->next_sequence = kc_sequence_behind(open->base_sequence, open->last_offset - open->base_offset + 1);
     open->count = 0;
 }

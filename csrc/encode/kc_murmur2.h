@@ -1,4 +1,4 @@
-/* MurmurHash2 with Kafka's seed, and the partitions that Kafka's default partitioner gives keyed records:
+/* MurmurHash2 with Kafka's seed, and the partition of a key by Kafka's default partitioner:
  * org.apache.kafka.common.utils.Utils.murmur2 and toPositive. */
 #ifndef KC_MURMUR2_H
 #define KC_MURMUR2_H
@@ -7,10 +7,10 @@
 
 uint32_t kc_murmur2(const uint8_t *data, size_t size);
 
-/* The partition of every key; -1 for a null one. */
+/* The partition of each key; -1 for a null key. */
 void kc_murmur2_partitions(const kc_spans *keys, int64_t n, int32_t partitions, int32_t *out);
 
-/* The same for integers in the bytes that Kafka's LongSerializer (width 8) or IntegerSerializer (4) makes of them. */
+/* The same for integers encoded by Kafka's LongSerializer (width 8) or IntegerSerializer (4). */
 void kc_murmur2_int_partitions(const int64_t *keys, int64_t n, size_t width, int32_t partitions, int32_t *out);
 
 #endif

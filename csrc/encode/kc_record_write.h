@@ -1,4 +1,4 @@
-/* One row of a block as a record of magic 2 (the comments in Kafka's DefaultRecord) or as a message of magic 0 or 1. */
+/* Writes a row of a block as a record of magic 2 (as in Kafka's DefaultRecord) or as a message of magic 0 or 1. */
 #ifndef KC_RECORD_WRITE_H
 #define KC_RECORD_WRITE_H
 
@@ -8,7 +8,7 @@
 #include "encode/kc_batch_write.h"
 #include "encode/kc_input.h"
 
-/* What a row takes in a batch, and on the way the numbers that are written again. */
+/* The size of a row in a batch, with intermediate values that are written later. */
 typedef struct kc_record_size {
     int64_t total, body, timestamp_delta;
     uint64_t offset_delta; /* zigzag-coded, as it is never negative */
@@ -43,7 +43,7 @@ KC_INLINE uint8_t *kc_put_uvarint(uint8_t *p, uint64_t v) {
     return p + kc_uvarint64_encode(p, v);
 }
 
-/* A key or value with its length; there is KC_COPY_SLACK of room behind it. */
+/* Writes a key or value with its length; there must be KC_COPY_SLACK of room after it. */
 KC_INLINE uint8_t *kc_put_span(uint8_t *p, const kc_spans *spans, int64_t i) {
     int32_t size = spans->size[i];
     if (size < 0) {
@@ -55,12 +55,12 @@ KC_INLINE uint8_t *kc_put_span(uint8_t *p, const kc_spans *spans, int64_t i) {
     return p + size;
 }
 
-/* The headers of row i, which must take all bytes up to `end`; NULL where they do not, since they changed after they
- * were counted, or where `error` says so. */
+/* Writes the headers of row i, which must end at `end`. NULL if they changed after they were counted, or for an error.
+ */
 uint8_t *kc_put_headers(uint8_t *p, const uint8_t *end, const kc_arrow_pairs *c, const int64_t bounds[2],
                         kc_error *error);
 
-/* Row i, measured as `s`, at p, where its size and KC_COPY_SLACK are free. NULL as in kc_put_headers. */
+/* Writes row i of size `s` at p, where its size and KC_COPY_SLACK are free. NULL as in kc_put_headers. */
 KC_INLINE uint8_t *kc_put_record(uint8_t *p, const kc_input_chunk *chunk, const kc_input_block *block, int64_t i,
                                  const kc_record_size *s, kc_error *error) {
     const uint8_t *end = p + s->total;
@@ -76,7 +76,7 @@ KC_INLINE uint8_t *kc_put_record(uint8_t *p, const kc_input_chunk *chunk, const 
     return p;
 }
 
-/* The same as a message. Inside a wrapper it has no codec, and in magic 1 an offset of its own set. */
+/* The same as a message. Inside a wrapper it has no codec, and in magic 1 its offset is relative. */
 KC_INLINE uint8_t *kc_put_message(uint8_t *p, const kc_open_batch *batch, const kc_batch_options *options,
                                   const kc_input_block *block, int64_t i, const kc_record_size *s) {
     const bool relative = options->magic && options->attributes & KC_CODEC_MASK;

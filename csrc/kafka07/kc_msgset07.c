@@ -24,7 +24,7 @@ void kc_msgset07_init(kc_msgset07_decoder *d, const uint8_t *data, uint64_t size
     d->levels[0] = (kc_msgset07_level){data, data, data + size};
 }
 
-/* A message as its header tells it. */
+/* A message header. */
 typedef struct message {
     const uint8_t *payload;
     size_t size; /* of the payload */
@@ -36,7 +36,7 @@ typedef struct message {
 
 typedef enum finding { FOUND, SET_ENDS, IS_PARTIAL, BAD_LENGTH, NO_HEADER, UNKNOWN_MAGIC } finding;
 
-/* The message at `p`. What lies beyond the end is not looked at. */
+/* Finds the message at `p`, without reading beyond the end. */
 KC_INLINE finding find_message(const uint8_t *p, const uint8_t *end, message *m) {
     size_t left = (size_t)(end - p);
     if (left < LENGTH_SIZE) return SET_ENDS;
@@ -62,7 +62,7 @@ static bool all_zeros(const uint8_t *p, const uint8_t *end) {
     return p == end;
 }
 
-/* Where a fault at `p` lies: inside decompressed bytes there is only the place of the outermost message. */
+/* The position of a fault at `p`; inside decompressed bytes, that of the outermost message. */
 static uint64_t place(const kc_msgset07_decoder *d, const uint8_t *p) {
     return d->depth ? d->position : (uint64_t)(p - d->data);
 }
@@ -99,7 +99,7 @@ static int append_empty_lists(kc_column *c, int64_t rows, kc_error *error) {
     return KC_OK;
 }
 
-/* The columns for what the format does not have. */
+/* Fills the columns that the format does not have. */
 static int append_absent(kc_table *t, int64_t rows, kc_error *error) {
     int code = KC_OK;
     if (wants(t, KC_COL_TIMESTAMP)) code = kc_column_append_nulls(&t->columns[KC_COL_TIMESTAMP], rows, error);
@@ -123,8 +123,8 @@ static int check_crc(const kc_msgset07_decoder *d, const message *m, const uint8
     return kc_fail(error, KC_CRC_MISMATCH, "the CRC-32 of a message is wrong", place(d, p), crc, m->crc);
 }
 
-/* Reads messages that are not to be opened, until one is, or the set or the run ends. What stopped it is in `*found`;
- * the message it stopped at, if it is whole, in `*m`. */
+/* Reads messages until one must be decompressed, or the set or the run ends. `*found` is the reason, `*m` the message
+ * at which it stopped, if that is complete. */
 static int read_plain(kc_msgset07_decoder *d, kc_table *t, int64_t max_rows, message *m, finding *found,
                       kc_error *error) {
     kc_msgset07_level *level = &d->levels[d->depth];
@@ -185,7 +185,7 @@ static int read_plain(kc_msgset07_decoder *d, kc_table *t, int64_t max_rows, mes
     return code ? code : absent;
 }
 
-/* The outermost message is done: the last of its rows goes on behind it. */
+/* Ends the outermost message: the next offset of its last row is after it. */
 static void close_outermost(kc_msgset07_decoder *d, kc_table *t) {
     kc_column *next = &t->columns[KC_MSGSET07_NEXT_OFFSET];
     if (d->inner_rows && next->wanted) {
@@ -196,7 +196,7 @@ static void close_outermost(kc_msgset07_decoder *d, kc_table *t) {
     d->position += d->outer_size;
 }
 
-/* A compressed message was found: notes what the caller has to decompress. */
+/* Records the compressed message that the caller must decompress. */
 static kc_event announce(kc_msgset07_decoder *d, const message *m, kc_error *error) {
     const uint8_t *p = d->levels[d->depth].at;
     if (m->codec > KC_CODEC_SNAPPY) {
@@ -217,7 +217,7 @@ static kc_event announce(kc_msgset07_decoder *d, const message *m, kc_error *err
     return KC_EVENT_COMPRESSED;
 }
 
-/* What the finding that stopped a run means: whether the set is over, else the fault. */
+/* Handles the reason that stopped a run: the end of the set, or a fault. */
 static bool set_is_over(const kc_msgset07_decoder *d, finding found, const message *m, kc_error *error) {
     const kc_msgset07_level *level = &d->levels[d->depth];
     const uint8_t *p = level->at;
