@@ -1,12 +1,12 @@
-"""Decodes messages: bytes straight into the slots of Python objects.
+"""Decodes messages directly into the slots of Python objects.
 
-`decode` walks the operations of a `Program`; nothing in between is built. An array of structs is only checked then,
-and made on first access: until then its slot holds the bytes, in a `Part` (see _struct.pyx). So the readers
-do two things: with a slot they read a value into it, without one they check and pass over it, with the same faults.
+`decode` executes the operations of a `Program`. An array of structs is only validated, and created on first access:
+until then its slot has the bytes, in a `Part` (see _struct.pyx). So the readers have two modes: with a slot they read a
+value into it, without one they validate and skip it, with the same faults.
 
-A fault is kept in a C struct; the path to its field is put together while the calls return, so it
-costs nothing until then. Lengths are compared with the bytes left before they are added to anything, counts with the bytes that
-so many elements need at least, so that memory stays in proportion to the input.
+A fault is stored in a C struct. The path to its field is built while the calls return, so it has no cost without a
+fault. Lengths are compared with the remaining bytes before they are added to anything, counts with the minimum size of
+so many elements, so that memory stays proportional to the input.
 """
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.object cimport PyTypeObject
@@ -27,22 +27,22 @@ import uuid as _uuid
 from kafkacodec.errors import DecodeError, LimitExceeded, Truncated
 
 cdef enum:
-    # The fewest structs that are made on first access. For fewer of them a part costs as much as they do.
+    # Arrays of at least this many structs are created on first access. Below, a part costs as much as the structs.
     LEAST_LATER = 4
 
-# Kafka's own limit on the bytes of a string.
+# Kafka's limit on the size of a string in bytes.
 cdef int64_t MAX_STRING_BYTES = 32767
-# The last tag that can be written: Kafka's reader keeps higher ones, its writer fails on them.
+# The highest tag that can be written: Kafka's reader accepts higher ones, but its writer fails.
 cdef uint32_t MAX_TAG = 0x7FFFFFFE
 
-# uuid.UUID objects are filled as its own constructor does it, which takes a microsecond.
+# uuid.UUID objects are filled here, since its constructor takes a microsecond.
 cdef object UUID_CLASS = _uuid.UUID
 cdef object UUID_ZERO = _uuid.UUID(int=0)
 cdef object UUID_SAFETY = _uuid.SafeUUID.unknown
 cdef object UUID_INT = "int"
 cdef object UUID_IS_SAFE = "is_safe"
 
-# What integers are called when bytes for them are missing.
+# Names of the integer types in errors.
 cdef const char *INTEGERS[KINDS]
 INTEGERS[INT8], INTEGERS[INT16], INTEGERS[INT32], INTEGERS[INT64] = "an int8", "an int16", "an int32", "an int64"
 INTEGERS[UINT16], INTEGERS[UINT32] = "a uint16", "a uint32"
@@ -55,16 +55,16 @@ cdef struct Reader:
     const uint8_t *at
     const uint8_t *end
     const uint8_t *start
-    PyObject *data       # the object that was handed in, a memoryview or a copy of it
+    PyObject *data       # the argument, a memoryview or a copy of it
     PyObject *program    # the Program of the message
-    PyObject *source     # a Source of the data, made when the first part is; owned
+    PyObject *source     # a Source of the data, created with the first part; owned
     PyObject *nothing    # an empty part of record bytes; owned
-    bint later           # whether arrays are made on first access: the bytes cannot change
+    bint later           # whether arrays are created on first access: only if the bytes cannot change
     Fault fault
 
 
-# Reads a field, or an item of an array, into its slot, which is empty and stays so where that stands for the value; only checks
-# it where `slot` is NULL. What is in a slot when a reader fails is freed with the object that the slot belongs to.
+# Reads a field, or an item of an array, into its slot, which is empty before (and after, if that represents the value).
+# If `slot` is NULL, only validates it. If a reader fails, the content of a slot is freed with its object.
 ctypedef bint (*Read)(Reader *r, const Op *op, PyObject **slot) noexcept
 cdef Read READERS[KINDS]
 READERS[BOOL] = read_bool
@@ -85,7 +85,7 @@ READERS[ANY_ARRAY] = read_array
 def decode(Program program not None, data, Py_ssize_t start=0):
     """decode(program: Program, data: Buffer, start: int = 0) -> Struct
 
-    The object that all of `data` from `start` on stands for. Raises DecodeError with position and path.
+    The object encoded by all of `data` from `start`. Raises DecodeError with position and path.
     """
     return decode_front(program, data, start, NULL)
 
@@ -93,7 +93,7 @@ def decode(Program program not None, data, Py_ssize_t start=0):
 def decode_prefix(Program program not None, data, Py_ssize_t start=0):
     """decode_prefix(program: Program, data: Buffer, start: int = 0) -> tuple[Struct, int]
 
-    The object at `start` and the position behind it, where more may follow.
+    The object at `start` and the position after it; more data may follow.
     """
     cdef Py_ssize_t end
     made = decode_front(program, data, start, &end)
@@ -101,7 +101,7 @@ def decode_prefix(Program program not None, data, Py_ssize_t start=0):
 
 
 cdef object decode_front(Program program, object data, Py_ssize_t start, Py_ssize_t *end):
-    """The object at `start`; the position behind it goes to `end`, or must be the last one where `end` is NULL."""
+    """The object at `start`; *end is the position after it. If `end` is NULL, this must be the end of the data."""
     cdef Py_buffer buffer
     cdef Reader r
     cdef Op root
@@ -135,7 +135,7 @@ cdef object decode_front(Program program, object data, Py_ssize_t start, Py_ssiz
 
 
 cdef list make_list(PyObject *part):
-    """The structs of an array that was checked when its message was decoded."""
+    """The structs of an array that was validated when its message was decoded."""
     cdef const kc_part *items = kc_as_part(part)
     cdef Source source = <Source> items.source
     cdef Program program = <Program> source.program
@@ -143,7 +143,7 @@ cdef list make_list(PyObject *part):
     cdef PyObject *made = NULL
     cdef bint done, paused
     open_reader(&r, program, source.data, source.start, items.data - source.start, items.data - source.start + items.size)
-    r.later = False    # most who use one item use the rest, too: they are made with all their arrays
+    r.later = False    # most users of one item use all of it: items are created with all their arrays
     r.source = items.source
     py.Py_INCREF(r.source)
     paused = py.kc_pause_collector()
@@ -173,7 +173,7 @@ cdef void close_reader(Reader *r) noexcept:
 
 
 cdef inline bint is_constant(object data):
-    """Whether nobody can change the bytes: they are a bytes object's."""
+    """Whether the bytes cannot change: they belong to a bytes object."""
     return isinstance(data, bytes) or isinstance(data, memoryview) and isinstance(data.obj, bytes)
 
 
@@ -187,15 +187,15 @@ cdef bytes copied(object data):
 
 
 cdef inline bint has_one_memory(PyObject *data) noexcept:
-    """Whether every export shows the same memory while one is held. Other exporters may give a copy each time: they are
-    asked once, by a memoryview, and what is decoded stays in that.
+    """Whether each export has the same memory while one is held. Other exporters may return a copy each time, so they
+    are exported once, by a memoryview that is then decoded.
     """
     return py.PyBytes_CheckExact(data) or py.PyMemoryView_Check(data) or py.PyByteArray_CheckExact(data)
 
 
 cdef int raise_decode_error(Reader *r, Program program) except -1:
     cdef Fault *fault = &r.fault
-    if fault.code == k.KC_OK:     # an exception of CPython's own is set: no memory
+    if fault.code == k.KC_OK:     # an exception is set already: MemoryError
         return -1
     what = fault.what.decode()
     cls = DecodeError
@@ -214,7 +214,7 @@ cdef bint fail(Reader *r, int code, const char *what, int64_t got, int64_t want)
 
 
 cdef inline bint has(Reader *r, Py_ssize_t size, const char *what) noexcept:
-    """Whether `size` bytes are left; notes the fault where not."""
+    """Whether `size` bytes are left; if not, sets the fault."""
     return not py.kc_rarely(r.end - r.at < size) or fail(r, k.KC_TRUNCATED, what, r.end - r.at, size)
 
 
@@ -234,7 +234,7 @@ cdef inline bint read_uvarint(Reader *r, uint32_t *value) noexcept:
 
 
 cdef inline bint put(PyObject **slot, PyObject *value) noexcept:
-    """Gives a new object to a slot; NULL is the failure to make one."""
+    """Stores a new object in a slot; NULL means that its creation failed."""
     slot[0] = value
     return value != NULL
 
@@ -284,7 +284,7 @@ cdef inline bint read_planned(Reader *r, const Plan *plan, PyObject **slot) noex
 
 
 cdef inline PyObject *new_struct(const Plan *plan) noexcept:
-    """An object whose fields hold their defaults where nothing will be read into them."""
+    """An object with defaults in the fields that are not read."""
     cdef PyObject *made = new_object(plan.type)
     cdef const Op *op = plan.filled
     cdef const Op *end = plan.filled + plan.filled_count
@@ -296,7 +296,7 @@ cdef inline PyObject *new_struct(const Plan *plan) noexcept:
 
 
 cdef inline bint read_run(Reader *r, const Op *op, PyObject *made) noexcept:
-    """Signed integers side by side, whose bytes are there."""
+    """Consecutive signed integers; the caller has checked the bounds."""
     cdef const uint8_t *at = r.at
     cdef const Op *end = op + op.run
     cdef PyObject *value
@@ -331,7 +331,7 @@ cdef bint read_bool(Reader *r, const Op *op, PyObject **slot) noexcept:
 
 
 cdef inline bint read_bits(Reader *r, const Op *op, uint64_t *bits) noexcept:
-    """The bytes of an integer, at the front of the eight."""
+    """The bytes of an integer, as the first of eight."""
     cdef uint8_t[8] padded
     if r.end - r.at >= 8:
         bits[0] = k.kc_load_u64(r.at)
@@ -371,7 +371,7 @@ cdef bint read_float(Reader *r, const Op *op, PyObject **slot) noexcept:
 
 
 cdef inline bint read_length(Reader *r, bint compact, bint wide, int64_t *length) noexcept:
-    """The length of a string (int16) or of bytes (`wide`: int32); -1 is null. Nothing below -1 passes."""
+    """The length of a string (int16) or of bytes (`wide`: int32); -1 is null. Smaller lengths are rejected."""
     cdef uint32_t raw
     if compact:
         if not read_uvarint(r, &raw):
@@ -435,7 +435,7 @@ cdef bint read_bytes(Reader *r, const Op *op, PyObject **slot) noexcept:
 
 
 cdef bint read_records(Reader *r, const Op *op, PyObject **slot) noexcept:
-    """The part of the input that holds the records."""
+    """Records, as a part of the input."""
     cdef int64_t length
     if not read_length(r, op.flags & F_COMPACT, True, &length):
         return False
@@ -482,7 +482,7 @@ cdef bint read_uuid(Reader *r, const Op *op, PyObject **slot) noexcept:
 
 
 cdef bint read_count(Reader *r, const Op *op, int64_t *count) noexcept:
-    """The number of elements of an array, -1 for null, bounded by the bytes left."""
+    """The number of elements of an array, -1 for null, bounded by the remaining bytes."""
     if op.flags & F_COUNT16:
         if not read_length(r, False, False, count):
             return False
@@ -496,7 +496,7 @@ cdef bint read_count(Reader *r, const Op *op, int64_t *count) noexcept:
 
 
 cdef inline bint begin_array(Reader *r, const Op *op, PyObject **slot, int64_t *count) noexcept:
-    """The number of items; 0 where nothing is left to be done."""
+    """The number of items; 0 if the array is complete."""
     if not read_count(r, op, count):
         return False
     if count[0] < 0:
@@ -558,7 +558,7 @@ cdef bint read_struct_array(Reader *r, const Op *op, PyObject **slot) noexcept:
 
 
 cdef bint read_list(Reader *r, const Op *op, PyObject **slot, Py_ssize_t count) noexcept:
-    """A list of so many items. Nobody else sees it before it is full."""
+    """A list of `count` items. No other code can access it before it is complete."""
     if not put(slot, py.PyList_New(count)):
         return False
     py.PyObject_GC_UnTrack(slot[0])
@@ -584,7 +584,7 @@ cdef bint read_items(Reader *r, const Op *op, PyObject **items, Py_ssize_t count
 
 
 cdef bint read_tags(Reader *r, const Plan *plan, PyObject *made) noexcept:
-    """The tagged fields behind a struct."""
+    """The tagged fields after a struct."""
     cdef uint32_t count, tag, size
     cdef int64_t previous = -1
     cdef Py_ssize_t i
@@ -613,7 +613,7 @@ cdef bint read_tagged(Reader *r, const Plan *plan, PyObject *made, uint32_t tag,
         op = &plan.tagged[i]
         if <uint32_t> op.tag != tag:
             continue
-        r.end = r.at + size    # the field cannot see past its own bytes
+        r.end = r.at + size    # the field cannot read beyond its bytes
         value = NULL
         done = read_tagged_value(r, op, &value if made != NULL else NULL)
         if done and r.at != r.end:
@@ -628,7 +628,7 @@ cdef bint read_tagged(Reader *r, const Plan *plan, PyObject *made, uint32_t tag,
 
 
 cdef bint read_tagged_value(Reader *r, const Op *op, PyObject **slot) noexcept:
-    """As everywhere, but the marker of a nullable struct is a varint here: 0 null, 1 present."""
+    """As other values, but the marker of a nullable struct is a varint: 0 null, 1 present."""
     cdef uint32_t marker
     if op.kind != NULLABLE_STRUCT:
         return READERS[op.kind](r, op, slot)

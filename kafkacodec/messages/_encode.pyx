@@ -1,7 +1,7 @@
-"""Encodes messages: the slots of Python objects into bytes, in one pass.
+"""Encodes messages from the slots of Python objects, in one pass.
 
-A value that does not fit is noted in a C struct; the path to its field is put together while the calls return, so it
-costs nothing until then.
+A fault is stored in a C struct. The path to its field is built while the calls return, so it has no cost without a
+fault.
 """
 from cpython.buffer cimport PyBUF_SIMPLE
 from cpython.object cimport PyTypeObject
@@ -22,11 +22,11 @@ import uuid as _uuid
 from kafkacodec.errors import EncodeError
 
 cdef enum:
-    LENGTH_BYTES = 10              # the longest length or count
-    SIZE_BYTES = 5                 # the longest size of a tagged field
-    ROOM_AT_END = 64               # more than is ever asked for and then not used
+    LENGTH_BYTES = 10              # the maximum size of an encoded length or count
+    SIZE_BYTES = 5                 # the maximum size of the encoded size of a tagged field
+    ROOM_AT_END = 64               # more than the room that is requested and then not used
 
-# Kafka's own limit on the bytes of a string.
+# Kafka's limit on the size of a string in bytes.
 cdef int64_t MAX_STRING_BYTES = 32767
 
 cdef PyTypeObject *PART = part_type()
@@ -41,12 +41,12 @@ cdef struct Writer:
     uint8_t *start
     uint8_t *at
     uint8_t *end
-    PyObject *bytes      # what is written to; its first `at - start` bytes are done
+    PyObject *bytes      # the output; its first `at - start` bytes are written
     Fault fault
 
 
-# Writes a field, or an item of an array. What runs Python code (__index__, the export of a buffer) holds what it works on:
-# that code may drop it elsewhere.
+# Writes a field, or an item of an array. Functions that run Python code (__index__, the export of a buffer) hold a
+# reference to the object, since that code may drop others.
 ctypedef bint (*Write)(Writer *w, const Op *op, PyObject *value) noexcept
 cdef Write WRITERS[KINDS]
 WRITERS[BOOL] = write_bool
@@ -61,7 +61,7 @@ WRITERS[NULLABLE_STRUCT] = write_nullable_struct
 WRITERS[INT32_ARRAY] = write_int32_array
 WRITERS[STRUCT_ARRAY] = WRITERS[ANY_ARRAY] = write_array
 
-# What is said where another value than an integer of that kind, or one out of its range, is found.
+# Errors for values that are not integers of the type, or out of its range.
 cdef const char *WANTED[KINDS]
 WANTED[INT8], WANTED[INT16], WANTED[INT32] = "expected an int8", "expected an int16", "expected an int32"
 WANTED[INT64], WANTED[UINT16], WANTED[UINT32] = "expected an int64", "expected a uint16", "expected a uint32"
@@ -70,7 +70,7 @@ WANTED[INT64], WANTED[UINT16], WANTED[UINT32] = "expected an int64", "expected a
 def encode(Program program not None, message):
     """encode(program: Program, message: Struct) -> bytes
 
-    Raises EncodeError with the path of the value that the version cannot hold.
+    Raises EncodeError with the path of the value that the version cannot represent.
     """
     return encode_behind(program, message, b"", False)
 
@@ -78,7 +78,7 @@ def encode(Program program not None, message):
 def encode_frame(Program program not None, message, bytes header not None):
     """encode_frame(program: Program, message: Struct, header: bytes) -> bytes
 
-    The message behind an int32 with the size of the rest, and the header.
+    An int32 with the size of the rest, the header, and the message.
     """
     return encode_behind(program, message, b"\0\0\0\0" + header, True)
 
@@ -86,7 +86,7 @@ def encode_frame(Program program not None, message, bytes header not None):
 cdef bytes encode_behind(Program program, object message, bytes prefix, bint framed):
     cdef Writer w
     cdef Op root
-    # As much as the last message of the kind took, so that most need not grow.
+    # The size of the last message of this type, so that most messages need not grow.
     cdef Py_ssize_t capacity = len(prefix) + max(512, min(program.last_bytes + ROOM_AT_END, 1 << 20))
     w.bytes = py.PyBytes_FromStringAndSize(NULL, capacity)
     if w.bytes == NULL:
@@ -145,8 +145,8 @@ cdef bint refuse(Writer *w, const char *what, PyObject *value) noexcept:
 
 
 cdef bint pass_over(Writer *w) noexcept:
-    """Whether the exception that is set, if any, may be forgotten. One that says nothing about the value stays: no memory,
-    an interrupt.
+    """Clears the exception, if any. Returns False for one that is not about the value, such as MemoryError or
+    KeyboardInterrupt, which stays set.
     """
     if py.PyErr_Occurred() == NULL:
         return True
@@ -158,7 +158,7 @@ cdef bint pass_over(Writer *w) noexcept:
 
 
 cdef bint refuse_raised(Writer *w, const char *what, PyObject *value) noexcept:
-    """Refuses a value that raised an exception."""
+    """Rejects a value that raised an exception."""
     return pass_over(w) and refuse(w, what, value)
 
 
@@ -248,7 +248,7 @@ cdef inline bint write_fields(Writer *w, const Plan *plan, PyObject *made) noexc
 
 
 cdef inline PyObject *list_at(Writer *w, PyObject **slot) noexcept:
-    """The list in a slot, made now if there was no access to it yet; NULL where that fails."""
+    """The list in a slot, created now if there was no access yet; NULL if that fails."""
     if py.kc_rarely(py.Py_TYPE(slot[0]) == PART) and not make_list(w, slot):
         return NULL
     return slot[0]
@@ -264,7 +264,7 @@ cdef bint make_list(Writer *w, PyObject **slot) noexcept:
 
 
 cdef inline Py_ssize_t write_run(Writer *w, const Op *op, PyObject *made) noexcept:
-    """How many of the integers side by side are written: those before the first one that is no short int or does not fit."""
+    """Writes consecutive integers up to the first that is not a short int or does not fit; returns their number."""
     cdef const Op *first = op
     cdef const Op *end = op + op.run
     cdef uint8_t *at
@@ -295,14 +295,14 @@ cdef bint write_nullable_struct(Writer *w, const Op *op, PyObject *value) noexce
 
 
 cdef inline bint differs(Writer *w, const Op *op, PyObject *value) noexcept:
-    """Whether a slot holds another value than the default."""
+    """Whether the value of a slot differs from the default."""
     return value != NULL and value != op.default and not is_default(w, op, value)
 
 
 cdef bint is_default(Writer *w, const Op *op, PyObject *value) noexcept:
-    """Whether a value equals the default, and would be written in the same way. An empty slot does, without a look here."""
+    """Whether a value equals the default, and would be encoded in the same way. Not called for empty slots."""
     cdef int equal
-    if py.Py_TYPE(value) == PART:    # the default of records is no bytes or null, that of an array no items
+    if py.Py_TYPE(value) == PART:    # the default of records is empty or null, that of an array is empty
         return kc_as_part(value).size == 0 and op.default != py.Py_None
     if py.Py_TYPE(value) != py.Py_TYPE(op.default) and op.code != BYTES and op.code != RECORDS:
         return False
@@ -344,7 +344,7 @@ cdef bint write_number(Writer *w, const Op *op, PyObject *value, int64_t low, in
 
 
 cdef inline bint take_int(Writer *w, const Op *op, PyObject *value, int64_t *number) noexcept:
-    """The value of anything that counts as an int, but for bools."""
+    """The value of an int, or an object with __index__, except bools."""
     cdef int overflow = 0
     cdef PyObject *index
     if py.kc_short_int(value, number):
@@ -397,7 +397,7 @@ cdef bint write_uuid(Writer *w, const Op *op, PyObject *value) noexcept:
 
 
 cdef inline void write_length(Writer *w, bint compact, bint wide, int64_t length) noexcept:
-    """A length or a count, -1 for null; `wide` is int32, otherwise int16. The caller has checked its range and the room."""
+    """Writes a length or a count, -1 for null, as int32 (`wide`) or int16. The caller has checked range and room."""
     if compact and length < 0x7f:
         w.at[0] = <uint8_t> (length + 1)
         w.at += 1
@@ -473,7 +473,7 @@ cdef inline bint write_sized(Writer *w, const Op *op, bint wide, const void *dat
 
 
 cdef bint write_int32_array(Writer *w, const Op *op, PyObject *value) noexcept:
-    """The most frequent array. Items that are no short ints go the way of all others."""
+    """The most frequent array. From the first item that is not a short int, items are written by write_items."""
     cdef Py_ssize_t i
     cdef int64_t number
     cdef PyObject **items
@@ -497,7 +497,7 @@ cdef bint write_array(Writer *w, const Op *op, PyObject *value) noexcept:
 
 
 cdef inline Py_ssize_t write_count(Writer *w, const Op *op, PyObject *value, Py_ssize_t item_bytes) noexcept:
-    """The number of items, for which there is room then; -1 if that is all, for null or a fault."""
+    """Writes the number of items, and makes room for them; returns -1 for null or a fault."""
     cdef Py_ssize_t count
     if value == py.Py_None:
         write_null(w, op, not op.flags & F_COUNT16)
@@ -516,7 +516,7 @@ cdef inline Py_ssize_t write_count(Writer *w, const Op *op, PyObject *value, Py_
 
 
 cdef bint write_items(Writer *w, const Op *op, PyObject *value, Py_ssize_t first, Py_ssize_t count) noexcept:
-    """Items of a list or a tuple that had `count` of them."""
+    """Writes the items of a list or tuple that had `count` items."""
     cdef Py_ssize_t i
     cdef Write write = WRITERS[op.kind]
     cdef bint done = True
@@ -534,7 +534,7 @@ cdef bint write_items(Writer *w, const Op *op, PyObject *value, Py_ssize_t first
 
 
 cdef inline bint has_no_tags(Writer *w, PyObject *made) noexcept:
-    """As in Java, a version that cannot carry unknown tagged fields does not drop them in silence."""
+    """As in Java, unknown tagged fields are not dropped silently in a version that cannot have them."""
     cdef PyObject *unknown = py.kc_slot(made, UNKNOWN)[0]
     if unknown == NULL or unknown == py.Py_None or not <object> unknown:
         return True
@@ -547,7 +547,7 @@ cdef bint refuse_tags(Writer *w, const char *what, PyObject *unknown) noexcept:
 
 
 cdef bint write_tags(Writer *w, const Plan *plan, PyObject *made) noexcept:
-    """The tagged fields that differ from their defaults, and the unknown ones, in the order of their tags."""
+    """Writes tagged fields that differ from their defaults, and unknown ones, in the order of tags."""
     cdef uint64_t present = 0
     cdef Py_ssize_t i
     cdef Py_ssize_t count = 0
@@ -604,7 +604,7 @@ cdef bint write_mixed_tags(Writer *w, const Plan *plan, PyObject *made, uint64_t
 
 
 cdef bint write_tagged(Writer *w, const Op *op, PyObject *made) noexcept:
-    """Tag, size and value. Room for the longest size is left, then the value is moved up to the real one."""
+    """Writes tag, size and value. The value is written after room for the maximum size, then moved."""
     cdef PyObject *value = py.kc_slot(made, op.offset)[0]
     cdef Py_ssize_t begin, size, size_bytes
     cdef bint done

@@ -1,4 +1,4 @@
-# What the interpreter in _decode.pyx and _encode.pyx runs: operations, plans, and the place where a fault is noted.
+# Operations, plans and faults: the input of the interpreter in _decode.pyx and _encode.pyx.
 from cpython.object cimport PyTypeObject
 from cpython.ref cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -8,7 +8,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 cdef enum:
     BOOL, INT8, INT16, INT32, INT64, UINT16, UINT32, FLOAT64, UUID, STRING, BYTES, RECORDS, STRUCT
 
-# What a field is on the wire, besides the codes.
+# Kinds of fields on the wire, in addition to the type codes.
 cdef enum:
     NULLABLE_STRUCT = 13
     INT32_ARRAY = 14
@@ -16,13 +16,13 @@ cdef enum:
     ANY_ARRAY = 16
     KINDS = 17
 
-# How a field is shaped.
+# Flags of a field.
 cdef enum:
     F_NULLABLE = 1    # may be null
-    F_COMPACT = 2     # lengths and counts are unsigned varints, one more than they stand for
+    F_COMPACT = 2     # lengths and counts are unsigned varints, plus one
     F_ARRAY = 4
     F_COUNT16 = 8     # an array whose count is an int16
-    F_LAZY = 16       # an empty slot stands for the default, which is made on first access
+    F_LAZY = 16       # the default is created on first access; until then the slot is empty
 
 cdef enum:
     MAX_STEPS = 64
@@ -31,35 +31,35 @@ cdef enum:
 
 cdef struct Op:
     uint8_t code
-    uint8_t kind         # the code, or one of those above: one look tells how to read and write the field
+    uint8_t kind         # the code, or a kind above: selects the functions that read and write the field
     uint8_t flags
     int32_t tag
-    uint8_t width        # bytes of an integer
-    uint8_t shift        # bits behind it in the eight bytes that begin with it
-    uint8_t run          # how many signed integers lie side by side from this one on
-    int32_t run_bytes    # the bytes in which all of them can be read eight at a time
-    int32_t run_size     # the bytes that they take
-    int32_t least_bytes  # of an item of the array
+    uint8_t width        # size of an integer in bytes
+    uint8_t shift        # bits after it in the eight bytes that start with it
+    uint8_t run          # number of consecutive signed integers, starting with this one
+    int32_t run_bytes    # bytes needed to read each of them as part of eight bytes
+    int32_t run_size     # their size in bytes
+    int32_t least_bytes  # minimum size of an item of the array
     Py_ssize_t offset
-    Plan *plan           # of the struct, where there is one
-    Op *element          # of the array, where there is one: what its items are
+    Plan *plan           # of a struct
+    Op *element          # of the items of an array
     PyObject *default    # borrowed from the Program
     PyObject *name
 
 
 cdef struct Plan:
     PyTypeObject *type
-    Op *ops              # fields in the order of the wire
+    Op *ops              # fields in wire order
     Op *tagged           # tagged fields in the order of their tags
-    Op *absent           # fields that this version lacks
-    Op *required         # of these, the ones that must hold their defaults to be encoded
-    Op *filled           # tagged and absent fields that hold their defaults before anything is read
+    Op *absent           # fields that this version does not have
+    Op *required         # absent fields that must have their defaults to be encoded
+    Op *filled           # tagged and absent fields, which are set to their defaults before reading
     Py_ssize_t op_count, tagged_count, absent_count, required_count, filled_count
     bint flexible
     Py_ssize_t least_bytes
 
 
-# One step of the path to a faulty field: a name, or an index where there is no name.
+# One step of the path to an invalid field: a name, or an index if the name is NULL.
 cdef struct Step:
     PyObject *name
     Py_ssize_t index
@@ -69,8 +69,8 @@ cdef struct Fault:
     int code             # KC_OK, KC_TRUNCATED, KC_CORRUPT, KC_LIMIT, KC_CANNOT_ENCODE, KC_NO_MEMORY
     const char *what     # static text
     int64_t got, want
-    PyObject *value      # what could not be encoded, owned; or NULL
-    PyObject *expected   # the class that was needed instead, if it was one; or NULL
+    PyObject *value      # the value that could not be encoded, owned; or NULL
+    PyObject *expected   # the expected class, or NULL
     Step steps[MAX_STEPS]
     int step_count
 
@@ -81,8 +81,8 @@ cdef class Program:
     cdef readonly str title
     cdef object keep
     cdef Py_ssize_t slot_count
-    cdef bint has_records          # here or in a struct inside
-    cdef Py_ssize_t last_bytes     # how long the last message was that was encoded
+    cdef bint has_records          # in this struct or a nested one
+    cdef Py_ssize_t last_bytes     # size of the last encoded message
     cdef Op *rows(self, list fields) except NULL
     cdef int row(self, Op *op, tuple field, Op *element) except -1
 

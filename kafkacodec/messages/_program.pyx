@@ -1,4 +1,4 @@
-"""Programs: what one struct looks like on the wire in one version, as C arrays of operations."""
+"""Programs: the wire format of a struct in one version, as C arrays of operations."""
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cpython.object cimport PyTypeObject
 from cpython.ref cimport PyObject
@@ -6,13 +6,13 @@ from libc.stdint cimport UINT8_MAX
 
 from kafkacodec.messages._struct cimport slot_count, slot_offset
 
-# The types of fields; a type's code is its place here.
+# The types of fields; the code of a type is its index here.
 TYPES = (
     "bool", "int8", "int16", "int32", "int64", "uint16", "uint32", "float64", "uuid", "string", "bytes", "records", "struct",
 )
 NULLABLE, COMPACT, ARRAY, COUNT16, LAZY = F_NULLABLE, F_COMPACT, F_ARRAY, F_COUNT16, F_LAZY
 
-# Bytes of the types that have a fixed size, by code.
+# Sizes of the fixed-size types in bytes, by code.
 cdef Py_ssize_t[9] FIXED_BYTES
 FIXED_BYTES[:] = [1, 1, 2, 4, 8, 2, 4, 8, 16]
 
@@ -21,8 +21,8 @@ cdef class Program:
     """The operations of one struct in one version.
 
     Program(cls, fields, tagged, absent, required, flexible, title): each field is a tuple (name, type code, flags,
-    tag, program of the struct or None, number of the slot, default). `fields` are in the order of the wire, `tagged` in
-    the order of tags; `absent` are those that the version lacks, `required` those of them that must hold their
+    tag, program of the struct or None, number of the slot, default). `fields` are in wire order, `tagged` in the order
+    of tags; `absent` are the fields that the version does not have, `required` those of them that must have their
     default to be encoded. `title` names message and version in errors.
     """
 
@@ -51,7 +51,7 @@ cdef class Program:
             self.plan.least_bytes += field_bytes(&self.plan.ops[i])
 
     cdef Op *rows(self, list fields) except NULL:
-        """Operations in their order; those of the items of arrays behind them."""
+        """The operations of the fields in order, then those of the items of arrays."""
         cdef Py_ssize_t count = len(fields)
         cdef Op *ops = <Op *> PyMem_Calloc(2 * count + 1, sizeof(Op))
         if ops == NULL:
@@ -85,11 +85,11 @@ cdef class Program:
         op.kind = INT32_ARRAY if op.code == INT32 else STRUCT_ARRAY if op.code == STRUCT else ANY_ARRAY
         op.element = element
         element.plan = op.plan
-        element.flags = op.flags & F_COMPACT    # items are never null, whatever the array may be
-        # Records are memoryviews only where an attribute can make them; in a list they are copied.
+        element.flags = op.flags & F_COMPACT    # items are never null, even if the array is nullable
+        # Records are memoryviews only as attributes; in a list they are copied.
         element.code = element.kind = BYTES if op.code == RECORDS else op.code
         note_width(element)
-        op.least_bytes = max(1, element_bytes(element))    # a struct without fields: no real schema has an array of those
+        op.least_bytes = max(1, element_bytes(element))    # 0 for a struct without fields, which no real schema has
         return 0
 
     def __dealloc__(self):
@@ -124,7 +124,7 @@ cdef void note_run(Op *op, const Op *following) noexcept:
 
 
 cdef Py_ssize_t field_bytes(const Op *op) noexcept:
-    """The fewest bytes that a field takes on the wire."""
+    """The minimum size of a field on the wire."""
     if op.flags & F_ARRAY:
         return 2 if op.flags & F_COUNT16 else 1 if op.flags & F_COMPACT else 4
     if op.flags & F_NULLABLE and op.code == STRUCT:
@@ -133,9 +133,9 @@ cdef Py_ssize_t field_bytes(const Op *op) noexcept:
 
 
 cdef Py_ssize_t element_bytes(const Op *op) noexcept:
-    """The fewest bytes that one value takes, without regard to arrays and nulls."""
+    """The minimum size of a value, ignoring arrays and nulls."""
     if op.code == STRUCT:
-        return op.plan.least_bytes if op.plan != NULL else 0    # NULL where the version lacks the field
+        return op.plan.least_bytes if op.plan != NULL else 0    # NULL if the version does not have the field
     if op.code == STRING:
         return 1 if op.flags & F_COMPACT else 2
     if op.code == BYTES or op.code == RECORDS:
@@ -144,7 +144,7 @@ cdef Py_ssize_t element_bytes(const Op *op) noexcept:
 
 
 cdef void step(Fault *fault, PyObject *name, Py_ssize_t index) noexcept:
-    """Note a step of the path; steps come from the inside out."""
+    """Record a step of the path; steps are recorded from the inside out."""
     if fault.step_count < MAX_STEPS:
         fault.steps[fault.step_count].name = name
         fault.steps[fault.step_count].index = index

@@ -1,4 +1,4 @@
-# The parts of CPython's C interface that work on borrowed pointers, and the few that differ between versions.
+# CPython's C functions on borrowed pointers, and those that differ between versions.
 from cpython.object cimport PyTypeObject
 from cpython.ref cimport PyObject
 from libc.stdint cimport int64_t, uint8_t, uint32_t
@@ -45,7 +45,7 @@ cdef extern from *:
         return cast;
     }
 
-    /* {tag: bytes}, made with its first entry; false with an exception set where there is no memory. */
+    /* Adds to {tag: bytes}, which is created with its first entry; false with an exception set if out of memory. */
     static inline int kc_keep_tag(PyObject **dict, uint32_t tag, const char *data, Py_ssize_t size) {
         if (*dict == NULL || *dict == Py_None) {
             PyObject *made = PyDict_New();
@@ -60,7 +60,7 @@ cdef extern from *:
         return done;
     }
 
-    /* Big-endian numbers of 16 bytes, and back; -1 and an exception for what is not one. */
+    /* Conversion from and to big-endian integers of 16 bytes; -1 and an exception if the value is not one. */
     #if PY_VERSION_HEX >= 0x030D0000
     static inline PyObject *kc_int_from_16_bytes(const unsigned char *bytes) {
         return PyLong_FromUnsignedNativeBytes(bytes, 16, Py_ASNATIVEBYTES_BIG_ENDIAN);
@@ -79,7 +79,7 @@ cdef extern from *:
     }
     #endif
 
-    /* The value of an int of one digit (less than 2**30 either way) and of no subclass; false for anything else. */
+    /* The value of an exact int of one digit (absolute value below 2**30); false for any other object. */
     static inline int kc_short_int(PyObject *object, int64_t *value) {
         if (!PyLong_CheckExact(object)) return 0;
     #if PY_VERSION_HEX >= 0x030C0000
@@ -93,15 +93,15 @@ cdef extern from *:
         return 1;
     }
 
-    /* The bytes of a str that holds them as they are in UTF-8; NULL without an exception for any other. */
+    /* The bytes of an ASCII str; NULL without an exception for any other object. */
     static inline const char *kc_ascii(PyObject *object, Py_ssize_t *size) {
         if (!PyUnicode_CheckExact(object) || !PyUnicode_IS_COMPACT_ASCII(object)) return NULL;
         *size = PyUnicode_GET_LENGTH(object);
         return (const char *)PyUnicode_DATA(object);
     }
 
-    /* CPython 3.11 may collect garbage whenever an object is made, later versions do not before C code has returned. What a
-     * list is made from cannot be garbage, and no other thread runs meanwhile. */
+    /* CPython 3.11 may collect garbage whenever an object is created, later versions only after C code has returned.
+     * The parts of a new list cannot be garbage, and no other thread runs meanwhile. */
     #if PY_VERSION_HEX < 0x030C0000
     static inline int kc_pause_collector(void) { return PyGC_Disable(); }
     static inline void kc_resume_collector(int paused) {
@@ -114,7 +114,7 @@ cdef extern from *:
 
     static inline PyObject **kc_items(PyObject *list_or_tuple) { return PySequence_Fast_ITEMS(list_or_tuple); }
     """
-    bint kc_rarely(bint condition) noexcept    # tells the compiler which way is the frequent one
+    bint kc_rarely(bint condition) noexcept    # a hint for the compiler
     PyObject **kc_slot(PyObject *object, Py_ssize_t offset) noexcept
     void kc_replace(PyObject **slot, PyObject *value) noexcept
     PyObject *kc_type_new(PyTypeObject *type) noexcept

@@ -7,14 +7,14 @@ from kafkacodec.messages cimport _pyobject as py
 
 cdef extern from *:
     """
-    /* What is in a slot of a decoded message until first access: records, or an array of structs. */
+    /* The content of a slot of a decoded message until first access: records, or an array of structs. */
     typedef struct {
         PyObject_HEAD
         PyObject *source;
         const uint8_t *data; /* of its first item */
         Py_ssize_t size;
         Py_ssize_t count;
-        const void *array; /* the Op that reads it; NULL for records */
+        const void *array; /* the Op of an array; NULL for records */
     } kc_part;
 
     static inline kc_part *kc_as_part(PyObject *self) { return (kc_part *)self; }
@@ -42,7 +42,7 @@ cdef extern from *:
 
 
 cdef class Struct:
-    # {tag: bytes} of tagged fields that the schema does not know; None or NULL where there are none, so only for `unknown_of`.
+    # {tag: bytes} of tagged fields that the schema does not define; None or NULL if there are none. Use `unknown_of`.
     cdef object _unknown
 
 
@@ -54,22 +54,22 @@ cdef inline Py_ssize_t slot_offset(Py_ssize_t i) noexcept:
     return UNKNOWN + (i + 1) * sizeof(PyObject *)
 
 
-# How many fields the objects of a class have that `new_class` made. TypeError for any other.
+# The number of fields of a class from `new_class`; raises TypeError for other classes.
 cdef Py_ssize_t slot_count(type cls) except -1
 
-# An object of such a class, with empty slots.
+# An object of a class from `new_class`, with empty slots.
 cdef PyObject *new_object(PyTypeObject *type) noexcept
 
-# Makes the list that a part stands for.
+# Creates the list for a part.
 ctypedef list (*MakeList)(PyObject *part)
 
 
 cdef class Source:
     cdef object data
-    cdef object view                # a memoryview of its bytes; None as long as none is needed
+    cdef object view                # a memoryview of its bytes; None until it is needed
     cdef const uint8_t *start       # of its bytes
-    cdef py.Py_buffer buffer        # of the view, unless the data are bytes
-    cdef object program             # keeps the operations that its parts refer to
+    cdef py.Py_buffer buffer        # of the view, unless the data is a bytes object
+    cdef object program             # keeps the operations of its parts alive
     cdef MakeList make_list
 
 
@@ -77,5 +77,5 @@ cdef PyObject *new_source(PyObject *data, PyObject *program, MakeList make_list)
 
 cdef PyTypeObject *part_type() noexcept
 
-# Puts the value of a part into its slot, and returns what is there then.
+# Replaces a part in its slot by its value; returns the content of the slot.
 cdef object look(PyObject **slot)

@@ -1,6 +1,6 @@
-"""The base of all message classes: objects whose fields are slots, nothing else.
+"""The base of all message classes, whose fields are slots.
 
-Classes are made by `kafkacodec.messages.classes`, from `new_class` here, and get a `Layout` there.
+`kafkacodec.messages.classes` creates the classes with `new_class` and gives them a `Layout`.
 """
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE
@@ -27,7 +27,7 @@ cdef extern from *:
         .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     };
 
-    /* Objects of message classes hold nothing but object pointers, from `_unknown` of Struct on: one loop visits or drops them,
+    /* Objects of message classes contain only object pointers, starting with `_unknown`: one loop visits or drops them,
      * where CPython's own routines look each slot up in the class and in its bases. */
     #define KC_EACH_SLOT(self, slot) \\
         for (PyObject **slot = (PyObject **)((self) + 1), \\
@@ -141,7 +141,7 @@ cdef extern from *:
 @cython.final
 @cython.no_gc
 cdef class Source:
-    """What was decoded, kept alive for the records that are parts of it."""
+    """The decoded data, kept alive for the parts that refer to it."""
 
     def __dealloc__(self):
         if self.buffer.obj != NULL:
@@ -164,7 +164,7 @@ cdef PyObject *new_source(PyObject *data, PyObject *program, MakeList make_list)
 
 
 cdef bint hold_view(Source source) noexcept:
-    """Whether the bytes are held by a view of our own, which nobody else can release."""
+    """Hold the bytes by a private view, which other code cannot release; returns whether that succeeded."""
     cdef PyObject *view = py.kc_byte_view(<PyObject *> source.data)
     if view == NULL:
         return False
@@ -187,13 +187,13 @@ cdef object look(PyObject **slot):
     cdef PyObject *part = slot[0]
     cdef Source source = <Source> kc_as_part(part).source
     made = source.make_list(part) if kc_as_part(part).array != NULL else records_of(source, kc_as_part(part))
-    if slot[0] == part:    # nobody has set the field while that ran
+    if slot[0] == part:    # the field was not set meanwhile
         store(slot, made)
     return <object> slot[0]
 
 
 cdef object records_of(Source source, const kc_part *part):
-    """The memoryview that a part of record bytes stands for."""
+    """The memoryview of a part with record bytes."""
     cdef Py_ssize_t begin = part.data - source.start
     cdef Py_ssize_t end = begin + part.size
     if source.view is None:
@@ -202,10 +202,10 @@ cdef object records_of(Source source, const kc_part *part):
 
 
 cdef class Layout:
-    """The fields of a class: names, where their slots are, and what they hold when nobody has set them.
+    """The fields of a class: names, slots and defaults.
 
-    A default that is a mutable object is made by its factory, a list or a class, for every object anew; a lazy one
-    only on first access, and its slot is empty until then. Decoded records and arrays are a Part until then.
+    A mutable default is created by its factory, a list or a class, for each object; a lazy one only on first access,
+    and its slot is empty until then. Decoded records and arrays are a Part until first access.
     """
     cdef type owner
     cdef readonly tuple names
@@ -224,7 +224,7 @@ cdef class Layout:
             raise ValueError("expected a name, a default, a factory and a lazy flag for each field")
 
     cdef object value(self, Struct of, Py_ssize_t i):
-        """What field `i` of an object holds; what is made at the first look is made now."""
+        """The value of field `i` of an object; a lazy one is created now."""
         cdef PyObject **slot = slot_at(<PyObject *> of, i)
         if slot[0] == NULL:
             store(slot, self.factories[i]() if self.factories[i] is not None else self.defaults[i])
@@ -254,7 +254,7 @@ cdef int set_unknown(Struct of, object values) except -1:
 
 
 cdef Layout layout_of(type cls):
-    """The layout of a class; no other's, whose slots its objects lack."""
+    """The layout of a class. Not an inherited one: objects of a subclass would not have its slots."""
     cdef Layout layout = cls._layout
     if layout is None or layout.owner is not cls:
         raise TypeError(f"{cls.__qualname__} is not a message class")
@@ -262,7 +262,7 @@ cdef Layout layout_of(type cls):
 
 
 cdef class LazyField:
-    """The attribute of a field whose value may be made on first access."""
+    """The attribute of a field whose value may be created on first access."""
     cdef Layout layout
     cdef Py_ssize_t index
 
@@ -288,7 +288,7 @@ cdef class LazyField:
 
 
 cdef class Struct:
-    """A struct of the Kafka protocol. Keyword arguments set fields; the others hold their defaults."""
+    """A struct of the Kafka protocol. Keyword arguments set fields; the others have their defaults."""
 
     def __init__(self, **values):
         cdef Layout layout = layout_of(type(self))
@@ -315,7 +315,7 @@ cdef class Struct:
 
     @property
     def unknown_tagged_fields(self):
-        """Tagged fields that the schema does not know, as {tag: bytes}; they are written back when encoding."""
+        """Tagged fields that the schema does not define, as {tag: bytes}. Encoding writes them again."""
         if unknown_of(self) is None:
             store(py.kc_slot(<PyObject *> self, UNKNOWN), {})
         return unknown_of(self)
@@ -380,7 +380,7 @@ cdef Py_ssize_t slot_count(type cls) except -1:
     return ((<PyTypeObject *> cls).tp_basicsize - slot_offset(0)) // <Py_ssize_t> sizeof(PyObject *)
 
 
-# The names of classes and members, which CPython only points to.
+# Keeps the names of classes and members alive, to which CPython only has pointers.
 cdef dict NAMES = {}
 
 
@@ -393,7 +393,7 @@ cdef const char *kept_name(str name) except NULL:
 def new_class(str name not None, tuple bases not None, tuple fields not None):
     """new_class(name: str, bases: tuple[type, ...], fields: tuple[str, ...]) -> type
 
-    A final subclass of Struct whose objects have a slot for every field and nothing else. `name` is "module.Class".
+    A final subclass of Struct whose objects have only a slot for each field. `name` is "module.Class".
     """
     cdef Py_ssize_t i
     cdef Py_ssize_t count = len(fields)
@@ -416,6 +416,6 @@ def new_class(str name not None, tuple bases not None, tuple fields not None):
 def keep_memory(Py_ssize_t limit=KC_KEPT_BYTES):
     """keep_memory(limit: int = ...) -> None
 
-    Frees the memory of dead messages that is kept for new ones, and keeps at most so many bytes from now on.
+    Frees the memory of dead messages that was kept for new ones, and limits it to `limit` bytes from now on.
     """
     kc_limit_kept(max(limit, 0))
