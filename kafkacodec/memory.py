@@ -1,4 +1,4 @@
-"""Memory of the C core: how much of it there is, and giving back what is only kept for later."""
+"""Memory of the C core: its size, and the release of its pool."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from kafkacodec._core import _memory
 
 
 class MemoryInUse(NamedTuple):
-    """Bytes that the C core has from the system."""
+    """Memory of the C core, in bytes."""
 
     live: int
-    """In use: columns that something refers to (a `RecordColumns`, a numpy view, an Arrow array made of them), and what
-    decoders and encoders work with."""
+    """In use: by columns that are still referenced (by a `RecordColumns`, a numpy view, an Arrow array made from them),
+    and by decoders and encoders."""
     kept: int
-    """Freed, and kept because fresh memory costs more than parsing; at most 256 MiB in a process."""
+    """Freed, and kept in a pool for reuse, since new memory costs more than parsing; at most 256 MiB in a process."""
 
 
 def memory_in_use() -> MemoryInUse:
-    """How much memory the C core of this process has, in bytes.
+    """The memory of the C core in this process, in bytes.
 
-    It counts what columns are made of, wherever they are now, and the scratch memory of decoders and encoders; not the
-    caller's own data, what the compression packages take, nor Python objects such as messages and records.
+    It includes all columns and the working memory of decoders and encoders, but not the caller's data, the memory of
+    the compression packages, or Python objects such as messages and records.
 
     Another thread may allocate between the two counts.
     """
@@ -29,12 +29,12 @@ def memory_in_use() -> MemoryInUse:
 
 
 def trim_memory() -> int:
-    """Give the freed blocks that the C core keeps for later back to the system.
+    """Return the memory in the pool of the C core to the system.
 
-    For a process that has decoded much and now does something else; the next columns cost some more page faults. Safe
-    to call at any time, in any thread.
+    Useful after decoding much data; the next columns then cost more page faults. Safe to call at any time, in any
+    thread.
 
     Returns:
-        how many bytes these blocks had: what `memory_in_use().kept` was.
+        The number of bytes returned, which was `memory_in_use().kept`.
     """
     return _memory.trim()

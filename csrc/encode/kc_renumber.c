@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* The batch at the position, which must be whole. */
+/* The batch at the position, which must be complete. */
 static int whole_batch(const uint8_t *data, uint64_t size, uint64_t position, kc_span *span, kc_error *error) {
     switch (kc_walk_next(data, size, position, span, error)) {
         case KC_WALK_BATCH:
@@ -10,7 +10,7 @@ static int whole_batch(const uint8_t *data, uint64_t size, uint64_t position, kc
         case KC_WALK_FAULT:
             return error->code;
         default:
-            return kc_fail(error, KC_TRUNCATED, "a batch is not whole", position, 0, 0);
+            return kc_fail(error, KC_TRUNCATED, "partial batch", position, 0, 0);
     }
     if (span->magic < 2) return kc_fail(error, KC_BAD_MAGIC, "unknown magic", position + 16, span->magic, 2);
     return KC_OK;
@@ -25,8 +25,8 @@ int kc_renumber(const uint8_t *data, uint64_t size, uint64_t *position, const kc
         int64_t base, last;
         if (__builtin_add_overflow(span.base_offset, how->by, &base) || base < 0 || last_delta < 0 ||
             __builtin_add_overflow(base, (int64_t)last_delta, &last) || last == INT64_MAX)
-            return kc_fail(error, KC_CANNOT_ENCODE, "an offset outside the format's range", *position, span.base_offset,
-                           how->by);
+            return kc_fail(error, KC_CANNOT_ENCODE, "an offset is outside the format's range", *position,
+                           span.base_offset, how->by);
         kc_renumbered *r = &out[*count];
         r->position = *position;
         kc_store_u64(r->head, (uint64_t)base);

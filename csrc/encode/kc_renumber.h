@@ -1,5 +1,5 @@
-/* Moving whole record batches v2 to other offsets and another leader epoch: what stands before the CRC-32C, which does
- * not cover it. All other offsets in a batch are relative to its base offset. */
+/* Changes offsets and leader epoch of record batches v2. Both are before the CRC-32C, which does not cover them; all
+ * other offsets in a batch are relative to its base offset. */
 #ifndef KC_RENUMBER_H
 #define KC_RENUMBER_H
 
@@ -8,19 +8,19 @@
 enum { KC_RENUMBERED_BYTES = 16 }; /* base offset, length, leader epoch */
 
 typedef struct kc_renumbering {
-    int64_t by; /* is added to all offsets */
+    int64_t by; /* added to all offsets */
     int32_t leader_epoch;
 } kc_renumbering;
 
-/* What a batch begins with after the change. */
+/* The first bytes of a changed batch. */
 typedef struct kc_renumbered {
     uint64_t position;
     uint8_t head[KC_RENUMBERED_BYTES];
 } kc_renumbered;
 
-/* The batches of data[*position, size) that change, at most `max`, into `out`; `*count` is how many. `*position` goes
- * to where the next call goes on, and `*next_offset` becomes the offset after the last one there. Bytes that are no
- * whole batch v2, and offsets below 0 or above 2^63 - 2, are faults. */
+/* Writes the first bytes of the batches of data[*position, size) that change to `out`; `*count`, at most `max`, is
+ * their number. `*position` becomes the position for the next call, `*next_offset` the offset after the last batch
+ * before it. Partial batches, other magics, and offsets below 0 or above 2^63 - 2 are faults. */
 KC_MUST_CHECK int kc_renumber(const uint8_t *data, uint64_t size, uint64_t *position, const kc_renumbering *how,
                               kc_renumbered *out, size_t max, size_t *count, int64_t *next_offset, kc_error *error);
 

@@ -2,7 +2,7 @@ def live() -> int:
     """Bytes of all blocks in use."""
 
 def kept() -> int:
-    """Bytes of freed blocks that are kept for later."""
+    """Bytes of freed blocks in the pool."""
 
 def trim() -> int:
-    """Gives those that are kept back to the system; how many bytes they had."""
+    """Returns the memory in the pool to the system; returns its size in bytes."""

@@ -1,4 +1,4 @@
-"""What the C library's allocator holds."""
+"""Memory of the C library's allocator."""
 from kafkacodec._core cimport base as k
 
 
