@@ -1,4 +1,4 @@
-/* Arrow's view of one value, as columns of bytes have it in the layouts "binary view" and "string view". */
+/* Arrow's view of one value, in the layouts "binary view" and "string view". */
 #ifndef KC_VIEW_H
 #define KC_VIEW_H
 

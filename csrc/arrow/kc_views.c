@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* How many of the newest buffers may be added to: records are read from the source and, in between, from what was
- * decompressed. */
+/* The number of newest buffers that may be extended: records come from the source and, in between, from decompressed
+ * batches. */
 enum { OPEN_BUFFERS = 2 };
 
 static kc_view_buffer *buffers_of(kc_views *v) { return (kc_view_buffer *)(void *)v->list.data; }

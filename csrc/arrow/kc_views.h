@@ -1,8 +1,7 @@
-/* The buffers that the views of one table point into: each a stretch of a kc_backing.
+/* The buffers that the views of one table point into: each is a part of a kc_backing.
  *
- * A buffer begins where the first value that it has is read from and ends with the last one, so that whoever copies
- * it, as Arrow's file format does, copies no more than that. Positions in a view have 31 bits: where a backing is
- * larger, several buffers share it. */
+ * A buffer spans only its values, from the first to the last, so that a copy of it (as in Arrow's file format) has no
+ * other bytes. Positions in a view have 31 bits, so a larger backing needs several buffers. */
 #ifndef KC_VIEWS_H
 #define KC_VIEWS_H
 
@@ -13,17 +12,17 @@
 #include "base/kc_backing.h"
 
 typedef struct kc_view_buffer {
-    kc_backing *backing; /* one reference; NULL: what the caller keeps */
+    kc_backing *backing; /* one reference; NULL: the caller keeps the memory */
     const uint8_t *data;
     size_t size;
 } kc_view_buffer;
 
-/* Zero-initialised is empty, but for `reach`. */
+/* Zero-initialised is empty, except for `reach`. */
 typedef struct kc_views {
     bool wanted;         /* the table has columns of views */
     kc_buffer list;      /* kc_view_buffer[] */
-    size_t reach;        /* no value begins so far from the start of its buffer */
-    kc_backing *backing; /* what the next rows are read from: set by who reads them, and not kept from here */
+    size_t reach;        /* values start at smaller positions in their buffer */
+    kc_backing *backing; /* the source of the next rows: set by their reader, borrowed */
     int32_t current;     /* the buffer that kc_views_open chose */
     const uint8_t *origin;
 } kc_views;
@@ -36,21 +35,21 @@ static inline const kc_view_buffer *kc_views_at(const kc_views *v, int32_t i) {
     return (const kc_view_buffer *)(const void *)v->list.data + i;
 }
 
-/* Chooses the buffer for values that lie in [from, to) of v->backing: all of them are within its reach or, where that
- * is not possible, those are that begin within `reach` of `from`. */
+/* Chooses the buffer for values in [from, to) of v->backing. All of them are within its reach or, if that is not
+ * possible, those that start within `reach` of `from`. */
 KC_MUST_CHECK int kc_views_open(kc_views *v, const uint8_t *from, const uint8_t *to, kc_budget *budget,
                                 kc_error *error);
 
-/* Makes the chosen buffer end at `to` or further on; NULL where no view points into it for now. */
+/* Makes the chosen buffer end at `to` or later; NULL if no view points into it yet. */
 void kc_views_close(kc_views *v, const uint8_t *to);
 
-/* Puts copies of what they have of one backing in the place of the buffers that share it. */
+/* Replaces the buffers that share a backing by copies of their bytes. */
 KC_MUST_CHECK int kc_views_own(kc_views *v, const kc_backing *backing, kc_budget *budget, kc_error *error);
 
-/* Moves all buffers of `from` behind those of `v`: *first becomes the number of the first of them. */
+/* Moves all buffers of `from` after those of `v`; *first becomes the number of the first of them. */
 KC_MUST_CHECK int kc_views_move(kc_views *v, kc_views *from, int32_t *first, kc_budget *budget, kc_error *error);
 
-/* Bytes in all buffers but those of the source. */
+/* Bytes in all buffers except those of the source. */
 size_t kc_views_bytes(const kc_views *v);
 
 void kc_views_free(kc_views *v, kc_budget *budget);

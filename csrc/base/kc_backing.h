@@ -12,7 +12,7 @@
 
 typedef struct kc_backing {
     atomic_int references;
-    bool is_source; /* what tables were read from, which is no memory of theirs */
+    bool is_source; /* the source of the tables, which does not count as their memory */
     const uint8_t *data;
     size_t size;     /* bytes that can be read; of owned bytes, those that are filled */
     uint8_t *owned;  /* the same as `data`, to be filled; NULL if a holder keeps them */

@@ -6,7 +6,7 @@ static const kc_field header_fields[] = {
 };
 const kc_field kc_headers_item = {"item", KC_STRUCT, 2, header_fields};
 
-/* What tells of the batch, and whose row it is. */
+/* The batch columns, and the row of the blob. */
 #define BATCH_FIELDS                                                                                             \
     [KC_COL_PARTITION_LEADER_EPOCH] = {"partition_leader_epoch", KC_INT32, 0, NULL},                             \
     [KC_COL_PRODUCER_ID] = {"producer_id", KC_INT64, 0, NULL},                                                   \

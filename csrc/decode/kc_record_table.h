@@ -1,11 +1,11 @@
-/* The table of records: its columns, and the fast way to add rows to them. */
+/* The table of records: its columns, and fast functions to add rows. */
 #ifndef KC_RECORD_TABLE_H
 #define KC_RECORD_TABLE_H
 
 #include "arrow/kc_table.h"
 #include "base/kc_copy.h"
 
-/* The columns that records decode to, in their public order. Those of the place are filled by whoever knows it. */
+/* The columns of decoded records, in their public order. The caller fills topic and partition. */
 typedef enum kc_record_column {
     KC_COL_TOPIC,
     KC_COL_PARTITION,
@@ -32,7 +32,7 @@ typedef enum kc_record_column {
 /* The items of the column `headers`: a struct of key and value. */
 extern const kc_field kc_headers_item;
 
-/* The fields that records of every format have, up to the headers; keys and values are of the type `bytes`. */
+/* The fields of records in every format, up to the headers; keys and values have the type `bytes`. */
 #define KC_RECORD_FIELDS(bytes)                                                                                    \
     [KC_COL_TOPIC] = {"topic", KC_STRING, 0, NULL}, [KC_COL_PARTITION] = {"partition", KC_INT32, 0, NULL},         \
     [KC_COL_OFFSET] = {"offset", KC_INT64, 0, NULL}, [KC_COL_TIMESTAMP] = {"timestamp", KC_TIMESTAMP_MS, 0, NULL}, \
@@ -40,7 +40,7 @@ extern const kc_field kc_headers_item;
     [KC_COL_VALUE] = {"value", bytes, 0, NULL}, [KC_COL_HEADERS] = {"headers", KC_LIST, 1, &kc_headers_item}
 
 extern const kc_field kc_record_fields[KC_NUM_RECORD_COLUMNS];
-/* The same with keys and values as views into the data. */
+/* The same, with keys and values as views of the data. */
 extern const kc_field kc_record_view_fields[KC_NUM_RECORD_COLUMNS];
 
 /* Sets of columns, a bit for each. */
@@ -50,34 +50,34 @@ enum {
     KC_WANT_RECORD = KC_WANT_PAYLOAD | 1u << KC_COL_OFFSET | 1u << KC_COL_TIMESTAMP | 1u << KC_COL_TIMESTAMP_TYPE |
         1u << KC_COL_HEADERS,
     KC_WANT_NO_HEADERS = KC_WANT_RECORD & ~(1u << KC_COL_HEADERS),
-    KC_WANT_DECODED = (1u << KC_COL_ROW) - (1u << KC_COL_OFFSET), /* all that the bytes tell */
-    KC_WANT_VIEWS = 1u << 30, /* no column: keys and values, where they are wanted, as views */
+    KC_WANT_DECODED = (1u << KC_COL_ROW) - (1u << KC_COL_OFFSET), /* all columns from the data */
+    KC_WANT_VIEWS = 1u << 30,                                     /* not a column: wanted keys and values are views */
 };
 
-/* The columns that the table was made for, and KC_WANT_VIEWS where it has some. */
+/* The wanted columns of the table, and KC_WANT_VIEWS if it has views. */
 uint32_t kc_record_table_wanted(const kc_table *t);
 
 #define KC_WANTS(want, id) ((want) >> (id) & 1)
 
-/* Whether an offset lies in front of the end of a range; the largest end is none. */
+/* Whether an offset is before the end of a range; the largest value means no end. */
 KC_INLINE bool kc_before_end(int64_t offset, int64_t end_offset) {
     return KC_LIKELY(offset < end_offset) || end_offset == INT64_MAX;
 }
 
-/* Where the keys or values of one run of rows go. */
+/* The output of the keys or values of one run of rows. */
 typedef struct kc_rows_bytes {
     uint8_t *at;
     int32_t *ends;
     int32_t end;
 } kc_rows_bytes;
 
-/* Where the views of keys or values go, and how many bytes they have shown. */
+/* The output of the views of keys or values, and the total number of bytes in them. */
 typedef struct kc_rows_views {
     kc_view *at;
     uint64_t bytes;
 } kc_rows_views;
 
-/* Where the rows of one run go. Pointers stand at the table's first free row. */
+/* The output of the rows of one run. Pointers start at the table's first free row. */
 typedef struct kc_rows {
     int64_t *offset, *timestamp;
     int8_t *timestamp_type;
@@ -85,12 +85,11 @@ typedef struct kc_rows {
     int32_t header_end;
     kc_rows_bytes key, value;
     kc_rows_views key_view, value_view;
-    const uint8_t *origin, *far_end; /* of the buffer that views point into; the end of the last value there */
+    const uint8_t *origin, *far_end; /* start of the buffer of views; end of the last value in it */
     int32_t buffer;
 } kc_rows;
 
-/* Room in the record's own columns (and in the sequence) for `rows` rows with keys and values that lie in [from, to).
- */
+/* Room in the columns of the record itself (and in the sequence) for `rows` rows with keys and values in [from, to). */
 KC_MUST_CHECK int kc_record_table_reserve(kc_table *t, uint32_t want, int64_t rows, const uint8_t *from,
                                           const uint8_t *to, kc_error *error);
 
@@ -103,7 +102,7 @@ KC_INLINE kc_rows_views kc_rows_open_views(const kc_column *c, int64_t row) {
     return (kc_rows_views){(kc_view *)(void *)c->values.data + row, 0};
 }
 
-/* Opens the wanted columns for rows that were reserved. */
+/* Opens the wanted columns for reserved rows. */
 KC_INLINE kc_rows kc_record_table_open(kc_table *t, uint32_t want) {
     kc_rows s = {0};
     const int64_t row = t->length;
@@ -130,8 +129,8 @@ KC_INLINE kc_rows kc_record_table_open(kc_table *t, uint32_t want) {
     return s;
 }
 
-/* Counts in the `rows` rows that were written; by value, because an address of the struct in the loop's function
- * would keep it in memory there. */
+/* Adds the `rows` rows that were written to the columns. By value, because taking the address of the struct would keep
+ * it in memory in the loop. */
 void kc_record_table_close(kc_table *t, uint32_t want, kc_rows s, int64_t rows);
 
 /* Copies a key or value to row `row` of the run; a negative size is null. */
@@ -172,7 +171,7 @@ KC_INLINE void kc_view_inline(kc_view *v, const uint8_t *data, int32_t size, boo
     memcpy(v->at.inlined + sizeof head, &tail, sizeof tail);
 }
 
-/* The same as a view; `wide` says that KC_COPY_SLACK bytes may be read behind it. */
+/* The same as a view; if `wide`, KC_COPY_SLACK bytes may be read after it. */
 KC_INLINE int kc_rows_view(kc_rows *s, kc_rows_views *views, kc_column *c, int64_t first_row, int64_t row,
                            const uint8_t *data, int32_t size, bool wide, kc_error *error) {
     kc_view *const v = &views->at[row];
@@ -193,7 +192,7 @@ KC_INLINE int kc_rows_view(kc_rows *s, kc_rows_views *views, kc_column *c, int64
     return KC_OK;
 }
 
-/* Writes the key and the value of row `row` of the run, where they are wanted; a negative size is null. */
+/* Writes the key and the value of row `row` of the run, if they are wanted; a negative size is null. */
 KC_INLINE int kc_rows_put(kc_rows *s, const uint32_t want, kc_table *t, int64_t first_row, int64_t row,
                           const uint8_t *key, int32_t key_size, const uint8_t *value, int32_t value_size, bool wide,
                           kc_error *error) {

@@ -37,7 +37,7 @@ cdef void drop(void *holder) noexcept with gil:
 
 
 cdef void let_go(void *holder) noexcept nogil:
-    """Called in any thread, when the last table is freed. After the end of the interpreter the object is not freed."""
+    """Called in any thread, when the last table is freed. After the end of the interpreter the object is leaked."""
     if Py_IsInitialized():
         drop(holder)
 

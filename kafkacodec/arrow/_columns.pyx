@@ -1,4 +1,4 @@
-"""Tables of columns as Python objects: Arrow capsules and numpy views over memory that C owns."""
+"""Tables of columns as Python objects: Arrow capsules and numpy views of memory owned by C."""
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport int32_t, uint8_t, uint64_t
@@ -17,7 +17,7 @@ cdef dict DTYPES = {
     k.KC_UINT32: np.dtype("u4"),
     k.KC_TIMESTAMP_MS: np.dtype("M8[ms]"),
 }
-# Of a view: a prefix, a buffer and a position of values longer than 12 bytes, else all of the value and zeros.
+# A view: prefix, buffer and position of a value longer than 12 bytes, else the value and zeros.
 cdef object VIEW = np.dtype([("size", "i4"), ("prefix", "u1", 4), ("buffer", "i4"), ("position", "i4")])
 cdef dict TYPE_NAMES = {
     k.KC_BOOL: "bool",
@@ -152,12 +152,12 @@ cdef class Table:
 
     @property
     def nbytes(self):
-        """Bytes of memory that the columns hold."""
+        """The memory of the columns in bytes."""
         return 0 if self.table == NULL else k.kc_table_bytes(self.table)
 
     @property
     def columns(self):
-        """(name, Arrow type as text) of every column."""
+        """(name, Arrow type as a string) of each column."""
         cdef int i
         self.filled()
         return [
@@ -195,7 +195,7 @@ cdef class Table:
         return parts
 
     cdef object view_buffer(self, int32_t i):
-        """One of the buffers that views point into."""
+        """One of the buffers of views."""
         cdef const k.kc_view_buffer *buffer = k.kc_views_at(&self.table.views, i)
         cdef k.kc_buffer stretch
         stretch.data = <uint8_t *> buffer.data

@@ -11,7 +11,7 @@ cdef enum:
 
 
 def renumber(data, uint64_t position, int64_t by, int32_t leader_epoch):
-    """(list of (position, first bytes) of changed batches, position to continue at, offset after the last batch before)"""
+    """(list of (position, first bytes) of changed batches, next position, offset after the last batch)"""
     cdef HeldBuffer held = HeldBuffer(data)
     cdef k.kc_renumbering how
     cdef k.kc_renumbered[AT_ONCE] batches

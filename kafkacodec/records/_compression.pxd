@@ -9,12 +9,12 @@ cdef class Decompressor:
     cdef const uint8_t *content
     cdef size_t size
 
-    # For tables of views, which keep the content: what it lies in, out of a budget that the caller keeps, or NULL.
+    # For tables of views: the memory of the content, which they keep alive, from a budget (or NULL) of the caller.
     cdef bint for_views
     cdef k.kc_budget *budget
     cdef k.kc_backing *backing
-    cdef bint exhausted  # the error is the budget's
-    cdef k.kc_backing *_block  # the scratch is what is left of it
+    cdef bint exhausted  # the error is that the budget is exhausted
+    cdef k.kc_backing *_block  # the scratch is the rest of it
     cdef size_t _expected
 
     cdef k.kc_buffer _scratch

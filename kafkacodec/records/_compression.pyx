@@ -28,9 +28,9 @@ cdef size_t _GZIP_LEAST = 18  # size of the smallest member in bytes
 cdef size_t _GZIP_WINDOW = 256  # size of the first window of a member after the first, in bytes
 cdef size_t _LIMIT_MOST = <size_t> 1 << 62
 
-cdef size_t _BLOCK = 1 << 20  # bytes of a block for the content of several payloads
-cdef size_t _BLOCK_PAYLOADS = 4  # as many it has room for, where they are large
-cdef size_t _BLOCK_SLACK = 65 << 10  # bytes that a library may ask for beyond the content
+cdef size_t _BLOCK = 1 << 20  # size of a block for the content of several payloads, in bytes
+cdef size_t _BLOCK_PAYLOADS = 4  # number of payloads in a block if they are large
+cdef size_t _BLOCK_SLACK = 65 << 10  # bytes that a library may request beyond the content
 
 
 cdef enum Codec:
@@ -111,7 +111,7 @@ cdef class Decompressor:
         return 0
 
     cdef void _open_block(self) noexcept:
-        """Makes the scratch what is left of the block; nothing where that is unlikely to suffice."""
+        """Use the rest of the block as scratch, or no memory if the rest is probably too small."""
         cdef k.kc_backing *block = self._block
         k.kc_backing_release(self.backing)
         self.backing = NULL
@@ -122,7 +122,7 @@ cdef class Decompressor:
         self._scratch.capacity = 0 if block == NULL else block.capacity - block.size
 
     cdef int _move(self, size_t size) except -1:
-        """Goes over to a block with room for `size` bytes more; what the old one has stays for those who keep it."""
+        """Switch to a block with room for `size` more bytes. Tables that refer to the old block keep it alive."""
         cdef k.kc_error error
         cdef size_t least = self._scratch.size + size
         error.code = k.KC_OK

@@ -26,15 +26,15 @@ cdef extern from "Python.h":
 
 cdef extern from *:
     """
-    /* Versions whose tuples are known: what they hold besides items, and that nothing of it outlives a change of the items.
-     * The free-threaded build counts references in two places. */
+    /* Versions whose tuples have no state that depends on the items, except the hash that is reset below. The free-threaded
+     * build counts references in two places. */
     #if PY_VERSION_HEX < 0x030F0000 && !defined(Py_GIL_DISABLED)
     #define KC_FILLS_TUPLES 1
     #else
     #define KC_FILLS_TUPLES 0
     #endif
 
-    /* From CPython 3.14 on a tuple keeps its hash; -1 is none. */
+    /* Since CPython 3.14 a tuple caches its hash; -1 is none. */
     static inline void kc_forget_hash(PyObject *tuple) {
     #if KC_FILLS_TUPLES && PY_VERSION_HEX >= 0x030E0000
         ((PyTupleObject *)tuple)->ob_hash = -1;
@@ -84,7 +84,7 @@ cdef class Decoder(ChunkDecoder):
     cdef k.kc_decoder decoder
     cdef bytearray aborted  # kc_aborted[], which the decoder writes to
     cdef bint views  # keys and values of the tables are views of the bytes, which the tables keep alive
-    cdef bint owned  # of copies of them
+    cdef bint owned  # views of copies of the bytes
     cdef k.kc_backing *source  # of the bytes, for views
     cdef Decompressor decompressor  # created for the first compressed batch; keeps the records of the current one
     cdef size_t key_hint
@@ -139,7 +139,7 @@ cdef class Decoder(ChunkDecoder):
         self.keep_source(None, NULL, 0)
 
     cdef int keep_source(self, object holder, const uint8_t *data, size_t size) except -1:
-        """Sets what the following tables keep alive if they have views; None: nothing."""
+        """Sets the object that later tables with views keep alive; None: nothing."""
         cdef k.kc_error error
         cdef k.kc_backing *before = self.source
         error.code = k.KC_OK
@@ -249,7 +249,7 @@ cdef class Decoder(ChunkDecoder):
         return 0
 
     cdef int own(self, k.kc_table *table) except -1:
-        """Replaces the parts of the bytes that the views of a table point to by copies."""
+        """Copies the bytes to which the views of a table point."""
         cdef k.kc_error error
         cdef int code
         with nogil:
@@ -397,7 +397,7 @@ def scan(
     Budget budget=None,
 ):
     """(table of headers, position after the last batch, size of the data up to `end`, exception or None, whether the
-    exception is that the budget is exhausted)"""
+    budget is exhausted)"""
     cdef Table t = new_table(cls, k.kc_header_fields, k.KC_NUM_HEADER_COLUMNS, wanted, budget)
     cdef HeldBuffer held = HeldBuffer(data, end)
     cdef k.kc_error error
@@ -457,7 +457,7 @@ cdef tuple headers_of(const k.kc_column *headers, int64_t row):
 
 
 cdef inline void put(PyObject *record, Py_ssize_t i, object item) noexcept:
-    """Sets a field; what stood there before is dropped."""
+    """Sets a field and releases its old value."""
     cdef PyObject *before = PyTuple_GET_ITEM(<object> record, i)
     Py_INCREF(item)
     PyTuple_SET_ITEM(<object> record, i, item)
@@ -471,7 +471,7 @@ cdef inline object timestamp_of(const k.kc_column *c, int64_t row):
 
 
 cdef const k.kc_column *plain_columns(Table chunk) except NULL:
-    """The six columns of a record, which follow one another."""
+    """The six columns of a record, which are consecutive."""
     cdef k.kc_table *table = chunk.filled()
     cdef const k.kc_column *c = table.columns + <int> k.KC_COL_OFFSET
     cdef int i
@@ -483,16 +483,16 @@ cdef const k.kc_column *plain_columns(Table chunk) except NULL:
 
 
 cdef class RecordIterator:
-    """The rows of tables that have the six plain columns, one by one, as instances of a named tuple of six fields.
+    """The rows of tables that have the six record columns, one by one, as instances of a named tuple of six fields.
 
-    A record that the caller has let go of is filled again for a later row, as zip() does with its tuples: half the
-    cost of a row is making and unmaking the tuple. In a for loop that is the record before the last. `recycle` is
-    whether this CPython is known to allow it; without, every record is made by the class itself.
+    A record without other references is reused for a later row, as zip() does with its tuples, since creating and freeing
+    the tuple is half the cost of a row. In a for loop that is the record before the last. `recycle` is whether this
+    CPython version is known to allow it; otherwise the class creates every record.
     """
     cdef object chunks
     cdef type cls
     cdef bint recycle
-    cdef bint filling         # a record: the collector may run anything meanwhile
+    cdef bint filling         # a record is being filled: the collector may run any code meanwhile
     cdef k.kc_table *table    # of `columns`, retained
     cdef int64_t row
     cdef int64_t rows
@@ -515,7 +515,7 @@ cdef class RecordIterator:
         return self
 
     cdef int advance(self) except -1:
-        """Opens the next chunk that has rows; StopIteration where there is none."""
+        """Opens the next chunk that has rows; StopIteration if there is none."""
         cdef Table chunk
         cdef const k.kc_column *columns
         if self.filling:
@@ -532,7 +532,7 @@ cdef class RecordIterator:
         return 0
 
     cdef object blank(self):
-        """A record that nobody else holds, tracked by no garbage collector: nothing in it can refer back to it."""
+        """A record without other references, not tracked by the garbage collector: it cannot be part of a cycle."""
         cdef PyObject *record
         if self.before_last is not None and Py_REFCNT(<PyObject *> self.before_last) == 1:
             kc_forget_hash(<PyObject *> self.before_last)
@@ -541,7 +541,7 @@ cdef class RecordIterator:
         if record == NULL:
             raise MemoryError
         item = <object> record
-        Py_DECREF(item)  # the reference that alloc gave: `item` has its own
+        Py_DECREF(item)  # the reference from alloc: `item` has another one
         return item
 
     def __next__(self):
