@@ -129,7 +129,7 @@ static void walk_frames(void) {
         must_lie_inside(zstd.data, zstd.size);
 }
 
-/* The spans of an imported column lie inside its data, whatever its index says by now. */
+/* The spans of an imported column are inside its data, even if its index has changed. */
 static void check_spans(const kc_spans *spans, int64_t rows) {
     uint32_t sum = 0;
     for (int64_t i = 0; i < rows; i++) {

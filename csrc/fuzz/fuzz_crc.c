@@ -1,4 +1,4 @@
-/* Every kernel that this processor can run gives what the table gives, whole and in two pieces. */
+/* Every kernel that this processor supports returns the result of the table, for all bytes and in two pieces. */
 #include "base/kc_cpu.h"
 #include "checksum/kc_crc_kernels.h"
 #include "fuzz.h"

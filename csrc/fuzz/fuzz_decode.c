@@ -1,7 +1,7 @@
 /* Any bytes as a record set: every table is well formed, the work ends, chunks give the rows of the whole, and what can
  * be read does not depend on the columns.
  *
- * Records that do not decompress are taken as they are, so that mutations too reach the parsers behind the codecs. */
+ * Records that do not decompress are taken as they are, so that mutations also reach the parsers after the codecs. */
 #include "codecs.h"
 #include "decode/kc_decoder.h"
 #include "fuzz.h"
@@ -91,7 +91,7 @@ static outcome decode(const uint8_t *data, size_t size, bool verify, bool filter
     d.held = records.source;
     kc_table *t = new_table(want, how);
     kc_event event;
-    do { /* a table goes on behind a fault */
+    do { /* a table continues after a fault */
         const uint64_t before = d.position;
         event = fill(&d, t, &records, max_rows, max_bytes);
         MUST(d.position >= before && d.position <= size);

@@ -1,4 +1,4 @@
-/* Any bytes as the frames of LZ4, Snappy and Zstandard: blocks lie inside the data and come to an end. */
+/* Any bytes as the frames of LZ4, Snappy and Zstandard: blocks are inside the data and end. */
 #include "frames/kc_lz4_frame.h"
 #include "frames/kc_snappy_frame.h"
 #include "frames/kc_zstd_frame.h"

@@ -2,7 +2,7 @@
 #include "base/kc_varint.h"
 #include "fuzz.h"
 
-/* The same rules told differently: each group is held against the bits that are left above it. */
+/* The same rules in another form: each group is compared with the bits that are left above it. */
 static int reference(const uint8_t *p, const uint8_t *end, int bits, int max_bytes, uint64_t *value) {
     uint64_t v = 0;
     for (int i = 0; i < max_bytes; i++) {

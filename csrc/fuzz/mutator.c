@@ -1,4 +1,4 @@
-/* libFuzzer's own mutations; behind three of four the checksums are made right, behind half of these the lengths too.
+/* libFuzzer's own mutations; after three of four the checksums are corrected, after half of these the lengths, too.
  */
 #include "seal.h"
 

@@ -1,4 +1,4 @@
-/* Making the checksums of damaged batches right again, so that what lies behind them is read. */
+/* Corrects the checksums of damaged batches, so that the batches are parsed. */
 #ifndef SEAL_H
 #define SEAL_H
 

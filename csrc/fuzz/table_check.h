@@ -34,7 +34,7 @@ static inline void check_validity(const kc_column *c) {
     MUST(nulls == c->null_count);
 }
 
-/* Every view is one that Arrow takes for valid: in place and zeros, or a prefix of what lies inside its buffer. */
+/* Every view is one that Arrow takes for valid: in place and zeros, or a prefix of bytes inside its buffer. */
 static inline void check_views(const kc_column *c) {
     static const uint8_t zeros[KC_VIEW_INLINED];
     const kc_view *views = (const kc_view *)(const void *)c->values.data;

@@ -53,7 +53,7 @@ typedef struct golden_case {
     row_said *rows;
 } golden_case;
 
-/* The case at *at, which moves behind it; false at the end. */
+/* The case at *at, which moves past it; false at the end. */
 bool take_case(const uint8_t **at, const uint8_t *end, golden_case *c);
 void free_case(golden_case *c);
 

@@ -34,7 +34,7 @@ static inline const int32_t *cell_bounds(const kc_column *c, int64_t row) {
     return (const int32_t *)(const void *)c->values.data + row;
 }
 
-/* Whether the row holds the number; NONE stands for null. */
+/* Whether the row has the number; NONE is null. */
 static inline bool cell_has(const kc_column *c, int64_t row, int64_t want) {
     return want == NONE ? cell_is_null(c, row) : !cell_is_null(c, row) && cell_int(c, row) == want;
 }

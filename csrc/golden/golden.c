@@ -81,7 +81,7 @@ static int64_t expected_int(const row_said *r, const batch_said *b, int id) {
             return old ? NONE : b->producer_id;
         case KC_COL_PRODUCER_EPOCH:
             return old ? NONE : b->producer_epoch;
-        case KC_COL_SEQUENCE: /* it goes on at 0 behind the largest int32 */
+        case KC_COL_SEQUENCE: /* it continues at 0 after the largest int32 */
             return old ? NONE : b->base_sequence < 0 ? -1 : (int64_t)((uint64_t)b->base_sequence + delta) & INT32_MAX;
         case KC_COL_IS_TRANSACTIONAL:
             return b->is_transactional;
@@ -149,7 +149,7 @@ static bool table_matches(const golden_case *c, const kc_table *t, progress *p) 
     return true;
 }
 
-/* The decompressed records of the batch that is announced, in a block of their own; false where there are none. */
+/* The decompressed records of the current batch, in a separate block; false if there are none. */
 static bool provide(kc_decoder *d, const golden_case *c, kc_error *error) {
     for (int32_t i = 0; i < c->num_parts; i++) {
         const text records = c->parts[i].records;
@@ -210,7 +210,7 @@ static bool run(kc_decoder *d, const golden_case *c, const variant *v, progress 
 static void check_rows(const golden_case *c, const variant *v) {
     progress p = {0, INT64_MIN, INT64_MAX};
     if (v->range) {
-        if (c->num_rows < 3 || !c->undamaged) return; /* a damaged header may lie about its offsets */
+        if (c->num_rows < 3 || !c->undamaged) return; /* the offsets of a damaged header may be wrong */
         p.start = c->rows[c->num_rows / 3].offset;
         p.end = c->rows[2 * c->num_rows / 3].offset;
     }
@@ -276,7 +276,7 @@ static bool header_matches(const kc_table *t, int64_t at, const batch_said *b, i
         [KC_HEADER_CRC_OK] = 1,
     };
     if (id == KC_HEADER_CODEC) return cell_is(c, at, name_of_codec(b->codec));
-    /* Producers left the offset of a wrapper 0; Kafka's reader tells the last one inside. */
+    /* Producers left the offset of a wrapper 0; Kafka's reader returns the last one inside. */
     if (id == KC_HEADER_LAST_OFFSET && wrapper && cell_has(c, at, 0)) return true;
     return cell_has(c, at, numbers[id]);
 }
@@ -375,7 +375,7 @@ static uint8_t *read_file(const char *path, size_t *size) {
     return data;
 }
 
-/* A kernel that was asked for must have run, for one checksum at least: where it cannot, it is passed over silently. */
+/* A requested kernel must have run for at least one checksum: an unsupported one is ignored silently. */
 static void check_kernels(void) {
     const char *forced = kc_forced_kernel();
     MUST(!*forced || strcmp(forced, kc_crc32_kernel()) == 0 || strcmp(forced, kc_crc32c_kernel()) == 0);

@@ -9,7 +9,7 @@ static const char DATA[] = "zabcdefg";
 static const int32_t ENDS32[] = {0, 1, 2, 4, 4, 8};
 static const int64_t ENDS64[] = {0, 1, 2, 4, 4, 8};
 static const char *const WORDS[] = {"a", "bc", "", "defg"};
-static const uint8_t THIRD_NULL[] = {0xff & ~(1 << 3)}; /* behind an offset of 1 */
+static const uint8_t THIRD_NULL[] = {0xff & ~(1 << 3)}; /* after an offset of 1 */
 
 static bool span_is(const kc_spans *spans, int64_t i, const char *text) {
     if (!text) return spans->size[i] == -1;
@@ -113,7 +113,7 @@ TEST(bytes_column_refuses_offsets_that_decrease) {
             CHECK_EQ(load(&f, 0, 0, &c, &spans, &error), KC_OK);
         }
     }
-    /* Whoever loads a part sees what the part has, and the end of the whole. */
+    /* Loading a part gives the values of the part, and the end of the column. */
     static const int32_t later[] = {0, 1, 9, 3};
     static const int64_t later64[] = {0, 1, 9, 3};
     for (int large = 0; large < 2; large++) {
@@ -320,7 +320,7 @@ TEST(bytes_column_reads_fixed_sizes) {
     }
 }
 
-/* Numbers 2, 0, 1 and null behind one that is not asked for, in each of Arrow's widths. */
+/* Indexes 2, 0, 1 and null after one that is not requested, in each of Arrow's widths. */
 TEST(bytes_column_reads_dictionaries) {
     static const int8_t c8[] = {9, 2, 0, 1, 9};
     static const int16_t c16[] = {9, 2, 0, 1, 9};

@@ -189,7 +189,7 @@ TEST(arrow_import_takes_tables_without_null_rows) {
     table.array.offset = 3;
     CHECK_EQ(kc_struct_check(&table.schema, &table.array, &error), KC_OK);
     table.array.offset = 0;
-    table.array.length = 2; /* the null row lies behind the end */
+    table.array.length = 2; /* the null row is after the end */
     CHECK_EQ(kc_struct_check(&table.schema, &table.array, &error), KC_OK);
     table.schema.format = "+l";
     error = (kc_error){0};

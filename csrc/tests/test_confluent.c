@@ -42,7 +42,7 @@ static bool parts_are_right(const split *s) {
 
 TEST(confluent_splits_values_of_every_layout) {
     char data[128];
-    int32_t ends[ROWS + 1] = {3}; /* bytes before the first row belong to nobody */
+    int32_t ends[ROWS + 1] = {3}; /* bytes before the first row are not used */
     int64_t large_ends[ROWS + 1] = {3};
     kc_view views[ROWS] = {{0}};
     for (int i = 0; i < ROWS; i++) {

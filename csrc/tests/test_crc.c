@@ -108,7 +108,7 @@ TEST(crc_published_values) {
     CHECK_EQ(kc_crc32(17, NULL, 0), 17);
 }
 
-/* Exactly sized copies on the heap, so that the sanitizer sees a read before or behind them. */
+/* Exactly sized copies on the heap, so that the sanitizer sees a read before or after them. */
 static void agree(const checksum *c, const kc_crc_kernel *kernel, uint64_t *random, size_t size) {
     size_t offset = next_random(random) & 63;
     uint8_t *block = malloc(offset + size + 1);

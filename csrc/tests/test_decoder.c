@@ -154,7 +154,7 @@ TEST(decoder_refuses_faults) {
     CHECK_EQ(fault_of(61, 0, true), KC_CORRUPT);    /* record length 0 */
     CHECK_EQ(fault_of(61, 1, true), KC_CORRUPT);    /* -1 */
     CHECK_EQ(fault_of(65, 0x7e, true), KC_CORRUPT); /* a key of 63 bytes */
-    CHECK_EQ(fault_of(12, 9, false), KC_OK);        /* the leader epoch lies outside the checksum */
+    CHECK_EQ(fault_of(12, 9, false), KC_OK);        /* the checksum does not include the leader epoch */
 }
 
 TEST(decoder_takes_decompressed_records) {

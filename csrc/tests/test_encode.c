@@ -105,7 +105,7 @@ TEST(encode_splits_where_a_batch_is_full) {
     kc_encoder_close_in_place(&e, &room);
     CHECK_EQ(kc_encoder_run(&e, &chunk, &room, &error), KC_ENCODE_ROWS_END);
     CHECK_EQ(e.open.count, 1);
-    /* The same rows again as another chunk: offsets and the open batch go on. */
+    /* The same rows again as another chunk: offsets and the open batch continue. */
     CHECK_EQ(kc_encoder_run(&e, &chunk, &room, &error), KC_ENCODE_ROWS_END);
     CHECK_EQ(e.open.last_offset, 107);
 }
@@ -228,7 +228,7 @@ TEST(encode_takes_offsets_that_increase) {
         int64_t offsets[4], position, got, want;
         bool good;
     } CASES[] = {
-        {{0, 1, 2, 3}, 0, 0, 0, true}, /* below the base offset: a column says where it begins */
+        {{0, 1, 2, 3}, 0, 0, 0, true}, /* below the base offset, which does not apply to a column */
         {{5, 900, 901, INT64_MAX - 1}, 0, 0, 0, true},
         {{-1, 1, 2, 3}, 0, -1, INT64_MAX - 1, false},
         {{5, 6, 7, INT64_MAX}, 3, INT64_MAX, INT64_MAX - 1, false},
@@ -261,7 +261,7 @@ TEST(encode_begins_a_batch_where_a_delta_would_overflow) {
     const uint8_t *start = room.at - e.open.size;
     kc_encoder_close_in_place(&e, &room);
     CHECK_EQ(kc_load_u32(start + KC_BATCH_LAST_DELTA_AT), INT32_MAX);
-    /* Sequences go on behind the offsets' span, from 2^31 - 1 on at 0. */
+    /* Sequences continue after the span of the offsets, and at 0 after 2^31 - 1. */
     CHECK_EQ(e.next_sequence, 40 + (int64_t)INT32_MAX + 1 - (INT64_C(1) << 31));
     CHECK_EQ(kc_encoder_fill(&e, &chunk, &room, &error), KC_ENCODE_ROWS_END);
     CHECK_EQ(e.open.base_offset, offsets[2]);
@@ -269,7 +269,7 @@ TEST(encode_begins_a_batch_where_a_delta_would_overflow) {
 }
 
 TEST(encode_keeps_batches_within_their_bytes) {
-    /* Records of 9, 10, 7 and 13 bytes behind the header's 61; a time that differs less from the first takes a byte
+    /* Records of 9, 10, 7 and 13 bytes after the header's 61; a time that differs less from the first takes a byte
      * less. */
     static const struct {
         int64_t bytes;
@@ -381,7 +381,7 @@ TEST(encode_names_the_column_at_fault) {
         const char *name = "";
         kc_error error = {0};
         named_columns(&n);
-        if (number == 0) n.offset.schema.format = "tsm:"; /* a time is no offset */
+        if (number == 0) n.offset.schema.format = "tsm:"; /* a timestamp is not an offset */
         if (number == 1) n.offset.schema.format = "ll";
         if (number == 2) n.timestamp.schema.format = "z";
         if (number == 3) n.key.schema.format = "l";
@@ -446,7 +446,7 @@ TEST(encode_writes_many_headers) {
     }
     CHECK_EQ(e.open.size - KC_BATCH_HEADER_SIZE, p - expected);
     CHECK(memcmp(memory + KC_BATCH_HEADER_SIZE, expected, (size_t)(p - expected)) == 0);
-    /* A null key is told by its row. */
+    /* The error for a null key has its row. */
     static const uint8_t one_null[MANY / 8 + 1] = {0xff, 0x0f};
     chunk.headers.key.validity = one_null;
     kc_encoder_begin(&e, &OPTIONS);

@@ -88,7 +88,7 @@ TEST(frames_are_walked_to_their_end) {
     }
 }
 
-/* Each cut lies in memory of its own, so that the sanitizer sees a read past it. */
+/* Each cut is a separate allocation, so that the sanitizer sees a read past it. */
 TEST(frames_cut_anywhere_are_not_read_past) {
     for (size_t i = 0; i < sizeof FRAMES / sizeof *FRAMES; i++)
         for (size_t size = 0; size < FRAMES[i].size; size++) {
@@ -254,7 +254,7 @@ TEST(lz4_blocks_are_held_against_their_frame) {
         if (error.code) CHECK_ERROR(error, KC_CORRUPT, header + 4, 65537, 65536);
         if (!error.code) CHECK(!b.stored);
     }
-    const size_t checked = lz4_header(frame, 0x64, 0x40); /* a checksum of the content behind the end mark */
+    const size_t checked = lz4_header(frame, 0x64, 0x40); /* a checksum of the content after the end mark */
     memset(frame + checked, 0, 8);
     error = lz4_fault(frame, checked + 8);
     CHECK_EQ(error.code, KC_OK);
@@ -348,7 +348,7 @@ TEST(snappy_faults_tell_where_and_what) {
     memset(data + 20, 0xff, 3); /* a length that does not end */
     error = snappy_fault(data, 23);
     CHECK_ERROR(error, KC_CORRUPT, 20, 0, 0);
-    /* Streams may be joined end to end: a header, and no block, behind the first. */
+    /* Streams may be concatenated: a header without a block after the first. */
     memcpy(data, XERIAL, sizeof XERIAL);
     memcpy(data + sizeof XERIAL, XERIAL, 16);
     error = snappy_fault(data, sizeof XERIAL + 16);
@@ -390,7 +390,7 @@ TEST(zstd_headers_of_every_form) {
         {"\x01\x00\x09", 3, 2, 1024, false},             /* a dictionary's number of one byte */
         {"\x02\x00\x09\x09", 4, 2, 1024, false},         /* two */
         {"\x03\x00\x09\x09\x09\x09", 6, 2, 1024, false}, /* four */
-        {"\x04\x00", 2, 2, 1024, false},                 /* a checksum behind the blocks */
+        {"\x04\x00", 2, 2, 1024, false},                 /* a checksum after the blocks */
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         uint8_t data[64] = {0x28, 0xb5, 0x2f, 0xfd};

@@ -15,7 +15,7 @@ enum { PAGES = 8 };
 
 static size_t page(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
-/* A file of PAGES pages, each full of its number plus one, that nobody else can name. */
+/* A file of PAGES pages, each filled with its number plus one, without a name. */
 static int new_file(void) {
     FILE *file = tmpfile();
     if (!file) return -1;

@@ -17,7 +17,7 @@ static void correct(bytes *b, size_t at) {
     kc_store_u32(b->data + at + 12, kc_crc32(0, b->data + at + 16, b->size - at - 16));
 }
 
-/* Bytes behind a good message of 28 bytes; positions count from the start of the data. */
+/* Bytes after a good message of 28 bytes; positions count from the start of the data. */
 static kc_error fault_behind_one(const bytes *second, kc_decoder *d, int64_t *rows) {
     static bytes data;
     data.size = 0;
@@ -224,7 +224,7 @@ TEST(decoder_leaves_out_offsets_of_messages) {
     }
 }
 
-/* A batch whose offsets lie outside is not even checked; one that touches the range is. */
+/* A batch outside the range is not verified; one that overlaps it is. */
 TEST(decoder_passes_over_batches_outside_a_range) {
     bytes records = {.size = 0};
     static const struct {
@@ -243,7 +243,7 @@ TEST(decoder_passes_over_batches_outside_a_range) {
         CHECK_EQ(t == NULL, CASES[i].looked_at);
         if (t) kc_table_release(t);
     }
-    /* A wrapper tells its last offset only; 0 may mean that nobody wrote it. */
+    /* A wrapper has only its last offset; 0 may mean that it was not set. */
     static const struct {
         int64_t offset, start, end;
         kc_event event;
@@ -293,7 +293,7 @@ TEST(decoder_searches_behind_a_partial_batch_if_told) {
     }
 }
 
-/* Rows and bytes of what is not compressed, as headers tell; a count that the bytes cannot hold is not believed. */
+/* Rows and bytes of uncompressed batches by their headers; a count that the bytes cannot contain is ignored. */
 TEST(decoder_estimates_from_headers) {
     bytes data = {.size = 0}, records = {.size = 0}, packed = {.size = 0};
     for (int i = 0; i < 3; i++) add_record(&records, i, 0, NULL, NULL, NULL, NULL); /* 21 bytes */

@@ -158,7 +158,7 @@ TEST(msgset07_faults_tell_where_and_what) {
         if (!error.code) continue;
         CHECK_ERROR(error, CASES[i].code, CASES[i].position, CASES[i].got, CASES[i].want);
         CHECK_EQ(d.position, 13);
-        /* A length that can be believed tells where to go on. */
+        /* A reliable length determines where to continue. */
         CHECK_EQ(kc_msgset07_skip(&d), CASES[i].located ? (uint64_t)CASES[i].length + 4 : size - 13);
     }
     uint8_t data[64];
@@ -263,7 +263,7 @@ TEST(msgset07_gives_inner_messages_the_offsets_of_the_outermost) {
     CHECK_EQ(t->length, 3);
     CHECK(memcmp(t->columns[KC_COL_VALUE].data.data, "firstpackedlast", 15) == 0);
     kc_table_release(t);
-    /* What a compressed message holds must be whole. */
+    /* The content of a compressed message must be complete. */
     d = open_set(data, size, true);
     t = new_table();
     CHECK_EQ(kc_msgset07_run(&d, t, 100, 1000, &error), KC_EVENT_COMPRESSED);

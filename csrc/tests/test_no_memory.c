@@ -1,7 +1,6 @@
-/* Every allocation fails once, and from there on for good: what is left is KC_NO_MEMORY, and no block that nobody
- * frees.
+/* Every allocation fails once alone and once with all that follow: the result is KC_NO_MEMORY without a leak.
  *
- * The linker puts the functions below in the place of the C library's (see -Wl,--wrap in the Makefile). */
+ * The linker replaces the functions of the C library by those below (see -Wl,--wrap in the Makefile). */
 #include <stdlib.h>
 
 #include "arrow/kc_arrow_export.h"
@@ -15,7 +14,8 @@ void *__real_calloc(size_t count, size_t size);
 void *__real_realloc(void *block, size_t size);
 void __real_free(void *block);
 
-/* What fails: nothing where `left` is negative, else the allocation after so many, and all others too where `stays`. */
+/* The allocation that fails: none if `left` is negative, else that after `left` others; if `stays`, also all later
+ * ones. */
 static _Thread_local int64_t left = -1;
 static _Thread_local bool stays, reached;
 static _Thread_local int64_t blocks; /* of the C library, as far as this thread counts them */

@@ -29,7 +29,7 @@ static kc_error fault_of(const bytes *records, int32_t count, int64_t *rows) {
     return error;
 }
 
-/* Record bodies behind one good record of seven bytes; the second record's length is that of its bytes, plus `longer`.
+/* Record bodies after one good record of seven bytes; the second record's length is that of its bytes, plus `longer`.
  */
 static const struct {
     const char *body;
@@ -40,7 +40,7 @@ static const struct {
     {"\0\0\0\2k\2v\0", 8, 0, 0, 0},                  /* good */
     {"\0\0\0\1\0", 5, 0, 5, 12},                     /* below the smallest */
     {"\0\0\0\1\1\0", 6, 1, 7, 6},                    /* beyond the batch */
-    {"\0\xff\xff\xff\xff\xff", 6, 0, 0, 0},          /* a timestamp delta that goes on */
+    {"\0\xff\xff\xff\xff\xff", 6, 0, 0, 0},          /* a timestamp delta that does not end */
     {"\0\0\xff\xff\xff\xff\x7f\1\1\0", 10, 0, 0, 0}, /* an offset delta of 35 bits */
     {"\0\0\0\xff\xff\xff\xff\x7f\1\0", 10, 0, 0, 0}, /* a key's length that cannot be read */
     {"\0\0\0\6k\1\0", 7, 0, 0, 0},                   /* a key of three bytes that leaves no value */
@@ -57,7 +57,7 @@ static const struct {
     {"\0\0\0\1\1\2\2h\4x", 10, 0, 2, 1},             /* a header's value past the record */
     {"\0\0\0\1\1\2\2h\1", 9, 0, 0, 0},               /* good: a null value */
     {"\0\0\0\1\1\2\2h\2x", 10, 0, 0, 0},             /* good */
-    {"\0\0\0\1\1\2\2h\1xy", 11, 0, 2, 0},            /* bytes left over behind headers */
+    {"\0\0\0\1\1\2\2h\1xy", 11, 0, 2, 0},            /* bytes after the headers */
 };
 enum { GOOD = 1 << 0 | 1 << 1 | 1 << 19 | 1 << 20 };
 
@@ -76,7 +76,7 @@ TEST(records_faults_tell_where_and_what) {
             continue;
         }
         CHECK_EQ(rows, 1);
-        if (i == 15) { /* there is no number to tell */
+        if (i == 15) { /* there is no size to report */
             CHECK_EQ(error.code, KC_CORRUPT);
             CHECK_EQ(error.position, 61 + 7);
             continue;
@@ -118,7 +118,7 @@ static int64_t long_at(const kc_table *t, int column, int64_t row) {
     return ((const int64_t *)(const void *)t->columns[column].values.data)[row];
 }
 
-/* Deltas and lengths on both sides of every length of a varint, with bytes behind the record and without. */
+/* Deltas and lengths on both sides of every length of a varint, with and without bytes after the record. */
 TEST(records_varints_of_every_length) {
     static const int64_t DELTAS[] = {0,
                                      -1,
@@ -183,7 +183,7 @@ TEST(records_without_a_time_have_none) {
     kc_table_release(t);
 }
 
-/* Header keys that are no UTF-8 are repaired: each bad sequence becomes U+FFFD. */
+/* Header keys that are not UTF-8 are repaired: each bad sequence becomes U+FFFD. */
 TEST(records_header_keys_are_text) {
     bytes records = {.size = 0}, data = {.size = 0};
     add_record(&records, 0, 0, NULL, NULL,
@@ -210,7 +210,7 @@ TEST(records_header_keys_are_text) {
     kc_table_release(t);
 }
 
-/* A record whose third header is faulty leaves none of its headers behind, and no nulls. */
+/* A record whose third header is damaged leaves no headers and no nulls. */
 TEST(records_headers_of_a_faulty_record_are_taken_back) {
     static const char body[] = "\0\0\0\1\1\6\2a\1\2b\2x\2c\6y"; /* a: null, b: x, c: past the record */
     bytes records = {.size = 0}, data = {.size = 0};

@@ -68,7 +68,7 @@ TEST(renumber_refuses_what_is_no_whole_batch) {
     size_t count;
     int64_t next;
     for (size_t size = 1; size < sound.size; size++) {
-        bytes data = {.size = size}; /* nothing may be read behind it */
+        bytes data = {.size = size}; /* no bytes may be read after it */
         memcpy(data.data, sound.data, size);
         const int code = run(&data, how, out, 4, &count, &next);
         CHECK_EQ(code, size == sound.size / 2 ? KC_OK : KC_TRUNCATED);

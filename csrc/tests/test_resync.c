@@ -1,4 +1,4 @@
-/* What passes for a batch when a search meets it, and where reading goes on behind a faulty one. */
+/* What a search accepts as a batch, and where reading continues after a damaged one. */
 #include "build.h"
 #include "check.h"
 #include "decode/kc_batch.h"
@@ -206,7 +206,7 @@ TEST(resync_passes_over_what_the_credit_does_not_cover) {
     }
 }
 
-/* ---- behind a faulty batch ---- */
+/* ---- after a damaged batch ---- */
 
 static uint64_t behind(const bytes *b, uint64_t position) {
     kc_resync state = kc_resync_start();
@@ -250,13 +250,13 @@ TEST(resync_searches_where_a_length_is_wrong) {
     b.data[16] = 9;
     CHECK_EQ(behind(&b, 0), one);
     b.data[16] = 2;
-    b.data[one + 16] = 9; /* and the next one is faulty too: the one behind it */
+    b.data[one + 16] = 9; /* and the next one is damaged, too: the one after it */
     CHECK_EQ(behind(&b, 0), 2 * one);
     b.data[2 * one + 16] = 9;
     CHECK_EQ(behind(&b, 0), 3 * one);
 }
 
-/* Batches behind a partial one may be bytes of a value in it: their offsets must follow. */
+/* Batches after a partial one may be bytes of a value in it: their offsets must follow. */
 TEST(resync_takes_batches_in_order_behind_a_partial_one) {
     static const struct {
         int64_t offset, found;

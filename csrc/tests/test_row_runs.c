@@ -32,7 +32,7 @@ TEST(row_runs_end_where_the_row_changes) {
     check_run(&r, 3, 3);
     check_run(&r, 4, 5);
     check_run(&r, 4, 5); /* no more */
-    /* The same row goes on in the next chunk, which is a slice. */
+    /* The same row continues in the next chunk, which is a slice. */
     table.array.offset = 3;
     table.array.length = 2;
     CHECK_EQ(kc_row_runs_open(&r, &table.schema, &table.array, &error), KC_OK);

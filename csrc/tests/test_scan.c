@@ -55,7 +55,7 @@ TEST(scan_tells_headers_and_checksums) {
     CHECK_EQ(((const int64_t *)(const void *)t->columns[KC_HEADER_POSITION].values.data)[1], second);
     CHECK_EQ(t->columns[KC_HEADER_CRC_OK].values.data[0], 1); /* the first right, the second wrong */
     CHECK_EQ(t->columns[KC_HEADER_IS_TRANSACTIONAL].values.data[0], 1);
-    CHECK_EQ(t->columns[KC_HEADER_COUNT].null_count, 1); /* a wrapper does not tell */
+    CHECK_EQ(t->columns[KC_HEADER_COUNT].null_count, 1); /* unknown for a wrapper */
     kc_table_release(t);
 }
 
@@ -134,7 +134,7 @@ TEST(scan_stops_where_it_is_told) {
     uint64_t position = 0;
     CHECK_EQ(kc_scan(data.data, data.size, &position, false, 1, t, &error), KC_WALK_BATCH);
     CHECK_EQ(position, 28);
-    CHECK_EQ(t->columns[KC_HEADER_CRC_OK].null_count, 1); /* nobody asked */
+    CHECK_EQ(t->columns[KC_HEADER_CRC_OK].null_count, 1); /* not requested */
     CHECK_EQ(kc_scan(data.data, data.size, &position, true, 5, t, &error), KC_WALK_FAULT);
     CHECK_ERROR(error, KC_BAD_MAGIC, 44, 9, 2);
     CHECK_EQ(t->length, 1);

@@ -103,7 +103,7 @@ TEST(views_of_every_short_size_end_in_zeros) {
         for (int wide = 0; wide < 2; wide++) {
             kc_view v;
             memset(&v, 0xff, sizeof v);
-            memcpy(exact + KC_VIEW_INLINED - size, letters, (size_t)size); /* ends where it may be read no further */
+            memcpy(exact + KC_VIEW_INLINED - size, letters, (size_t)size); /* ends at the end of readable memory */
             kc_view_inline(&v, wide ? (const uint8_t *)letters : exact + KC_VIEW_INLINED - size, size, wide);
             CHECK(memcmp(v.at.inlined, letters, (size_t)size) == 0);
             for (int32_t i = size; i < KC_VIEW_INLINED; i++) CHECK_EQ(v.at.inlined[i], 0);

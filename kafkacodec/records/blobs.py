@@ -60,7 +60,7 @@ def decode_batches(
     result.problems = Problems()
 
     def pass_over(row: int) -> bool:
-        """Does what `on_error` says; whether to go on in the same blob."""
+        """Handles a fault according to `on_error`; returns whether to continue in the same blob."""
         return handle_fault(decoder, plan.on_error, result.problems, f"row {row}")
 
     row = 0

@@ -422,7 +422,7 @@ def read_chunks(decoder: ChunkDecoder, on_error: OnError, max_rows: int, max_byt
                 told = chunk.consumed
                 yield chunk
             if errors:
-                raise errors.pop()  # which no frame may keep: its traceback keeps them
+                raise errors.pop()  # frames must not keep it: its traceback refers to them
             if last:
                 return
 
@@ -430,7 +430,7 @@ def read_chunks(decoder: ChunkDecoder, on_error: OnError, max_rows: int, max_byt
 def _next_chunk(
     decoder: ChunkDecoder, on_error: OnError, max_rows: int, max_bytes: int
 ) -> tuple[RecordColumns, bool, list[Exception]]:
-    """A chunk, whether decoding goes on after it, and the error to raise after it, if there is one."""
+    """A chunk, whether decoding continues after it, and a list of the error to raise after it, if any."""
     chunk: RecordColumns = decoder.read(RecordColumns, max_rows, max_bytes)
     chunk.problems = Problems()
     going_on = True
@@ -446,10 +446,10 @@ def _next_chunk(
 
 
 def handle_fault(decoder: ChunkDecoder, on_error: OnError, problems: Problems, place: str | None = None) -> bool:
-    """Does what `on_error` says about the fault of a decoder, or about a table that is full.
+    """Handles the fault of a decoder, or a table that is full, according to `on_error`.
 
-    The fault is raised, or what is passed over is added to `problems`; its path gets the `place`, if there is one.
-    Returns whether decoding goes on.
+    Raises the fault, or adds the skipped range to `problems`. `place`, if any, is added to the path of the fault.
+    Returns whether decoding continues.
     """
     full = decoder.fault is None
     fault = decoder.take_fault() or LimitExceeded(
@@ -461,7 +461,7 @@ def handle_fault(decoder: ChunkDecoder, on_error: OnError, problems: Problems, p
         try:
             raise fault
         finally:
-            del fault  # else the exception's traceback would lead back to it
+            del fault  # avoids a cycle with the exception's traceback
     going_on = on_error == "skip" and not full
     position, base_offset = decoder.position, decoder.base_offset
     size = decoder.skip() if going_on else decoder.size - position
