@@ -1,7 +1,7 @@
-"""Builds sdist and wheel, and tests the wheel where nothing else can help it: fresh environment, empty directory.
+"""Builds sdist and wheel, and tests the wheel in a new environment and an empty directory.
 
-What it checks besides: a second build gives the same bytes; auditwheel's tag; what is linked (contents.py); the smoke
-test on an emulated processor without AVX.
+Also checks that a second build gives the same bytes, the tag of auditwheel, the linked libraries (contents.py), and the
+smoke test on an emulated processor without AVX.
 """
 
 import os
@@ -18,9 +18,9 @@ import contents
 
 ROOT = Path(__file__).resolve().parent.parent
 WHEELS = ROOT / "wheels"
-# SSE 4.2 and no AVX: the least that numpy's own wheels run on (x86-64-v2).
+# SSE 4.2 without AVX: the minimum of numpy's wheels (x86-64-v2).
 BASELINE = ["qemu-x86_64", "-cpu", "Nehalem"]
-# OpenBLAS, which lies in numpy, takes the emulated processor for one with AVX.
+# OpenBLAS, a part of numpy, wrongly detects AVX on the emulated processor.
 BASELINE_ENVIRONMENT = {"OPENBLAS_CORETYPE": "Nehalem"}
 
 
@@ -41,7 +41,7 @@ def run(*command: str | Path, cwd: Path = ROOT, **variables: str) -> str:
 
 
 def epoch() -> str:
-    """The time of all files in the wheel: that of the last commit."""
+    """The time of all files in the wheel: the time of the last commit."""
     if given := os.environ.get("SOURCE_DATE_EPOCH"):
         return given
     return run("git", "log", "-1", "--format=%ct").strip() if (ROOT / ".git").exists() else "315532800"
@@ -53,14 +53,14 @@ def only(directory: Path, pattern: str) -> Path:
 
 
 def build(scratch: Path) -> Path:
-    """The wheel made from the sdist alone."""
+    """The wheel built from the sdist."""
     out = scratch / "first"
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", out, ROOT, SOURCE_DATE_EPOCH=epoch())
     return only(out, "*.whl")
 
 
 def check_reproducible(first: Path, scratch: Path) -> None:
-    """Another directory, time zone, language and order of hashes, and files' times of now."""
+    """Builds again with another directory, time zone, language and hash seed, and with new file times."""
     with tarfile.open(only(first.parent, "*.tar.gz")) as archive:
         archive.extractall(scratch / "elsewhere", filter="data")
     source = only(scratch / "elsewhere", "*")
@@ -73,7 +73,7 @@ def check_reproducible(first: Path, scratch: Path) -> None:
 
 
 def repair(wheel: Path, scratch: Path) -> Path:
-    """The wheel with the tag of the oldest systems that can load it; where there is glibc."""
+    """The wheel with the tag of the oldest systems that can load it; unchanged on systems without glibc."""
     if platform.libc_ver()[0] != "glibc":
         return wheel
     out = scratch / "repaired"
@@ -86,14 +86,14 @@ def repair(wheel: Path, scratch: Path) -> Path:
 
 
 def publish(wheel: Path) -> Path:
-    """Its path in wheels/; older ones are removed."""
+    """Copies the wheel to wheels/ and removes older ones; returns its path."""
     for old in WHEELS.glob("*.whl"):
         old.unlink()
     return Path(shutil.copy(wheel, WHEELS))
 
 
 def check(wheel: Path, scratch: Path) -> str:
-    """Runs the smoke test on the installed wheel and tells on which processors."""
+    """Runs the smoke test on the installed wheel; returns a text with the processors."""
     venv.create(scratch / "venv", with_pip=True)
     python = scratch / "venv" / "bin" / "python"
     run(python, "-m", "pip", "install", "--quiet", wheel)

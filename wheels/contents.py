@@ -1,4 +1,4 @@
-"""What a wheel may contain: the C library, extensions that need only it, an SBOM, a platform tag for old systems."""
+"""Checks a wheel: shared libraries, their dependencies and exports, the SBOM, and the platform tag."""
 
 import io
 import json
@@ -11,18 +11,18 @@ from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-# Parts of the C library of every Linux system.
+# The system's C library, glibc or musl.
 SYSTEM = re.compile(r"(libc|libm|libpthread)\.so\.6|libpthread\.so\.0|ld-linux.*\.so\.\d|libc\.musl-.*\.so\.1")
-# No newer than this may the system's C library have to be (CentOS 8 and Debian 10 have it).
+# The newest glibc that a wheel may require (as in CentOS 8 and Debian 10).
 NEWEST_GLIBC = (2, 28)
 
 
-# The project's own, which the extensions share.
+# The project's C library, which the extensions share.
 LIBRARY = "libkafkacodec.so"
 
 
 def dynamic(elf: ELFFile, kind: str, value: str) -> list[str]:
-    """The values of the dynamic section's tags of a kind."""
+    """The values of the tags of a kind in the dynamic section."""
     sections = [s for s in elf.iter_sections() if isinstance(s, DynamicSection)]
     return [getattr(tag, value) for s in sections for tag in s.iter_tags() if tag.entry.d_tag == kind]
 
@@ -38,7 +38,7 @@ def exported(elf: ELFFile) -> list[str]:
 
 
 def check_shared(name: str, content: bytes) -> None:
-    """A module shows its init function, the library its functions; they need the system's C library and each other."""
+    """Checks the dependencies of a shared library, and that it exports only an init function or its own functions."""
     elf = ELFFile(io.BytesIO(content))
     file = Path(name).name
     own = file == LIBRARY

@@ -1,4 +1,4 @@
-"""What an installed wheel must do with its hard dependencies alone. argv: tests/data/kafka."""
+"""Tests an installed wheel with only its required dependencies. argv: tests/data/kafka."""
 
 import base64
 import gzip
@@ -13,7 +13,7 @@ import kafkacodec as kc
 DATA = Path(sys.argv[1])
 SEGMENT = DATA / "logs/kraft-4.1.0/none-0/00000000000000000000.log"
 PACKAGE = Path(kc.__file__).parent
-# Always there in an environment, or needed by a hard dependency.
+# Present in every environment, or needed by a required dependency.
 AROUND = {"pip", "setuptools", "kafkacodec", "cffi", "pycparser"}
 
 
@@ -79,7 +79,7 @@ def test_speaks_the_protocol():
 
 
 def error_of(call):
-    """The exception that a call raises, None if it raises none."""
+    """The exception that a call raises, or None."""
     try:
         call()
     except Exception as error:
