@@ -27,6 +27,15 @@ MOST_KEPT = 256 << 20
 DATA = kc.encode([(b"key", bytes(1000))] * 2000)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _quick_collections() -> Iterator[None]:
+    """What other tests have left behind is not looked at again in each collection."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 @contextmanager
 def nothing_lost() -> Iterator[None]:
     gc.collect()
