@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -49,6 +50,8 @@ def nothing_lost() -> Iterator[None]:
 MAKERS: dict[str, Callable[[], Any]] = {
     "decode": lambda: kc.decode(DATA),
     "threads": lambda: kc.decode(DATA, threads=2),
+    "views": lambda: kc.decode(DATA, layout="view"),
+    "views of what was compressed": lambda: kc.decode(kc.encode([(b"", bytes(5000))] * 9, codec="zstd"), layout="view"),
     "scan": lambda: kc.scan(DATA),
     "chunks": lambda: next(kc.iter_columns(DATA)),
     "batches": lambda: kc.decode_batches(pa.array([DATA])),
@@ -160,7 +163,9 @@ def test_no_more_than_the_limit_is_kept() -> None:
 
 
 def run(code: str) -> None:
-    done = subprocess.run([sys.executable, "-c", code, LOG], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}  # the same build
+    command = [sys.executable, "-P", "-c", code, LOG]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
 
 
