@@ -17,8 +17,9 @@ from kafkacodec.log.ranges import SegmentRange
 from kafkacodec.log.report import Report
 from kafkacodec.log.verify import verify_segment
 from kafkacodec.log.walk import first_batches
+from kafkacodec.records.arguments import limit
 from kafkacodec.records.columns import BatchHeaders, RecordColumns
-from kafkacodec.records.decode import DEFAULT_MAX_ROWS, DEFAULT_MAX_TOTAL_BYTES, DecodeOptions, scan
+from kafkacodec.records.decode import DEFAULT_MAX_ROWS, DEFAULT_MAX_TOTAL_BYTES, DecodeOptions, checked_range, scan
 
 Timestamp = int | datetime
 """Milliseconds since the epoch, or a datetime; one without a time zone is taken as UTC."""
@@ -128,14 +129,15 @@ class Segment:
             RecordColumns: at least one, which may be empty. `consumed`, the positions in `problems` and the column
                 ``batch_position`` count from the start of the file.
         """
+        start, last = checked_range(start_position, end_position)
         with MappedFile(self.path) as file:
-            end = file.size if end_position is None else min(end_position, file.size)
-            whole = SegmentRange(self.path, self.topic, self.partition, start_position, end)
+            end = file.size if last is None else min(last, file.size)
+            whole = SegmentRange(self.path, self.topic, self.partition, start, end)
             consumed = 0
             for chunk in whole.read_from(file, max_rows=max_rows, max_bytes=max_bytes, mapped=mapped, **options):
                 consumed = chunk.consumed
                 yield chunk
-            if start_position == 0:
+            if start == 0:
                 _check_is_segment(file, consumed)
 
     def ranges(
@@ -154,6 +156,8 @@ class Segment:
             list[SegmentRange]: in order, without gaps; empty if no batch is between the offsets. The last range extends
                 to the end of the file unless `end_offset` comes first. Damage is found when a range is read, not here.
         """
+        if max_bytes is not None:
+            max_bytes = limit("max_bytes", max_bytes, 1)
         with MappedFile(self.path) as file:
             lookup = self._lookup(file)
             start = 0 if start_offset is None else lookup.position_of_offset(start_offset)

@@ -252,8 +252,10 @@ def _plain(value: Any) -> Any:
 
 
 def _from_dict(cls: Any, values: Any, path: str) -> Any:
+    if not isinstance(values, dict) and not path:
+        raise TypeError(f"expected a dict, got {type(values).__name__}")
     if not isinstance(values, dict):
-        raise EncodeError(f"expected a dict, got {type(values).__name__}", path=path or None)
+        raise EncodeError(f"expected a dict, got {type(values).__name__}", path=path)
     dot = path + "." if path else ""
     made = cls()
     known = {field.attribute: field for field in cls._spec.fields}

@@ -13,6 +13,7 @@ from kafkacodec.protocol.headers import (
     encode_request_header,
     encode_response_header,
 )
+from kafkacodec.records.arguments import limit
 
 if TYPE_CHECKING:
     from kafkacodec.messages import Message, RequestHeader, ResponseHeader
@@ -57,8 +58,10 @@ def frame_size(data: Any, start: int = 0, *, max_size: int = MAX_FRAME_SIZE) -> 
 def split_frames(buffer: Any, *, max_size: int = MAX_FRAME_SIZE) -> tuple[list[memoryview], memoryview]:
     """Splits a stream into its complete frames and the remaining bytes.
 
-    Frames (including their size fields) and remaining bytes are memoryviews of `buffer`. Raises as `frame_size`.
+    Frames (including their size fields) and remaining bytes are memoryviews of `buffer`. Raises as `frame_size`, and
+    ValueError or TypeError for a `max_size` that is negative or no integer.
     """
+    max_size = limit("max_size", max_size)
     view = memoryview(buffer).cast("B")
     frames = []
     at = 0
@@ -142,7 +145,7 @@ def _error_code_at(frame: Any, at: int) -> int:
 
 def _api_key(message: Message, side: int) -> int:
     """The API key of a request (side 0) or a response (side 1)."""
-    key = message.api_key
+    key: int | None = getattr(message, "api_key", None)
     if key is None or not isinstance(message, by_key(key)[side]):
         raise TypeError(f"not a {('request', 'response')[side]}: {type(message).__name__}")
     return key

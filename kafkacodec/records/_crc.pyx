@@ -1,5 +1,6 @@
 """Checksums over Python buffers."""
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.number cimport PyNumber_Index
 from libc.stdint cimport uint8_t, uint32_t
 
 from kafkacodec._core cimport checksum as k
@@ -24,7 +25,14 @@ cdef uint32_t over(checksum function, object data, uint32_t value) except? 0:
         PyBuffer_Release(&view)
 
 
-def crc32c(data, uint32_t value=0):
+cdef uint32_t checked(object value) except? 0:
+    try:
+        return PyNumber_Index(value)
+    except OverflowError:
+        raise ValueError(f"value must be from 0 to 2^32 - 1, not {value}") from None
+
+
+def crc32c(data, value=0):
     """crc32c(data: Buffer, value: int = 0) -> int
 
     CRC-32C (Castagnoli) of `data`, the checksum of record batches of magic 2.
@@ -34,16 +42,16 @@ def crc32c(data, uint32_t value=0):
         value: the checksum of the bytes before `data`, to continue from.
 
     Raises:
-        OverflowError: `value` does not fit an unsigned 32-bit integer.
+        ValueError: `value` does not fit an unsigned 32-bit integer.
 
     Source: KIP-98; RFC 3720, appendix B.4, has examples.
     """
-    return over(k.kc_crc32c, data, value)
+    return over(k.kc_crc32c, data, checked(value))
 
 
-def crc32(data, uint32_t value=0):
+def crc32(data, value=0):
     """crc32(data: Buffer, value: int = 0) -> int"""
-    return over(k.kc_crc32, data, value)
+    return over(k.kc_crc32, data, checked(value))
 
 
 def crc32c_kernel():

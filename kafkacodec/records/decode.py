@@ -302,7 +302,7 @@ def iter_columns(
     Raises:
         As `decode`; with ``on_error="raise"`` the rows before the error are yielded first.
     """
-    start, end = _checked_range(start_position, end_position)
+    start, end = checked_range(start_position, end_position)
     return columns_between(data, start, end, max_rows=max_rows, max_bytes=max_bytes, **options)
 
 
@@ -373,7 +373,7 @@ def scan(
         ValueError, TypeError: an option is wrong.
     """
     one_of("on_error", on_error, ("raise", "stop"))
-    start, end = _checked_range(start_position, end_position)
+    start, end = checked_range(start_position, end_position)
     most = _LAST if max_batches is None else limit("max_batches", max_batches)
     budget = budget_of(max_total_bytes, "read it in parts with max_batches and start_position")
     table, position, size, fault, exhausted = _decoder.scan(
@@ -406,7 +406,7 @@ def _header_bits(columns: Iterable[str] | None) -> int:
     return sum(1 << _HEADERS.index(name) for name in set(column_names(columns, _HEADERS, _HEADERS)))
 
 
-def _checked_range(start_position: int, end_position: int | None) -> tuple[int, int | None]:
+def checked_range(start_position: int, end_position: int | None) -> tuple[int, int | None]:
     start = limit("start_position", start_position)
     return start, None if end_position is None else limit("end_position", end_position)
 

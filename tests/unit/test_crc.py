@@ -59,10 +59,9 @@ def test_refuses_what_is_no_buffer() -> None:
         kc.crc32c("text")  # type: ignore[arg-type]
     with pytest.raises(BufferError):
         kc.crc32c(memoryview(b"123456789")[::2])
-    with pytest.raises(OverflowError):
-        kc.crc32c(b"", 1 << 32)
-    with pytest.raises(OverflowError):
-        kc.crc32c(b"", -1)
+    for value in (1 << 32, -1):
+        with pytest.raises(ValueError, match="from 0 to"):
+            kc.crc32c(b"", value)
 
 
 @pytest.mark.parametrize("sample", segments(magics={2})[:12] + blobs("builder", magics={2}), ids=str)

@@ -149,6 +149,8 @@ def _written(line: str) -> str:
 
 
 def _is_text(line: str) -> bool:
+    if not isinstance(line, str):
+        raise TypeError(f"a line must be a str, not {type(line).__name__}")
     return line.isascii() or _SURROGATES.search(line) is None
 
 
