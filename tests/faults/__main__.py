@@ -1,10 +1,10 @@
-"""Runs a program again and again, with a fault at the first, second, … call of the system until none is met.
+"""Runs a program repeatedly, with a fault at the first, second, … system call, until no fault occurs.
 
     LD_PRELOAD=shim.so python -m tests.faults PROGRAM FAULT DIRECTORY [RUNS]
 
-At most so many runs are made, evenly spread over the calls; by default one for each call. Every run happens in a
-process of its own; afterwards its files are looked at, and the program is run once more without a fault. Says what went
-wrong and exits with 1 then.
+RUNS is the maximum number of runs, evenly spread over the calls; by default one for each call. Each run is a separate
+process. Afterwards its files are checked, and the program is run again without a fault. Failures are printed, and the
+exit status is then 1.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_CALLS = 1 << 30
 
 
 class Fault(NamedTuple):
-    """What happens at a call, at which kinds of calls, and whether to all that follow too."""
+    """The fault, the kinds of calls that it affects, and whether it also affects all later calls."""
 
     what: int
     calls: int
@@ -95,7 +95,7 @@ def leftovers(place: Path) -> list[str]:
 
 
 def check(program: Program, states: list[State], fault: Fault, place: Path, outcome: Outcome) -> None:
-    """Raise AssertionError where the files, or what was said, are not as they should be."""
+    """Raise AssertionError if the files or the output are wrong."""
     state = program.look(place)
     assert state in states, f"between the states: {state}"
     if outcome.status == DONE:
@@ -106,7 +106,7 @@ def check(program: Program, states: list[State], fault: Fault, place: Path, outc
         assert outcome.status in (FAILED, TOLD), f"not an error of the system: {outcome.said}"
         assert str(place) in outcome.filename, f"names no file: {outcome.said}"
         if state == states[-1]:
-            # The names are there, but perhaps not on the disk.
+            # The names exist, but perhaps not on disk.
             assert "is in place" in outcome.said, f"failed, and yet done: {outcome.said}"
     if fault.what == errno.ENOSPC:
         assert not leftovers(place), f"left over: {leftovers(place)}"

@@ -1,4 +1,4 @@
-"""What is run under faults: each program changes files under a directory from one known state to another."""
+"""Programs to run with faults: each changes files in a directory from one known state to another."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ State = dict[str, list[bytes]]
 class Program:
     """
     Attributes:
-        set_up: makes the files under a directory that are there before; those out of the faults' reach beside it.
-        action: the change; raises an OSError where it fails.
-        look: what is to be seen of the files; an AssertionError where they are not in order.
-        states: what may be found: first as it was, last as it shall be (None: what an undisturbed run makes), between
-            them steps that are whole by themselves.
-        again: a second run, from the state that is given; what is to be found afterwards.
+        set_up: creates the initial files in a directory; files without faults are outside of it.
+        action: the change; raises an OSError if it fails.
+        look: returns the state of the files; raises an AssertionError if they are not valid.
+        states: allowed states: the initial one first, the final one last (None: the result of a run without faults),
+            and valid intermediate states.
+        again: a second run, from the given state; returns the expected state.
     """
 
     set_up: Callable[[Path], None]
@@ -49,14 +49,14 @@ def values_of(rows: list[tuple[bytes | None, bytes]]) -> list[bytes]:
 
 
 def partitions(directory: Path) -> State:
-    """All records of a log directory, which has to be in order."""
+    """All records of a log directory, which must be valid."""
     if not directory.is_dir():
         return {}
     log = LogDirectory(directory)
     found = {}
     for partition in log.all_partitions:
         report = partition.verify()
-        # A snapshot comes before the segment that it belongs to; brokers and the next writer remove a stray one.
+        # A snapshot is written before its segment; brokers and the next writer remove a stray one.
         bad = [f for f in report.findings if f.level == "error" or f.kind not in ("producer-snapshot",)]
         bad = [f for f in bad if f.level != "note"]
         if bad:
@@ -80,7 +80,7 @@ def old_log(place: Path) -> None:
 
 
 def append(place: Path) -> None:
-    """Two segments, the second one of a transaction that is aborted: all kinds of files."""
+    """Two segments, the second one with an aborted transaction: all kinds of files."""
     with LogWriter(place / "log", "t", 0, append=True, leader_epoch=3) as writer:
         writer.write(NEW[:HALF])
         writer.commit()
@@ -111,7 +111,7 @@ STAGED = layout.staging_name("0123456789abcdef" * 2)
 
 
 def staged_job(place: Path) -> None:
-    """A log with one partition, and what two tasks have written for it and for a new one."""
+    """A log with one partition, and the output of two tasks for it and for a new one."""
     old_log(place)
     stage(place)
 
@@ -137,7 +137,7 @@ def publish_again(place: Path, state: State) -> State:
 
 
 def published() -> list[State | None]:
-    """None, then segment by segment, as a kill among the renames may leave them."""
+    """No segments, then one more at a time, as after a kill between the renames."""
     first, second = values_of(NEW[:HALF]), values_of(NEW[HALF : 2 * HALF])
     old = values_of(OLD)
     states: list[State | None] = [{"t-0": old}, {"t-0": old + first}, {"t-0": old + first + second}]
@@ -149,7 +149,7 @@ def published() -> list[State | None]:
 
 
 def damaged_log(place: Path) -> None:
-    """Outside the faults' reach, since it is only read."""
+    """Created without faults, since it is only read."""
     source = place.parent / "source"
     if not source.exists():
         with LogWriter(source, "t", 0, sync=False, segment_bytes=500) as writer:
@@ -176,7 +176,7 @@ def saved(place: Path) -> State:
 
 
 class Told(Exception):
-    """What the command said on standard error."""
+    """The standard error of the command."""
 
 
 def convert_to(suffix: str) -> Program:

@@ -1,1 +1,1 @@
-"""Every entry point with every kind of buffer, in every way that a call can end: see matrix.py."""
+"""Every entry point with every kind of buffer and every way in which a call can end: see matrix.py."""

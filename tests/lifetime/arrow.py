@@ -1,4 +1,4 @@
-"""The same for Arrow data: who exports them, and who takes them."""
+"""The same for Arrow data: exporters and consumers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.lifetime.exporters import Export
 
 try:
     import polars as pl
-except ImportError:  # not for every version of Python
+except ImportError:  # not available for every version of Python
     pl = None
 
 
 class _Capsules:
-    """Another library's object: the interface alone."""
+    """An object with only the Arrow interface, like one of another library."""
 
     def __init__(self, data: Any) -> None:
         self.array = data.__arrow_c_array__()
@@ -48,7 +48,7 @@ def _chunked(values: list[Any]) -> Any:
 
 
 def _over_buffers(values: list[Any]) -> Any:
-    """An array over memory that Python owns."""
+    """An array over memory owned by Python."""
     offsets = [0]
     for value in values:
         offsets.append(offsets[-1] + len(value))
@@ -76,7 +76,7 @@ if pl is not None:
 
 
 def _table(column: Any) -> Any:
-    """A table with the column as its values; capsules are put into one by pyarrow."""
+    """A table with the column as its values; pyarrow converts capsules to one."""
     if isinstance(column, (_Capsules, _Stream)):
         column = pa.chunked_array(column) if isinstance(column, _Stream) else pa.array(column)
     if pl is not None and isinstance(column, pl.Series):
@@ -85,13 +85,13 @@ def _table(column: Any) -> Any:
 
 
 def _numbered(column: Any) -> Any:
-    """The same with a row for every value."""
+    """The same with a row for each value."""
     table = _table(column)
     return pa.table({"row": _NUMBERS[: len(table)], "value": pa.table(table)["value"]})
 
 
 def _reread(data: Any) -> Any:
-    """What was decoded, as other libraries hold it; none of our own objects is left."""
+    """The decoded data as objects of other libraries; no objects of kafkacodec remain."""
     table = kc.decode_batches(data)
     return [pa.record_batch(table), table["offset"], table.buffers("value")["data"], table.__arrow_c_stream__()]
 

@@ -1,4 +1,4 @@
-"""Every public function that takes somebody else's memory, as data: what it is given, how its result is looked at."""
+"""Every public function that takes a buffer, as data: its arguments, and how to inspect its result."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Entry(NamedTuple):
     """A function that takes a buffer.
 
     Attributes:
-        good: bytes that it takes.
-        bad: bytes that it refuses with a KafkaCodecError; None where it takes anything.
-        call: what is done with an exporter of them; the result is held for as long as it lives.
-        show: the result as plain values, equal for every exporter.
+        good: valid bytes.
+        bad: bytes that raise a KafkaCodecError; None if all bytes are valid.
+        call: the call, for an exporter of the bytes.
+        show: converts the result to plain values, equal for every exporter.
     """
 
     good: bytes
@@ -33,7 +33,7 @@ class Entry(NamedTuple):
 
 
 def _spoiled(data: bytes) -> bytes:
-    """With a damaged middle, which no checksum survives."""
+    """Bytes with damage in the middle, which every checksum detects."""
     middle = len(data) // 2
     return data[:middle] + bytes([data[middle] ^ 0x55]) + data[middle + 1 :]
 
@@ -57,7 +57,7 @@ def _tables(tables: Any) -> Any:
 
 
 def _suspended(data: Any) -> Any:
-    """An iterator after its first chunk, and that."""
+    """An iterator after its first chunk, and the chunk."""
     chunks = kc.iter_columns(data, max_rows=7)
     return [chunks, next(chunks)]
 

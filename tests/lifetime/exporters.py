@@ -1,4 +1,4 @@
-"""Objects that export bytes, each with a way to tell whether somebody still holds an export."""
+"""Objects that export bytes, each with a check for exports that are still held."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class Export(NamedTuple):
 
     Attributes:
         data: the object.
-        require_free: raises an exception as long as somebody holds an export of it.
+        require_free: raises an exception while an export of it is held.
     """
 
     data: Any
     require_free: Callable[[], object]
 
 
-_old_memory: list[Any] = []  # stays readable, so that a late read shows POISON
+_old_memory: list[Any] = []  # remains readable, so that a late read finds POISON
 
 
 class _Memory:
-    """What one export shows. It goes when the export ends, and spoils the bytes then."""
+    """The memory of one export. It overwrites the bytes when the export ends."""
 
     def __init__(self, owner: _Fresh) -> None:
         self.owner = owner
@@ -44,7 +44,7 @@ class _Memory:
 
 
 class _Fresh:
-    """Gives new memory at each export, as a class of C may; `_install` gives it what it needs for that."""
+    """Exports new memory each time, as a C class may; `_install` adds the buffer functions."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -71,7 +71,7 @@ _AS_BUFFER = 160
 
 
 def _install(cls: type) -> None:
-    """Makes the class export buffers. From CPython 3.12 on a method could; this is for all versions."""
+    """Makes the class export buffers. Since CPython 3.12 a method could; this works in all versions."""
     procs = ctypes.c_void_p.from_address(id(cls) + _AS_BUFFER).value
     ctypes.c_void_p.from_address(procs or 0).value = ctypes.cast(_get, ctypes.c_void_p).value  # bf_getbuffer is first
 
@@ -197,7 +197,7 @@ def _view_of_fresh(data: bytes) -> Export:
 
 
 class _Owned(bytearray):
-    """With attributes, so that it can lead back to what was made from it."""
+    """With attributes, so that it can refer to objects created from it."""
 
 
 def _subclass(data: bytes) -> Export:

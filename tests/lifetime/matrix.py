@@ -1,8 +1,8 @@
-"""Every entry point with every exporter, in every way that a call can end, each combination in a process of its own.
+"""Every entry point with every exporter and every way in which a call can end, each in a separate process.
 
     python -m tests.lifetime.matrix [--only TEXT] [--ways WAY,WAY]
 
-A process that has loaded everything forks for each combination, so that a crash is told with its name. What is wrong is
+A process that has loaded everything forks for each combination, so that a crash is reported with its name. Failures are
 printed, and the exit status is then 1.
 """
 
@@ -26,7 +26,7 @@ from tests.lifetime.entries import ENTRIES, Entry
 from tests.lifetime.exporters import EXPORTERS, Export
 
 SECONDS = 60
-"""After which a combination counts as hung."""
+"""Timeout of a combination."""
 
 
 class Combination(NamedTuple):
@@ -53,10 +53,10 @@ def export_of(entry: str, exporter: str, data: Any) -> Export:
 
 
 PLAIN = ("bytes", "pyarrow array")
-"""The exporters whose results all others must give."""
+"""The exporters with the expected results."""
 
 wanted: dict[str, Any] = {}
-"""What `Entry.show` makes of them, by entry."""
+"""The results of `Entry.show` for them, by entry."""
 
 
 def learn(names: Iterable[str]) -> None:
@@ -67,7 +67,7 @@ def learn(names: Iterable[str]) -> None:
 
 
 def expect(name: str, export: Export) -> Any:
-    """The result for good data, once it is the right one."""
+    """The result for good data, after checking it."""
     result = entry_of(name).call(export.data)
     require_same(name, result)
     return result
@@ -78,7 +78,7 @@ def require_same(name: str, result: Any) -> None:
 
 
 def refuse(call: Callable[[Any], Any], data: Any) -> KafkaCodecError:
-    """The exception that bad data raise."""
+    """The exception for bad data."""
     try:
         call(data)
     except KafkaCodecError as error:
@@ -107,7 +107,7 @@ def fault(name: str, exporter: str) -> None:
 
 
 def cycle(name: str, exporter: str) -> None:
-    """The exception, the data and what was made of them are in a cycle, which only the collector finds."""
+    """The exception, the data and the result are in a cycle, which only the garbage collector finds."""
     entry = entry_of(name)
     export = export_of(name, exporter, entry.good if entry.bad is None else entry.bad)
 
@@ -130,7 +130,7 @@ def cycle(name: str, exporter: str) -> None:
 
 
 def fork(name: str, exporter: str) -> None:
-    """A child works on with what its parent made, and so does the parent."""
+    """Parent and child both use the objects that the parent created."""
     entry = entry_of(name)
     export = export_of(name, exporter, entry.good)
     result = expect(name, export)
@@ -154,7 +154,7 @@ def fork(name: str, exporter: str) -> None:
 
 
 def thread(name: str, exporter: str) -> None:
-    """Made in one thread, looked at and freed in another while a third one does the same."""
+    """Created in one thread, inspected and freed in another while a third one does the same."""
     entry = entry_of(name)
     results: list[Any] = []
     exports = [export_of(name, exporter, entry.good) for _ in range(3)]
@@ -177,7 +177,7 @@ alive: list[Any] = []
 
 
 def end(name: str, exporter: str) -> None:
-    """The interpreter ends with everything alive, partly in a cycle."""
+    """The interpreter exits with all objects alive, partly in a cycle."""
     entry = entry_of(name)
     export = export_of(name, exporter, entry.good)
     held = [export, entry.call(export.data)]
@@ -213,11 +213,11 @@ def combinations(ways: Iterable[str], only: str) -> Iterator[Combination]:
 
 
 class Child(BaseException):
-    """Ends the loop in a forked process, which ends as an interpreter ends."""
+    """Ends the loop in a forked process, which then exits like an interpreter."""
 
 
 def run(cells: list[Combination], log: IO[str]) -> int:
-    """The exit status of a process that does them, one after the other; its stderr goes to the file."""
+    """The exit status of a process that runs them one after the other; its stderr goes to the file."""
     log.seek(0)
     log.truncate()
     pid = os.fork()
@@ -235,8 +235,8 @@ def run(cells: list[Combination], log: IO[str]) -> int:
 
 
 def failures(cells: Iterable[Combination]) -> Iterator[str]:
-    """What is wrong, by combination. The interpreter ends once for all exporters of an entry, and again for each where
-    that goes wrong: ending takes longest.
+    """Failures, by combination. The interpreter exits once for all exporters of an entry and, if that fails, once for
+    each: exiting takes longest.
     """
     with tempfile.TemporaryFile("w+") as log:
         for group in _groups(cells):
@@ -269,7 +269,7 @@ def main() -> int:
     cells = list(combinations(options.ways.split(","), options.only))
     learn({cell.entry for cell in cells})
     gc.collect()
-    gc.freeze()  # what is loaded is no business of the collectors in the children, and stays shared with them
+    gc.freeze()  # the collectors of the children ignore loaded modules, whose memory stays shared
     found = 0
     for failure in failures(cells):
         found += 1

@@ -1,10 +1,10 @@
-"""Every allocation that CPython makes fails once, in every entry point.
+"""Every allocation of CPython fails once, in every entry point.
 
     python -m tests.lifetime.no_memory [--only TEXT]
 
-The outcome is the right result or MemoryError, and afterwards nobody holds an export or memory of the core. (References
-alone are not compared: CPython itself loses some where it has no memory for the arguments of a call.) A process that
-has loaded everything forks for each entry point; what is wrong is printed, and the exit status is then 1.
+The outcome is the correct result or MemoryError, and no exports or memory of the core remain. (References are not
+compared: CPython leaks some if it has no memory for the arguments of a call.) A process that has loaded everything
+forks for each entry point. Failures are printed, and the exit status is then 1.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from tests.lifetime.matrix import entry_of, export_of, learn, wanted
 
 try:
     from _testcapi import remove_mem_hooks, set_nomemory  # type: ignore[import-not-found]
-except ImportError:  # what Python's own tests need is not installed
+except ImportError:  # the modules for Python's tests are not installed
     set_nomemory = remove_mem_hooks = None
 
 SECONDS = 300
-"""After which an entry point counts as hung."""
+"""Timeout of an entry point."""
 
 PYTHONS_OWN = ("can't allocate lock", "can't start new thread")
-"""What CPython says by RuntimeError where it has no memory."""
+"""RuntimeErrors that CPython raises if it has no memory."""
 
 LOSES = frozenset({"kafka07.decode_request"})
-"""Where CPython up to 3.12 itself loses an argument, a view: it has no memory for the keyword arguments of a call."""
+"""CPython up to 3.12 leaks an argument, a view, if it has no memory for the keyword arguments of a call."""
 
 LEFT_OUT = frozenset({"decode in threads"})
-"""CPython waits for ever for a thread that had no memory to begin with."""
+"""CPython waits forever for a thread that had no memory to start."""
 
 QUIET = 40
-"""So many allocations in a row that nobody misses are those after the end of the call."""
+"""After this many failed allocations in a row without effect, the call has ended."""
 
 
 def outcome(call: Any, data: Any, n: int) -> Any:
@@ -60,10 +60,10 @@ def outcome(call: Any, data: Any, n: int) -> Any:
 
 
 def injected(name: str, progress: Any) -> int:
-    """How many allocations were made to fail; AssertionError where the outcome is none of those that are allowed."""
+    """The number of allocations that failed; AssertionError for an outcome that is not allowed."""
     entry = entry_of(name)
     export = export_of(name, "pyarrow array" if name in ARROW_ENTRIES else "bytearray", entry.good)
-    entry.show(entry.call(export.data))  # what is made once
+    entry.show(entry.call(export.data))  # creates caches
     gc.collect()
     live = kc.memory_in_use().live
     n = quiet = 0
@@ -88,7 +88,7 @@ def injected(name: str, progress: Any) -> int:
 
 
 def run(name: str) -> tuple[int, str]:
-    """Exit status of a process that does one entry point; how many allocations it failed, or what went wrong."""
+    """Exit status of a process for one entry point; the number of failed allocations, or the failure."""
     with tempfile.TemporaryFile("w+") as log, tempfile.TemporaryFile("w+") as progress:
         pid = os.fork()
         if pid == 0:

@@ -1,6 +1,6 @@
 """The matrix on other interpreters: python -m tests.lifetime.pythons PYTHON...
 
-Each gets an environment of its own in .cache/lifetimes, with a wheel of this tree, and runs there what matrix.py runs.
+Each gets a separate environment in .cache/lifetimes, with a wheel of this tree, and runs matrix.py there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ TREE = Path(__file__).parents[2]
 ROOT = TREE / ".cache" / "lifetimes"
 BUILD = ("setuptools>=77", "cython>=3.1")
 NEEDED = ("pyarrow", "typing_extensions")
-WANTED = ("polars",)  # left out where there is no wheel of it
+WANTED = ("polars",)  # omitted if there is no wheel
 
 
 def run(*command: str | Path, **env: str) -> int:
@@ -22,7 +22,7 @@ def run(*command: str | Path, **env: str) -> int:
 
 
 def prepare(interpreter: str) -> Path:
-    """The interpreter of an environment with this tree's wheel."""
+    """The interpreter of an environment with a wheel of this tree."""
     version = subprocess.check_output(
         [interpreter, "-c", "import sys; print(sys.implementation.cache_tag, sys.version.split()[0], sep='-')"],
         text=True,
@@ -35,7 +35,7 @@ def prepare(interpreter: str) -> Path:
         if run(*pip, *BUILD, *NEEDED):
             raise SystemExit(f"{interpreter}: what is needed cannot be installed")
         run(*pip, *WANTED)
-    # Built beside the tree's own objects, which belong to another version.
+    # Built in a separate directory, since the objects in the tree belong to another version.
     config = home / "build.cfg"
     config.write_text(f"[build]\nbuild_base = {home / 'build'}\n[egg_info]\negg_base = {home}\n")
     if run(*pip, "--no-build-isolation", "--force-reinstall", "--no-deps", TREE, DIST_EXTRA_CONFIG=str(config)):
@@ -46,7 +46,7 @@ def prepare(interpreter: str) -> Path:
 
 def main() -> int:
     ROOT.mkdir(parents=True, exist_ok=True)
-    tests = ROOT / "tests"  # alone: the package in this tree is not the one to be tested
+    tests = ROOT / "tests"  # without the package in this tree, which must not be tested
     if not tests.is_symlink():
         tests.symlink_to(TREE / "tests")
     failed = [

@@ -1,4 +1,4 @@
-"""The matrix, and allocations that fail, on the interpreter of the tests; the matrix on others that are set up."""
+"""The matrix and failing allocations on the interpreter of the tests; the matrix on other interpreters."""
 
 from __future__ import annotations
 

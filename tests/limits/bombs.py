@@ -1,6 +1,6 @@
-"""Small data that is large when it is read: in every format and codec, and by every count that bytes can claim.
+"""Small data that becomes large when it is decoded: in every format and codec, and by every count in the data.
 
-Each batch keeps within `MAX_DECOMPRESSED`; together, as columns, they take eight times `MAX_TOTAL` or so.
+Each batch stays below `MAX_DECOMPRESSED`; as columns, all of them need about eight times `MAX_TOTAL`.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ def _rows(rows: int, value_bytes: int | None) -> pa.Table:
 
 @cache
 def tiny_records(magic: int, codec: str, times: int = 30) -> bytes:
-    """Batches of as many records without key and value as they may hold."""
+    """Batches with the maximum number of records without key and value."""
     rows = MAX_DECOMPRESSED // (10 if magic == 2 else 40)
     return kc.encode(_rows(rows, None), magic=magic, codec=codec, batch_bytes=1 << 30) * times
 
 
 @cache
 def large_values(magic: int, codec: str) -> bytes:
-    """Many small batches, each of a value that compresses to nearly nothing."""
+    """Many small batches, each with a value that compresses to almost nothing."""
     return kc.encode(_rows(1, MAX_DECOMPRESSED - 4096), magic=magic, codec=codec, batch_bytes=1 << 30) * 60
 
 
 @cache
 def too_large(codec: str) -> bytes:
-    """One batch that is larger than any may be."""
+    """One batch above the limit."""
     return kc.encode(_rows(1, 16 * MAX_DECOMPRESSED), codec=codec, batch_bytes=1 << 30)
 
 
 @cache
 def many_headers() -> bytes:
-    """Records of nothing but headers of two bytes."""
+    """Records with only headers of two bytes."""
     kind = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
     headers = pa.array([[{"key": "", "value": None}] * (MAX_DECOMPRESSED // 4)], kind)
     table = pa.table({"value": pa.nulls(1, pa.binary()), "headers": headers})
@@ -55,13 +55,13 @@ def many_headers() -> bytes:
 
 @cache
 def small_batches(magic: int) -> bytes:
-    """As many batches as fit the bytes: rows for whoever lists them."""
+    """As many batches as fit the bytes: many rows of headers."""
     return kc.encode(_rows(50_000, None), magic=magic, batch_bytes=1) * 10
 
 
 @cache
 def old_messages(nested: bool) -> bytes:
-    """Compressed messages of Kafka 0.7; `nested` ones lie inside a compressed one."""
+    """Compressed messages of Kafka 0.7; if `nested`, inside a compressed message."""
     inner = kafka07.encode_messages([b""] * (MAX_DECOMPRESSED // 40), codec="gzip")
     if not nested:
         return inner * 60
@@ -81,7 +81,7 @@ RECORD_SETS: dict[str, Callable[[], bytes]] = {
     "small batches, v2": lambda: small_batches(2),
 }
 
-# Those that files are made of.
+# Data for files.
 LOGS = ("tiny records, v2, zstd", "large values, lz4", "headers", "small batches, v0")
 
 OLD_SETS: dict[str, Callable[[], bytes]] = {
@@ -98,7 +98,7 @@ def fetch_response(records: bytes, partitions: int = 4, topic: str = "t" * 249) 
 
 FRAME = 1 << 20
 
-# Bodies of messages of about `FRAME` bytes, by the class and version that they are of.
+# Bodies of messages of about `FRAME` bytes, by class and version.
 MESSAGES: dict[str, Callable[[], tuple[str, int, bytes]]] = {
     "structs of two bytes": lambda: ("MetadataRequest", 0, _count(FRAME // 2) + bytes(FRAME)),
     "structs of a byte": lambda: ("MetadataRequest", 9, _compact_count(FRAME) + b"\x01" * FRAME),
@@ -124,10 +124,10 @@ def _uvarint(value: int) -> bytes:
 
 
 def _compact_count(value: int) -> bytes:
-    """A count as compact arrays have it: one more than there are."""
+    """A count in a compact array: the number of items plus one."""
     return _uvarint(value + 1)
 
 
 def _tags(count: int) -> bytes:
-    """Tagged fields of no bytes, in order, that no table knows."""
+    """Empty tagged fields, in order, that are not in the schema."""
     return _uvarint(count) + b"".join(_uvarint(1000 + tag) + b"\x00" for tag in range(count))

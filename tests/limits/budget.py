@@ -1,6 +1,6 @@
-"""Every public call on every bomb, each in a fork with little address space: `python -m tests.limits.budget GROUP`.
+"""Every public function on every bomb, in forks with little address space: `python -m tests.limits.budget GROUP`.
 
-Prints a JSON line for each: the bomb, what was called on it, and what came of that.
+Prints a JSON line for each: the bomb, the function, and the outcome.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from kafkacodec.protocol import fetch_to_columns
 from tests.limits import bombs, sandbox
 from tests.limits.bombs import MAX_DECOMPRESSED, MAX_TOTAL
 
-# The table may have blocks of the next power of two, and the pool what they grew from. What is not columns: a
-# decompressed batch for each of three threads, likewise; threads' stacks of 8 MiB; what libraries keep.
+# The blocks of the table may have the next power of two as size, and the pool the blocks from which they grew. Other
+# memory: a decompressed batch for each of three threads, likewise; thread stacks of 8 MiB; caches of libraries.
 TABLE = 4 * MAX_TOTAL
 OTHER = 3 * 4 * MAX_DECOMPRESSED + (32 << 20)
 
@@ -54,7 +54,7 @@ RECORD_CALLS: dict[str, Call] = {
     "scan": lambda data: len(kc.scan(data, max_total_bytes=MAX_TOTAL)),
 }
 
-# What is called on every bomb; all calls, unless KAFKACODEC_LIMITS=full, on those of `bombs.LOGS` alone.
+# The functions for all bombs. Without KAFKACODEC_LIMITS=full, the other functions are called only on `bombs.LOGS`.
 FEW = ("decode", "decode, threads", "iter_columns")
 FULL = os.environ.get("KAFKACODEC_LIMITS") == "full"
 
@@ -65,7 +65,7 @@ OLD_CALLS: dict[str, Call] = {
     "kafka07.valid_bytes": kafka07.valid_bytes,
 }
 
-# The log's calls and the command have the default limits: 128 MiB for a batch, which all bombs keep within.
+# The functions for logs and the command use the default limits: 128 MiB for a batch, above all bombs.
 LOG_CALLS: dict[str, Callable[[str], object]] = {
     "Segment.scan": lambda path: len(kc.log.Segment(path).scan(max_total_bytes=MAX_TOTAL)),
     "Segment.read": lambda path: rows(kc.log.Segment(path).read()),
@@ -86,7 +86,7 @@ LOG_CALLS: dict[str, Callable[[str], object]] = {
 
 
 def command(*arguments: str) -> int:
-    """The command's exit code; what it prints goes nowhere."""
+    """The command's exit code; its output is discarded."""
     sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115 the fork ends soon
     try:
         return run_command(list(arguments))
@@ -100,14 +100,14 @@ def decode_message(name: str, version: int, body: bytes) -> object:
 
 
 def cases(group: str, directory: str) -> Iterator[tuple[str, str, int, Callable[[], object]]]:
-    """Name of the bomb, of the call, bytes that the call may take, and the call."""
+    """Name of the bomb, name of the call, limit on its memory in bytes, and the call."""
     if group == "records":
         for name, make in bombs.RECORD_SETS.items():
             data = make()
             for called, call in RECORD_CALLS.items():
                 if not (FULL or name in bombs.LOGS or called in FEW):
                     continue
-                # Records are Python objects there, of some 60 bytes for each header of two.
+                # Records are Python objects here, about 60 bytes for each header of two bytes.
                 more = 60 * MAX_DECOMPRESSED if called == "iter_records" else 0
                 yield name, called, TABLE + OTHER + more, lambda call=call, data=data: call(data)
     elif group == "unbounded":
@@ -134,7 +134,7 @@ def cases(group: str, directory: str) -> Iterator[tuple[str, str, int, Callable[
             path.parent.mkdir(parents=True)
             path.write_bytes(bombs.RECORD_SETS[name]())
             for called, call in LOG_CALLS.items():
-                # Arrow's writers hold some batches; so do their threads. JSON is made of Python objects.
+                # Arrow's writers and their threads hold some batches. JSON is built from Python objects.
                 more = 1 << 30 if called in ("kafkacodec convert", "kafkacodec dump") else 128 << 20
                 yield name, called, TABLE + more, lambda call=call, path=str(path): call(path)
 

@@ -14,7 +14,7 @@ DOUBLINGS = (1, 2, 4)
 
 
 def count(part: int, of: int, *, all_of_them: bool = False) -> dict[str, list[int]]:
-    """The counts of every family of one part of them."""
+    """The counts of the families of one part."""
     counts = callgrind.run("tests.limits.complexity", str(part), str(of), str(int(all_of_them)))
     found: dict[str, list[int]] = {}
     for name, (total,) in counts.items():
@@ -24,7 +24,7 @@ def count(part: int, of: int, *, all_of_them: bool = False) -> dict[str, list[in
 
 
 def work(library: str, directory: str, part: int, of: int, all_of_them: int) -> None:
-    """What runs in valgrind."""
+    """The program that runs in valgrind."""
     from tests.limits.families import FAMILIES
 
     counter = callgrind.Counter(library)
@@ -37,7 +37,7 @@ def work(library: str, directory: str, part: int, of: int, all_of_them: int) -> 
             place.mkdir()
             call = family.make(family.units * times, place)
             if not at:
-                call()  # what is loaded at the first use
+                call()  # loads modules on first use
             counter.count(f"{name} @{at}", call)
 
 

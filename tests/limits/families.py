@@ -1,7 +1,7 @@
-"""Hostile data of any size n, and what is done with it: work that must not grow faster than n does.
+"""Hostile data of any size n, and functions whose work must not grow faster than n.
 
-A family makes its data for an n and gives back the call to be counted. `units` is the smallest n. Families that are
-`long` come only where all are asked for: what they do is mostly done by others, too.
+A family creates its data for an n and returns the call to count. `units` is the smallest n. Families that are `long`
+run only on request: others mostly cover the same code.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Call = Callable[[], object]
 
 
 class Family(NamedTuple):
-    """How to make the call for an n, in a directory that is the family's for that n."""
+    """Creates the call for an n, in a separate directory for family and n."""
 
     units: int
     make: Callable[[int, Path], Call]
@@ -49,7 +49,7 @@ def family(
 
 
 def refused(call: Call) -> Call:
-    """A call that may end in an error of the codec."""
+    """A call that may raise a KafkaCodecError."""
 
     def calling() -> object:
         try:
@@ -83,7 +83,7 @@ def _lz4_blocks(n: int) -> bytes:
 CODEC_DATA: dict[str, tuple[int, int, Callable[[int], bytes]]] = {
     "gzip: empty members": (GZIP, 400, lambda n: _member() * n),
     "gzip: members of a byte": (GZIP, 400, lambda n: _member(b"a") * n),
-    "gzip: a cut member behind many": (GZIP, 400, lambda n: _member(b"a") * n + _member(b"a")[:-1]),
+    "gzip: a cut member after many": (GZIP, 400, lambda n: _member(b"a") * n + _member(b"a")[:-1]),
     "gzip: empty blocks": (GZIP, 2000, _stored_blocks),
     "snappy: blocks of a byte": (
         SNAPPY,
@@ -125,7 +125,7 @@ RECORD_DATA: dict[str, Callable[[int], bytes]] = {
     "batches of a record": lambda n: _numbered([GOOD[2]] * n),
     "messages of magic 0": lambda n: _numbered([GOOD[0]] * n),
     "zeros": lambda n: bytes(70 * n),
-    "zeros behind a batch": lambda n: GOOD[2] + bytes(70 * n),
+    "zeros after a batch": lambda n: GOOD[2] + bytes(70 * n),
     "ones": lambda n: b"\xff" * (70 * n),
     "wrong checksums": lambda n: _numbered([GOOD[2][:-1] + b"?"] * n),
     "wrong checksums alternating": lambda n: _alternating(n, GOOD[2][:-1] + b"?"),
@@ -217,7 +217,7 @@ def _entries(n: int, pointing: int) -> bytes:
     return indexes.encode_offset_index(offsets, offsets * pointing, 0)
 
 
-for _what, _pointing in (("at every batch", 70), ("between batches", 71), ("behind the end", 1 << 12)):
+for _what, _pointing in (("at every batch", 70), ("between batches", 71), ("after the end", 1 << 12)):
     for _call_name, _log_call in LOG_CALLS.items():
 
         @family(f"Segment.{_call_name}: an index that points {_what}", 100, long=_pointing != 71)
@@ -235,7 +235,7 @@ for _what, _pointing in (("at every batch", 70), ("between batches", 71), ("behi
 
 
 def _transactions(n: int, *, open_ones: bool = False) -> bytes:
-    """Transactions of a batch each, of one producer after another; aborted, or left open."""
+    """Transactions of one batch each, each of another producer; aborted, or still open."""
     parts: list[bytes] = []
     for i in range(n):
         at = {"producer_id": i % 7 if not open_ones else i, "producer_epoch": 0}

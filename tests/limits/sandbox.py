@@ -1,4 +1,4 @@
-"""Runs one call in a process of its own that may take only so much more address space, and tells what came of it."""
+"""Runs a call in a separate process with limited address space, and returns its outcome."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import traceback
 from collections.abc import Callable
 from typing import NamedTuple
 
-SECONDS = 60  # of the processor; the machine may be busy
+SECONDS = 60  # of processor time, since the machine may be busy
 
 
 class Outcome(NamedTuple):
-    """What a call did: the class of its exception, or what it returned; "killed" with the signal."""
+    """The outcome of a call: the class of its exception, or its result; "killed" with the signal."""
 
     kind: str
     detail: str
 
 
 def address_space() -> int:
-    """Bytes of address space that this process has."""
+    """The address space of this process in bytes."""
     with open("/proc/self/statm") as file:
         return int(file.read().split()[0]) * resource.getpagesize()
 
 
 def run_within(extra_bytes: int, call: Callable[[], object]) -> Outcome:
-    """The outcome of `call` in a fork that may take `extra_bytes` more than this process has."""
+    """The outcome of `call` in a fork that may use `extra_bytes` more address space than this process."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:

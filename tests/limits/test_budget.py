@@ -1,6 +1,6 @@
 """Bombs of every codec and format through every public call, with little address space.
 
-What comes is LimitExceeded or a bounded result, never MemoryError, and no process is killed.
+The outcome is LimitExceeded or a bounded result, never MemoryError, and no process is killed.
 """
 
 import json
@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 
-# What may come of a call besides a result: data that is refused. "exit" is the command's.
+# Allowed outcomes besides a result: rejected data. "exit" is from the command.
 REFUSALS = {"LimitExceeded", "Truncated", "DecodeError"}
 
 
@@ -34,6 +34,6 @@ def test_no_bomb_takes_more_than_it_is_given(group, least):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: address space is bounded by RLIMIT_AS")
 def test_without_limits_the_bombs_go_off():
-    """Else the test above would prove nothing."""
+    """Otherwise the test above would prove nothing."""
     kinds = Counter(case[2] for case in outcomes("unbounded"))
     assert set(kinds) == {"MemoryError"}

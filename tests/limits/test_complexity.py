@@ -1,6 +1,6 @@
-"""Twice the hostile data takes twice the work: instructions counted at n, 2n and 4n, in every codec, format and parser.
+"""Work on hostile data grows linearly: instructions counted at n, 2n and 4n, in every codec, format and parser.
 
-More than 2.5 times as many per doubling fails. So does growth like that of squares that hides behind a fixed cost.
+A factor above 2.5 per doubling fails, and so does quadratic growth that is hidden by a fixed cost.
 """
 
 import os
@@ -14,12 +14,10 @@ from tests.limits import complexity
 from tests.limits.families import FAMILIES
 
 MOST = 2.5
-MOST_MORE = (
-    3.8  # of what the second doubling adds to what the first one did: 2 where work is linear, 4 where it is square
-)
+MOST_MORE = 3.8  # limit on the ratio of the increments of both doublings: 2 for linear work, 4 for quadratic work
 PARTS = 2
 ALL = os.environ.get("KAFKACODEC_LIMITS") == "full"
-# Fewer more than that are chance: hash tables that grow, threads that wait.
+# Smaller increments are random: hash tables that grow, threads that wait.
 NOTICEABLE = 1_000_000
 
 
@@ -48,6 +46,6 @@ def test_work_grows_no_faster_than_the_data(part):
 
 
 def test_quadratic_work_is_noticed():
-    """The rule itself, on counts such as repeated copying gives."""
+    """The rule itself, on counts as from repeated copying."""
     counts = [1000 + n * n for n in (100, 200, 400)]
     assert counts[2] / counts[1] > MOST
