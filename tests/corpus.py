@@ -1,4 +1,4 @@
-"""The golden files of tests/data/kafka with what Kafka's own reader made of them.
+"""The golden files of tests/data/kafka with the results of Kafka's reader.
 
     from tests.corpus import blobs, segments, assert_same_records
 
@@ -28,14 +28,14 @@ TIMESTAMP_TYPES = {"CreateTime": 0, "LogAppendTime": 1, "NoTimestampType": -1}
 
 
 class Digest(NamedTuple):
-    """Stands for a value too large to be spelt out."""
+    """A value that is too large to be stored."""
 
     size: int
     sha256: str
 
 
 class Row(NamedTuple):
-    """A record as kafkacodec should give it (a null timestamp is None, types are Kafka's numbers)."""
+    """A record as kafkacodec should return it (a null timestamp is None, types are Kafka's numbers)."""
 
     offset: int
     timestamp: int | None
@@ -49,7 +49,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Expected:
-    """What the Java reader made of one file: everything up to `error`, or the whole file when that is None.
+    """The result of the Java reader for one file: everything up to `error`, or the complete file if that is None.
 
     `batches` are the sidecar's dicts (position, sizeInBytes, magic, baseOffset, ...); `error` has the index of the
     batch (`batch`), how many of its records came out first (`recordsBefore`) and the Java exception (`error`).
@@ -64,7 +64,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class Sample:
-    """One segment or blob. `magics` are the record formats in it (or meant to be in it, where it is damaged)."""
+    """One segment or blob. `magics` are the record formats in it (or intended, if it is damaged)."""
 
     name: str
     writer: str
@@ -87,12 +87,12 @@ class Sample:
 
     @property
     def expected_without_crc(self) -> Expected:
-        """With checksums ignored; only damaged blobs have it."""
+        """With checksums ignored; for damaged blobs only."""
         return _expected(self.writer)["nocrc"][self.name]
 
 
 class Committed(NamedTuple):
-    """The offsets that a read_committed consumer was given from the start of a partition up to `end_offset`."""
+    """The offsets that a read_committed consumer received, from the start of a partition up to `end_offset`."""
 
     directory: Path
     topic: str
@@ -107,7 +107,7 @@ def manifest() -> dict[str, Any]:
 
 
 def segments(*, magics: Iterable[int] = (0, 1, 2), writer: str | None = None) -> list[Sample]:
-    """Segments (and metadata log snapshots) all of whose batches are of `magics`."""
+    """Segments (and metadata log snapshots) with only batches of `magics`."""
     found = [s for s in _samples() if s.name.startswith("logs/") and s.magics <= {*magics}]
     return [s for s in found if writer in (None, s.writer)]
 
@@ -125,7 +125,7 @@ def sample(name: str) -> Sample:
 
 
 def copied(table: Any) -> Any:
-    """A table as one of pyarrow, valid, whose views have become binary."""
+    """A table as a validated pyarrow table, with views converted to binary."""
     import pyarrow as pa
 
     made = pa.table(table)
@@ -135,7 +135,7 @@ def copied(table: Any) -> Any:
 
 
 def log_directories() -> list[Path]:
-    """Data directories as a broker left them."""
+    """Data directories of brokers."""
     return [path for path in sorted((ROOT / "logs").iterdir()) if path.name != "truncated"]
 
 
@@ -145,7 +145,7 @@ def index_entries(writer: str) -> dict[str, list[Any]]:
 
 
 def read_committed() -> list[Committed]:
-    """One item per partition that a read_committed consumer was run on."""
+    """One item per partition read by a read_committed consumer."""
     found = []
     for path in sorted((ROOT / "expected" / "logs").glob("*/*.read_committed.json")):
         content = json.loads(path.read_text())
@@ -170,7 +170,7 @@ def rows(columns: Any) -> list[Row]:
 
 
 def assert_same_records(columns: Any, expected: list[Row]) -> None:
-    """Fail with the first record that differs from what Kafka's reader gave."""
+    """Fail with the first record that differs from the result of Kafka's reader."""
     got = rows(columns)
     for mine, theirs in zip(got, expected, strict=False):
         assert _comparable(mine, theirs) == _comparable(theirs, theirs), f"offset {theirs.offset}"
@@ -178,7 +178,7 @@ def assert_same_records(columns: Any, expected: list[Row]) -> None:
 
 
 def _comparable(row: Row, model: Row) -> tuple[Any, ...]:
-    """A row without what the sidecar does not know: long values by hash, header keys that are not UTF-8."""
+    """A row in the form of the sidecar: long values by hash, without header keys if any is not UTF-8."""
     value = row.value
     if isinstance(model.value, Digest) and isinstance(value, bytes):
         value = Digest(len(value), hashlib.sha256(value).hexdigest())

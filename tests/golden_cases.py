@@ -1,4 +1,4 @@
-"""Writes the golden files, and what Kafka's own reader made of them, as one file that csrc/golden/golden.c reads.
+"""Writes the golden files and the results of Kafka's reader to one file for csrc/golden/golden.c.
 
     python -m tests.golden_cases CASES
 
@@ -94,7 +94,7 @@ def batch(b: dict[str, Any]) -> bytes:
 
 
 def compressed(data: bytes, position: int) -> tuple[int, int, bytes]:
-    """Magic and codec of the batch or message, and the bytes that the codec made."""
+    """Magic and codec of the batch or message, and the compressed bytes."""
     length, magic = struct.unpack_from(">i4xb", data, position + 8)
     end = position + 12 + length
     if magic == 2:
@@ -116,7 +116,7 @@ def parts(data: bytes, batches: list[dict[str, Any]]) -> Iterator[tuple[int, byt
 
 
 def spelt_out(sample: Sample, rows: list[Row]) -> list[Row]:
-    """Rows with long values in full: the sidecar has a hash of those, which tells whether ours is the right one."""
+    """Rows with long values in full: the sidecar has only their hash, against which ours are checked."""
     if not any(isinstance(r.value, Digest) for r in rows):
         return rows
     result = kc.decode(sample.data(), include_control=True, on_error="stop")

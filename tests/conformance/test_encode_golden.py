@@ -1,4 +1,4 @@
-"""Kafka's own uncompressed batches, decoded and encoded again, are the same bytes; aiokafka reads what is encoded."""
+"""Kafka's uncompressed batches, decoded and encoded again, are the same bytes; aiokafka reads the result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def same_parameters(batch: dict[str, Any]) -> dict[str, Any]:
 
 
 def can_be_told_again(batch: dict[str, Any]) -> bool:
-    """Whether nothing but the records and `encode`'s parameters went into the bytes."""
+    """Whether the bytes depend only on the records and the parameters of `encode`."""
     return (
         batch["magic"] == 2
         and batch["codec"] == "none"

@@ -1,4 +1,4 @@
-"""Encoding with magic 0 and 1: golden bytes of Kafka's own builder, and what other readers make of ours."""
+"""Encoding with magic 0 and 1: golden bytes of Kafka's builder, and reading the result with other readers."""
 
 from __future__ import annotations
 

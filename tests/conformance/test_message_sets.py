@@ -1,4 +1,4 @@
-"""Message sets of magic 0 and 1 against what Kafka's own reader made of them: real segments, blobs, damaged ones."""
+"""Message sets of magic 0 and 1, compared with the results of Kafka's reader: segments, blobs, damaged data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Record batches v2 that real brokers and Kafka's library wrote, against what Kafka's own reader made of them."""
+"""Record batches v2 written by brokers and Kafka's library, compared with the results of Kafka's reader."""
 
 from __future__ import annotations
 

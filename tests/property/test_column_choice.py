@@ -1,4 +1,4 @@
-"""Which records are kept of damaged data depends neither on the columns asked for nor on the function called."""
+"""The records kept of damaged data depend neither on the requested columns nor on the function."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CHOICES: list[dict[str, Any]] = [
 
 
 def spoil(data: bytearray, rnd: random.Random) -> None:
-    """Small numbers and flipped bits do more to lengths and counts than large damage."""
+    """Small numbers and flipped bits affect lengths and counts more than large damage."""
     if len(data) > 200 and rnd.random() < 0.3:
         rnd.choice(DAMAGES)(data, rnd)
     for _ in range(rnd.randrange(1, 4)):
@@ -40,7 +40,7 @@ def spoil(data: bytearray, rnd: random.Random) -> None:
 
 
 def damaged_batch(sample: Sample, rnd: random.Random) -> bytes:
-    """The first batch with damaged records, its header's numbers put right as far as a writer of nonsense would."""
+    """The first batch with damaged records, and a header that is consistent with them."""
     data = sample.data()
     end = 12 + struct.unpack_from(">i", data, 8)[0]
     header, records = bytearray(data[:61]), bytearray(data[61:end])
@@ -54,7 +54,7 @@ def damaged_batch(sample: Sample, rnd: random.Random) -> bytes:
 
 
 def damaged_messages(sample: Sample, rnd: random.Random) -> bytes:
-    """Messages of magic 0 or 1, one of them damaged, whose checksums are right."""
+    """Messages of magic 0 or 1, one of them damaged, with correct checksums."""
     data, found, at = sample.data(), [], 0
     while at < len(data):
         size = 12 + struct.unpack_from(">i", data, at + 8)[0]
@@ -81,7 +81,7 @@ def wrapper(codec: int, messages: bytes, magic: int) -> bytes:
 
 
 def account(table: kc.RecordColumns) -> tuple[Any, ...]:
-    """What does not depend on the columns."""
+    """The parts of the result that must not depend on the columns."""
     problems = [(p.position, p.base_offset, p.size_in_bytes, str(p.exception)) for p in table.problems]
     return len(table), table.consumed, problems
 

@@ -1,4 +1,4 @@
-"""Checksums may be cut anywhere; varints come back as they went in."""
+"""Checksums can be computed in parts; varints are decoded to the encoded value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ten thousand damaged variants of every format: only whole, verified records come out, and the work is bounded."""
+"""Ten thousand damaged variants of every format: only complete, verified records are returned, with bounded work."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def duplicate(data: bytearray, r: random.Random) -> None:
 
 
 def overlap(data: bytearray, r: random.Random) -> None:
-    """A piece written over another place, as a torn write leaves it."""
+    """A part is written over another position, as in a torn write."""
     size = r.randrange(1, 200)
     source, target = r.randrange(len(data)), r.randrange(len(data))
     piece = data[source : source + size]
@@ -50,7 +50,7 @@ def overlap(data: bytearray, r: random.Random) -> None:
 
 
 def edge(data: bytearray, r: random.Random) -> None:
-    """An extreme number where a length or count may be."""
+    """An extreme number at the position of a length or count."""
     at = r.randrange(len(data))
     data[at : at + 4] = r.choice([b"\x7f\xff\xff\xff", b"\x80\0\0\0", b"\xff\xff\xff\xff", b"\0\0\0\0"])
 

@@ -1,4 +1,4 @@
-"""Whatever is encoded is decoded again, however it was cut into chunks and batches."""
+"""Encoded records are decoded to the same records, for any division into chunks and batches."""
 
 from __future__ import annotations
 

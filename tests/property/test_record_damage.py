@@ -1,4 +1,4 @@
-"""Damaged record sets: an error with a position, or data that a reader of the bytes would also give. Never else."""
+"""Damaged record sets: an error with a position, or the same data as from another reader; nothing else."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_every_truncation_gives_the_batches_before_it(sample: Sample) -> None:
 
 @pytest.mark.parametrize("sample", SMALL, ids=str)
 def test_every_damaged_byte_is_noticed(sample: Sample) -> None:
-    """All of a batch but its offset, leader epoch, length and magic is under the checksum."""
+    """The checksum covers a batch except offset, leader epoch, length and magic."""
     data = bytearray(sample.data())
     starts = [b["position"] for b in sample.expected.batches]
     for at in range(len(data)):

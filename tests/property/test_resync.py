@@ -1,4 +1,4 @@
-"""Going on behind damage: only intact batches come back, what was lost is told, and the work stays bounded."""
+"""Continuing after damage: only intact batches are returned, losses are reported, and the work is bounded."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_work_is_bounded_in_garbage(filler):
 
 
 def test_work_is_bounded_in_bytes_made_to_look_like_batches():
-    """Headers that promise a batch up to the end, every 61 bytes, and all with a wrong checksum."""
+    """Headers of batches up to the end, every 61 bytes, all with a wrong checksum."""
     size, step = 400_000, 61
     data = bytearray(size)
     header = bytes(kc.encode([(None, b"")]))[:61]

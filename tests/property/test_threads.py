@@ -1,4 +1,4 @@
-"""Any number of threads gives what one gives, on sound and on damaged data, in every way to treat errors."""
+"""Any number of threads returns the result of one thread, for intact and damaged data and every on_error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOGS = [s for s in segments() if 2_000 < s.path.stat().st_size < 60_000][::4]
 
 
 def outcome(data: bytes, **options: Any) -> tuple[Any, ...]:
-    """All that decoding tells, in a form that can be compared."""
+    """The complete result of decoding, in a form that can be compared."""
     try:
         table = kc.decode(data, batch_columns=True, include_control=True, **options)
     except kc.DecodeError as error:
@@ -55,7 +55,7 @@ def test_damage_in_many_small_batches(magic: int) -> None:
 
 
 def test_a_cut_that_a_damaged_length_leads_to_counts_for_nothing() -> None:
-    """A wrong length makes the walk over headers enter a batch, where what seems to be headers goes on."""
+    """A wrong length leads the walk over headers into a batch, where bytes look like headers."""
     inside = kc.encode([(None, b"inside")] * 3)
     batches = [kc.encode([(None, b"x" * 200 + inside * 20)], base_offset=i) for i in range(8)]
     data = bytearray(b"".join(batches))

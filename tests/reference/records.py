@@ -1,4 +1,4 @@
-"""Record batches v2, read with struct and the standard codecs, one field after the other."""
+"""A reader of record batches v2 with struct and the standard codecs, one field at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HEADER = struct.Struct(">qiibIhiqqqhii")
 
 
 class ReferenceError_(Exception):
-    """The bytes are not what they should be."""
+    """The bytes are invalid."""
 
 
 class Batch(NamedTuple):
@@ -80,7 +80,7 @@ def decompress(codec: str, data: bytes) -> bytes:
 
 
 def wrapped(value: int) -> int:
-    """As 64 bits hold it."""
+    """Wrapped to 64 bits."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
@@ -108,7 +108,7 @@ def read_record(batch: Batch, data: bytes) -> tuple[Any, ...]:
 
 
 def read(data: bytes) -> list[tuple[Batch, list[tuple[Any, ...]]]]:
-    """Every whole batch with its records (offset, timestamp, type, key, value, headers)."""
+    """Every complete batch with its records (offset, timestamp, type, key, value, headers)."""
     found = []
     at = 0
     while len(data) - at >= HEADER.size:

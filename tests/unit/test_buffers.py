@@ -1,4 +1,4 @@
-"""Who holds the bytes of a caller, and for how long."""
+"""Which objects hold the caller's buffer, and for how long."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OLD = kafka07.encode_messages([b"payload"] * 3)
 
 
 def damaged(data: bytes) -> bytearray:
-    """The same with the last byte changed, which no checksum survives."""
+    """The same with the last byte changed, which every checksum detects."""
     return bytearray(data[:-1] + bytes([data[-1] ^ 1]))
 
 
@@ -138,7 +138,7 @@ def test_a_closed_decoder_reads_nothing(make: Callable[[object], Decoder]) -> No
 
 
 def run(code: str) -> None:
-    """In a process of its own, which must end well."""
+    """In a separate process, which must exit without an error."""
     done = subprocess.run(
         [sys.executable, "-X", "faulthandler", "-c", code],
         cwd=Path(__file__).parents[2],

@@ -1,4 +1,4 @@
-"""A buffer that another thread writes to meanwhile: errors or other values, never a crash. Each in its own process."""
+"""A buffer that another thread writes to meanwhile: errors or other values, never a crash. In separate processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Arrow and numpy face: no copies, nothing leaked, nothing dangling."""
+"""The Arrow and numpy interfaces: no copies, no leaks, no dangling pointers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def log() -> Sample:
 
 
 class Foreign:
-    """Hands on capsules, as an object of another library would."""
+    """Returns capsules, like an object of another library."""
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner

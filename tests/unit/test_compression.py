@@ -1,4 +1,4 @@
-"""Decompression and compression of payloads: what Kafka wrote, odd shapes, damage, bombs, threads."""
+"""Decompression and compression of payloads: data from Kafka, unusual framing, damage, bombs, threads."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def first_payload(name: str) -> Payload:
 
 
 def assert_holds(content: bytes, rows: list[Row]) -> None:
-    """The keys and values of the records are in the content, in their order."""
+    """The content has the keys and values of the records, in order."""
     at = 0
     for row in rows:
         for part in (row.key, row.value):
@@ -129,7 +129,7 @@ def test_magic_0_takes_either_lz4_header_checksum() -> None:
 
 
 def samples_of(codec: int) -> list[bytes]:
-    """Small payloads by other writers, in every shape, and one by Kafka."""
+    """Small payloads of other writers, in every framing, and one of Kafka."""
     content = b"".join(b"key-%d a value, a value %d;" % (i % 7, i) for i in range(40))
     kafka = first_payload(f"builder/v2-{CODECS[codec]}-delete-horizon").data
     return [kafka, *SHAPES[codec](content)]
@@ -350,7 +350,7 @@ def test_any_buffer_serves(kind: type) -> None:
 
 
 def with_right_crc(data: bytearray) -> bytes:
-    """A damaged batch of magic 2 with the checksum that its bytes now have."""
+    """A damaged batch of magic 2 with a corrected checksum."""
     data[17:21] = crc32c.crc32c(bytes(data[21:])).to_bytes(4, "big")
     return bytes(data)
 
@@ -384,7 +384,7 @@ def test_an_lz4_frame_ends_with_any_block_of_no_length() -> None:
 
 @pytest.mark.parametrize("damaged", [b"\x00\x92\xff", b"\x00\x00"])
 def test_a_block_that_claims_to_be_empty_comes_first(damaged: bytes) -> None:
-    """In a thread of its own, whose decompressor holds no memory yet."""
+    """In a separate thread, whose decompressor has no memory yet."""
     with ThreadPoolExecutor(1) as thread:
         assert bytes(thread.submit(decompress, 2, b"\x00", limit=100).result()) == b""
     with ThreadPoolExecutor(1) as thread:
@@ -418,7 +418,7 @@ def test_gzip_members_of_any_size_follow_one_another(inflater: str, monkeypatch:
 
 
 def test_many_gzip_members_take_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the library copies of the bytes behind a member is not more than a few times the data."""
+    """The library copies the bytes after members at most a few times."""
     copied = 0
 
     class Counted:

@@ -1,4 +1,4 @@
-"""Checksums: published values, golden batches, the PyPI packages, and every kernel that this processor can run."""
+"""Checksums: published values, golden batches, the PyPI packages, and every kernel that this processor supports."""
 
 from __future__ import annotations
 

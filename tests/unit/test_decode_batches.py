@@ -1,4 +1,4 @@
-"""A column of raw record sets, one per row."""
+"""A column of record sets, one per row."""
 
 from __future__ import annotations
 

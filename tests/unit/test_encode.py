@@ -1,4 +1,4 @@
-"""kc.encode: column types, splitting into batches, header fields, and values that do not fit."""
+"""kc.encode: column types, division into batches, header fields, and values that do not fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A column of blobs out of records that name their row: the way back from decode_batches."""
+"""A column of blobs from records with a column `row`: the inverse of decode_batches."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def blobs_of(column: Any) -> list[bytes | None]:
 
 
 def records_of(decoded: kc.RecordColumns) -> pa.Table:
-    """All that the columns of a record tell: whose clock a timestamp is of is said of a batch."""
+    """The values of a record's columns; the timestamp type belongs to a batch."""
     return pa.table(decoded).drop_columns("timestamp_type")
 
 

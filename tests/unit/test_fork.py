@@ -1,4 +1,4 @@
-"""Forks while other threads decode, as Spark's daemon makes them."""
+"""Forks while other threads decode, as in Spark's daemon."""
 
 from __future__ import annotations
 

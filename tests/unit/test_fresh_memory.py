@@ -1,4 +1,4 @@
-"""Exporters that give new memory at each export, and spoil it when the export ends: one is taken, and held."""
+"""Exporters with new memory for each export, which is overwritten when the export ends: one export is made and held."""
 
 from __future__ import annotations
 

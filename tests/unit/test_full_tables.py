@@ -1,4 +1,4 @@
-"""A whole table that is full: an error that says what to do, or what fits with a problem for the rest; never a hang."""
+"""A full table: an error that says what to do, or the rows that fit and a problem for the rest; never a hang."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LIMIT = 25
 
 
 def check_full_tables() -> None:
-    """In a process of its own, as it may hang."""
+    """In a separate process, since it may hang."""
     decode.TABLE_ROWS = blobs.TABLE_ROWS = LIMIT  # type: ignore[attr-defined]
     for columns in (None, []):
         for threads in (1, 3):

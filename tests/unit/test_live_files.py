@@ -1,4 +1,4 @@
-"""Files that another process shortens, rewrites, replaces or deletes while they are read: errors, never a signal."""
+"""Files that another process truncates, rewrites, replaces or deletes while they are read: errors, never a signal."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ RECORDS = pa.table(
 )
 SECONDS = float(os.environ.get("KAFKACODEC_LIVE_SECONDS", "2"))
 TORN = 200_000
-"""Where files are cut: in a page, and in a batch, that are neither the first nor the last."""
+"""Position at which files are cut: inside a page and a batch that are neither the first nor the last."""
 
 
 def in_child(action: Callable[[], str], seconds: int = 30) -> str:
-    """What an action says, in a process of its own; the signal where one ends it."""
+    """The outcome of an action in a separate process; the signal if one ends it."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -52,7 +52,7 @@ def in_child(action: Callable[[], str], seconds: int = 30) -> str:
 
 @contextmanager
 def cut_when_mapped(size: int, regrown: bool = False) -> Iterator[None]:
-    """Every file is cut by someone else just after it was opened and mapped."""
+    """Every file is truncated just after it was opened and mapped."""
     ordinary = files.MappedFile.__init__
 
     def opened(self: files.MappedFile, path: str) -> None:
@@ -217,7 +217,7 @@ def test_a_handler_of_signals_may_come_and_go(tmp_path: Path) -> None:
 
 
 def cut_and_append(path: Path, data: bytes) -> None:
-    """What a follower does to its log, much faster: cut it anywhere, and append again."""
+    """Truncates a log anywhere and appends again, like a follower, but much faster."""
     rnd = random.Random(5)
     with open(path, "r+b", buffering=0) as file:
         while True:

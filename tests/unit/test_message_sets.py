@@ -1,4 +1,4 @@
-"""Message sets of magic 0 and 1 put together by hand: offsets, times, wrappers, limits, faults and their places."""
+"""Message sets of magic 0 and 1 built by hand: offsets, timestamps, wrappers, limits, errors and their positions."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ def test_every_flipped_byte_is_found_or_harmless() -> None:
 
 
 def test_a_range_is_held_against_every_record() -> None:
-    """Also where the header of a batch says that all of its records are inside."""
+    """Even if the header of a batch says that all of its records are in the range."""
     batch = bytearray(kc.encode([kc.Record(offset, None, 0, None, b"x", ()) for offset in (10, 11, 40)]))
     struct.pack_into(">i", batch, 23, 1)  # the last offset delta
     struct.pack_into(">I", batch, 17, kc.crc32c(batch[21:]))

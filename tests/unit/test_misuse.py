@@ -1,4 +1,4 @@
-"""What is made by hand, used after its end, twice, or from inside itself: an exception, and never a crash.
+"""Objects that are created directly, used after their end, twice, or recursively: an exception, never a crash.
 
 One process runs the cases of a group and names each before it starts, so that a crash is told with its case.
 """
@@ -78,7 +78,7 @@ def read_twice(make: Callable[[], Any]) -> None:
 
 
 def blobs_in_blobs() -> None:
-    """From the callback that settles a fault: the same decoder is opened, used for other blobs, closed."""
+    """From the callback for a fault: the same decoder is opened, used for other blobs, closed."""
     reader = decoder(b"")
     table = reader.empty_table(kc.RecordColumns)
     damaged = DATA[:-1] + b"\1"
@@ -118,7 +118,7 @@ def words_that_shrink() -> None:
 
 
 def other_slots() -> None:
-    """A program that would write into slots which its class lacks."""
+    """A program that would write into slots that its class does not have."""
     big, small = messages.FetchResponse.PartitionData, messages.FetchResponse
     name, slot = "records", big._rows["records"][2]
     _program.Program(small, [(name, 4, 0, -1, None, slot, 0)], [], [], [], False, "")
@@ -259,7 +259,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[BaseException] | None]] = {
 
 
 class Wrapper:
-    """Gives the same capsules at each call, as a faulty producer may."""
+    """Returns the same capsules in each call, as a faulty producer may."""
 
     def __init__(self, data: Any) -> None:
         self.given = data.__arrow_c_array__()
@@ -294,7 +294,7 @@ def _twice(take: Callable[[Any], Any], wrapped: Any) -> None:
 
 
 def _half_used(take: Callable[[Any], Any], data: Any) -> None:
-    """The schema is used up, the array is not."""
+    """The schema is already released, the array is not."""
     wrapped, other = Wrapper(data), Wrapper(data)
     take(wrapped)
     other.given = (wrapped.given[0], other.given[1])

@@ -1,4 +1,4 @@
-"""Partitions of keys, against the values that Kafka's own tests and client give."""
+"""Partitions of keys, compared with the values of Kafka's tests and client."""
 
 from __future__ import annotations
 

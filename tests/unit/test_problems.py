@@ -1,4 +1,4 @@
-"""What lists of damage hold when nearly all is damage: the first ones, and the sum of the others."""
+"""Lists of problems if almost everything is damaged: the first ones, and one entry for all others."""
 
 import contextlib
 import gc
@@ -99,7 +99,7 @@ def test_the_offsets_in_the_text_of_a_finding(first, end, text):
 @pytest.mark.parametrize("on_error", ["raise", "stop", "skip"])
 @pytest.mark.parametrize("call", [kc.decode, lambda data, **options: list(kc.iter_columns(data, **options))])
 def test_memory_that_runs_out_is_raised_whatever_on_error_says(call, on_error, monkeypatch):
-    """It is no fault of the bytes, and is not passed over."""
+    """The data is not at fault, and the error is not skipped."""
     taken = []
 
     class OutOfMemory(_decoder.Decoder):

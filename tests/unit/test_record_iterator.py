@@ -1,4 +1,4 @@
-"""Records one by one: filled again where the caller let go of them, and the same as records made anew."""
+"""Records one by one: reused if the caller has released them, and equal to newly created records."""
 
 from __future__ import annotations
 

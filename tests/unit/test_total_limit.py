@@ -1,4 +1,4 @@
-"""`max_total_bytes`: no call that gives one table takes more memory than it is told, however well data compresses."""
+"""`max_total_bytes`: functions that return one table respect the limit, however well data compresses."""
 
 from functools import cache
 
@@ -18,7 +18,7 @@ Partition = FetchResponse.PartitionData
 
 @cache
 def bomb(records: int = 50_000, value: bytes | None = None) -> bytes:
-    """A batch that holds `records` equal records in much fewer bytes."""
+    """A batch of `records` equal records in much fewer bytes."""
     made = [kc.Record(i, 0, 0, None, value, ()) for i in range(records)]
     return kc.encode(made, codec="zstd", batch_bytes=1 << 30)
 

@@ -1,4 +1,4 @@
-"""Varints: the table of boundaries in both directions, cuts, overflow, buffers."""
+"""Varints: boundary values in both directions, truncation, overflow, buffers."""
 
 from __future__ import annotations
 
