@@ -33,3 +33,12 @@ kc_walk kc_walk_next(const uint8_t *data, uint64_t size, uint64_t position, kc_s
     span->magic = magic;
     return span->size > left ? KC_WALK_PARTIAL : KC_WALK_BATCH;
 }
+
+uint64_t kc_walk_reach(const uint8_t *data, uint64_t size, uint64_t position, uint64_t target) {
+    kc_error ignored = {0};
+    kc_span span;
+    while (position < target && kc_walk_next(data, size, position, &span, &ignored) == KC_WALK_BATCH) {
+        position += span.size;
+    }
+    return position;
+}

@@ -37,4 +37,8 @@ typedef struct kc_span {
 /* Examines data[position, size). Reads the header only, and the rest if the header is all zeros. */
 kc_walk kc_walk_next(const uint8_t *data, uint64_t size, uint64_t position, kc_span *span, kc_error *error);
 
+/* Follows the lengths of batches from `position` on. Where the first batch at or after `target` begins; below `target`,
+ * it is where no further batch follows. */
+uint64_t kc_walk_reach(const uint8_t *data, uint64_t size, uint64_t position, uint64_t target);
+
 #endif

@@ -39,6 +39,21 @@ TEST(log_tells_what_lies_at_a_position) {
     }
 }
 
+TEST(log_reaches_the_batch_at_a_target) {
+    bytes data = {.size = 0};
+    for (int i = 0; i < 3; i++) add_message(&data, 1, 0, i, 5, NULL, "value", 5);
+    const uint64_t one = data.size / 3;
+    CHECK_EQ(kc_walk_reach(data.data, data.size, 0, 0), 0);
+    CHECK_EQ(kc_walk_reach(data.data, data.size, 0, 1), one);
+    CHECK_EQ(kc_walk_reach(data.data, data.size, 0, one), one);
+    CHECK_EQ(kc_walk_reach(data.data, data.size, one, one + 1), 2 * one);
+    CHECK_EQ(kc_walk_reach(data.data, data.size, 0, data.size), data.size);
+    CHECK_EQ(kc_walk_reach(data.data, data.size, 0, data.size + 1), data.size); /* below the target: nothing follows */
+    CHECK_EQ(kc_walk_reach(data.data, data.size - 1, 0, data.size), 2 * one);   /* a partial batch */
+    data.data[one + KC_ENTRY_MAGIC_AT] = 3;
+    CHECK_EQ(kc_walk_reach(data.data, data.size, 0, data.size), one);
+}
+
 TEST(scan_tells_headers_and_checksums) {
     bytes data = {.size = 0}, records = {.size = 0};
     add_record(&records, 0, 0, "k", "v", NULL, NULL);

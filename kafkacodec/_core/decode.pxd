@@ -11,6 +11,8 @@ cdef extern from "decode/kc_walk.h" nogil:
         KC_WALK_PARTIAL
         KC_WALK_FAULT
 
+    uint64_t kc_walk_reach(const uint8_t *data, uint64_t size, uint64_t position, uint64_t target)
+
 
 cdef extern from "decode/kc_batch.h" nogil:
     ctypedef struct kc_batch:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import click
 
 from kafkacodec.cli.console import note
 from kafkacodec.cli.destination import Destination, destination_options
-from kafkacodec.cli.inputs import Reading, reading_options
-from kafkacodec.cli.output import Advance, counted, progress, size
-from kafkacodec.log import SegmentRange
+from kafkacodec.cli.inputs import Reading, reading_options, threads_option
+from kafkacodec.cli.output import counted, progress, size
 from kafkacodec.log.kinds import kind_of
 from kafkacodec.records.decode import PLACE_COLUMNS, RECORD_COLUMNS
 
@@ -27,7 +24,8 @@ if TYPE_CHECKING:
 @reading_options
 @destination_options(required=True)
 @click.option("--batch-columns", is_flag=True, help="Add columns of the batches: producer, sequence, codec, ...")
-def convert(reading: Reading, output: Destination, batch_columns: bool) -> None:
+@threads_option
+def convert(reading: Reading, output: Destination, batch_columns: bool, threads: int | None) -> None:
     """Write records to one file of Parquet, Arrow IPC, CSV or JSON lines.
 
     The columns topic and partition come first. In CSV and JSON lines, bytes that are UTF-8 are text; other bytes are
@@ -42,17 +40,10 @@ def convert(reading: Reading, output: Destination, batch_columns: bool) -> None:
     columns: DecodeOptions = {"columns": PLACE_COLUMNS + RECORD_COLUMNS, "batch_columns": batch_columns}
     schema = _schema(segments, columns)
     with progress("converting", total) as advance:
-        batches = chain.from_iterable(_batches(piece, reading, columns, advance, schema) for piece in pieces)
-        rows = output.write(schema, batches)
+        chunks = (reading.read(piece, advance, columns=columns, threads=threads) for piece in pieces)
+        rows = output.write(schema, (_filled(chunk, schema) for found in chunks for chunk in found))
     summary = f"{counted(rows, 'record')} from {counted(len(pieces), 'segment')} ({size(total)})"
     note(f"{output.path}: {summary}")
-
-
-def _batches(
-    piece: SegmentRange, reading: Reading, columns: DecodeOptions, advance: Advance, schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    for chunk in reading.read(piece, advance, columns=columns):
-        yield _filled(chunk, schema)
 
 
 def _schema(segments: list[str], columns: DecodeOptions) -> pa.Schema:

@@ -16,6 +16,7 @@ import click
 from kafkacodec.cli.console import note
 from kafkacodec.errors import DecodeError, MissingOffsets
 from kafkacodec.log import LogDirectory, Partition, Segment, SegmentRange, discover
+from kafkacodec.records.arguments import MAX_THREADS, num_threads
 
 if TYPE_CHECKING:
     from kafkacodec import Problem, RecordColumns
@@ -85,7 +86,13 @@ class Reading(Span):
         ]
 
     def read(
-        self, piece: SegmentRange, advance: Advance, *, max_rows: int = 8192, columns: DecodeOptions | None = None
+        self,
+        piece: SegmentRange,
+        advance: Advance,
+        *,
+        max_rows: int = 8192,
+        columns: DecodeOptions | None = None,
+        threads: int | None = 1,
     ) -> Iterator[RecordColumns]:
         """The records of a range, in chunks. Prints a warning for each fault that is skipped."""
         options: DecodeOptions = {
@@ -95,7 +102,7 @@ class Reading(Span):
             **(columns or {}),
         }
         done = piece.start_position
-        for chunk in piece.read(gaps=self.gaps, max_rows=max_rows, **options):
+        for chunk in piece.read(gaps=self.gaps, max_rows=max_rows, threads=threads, **options):
             yield chunk
             advance(chunk.consumed - done)
             done = chunk.consumed
@@ -190,6 +197,25 @@ on_error_option = click.option(
     help="At a batch or record that cannot be read: fail, or skip it with a warning.",
 )
 """For commands that read stored records: ``problems`` is a list to collect skipped faults in, or None."""
+
+
+def _threads(context: click.Context, option: click.Parameter, value: str) -> int | None:
+    try:
+        return None if value == "all" else num_threads(int(value))
+    except ValueError:
+        reason = f"{value!r} is neither a number from 1 to {MAX_THREADS} nor all"
+        raise click.BadParameter(reason, context, option) from None
+
+
+threads_option = click.option(
+    "--threads",
+    metavar="N|all",
+    default="1",
+    show_default=True,
+    callback=_threads,
+    help="How many threads read; all is one for each processor.",
+)
+"""For commands that decode or check much data: they get the number, or None for all."""
 
 
 def warn(problems: list[DecodeError] | None) -> None:

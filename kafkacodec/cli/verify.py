@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkacodec.cli.console import say, say_json
-from kafkacodec.cli.inputs import Choice, choice_options, place
+from kafkacodec.cli.inputs import Choice, choice_options, place, threads_option
 from kafkacodec.cli.output import Column, counted, print_table, progress, size
 
 if TYPE_CHECKING:
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 @choice_options
 @click.option("--strict", is_flag=True, help="Fail on warnings too: wrong index files or checkpoints, torn tails.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON object per partition instead of a table.")
-def verify(choice: Choice, strict: bool, as_json: bool) -> None:
+@threads_option
+def verify(choice: Choice, strict: bool, as_json: bool, threads: int | None) -> None:
     """Check every batch, the order of offsets, the index files, and a data directory's checkpoints.
 
     Decompresses and reads all records. An error means that records are lost or cannot be trusted; a warning does not.
@@ -28,7 +29,7 @@ def verify(choice: Choice, strict: bool, as_json: bool) -> None:
     reports: list[tuple[Partition, Report]] = []
     with progress("verifying", sum(partition.size_in_bytes for partition in partitions)) as advance:
         for partition in partitions:
-            reports.append((partition, partition.verify()))
+            reports.append((partition, partition.verify(threads=threads)))
             advance(partition.size_in_bytes)
     checkpoints = [_checkpoints(directory, partitions) for directory in choice.log_directories()]
     if as_json:

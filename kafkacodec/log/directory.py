@@ -15,6 +15,7 @@ from kafkacodec.log.files import directory_name
 from kafkacodec.log.partition import Partition, ReadOptions
 from kafkacodec.log.report import Report
 from kafkacodec.log.verify_files import check_offset_checkpoints
+from kafkacodec.records.arguments import num_threads
 from kafkacodec.records.columns import RecordColumns
 
 # Tiered storage of objects: a directory per topic and its id, in it one per partition.
@@ -94,15 +95,19 @@ class LogDirectory:
         """
         return self.partition(topic, partition).read(**options)
 
-    def verify(self) -> Report:
+    def verify(self, *, threads: int | None = 1) -> Report:
         """Inspect every partition as `Partition.verify` does, and the offset checkpoints.
+
+        Args:
+            threads: as in `Segment.verify`.
 
         Raises:
             OSError: a directory or a segment cannot be read.
         """
+        threads = num_threads(threads)
         report = Report(self.path)
         for partition in self._current:
-            report.include(partition.verify())
+            report.include(partition.verify(threads=threads))
         report.include(self.verify_checkpoints())
         return report
 

@@ -32,7 +32,13 @@ _SHARED = ("batch_columns", "verify_crc", "on_error", "max_decompressed_bytes")
 
 
 def read(
-    file: MappedFile, piece: SegmentRange, max_rows: int, max_bytes: int | None, _owned: bool, options: DecodeOptions
+    file: MappedFile,
+    piece: SegmentRange,
+    max_rows: int,
+    max_bytes: int | None,
+    _owned: bool,
+    _threads: int,
+    options: DecodeOptions,
 ) -> Iterator[RecordColumns]:
     """The messages of a range, as `kafkacodec.iter_columns` returns records.
 

@@ -27,14 +27,14 @@ class SegmentKind:
     Attributes:
         has_batches (bool): there are batches with headers: they can be scanned, indexed, cut into ranges and recovered.
         read: the records of a range of a file, as `kafkacodec.iter_columns` returns them. Takes the file, the range,
-            `max_rows`, `max_bytes` (None: the default), whether chunks own the memory of their views, and the options
-            of `kafkacodec.decode`.
+            `max_rows`, `max_bytes` (None: the default), whether chunks own the memory of their views, the number of
+            threads, and the options of `kafkacodec.decode`.
         nothing: no rows, with the columns of `read`; takes the options.
         layout: the layout of keys and values in a range of a file, for the requested one.
     """
 
     has_batches: bool
-    read: Callable[[MappedFile, SegmentRange, int, int | None, bool, DecodeOptions], Iterator[RecordColumns]]
+    read: Callable[[MappedFile, SegmentRange, int, int | None, bool, int, DecodeOptions], Iterator[RecordColumns]]
     nothing: Callable[[DecodeOptions], RecordColumns]
     layout: Callable[[MappedFile, SegmentRange, Layout], Layout]
 
@@ -45,13 +45,27 @@ def kind_of(path: str) -> SegmentKind:
 
 
 def _read_batches(
-    file: MappedFile, piece: SegmentRange, max_rows: int, max_bytes: int | None, owned: bool, options: DecodeOptions
+    file: MappedFile,
+    piece: SegmentRange,
+    max_rows: int,
+    max_bytes: int | None,
+    owned: bool,
+    threads: int,
+    options: DecodeOptions,
 ) -> Iterator[RecordColumns]:
     aborted = np.array(piece.aborted, np.int64).tobytes()
     place = Place(piece.topic, piece.partition)
     span = piece.start_position, piece.end_position
     return columns_between(
-        file.data, *span, aborted, place=place, max_rows=max_rows, max_bytes=max_bytes, owned=owned, **options
+        file.data,
+        *span,
+        aborted,
+        place=place,
+        max_rows=max_rows,
+        max_bytes=max_bytes,
+        owned=owned,
+        threads=threads,
+        **options,
     )
 
 

@@ -22,7 +22,7 @@ from kafkacodec.log.segment import Segment, Timestamp
 from kafkacodec.log.segment07 import segment_at
 from kafkacodec.log.transactions import Transactions, scan_transactions
 from kafkacodec.log.verify_files import check_partition_files, noted
-from kafkacodec.records.arguments import ISOLATION_LEVELS, IsolationLevel, one_of
+from kafkacodec.records.arguments import ISOLATION_LEVELS, IsolationLevel, num_threads, one_of
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.decode import DEFAULT_MAX_ROWS, DecodeOptions, Layout, check_layout
 
@@ -37,6 +37,7 @@ class ReadOptions(DecodeOptions, total=False):
     max_rows: int
     max_bytes: int | None
     mapped: bool
+    threads: int | None
 
 
 class Partition:
@@ -296,6 +297,7 @@ class Partition:
         max_rows: int = DEFAULT_MAX_ROWS,
         max_bytes: int | None = None,
         mapped: bool = False,
+        threads: int | None = 1,
         **options: Unpack[DecodeOptions],
     ) -> Iterator[RecordColumns]:
         """The records, oldest first, in chunks of bounded size; no chunk if the span is empty.
@@ -305,8 +307,8 @@ class Partition:
             gaps: what to do if offsets are missing between two segments, or before the recovery point, without a sign
                 that the log cleaner removed them: ``"error"`` treats that as damage, for which `on_error` applies;
                 ``"accept"`` ignores it.
-            max_rows, max_bytes, mapped: as in `Segment.read`; `consumed` and positions count from the start of a
-                segment.
+            max_rows, max_bytes, mapped, threads: as in `Segment.read`; `consumed` and positions count from the start
+                of a segment.
             options: as in `kafkacodec.decode`, and ``columns`` as in `Segment.read`; `start_offset` and `end_offset`
                 also find the place to start and to end.
 
@@ -325,7 +327,9 @@ class Partition:
         if "layout" in options:
             options["layout"] = _layout(selected, options["layout"])
         for piece in selected:
-            for chunk in piece.read(gaps=gaps, max_rows=max_rows, max_bytes=max_bytes, mapped=mapped, **options):
+            for chunk in piece.read(
+                gaps=gaps, max_rows=max_rows, max_bytes=max_bytes, mapped=mapped, threads=threads, **options
+            ):
                 yield chunk
                 if chunk.problems and options.get("on_error") == "stop":
                     return
@@ -335,15 +339,19 @@ class Partition:
         segments = [segment for segment in self.segments if kind_of(segment.path).has_batches]
         return scan_transactions(self.path, segments, start_offset, end_offset)
 
-    def verify(self) -> Report:
+    def verify(self, *, threads: int | None = 1) -> Report:
         """Inspect every segment as `Segment.verify` does, and the partition.
 
         That is: whether segments follow one another up to the recovery point, leader epochs, the transaction indexes,
         the producer snapshots and the topic id.
 
+        Args:
+            threads: as in `Segment.verify`.
+
         Raises:
             OSError: the directory or a segment cannot be read.
         """
+        threads = num_threads(threads)
         report = Report(self.path)
         epochs: list[LeaderEpoch] = []
         with suppress(OSError, KafkaCodecError):  # `verify_files` reports it
@@ -353,7 +361,7 @@ class Partition:
             if segment.base_offset is not None and segment.base_offset <= last:
                 text = f"the segment begins at offset {segment.base_offset}, but the one before it ends at {last}"
                 report.add(Finding("error", "offset-order", segment.path, text))
-            report.include(segment.verify_among(self.surroundings(segment), epochs))
+            report.include(segment.verify_among(self.surroundings(segment), epochs, threads))
             end = segment.last_offset()
             last = last if end is None else end
         report.include(self.verify_files())

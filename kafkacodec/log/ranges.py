@@ -11,6 +11,7 @@ from kafkacodec.log.continuity import Gaps, check_gaps
 from kafkacodec.log.ends import RangeEnds
 from kafkacodec.log.files import MappedFile
 from kafkacodec.log.kinds import SegmentKind, kind_of
+from kafkacodec.records.arguments import num_threads
 from kafkacodec.records.columns import Problem, Problems, RecordColumns
 from kafkacodec.records.decode import DEFAULT_MAX_ROWS, DecodeOptions
 
@@ -74,11 +75,14 @@ class SegmentRange:
         max_rows: int = DEFAULT_MAX_ROWS,
         max_bytes: int | None = None,
         mapped: bool = False,
+        threads: int | None = 1,
         **options: Unpack[DecodeOptions],
     ) -> Iterator[RecordColumns]:
         """The records of the range, in chunks. Options and errors as in `Partition.read`."""
         with MappedFile(self.path) as file:
-            yield from self.read_from(file, gaps=gaps, max_rows=max_rows, max_bytes=max_bytes, mapped=mapped, **options)
+            yield from self.read_from(
+                file, gaps=gaps, max_rows=max_rows, max_bytes=max_bytes, mapped=mapped, threads=threads, **options
+            )
 
     def read_from(
         self,
@@ -88,6 +92,7 @@ class SegmentRange:
         max_rows: int = DEFAULT_MAX_ROWS,
         max_bytes: int | None = None,
         mapped: bool = False,
+        threads: int | None = 1,
         **options: Unpack[DecodeOptions],
     ) -> Iterator[RecordColumns]:
         """As `read`, from a file that is already open."""
@@ -105,7 +110,7 @@ class SegmentRange:
                 yield self._told(Problem(0, None, 0, misplaced), options)
                 if stop:
                     return
-            for chunk in self.kind.read(file, self, max_rows, max_bytes, not mapped, options):
+            for chunk in self.kind.read(file, self, max_rows, max_bytes, not mapped, num_threads(threads), options):
                 file.check_size()
                 consumed = chunk.consumed
                 ends.follow(chunk)

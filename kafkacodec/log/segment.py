@@ -108,6 +108,7 @@ class Segment:
         max_rows: int = DEFAULT_MAX_ROWS,
         max_bytes: int | None = None,
         mapped: bool = False,
+        threads: int | None = 1,
         **options: Unpack[DecodeOptions],
     ) -> Iterator[RecordColumns]:
         """The records, in chunks of bounded size.
@@ -121,6 +122,7 @@ class Segment:
             mapped: with ``layout="view"``, views point into the mapped file instead of a copy that each chunk makes of
                 its part of the file. This is faster; but if another process shortens the file later, values of
                 earlier chunks become zeros without an error.
+            threads: as in `kafkacodec.iter_columns`; files of Kafka 0.6 and 0.7 are read by one.
             options: as in `kafkacodec.decode`, where ``columns`` may name ``topic`` and ``partition`` too, null where
                 the directory's name does not tell: columns, batch_columns, verify_crc, include_control, start_offset,
                 end_offset, on_error, max_decompressed_bytes, layout.
@@ -134,7 +136,9 @@ class Segment:
             end = file.size if last is None else min(last, file.size)
             whole = SegmentRange(self.path, self.topic, self.partition, start, end)
             consumed = 0
-            for chunk in whole.read_from(file, max_rows=max_rows, max_bytes=max_bytes, mapped=mapped, **options):
+            for chunk in whole.read_from(
+                file, max_rows=max_rows, max_bytes=max_bytes, mapped=mapped, threads=threads, **options
+            ):
                 consumed = chunk.consumed
                 yield chunk
             if start == 0:
@@ -223,13 +227,20 @@ class Segment:
         with MappedFile(self.path) as file:
             return self._lookup(file).end()[0]
 
-    def verify(self, *, leader_epochs: list[LeaderEpoch] | None = None, following: int | None = None) -> Report:
+    def verify(
+        self,
+        *,
+        leader_epochs: list[LeaderEpoch] | None = None,
+        following: int | None = None,
+        threads: int | None = 1,
+    ) -> Report:
         """Inspect the segment: every batch's checksum and structure, the order of offsets, and its index files.
 
         Args:
             leader_epochs: the partition's, to compare with those of the batches.
             following: the base offset of the next segment, by which missing offsets at the end are found. Without it, a
                 truncated segment cannot be distinguished from the last one of a log, whose end may be torn.
+            threads: as in `kafkacodec.iter_columns`; the report is the same for any number.
 
         Returns:
             Report: damage is a finding, not an exception.
@@ -238,11 +249,15 @@ class Segment:
             OSError, Truncated: the file cannot be read to its end.
         """
         surroundings = ALONE if following is None else Surroundings(following, None, self.topic, self.partition)
-        return self.verify_among(surroundings, leader_epochs)
+        return self.verify_among(surroundings, leader_epochs, threads)
 
-    def verify_among(self, surroundings: Surroundings, leader_epochs: list[LeaderEpoch] | None = None) -> Report:
+    def verify_among(
+        self, surroundings: Surroundings, leader_epochs: list[LeaderEpoch] | None = None, threads: int | None = 1
+    ) -> Report:
         """As `verify`, with what the partition knows about the segment."""
-        return verify_segment(self.path, self.base_offset, surroundings=surroundings, leader_epochs=leader_epochs)
+        return verify_segment(
+            self.path, self.base_offset, surroundings=surroundings, leader_epochs=leader_epochs, threads=threads
+        )
 
     def _lookup(self, file: MappedFile) -> Lookup:
         lookup = Lookup(file, self.base_offset)

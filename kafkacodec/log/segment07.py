@@ -67,7 +67,9 @@ class Kafka07Segment(Segment):
         """None: messages had no timestamps."""
         return None
 
-    def verify_among(self, surroundings: Surroundings, leader_epochs: list[LeaderEpoch] | None = None) -> Report:
+    def verify_among(
+        self, surroundings: Surroundings, leader_epochs: list[LeaderEpoch] | None = None, threads: int | None = 1
+    ) -> Report:
         """Inspect the segment: every message's checksum, and the compressed messages."""
         return kafka07.verify(self.path, self._base, surroundings)
 

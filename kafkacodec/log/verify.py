@@ -26,6 +26,7 @@ from kafkacodec.log.indexes import IndexFile, read_offset_index, read_time_index
 from kafkacodec.log.ranges import DROP_BEHIND
 from kafkacodec.log.report import MAX_FINDINGS, Finding, Level, Report
 from kafkacodec.log.walk import walk
+from kafkacodec.records.arguments import num_threads
 from kafkacodec.records.columns import BatchHeaders, Problem, RecordColumns
 from kafkacodec.records.compression import CODECS
 from kafkacodec.records.decode import (
@@ -65,6 +66,7 @@ def verify_segment(
     leader_epochs: list[LeaderEpoch] | None = None,
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
     keep: Callable[[MappedFile, BatchHeaders], None] | None = None,
+    threads: int | None = 1,
 ) -> Report:
     """Inspect one segment and its offset and time index.
 
@@ -75,6 +77,7 @@ def verify_segment(
         leader_epochs: the partition's leader epochs, to be held against those of the batches.
         max_decompressed_bytes: larger batches count as damaged.
         keep: is called with the headers of every piece of intact batches.
+        threads: how many read the batches.
 
     Raises:
         OSError: the file cannot be read.
@@ -85,9 +88,11 @@ def verify_segment(
     with MappedFile(path) as file:
         report.size_in_bytes = file.size
         checker = _SegmentChecker(file, base_offset, leader_epochs, indexes, report)
-        position = checker.read_intact(max_decompressed_bytes) if keep is None else 0
+        threads = num_threads(threads)
+        # Threads take turns at one buffer for longer than it saves them.
+        position = checker.read_intact(max_decompressed_bytes) if keep is None and threads == 1 else 0
         waiting = _Stretches(checker, keep)
-        for chunk in _checked(file.data, position, "skip", max_decompressed_bytes):
+        for chunk in _checked(file.data, position, "skip", max_decompressed_bytes, threads):
             for problem in chunk.problems:
                 waiting.add(position, problem.position, problem)
                 position = problem.position + problem.size_in_bytes
@@ -103,7 +108,9 @@ def verify_segment(
     return report
 
 
-def _checked(data: Buffer, start: int, on_error: OnError, max_decompressed_bytes: int) -> Iterator[RecordColumns]:
+def _checked(
+    data: Buffer, start: int, on_error: OnError, max_decompressed_bytes: int, threads: int = 1
+) -> Iterator[RecordColumns]:
     """Batches checked as a reader would, in pieces."""
     return iter_columns(
         data,
@@ -113,6 +120,7 @@ def _checked(data: Buffer, start: int, on_error: OnError, max_decompressed_bytes
         include_control=True,
         on_error=on_error,
         max_decompressed_bytes=max_decompressed_bytes,
+        threads=threads,
     )
 
 

@@ -20,12 +20,21 @@ cdef class Decompressor:
     cdef k.kc_buffer _scratch
     cdef bytes _held
     cdef object _zstd
+    cdef bint _direct
+    cdef void *_context  # of zstd, for `run_directly`
 
     cdef int run(self, int codec, const uint8_t *data, size_t size, int magic, size_t limit) except -1
+    cdef int run_library(self, int codec, const uint8_t *data, size_t size, int magic, size_t limit) except -1
+    cdef void forget(self) noexcept
+    cdef bint run_directly(self, int codec, const uint8_t *data, size_t size, int magic, size_t limit) noexcept nogil
+    cdef bint _lz4_directly(self, const uint8_t *data, size_t size, int magic, size_t limit) noexcept nogil
+    cdef bint _zstd_directly(self, const uint8_t *data, size_t size, size_t limit) noexcept nogil
 
-    cdef void _open_block(self) noexcept
+    cdef void _open_block(self) noexcept nogil
     cdef int _keep(self) except -1
-    cdef int _move(self, size_t size) except -1
+    cdef void _keep_block(self) noexcept nogil
+    cdef bint _move(self, size_t size, k.kc_error *error) noexcept nogil
+    cdef bint _make_room(self, size_t size, k.kc_error *error) noexcept nogil
     cdef int _refuse(self, const k.kc_error *error) except -1
     cdef int _add(self, bytes part) except -1
     cdef int _append(self, const uint8_t *data, size_t size) except -1

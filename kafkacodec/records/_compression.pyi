@@ -3,7 +3,11 @@ from typing_extensions import Buffer
 class Decompressor:
     """Decompresses payloads, reusing contexts and memory. Not thread-safe."""
 
+    def __init__(self, *, direct: bool = True) -> None: ...
     def decompress(self, codec: int, data: Buffer, *, magic: int = 2, limit: int) -> bytes: ...
+
+def direct_codecs() -> set[int]:
+    """The codecs that are decompressed by C functions of their libraries, without the interpreter's lock."""
 
 def compress_snappy(data: Buffer) -> bytes:
     """Blocks of 32 KiB in xerial framing."""

@@ -5,6 +5,10 @@ from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memcpy
 
+import os
+from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.util import find_spec
+
 from kafkacodec._core cimport frames as k
 from kafkacodec._core._buffer cimport backing_of
 from kafkacodec._core._errors cimport check
@@ -18,6 +22,13 @@ try:  # twice as fast as zlib, but exists for x86-64 and AArch64 only
     from isal.isal_zlib import IsalError as _InflateError, decompressobj as _inflater
 except ImportError:
     from zlib import error as _InflateError, decompressobj as _inflater
+
+cdef extern from "<dlfcn.h>" nogil:
+    int RTLD_LAZY
+    int RTLD_LOCAL
+    void *dlopen(const char *path, int flags)
+    void *dlsym(void *library, const char *name)
+
 
 cdef object _lz4_decompress_into = _lz4_library.decompress_block_into
 cdef object _snappy_compress_into = _snappy_library.compress_raw_into
@@ -56,10 +67,64 @@ cdef object too_large(size_t limit, size_t position):
     return LimitExceeded(f"decompressed data exceeds the limit of {limit} bytes", position=position)
 
 
+# The C functions inside the wheels of lz4 and zstandard, called without the interpreter's lock: taking it twice a batch
+# leaves threads waiting for each other longer than LZ4 takes for 16 KiB. NULL where a wheel does not export them; then,
+# and for whatever they refuse, the libraries' Python functions are called.
+ctypedef int (*lz4_decompress_t)(const uint8_t *, uint8_t *, int, int) noexcept nogil
+ctypedef void *(*zstd_create_t)() noexcept nogil
+ctypedef size_t (*zstd_free_t)(void *) noexcept nogil
+ctypedef size_t (*zstd_decompress_t)(void *, uint8_t *, size_t, const uint8_t *, size_t) noexcept nogil
+ctypedef unsigned (*zstd_is_error_t)(size_t) noexcept nogil
+
+cdef lz4_decompress_t lz4_decompress = NULL
+cdef zstd_create_t zstd_create = NULL
+cdef zstd_free_t zstd_free = NULL
+cdef zstd_decompress_t zstd_decompress = NULL
+cdef zstd_is_error_t zstd_is_error = NULL
+
+
+cdef void *opened(str module) except? NULL:
+    """The shared library of an extension module, which need not be imported; NULL where there is none."""
+    package, _, name = module.rpartition(".")
+    spec = find_spec(package)
+    for directory in spec.submodule_search_locations or () if spec is not None else ():
+        for suffix in EXTENSION_SUFFIXES:
+            path = os.path.join(directory, name + suffix)
+            if os.path.exists(path):
+                return dlopen(os.fsencode(path), RTLD_LAZY | RTLD_LOCAL)
+    return NULL
+
+
+cdef int find_functions() except -1:
+    global lz4_decompress, zstd_create, zstd_free, zstd_decompress, zstd_is_error
+    cdef void *lz4 = opened("lz4.block._block")
+    cdef void *zstd = opened("zstandard._cffi")
+    cdef void *decompress
+    if lz4 != NULL:
+        lz4_decompress = <lz4_decompress_t> dlsym(lz4, "LZ4_decompress_safe")
+    if zstd != NULL:
+        zstd_create = <zstd_create_t> dlsym(zstd, "ZSTD_createDCtx")
+        zstd_free = <zstd_free_t> dlsym(zstd, "ZSTD_freeDCtx")
+        zstd_is_error = <zstd_is_error_t> dlsym(zstd, "ZSTD_isError")
+        decompress = dlsym(zstd, "ZSTD_decompressDCtx")
+        if zstd_create != NULL and zstd_free != NULL and zstd_is_error != NULL:
+            zstd_decompress = <zstd_decompress_t> decompress
+    return 0
+
+
+find_functions()
+
+
+def direct_codecs():
+    """direct_codecs() -> set[int]"""
+    return {LZ4} * (lz4_decompress != NULL) | {ZSTD} * (zstd_decompress != NULL)
+
+
 cdef class Decompressor:
     """Decompresses payloads, reusing contexts and memory. Not thread-safe."""
 
-    def __cinit__(self):
+    def __cinit__(self, *, bint direct=True):
+        self._direct = direct
         self._zstd = ZstdDecompressor()
 
     def __dealloc__(self):
@@ -68,6 +133,87 @@ cdef class Decompressor:
             k.kc_backing_release(self._block)
         else:
             k.kc_buffer_free(&self._scratch)
+        if self._context != NULL:
+            zstd_free(self._context)
+
+    cdef void forget(self) noexcept:
+        """Release the memory of the last content, which views keep if they need it."""
+        self._held = None
+        self.content = NULL
+        self.size = 0
+        if not self.for_views:
+            k.kc_buffer_free(&self._scratch)
+
+    cdef bint run_directly(self, int codec, const uint8_t *data, size_t size, int magic, size_t limit) noexcept nogil:
+        """As `run`, without the interpreter. False where that cannot be, or went wrong: `run` says why."""
+        cdef bint succeeded = False
+        if not self._direct:
+            return False
+        self._scratch.size = 0
+        if self.for_views:
+            self._open_block()
+        limit = min(limit, _LIMIT_MOST)
+        if codec == LZ4 and lz4_decompress != NULL:
+            succeeded = self._lz4_directly(data, size, magic, limit)
+        elif codec == ZSTD and zstd_decompress != NULL:
+            succeeded = self._zstd_directly(data, size, limit)
+        self.content = self._scratch.data
+        self.size = self._scratch.size
+        if succeeded and self.for_views:
+            self._keep_block()
+        return succeeded
+
+    cdef bint _lz4_directly(self, const uint8_t *data, size_t size, int magic, size_t limit) noexcept nogil:
+        cdef k.kc_lz4_frame frame
+        cdef k.kc_lz4_block block
+        cdef k.kc_error error
+        cdef size_t room
+        cdef uint8_t *out
+        cdef int given
+        if k.kc_lz4_open(&frame, data, size, magic == 0, &error) != k.KC_OK:
+            return False
+        while True:
+            if k.kc_lz4_next(&frame, &block, &error) != k.KC_OK:
+                return False
+            if block.data == NULL:
+                return True
+            room = block.size if block.stored else min(frame.block_max, 255 * block.size)
+            room = min(room, limit - self._scratch.size)
+            if not self._make_room(room, &error):
+                return False
+            out = self._scratch.data + self._scratch.size
+            if not block.stored:
+                given = lz4_decompress(block.data, out, <int> block.size, <int> room)
+            elif block.size <= room:
+                memcpy(out, block.data, block.size)
+                given = <int> block.size
+            else:
+                given = -1
+            if given < 0:
+                return False
+            self._scratch.size += <size_t> given
+
+    cdef bint _zstd_directly(self, const uint8_t *data, size_t size, size_t limit) noexcept nogil:
+        cdef k.kc_zstd_frame frame
+        cdef k.kc_error error
+        cdef size_t position = 0, room, given
+        if self._context == NULL:
+            self._context = zstd_create()
+        while position < size:
+            if self._context == NULL or k.kc_zstd_next(data, size, &position, &frame, &error) != k.KC_OK:
+                return False
+            if frame.most_content == 0:
+                continue
+            room = min(frame.most_content, limit - self._scratch.size)
+            if not self._make_room(room, &error):
+                return False
+            given = zstd_decompress(
+                self._context, self._scratch.data + self._scratch.size, room, frame.data, frame.size
+            )
+            if zstd_is_error(given):
+                return False
+            self._scratch.size += given
+        return True
 
     def decompress(self, int codec, data, *, int magic=2, size_t limit):
         """decompress(codec: int, data: Buffer, *, magic: int = 2, limit: int) -> bytes"""
@@ -86,7 +232,15 @@ cdef class Decompressor:
 
     cdef int run(self, int codec, const uint8_t *data, size_t size, int magic, size_t limit) except -1:
         """Decompress at most `limit` bytes into `content` and `size`."""
+        cdef bint succeeded
         self._held = None
+        with nogil:
+            succeeded = self.run_directly(codec, data, size, magic, limit)
+        if not succeeded:
+            self.run_library(codec, data, size, magic, limit)
+        return 0
+
+    cdef int run_library(self, int codec, const uint8_t *data, size_t size, int magic, size_t limit) except -1:
         self._scratch.size = 0
         if self.for_views:
             self._open_block()
@@ -110,7 +264,7 @@ cdef class Decompressor:
             self._keep()
         return 0
 
-    cdef void _open_block(self) noexcept:
+    cdef void _open_block(self) noexcept nogil:
         """Use the rest of the block as scratch, or no memory if the rest is probably too small."""
         cdef k.kc_backing *block = self._block
         k.kc_backing_release(self.backing)
@@ -121,21 +275,27 @@ cdef class Decompressor:
         self._scratch.data = NULL if block == NULL else block.owned + block.size
         self._scratch.capacity = 0 if block == NULL else block.capacity - block.size
 
-    cdef int _move(self, size_t size) except -1:
+    cdef bint _move(self, size_t size, k.kc_error *error) noexcept nogil:
         """Switch to a block with room for `size` more bytes. Tables that refer to the old block keep it alive."""
-        cdef k.kc_error error
         cdef size_t least = self._scratch.size + size
-        error.code = k.KC_OK
-        block = k.kc_backing_new(least, max(_BLOCK, _BLOCK_PAYLOADS * max(least, self._expected)), self.budget, &error)
+        cdef k.kc_backing *block
+        block = k.kc_backing_new(least, max(_BLOCK, _BLOCK_PAYLOADS * max(least, self._expected)), self.budget, error)
         if block == NULL:
-            self._refuse(&error)
+            return False
         if self._scratch.size:
             memcpy(block.owned, self._scratch.data, self._scratch.size)
         k.kc_backing_release(self._block)
         self._block = block
         self._scratch.data = block.owned
         self._scratch.capacity = block.capacity
-        return 0
+        return True
+
+    cdef void _keep_block(self) noexcept nogil:
+        if self._block != NULL:
+            self._block.size += self.size
+            self.backing = self._block
+            k.kc_backing_retain(self.backing)
+        self._expected = self.size
 
     cdef int _keep(self) except -1:
         cdef k.kc_error error
@@ -144,11 +304,9 @@ cdef class Decompressor:
             self.backing = backing_of(self._held, self.content, self.size, self.budget, &error)
             if self.backing == NULL:
                 self._refuse(&error)
-        elif self._block != NULL:
-            self._block.size += self.size
-            self.backing = self._block
-            k.kc_backing_retain(self.backing)
-        self._expected = self.size
+            self._expected = self.size
+        else:
+            self._keep_block()
         return 0
 
     cdef int _refuse(self, const k.kc_error *error) except -1:
@@ -177,15 +335,17 @@ cdef class Decompressor:
         self._scratch.size += size
         return 0
 
-    cdef int _reserve(self, size_t size) except -1:
+    cdef bint _make_room(self, size_t size, k.kc_error *error) noexcept nogil:
         """Room for `size` more bytes, never at NULL: some libraries crash for that, even for no bytes."""
+        if not self.for_views:
+            return k.kc_buffer_reserve(&self._scratch, size + 1, error) == k.KC_OK
+        return size + 1 <= self._scratch.capacity - self._scratch.size or self._move(size + 1, error)
+
+    cdef int _reserve(self, size_t size) except -1:
         cdef k.kc_error error
         error.code = k.KC_OK
-        if self.for_views:
-            if size + 1 > self._scratch.capacity - self._scratch.size:
-                self._move(size + 1)
-        elif k.kc_buffer_reserve(&self._scratch, size + 1, &error) != k.KC_OK:
-            check(&error)
+        if not self._make_room(size, &error):
+            self._refuse(&error)
         return 0
 
     cdef int _gzip(self, const uint8_t *data, size_t size, size_t limit) except -1:

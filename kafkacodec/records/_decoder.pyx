@@ -78,15 +78,32 @@ def header_columns():
     return [k.kc_header_fields[i].name.decode() for i in range(<int> k.KC_NUM_HEADER_COLUMNS)]
 
 
+cdef enum:
+    MOST_AT_ONCE = 16
+
+
+cdef struct Many:
+    # Tables that are filled one after another, and the positions after them.
+    k.kc_table *tables[MOST_AT_ONCE]
+    uint64_t positions[MOST_AT_ONCE]
+    int most
+    int filled
+    int64_t max_rows
+    uint64_t max_bytes
+    uint64_t enough  # bytes of memory that the tables may still take
+
+
 @cython.no_gc_clear    # as its base
 cdef class Decoder(ChunkDecoder):
     """Decodes one range of bytes into tables, chunk by chunk."""
     cdef k.kc_decoder decoder
-    cdef bytearray aborted  # kc_aborted[], which the decoder writes to
+    cdef bytes given        # transactions, as `open` got them
+    cdef bytearray aborted  # the same as kc_aborted[], which the decoder writes to
     cdef bint views  # keys and values of the tables are views of the bytes, which the tables keep alive
     cdef bint owned  # views of copies of the bytes
     cdef k.kc_backing *source  # of the bytes, for views
     cdef Decompressor decompressor  # created for the first compressed batch; keeps the records of the current one
+    cdef bint can_decompress        # it was created
     cdef size_t key_hint
     cdef size_t value_hint
     cdef int64_t header_rows
@@ -122,12 +139,18 @@ cdef class Decoder(ChunkDecoder):
         `aborted` lists transactions whose batches are skipped: three int64 for each (producer id, first offset, offset
         of the marker), sorted.
         """
-        transactions = bytearray(aborted)
+        given = bytes(aborted)
         held = HeldBuffer(data, end)
         self.require_idle()
-        self.aborted = transactions
+        self.given = given
         self.held = held
         self.keep_source(held, self.held.start, self.held.size)
+        self.restart(start)
+
+    def restart(self, uint64_t start):
+        """Starts again at another position of the same bytes."""
+        self.require_open()
+        self.aborted = bytearray(self.given)
         self.point_at(self.held.start, self.held.size)
         self.decoder.position = min(start, self.held.size)
         self.fault = None
@@ -178,6 +201,31 @@ cdef class Decoder(ChunkDecoder):
         """Whether there was a search for intact batches, which reduces the work allowed for later searches."""
         return k.kc_resync_used(&self.decoder.resync)
 
+    def reach(self, uint64_t position, uint64_t target):
+        """The first batch at or after `target`, by the lengths of those from `position` on.
+
+        Below `target`, it is where no further batch follows.
+        """
+        cdef uint64_t reached
+        self.require_open()
+        self.working = True
+        with nogil:
+            reached = k.kc_walk_reach(self.held.start, self.decoder.size, position, target)
+        self.working = False
+        return reached
+
+    def continues(self, Decoder before not None, uint64_t start):
+        """Whether `before`, going on, would have read what this decoder read from `start` on.
+
+        It would if it ended there, in the state that this one began in. Then the bounds on its searches hold here too.
+        """
+        if not before.done or before.decoder.position != start or before.aborted != self.given:
+            return False
+        if self.searched:
+            return not before.searched
+        self.decoder.resync = before.decoder.resync
+        return True
+
     @property
     def base_offset(self):
         """The base offset of the damaged batch; None if it is unknown."""
@@ -204,6 +252,7 @@ cdef class Decoder(ChunkDecoder):
             payload = self.decompressor = Decompressor()
             payload.for_views = self.views
             payload.budget = NULL if self.budget is None else self.budget.budget
+            self.can_decompress = True
         try:
             payload.run(k.kc_batch_codec(batch), batch.records, batch.records_size, batch.magic, self.limit)
         except DecodeError as exception:
@@ -217,8 +266,28 @@ cdef class Decoder(ChunkDecoder):
             return False
         return True
 
-    cdef void expect_rows(self, k.kc_table *table, int64_t rows) noexcept:
+    cdef k.kc_event advance(
+        self, k.kc_table *table, int64_t max_rows, uint64_t max_bytes, k.kc_error *error
+    ) noexcept nogil:
+        """As kc_decoder_run, for compressed batches too where that goes without the interpreter."""
+        cdef k.kc_event event
+        cdef k.kc_batch *batch = &self.decoder.batch
+        while True:
+            event = k.kc_decoder_run(&self.decoder, table, max_rows, max_bytes, error)
+            if event != k.KC_EVENT_COMPRESSED or not self.can_decompress:
+                return event
+            if not self.decompressor.run_directly(
+                k.kc_batch_codec(batch), batch.records, batch.records_size, batch.magic, self.limit
+            ):
+                return event
+            self.decoder.provided = self.decompressor.backing
+            if k.kc_decoder_provide(&self.decoder, self.decompressor.content, self.decompressor.size, error):
+                return k.KC_EVENT_FAULT
+
+    cdef void expect_rows(self, k.kc_table *table, int64_t rows) noexcept nogil:
         """Reserve the memory that the previous chunk needed, which avoids copies as columns grow."""
+        cdef k.kc_column *headers
+        cdef size_t size
         cdef int i
         for i in range(<int> k.KC_COL_OFFSET, <int> k.KC_COL_HEADERS + 1):
             if table.columns[i].wanted:
@@ -226,8 +295,8 @@ cdef class Decoder(ChunkDecoder):
                 k.kc_column_expect(&table.columns[i], rows, size)
         if self.header_rows and table.columns[<int> k.KC_COL_HEADERS].wanted:
             for i in range(2):
-                k.kc_column_expect(
-                    &table.columns[<int> k.KC_COL_HEADERS].children[0].children[i], self.header_rows, self.header_hints[i])
+                headers = table.columns[<int> k.KC_COL_HEADERS].children[0].children
+                k.kc_column_expect(&headers[i], self.header_rows, self.header_hints[i])
 
     cdef int run(self, k.kc_table *table, int64_t max_rows, uint64_t max_bytes) except -1:
         cdef k.kc_error error
@@ -236,22 +305,29 @@ cdef class Decoder(ChunkDecoder):
         error.what = NULL
         while True:
             with nogil:
-                event = k.kc_decoder_run(&self.decoder, table, max_rows, max_bytes, &error)
+                event = self.advance(table, max_rows, max_bytes, &error)
             if event == k.KC_EVENT_COMPRESSED and self.provide(&error):
                 continue
             break
+        self.end_of_run(event, &error)
+        return self.own(table)
+
+    cdef int end_of_run(self, k.kc_event event, const k.kc_error *error) except -1:
+        """What the event says of all that follows. A fault of a compressed batch is there already."""
         if event == k.KC_EVENT_FAULT:
-            self.fault = self.explain(exception_from(&error))
+            self.fault = self.explain(exception_from(error))
             self.exhausted = error.code == k.KC_TOTAL_LIMIT
         self.done = event == k.KC_EVENT_END
-        if self.owned and self.source != NULL:
-            self.own(table)
+        if self.done and self.decompressor is not None:
+            self.decompressor.forget()
         return 0
 
     cdef int own(self, k.kc_table *table) except -1:
-        """Copies the bytes to which the views of a table point."""
+        """Copies the bytes to which the views of a table point, if the table must own them."""
         cdef k.kc_error error
         cdef int code
+        if not self.owned or self.source == NULL:
+            return 0
         with nogil:
             code = k.kc_views_own(&table.views, self.source, table.budget, &error)
         return check(&error) if code else 0
@@ -277,18 +353,92 @@ cdef class Decoder(ChunkDecoder):
         if whole:
             self.expect(chunk, self.decoder.size)
         else:
-            self.expect_rows(chunk.table, min(max_rows, <int64_t> ((self.decoder.size - self.decoder.position) // 8 + 1)))
+            self.expect_rows(chunk.table, self.rows_ahead(max_rows))
         self.fill(chunk.table, max_rows, max_bytes)
-        self.key_hint = chunk.table.columns[<int> k.KC_COL_KEY].data.size
-        self.value_hint = chunk.table.columns[<int> k.KC_COL_VALUE].data.size
-        self.key_hint += self.key_hint // 8 + 32768
-        self.value_hint += self.value_hint // 8 + 32768
-        self.note_headers(chunk.table)
+        self.learn(chunk.table)
         return chunk
 
-    cdef void note_headers(self, k.kc_table *table) noexcept:
+    def read_many(self, cls, int most, int64_t max_rows, uint64_t max_bytes, uint64_t enough):
+        """As so many calls of `read`, up to a fault, the end, or a chunk that brings their memory to `enough` bytes.
+
+        The interpreter's lock is free from the first chunk to the last, unless a library decompresses.
+        Returns the chunks, each with the position after it.
+        """
+        cdef Many many
+        cdef Table chunk
+        cdef int i
+        most = min(most, MOST_AT_ONCE)
+        chunks = [self.empty_table(cls) for i in range(most)]
+        for i in range(most):
+            chunk = chunks[i]
+            many.tables[i] = chunk.table
+        many.most = most
+        many.filled = 0
+        many.max_rows, many.max_bytes, many.enough = max_rows, max_bytes, enough
+        self.require_open()
+        self.working = True
+        try:
+            self.run_many(&many)
+            for i in range(many.filled):
+                self.own(many.tables[i])
+                self.append_place(many.tables[i])
+        finally:
+            self.working = False
+        return [(chunks[i], many.positions[i]) for i in range(many.filled)]
+
+    cdef int run_many(self, Many *many) except -1:
+        cdef k.kc_error error
+        cdef k.kc_event event
+        error.code = k.KC_OK
+        error.what = NULL
+        while True:
+            with nogil:
+                event = self.fill_many(many, &error)
+            if event != k.KC_EVENT_COMPRESSED:
+                break
+            if not self.provide(&error):
+                self.end_chunk(many)
+                break
+        self.end_of_run(event, &error)
+        return 0
+
+    cdef k.kc_event fill_many(self, Many *many, k.kc_error *error) noexcept nogil:
+        """Fills tables until something else than a full one stops it, or there are enough."""
+        cdef k.kc_event event = k.KC_EVENT_FULL
+        cdef k.kc_table *table
+        while event == k.KC_EVENT_FULL and many.filled < many.most and many.enough:
+            table = many.tables[many.filled]
+            if table.length == 0:
+                self.expect_rows(table, self.rows_ahead(many.max_rows))
+            event = self.advance(table, many.max_rows, many.max_bytes, error)
+            if event == k.KC_EVENT_COMPRESSED:
+                break
+            self.end_chunk(many)
+        return event
+
+    cdef void end_chunk(self, Many *many) noexcept nogil:
+        cdef k.kc_table *table = many.tables[many.filled]
+        self.learn(table)
+        many.enough -= min(many.enough, <uint64_t> k.kc_table_bytes(table))
+        many.positions[many.filled] = self.decoder.position
+        many.filled += 1
+
+    cdef int64_t rows_ahead(self, int64_t max_rows) noexcept nogil:
+        """No more rows than that can come."""
+        return min(max_rows, <int64_t> ((self.decoder.size - self.decoder.position) // 8 + 1))
+
+    cdef void learn(self, const k.kc_table *table) noexcept nogil:
+        """Expect as much of the next chunk as of this one."""
+        self.key_hint = table.columns[<int> k.KC_COL_KEY].data.size
+        self.value_hint = table.columns[<int> k.KC_COL_VALUE].data.size
+        self.key_hint += self.key_hint // 8 + 32768
+        self.value_hint += self.value_hint // 8 + 32768
+        self.note_headers(table)
+
+    cdef void note_headers(self, const k.kc_table *table) noexcept nogil:
         """Remembers how much memory headers take."""
         cdef const k.kc_column *headers = &table.columns[<int> k.KC_COL_HEADERS]
+        cdef size_t size
         cdef int i
         if not headers.wanted:
             return

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Sequence
 from operator import index
 from typing import Literal, get_args
 
 __all__ = [
     "ISOLATION_LEVELS",
+    "MAX_THREADS",
     "IsolationLevel",
     "column_names",
     "int64",
     "limit",
+    "num_threads",
     "one_of",
     "refuse_unknown",
     "require_int",
@@ -23,6 +26,9 @@ IsolationLevel = Literal["read_uncommitted", "read_committed"]
 ISOLATION_LEVELS: tuple[str, ...] = get_args(IsolationLevel)
 
 _MOST = (1 << 63) - 1
+
+MAX_THREADS = 1024
+"""The most threads that one call uses."""
 
 
 def int64(value: int) -> int:
@@ -48,6 +54,20 @@ def limit(name: str, value: int, least: int = 0) -> int:
     if number < least:
         raise ValueError(f"{name} is {number}; it must {f'be at least {least}' if least else 'not be negative'}")
     return number
+
+
+def num_threads(threads: int | None) -> int:
+    """How many threads an argument asks for; None is one for each processor that this process may run on.
+
+    Raises:
+        TypeError: it is neither an integer nor None.
+        ValueError: it is below 1 or above `MAX_THREADS`.
+    """
+    if threads is None:
+        usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        return min(usable or 1, MAX_THREADS)
+    require_int("threads", threads, 1, MAX_THREADS)
+    return index(threads)
 
 
 def require_int(name: str, value: int, lowest: int, highest: int) -> None:

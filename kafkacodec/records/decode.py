@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, suppress
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, get_args
 
-from kafkacodec.arrow import _columns
 from kafkacodec.arrow._columns import Budget
 from kafkacodec.errors import DecodeError, KafkaCodecError, LimitExceeded
 from kafkacodec.records import _decoder
-from kafkacodec.records.arguments import column_names, int64, limit, one_of, refuse_unknown
+from kafkacodec.records.arguments import column_names, int64, limit, num_threads, one_of, refuse_unknown
 from kafkacodec.records.columns import BatchHeaders, Problem, Problems, RecordColumns
 from kafkacodec.records.record import Record
 
@@ -78,9 +76,6 @@ _AUTO_VALUE_BYTES = 64
 
 _AUTO_ROWS = 64
 """The number of values that the average is taken of: the first ones."""
-
-_POSITIONS_ALONE = 1
-"""A mask of the columns of batch headers."""
 
 DEFAULT_MAX_TOTAL_BYTES = 2 << 30
 """Limit on the memory of the columns of one table, in bytes (2 GiB)."""
@@ -227,7 +222,7 @@ def budget_of(max_total_bytes: int, remedy: str) -> Budget:
 def decode(
     data: Buffer,
     *,
-    threads: int = 1,
+    threads: int | None = 1,
     max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES,
     **options: Unpack[DecodeOptions],
 ) -> RecordColumns:
@@ -254,10 +249,10 @@ def decode(
             `data` then stays alive, and must not change, while the table or anything made from it is in use.
             ``"auto"`` is ``"view"`` if the first 64 values have 64 bytes on average or more, else ``"copy"``, for the
             whole call and regardless of the other options.
-        threads: how many threads share the work on a large buffer; what comes out is the same for any number. Each
-            holds a decompressed batch of its own.
+        threads: number of threads that share the work, including the caller's, from 1 to 1,024; None for one per
+            processor that the process may use. The result is the same for any number.
         max_total_bytes: the most memory that the columns may take, in bytes. Keys and values have room for a whole
-            batch before it is read; with threads, what one of them read is counted twice while it is moved.
+            batch before it is read. Chunks that threads are working on are not counted.
 
     Raises:
         DecodeError: the bytes are not a record set (`CorruptRecord`, `CrcMismatch`, `UnsupportedMagic`,
@@ -269,11 +264,19 @@ def decode(
     Source: KIP-98 (record batch v2), KIP-82 (headers), KIP-31 and KIP-32 (message set v1); specs/kafka-protocol-guide.
     """
     plan = plan_of(**options).for_data(data)
-    budget = budget_of(max_total_bytes, "read chunks with iter_columns")
-    if limit("threads", threads, 1) > 1:
-        return _decode_in_threads(data, plan, threads, budget)
-    with plan.decoder(data, budget=budget) as decoder:
+    count = num_threads(threads)
+    if count > 1:
+        from kafkacodec.records.parallel import read_whole_in_threads
+
+        table = read_whole_in_threads(plan, data, _budget_of_table(max_total_bytes), count)
+        if table is not None:
+            return table
+    with plan.decoder(data, budget=_budget_of_table(max_total_bytes)) as decoder:
         return read_whole(decoder, plan.on_error)
+
+
+def _budget_of_table(max_total_bytes: int) -> Budget:
+    return budget_of(max_total_bytes, "read chunks with iter_columns")
 
 
 def iter_columns(
@@ -283,6 +286,7 @@ def iter_columns(
     max_bytes: int | None = None,
     start_position: int = 0,
     end_position: int | None = None,
+    threads: int | None = 1,
     **options: Unpack[DecodeOptions],
 ) -> Iterator[RecordColumns]:
     """Decodes a record set in chunks that stay in cache. The fastest way, in bounded memory.
@@ -294,6 +298,12 @@ def iter_columns(
             512 KiB, or 4 MiB if keys and values are views.
         start_position: byte position in data at which to start; a batch must begin there.
         end_position: byte position at which the data ends; by default the end of the buffer.
+        threads: number of threads that share the work, including the caller's, from 1 to 1,024; None for one per
+            processor that the process may use. Order, errors and problems are those of one thread, but chunks may be
+            smaller: the run of batches that a thread reads at once, at most 8 MiB, also ends a chunk. At most 18 chunks
+            and 3 decompressed batches per thread are in memory. The buffer stays in use (a bytearray cannot be resized)
+            until the iterator ends or is closed, which also ends the threads. In a forked process the iterator raises
+            RuntimeError.
 
     Yields:
         RecordColumns: at least one, which may be empty. `consumed` counts from the start of data to the end of the
@@ -303,7 +313,7 @@ def iter_columns(
         As `decode`; with ``on_error="raise"`` the rows before the error are yielded first.
     """
     start, end = checked_range(start_position, end_position)
-    return columns_between(data, start, end, max_rows=max_rows, max_bytes=max_bytes, **options)
+    return columns_between(data, start, end, max_rows=max_rows, max_bytes=max_bytes, threads=threads, **options)
 
 
 def columns_between(
@@ -316,6 +326,7 @@ def columns_between(
     max_bytes: int | None,
     place: Place | None = None,
     owned: bool = False,
+    threads: int | None = 1,
     **options: Unpack[DecodeOptions],
 ) -> Iterator[RecordColumns]:
     """As `iter_columns`, but skips the batches of aborted transactions. `aborted` is as for `Decoder.open`.
@@ -327,9 +338,15 @@ def columns_between(
     if max_bytes is None:
         max_bytes = DEFAULT_MAX_VIEW_BYTES if plan.layout == "view" and not owned else DEFAULT_MAX_BYTES
     rows, size = limit("max_rows", max_rows, 1), limit("max_bytes", max_bytes, 1)
+    count = num_threads(threads)
     decoder = plan.decoder(data, start, end, aborted, owned=owned)
     decoder.set_place(*(place or NOWHERE))
-    return read_chunks(decoder, plan.on_error, rows, size)
+    if count == 1:
+        return read_chunks(decoder, plan.on_error, rows, size)
+    from kafkacodec.records.parallel import Source, read_chunks_in_threads
+
+    source = Source(plan, memoryview(data), start, end, aborted, place or NOWHERE, owned)
+    return read_chunks_in_threads(source, decoder, rows, size, count)
 
 
 def iter_records(data: Buffer, **options: Unpack[DecodeOptions]) -> Iterator[Record]:
@@ -491,59 +508,3 @@ def _finish(decoder: ChunkDecoder, on_error: OnError, whole: RecordColumns) -> N
         if not handle_fault(decoder, on_error, whole.problems):
             return
         decoder.read_on(whole, TABLE_ROWS, _NO_BYTE_LIMIT)
-
-
-def _decode_in_threads(data: Buffer, plan: Plan, threads: int, budget: Budget) -> RecordColumns:
-    """Cuts the data where batches seem to begin into ranges of about equal size, a thread for each."""
-    held = memoryview(data)  # the same bytes for all of them
-    try:
-        with ExitStack() as open_decoders:
-            starts = [0, *_cuts(held, threads)]
-            decoders = [open_decoders.enter_context(plan.decoder(held, start, budget=budget)) for start in starts]
-            for decoder, end in zip(decoders, starts[1:], strict=False):
-                decoder.stop_at(end)
-            return _decode_ranges(decoders, starts, plan.on_error)
-    finally:
-        with suppress(BufferError):  # where memory ran out, a decoder may not have been closed
-            held.release()
-
-
-def _decode_ranges(decoders: list[_decoder.Decoder], starts: list[int], on_error: OnError) -> RecordColumns:
-    """Reads each range in a thread, and joins what came of them.
-
-    No checksum stands behind a cut. What came of a range counts only if decoding all before it ends at its start, in
-    the state in which the range was begun; else decoding goes on through it, so that nothing is decoded a third time.
-    """
-    ends = [*starts[1:], decoders[0].size]
-
-    with ThreadPoolExecutor(len(decoders)) as pool:
-        jobs = [pool.submit(read_whole, decoder, on_error) for decoder in decoders]
-        decoder, whole = decoders[0], jobs[0].result()
-        for following, job, start, end in zip(decoders[1:], jobs[1:], starts[1:], ends[1:], strict=True):
-            if not decoder.done:
-                break
-            if decoder.position == start:
-                part = job.result()
-                if _can_join(whole, part) and not (decoder.searched and following.searched):
-                    decoder = following
-                    _columns.append(whole, part)
-                    whole.problems.include(part.problems)
-                    continue
-            decoder.stop_at(end)
-            decoder.read_on(whole, TABLE_ROWS, _NO_BYTE_LIMIT)
-            _finish(decoder, on_error, whole)
-    whole.consumed = decoder.position
-    return whole
-
-
-def _cuts(data: memoryview, threads: int) -> list[int]:
-    """Where ranges for the threads begin, but for the first: at batches, as far as headers tell where those are."""
-    headers: BatchHeaders = _decoder.scan(BatchHeaders, data, _POSITIONS_ALONE, False)[0]
-    positions = headers["position"]
-    targets = [data.nbytes * i // threads for i in range(1, threads)]
-    return sorted({int(positions[i]) for i in positions.searchsorted(targets) if i < len(positions)} - {0})
-
-
-def _can_join(whole: RecordColumns, part: RecordColumns) -> bool:
-    """Whether no limit of a table comes near: what lies beyond it depends on the batch that reaches it."""
-    return len(whole) + len(part) < TABLE_ROWS and _columns.fits(whole, part, DEFAULT_MAX_DECOMPRESSED_BYTES)

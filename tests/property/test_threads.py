@@ -9,11 +9,19 @@ import pyarrow as pa
 import pytest
 
 import kafkacodec as kc
+from kafkacodec.records import parallel
 from tests.corpus import Sample, blobs, segments
 from tests.property.test_damaged_formats import damaged, sound
 
 DAMAGED = blobs("corrupt", "foreign", "cut")
 LOGS = [s for s in segments() if 2_000 < s.path.stat().st_size < 60_000][::4]
+
+
+@pytest.fixture(autouse=True, params=[120, 900])
+def short_runs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs of a batch or a few, so that small files have many."""
+    monkeypatch.setattr(parallel, "FIRST_RUN", request.param)
+    monkeypatch.setattr(parallel, "SHORTEST_RUN", request.param)
 
 
 def outcome(data: bytes, **options: Any) -> tuple[Any, ...]:
@@ -22,27 +30,51 @@ def outcome(data: bytes, **options: Any) -> tuple[Any, ...]:
         table = kc.decode(data, batch_columns=True, include_control=True, **options)
     except kc.DecodeError as error:
         return type(error), error.position, str(error)
-    problems = [(p.position, p.base_offset, p.size_in_bytes, str(p.exception)) for p in table.problems]
-    return pa.record_batch(table), problems, table.consumed
+    return pa.record_batch(table), problems_of(table), table.consumed
+
+
+def problems_of(table: kc.RecordColumns) -> list[tuple[Any, ...]]:
+    return [(p.position, p.base_offset, p.size_in_bytes, str(p.exception)) for p in table.problems]
+
+
+def outcome_in_chunks(data: bytes, max_rows: int, **options: Any) -> tuple[Any, ...]:
+    """The same of chunks: their rows and problems one after another, and what the last one says."""
+    tables, problems, consumed, error = [], [], [], None
+    try:
+        for chunk in kc.iter_columns(data, max_rows=max_rows, batch_columns=True, include_control=True, **options):
+            assert len(chunk) <= max_rows
+            tables.append(pa.record_batch(chunk))
+            problems += problems_of(chunk)
+            consumed.append(chunk.consumed)
+    except kc.DecodeError as fault:
+        error = type(fault), fault.position, str(fault)
+    assert consumed == sorted(consumed)
+    rows = pa.Table.from_batches(tables).combine_chunks() if tables else None
+    # What chunks before an error say of `consumed` depends on where they end.
+    return rows, problems, consumed[-1] if error is None else None, error
 
 
 def assert_threads_change_nothing(data: bytes, threads: int) -> None:
     for on_error in ("raise", "stop", "skip"):
         for verify_crc in (True, False):
-            options = {"on_error": on_error, "verify_crc": verify_crc}
+            options: dict[str, Any] = {"on_error": on_error, "verify_crc": verify_crc}
             assert outcome(data, threads=threads, **options) == outcome(data, **options)
+        for max_rows in (1, 7, 8192):
+            expected = outcome_in_chunks(data, max_rows, on_error=on_error)
+            assert outcome_in_chunks(data, max_rows, on_error=on_error, threads=threads) == expected
 
 
 @pytest.mark.parametrize("sample", DAMAGED[::7], ids=str)
 def test_damaged_golden_files(sample: Sample) -> None:
     data = sample.data()
-    assert_threads_change_nothing(data[: 1 << 20], 3)
+    assert_threads_change_nothing(data[: 1 << 17], 3)
 
 
 @pytest.mark.parametrize("sample", LOGS, ids=str)
 def test_damage_in_golden_logs(sample: Sample) -> None:
     rnd = random.Random(sample.name)
-    for _ in range(6):
+    assert_threads_change_nothing(sample.data(), 5)
+    for _ in range(3):
         assert_threads_change_nothing(damaged(sample.data(), rnd), rnd.randrange(2, 7))
 
 
@@ -50,8 +82,17 @@ def test_damage_in_golden_logs(sample: Sample) -> None:
 def test_damage_in_many_small_batches(magic: int) -> None:
     rnd = random.Random(magic)
     data = sound(magic)
-    for _ in range(150):
+    for _ in range(30):
         assert_threads_change_nothing(damaged(data, rnd), rnd.randrange(2, 9))
+
+
+@pytest.mark.parametrize("span", [(3, None), (None, 40), (11, 12), (0, 0), (10**9, None)])
+@pytest.mark.parametrize("magic", [0, 2])
+def test_offsets_between_bounds(magic: int, span: tuple[int | None, int | None]) -> None:
+    options = {"start_offset": span[0], "end_offset": span[1]}
+    data = sound(magic)
+    assert outcome_in_chunks(data, 5, threads=3, **options) == outcome_in_chunks(data, 5, **options)
+    assert outcome(data, threads=3, **options) == outcome(data, **options)
 
 
 def test_a_cut_that_a_damaged_length_leads_to_counts_for_nothing() -> None:

@@ -1,0 +1,406 @@
+"""Work in several threads: jobs whose results are taken in order, and record sets cut into runs of batches.
+
+A run is what one decoder reads from one cut to the next. A cut is where a walk over the lengths in batch headers says
+that a batch begins. No checksum stands for it, so what was read of a run counts only if decoding all before it ends at
+its start, in the state that the run was begun in; else decoding goes on through it. The result is that of one thread.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, suppress
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from kafkacodec.arrow._columns import append, fits
+from kafkacodec.errors import LimitExceeded
+from kafkacodec.records.columns import Problems, RecordColumns
+from kafkacodec.records.decode import (
+    DEFAULT_MAX_BYTES,
+    DEFAULT_MAX_DECOMPRESSED_BYTES,
+    DEFAULT_MAX_ROWS,
+    NOWHERE,
+    TABLE_ROWS,
+    OnError,
+    Place,
+    Plan,
+    handle_fault,
+    read_chunks,
+)
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    from kafkacodec.arrow._columns import Budget
+    from kafkacodec.records._decoder import Decoder
+
+__all__ = ["Job", "Source", "Workers", "read_chunks_in_threads", "read_whole_in_threads"]
+
+RUNS_A_THREAD = 2
+"""Runs that are in work or done and waiting, for each thread: so no thread waits for the one that takes the results."""
+
+CHUNKS_OF_RUN = 6
+"""Chunks of a run that wait at most; the run stops there until they are taken."""
+
+CHUNKS_AIMED_AT = 4
+"""Chunks that the length of a run is chosen for, by what the runs before it gave."""
+
+FIRST_RUN = 256 << 10
+"""Bytes of the first runs. What is not longer than two of them is read by one thread."""
+
+LONGEST_RUN = 8 << 20
+SHORTEST_RUN = 64 << 10
+
+T = TypeVar("T")
+
+
+class Job(Generic[T]):
+    """A call that one thread makes, whichever takes it first."""
+
+    __slots__ = ("_call", "_claim", "_done", "_error", "_value")
+
+    def __init__(self, call: Callable[[], T]) -> None:
+        self._call: Callable[[], T] | None = call
+        self._claim = threading.Lock()
+        self._done = threading.Lock()
+        self._done.acquire()
+        self._error: BaseException | None = None
+
+    def run(self) -> bool:
+        """Make the call, unless a thread has taken it."""
+        if not self._claim.acquire(blocking=False):
+            return False
+        call, self._call = self._call, None
+        assert call is not None
+        try:
+            self._value = call()
+        except BaseException as error:
+            self._error = error
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            self._done.release()
+        return True
+
+    @property
+    def done(self) -> bool:
+        """Whether `result` would not wait."""
+        return not self._done.locked()
+
+    def result(self) -> T:
+        """What the call gave, or the exception that it raised, after waiting for it. Asked for once."""
+        self._done.acquire()
+        error, self._error = self._error, None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error
+        return self._value
+
+
+class Workers:
+    """Threads that make calls; the thread that takes the results is one of them.
+
+    Args:
+        threads: how many, with the caller's. They are started when there are calls for them.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._process = os.getpid()
+        self._jobs: SimpleQueue[Job[Any] | None] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._most = threads - 1
+        _open_workers.add(self)
+
+    def start(self, call: Callable[[], T]) -> Job[T]:
+        """Have a call made by the next thread that has nothing to do."""
+        job = Job(call)
+        self._jobs.put(job)
+        if len(self._threads) < self._most:
+            thread = threading.Thread(target=_work, args=(self._jobs,), name="kafkacodec", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # no more can be started: the other threads make the calls
+                self._most = len(self._threads)
+            else:
+                self._threads.append(thread)
+        return job
+
+    def result(self, wanted: Job[T], others: Iterator[Job[T]]) -> T:
+        """The result of a job. Until it is there, this thread does those that no other thread has taken.
+
+        Raises:
+            RuntimeError: this process is a fork of the one that has the threads.
+        """
+        if os.getpid() != self._process:
+            raise RuntimeError("the threads of this iterator are not in the forked process: make it after the fork")
+        if not wanted.run():
+            while not wanted.done and any(job.run() for job in others):
+                pass
+        return wanted.result()
+
+    def close(self) -> None:
+        """Let the threads end, and wait until they have; calls not yet begun are not made by them."""
+        if os.getpid() != self._process:
+            return
+        self._most = 0
+        with suppress(Empty):
+            while True:
+                self._jobs.get_nowait()
+        for _ in self._threads:
+            self._jobs.put(None)
+        # The garbage collector may close in any thread. One of these cannot wait for itself.
+        if threading.current_thread() not in self._threads:
+            for thread in self._threads:
+                thread.join()
+
+
+_open_workers: weakref.WeakSet[Workers] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """Iterators that are left when the interpreter exits have their threads still."""
+    for workers in list(_open_workers):
+        workers.close()
+
+
+def _work(jobs: SimpleQueue[Job[Any] | None]) -> None:
+    while (job := jobs.get()) is not None:
+        job.run()
+        del job  # and with it the buffers that it reads from
+
+
+class _Part(NamedTuple):
+    """Some chunks of a run, whether decoding goes on after them, and the error to raise after them, if there is one."""
+
+    chunks: deque[RecordColumns]
+    going_on: bool
+    errors: list[Exception]
+
+
+class _Run:
+    """Batches that one decoder reads, up to `stop`, in jobs of one part each."""
+
+    __slots__ = ("decoder", "job", "start", "stop")
+
+    def __init__(self, decoder: Decoder, start: int, stop: int, job: Job[_Part]) -> None:
+        self.decoder = decoder
+        self.start = start
+        self.stop = stop
+        self.job = job
+
+
+class Source(NamedTuple):
+    """What is decoded, as `Plan.decoder` takes it."""
+
+    plan: Plan
+    data: memoryview
+    start: int
+    end: int | None
+    aborted: Buffer = b""
+    place: Place = NOWHERE
+    owned: bool = False
+
+    def decoder(self, start: int) -> Decoder:
+        """One that begins at a position."""
+        decoder = self.plan.decoder(self.data, start, self.end, self.aborted, owned=self.owned)
+        decoder.set_place(*self.place)
+        return decoder
+
+
+class _Reader:
+    """Plans runs, and has threads read them. `size` is where the data ends."""
+
+    def __init__(self, source: Source, first: Decoder, max_rows: int, max_bytes: int, threads: int) -> None:
+        self.source = source
+        self.max_rows = max_rows
+        self.max_bytes = max_bytes
+        self.size = first.size
+        self.decoders = [first]  # all there are
+        self.idle = [first]
+        self.next_start: int | None = first.position  # of the run to be planned next; None: not yet known
+        self.run_bytes = FIRST_RUN
+        self.waiting: deque[_Run] = deque()
+        self.threads = threads
+        self.most_waiting = threads
+        self.workers = Workers(threads)
+
+    def parts(self) -> Iterator[_Part]:
+        """The parts of all runs, in order, up to the first fault."""
+        before: _Run | None = None
+        while (run := self._next_run(before)) is not None:
+            part = self._first_part(run, before)
+            num_chunks, num_parts = len(part.chunks), 1
+            while part.going_on and not run.decoder.done:
+                run.job = self._start(run.decoder)
+                yield part
+                part = self._result(run.job)
+                num_chunks += len(part.chunks)
+                num_parts += 1
+            yield part
+            if not part.going_on:
+                return
+            self._learn(run, num_chunks, num_parts)
+            before = run
+
+    def _next_run(self, before: _Run | None) -> _Run | None:
+        """The next run, or None after the last one. The run before has been read to its end."""
+        if before is not None and before.decoder.position < before.stop:
+            return None
+        if before is not None and not self.waiting:
+            # The headers led to damage, where planning stopped; the decoder has passed over it.
+            self._plan(before.decoder, before.decoder.position)
+        while len(self.waiting) < self.most_waiting and self.next_start is not None:
+            self._plan(self._idle_decoder(self.next_start), self.next_start)
+        return self.waiting.popleft() if self.waiting else None
+
+    def _plan(self, decoder: Decoder, start: int) -> None:
+        """Begin a run that is about as long as it should be, or ends where the headers do not lead on."""
+        target = start + self.run_bytes
+        reached = decoder.reach(start, min(target, self.size))
+        is_cut = target <= reached < self.size
+        stop = reached if is_cut else reached + 1
+        self.next_start = reached if is_cut else None
+        decoder.stop_at(stop)
+        self.waiting.append(_Run(decoder, start, stop, self._start(decoder)))
+
+    def _idle_decoder(self, start: int) -> Decoder:
+        if self.idle:
+            decoder = self.idle.pop()
+            decoder.restart(start)
+        else:
+            decoder = self.source.decoder(start)
+            self.decoders.append(decoder)
+        return decoder
+
+    def _start(self, decoder: Decoder) -> Job[_Part]:
+        """Have the next part of a run read."""
+        return self.workers.start(
+            partial(_read_part, decoder, self.source.plan.on_error, self.max_rows, self.max_bytes)
+        )
+
+    def _result(self, job: Job[_Part]) -> _Part:
+        """What a job gave. Until it is done, this thread does those of later runs."""
+        return self.workers.result(job, (run.job for run in self.waiting))
+
+    def _first_part(self, run: _Run, before: _Run | None) -> _Part:
+        """What the job of a run gave, if that counts; else what decoding gives that goes on from the run before."""
+        part = self._result(run.job)
+        if before is None or run.decoder is before.decoder:
+            return part
+        if run.decoder.continues(before.decoder, run.start):
+            self.idle.append(before.decoder)
+            return part
+        self.idle.append(run.decoder)
+        run.decoder = before.decoder
+        run.decoder.stop_at(run.stop)
+        return self._result(self._start(run.decoder))
+
+    def _learn(self, run: _Run, num_chunks: int, num_parts: int) -> None:
+        """Choose length and number of later runs by what a run gave. On average its last chunk is half full.
+
+        Runs of several parts hold decompressed batches while they wait, which may be large.
+        """
+        self.most_waiting = self.threads * (RUNS_A_THREAD if num_parts == 1 else 1)
+        wanted = (run.stop - run.start) * 2 * CHUNKS_AIMED_AT // max(2 * num_chunks - 1, 1)
+        wanted = max(self.run_bytes // 2, min(wanted, self.run_bytes * 2))
+        self.run_bytes = max(SHORTEST_RUN, min(wanted, LONGEST_RUN))
+
+    def close(self) -> None:
+        """End the threads and give the bytes back."""
+        self.workers.close()
+        for decoder in self.decoders:
+            with suppress(RuntimeError):  # at work, in a thread that could not be waited for
+                decoder.close()
+        with suppress(BufferError):  # it is given back when that decoder goes
+            self.source.data.release()
+
+
+def _read_part(decoder: Decoder, on_error: OnError, max_rows: int, max_bytes: int) -> _Part:
+    """The next chunks of a run."""
+    chunks: deque[RecordColumns] = deque()
+    errors: list[Exception] = []
+    going_on = True
+    left = CHUNKS_OF_RUN * max_bytes
+    while going_on and not decoder.done and len(chunks) < CHUNKS_OF_RUN and left > 0:
+        for chunk, position in decoder.read_many(RecordColumns, CHUNKS_OF_RUN - len(chunks), max_rows, max_bytes, left):
+            chunk.problems = Problems()
+            chunk.consumed = position
+            chunks.append(chunk)
+            left -= chunk.nbytes
+        if decoder.fault is not None:
+            try:
+                going_on = handle_fault(decoder, on_error, chunk.problems)
+            except Exception as error:
+                going_on = False
+                errors.append(error)
+            chunk.consumed = decoder.position
+    return _Part(chunks, going_on, errors)
+
+
+def read_chunks_in_threads(
+    source: Source, first: Decoder, max_rows: int, max_bytes: int, threads: int
+) -> Generator[RecordColumns]:
+    """As `read_chunks` of the first decoder, with several threads at work. A chunk also ends where a run does.
+
+    Args:
+        source: the data.
+        first: a decoder of it, as it was made.
+        max_rows, max_bytes: of a chunk.
+        threads: how many, with the caller's.
+    """
+    on_error = source.plan.on_error
+    if first.size - first.position <= 2 * FIRST_RUN:
+        source.data.release()
+        yield from read_chunks(first, on_error, max_rows, max_bytes)
+        return
+    told = -1  # what the chunks given out say of `consumed`
+    with closing(_Reader(source, first, max_rows, max_bytes, threads)) as reader:
+        for part in reader.parts():
+            while part.chunks:
+                chunk = part.chunks.popleft()
+                if len(chunk) or chunk.problems:
+                    told = chunk.consumed
+                    yield chunk
+            if part.errors:
+                raise part.errors.pop()  # which no frame may keep: its traceback keeps them
+        if part.going_on and chunk.consumed != told:
+            yield chunk
+
+
+def read_whole_in_threads(plan: Plan, data: Buffer, budget: Budget, threads: int) -> RecordColumns | None:
+    """As `read_whole` of a decoder of all data within the budget. None where one thread has to read it all.
+
+    That is for small data, and where the table comes near a limit: what happens there depends on the batch that reaches
+    it, and on how the table has grown.
+    """
+    with plan.decoder(data, budget=budget) as decoder:
+        if decoder.size <= 2 * FIRST_RUN:
+            return None
+        whole = decoder.empty_table(RecordColumns)
+        decoder.expect(whole, decoder.size)
+    whole.problems = Problems()
+    source = Source(plan, memoryview(data), 0, None)
+    chunks = read_chunks_in_threads(source, source.decoder(0), DEFAULT_MAX_ROWS, DEFAULT_MAX_BYTES, threads)
+    try:
+        with closing(chunks):
+            for chunk in chunks:
+                if len(whole) + len(chunk) >= TABLE_ROWS or not fits(whole, chunk, DEFAULT_MAX_DECOMPRESSED_BYTES):
+                    return None
+                try:
+                    append(whole, chunk)
+                except LimitExceeded:
+                    return None
+                whole.problems.include(chunk.problems)
+                whole.consumed = chunk.consumed
+    except MemoryError:  # one thread takes less
+        return None
+    return whole

@@ -1,0 +1,268 @@
+"""What threads leave behind: iterators that end early, sources that are given back, forks, exits, wrong arguments."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kafkacodec as kc
+from kafkacodec.records import parallel
+from kafkacodec.records.arguments import MAX_THREADS, num_threads
+
+ROWS = 40_000
+SETS = {
+    codec: kc.encode([(b"key %d" % i, b"value %d" % i * 3) for i in range(ROWS)], codec=codec, batch_bytes=4000)
+    for codec in ("none", "lz4", "zstd", "snappy", "gzip")
+}
+DATA = SETS["none"]
+
+
+@pytest.fixture(autouse=True)
+def short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "FIRST_RUN", 10_000)
+    monkeypatch.setattr(parallel, "SHORTEST_RUN", 10_000)
+
+
+def at_work() -> int:
+    return sum(thread.name == "kafkacodec" for thread in threading.enumerate())
+
+
+def begun(data: Any) -> Iterator[kc.RecordColumns]:
+    chunks = kc.iter_columns(data, threads=3, max_rows=100)
+    next(chunks)
+    assert at_work() > 0
+    return chunks
+
+
+@pytest.mark.parametrize("codec", SETS)
+def test_chunks_come_in_order(codec: str) -> None:
+    seen = 0
+    for chunk in kc.iter_columns(SETS[codec], threads=4, max_rows=1000):
+        offsets = chunk["offset"]
+        assert offsets[0] == seen
+        assert (offsets[1:] > offsets[:-1]).all()
+        seen += len(chunk)
+    assert seen == ROWS
+    assert at_work() == 0
+
+
+def close(chunks: Any) -> None:
+    chunks.close()
+
+
+def run_out(chunks: Any) -> None:
+    for _ in chunks:
+        pass
+
+
+def fail_inside(chunks: Any) -> None:
+    try:
+        for _ in chunks:
+            raise ZeroDivisionError
+    except ZeroDivisionError:
+        pass
+
+
+@pytest.mark.parametrize("end", [close, run_out, fail_inside])
+def test_ended_iterators_give_a_bytearray_back(end: Callable[[Any], None]) -> None:
+    data = bytearray(DATA)
+    chunks = begun(data)
+    with pytest.raises(BufferError):
+        data.append(0)
+    end(chunks)
+    chunks = None  # type: ignore[assignment]  # after an exception in the loop it is only suspended
+    data.append(0)
+    assert at_work() == 0
+
+
+def test_deleting_an_iterator_ends_it() -> None:
+    data = bytearray(DATA)
+    chunks = begun(data)
+    del chunks
+    data.append(0)
+    assert at_work() == 0
+
+
+def test_an_iterator_that_was_not_begun_has_no_threads() -> None:
+    data = bytearray(DATA)
+    chunks = kc.iter_columns(data, threads=3)
+    assert at_work() == 0
+    del chunks
+    data.append(0)
+
+
+def test_the_collector_ends_an_iterator_in_a_cycle() -> None:
+    data = bytearray(DATA)
+    cycle: list[Any] = [begun(data)]
+    cycle.append(cycle)
+    del cycle
+    gc.collect()
+    data.append(0)
+    assert at_work() == 0
+
+
+def test_the_collector_may_run_in_the_threads() -> None:
+    """It then closes iterators from there: those whose thread it is in, too."""
+    before = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        for _ in range(20):
+            cycle: list[Any] = [begun(DATA)]
+            cycle.append(cycle)
+            del cycle
+            assert sum(map(len, kc.iter_columns(DATA, threads=3, max_rows=500))) == ROWS
+    finally:
+        gc.set_threshold(*before)
+    gc.collect()
+
+
+def test_a_fault_comes_after_the_chunks_before_it() -> None:
+    data = bytearray(DATA)
+    data[len(data) // 2] ^= 1
+    chunks = kc.iter_columns(data, threads=3, max_rows=700)
+    seen: list[int] = []
+    with pytest.raises(kc.errors.CrcMismatch) as caught:
+        seen.extend(map(len, chunks))
+    with pytest.raises(kc.errors.CrcMismatch) as expected:
+        kc.decode(data)
+    assert (caught.value.position, str(caught.value)) == (expected.value.position, str(expected.value))
+    assert sum(seen) == len(kc.decode(data, on_error="stop"))
+    assert at_work() == 0
+
+
+def test_no_more_chunks_are_held_than_stated() -> None:
+    """The consumer takes none; the threads stop."""
+    threads = 3
+    held = kc.iter_columns(DATA, threads=threads, max_rows=100)
+    first = next(held)
+    with pytest.MonkeyPatch.context() as patch:
+        reader = held.gi_frame.f_locals["reader"]  # type: ignore[attr-defined]
+        for run in list(reader.waiting):
+            run.job._done.acquire()
+            run.job._done.release()
+        chunks = [len(run.job._value.chunks) for run in reader.waiting]
+        patch.undo()
+    assert len(reader.decoders) <= 3 * threads
+    assert sum(chunks) + parallel.CHUNKS_OF_RUN <= 18 * threads
+    assert len(first) == 100
+    held.close()  # type: ignore[attr-defined]
+
+
+def test_without_threads_the_caller_does_it_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    assert sum(map(len, kc.iter_columns(DATA, threads=3))) == ROWS
+
+
+@pytest.mark.parametrize("threads", [0, -1, MAX_THREADS + 1, 10**30])
+def test_threads_out_of_range(threads: int, tmp_path: Path) -> None:
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(DATA)
+    for call in (
+        lambda: kc.decode(DATA, threads=threads),
+        lambda: kc.iter_columns(DATA, threads=threads),
+        lambda: list(kc.log.Segment(path).read(threads=threads)),
+        lambda: kc.log.Segment(path).verify(threads=threads),
+        lambda: kc.log.Partition(tmp_path).verify(threads=threads),
+        lambda: list(kc.log.Partition(tmp_path).read(threads=threads)),
+    ):
+        with pytest.raises(ValueError, match=r"threads must be from 1 to 1024, not"):
+            call()
+
+
+@pytest.mark.parametrize("threads", ["2", 2.0, True, b"2"])
+def test_threads_of_a_wrong_type(threads: Any) -> None:
+    with pytest.raises(TypeError, match="threads must be an integer"):
+        kc.decode(DATA, threads=threads)
+    with pytest.raises(TypeError, match="threads must be an integer"):
+        kc.iter_columns(DATA, threads=threads)
+
+
+def test_none_is_as_many_as_the_process_may_use() -> None:
+    assert num_threads(None) == len(os.sched_getaffinity(0))
+    assert len(kc.decode(DATA, threads=None)) == ROWS
+
+
+def test_segments_are_read_and_verified_alike(tmp_path: Path) -> None:
+    with kc.log.SegmentWriter(tmp_path, base_offset=0) as writer:
+        for batch in kc.iter_encoded([(b"k", b"%d" % i) for i in range(ROWS)], codec="lz4", batch_bytes=2000):
+            writer.append(batch)
+    (path,) = tmp_path.glob("*.log")
+    for damaged in (False, True):
+        if damaged:
+            data = bytearray(path.read_bytes())
+            data[len(data) // 3] ^= 1
+            data[len(data) // 2] ^= 1
+            path.write_bytes(data)
+        segment, partition = kc.log.Segment(path), kc.log.Partition(tmp_path)
+        assert segment.verify(threads=3).to_dict() == segment.verify().to_dict()
+        assert partition.verify(threads=3).to_dict() == partition.verify().to_dict()
+        chunks = [list(partition.read(threads=threads, on_error="skip")) for threads in (1, 3)]
+        one, three = ([row for chunk in found for row in chunk["offset"].tolist()] for found in chunks)
+        assert one == three
+        assert at_work() == 0
+
+
+FORK = """
+import os, sys, warnings
+import kafkacodec as kc
+from kafkacodec.records import parallel
+parallel.FIRST_RUN = parallel.SHORTEST_RUN = 10_000
+warnings.simplefilter("ignore", DeprecationWarning)
+data = kc.encode([(b"k", b"v" * 50)] * 60_000, batch_bytes=4000)
+chunks = kc.iter_columns(data, threads=3, max_rows=100)
+next(chunks)
+child = os.fork()
+if child == 0:
+    try:
+        next(chunks)
+        for _ in chunks: pass
+    except RuntimeError as error:
+        text = str(error)
+    else:
+        os._exit(1)
+    chunks.close()
+    del chunks
+    own = sum(map(len, kc.iter_columns(data, threads=3)))
+    sys.exit(0 if own == 60_000 and "fork" in text else 2)
+_, status = os.waitpid(child, 0)
+sys.exit(os.waitstatus_to_exitcode(status) or sum(map(len, chunks)) != 59_900)
+"""
+
+EXIT = """
+import kafkacodec as kc
+data = kc.encode([(b"k", b"v" * 50)] * 60_000, batch_bytes=4000)
+chunks = kc.iter_columns(data, threads=3, max_rows=100)
+next(chunks)
+"""
+
+INTERRUPT = """
+import _thread, sys, threading
+import kafkacodec as kc
+data = bytearray(kc.encode([(b"k", b"v" * 50)] * 60_000, batch_bytes=4000))
+list(kc.iter_columns(data, threads=3))  # everything is imported before it is interrupted
+threading.Timer(0.3, _thread.interrupt_main).start()
+try:
+    while True:
+        for chunk in kc.iter_columns(data, threads=3, max_rows=100):
+            len(chunk)
+except KeyboardInterrupt:
+    pass
+sys.exit(any(thread.name == "kafkacodec" for thread in threading.enumerate()))
+"""
+
+
+@pytest.mark.parametrize("program", [FORK, EXIT, INTERRUPT], ids=["fork", "exit", "interrupt"])
+def test_processes_end(program: str) -> None:
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
