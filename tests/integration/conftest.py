@@ -4,7 +4,9 @@ import os
 
 import pytest
 
+from tests.corpus import sample
 from tests.integration import kafka_jvm
+from tests.integration.cli_samples import SEGMENT
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
@@ -43,3 +45,14 @@ def broker(tmp_path):
     broker.start()
     yield broker
     broker.stop()
+
+
+@pytest.fixture
+def damaged(tmp_path):
+    """A real segment with a wrong checksum in the first batch after byte 2000."""
+    data = bytearray(sample(SEGMENT).data())
+    batch = next(b for b in sample(SEGMENT).expected.batches if b["position"] > 2000)
+    data[batch["position"] + 70] ^= 1
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(data)
+    return path

@@ -1,0 +1,119 @@
+"""``kafkacodec scan``: batches, segments and what is wrong with them."""
+
+import json
+import shutil
+
+import pytest
+
+from kafkacodec.cli.__main__ import BAD_INPUT, DONE
+from tests.corpus import ROOT, log_directories, sample, segments
+from tests.integration.cli_samples import BROKER, SEGMENT
+
+
+def test_scan_lists_the_batches_of_a_file(kafkacodec):
+    code, out, err = kafkacodec("scan", ROOT / SEGMENT, "--json")
+    assert (code, err) == (DONE, "")
+    lines = [json.loads(line) for line in out.splitlines()]
+    for mine, theirs in zip(lines, sample(SEGMENT).expected.batches, strict=True):
+        assert (mine["topic"], mine["partition"]) == ("none", 0)
+        assert mine["position"] == theirs["position"]
+        assert mine["size_in_bytes"] == theirs["sizeInBytes"]
+        assert (mine["base_offset"], mine["last_offset"]) == (theirs["baseOffset"], theirs["lastOffset"])
+        assert mine["max_timestamp"] == theirs["maxTimestamp"]
+        assert mine["codec"] == theirs["codec"]
+        assert (mine["crc"], mine["crc_ok"], mine["count"]) == (theirs["crc"], True, theirs["count"])
+
+
+def test_scan_sums_up_the_segments_of_a_directory(kafkacodec):
+    code, out, _ = kafkacodec("scan", BROKER, "--topic", "txn", "--json")
+    assert code == DONE
+    lines = [json.loads(line) for line in out.splitlines()]
+    samples = [s for s in segments(writer="kraft-4.1.0") if s.path.parent.name == "txn-0"]
+    assert [line["path"] for line in lines] == sorted(str(s.path) for s in samples)
+    assert sum(line["num_records"] for line in lines) == sum(len(s.expected.records) for s in samples)
+    assert sum(line["num_batches"] for line in lines) == sum(len(s.expected.batches) for s in samples)
+    assert all(line["crc_failures"] == line["trailing_bytes"] == 0 and line["error"] is None for line in lines)
+
+
+def test_scan_tables_name_what_matters(kafkacodec):
+    code, out, _ = kafkacodec("scan", BROKER, "--topic", "gzip")
+    assert code == DONE
+    assert "v2 gzip" in out
+    assert out.splitlines()[0].split() == [
+        "partition",
+        "size",
+        "batches",
+        "records",
+        "offsets",
+        "latest",
+        "(UTC)",
+        "format",
+        "notes",
+    ]
+    code, out, _ = kafkacodec("scan", BROKER / "txn-0", "--batches")
+    assert "transaction, control" in out
+
+
+def test_scan_shows_trailing_bytes(kafkacodec):
+    path = "logs/truncated/kraft-4.1.0/gzip-0/00000000000000000157.log"
+    _, out, _ = kafkacodec("scan", ROOT / path, "--segments", "--json")
+    assert json.loads(out)["trailing_bytes"] == sample(path).expected.trailing_bytes > 0
+
+
+def test_scan_shows_a_wrong_checksum_without_failing(kafkacodec, damaged):
+    code, out, _ = kafkacodec("scan", damaged)
+    assert code == DONE
+    assert "WRONG" in out
+    code, out, _ = kafkacodec("scan", damaged, "--no-crc")
+    assert "WRONG" not in out
+
+
+def test_scan_prints_what_comes_before_a_fault(kafkacodec, tmp_path):
+    data = sample(SEGMENT).data()
+    path = tmp_path / "a.log"
+    path.write_bytes(data + b"\xff" * 100)
+    code, out, err = kafkacodec("scan", path)
+    assert code == BAD_INPUT
+    assert len(out.splitlines()) == 1 + len(sample(SEGMENT).expected.batches)
+    assert err.startswith(f"kafkacodec: error: {path}: ")
+    assert f"(byte {len(data) + 8})" in err
+    code, out, err = kafkacodec("scan", path, "--segments", "--json")
+    assert (code, json.loads(out)["num_batches"]) == (BAD_INPUT, len(sample(SEGMENT).expected.batches))
+
+
+def test_scan_chooses_by_offset(kafkacodec):
+    _, out, _ = kafkacodec("scan", ROOT / SEGMENT, "--start-offset", 10, "--end-offset", 12, "--json")
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert lines
+    assert all(line["last_offset"] >= 10 and line["base_offset"] < 12 for line in lines)
+
+
+@pytest.mark.parametrize("directory", log_directories(), ids=lambda path: path.name)
+def test_scan_sums_up_every_format(kafkacodec, directory):
+    """Values that headers of old formats lack are null."""
+    code, out, err = kafkacodec("scan", directory, "--json")
+    assert (code, err) == (DONE, "")
+    found = {line["path"]: line for line in map(json.loads, out.splitlines())}
+    for item in segments(writer=directory.name):
+        if str(item.path) not in found:
+            continue
+        line, batches = found[str(item.path)], item.expected.batches
+        times = [b["maxTimestamp"] for b in batches if b["maxTimestamp"] != -1]
+        assert line["num_batches"] == len(batches)
+        assert line["last_offset"] == batches[-1]["lastOffset"]
+        assert line["max_timestamp"] == max(times, default=None)
+        assert line["first_offset"] in (None, batches[0]["baseOffset"])
+    code, out, _ = kafkacodec("scan", directory, "--batches")
+    assert (code, "None" in out) == (DONE, False)
+    assert kafkacodec("scan", directory, "--end-offset", 100)[0] == DONE
+
+
+def test_scan_goes_on_to_the_next_segment(kafkacodec, tmp_path):
+    broker = tmp_path / "broker"
+    shutil.copytree(BROKER / "zstd-0", broker / "zstd-0")
+    (broker / "a-0").mkdir()
+    (broker / "a-0" / "00000000000000000000.kafka").write_bytes(b"\0\0\0\6")
+    code, out, err = kafkacodec("scan", broker, "--json")
+    assert code == BAD_INPUT
+    assert "0.7 has no batches" in err
+    assert [json.loads(line)["topic"] for line in out.splitlines()][:2] == ["a", "zstd"]
