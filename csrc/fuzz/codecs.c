@@ -7,7 +7,7 @@
 #include "frames/kc_snappy_frame.h"
 #include "frames/kc_zstd_frame.h"
 
-/* Libraries without the sanitizers of a build, or of another processor, are of no use: the Makefile says. */
+/* The Makefile says which libraries are linked: not those of another processor, or without a build's sanitizers. */
 #if defined(FUZZ_CODECS)
 #if __has_include(<zlib.h>)
 #define HAS_ZLIB 1
@@ -27,7 +27,7 @@
 #endif
 #endif
 
-/* What a frame holds is collected here before it gets memory of its exact size. */
+/* The contents of a frame are collected here, before they get memory of their exact size. */
 static uint8_t scratch[1 << 20];
 
 typedef struct content {

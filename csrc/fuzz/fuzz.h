@@ -1,4 +1,4 @@
-/* What every target shares: the entry point that libFuzzer and replay.c call, and an assertion that is always on. */
+/* Shared by all targets: the entry point that libFuzzer and replay.c call, and an assertion that is always on. */
 #ifndef FUZZ_H
 #define FUZZ_H
 
@@ -15,7 +15,7 @@ extern bool fuzz_replaying __attribute__((weak));
 
 static inline bool fuzz_is_replaying(void) { return &fuzz_replaying && fuzz_replaying; }
 
-/* Which of `count` variants a fuzzer tries: any, but always the same for the same input. */
+/* One of `count` variants for a fuzzer to try, always the same one for the same input. */
 static inline size_t fuzz_choose(const uint8_t *data, size_t size, size_t count) {
     uint32_t hash = 2166136261u;
     for (size_t i = 0; i < size; i++) hash = (hash ^ data[i]) * 16777619u;

@@ -1,6 +1,6 @@
 /* Bytes that change while they are read, as in a bytearray of another thread or a shared memory map: after every load
- * of input the bytes just loaded may become others. Whoever loads a length twice gets two lengths, under
- * AddressSanitizer. What comes out is of no interest but for its shape: tables and spans are well formed.
+ * of input the loaded bytes may change. Code that loads a length twice gets two lengths, under AddressSanitizer. Of the
+ * results only the shape is checked: tables and spans are well formed.
  *
  * The first eight bytes of the input say when and how bytes change; the library is compiled with KC_CHANGING_INPUT. */
 #include <string.h>
@@ -17,7 +17,7 @@
 #include "kafka07/kc_msgset07.h"
 #include "table_check.h"
 
-enum { CHANGES = 200, STEPS = 10000 }; /* a run ends though the bytes never come to rest */
+enum { CHANGES = 200, STEPS = 10000 }; /* a run ends even if the bytes never stop changing */
 
 static uint8_t *input;
 static size_t input_size;
@@ -140,8 +140,7 @@ static void check_spans(const kc_spans *spans, int64_t rows) {
     state += sum & 1;
 }
 
-/* The first half of the input is an index of offsets or views, or bits of validity before it; data has a size of its
- * own. */
+/* The input is an index of offsets or views, with bits of validity before it if `nulls`; the data has a fixed size. */
 static void import(const char *format, bool nulls, size_t width) {
     static uint8_t payload[64];
     uint8_t *const index = input + (nulls ? input_size / 16 / 8 * 8 : 0);

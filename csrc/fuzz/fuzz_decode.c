@@ -1,7 +1,7 @@
-/* Any bytes as a record set: every table is well formed, the work ends, chunks give the rows of the whole, and what can
- * be read does not depend on the columns.
+/* Any bytes as a record set: every table is well formed, decoding ends, chunks have the same rows as one table, and the
+ * readable records do not depend on the columns.
  *
- * Records that do not decompress are taken as they are, so that mutations also reach the parsers after the codecs. */
+ * Records that do not decompress are parsed as they are, so that mutations also reach the parsers after the codecs. */
 #include "codecs.h"
 #include "decode/kc_decoder.h"
 #include "fuzz.h"
@@ -9,11 +9,10 @@
 
 enum { CONTENT_LIMIT = 1 << 20 }; /* of all records that one input decompresses to */
 
-/* Columns of keys and values: copied, as views, or as views into copies of the source, where positions reach not far.
- */
+/* Columns of keys and values: copied, as views, or as views into copies of the source, which limit positions. */
 typedef enum layout { COPY, VIEW, OWNED } layout;
 
-/* The records that the decoder reads from, and what may still be decompressed. */
+/* The records that the decoder reads, and the number of bytes that may still be decompressed. */
 typedef struct content {
     kc_backing *source, *records;
     size_t left;
@@ -53,7 +52,7 @@ static int provide(kc_decoder *d, content *c, kc_error *error) {
     return kc_decoder_provide(d, c->records->data, c->records->size, error);
 }
 
-/* Adds to a table; the event that ended it. */
+/* Adds to a table; returns the event that ended it. */
 static kc_event fill(kc_decoder *d, kc_table *t, content *c, int64_t max_rows, uint64_t max_bytes) {
     kc_error error = {0};
     kc_event event;

@@ -1,7 +1,7 @@
-/* Arrow columns to batches and back: what is decoded is what was encoded, or the encoder gave a reason not to.
+/* Arrow columns to batches and back: the decoded rows equal the encoded ones, or the encoder reported an error.
  *
- * The input describes the rows and how Arrow holds them. Every buffer has its exact size, so that a sanitizer sees
- * reads beyond it; so has the room that batches are written to. */
+ * The input describes the rows and their Arrow layout. Every buffer, also the one that batches are written to, has its
+ * exact size, so that a sanitizer detects accesses beyond it. */
 #include <string.h>
 
 #include "decode/kc_decoder.h"
@@ -17,7 +17,7 @@ typedef struct cell {
     int32_t size; /* -1: null */
 } cell;
 
-/* The rows as they are meant; the `lead` first are sliced off. */
+/* The expected rows; the first `lead` are sliced off. */
 static struct {
     int64_t count, lead, items;
     cell key[MOST_ROWS], value[MOST_ROWS], item_key[MOST_ITEMS], item_value[MOST_ITEMS];
@@ -62,7 +62,7 @@ static void take_rows(kc_bytes *in) {
 
 /* ---- the columns ---------------------------------------------------------------------------------------------- */
 
-/* A column of bytes in memory of its own, which free_column gives back. */
+/* A column of bytes in memory that free_column frees. */
 typedef struct bytes_column {
     foreign f;
     uint8_t *validity, *index, *data;
@@ -124,7 +124,7 @@ static void free_column(bytes_column *c) {
 
 /* ---- there and back ------------------------------------------------------------------------------------------- */
 
-/* Whether every row has a place in the format. */
+/* Whether the format can represent every row. */
 static bool encodable(const kc_batch_options *o) {
     int64_t least = 0;
     for (int64_t i = rows.lead; i < rows.count; i++) {
@@ -139,7 +139,7 @@ static bool encodable(const kc_batch_options *o) {
     return true;
 }
 
-/* The batches, in memory that grows by no more than is asked for; NULL where the encoder does not want the rows. */
+/* The batches, in memory that grows by exactly the requested size; NULL if the encoder refuses the rows. */
 static uint8_t *encode(const kc_input_chunk *chunk, const kc_batch_options *options, size_t *size) {
     static kc_encoder e;
     kc_error error = {0};

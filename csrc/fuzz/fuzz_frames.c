@@ -1,4 +1,4 @@
-/* Any bytes as the frames of LZ4, Snappy and Zstandard: blocks are inside the data and end. */
+/* Any bytes as frames of LZ4, Snappy and Zstandard: blocks are inside the data, and their number is finite. */
 #include "frames/kc_lz4_frame.h"
 #include "frames/kc_snappy_frame.h"
 #include "frames/kc_zstd_frame.h"

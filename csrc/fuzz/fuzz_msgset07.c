@@ -1,4 +1,4 @@
-/* Any bytes as a log of Kafka 0.6 or 0.7; sets that do not decompress are taken as they are. */
+/* Any bytes as a log of Kafka 0.6 or 0.7; sets that do not decompress are parsed as they are. */
 #include "codecs.h"
 #include "fuzz.h"
 #include "kafka07/kc_msgset07.h"
@@ -6,7 +6,7 @@
 
 enum { CONTENT_LIMIT = 1 << 20, MOST_SETS = 256 }; /* of all that one input decompresses to */
 
-/* Sets that were decompressed stay: those inside them are read before the rest of them. */
+/* Decompressed sets are kept: nested sets are read before the rest of the outer one. */
 typedef struct sets {
     uint8_t *data[MOST_SETS];
     size_t count, left;

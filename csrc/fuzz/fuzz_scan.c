@@ -1,5 +1,5 @@
-/* Any bytes as batch headers: positions follow one another, and the table is well formed. Finding the next batch
- * behind damage does work in proportion to the data. */
+/* Any bytes as batch headers: positions increase, and the table is well formed. The work to find the next batch after
+ * damage is proportional to the data. */
 #include "decode/kc_resync.h"
 #include "decode/kc_scan.h"
 #include "fuzz.h"

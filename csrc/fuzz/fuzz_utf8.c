@@ -1,4 +1,4 @@
-/* What is repaired is valid; what is valid needs no repair. */
+/* Repaired text is valid; valid text is not changed. */
 #include <string.h>
 
 #include "base/kc_utf8.h"

@@ -1,4 +1,4 @@
-/* Varints one after another: what is read is written back in its shortest form and read again as the same value. */
+/* Consecutive varints: each value is written in its shortest form and read again as the same value. */
 #include "base/kc_varint.h"
 #include "fuzz.h"
 

@@ -1,5 +1,4 @@
-/* libFuzzer's own mutations; after three of four the checksums are corrected, after half of these the lengths, too.
- */
+/* libFuzzer's mutations; after three of four the checksums are corrected, after half of these the lengths, too. */
 #include "seal.h"
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);

@@ -1,9 +1,9 @@
-/* Runs a target over files without libFuzzer, so that any C compiler will do.
+/* Runs a target on files without libFuzzer, so that any C compiler can build it.
  *
  *   fuzz_NAME [-seconds N] PATH...
  *
- * PATH is a file or a directory of files. With -seconds, mutations of the files follow for that long. Inputs are
- * given in blocks of exactly their size, so that a sanitizer sees every read beyond them. */
+ * PATH is a file or a directory of files. With -seconds, mutations of the files follow for that time. Inputs are in
+ * blocks of exactly their size, so that a sanitizer detects every read beyond them. */
 #include <dirent.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -70,7 +70,7 @@ static size_t below(size_t n) {
     return n ? (size_t)(random_state % n) : 0;
 }
 
-/* One change: a bit, a byte, an interesting number, a cut, or a piece moved over another. */
+/* One change: a bit, a byte, an interesting number, a truncation, or a piece copied over another. */
 static size_t mutate(uint8_t *data, size_t size) {
     static const uint8_t EDGES[] = {0x00, 0x01, 0x7f, 0x80, 0xff};
     if (!size) return 0;

@@ -20,7 +20,7 @@ static void seal_all(uint8_t *data, size_t size, bool lengths, int depth) {
         const kc_walk found = kc_walk_next(data, size, at, &span, &error);
         if (found == KC_WALK_END) return;
         if (found != KC_WALK_BATCH) {
-            lengths = false; /* of what is found further on, none is known to be a batch */
+            lengths = false; /* entries found from here on may not be batches */
             at++;
             continue;
         }

@@ -4,8 +4,8 @@
 
 #include "fuzz.h"
 
-/* Every batch and message in the data, and those in a wrapper that is compressed in name alone. With `lengths`, a batch
- * that neither ends where another begins nor with the data is made to end with the data. */
+/* Every batch and message in the data, and those in a wrapper whose contents are not really compressed. With `lengths`,
+ * a batch that ends neither where another begins nor with the data gets a length up to the end of the data. */
 void fuzz_seal(uint8_t *data, size_t size, bool lengths);
 
 #endif

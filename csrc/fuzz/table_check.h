@@ -1,4 +1,4 @@
-/* What must hold of every table that a decoder filled. */
+/* Invariants of every table that a decoder filled. */
 #ifndef TABLE_CHECK_H
 #define TABLE_CHECK_H
 
@@ -8,8 +8,8 @@
 #include "base/kc_utf8.h"
 #include "fuzz.h"
 
-/* Every byte that goes out with a buffer has been written: what was in the memory before would leak. Known to
- * MemorySanitizer alone. */
+/* Every byte of an exported buffer has been written: otherwise earlier contents of the memory would leak. Checked only
+ * under MemorySanitizer. */
 #if defined(__has_feature)
 #if __has_feature(memory_sanitizer)
 #include <sanitizer/msan_interface.h>
@@ -34,7 +34,7 @@ static inline void check_validity(const kc_column *c) {
     MUST(nulls == c->null_count);
 }
 
-/* Every view is one that Arrow takes for valid: in place and zeros, or a prefix of bytes inside its buffer. */
+/* Every view is valid in Arrow: inline and padded with zeros, or a prefix and a range inside its buffer. */
 static inline void check_views(const kc_column *c) {
     static const uint8_t zeros[KC_VIEW_INLINED];
     const kc_view *views = (const kc_view *)(const void *)c->values.data;
@@ -84,7 +84,7 @@ static inline void check_table(const kc_table *t) {
     }
 }
 
-/* FNV-1a over the bytes of a column's rows, cells kept apart, so that chunked and whole tables can be compared. */
+/* FNV-1a over the bytes of a column's rows, with their lengths, so that chunks can be compared with one table. */
 static inline uint64_t mix(uint64_t hash, const uint8_t *data, size_t size) {
     for (size_t i = 0; i < size; i++) hash = (hash ^ data[i]) * UINT64_C(0x100000001b3);
     return (hash ^ size) * UINT64_C(0x100000001b3);

@@ -1,8 +1,8 @@
 """Inspection of segments: every batch's checksum and structure, the order of offsets, and the index files.
 
 A segment is read once: the decoder checks each batch as a reader would, and the headers of the intact ones, still in
-cache, are held against each other and against the index files. Up to the first fault it is read piece by piece; from
-there on it is mapped, as what was damaged may reach anywhere.
+cache, are compared with each other and with the index files. Up to the first fault it is read piece by piece; from
+there on it is mapped, since damage may extend to any position.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ ROWS_AT_ONCE = 65536
 STRETCHES_AT_ONCE = 1024
 
 LONG_STRETCH = 256 << 10
-"""Bytes without damage that are checked by themselves, and about as many as wait to be checked together."""
+"""The size in bytes from which a stretch is checked by itself; shorter ones are collected up to about this size."""
 
 Ints = npt.NDArray[np.signedinteger[Any]]
 
 BUFFER_BYTES = 4 << 20
-"""Bytes that are read at a time, few enough to stay in the cache. Where the page cache holds a log in pieces as small
-as it was appended in, mapping them takes longer than copying them out."""
+"""Bytes that are read at a time, few enough to stay in the cache. If a log was appended in small writes, its page cache
+is fragmented, and mapping takes longer than copying."""
 
-SMALLEST_UNUSED = 12  # bytes of zeros that can be told from the start of a batch
+SMALLEST_UNUSED = 12  # bytes of zeros that cannot be the start of a batch
 
-NO_TIMESTAMP = np.iinfo(np.int64).min  # what numpy's "not a time" is as an integer
+NO_TIMESTAMP = np.iinfo(np.int64).min  # numpy's "not a time" as an integer
 
 
 def verify_segment(
@@ -72,12 +72,12 @@ def verify_segment(
 
     Args:
         path: the segment.
-        base_offset: the offset in its name; None where it has none: then no index belongs to it.
-        surroundings: what the partition says of the segment's end: what is missing there is told by it.
-        leader_epochs: the partition's leader epochs, to be held against those of the batches.
+        base_offset: the offset in its name; None if it has none: then there are no index files.
+        surroundings: what must follow the segment, by which missing offsets at its end are found.
+        leader_epochs: the partition's leader epochs, to compare with those of the batches.
         max_decompressed_bytes: larger batches count as damaged.
-        keep: is called with the headers of every piece of intact batches.
-        threads: how many read the batches.
+        keep: called with the headers of every piece of intact batches.
+        threads: the number of threads that read the batches.
 
     Raises:
         OSError: the file cannot be read.
@@ -111,7 +111,7 @@ def verify_segment(
 def _checked(
     data: Buffer, start: int, on_error: OnError, max_decompressed_bytes: int, threads: int = 1
 ) -> Iterator[RecordColumns]:
-    """Batches checked as a reader would, in pieces."""
+    """The records of batches, checked as by a reader, in pieces."""
     return iter_columns(
         data,
         start_position=start,
@@ -154,8 +154,8 @@ class _Indexes:
 class _Stretches:
     """Intact stretches of a segment and the damage after each, until there are enough to check them together.
 
-    A table of headers and its checks cost far more than a row: with damage at every other batch, one for each stretch
-    would be most of the work.
+    A table of headers and its checks cost far more than a row: with damage at every other batch, a table for each
+    stretch would be most of the work.
     """
 
     def __init__(self, checker: _SegmentChecker, keep: Callable[[MappedFile, BatchHeaders], None] | None) -> None:
@@ -165,7 +165,7 @@ class _Stretches:
         self.problems: list[Problem | None] = []
 
     def add(self, start: int, end: int, problem: Problem | None) -> None:
-        """Note that file[start, end) was read without a fault, and what was passed over after it."""
+        """Add file[start, end), which was read without a fault, and the problem after it."""
         if end - start > LONG_STRETCH:
             self.check()
             self._check_long(start, end)
@@ -175,12 +175,12 @@ class _Stretches:
             self.problems.append(problem)
 
     def enough(self, position: int) -> bool:
-        """Whether what waits should be checked, where `position` is the end of it."""
+        """Whether the collected stretches, which end at `position`, should be checked."""
         count = len(self.bounds)
         return not count or count >= STRETCHES_AT_ONCE or position - self.bounds[0][0] > LONG_STRETCH
 
     def check(self) -> None:
-        """Check all that waits."""
+        """Check the collected stretches."""
         file = self.checker.file
         file.check_size()
         bounds, problems = self.bounds, self.problems
@@ -201,7 +201,7 @@ class _Stretches:
             self.keep(self.checker.file, headers)
 
 
-# What the checks look at.
+# The columns that the checks use.
 _NEEDED = (
     "position",
     "size_in_bytes",
@@ -226,18 +226,18 @@ class _Pieces:
         self._counts: list[int] = []
 
     def add(self, headers: BatchHeaders, start: int) -> None:
-        """Add the headers of the piece that lies at `start` in the file."""
+        """Add the headers of the piece at position `start` of the file."""
         self._starts.append(start)
         self._counts.append(len(headers))
         append(self._headers, headers)
 
     @property
     def enough(self) -> bool:
-        """Whether what was added should be taken."""
+        """Whether there are enough headers to check."""
         return len(self._headers) >= ROWS_AT_ONCE
 
     def take(self) -> tuple[BatchHeaders, Ints, list[Problem | None], Ints]:
-        """All that was added since the last time, in the terms of `_SegmentChecker.check`."""
+        """The headers added since the last call, as arguments of `_SegmentChecker.check`."""
         headers, starts = self._headers, np.array(self._starts, np.int64)
         positions = headers["position"] + np.repeat(starts, self._counts)
         self._clear()
@@ -246,14 +246,14 @@ class _Pieces:
 
 @dataclass
 class _Rows:
-    """Headers of the batches in some stretches, those without any left out.
+    """Headers of the batches in some stretches; stretches without batches are excluded.
 
     Attributes:
-        magic, base, last, position, size, time, epoch, told: a value for each batch; `told`: it tells its first offset.
-        first: the row that each stretch begins with.
-        place: where each stretch is among all that are checked together, which findings are sorted by.
+        magic, base, last, position, size, time, epoch, told: a value for each batch; `told`: its first offset is known.
+        first: the first row of each stretch.
+        place: the index of each stretch among all that are checked together; findings are sorted by it.
         before: the last offset before each stretch.
-        damaged: whether anything before each stretch is damaged.
+        damaged: whether there is damage before each stretch.
     """
 
     magic: Ints
@@ -271,7 +271,7 @@ class _Rows:
 
     @property
     def final(self) -> Ints:
-        """The row that each stretch ends with."""
+        """The last row of each stretch."""
         return np.append(self.first[1:], len(self.last)) - 1
 
     @property
@@ -280,7 +280,7 @@ class _Rows:
         return np.repeat(np.arange(len(self.first)), np.diff(self.first, append=len(self.last)))
 
     def grow(self) -> bool:
-        """Whether neither the last offsets nor the epochs go back, so that the stretches can be checked together."""
+        """Whether neither the last offsets nor the epochs decrease, so that the stretches can be checked together."""
         epochs = self.epoch[(self.magic >= 2) & (self.epoch >= 0)]
         return bool((self.last[1:] >= self.last[:-1]).all() and (epochs[1:] >= epochs[:-1]).all())
 
@@ -293,7 +293,7 @@ class _Rows:
             yield _Rows(**rows, first=np.zeros(1, np.int64), **stretch)
 
     def preceding(self, values: Ints) -> Ints:
-        """What stands before each row: the last offset before a stretch, then the value of the row before."""
+        """The value before each row: the last offset before a stretch, then the value of the previous row."""
         before = np.empty(len(values), np.int64)
         before[1:] = values[:-1]
         before[self.first] = self.before
@@ -326,10 +326,10 @@ class _SegmentChecker:
         self.lost_from = 0
         self.missing_indexes = indexes.missing
         self.offset_index, self.time_index = indexes.offset, indexes.time
-        self.offset_entries = self.time_entries = 0  # how many entries were held against batches
+        self.offset_entries = self.time_entries = 0  # the number of entries that were compared with batches
 
     def read_intact(self, max_decompressed_bytes: int) -> int:
-        """Check batches from the start of the file up to where anything is wrong, or a batch does not fit the buffer.
+        """Check batches from the start of the file up to the first fault, or the first batch larger than the buffer.
 
         Returns:
             int: the position that was reached, in bytes.
@@ -360,13 +360,13 @@ class _SegmentChecker:
         problems: Sequence[Problem | None],
         positions: Ints | None = None,
     ) -> None:
-        """Check the headers of stretches that were read without a fault, and note the problem after each.
+        """Check the headers of stretches that were read without a fault, and record the problem after each.
 
         Args:
             headers: of the batches in all stretches.
             starts: where each stretch starts in the file.
-            problems: what was passed over after each, if anything.
-            positions: where each batch starts in the file, if the headers do not tell.
+            problems: the problem after each, if any.
+            positions: where each batch starts in the file; by default from the headers.
         """
         positions = headers["position"] if positions is None else positions
         at = np.searchsorted(positions, np.append(starts, self.file.size))
@@ -399,7 +399,7 @@ class _SegmentChecker:
     def _follow(
         self, place: Ints, bases: Ints, lasts: Ints, problems: Sequence[Problem | None]
     ) -> tuple[Ints, npt.NDArray[np.bool_]]:
-        """Go through stretches and problems in turn: the last offset before each stretch, and whether damage is."""
+        """The last offset before each stretch, and whether there is damage before it."""
         before: list[int] = []
         damaged: list[bool] = []
         stretches = zip(place.tolist(), bases.tolist(), lasts.tolist(), strict=True)
@@ -416,24 +416,24 @@ class _SegmentChecker:
         return np.array(before, np.int64), np.array(damaged, np.bool_)
 
     def _tell(self) -> None:
-        """Report what was found, in the order of the log."""
+        """Report the findings in the order of the log."""
         self.found.sort(key=itemgetter(0))
         for _, finding in self.found:
             self.report.add(finding)
         self.found.clear()
 
     def _damaged(self, problem: Problem, place: int) -> None:
-        """Note a stretch that was passed over; its offsets are known when the next batch is."""
+        """Record damage; its offsets are known when the next batch is."""
         base_offset = problem.base_offset
         if base_offset is not None and not 0 < base_offset - self.last_offset < 2**31:
-            base_offset = None  # not to be believed
+            base_offset = None  # implausible
         self._settle_damage(base_offset, place)
         self.open_damage = problem
         self.lost_from = self.last_offset + 1 if base_offset is None else base_offset
         self.report.damaged_bytes += problem.size_in_bytes
 
     def tail(self, position: int, surroundings: Surroundings) -> None:
-        """Say what stands behind the last batch."""
+        """Report the bytes after the last batch."""
         left = self.file.size - position
         if left <= 0:
             return
@@ -447,14 +447,14 @@ class _SegmentChecker:
         self._note("warning", "torn-tail", text, position, left)
 
     def finish(self, position: int, surroundings: Surroundings) -> None:
-        """Say what is missing after the last batch, and what the index files have beyond the log."""
+        """Report offsets missing after the last batch, and index entries past it."""
         due = surroundings.flushed if surroundings.following is None else surroundings.following
         if self.open_damage is None:
             self._check_end(position, surroundings)
         self._settle_damage(due, 0)
         self._tell()
         for kind, path in self.missing_indexes:
-            # Brokers before 0.10 wrote no time index, nor had messages a time.
+            # Before 0.10 messages had no timestamps, and brokers wrote no time index.
             if self.report.num_batches and (kind == "offset-index" or self.largest_timestamp != NO_TIMESTAMP):
                 self.report.add(Finding("note", kind, path, "the index is missing"))
         for index, checked, kind in (
@@ -466,7 +466,7 @@ class _SegmentChecker:
                 self.report.add(_entry_fault(index, kind, checked, text))
 
     def _check_end(self, position: int, surroundings: Surroundings) -> None:
-        """Tell the offsets that are missing between the last batch and what follows the segment."""
+        """Report offsets that are missing between the last batch and what follows the segment."""
         if self.base_offset is None:
             return
         gap = gap_after(self.last_offset + 1, surroundings.following, surroundings.flushed)
@@ -484,7 +484,7 @@ class _SegmentChecker:
         if problem is None:
             return
         end = next_offset if next_offset is not None and next_offset >= self.lost_from else None
-        self.last_offset = max(self.last_offset, -1 if end is None else end - 1)  # no gap beside the damage
+        self.last_offset = max(self.last_offset, -1 if end is None else end - 1)  # not a gap next to the damage
         self.report.missing_offsets += 0 if end is None else end - self.lost_from
         if len(self.report.findings) + len(self.found) >= MAX_FINDINGS:
             self.report.counts["error", "damaged"] += 1
@@ -511,7 +511,7 @@ class _SegmentChecker:
             self.report.formats[f"v{kind >> 8}/{codec}"] += count
 
     def _check_offsets(self, rows: _Rows) -> None:
-        """Offsets grow from batch to batch. A compressed set of old messages tells its last one only."""
+        """Offsets increase from batch to batch. A compressed message set has only its last offset."""
         base, last = rows.base, rows.last
         earlier = rows.before if len(rows.before) == 1 else rows.before[rows.stretch]
         before = np.maximum(rows.preceding(np.maximum.accumulate(last)), earlier)
@@ -531,7 +531,7 @@ class _SegmentChecker:
                 self._fault(rows, i, "error", "offset-order", text)
 
     def _check_offset_index(self, rows: _Rows) -> None:
-        """An entry points to a batch before which all offsets are smaller than the entry's."""
+        """An entry points to a batch before which all offsets are smaller than the entry's offset."""
         index = self.offset_index
         if index is None:
             return
@@ -543,17 +543,17 @@ class _SegmentChecker:
         found = at < len(rows.position)
         at[~found] = 0
         good = found & (rows.position[at] == positions) & (rows.preceding(rows.last)[at] < offsets)
-        # An entry may be ahead of its batch where old messages were appended many at a time.
+        # An entry's offset may be after its batch if many old messages were appended at once.
         good &= (offsets <= rows.last[at]) | (rows.magic[at] < 2)
         for i in np.flatnonzero(~good).tolist():
             entry = self.offset_entries + i
             row = int(rows.first[np.searchsorted(stops, entry, "right")])
-            if positions[i] >= rows.position[row]:  # else it lies in what is damaged before the stretch
+            if positions[i] >= rows.position[row]:  # else it is in damage before the stretch
                 self._index_fault(rows, row, index, "offset-index", entry, "there is no matching batch at the position")
         self.offset_entries = entries.stop
 
     def _check_times(self, rows: _Rows) -> None:
-        """A time index entry has the largest timestamp so far, and an offset of a batch that has it."""
+        """A time index entry has the largest timestamp so far, and the offset of a batch with this timestamp."""
         largest = np.maximum.accumulate(np.maximum(rows.time, self.largest_timestamp))
         index = self.time_index
         if index is not None:
@@ -563,9 +563,9 @@ class _SegmentChecker:
             at = np.minimum(at, len(rows.last) - 1)
             stretch = np.searchsorted(stops, np.arange(start, stop), "right")
             claimed, there = index["timestamp"][start:stop], rows.time[at]
-            # Where anything is damaged, the batch that had the largest one may be lost.
+            # After damage, the batch with the largest timestamp may be lost.
             good = np.where(rows.damaged[stretch], claimed >= there, (claimed == largest[at]) & (claimed == there))
-            # Where messages have no time, brokers of 0.10 wrote down when they closed the file.
+            # For messages without timestamps, brokers of 0.10 wrote the time at which they closed the file.
             good |= largest[at] == NO_TIMESTAMP
             for i in np.flatnonzero(~good).tolist():
                 row = int(rows.first[stretch[i]])
@@ -574,7 +574,7 @@ class _SegmentChecker:
         self.largest_timestamp = int(largest[-1])
 
     def _check_epochs(self, rows: _Rows) -> None:
-        """Leader epochs never go back, and a batch lies in its epoch's span of offsets."""
+        """Leader epochs never decrease, and a batch is in its epoch's range of offsets."""
         told = np.flatnonzero((rows.magic >= 2) & (rows.epoch >= 0))
         if not len(told):
             return
@@ -615,7 +615,7 @@ class _SegmentChecker:
         size_in_bytes: int | None = None,
         first_offset: int | None = None,
     ) -> None:
-        """Find something at a row."""
+        """Add a finding for a row."""
         finding = Finding(level, kind, self.file.path, text, position, size_in_bytes, first_offset)
         self.found.append((self._place(rows, row), finding))
 
