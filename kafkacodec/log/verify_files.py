@@ -22,7 +22,7 @@ from kafkacodec.log.checkpoints import (
 from kafkacodec.log.files import reason_of
 from kafkacodec.log.report import Finding, Report
 
-# Offset checkpoints of a log directory -> what their offsets are. None of them can lie after the end of the log.
+# Offset checkpoints of a log directory -> the meaning of their offsets, none of which can be after the end of the log.
 _MEANINGS = {
     layout.HIGH_WATERMARK_CHECKPOINT: "the high watermark",
     layout.LOG_START_CHECKPOINT: "the log start offset",

@@ -1,6 +1,6 @@
-"""Logs of real brokers whose segments were cut, removed, swapped or repeated: no reader takes them for whole.
+"""Logs of real brokers with truncated, removed, swapped or repeated segments: every reader reports the gap.
 
-KAFKACODEC_ALL_SEGMENTS in the environment harms every segment instead of three of each partition.
+With KAFKACODEC_ALL_SEGMENTS in the environment every segment is changed instead of three of each partition.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ALL = "KAFKACODEC_ALL_SEGMENTS" in os.environ
 
 
 def golden() -> dict[Path, dict[str, list[dict]]]:
-    """Partition directory -> segment -> the batches that Kafka's own reader found, for those with several segments."""
+    """Partition directory -> segment -> batches of Kafka's own reader; only partitions with several segments."""
     found = defaultdict(dict)
     for sample in segments():
         if sample.name.endswith(".log") and "truncated" not in sample.name and "-live" not in sample.name:
@@ -52,7 +52,7 @@ NAMES = {"ids": lambda path: f"{path.parent.name}/{path.name}"}
 
 
 class Log:
-    """A copy of a partition with its log directory's checkpoints, and what should come of it."""
+    """A copy of a partition with its log directory's checkpoints, and the expected results."""
 
     def __init__(self, source: Path, target: Path) -> None:
         self.source, self.root, self.path = source, target, target / source.name
@@ -76,7 +76,7 @@ class Log:
         return self.path / self.names[i]
 
     def spans(self) -> list[tuple[int, int, int]]:
-        """The first segment, one in the middle and the last: number, base offset and that of the next or the end."""
+        """The first segment, a middle one and the last: number, base offset, and the next base offset or the end."""
         found = [(i, *span) for i, span in enumerate(pairwise([*self.bases, self.end()]))]
         return found if ALL else [found[i] for i in sorted({0, len(found) // 2, len(found) - 1})]
 
@@ -86,7 +86,7 @@ class Log:
         self.path.chmod(0o755)
 
     def read(self, **options: object) -> tuple[list[int], list[kc.Problem], kc.DecodeError | None]:
-        """Offsets, problems and the error of a reading from the first to the last record."""
+        """Offsets, problems and the error of reading all records."""
         offsets, problems = [], []
         try:
             for chunk in kc.log.LogDirectory(self.root).read(self.topic, self.number, include_control=True, **options):
@@ -97,7 +97,7 @@ class Log:
         return offsets, problems, None
 
     def missing(self, first: int, end: int) -> None:
-        """Every reader tells that these offsets are missing, and gives the records on both sides."""
+        """Every reader reports these offsets as missing, and returns the records on both sides."""
         whole = [row.offset for s in segments() if s.path.parent == self.source for row in s.expected.records]
         offsets, _, error = self.read()
         assert isinstance(error, kc.MissingOffsets)
@@ -132,7 +132,7 @@ def test_what_brokers_left_is_whole(directory):
 
 @pytest.mark.parametrize("directory", COMPACTED, **NAMES)
 def test_compacted_partitions_are_whole_without_the_checkpoint(directory, tmp_path):
-    """A partition's directory alone: the batches themselves show that records were removed."""
+    """Only a partition's directory: the batches show that records were removed."""
     log = Log(directory, tmp_path)
     (tmp_path / "cleaner-offset-checkpoint").unlink()
     unknown = [e for e in kc.log.Partition(log.path).breaks() if e.certain]  # type: ignore[attr-defined]
@@ -175,7 +175,7 @@ def test_segments_that_are_gone_or_empty(source, tmp_path):
 
 @pytest.mark.parametrize("source", PLAIN, **NAMES)
 def test_a_first_segment_that_is_gone_is_told_where_the_epochs_tell(source, tmp_path):
-    """Retention deletes first segments: that is no error, but what is missing is known by the leader epochs."""
+    """Retention deletes first segments: not an error, but the leader epochs show what is missing."""
     log = Log(source, tmp_path)
     log.file(0).unlink()
     assert log.read()[2] is None
@@ -201,7 +201,7 @@ def test_swapped_and_repeated_segments(source, tmp_path):
 
 
 def misplaced(log: Log) -> None:
-    """Every reader tells that offsets do not follow one another."""
+    """Every reader reports that offsets are out of order."""
     assert isinstance(log.read()[2], kc.CorruptRecord | kc.MissingOffsets)
     _, problems, error = log.read(on_error="skip")
     assert error is None
@@ -213,7 +213,7 @@ def misplaced(log: Log) -> None:
 
 @pytest.mark.parametrize("source", COMPACTED, **NAMES)
 def test_compacted_segments_that_are_cut(source, tmp_path):
-    """Bytes of a batch that is not whole cannot come of compaction; how many records went with it cannot be told."""
+    """Compaction does not leave bytes of a partial batch; the number of its records is unknown."""
     log = Log(source, tmp_path)
     for i, _, following in log.spans():
         batches = log.batches(i)
@@ -254,7 +254,7 @@ def test_the_commands_say_so(source, tmp_path, capsys):
     target = tmp_path / "out.csv"
     code, out, err = call("convert", data, "-o", target)
     assert (code, gap in err, target.exists()) == (BAD_INPUT, True, False)
-    # Segments that the shell listed are held against the directory too.
+    # Segments given by name are compared with the directory, too.
     code, out, err = call("convert", *sorted(log.path.glob("*.log")), "-o", target)
     assert (code, gap in err) == (BAD_INPUT, True)
     code, out, err = call("convert", data, "-o", target, "--on-error", "skip")
@@ -269,7 +269,7 @@ def test_the_commands_say_so(source, tmp_path, capsys):
 
 
 def test_a_torn_end_of_the_log_is_normal(tmp_path):
-    """A broker that was killed leaves such; but not where the log had been on the disk before."""
+    """A killed broker leaves a torn end; but not before the recovery point."""
     source = ROOT / "logs/kraft-4.1.0/none-0"
     log = Log(source, tmp_path)
     last = log.batches(len(log.names) - 1)[-1]
@@ -281,7 +281,7 @@ def test_a_torn_end_of_the_log_is_normal(tmp_path):
     assert report.ok
     assert "torn-tail" in {finding.kind for finding in report.findings}
     assert "cannot be told" not in str(report)
-    # A segment by itself does not tell whether it is the last one.
+    # A single segment does not know whether it is the last one.
     with open(log.file(0), "r+b") as file:
         file.truncate(log.batches(0)[-1]["position"] + 30)
     assert "does not show whether more followed" in str(kc.log.Segment(log.file(0)).verify())
@@ -312,7 +312,7 @@ def test_only_offsets_that_are_wanted_can_be_missing(tmp_path):
 
 
 def test_markers_that_are_missing(tmp_path):
-    """A transaction whose marker is lost seems to be open: reading must not just end before it."""
+    """A transaction without its marker seems to be open: reading must not silently end before it."""
     producer = {"producer_id": 9, "producer_epoch": 0}
     log = tmp_path / "t-0"
     log.mkdir()
@@ -349,7 +349,7 @@ ROLLING07 = ROOT.parent / "dialects/kafka07/segments/broker-0/rolling-0"
 @pytest.mark.parametrize("i", [0, 1, 2])
 @pytest.mark.parametrize("harm", ["cut", "remove", "empty"])
 def test_offsets_of_kafka_07_are_positions(tmp_path, capsys, i, harm):
-    """So what is missing of such a log is known to the byte."""
+    """So the missing part of such a log is known to the byte."""
     directory = tmp_path / "rolling-0"
     shutil.copytree(ROLLING07, directory, copy_function=shutil.copyfile)
     directory.chmod(0o755)
@@ -393,7 +393,7 @@ def test_offsets_of_kafka_07_are_positions(tmp_path, capsys, i, harm):
 def test_what_compaction_removed_is_counted(source, tmp_path):
     batches = [batch for of_segment in GOLDEN[source].values() for batch in of_segment]
     if any(batch["magic"] < 2 and batch["isCompressed"] for batch in batches):
-        return  # such a set does not tell its first offset
+        return  # the first offset of such a set is unknown
     partition = kc.log.Partition(source)
     held = sum(batch["lastOffset"] - batch["baseOffset"] + 1 for batch in batches)
     report = partition.verify()

@@ -1,4 +1,4 @@
-"""Real log directories read from disk: whole, in chunks, by ranges, from an offset or a time, as a consumer would."""
+"""Real log directories read from disk: complete, in chunks, by ranges, from an offset or a time, as by a consumer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def offsets(chunks):
 
 
 def records_of(partition):
-    """(offset, timestamp) of every record by the sidecar; None where the partition holds older formats too."""
+    """(offset, timestamp) of every record from the sidecar; None if the partition has older formats, too."""
     found = []
     samples = {sample.path: sample for sample in SEGMENTS}
     for segment in partition.segments:
@@ -146,7 +146,7 @@ def test_read_committed_without_a_trustworthy_index(tmp_path, case, harm):
             path.write_bytes(bytes(entry))
     partition = kc.log.Partition(copy)
     assert offsets(partition.read(isolation_level="read_committed")) == case.offsets
-    # Transactions without records leave no entry; where there was one, its loss is noticed.
+    # Transactions without records leave no entry; the loss of an entry is reported.
     assert partition.transactions().problems or not harmed or harm == "foreign"
 
 

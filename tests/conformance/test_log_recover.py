@@ -1,4 +1,4 @@
-"""Recovery: what is intact is saved byte for byte, with the index files a broker would have written."""
+"""Recovery: intact batches are copied byte for byte, with the index files that a broker would have written."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_what_is_damaged_is_left_out_and_told(tmp_path):
         path.write_bytes(data + b"torn tail")
     report = kc.log.recover(source, tmp_path / "saved")
     assert {path.name: path.read_bytes() for path in (tmp_path / "saved/none-0").glob("*.log")} == kept
-    end = max(end for _, end in lost)  # of the very last batch, nothing tells how much it held
+    end = max(end for _, end in lost)  # the number of records in the very last batch is unknown
     spans = [range(f.first_offset, f.end_offset or end) for f in report.findings if f.kind == "damaged"]
     assert [offset for span in spans for offset in span] == [
         o for first, end in sorted(lost) for o in range(first, end)

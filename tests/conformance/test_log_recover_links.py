@@ -1,4 +1,4 @@
-"""Recovery reads what lies in its source and nothing else: no links out of it, no pipes, no huge files."""
+"""Recovery reads only regular files in its source: no links out of it, no pipes, no huge files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def secret(tmp_path):
 
 
 def told(report):
-    """What is said of each file, by its name and level."""
+    """The text of the findings, by file name and level."""
     texts = defaultdict(str)
     for finding in report.findings:
         texts[os.path.basename(finding.path), finding.level] += finding.text + "\n"
@@ -87,7 +87,7 @@ def test_what_is_no_file_and_what_is_too_large(tmp_path, source, name):
 
 
 def test_partitions_and_segments_that_are_links(tmp_path, source):
-    """Those out of the source are left out and told; one inside it, and the source itself, may be links."""
+    """Links out of the source are not copied, but reported; one inside it, and the source itself, may be links."""
     shutil.copytree(SOURCE / "zstd-0", tmp_path / "elsewhere/zstd-0", copy_function=shutil.copyfile)
     (source / "zstd-0").symlink_to(tmp_path / "elsewhere/zstd-0")
     segment = source / "none-0/00000000000000000143.log"

@@ -1,4 +1,4 @@
-"""Inspection: nothing to complain about in what brokers left, and every kind of harm is told where it is."""
+"""Inspection: no findings in logs of real brokers, and findings with the right place for every kind of damage."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_real_partitions_are_clean(directory):
     mine = [s for s in SAMPLES if s.path.parent == directory]
     partition = kc.log.Partition(directory)
     if len(mine) < len([s for s in partition.segments if s.size_in_bytes]):
-        return  # segments of older formats are in it too
+        return  # it has segments of older formats, too
     report = partition.verify()
     assert report.clean, str(report)
     assert report.num_batches == sum(len(s.expected.batches) for s in mine)
@@ -185,7 +185,7 @@ def test_many_findings_are_counted_but_not_kept():
 
 
 def alternating(count):
-    """One-record batches; of every second one a byte under the checksum is flipped, or the length cannot be."""
+    """One-record batches; every second one has a flipped byte under the checksum, or an invalid length."""
     batches = [bytearray(kc.encode([(None, b"v")], base_offset=i)) for i in range(count)]
     for i in range(1, count, 2):
         if i % 4 == 1:
@@ -200,7 +200,7 @@ def test_damage_at_every_second_batch_is_told_batch_by_batch(tmp_path):
     batches = alternating(count)
     path.write_bytes(b"".join(batches))
     size = len(batches[0])
-    # An entry that points at a lost batch is no fault; one that points into an intact batch is.
+    # An entry that points to a lost batch is not a fault; one that points into an intact batch is.
     positions = [size, 4 * size + 1, 5 * size, 4000 * size]
     entries = indexes.encode_offset_index([1, 4, 5, 4000], positions, 0)
     path.with_suffix(".index").write_bytes(entries)
@@ -254,7 +254,7 @@ REFUSED = [s for s in blobs("corrupt", magics={2}) if s.expected.error and s.pat
 
 @pytest.mark.parametrize("sample", REFUSED, ids=str)
 def test_what_no_reader_takes_is_found(sample, tmp_path):
-    """Damage under a right checksum too, in headers, lengths or compressed data."""
+    """Damage in headers, lengths or compressed data, even with a right checksum."""
     path = tmp_path / "00000000000000000000.log"
     path.write_bytes(sample.data())
     assert not kc.log.Segment(path).verify().ok
@@ -262,7 +262,7 @@ def test_what_no_reader_takes_is_found(sample, tmp_path):
 
 @pytest.mark.parametrize("size", [700, 20_000])
 def test_pieces_of_any_size_give_the_same_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    """What is read piece by piece up to the first fault, and what is mapped, are checked alike."""
+    """The bytes read piece by piece up to the first fault, and the mapped rest, are checked in the same way."""
     read = 0
     into = MappedFile.read_into
 

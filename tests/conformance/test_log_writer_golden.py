@@ -1,4 +1,4 @@
-"""Logs written from a broker's batches have the broker's own files beside their segments, byte for byte."""
+"""Logs written from a broker's batches have the same files as the broker's, byte for byte."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def same_files(written: Path, sample: Sample) -> None:
     assert written.with_suffix(".timeindex").read_bytes() == sample.path.with_suffix(".timeindex").read_bytes()
 
 
-# Compacted logs lack what their snapshots tell of; brokers before 2.3 counted markers among a producer's batches.
+# Compacted logs lack records that their snapshots include; brokers before 2.3 counted markers as a producer's batches.
 PRODUCERS = ["kraft-4.1.0/txn-0", "kraft-4.1.0/txn-codecs-0", "kraft-4.1.0/txn-open-0", "kraft-4.1.0/idempotent-0"]
 
 
@@ -78,7 +78,7 @@ def test_transaction_indexes_and_producer_snapshots(name: str, reopen: bool, tmp
     snapshots = sorted(source.glob("*.snapshot"))
     assert [path.name for path in snapshots] == sorted(path.name for path in written.glob("*.snapshot"))
     for path in snapshots:
-        # Kafka writes the producers in the order of a hash table.
+        # Kafka writes producers in the order of a hash table.
         entries = [sorted(read_producer_snapshot(p).entries.tolist()) for p in (path, written / path.name)]
         assert entries[0] == entries[1] != []
         if "open" not in name:

@@ -1,4 +1,4 @@
-"""Inspection of the small files beside the segments: those of real brokers are in order, every harm is told."""
+"""Inspection of snapshots, checkpoints and metadata: no findings for real brokers, one for every kind of damage."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ END = 1052  # of txn-0: a broker took its last producer snapshot there when it w
 
 @pytest.fixture
 def directory(tmp_path):
-    """A data directory with one partition and the checkpoints of the real broker."""
+    """A data directory with one partition and the checkpoints of a real broker."""
     target = tmp_path / "data"
     target.mkdir()
     shutil.copytree(SOURCE / "txn-0", target / "txn-0", copy_function=shutil.copyfile)

@@ -1,4 +1,4 @@
-"""What is missing after a segment, and what shows whether it is lost: decisions without files."""
+"""Which offsets are missing after a segment, and whether they are lost: decisions without files."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from kafkacodec.log.continuity import Evidence, Gap, cause_of, gap_after, missin
     [
         (100, 100, None, {}, None),
         (90, 100, None, {}, Gap(90, 100)),
-        (101, 100, None, {}, None),  # an overlap is no gap
+        (101, 100, None, {}, None),  # an overlap is not a gap
         (100, None, None, {}, None),
         (100, None, 100, {}, None),
-        (100, None, 90, {}, None),  # records that were not on the disk yet
+        (100, None, 90, {}, None),  # records that were not on disk yet
         (90, None, 100, {}, Gap(90, 100, at_end=True)),
         (90, 100, 200, {}, Gap(90, 100)),
         (90, 100, None, {"start_offset": 95}, Gap(95, 100)),
@@ -42,14 +42,14 @@ GAP = Gap(90, 100)
         (Evidence(indexed_to=89), "unknown"),
         (Evidence(orphans=("00000000000000000090.index",)), "loss"),
         (Evidence(cleaned_to=100), "compaction"),
-        (Evidence(cleaned_to=99), "unknown"),  # the cleaner has not come so far
+        (Evidence(cleaned_to=99), "unknown"),  # the cleaner has not reached the gap
         (Evidence(removed=True), "compaction"),
         (Evidence(topic="__consumer_offsets"), "compaction"),
         (Evidence(topic="__consumer_offsets", cleaned_to=50), "unknown"),
         (Evidence(topic="__cluster_metadata", removed=True), "loss"),
         (Evidence(topic="orders"), "unknown"),
         (Evidence(old=True), "loss"),
-        # What shows a loss outweighs that the log is compacted.
+        # Evidence of a loss outweighs compaction.
         (Evidence(bytes_left=5, cleaned_to=1000, removed=True), "loss"),
         (Evidence(indexed_to=95, cleaned_to=1000), "loss"),
     ],
@@ -71,7 +71,7 @@ def test_the_recovery_point_proves_a_loss():
 
 
 def test_segments_of_tiered_storage_may_overlap(tmp_path):
-    """Two leaders may have uploaded the same offsets; a gap between them is one all the same."""
+    """Two leaders may have uploaded the same offsets; a gap is still a gap."""
     directory = tmp_path / f"{'A' * 21}Q-0-t"
     directory.mkdir()
 

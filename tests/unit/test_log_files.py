@@ -1,4 +1,4 @@
-"""Files that are missing, odd, growing, shrinking or no segments at all; directory layouts of all ages."""
+"""Files that are missing, irregular, growing, shrinking or not segments; directory layouts of all versions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_errors_of_the_system_name_the_file(tmp_path):
     ],
 )
 def test_small_files_that_are_none(tmp_path, name, read):
-    """A pipe would be waited for without end, and a huge file would fill memory."""
+    """Opening a pipe would wait forever, and a huge file would fill memory."""
     path = tmp_path / name
     os.mkfifo(path)
     with pytest.raises(OSError, match="not a regular file"):
@@ -110,7 +110,7 @@ def test_damage_is_placed_in_the_file_and_what_comes_before_it_is_given(tmp_path
         got.extend(offset for chunk in chunks for offset in chunk["offset"].tolist())
     assert caught.value.position == at
     assert got == list(range(int(headers["base_offset"][1]), int(headers["base_offset"][3])))
-    kept = caught  # a cycle through the traceback must not upset the collector
+    kept = caught  # a cycle through the traceback must not break the collector
     del caught
     gc.collect()
     assert kept.value.position == at

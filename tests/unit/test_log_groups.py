@@ -72,7 +72,7 @@ def test_the_commit_written_last_counts_whenever_its_transaction_ends(
 @pytest.mark.parametrize("version", [0, 1, 3, 99, -1])
 @pytest.mark.parametrize("rest", [b"", b"\0\0\0\x01\0"], ids=["nothing", "cut"])
 def test_a_subscription_is_read_as_version_0(tmp_path: Path, version: int, rest: bytes) -> None:
-    """As a broker does, which looks for topics alone: what follows the fields of version 0 may be anything."""
+    """As a broker, which reads only the topics: any bytes may follow the fields of version 0."""
     topics = b"\0\0\0\x01" + b"\0\x04work" + b"\xff\xff\xff\xff"  # and user data: null
     member = messages.GroupMetadataValue.MemberMetadata(
         member_id="m",

@@ -1,4 +1,4 @@
-"""Index files, snapshots and checkpoints: real ones as Kafka's own reader sees them, damaged ones refused."""
+"""Index files, snapshots and checkpoints: real ones compared with Kafka's own reader, damaged ones raise."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def as_dicts(entries):
 
 
 def read_as_sidecar(path):
-    """The entries in the shape of the sidecar: padding entries are spelt out, no transaction is null."""
+    """The entries in the form of the sidecar: padding entries are listed, no transaction is null."""
     if path.suffix == ".snapshot":
         entries = as_dicts(kc.log.read_producer_snapshot(path).entries)
         for entry in entries:

@@ -1,4 +1,4 @@
-"""Look-ups by offset and time where index files are missing, stale or damaged: always right, and the fault is told."""
+"""Look-ups by offset and time with missing, stale or damaged index files: always right, and faults are reported."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOGS = sorted(path for path in SOURCE.glob("*.log") if path.stat().st_size > 10_
 
 @pytest.fixture
 def copy(tmp_path):
-    """One segment of several index entries with its index files, free to be damaged."""
+    """A copy of a segment with several index entries and its index files, to be damaged."""
     source = max(LOGS, key=lambda path: len(kc.log.read_offset_index(path.with_suffix(".index"))))
     for suffix in (".log", ".index", ".timeindex"):
         shutil.copyfile(source.with_suffix(suffix), tmp_path / (source.stem + suffix))
@@ -31,7 +31,7 @@ def truth(path):
 
 
 def assert_right(path):
-    """Every offset and time is found where it is; returns what was noted about the index files."""
+    """Check the look-up of every offset and time; returns the problems of the index files."""
     segment = kc.log.Segment(path)
     offsets, times = truth(path)
     headers = segment.scan()
@@ -113,7 +113,7 @@ def test_damaged_batch_before_the_place_is_jumped_over_by_the_index(copy):
 
 
 def test_start_by_time_touches_little_of_a_large_segment(tmp_path):
-    """Pages of a sparse 1 GiB file that were read, by what the process has of it in memory."""
+    """Pages of a sparse 1 GiB file that were read, by the process's resident memory."""
     batch = bytearray(kc.encode([(b"k", b"v" * 16_000)], base_offset=0))
     size, step = 1 << 30, len(batch)
     path = tmp_path / "00000000000000000000.log"

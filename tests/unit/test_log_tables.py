@@ -1,4 +1,4 @@
-"""Committed offsets, groups and cluster metadata as Arrow tables, against the lists that they come from."""
+"""Committed offsets, groups and cluster metadata as Arrow tables, compared with the lists that they are made from."""
 
 import datetime
 import uuid

@@ -1,4 +1,4 @@
-"""Many aborted transactions: their index and the ranges without them, at a cost that grows as they do."""
+"""Many aborted transactions: their index and the ranges without them, at a cost proportional to their number."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.corpus import ROOT
 
 
 class Counted(np.ndarray):
-    """An array that counts the elements of everything made of it."""
+    """An array that counts the elements of all arrays made from it."""
 
     elements = 0
 
@@ -22,7 +22,7 @@ class Counted(np.ndarray):
 
 
 def overlapping(count, producers=1000, *, rng=None):
-    """Transactions that end one after the other, while later ones run; some are aborted, some are still open."""
+    """Transactions that end one after the other, while later ones are open; some are aborted, some never end."""
     rng = rng or random.Random(count)
     spans = [(producer % producers, 3 * producer, 3 * producer + 5 + rng.randrange(40)) for producer in range(count)]
     ends = {}
@@ -39,7 +39,7 @@ def overlapping(count, producers=1000, *, rng=None):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_stable_offsets_are_those_of_what_ran_when_the_marker_came(seed):
-    """By the definition: the oldest transaction that had begun and not ended, or else the offset after the marker."""
+    """By definition: the first offset of the oldest open transaction, or else the offset after the marker."""
     aborted, finished, open_ones = overlapping(200, rng=random.Random(seed))
     entries = Transactions(aborted, open_ones, finished).index_entries(50, 500)
     assert sorted(entries["last_offset"].tolist()) == entries["last_offset"].tolist()

@@ -1,4 +1,4 @@
-"""Inspecting a log that grows meanwhile: nothing seems to lag behind, or to be missing."""
+"""Inspecting a log that grows at the same time: no finding of lag or loss."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Broker(threading.Thread):
             offset = self.segment(offset)
 
     def segment(self, base: int) -> int:
-        """Fill a segment with 40 batches; the offset after them."""
+        """Fill a segment with 40 batches; returns the offset after them."""
         paths = {suffix: self.log / file_name(base, suffix) for suffix in (".log", ".index", ".timeindex")}
         opened = {suffix: path.open("ab", 0) for suffix, path in paths.items()}
         position = 0

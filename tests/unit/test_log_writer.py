@@ -1,4 +1,4 @@
-"""kc.log.LogWriter: segments rolled, continued, refused, and dropped without a trace."""
+"""kc.log.LogWriter: rolling, continuing, refusing and discarding segments."""
 
 from __future__ import annotations
 
