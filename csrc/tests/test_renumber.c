@@ -35,7 +35,7 @@ TEST(renumber_changes_what_no_checksum_covers) {
         CHECK_EQ(kc_load_u64(data.data + at), base + 1000);
         CHECK_EQ(kc_load_u32(data.data + at + 8), kc_load_u32(before.data + at + 8));
         CHECK_EQ(kc_load_u32(data.data + at + KC_BATCH_LEADER_EPOCH_AT), 9);
-        CHECK(memcmp(data.data + at + 16, before.data + at + 16, half - 16) == 0);
+        CHECK(memcmp(data.data + at + 16, before.data + at + 16, (size_t)half - 16) == 0);
     }
     /* Nothing is left to change. */
     CHECK_EQ(run(&data, (kc_renumbering){.by = 0, .leader_epoch = 9}, out, 4, &count, &next), KC_OK);

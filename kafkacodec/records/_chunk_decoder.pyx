@@ -1,3 +1,5 @@
+# distutils: define_macros=CYTHON_VECTORCALL_TPNEW=0
+# With that macro on, what Cython 3.3.1 generates for a subclass in another module frees garbage if memory runs out.
 """The base class of decoders: holds the buffer and the fault, allows one caller at a time, fills constant columns."""
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING
