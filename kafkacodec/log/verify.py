@@ -92,7 +92,8 @@ def verify_segment(
         # Threads take turns at one buffer for longer than it saves them.
         position = checker.read_intact(max_decompressed_bytes) if keep is None and threads == 1 else 0
         waiting = _Stretches(checker, keep)
-        for chunk in _checked(file.data, position, "skip", max_decompressed_bytes, threads):
+        rest = _checked(file.data, position, "skip", max_decompressed_bytes, threads) if position < file.size else ()
+        for chunk in rest:
             for problem in chunk.problems:
                 waiting.add(position, problem.position, problem)
                 position = problem.position + problem.size_in_bytes
@@ -218,30 +219,28 @@ class _Pieces:
     """Headers of pieces of a file that were read one by one into a buffer, to be checked together as one stretch."""
 
     def __init__(self) -> None:
-        self._clear()
-
-    def _clear(self) -> None:
-        self._headers = scan(b"", columns=_NEEDED)
+        self._headers: BatchHeaders | None = None
         self._starts: list[int] = []
         self._counts: list[int] = []
+
+    def __len__(self) -> int:
+        """Number of batches."""
+        return 0 if self._headers is None else len(self._headers)
 
     def add(self, headers: BatchHeaders, start: int) -> None:
         """Add the headers of the piece at position `start` of the file."""
         self._starts.append(start)
         self._counts.append(len(headers))
-        append(self._headers, headers)
+        if self._headers is None:
+            self._headers = headers
+        else:
+            append(self._headers, headers)
 
-    @property
-    def enough(self) -> bool:
-        """Whether there are enough headers to check."""
-        return len(self._headers) >= ROWS_AT_ONCE
-
-    def take(self) -> tuple[BatchHeaders, Ints, list[Problem | None], Ints]:
-        """The headers added since the last call, as arguments of `_SegmentChecker.check`."""
-        headers, starts = self._headers, np.array(self._starts, np.int64)
-        positions = headers["position"] + np.repeat(starts, self._counts)
-        self._clear()
-        return headers, starts[:1], [None] * len(starts[:1]), positions
+    def check_with(self, checker: _SegmentChecker) -> None:
+        """Check what was added."""
+        if self._headers is not None:
+            positions = self._headers["position"] + np.repeat(self._starts, self._counts)
+            checker.check(self._headers, np.array(self._starts[:1]), [None], positions)
 
 
 @dataclass
@@ -348,9 +347,10 @@ class _SegmentChecker:
             self.report.num_records += num_records
             read.add(scan(data[:consumed], columns=_NEEDED, verify_crc=False), position)
             position += consumed
-            if read.enough:
-                self.check(*read.take())
-        self.check(*read.take())
+            if len(read) >= ROWS_AT_ONCE:
+                read.check_with(self)
+                read = _Pieces()
+        read.check_with(self)
         return position
 
     def check(

@@ -420,6 +420,8 @@ def scan_stretches(data: Buffer, stretches: Buffer) -> BatchHeaders:
 
 
 def _header_bits(columns: Iterable[str] | None) -> int:
+    if columns is None:
+        return (1 << len(_HEADERS)) - 1
     return sum(1 << _HEADERS.index(name) for name in set(column_names(columns, _HEADERS, _HEADERS)))
 
 
