@@ -49,12 +49,14 @@ def main() -> None:
         print(f"skipped: {missing}")
         return
     counted, tools = count()
-    if arguments.update:
-        KEPT.write_text(json.dumps({"tools": tools, "instructions": counted}, indent=1) + "\n")
     kept = json.loads(KEPT.read_text())
     comparison = Comparison(kept["instructions"], counted, kept["tools"], tools)
     print(comparison)
-    sys.exit(comparison.failed)
+    if arguments.update:
+        KEPT.write_text(json.dumps({"tools": tools, "instructions": counted}, indent=1) + "\n")
+        print("These counts are in instructions.json now.")
+    else:
+        sys.exit(comparison.failed)
 
 
 def unable() -> str | None:
