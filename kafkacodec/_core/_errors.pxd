@@ -12,7 +12,7 @@ cdef inline object exception_from(const k.kc_error *error):
     if error.code == k.KC_BAD_CODEC:
         return classes.UnsupportedCodec(f"{what} {error.got}", position=error.position)
     if error.code == k.KC_CANNOT_ENCODE:
-        return classes.EncodeError(f"{what}: got {error.got}, want {error.want}")
+        return classes.EncodeError(f"{what}: got {error.got}, expected {error.want}")
     if error.code == k.KC_CRC_MISMATCH:
         reason = f"{what}: computed 0x{error.got & 0xffffffff:08x}, stored 0x{error.want & 0xffffffff:08x}"
         return classes.CrcMismatch(reason, position=error.position)
@@ -22,7 +22,7 @@ cdef inline object exception_from(const k.kc_error *error):
         return classes.LimitExceeded(f"{what}: {error.got} exceeds {error.want}", position=error.position)
     if error.code == k.KC_TOTAL_LIMIT:
         return classes.LimitExceeded(f"{what}: {error.got} bytes exceed {error.want}", position=error.position)
-    reason = what if error.got == 0 and error.want == 0 else f"{what}: got {error.got}, want {error.want}"
+    reason = what if error.got == 0 and error.want == 0 else f"{what}: got {error.got}, expected {error.want}"
     cls = classes.Truncated if error.code == k.KC_TRUNCATED else classes.CorruptRecord
     return cls(reason, position=error.position)
 
