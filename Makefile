@@ -1,9 +1,9 @@
-# The one entry for every task; `make help` lists them. Needs Python 3.11 or later with its headers, a C compiler and make.
-# Everything it sets up stays in this directory: .venv/ (environment), build/ and .cache/ (objects), out/ (results), wheels/.
+# All tasks; `make help` lists them. Needs Python 3.11 or later with its headers, a C compiler and make.
+# All files stay in this directory: .venv/ (environment), build/ and .cache/ (objects), out/ (results), wheels/.
 
 PYTHON ?= python3
 JOBS ?= 2
-# What to run, for example: make test TESTS=tests/unit PYTEST_ARGS='-k varint'
+# Selected tests, for example: make test TESTS=tests/unit PYTEST_ARGS='-k varint'
 TESTS ?= tests README.md docs
 PYTEST_ARGS ?=
 FUZZ_SECONDS ?= 20
@@ -16,10 +16,10 @@ PACKAGE := $(shell find kafkacodec -name '*.py' -o -name '*.pyi' -o -name '*.kms
 EXTENSIONS := $(subst /,.,$(BINDINGS:.pyx=))
 C_FILES := $(shell find csrc -name '*.[ch]')
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# Builds with other switches live beside the ordinary one.
+# Builds with other switches have their own directories.
 SANITIZED := .cache/asan
 COVERED := .cache/coverage
-# The golden files and what Kafka's reader made of them, for the C tests.
+# The golden files and the results of Kafka's reader, for the C tests.
 GOLDEN_CASES := .cache/golden-cases
 
 .DEFAULT_GOAL := help
@@ -41,7 +41,7 @@ $(VENV)/.python:
 	$(PY) -m pip install --quiet --upgrade pip
 	@touch $@
 
-# What the package itself needs, extras included, and an editable install of it (its first compilation).
+# The requirements of the package with its extras, and an editable install (its first compilation).
 $(VENV)/.runtime: $(VENV)/.python pyproject.toml
 	$(PY) -m pip install --quiet $$($(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])')
 	$(PY) -m pip install --quiet --no-build-isolation --editable '.[all]'
@@ -52,7 +52,7 @@ $(VENV)/.dev: $(VENV)/.runtime
 	$(PY) -m pip install --quiet --group dev
 	@touch $@
 
-# A changed setup.py may mean other compiler flags, which the incremental build does not see.
+# A changed setup.py may change compiler flags, which the incremental build does not detect.
 $(VENV)/.built: FORCE = $(if $(and $(wildcard $@),$(filter setup.py,$?)),--force)
 $(VENV)/.built: $(VENV)/.runtime $(SOURCES) setup.py
 	$(PY) setup.py --quiet build_ext --inplace $(FORCE)
@@ -74,7 +74,7 @@ pytest: $(VENV)/.dev $(VENV)/.built
 	@tools/system_packages valgrind:valgrind || true
 	$(PY) -m pytest -n $(JOBS) --dist loadgroup $(TESTS) $(PYTEST_ARGS)
 
-# Without a codec's library the fuzz target of decode takes its records as they are.
+# Without the library of a codec, the decode fuzz target uses its records as they are.
 CODEC_HEADERS := zlib.h:zlib1g-dev lz4.h:liblz4-dev zstd.h:libzstd-dev snappy-c.h:libsnappy-dev
 
 .PHONY: ctest
@@ -90,7 +90,7 @@ machines: $(GOLDEN_CASES) ## the C tests under MemorySanitizer, and on AArch64, 
 	@if tools/cross_compilers; then $(MAKE) --no-print-directory -j$(JOBS) -Otarget -C csrc msan machines; fi
 
 .PHONY: lint
-lint: $(VENV)/.dev $(VENV)/.built ## style, types, dependencies between rooms, stubs
+lint: $(VENV)/.dev $(VENV)/.built ## style, types, dependencies between packages, stubs
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(VENV)/bin/clang-format --dry-run --Werror $(C_FILES)
@@ -102,16 +102,16 @@ lint: $(VENV)/.dev $(VENV)/.built ## style, types, dependencies between rooms, s
 	PYTHONPATH=. $(PY) tools/message_stubs.py --check
 	PYTHONPATH=. $(PY) tools/protocol_docs.py --check
 
-# A minute of a processor.
+# Takes a minute of processor time.
 .PHONY: tidy
 tidy: $(VENV)/.dev ## bugs that clang-tidy finds in the C library
 	printf '%s\n' $(wildcard csrc/*/kc_*.c) | xargs -P $(JOBS) -I {} $(VENV)/bin/clang-tidy --quiet {} -- -std=c11 -pthread -Icsrc
 
 # The jars of a release: kafka-clients, and for the data schemas the coordinator, raft, metadata and storage jars.
-# By default the newest release that the tests know, which they fetch (tests/integration/java/newest.xml).
+# Default: the newest release used by the tests, which download it (tests/integration/java/newest.xml).
 JARS ?= $(wildcard .cache/test-java/newest/kafka-*.jar)
 .PHONY: schemas-check
-schemas-check: $(VENV)/.dev $(VENV)/.built ## what the message definitions in a Kafka release's JARS would change
+schemas-check: $(VENV)/.dev $(VENV)/.built ## the changes from the message definitions in JARS of a Kafka release
 	PYTHONPATH=. $(PY) tools/schemas.py check $(JARS)
 
 .PHONY: format
@@ -124,8 +124,8 @@ BUILD_SANITIZED = SANITIZE=1 $(PY) setup.py --quiet build --build-base $(SANITIZ
 SANITIZED_RUN = LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libstdc++.so.6)" PYTHONMALLOC=malloc \
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 
-# Spark's JVM and its workers do not run under a preloaded sanitizer, so tests that host one stay out.
-# PYTHONS: interpreters, each of which gets an environment and a wheel of its own in .cache/lifetimes.
+# Spark's JVM and its workers do not run with a preloaded sanitizer, so tests that start one are excluded.
+# PYTHONS: interpreters; each gets a separate environment and wheel in .cache/lifetimes.
 PYTHONS ?=
 .PHONY: lifetimes
 lifetimes: $(VENV)/.dev $(VENV)/.built ## every entry point x exporter x way to end, on this Python and on PYTHONS
@@ -139,9 +139,9 @@ asan: $(VENV)/.dev ## the suite under AddressSanitizer and UndefinedBehaviorSani
 	@echo "tests marked spark or java are left out: a JVM does not start under a preloaded AddressSanitizer"
 	$(SANITIZED_RUN) $(PY) -m pytest -n $(JOBS) --dist loadgroup -o pythonpath='$(SANITIZED)/lib .' -m 'not spark and not java' tests $(PYTEST_ARGS)
 
-# What needs Python has its targets in tests/fuzz; -P keeps the ordinary build in this directory out of its way.
+# Fuzz targets in Python are in tests/fuzz; -P prevents the import of the normal build in this directory.
 .PHONY: fuzz
-fuzz: $(VENV)/.dev ## replay and mutate the fuzz corpus for FUZZ_SECONDS a target
+fuzz: $(VENV)/.dev ## replay and mutate the fuzz corpus for FUZZ_SECONDS per target
 	@tools/system_packages $(CODEC_HEADERS) || true
 	rm -f .cache/csrc/found/*.log
 	$(MAKE) --no-print-directory -C csrc fuzz FUZZ_SECONDS=$(FUZZ_SECONDS)
@@ -150,9 +150,9 @@ fuzz: $(VENV)/.dev ## replay and mutate the fuzz corpus for FUZZ_SECONDS a targe
 	PYTHONPATH='$(SANITIZED)/lib:.' $(SANITIZED_RUN) $(PY) -P -m tests.fuzz.messages --seconds $(FUZZ_SECONDS)
 	PYTHONPATH='$(SANITIZED)/lib:.' $(SANITIZED_RUN) $(PY) -P -m tests.fuzz.connection --seconds $(FUZZ_SECONDS)
 
-# How often a branch is taken counts for nothing there: the corpus stays small, and two to three times as many run.
+# Counters of branches are ignored there: the corpus stays small, and two to three times as many inputs run.
 .PHONY: fuzz-deep
-fuzz-deep: $(VENV)/.dev ## record sets alone for FUZZ_SECONDS, in a faster build; what it found then under AddressSanitizer
+fuzz-deep: $(VENV)/.dev ## only record sets for FUZZ_SECONDS, in a faster build; findings are then run with AddressSanitizer
 	@tools/system_packages $(CODEC_HEADERS) || true
 	rm -f .cache/csrc/found/*.log
 	$(MAKE) --no-print-directory -C csrc fuzz-clang FUZZ_BUILD=deep FUZZ_TARGETS=decode FUZZ_MAX_LEN=1024 \
@@ -161,11 +161,11 @@ fuzz-deep: $(VENV)/.dev ## record sets alone for FUZZ_SECONDS, in a faster build
 	$(MAKE) --no-print-directory -C csrc fuzz-found FUZZ_TARGETS=decode
 
 .PHONY: fuzz-java
-fuzz-java: $(VENV)/.dev $(VENV)/.built ## damaged record sets, read by Kafka's own reader too, for FUZZ_SECONDS
+fuzz-java: $(VENV)/.dev $(VENV)/.built ## damaged record sets, compared with Kafka's reader, for FUZZ_SECONDS
 	PYTHONPATH=. $(PY) -m tests.fuzz.java --seconds $(FUZZ_SECONDS)
 
 .PHONY: faults
-faults: $(VENV)/.dev $(VENV)/.built ## writing under full disks, errors, short writes and kills, at every call of the system
+faults: $(VENV)/.dev $(VENV)/.built ## writing with full disks, errors, short writes and kills at every system call
 	KAFKACODEC_FAULTS=all $(PY) -m pytest -n $(JOBS) tests/integration/test_faults.py $(PYTEST_ARGS)
 
 .PHONY: coverage
@@ -181,15 +181,15 @@ coverage: $(VENV)/.dev ## line coverage of Python and C, reports in out/coverage
 	$(VENV)/bin/gcovr --root . --filter csrc/ --object-directory $(COVERED) --txt --html-details out/coverage/c/index.html $(COVERED)
 
 .PHONY: bench
-bench: $(VENV)/.dev $(VENV)/.built ## rates beside other readers in one run, as a table of ratios
+bench: $(VENV)/.dev $(VENV)/.built ## rates compared with other readers in one run, as a table of ratios
 	$(PY) -m benchmarks
 
 .PHONY: instructions instructions-update
-instructions: $(VENV)/.dev $(VENV)/.built ## fails where core calls take more instructions than benchmarks/instructions.json says
+instructions: $(VENV)/.dev $(VENV)/.built ## fails if core calls take more instructions than in benchmarks/instructions.json
 	@tools/system_packages valgrind:valgrind || true
 	$(PY) -m benchmarks.instructions
 
-instructions-update: $(VENV)/.dev $(VENV)/.built ## keep the counts of now in benchmarks/instructions.json
+instructions-update: $(VENV)/.dev $(VENV)/.built ## write the current counts to benchmarks/instructions.json
 	$(PY) -m benchmarks.instructions --update
 
 # --- products ---------------------------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ docs: $(VENV)/.dev $(VENV)/.built ## the API pages, from docstrings, into out/do
 	$(PY) docs/build.py out/docs
 
 .PHONY: clean
-clean: ## remove everything that make has made
+clean: ## remove all files created by make
 	rm -rf $(VENV) build .cache out wheels/*.whl *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find kafkacodec -name '*.so' -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
