@@ -1,4 +1,4 @@
-"""Writes the API pages, a Markdown file per public module, from signatures and docstrings. argv: where to."""
+"""Writes the API pages, a Markdown file per public module, from signatures and docstrings. argv: output directory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-# Page -> module whose public names it lists. Submodules that need an extra are left out where that is missing.
+# Page -> module whose public names it lists. Submodules that need an extra are omitted if it is not installed.
 PAGES = {
     "kafkacodec": "kafkacodec",
     "errors": "kafkacodec.errors",
@@ -45,7 +45,7 @@ def _page(module: ModuleType) -> Iterator[str]:
     public = [getattr(module, name) for name in getattr(module, "__all__", [])]
     for name, thing in zip(getattr(module, "__all__", []), public, strict=True):
         if inspect.ismodule(thing):
-            yield f"## {name}\n\nA module of its own: `{thing.__name__}`.\n"
+            yield f"## {name}\n\nA separate module: `{thing.__name__}`.\n"
         elif inspect.isclass(thing):
             yield from _class(name, thing, public)
         elif callable(thing):
@@ -55,7 +55,7 @@ def _page(module: ModuleType) -> Iterator[str]:
 
 
 def _class(name: str, cls: type, public: list[object]) -> Iterator[str]:
-    """A class with its members, also those of its bases that have no place of their own on the page."""
+    """A class with its members, including those of its bases that are not on the page."""
     bases = ", ".join(base.__name__ for base in cls.__bases__ if base is not object)
     yield f"## class {name}" + (f"({bases})" if bases else "") + f"\n\n{_doc(cls)}\n"
     members: dict[str, object] = {}
