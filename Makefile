@@ -67,7 +67,7 @@ demo: $(VENV)/.built ## Spark reads the Kafka segments in tests/data and writes 
 # --- checks -----------------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: $(VENV)/.dev $(VENV)/.built lint tidy ctest machines wheel pytest instructions ## every check and every test
+test: $(VENV)/.dev $(VENV)/.built lint tidy ctest machines wheel pythons pytest instructions ## every check and every test
 
 .PHONY: pytest
 pytest: $(VENV)/.dev $(VENV)/.built
@@ -199,6 +199,13 @@ wheel: .cache/wheel ## build a wheel from the sdist into wheels/ and test it in 
 
 .cache/wheel: $(VENV)/.dev $(SOURCES) $(PACKAGE) pyproject.toml setup.py MANIFEST.in wheels/check.py wheels/contents.py wheels/smoke_test.py
 	$(PY) wheels/check.py
+	@touch $@
+
+.PHONY: pythons
+pythons: .cache/pythons ## a wheel for each other CPython found here, and tests on the newest
+
+.cache/pythons: $(VENV)/.dev $(SOURCES) $(PACKAGE) pyproject.toml setup.py tests/pythons.py tests/interpreters.py
+	$(PY) -m tests.pythons
 	@touch $@
 
 .PHONY: docs

@@ -13,6 +13,7 @@ import lzma
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import kafkacodec as kc
 from benchmarks.contest import Contest
@@ -54,6 +55,8 @@ def contests(body: Body) -> Iterator[Contest]:
     repeats = max(1, BYTES_PER_ROUND // len(body.data))
     for i, work in enumerate(("decode", "encode")):
         competitors = {name: _repeated(pair[i], repeats) for name, pair in pairs.items()}
+        if work == "decode":
+            competitors["kafkacodec, every array read"] = _repeated(_reading_arrays(body), repeats)
         yield Contest(f"{work}, {body}", "bytes", repeats * len(body.data), competitors)
 
 
@@ -62,6 +65,23 @@ def kafkacodec(body: Body) -> tuple[Work, Work]:
     message = cls.decode(body.data, body.version)
     _require(message.encode(body.version) == body.data, "kafkacodec", body)
     return lambda: cls.decode(body.data, body.version), lambda: message.encode(body.version)
+
+
+def _reading_arrays(body: Body) -> Work:
+    """Decodes and accesses every array of structs, so that all objects are made, as the others make them."""
+    cls = getattr(kc.messages, body.name)
+
+    known = {
+        part: [field.attribute for field in part._spec.fields if field.array and field.struct]
+        for part in (cls, *cls._parts.values())
+    }
+
+    def read(struct: Any) -> None:
+        for name in known[type(struct)]:
+            for item in getattr(struct, name) or ():
+                read(item)
+
+    return lambda: read(cls.decode(body.data, body.version))
 
 
 def kio(body: Body) -> tuple[Work, Work]:

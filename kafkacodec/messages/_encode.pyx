@@ -7,7 +7,7 @@ from cpython.buffer cimport PyBUF_SIMPLE
 from cpython.object cimport PyTypeObject
 from cpython.ref cimport PyObject
 from libc.stdint cimport INT16_MAX, INT32_MAX, INT64_MAX, INT64_MIN, UINT64_MAX, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memmove
+from libc.string cimport memcmp, memcpy, memmove
 
 from kafkacodec._core cimport base as k
 from kafkacodec.messages cimport _pyobject as py
@@ -34,7 +34,7 @@ cdef object UNKNOWN_FIELDS = "unknown_tagged_fields"
 cdef PyObject *UNKNOWN_NAME = <PyObject *> UNKNOWN_FIELDS
 
 cdef object UUID_CLASS = _uuid.UUID
-cdef object UUID_INT = "int"
+cdef object UUID_INT = _uuid.UUID.int    # a descriptor: uuid.UUID has slots
 
 
 cdef struct Writer:
@@ -240,7 +240,10 @@ cdef inline bint write_fields(Writer *w, const Plan *plan, PyObject *made) noexc
             value = op.default if op.flags & F_LAZY else py.Py_None
         elif op.kind == STRUCT_ARRAY:
             value = list_at(w, py.kc_slot(made, op.offset))
-        if value == NULL or not WRITERS[op.kind](w, op, value):
+        if value == py.Py_None and op.null_size and room(w, 4):
+            k.kc_store_u32(w.at, 0 if op.flags & F_COMPACT else 0xffffffff)
+            w.at += op.null_size
+        elif value == NULL or not WRITERS[op.kind](w, op, value):
             step(&w.fault, op.name, -1)
             return False
         op += 1
@@ -306,12 +309,19 @@ cdef bint is_default(Writer *w, const Op *op, PyObject *value) noexcept:
         return kc_as_part(value).size == 0 and op.default != py.Py_None
     if py.Py_TYPE(value) != py.Py_TYPE(op.default) and op.code != BYTES and op.code != RECORDS:
         return False
+    if op.kind == STRUCT and holds_same(value, op.default):
+        return True
     shared(value)
     equal = py.PyObject_RichCompareBool(value, op.default, py.Py_EQ)
     py.Py_DECREF(value)
     if equal < 0:
         pass_over(w)
     return equal == 1
+
+
+cdef bint holds_same(PyObject *a, PyObject *b) noexcept:
+    """Whether two objects of a message class hold the same objects, as those that nobody has changed do."""
+    return memcmp(py.kc_slot(a, UNKNOWN), py.kc_slot(b, UNKNOWN), py.Py_TYPE(a).tp_basicsize - UNKNOWN) == 0
 
 
 cdef bint write_bool(Writer *w, const Op *op, PyObject *value) noexcept:
@@ -388,7 +398,7 @@ cdef bint write_uuid(Writer *w, const Op *op, PyObject *value) noexcept:
     if not py.PyObject_TypeCheck(value, <PyTypeObject *> UUID_CLASS):
         return refuse(w, "expected a uuid.UUID", value)
     shared(value)
-    number = py.PyObject_GetAttr(value, <PyObject *> UUID_INT)
+    number = py.kc_member(<PyObject *> UUID_INT, value)
     done = number != NULL and py.kc_int_to_16_bytes(number, w.at) == 0 or refuse_raised(w, "expected a uuid.UUID", value)
     py.Py_XDECREF(number)
     py.Py_DECREF(value)

@@ -39,6 +39,7 @@ cdef struct Op:
     uint8_t run          # number of consecutive signed integers, starting with this one
     int32_t run_bytes    # bytes needed to read each of them as part of eight bytes
     int32_t run_size     # their size in bytes
+    uint8_t null_size    # bytes of null: zeros if F_COMPACT, else ones; 0 if null is not allowed
     int32_t least_bytes  # minimum size of an item of the array
     Py_ssize_t offset
     Plan *plan           # of a struct

@@ -80,8 +80,10 @@ cdef class Program:
         self.has_records |= op.code == RECORDS
         if not op.flags & F_ARRAY:
             op.kind = NULLABLE_STRUCT if op.code == STRUCT and op.flags & F_NULLABLE else op.code
+            op.null_size = length_bytes(op) if op.flags & F_NULLABLE else 0
             note_width(op)
             return 0
+        op.null_size = length_bytes(op) if op.flags & F_NULLABLE else 0
         op.kind = INT32_ARRAY if op.code == INT32 else STRUCT_ARRAY if op.code == STRUCT else ANY_ARRAY
         op.element = element
         element.plan = op.plan
@@ -126,7 +128,7 @@ cdef void note_run(Op *op, const Op *following) noexcept:
 cdef Py_ssize_t field_bytes(const Op *op) noexcept:
     """The minimum size of a field on the wire."""
     if op.flags & F_ARRAY:
-        return 2 if op.flags & F_COUNT16 else 1 if op.flags & F_COMPACT else 4
+        return length_bytes(op)
     if op.flags & F_NULLABLE and op.code == STRUCT:
         return 1
     return element_bytes(op)
@@ -136,11 +138,18 @@ cdef Py_ssize_t element_bytes(const Op *op) noexcept:
     """The minimum size of a value, ignoring arrays and nulls."""
     if op.code == STRUCT:
         return op.plan.least_bytes if op.plan != NULL else 0    # NULL if the version does not have the field
-    if op.code == STRING:
-        return 1 if op.flags & F_COMPACT else 2
-    if op.code == BYTES or op.code == RECORDS:
-        return 1 if op.flags & F_COMPACT else 4
-    return FIXED_BYTES[op.code]
+    return FIXED_BYTES[op.code] if op.code < STRING else length_bytes(op)
+
+
+cdef Py_ssize_t length_bytes(const Op *op) noexcept:
+    """The minimum size of a length or count, which is also that of null; 0 for other types."""
+    if op.code < STRING and not op.flags & F_ARRAY or op.code == STRUCT and not op.flags & F_ARRAY:
+        return 0
+    if op.flags & F_ARRAY and op.flags & F_COUNT16:
+        return 2
+    if op.flags & F_COMPACT:
+        return 1
+    return 2 if op.code == STRING and not op.flags & F_ARRAY else 4
 
 
 cdef void step(Fault *fault, PyObject *name, Py_ssize_t index) noexcept:

@@ -20,6 +20,11 @@ cdef extern from *:
         return (PyObject **)((char *)object + offset);
     }
 
+    /* The attribute that a member descriptor stands for, without the lookup by name; NULL with an exception if unset. */
+    static inline PyObject *kc_member(PyObject *descriptor, PyObject *object) {
+        return Py_TYPE(descriptor)->tp_descr_get(descriptor, object, (PyObject *)Py_TYPE(object));
+    }
+
     static inline void kc_replace(PyObject **slot, PyObject *value) {
         PyObject *old = *slot;
         *slot = value;
@@ -116,6 +121,7 @@ cdef extern from *:
     """
     bint kc_rarely(bint condition) noexcept    # a hint for the compiler
     PyObject **kc_slot(PyObject *object, Py_ssize_t offset) noexcept
+    PyObject *kc_member(PyObject *descriptor, PyObject *object) noexcept
     void kc_replace(PyObject **slot, PyObject *value) noexcept
     PyObject *kc_type_new(PyTypeObject *type) noexcept
     PyObject *kc_int_from_16_bytes(const unsigned char *bytes) noexcept
@@ -148,7 +154,6 @@ cdef extern from *:
     void Py_XDECREF(PyObject *o) noexcept
 
     PyObject *PyType_GenericAlloc(PyTypeObject *type, Py_ssize_t items) noexcept
-    PyObject *PyObject_GetAttr(PyObject *o, PyObject *name) noexcept
     int PyObject_GenericSetAttr(PyObject *o, PyObject *name, PyObject *value) noexcept
     void PyObject_GC_Track(PyObject *o) noexcept
     void PyObject_GC_UnTrack(PyObject *o) noexcept

@@ -218,3 +218,22 @@ def test_own_tables():
     raw = bytes.fromhex("0001 61 0001 0000000000000001 00000001 ffff")
     assert ping.encode(0) == raw
     assert classes["Ping"].decode(raw, 0) == ping
+
+
+def test_a_tagged_struct_is_written_where_it_differs_from_its_default():
+    Fetch = kc.messages.FetchResponse
+    partition = Fetch.PartitionData()
+    response = Fetch(responses=[Fetch.FetchableTopicResponse(partitions=[partition])])
+    absent = response.encode(12)
+    assert partition.current_leader == Fetch.LeaderIdAndEpoch()
+    assert response.encode(12) == absent
+    partition.current_leader = Fetch.LeaderIdAndEpoch(leader_id=-1)
+    partition.current_leader.unknown_tagged_fields = {}
+    assert response.encode(12) == absent
+    partition.current_leader.leader_epoch = 2**20
+    assert Fetch.decode(response.encode(12), 12) == response
+    partition.current_leader.leader_epoch = -1
+    partition.current_leader.unknown_tagged_fields = {7: b"kept"}
+    assert Fetch.decode(response.encode(12), 12) == response
+    partition.current_leader.unknown_tagged_fields.clear()
+    assert response.encode(12) == absent
