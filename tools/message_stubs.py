@@ -24,10 +24,16 @@ from uuid import UUID
 from kafkacodec.messages.classes import Message, MessageStruct
 
 @dataclass_transform(kw_only_default=True)
-class _Message(Message): ...
+class _MessageBase(Message): ...
 
 @dataclass_transform(kw_only_default=True)
-class _Struct(MessageStruct): ...
+class _StructBase(MessageStruct): ...
+
+class _Message(_MessageBase):
+    unknown_tagged_fields: dict[int, bytes] = ...  # type: ignore[override]
+
+class _Struct(_StructBase):
+    unknown_tagged_fields: dict[int, bytes] = ...  # type: ignore[override]
 """
 
 PYTHON_TYPES = {

@@ -71,7 +71,7 @@ def _fetched(data: Any) -> Any:
 SET = kc.encode(ROWS, batch_bytes=500)
 OLD = kafka07.encode_messages([row[4] for row in ROWS])
 RESPONSE = _fetched(SET).encode(12)
-TAGGED = messages.MetadataResponse(cluster_id="cluster", unknown_tagged_fields={9: b"kept"}).encode(12)  # type: ignore[call-arg]
+TAGGED = messages.MetadataResponse(cluster_id="cluster", unknown_tagged_fields={9: b"kept"}).encode(12)
 FRAME = protocol.encode_request(messages.MetadataRequest(topics=None), 12, 7, client_id="me")
 ANSWER = protocol.encode_response(_fetched(SET), 12, 7)
 PRODUCE07 = kafka07.ProduceRequest("orders", 1, OLD)

@@ -127,7 +127,7 @@ def test_unknown_tagged_fields_are_not_dropped_by_versions_that_have_none():
 @pytest.mark.parametrize("tags", [{1: "text"}, {-1: b""}, {"1": b""}, {2**31 - 1: b""}])
 def test_wrong_unknown_tagged_fields(tags):
     with pytest.raises(kc.EncodeError) as caught:
-        Metadata(topics=[Topic(unknown_tagged_fields=tags)]).encode(9)  # type: ignore[call-arg]
+        Metadata(topics=[Topic(unknown_tagged_fields=tags)]).encode(9)
     assert caught.value.path == "topics[0].unknown_tagged_fields"
 
 

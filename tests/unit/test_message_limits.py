@@ -134,6 +134,6 @@ def test_what_says_nothing_about_the_value_is_not_made_an_encode_error(error: Ba
 
 def test_no_memory_for_an_unknown_tagged_field() -> None:
     with pytest.raises(MemoryError):
-        messages.MetadataRequest(unknown_tagged_fields={9: HUGE}).encode(9)  # type: ignore[call-arg]
+        messages.MetadataRequest(unknown_tagged_fields={9: HUGE}).encode(9)
     with pytest.raises(kc.EncodeError, match="for tags from"):
-        messages.MetadataRequest(unknown_tagged_fields={9: object()}).encode(9)  # type: ignore[call-arg]
+        messages.MetadataRequest(unknown_tagged_fields={9: object()}).encode(9)
