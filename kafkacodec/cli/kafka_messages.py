@@ -65,7 +65,7 @@ def encode(name: str, version: int, content: TextIO) -> None:
         made = cls.from_dict(_typed(values, cls._spec))
     except KafkaCodecError:
         raise
-    except (ValueError, RecursionError) as error:  # JSON, base64, a uuid or a tag
+    except (TypeError, ValueError, RecursionError) as error:  # JSON, not an object, base64, a uuid or a tag
         raise click.ClickException(f"invalid JSON: {error}") from None
     say(made.encode(version).hex())
 

@@ -85,7 +85,7 @@ class LogDirectory:
             isolation_level (str): ``"read_uncommitted"``, the default, or ``"read_committed"``.
             gaps (str): as in `Partition.read`: ``"error"``, the default, or ``"accept"``.
             max_rows, max_bytes (int): rows and bytes of a chunk.
-            mapped (bool): as in `Segment.read`.
+            mapped (bool), threads (int | None): as in `Segment.read`.
             options: as in `kafkacodec.decode`, and ``columns`` as in `Segment.read`: columns, batch_columns,
                 verify_crc, include_control, start_offset, end_offset, on_error, max_decompressed_bytes, layout.
 
