@@ -73,7 +73,7 @@ class MappedFile:
             raise Truncated(reason, position=torn, path=self.path)
 
     def read_into(self, buffer: memoryview, position: int) -> int:
-        """Copy bytes from `position` on into a buffer, as many as it holds and the file still has; how many they are.
+        """Fill a buffer with the bytes from `position` on, up to the end of the file; returns their number.
 
         Raises:
             OSError: the system cannot read the file; `filename` names it.

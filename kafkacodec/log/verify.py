@@ -462,7 +462,8 @@ class _SegmentChecker:
             (self.time_index, self.time_entries, "time-index"),
         ):
             if index is not None and checked < len(index) and not self.report.damaged_bytes:
-                text = f"{len(index) - checked} entries point past the last batch"
+                count = len(index) - checked
+                text = "points past the last batch" if count == 1 else f"{count} entries point past the last batch"
                 self.report.add(_entry_fault(index, kind, checked, text))
 
     def _check_end(self, position: int, surroundings: Surroundings) -> None:
