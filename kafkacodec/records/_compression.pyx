@@ -6,7 +6,7 @@ from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memcpy
 
 import os
-from importlib.machinery import EXTENSION_SUFFIXES
+import importlib.machinery
 from importlib.util import find_spec
 
 from kafkacodec._core cimport frames as k
@@ -88,7 +88,7 @@ cdef void *opened(str module) except? NULL:
     package, _, name = module.rpartition(".")
     spec = find_spec(package)
     for directory in spec.submodule_search_locations or () if spec is not None else ():
-        for suffix in EXTENSION_SUFFIXES:
+        for suffix in importlib.machinery.EXTENSION_SUFFIXES:
             path = os.path.join(directory, name + suffix)
             if os.path.exists(path):
                 return dlopen(os.fsencode(path), RTLD_LAZY | RTLD_LOCAL)
