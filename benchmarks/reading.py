@@ -23,6 +23,11 @@ def iter_columns(data: bytes) -> int:
     return sum(len(chunk) for chunk in kc.iter_columns(data, max_rows=8192))
 
 
+def iter_views(data: bytes) -> int:
+    """The same with keys and values as views."""
+    return sum(len(chunk) for chunk in kc.iter_columns(data, max_rows=8192, layout="view"))
+
+
 def decode(data: bytes) -> int:
     """All columns in one table."""
     return len(kc.decode(data))
@@ -59,6 +64,7 @@ def kafka_python(data: bytes) -> int:
 
 READERS: dict[str, Reader] = {
     "iter_columns": iter_columns,
+    "iter_columns, views": iter_views,
     "decode": decode,
     "iter_records": iter_records,
     "aiokafka": aiokafka,

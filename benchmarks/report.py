@@ -14,7 +14,7 @@ from benchmarks.contest import Rates
 from benchmarks.goals import JAVA, Outcome
 
 PEERS = ("aiokafka", "kafka-python", "kio", "lz4", "zstandard", "cramjam", "isal", "crc32c", "numpy", "pyarrow")
-OURS = ("iter_columns", "decode", "iter_records")
+OURS = ("iter_columns", "iter_columns, views", "decode", "iter_records")
 
 
 def about() -> dict[str, Any]:

@@ -8,7 +8,7 @@
 #include "base/kc_error.h"
 
 /* Spare bytes after the reserved ones, so that short values are copied with full vector loads and stores. */
-enum { KC_COPY_SLACK = 32, KC_COPY_WIDE_MAX = 256, KC_FETCH_AHEAD = 24576 };
+enum { KC_COPY_SLACK = 32, KC_COPY_WIDE_MAX = 256, KC_FETCH_AHEAD = 24576, KC_WRITE_AHEAD = 1024 };
 
 /* Copies `n` bytes; if `wide`, both sides may be accessed KC_COPY_SLACK bytes beyond their end. */
 KC_INLINE void kc_copy(uint8_t *to, const uint8_t *from, size_t n, bool wide) {
@@ -26,6 +26,13 @@ KC_INLINE void kc_fetch_ahead(const uint8_t *from, const uint8_t *to) {
     for (uintptr_t line = (uintptr_t)from; line < (uintptr_t)to; line += 64) {
         __builtin_prefetch((const void *)(line + KC_FETCH_AHEAD), 0, 2);
     }
+}
+
+/* Likewise for memory that is written to: what a copy will fill some values further on. */
+KC_INLINE void kc_fetch_to_write(const uint8_t *to, size_t size) {
+    const uintptr_t ahead = (uintptr_t)to + KC_WRITE_AHEAD;
+    __builtin_prefetch((const void *)ahead, 1, 2);
+    if (size > 64) __builtin_prefetch((const void *)(ahead + 64), 1, 2);
 }
 
 #endif

@@ -138,6 +138,7 @@ KC_INLINE int kc_rows_copy(kc_rows_bytes *s, kc_column *c, int64_t first_row, in
                            int32_t size, bool wide, kc_error *error) {
     int code = KC_OK;
     if (KC_LIKELY(size >= 0)) {
+        if (KC_LIKELY(size <= KC_COPY_WIDE_MAX)) kc_fetch_to_write(s->at, (size_t)size);
         kc_copy(s->at, data, (size_t)size, wide);
         s->at += size;
         s->end += size;

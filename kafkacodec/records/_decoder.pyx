@@ -78,6 +78,19 @@ def header_columns():
     return [k.kc_header_fields[i].name.decode() for i in range(<int> k.KC_NUM_HEADER_COLUMNS)]
 
 
+cdef uint64_t _FIRST_BYTES = 1 << 20
+
+
+cdef void expect_more(k.kc_column *column, double times) noexcept:
+    """Reserves memory for so many times what the column has."""
+    cdef int i
+    k.kc_column_expect(
+        column, <int64_t> min(column.length * times, <double> 0x7fffffff),
+        <size_t> min(column.data.size * times, <double> 0x7fffff00))
+    for i in range(column.field.num_children):
+        expect_more(&column.children[i], times)
+
+
 cdef enum:
     MOST_AT_ONCE = 16
 
@@ -352,11 +365,29 @@ cdef class Decoder(ChunkDecoder):
         cdef Table chunk = self.empty_table(cls)
         if whole:
             self.expect(chunk, self.decoder.size)
+            self.fill_first(chunk.table, max_rows, max_bytes)
         else:
             self.expect_rows(chunk.table, self.rows_ahead(max_rows))
-        self.fill(chunk.table, max_rows, max_bytes)
+        if not whole or (self.fault is None and not self.done):
+            self.fill(chunk.table, max_rows, max_bytes)
         self.learn(chunk.table)
         return chunk
+
+    cdef int fill_first(self, k.kc_table *table, int64_t max_rows, uint64_t max_bytes) except -1:
+        """Reads the first MiB of records, and reserves memory for all if the rest is like them: headers of compressed
+        batches do not tell how large their records are."""
+        cdef uint64_t start = self.decoder.position
+        cdef uint64_t end = min(self.decoder.stop, self.decoder.size)
+        cdef double times
+        cdef int i
+        self.fill(table, max_rows, min(max_bytes, _FIRST_BYTES))
+        if self.fault is not None or self.decoder.position <= start or self.decoder.position >= end:
+            return 0
+        times = <double> (end - self.decoder.position) / (self.decoder.position - start) * 1.05
+        for i in range(table.num_columns):
+            if table.columns[i].wanted:
+                expect_more(&table.columns[i], times)
+        return 0
 
     def read_many(self, cls, int most, int64_t max_rows, uint64_t max_bytes, uint64_t enough):
         """As so many calls of `read`, up to a fault, the end, or a chunk that brings their memory to `enough` bytes.

@@ -52,7 +52,8 @@ def test_all_bytes_are_summed() -> None:
 def test_goals_are_held_against_the_fastest_library() -> None:
     rates = {"iter_columns": 90.0, "lz4.frame.decompress": 60.0, "cramjam.lz4.decompress_into": 100.0}
     found = goals.outcomes({"lz4": rates})
-    assert [(outcome.measured, outcome.met) for outcome in found] == [(0.9, True)]
+    held = [outcome for outcome in found if outcome.goal.against == goals.DECOMPRESSING]
+    assert [(outcome.measured, outcome.met) for outcome in held] == [(0.9, True)]
 
 
 def test_a_missing_competitor_leaves_its_goal_open() -> None:
