@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import goals, inspection, java, messages, primitives, reading, report, spark, writing
+from benchmarks import goals, inspection, java, messages, primitives, reading, report, spark, threads, writing
 from benchmarks.cases import CASES, record_set
 from benchmarks.contest import Rates, run
 
@@ -32,6 +32,11 @@ def main() -> None:
         if case.name in HANDED_ON:
             contest = reading.handed_on(case, record_sets[case.name])
             results[contest.name] = run(contest, rounds)
+    for case in cases:
+        if case.name in threads.COMPARED:
+            contest = threads.contest(case, record_sets[case.name])
+            results[contest.name] = run(contest, rounds, clock=time.perf_counter)
+            note(contest.name)
     for case in cases:
         if case.name in ENCODED:
             results[f"encode, {case.name}"] = run(writing.contest(case), rounds)

@@ -9,6 +9,7 @@ from benchmarks.contest import Rates
 
 JAVA = "Kafka's Java classes"
 DECOMPRESSING = "fastest library alone"
+ONE_THREAD = "iter_columns, threads=1"
 # The messages of `messages.bodies()`.
 MESSAGES = (
     *(f"Metadata response v{version}" for version in (1, 5, 8, 12)),
@@ -63,6 +64,8 @@ GOALS = [
     *(Goal(f"encode, {body}", "kafkacodec", "kio", 40) for body in MESSAGES),
     *(Goal(f"decode, {body}", "kafkacodec", JAVA, 1) for body in MESSAGES),
     *(Goal(f"encode, {body}", "kafkacodec", JAVA, 1) for body in MESSAGES),
+    *(Goal(f"threads, {codec}", "iter_columns, threads=2", ONE_THREAD, 1.8) for codec in libraries.CANDIDATES),
+    Goal("threads, none", "iter_columns, threads=2", ONE_THREAD, 1.5),
     Goal("verify", "verify", None, 5e9),
     *(Goal("resynchronisation", kind, None, 1e9) for kind in ("random", "text", "big-endian integers")),
     Goal("partition of 10 B keys", "partition", None, 100e6),

@@ -43,6 +43,28 @@ TEST(alloc_keeps_and_trims) {
     CHECK_EQ(kc_trim(), 0);
 }
 
+static void *allocate(void *block) {
+    *(void **)block = kc_alloc(100000);
+    return NULL;
+}
+
+TEST(alloc_gives_a_thread_what_it_filled_before) {
+    (void)kc_trim();
+    void *own = kc_alloc(100000), *other = NULL;
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, allocate, &other), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK(other != NULL);
+    kc_free(own);
+    kc_free(other); /* the last one freed, which any thread would get that has none of its own */
+    void *first = kc_alloc(100000), *second = kc_alloc(100000);
+    CHECK(first == own);
+    CHECK(second == other);
+    kc_free(first);
+    kc_free(second);
+    (void)kc_trim();
+}
+
 TEST(alloc_zeroes_what_was_used_before) {
     for (int i = 0; i < 2; i++) {
         uint8_t *block = kc_alloc_zeroed(5000);

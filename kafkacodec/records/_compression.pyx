@@ -117,7 +117,12 @@ find_functions()
 
 def direct_codecs():
     """direct_codecs() -> set[int]"""
-    return {LZ4} * (lz4_decompress != NULL) | {ZSTD} * (zstd_decompress != NULL)
+    found = set()
+    if lz4_decompress != NULL:
+        found.add(<int> LZ4)
+    if zstd_decompress != NULL:
+        found.add(<int> ZSTD)
+    return found
 
 
 cdef class Decompressor:

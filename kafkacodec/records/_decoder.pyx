@@ -398,24 +398,28 @@ cdef class Decoder(ChunkDecoder):
         cdef Many many
         cdef Table chunk
         cdef int i
-        most = min(most, MOST_AT_ONCE)
-        chunks = [self.empty_table(cls) for i in range(most)]
-        for i in range(most):
-            chunk = chunks[i]
-            many.tables[i] = chunk.table
-        many.most = most
-        many.filled = 0
+        memset(&many, 0, sizeof(many))
+        many.most = min(most, MOST_AT_ONCE)
         many.max_rows, many.max_bytes, many.enough = max_rows, max_bytes, enough
+        chunks = []
         self.require_open()
         self.working = True
         try:
             self.run_many(&many)
+            if not many.filled:  # there is no memory for the first one
+                raise self.take_fault()
             for i in range(many.filled):
                 self.own(many.tables[i])
                 self.append_place(many.tables[i])
+                chunk = cls.__new__(cls)
+                chunk.table, many.tables[i] = many.tables[i], NULL
+                chunks.append((chunk, many.positions[i]))
         finally:
             self.working = False
-        return [(chunks[i], many.positions[i]) for i in range(many.filled)]
+            for i in range(many.most):
+                if many.tables[i] != NULL:
+                    k.kc_table_release(many.tables[i])
+        return chunks
 
     cdef int run_many(self, Many *many) except -1:
         cdef k.kc_error error
@@ -437,9 +441,14 @@ cdef class Decoder(ChunkDecoder):
         """Fills tables until something else than a full one stops it, or there are enough."""
         cdef k.kc_event event = k.KC_EVENT_FULL
         cdef k.kc_table *table
+        cdef k.kc_budget *budget = NULL if self.budget is None else self.budget.budget
         while event == k.KC_EVENT_FULL and many.filled < many.most and many.enough:
             table = many.tables[many.filled]
-            if table.length == 0:
+            if table == NULL:
+                table = k.kc_table_new_within(self.fields, self.num_fields, self.wanted, budget, error)
+                if table == NULL:
+                    return k.KC_EVENT_FAULT
+                many.tables[many.filled] = table
                 self.expect_rows(table, self.rows_ahead(many.max_rows))
             event = self.advance(table, many.max_rows, many.max_bytes, error)
             if event == k.KC_EVENT_COMPRESSED:

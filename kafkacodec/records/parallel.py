@@ -117,6 +117,7 @@ class Workers:
         self._jobs: SimpleQueue[Job[Any] | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._most = threads - 1
+        weakref.finalize(self, self._jobs.put, None).atexit = False  # where `close` was interrupted
         _open_workers.add(self)
 
     def start(self, call: Callable[[], T]) -> Job[T]:
@@ -127,10 +128,9 @@ class Workers:
             thread = threading.Thread(target=_work, args=(self._jobs,), name="kafkacodec", daemon=True)
             try:
                 thread.start()
+                self._threads.append(thread)
             except RuntimeError:  # no more can be started: the other threads make the calls
                 self._most = len(self._threads)
-            else:
-                self._threads.append(thread)
         return job
 
     def result(self, wanted: Job[T], others: Iterator[Job[T]]) -> T:
@@ -154,8 +154,7 @@ class Workers:
         with suppress(Empty):
             while True:
                 self._jobs.get_nowait()
-        for _ in self._threads:
-            self._jobs.put(None)
+        self._jobs.put(None)
         # The garbage collector may close in any thread. One of these cannot wait for itself.
         if threading.current_thread() not in self._threads:
             for thread in self._threads:
@@ -176,6 +175,7 @@ def _work(jobs: SimpleQueue[Job[Any] | None]) -> None:
     while (job := jobs.get()) is not None:
         job.run()
         del job  # and with it the buffers that it reads from
+    jobs.put(None)  # for the next thread, which `close` may not know of if it was interrupted
 
 
 class _Part(NamedTuple):

@@ -10,6 +10,7 @@ import kafkacodec as kc
 from kafkacodec import messages, protocol
 from kafkacodec.dialects import kafka07, line
 from kafkacodec.log._resync import Resync
+from kafkacodec.records import parallel
 from kafkacodec.records._crc import crc32
 from kafkacodec.records.compression import CODECS, compress, decompress
 
@@ -62,6 +63,12 @@ def _suspended(data: Any) -> Any:
     return [chunks, next(chunks)]
 
 
+def _in_threads(data: Any) -> Any:
+    """Chunks that threads decode ahead, in runs that are short enough for so few bytes."""
+    parallel.FIRST_RUN = parallel.SHORTEST_RUN = 300
+    return kc.iter_columns(data, max_rows=7, threads=3)
+
+
 def _fetched(data: Any) -> Any:
     partition = messages.FetchResponse.PartitionData(partition_index=5, records=data)
     topic = messages.FetchResponse.FetchableTopicResponse(topic="orders", partitions=[partition])
@@ -90,6 +97,12 @@ def _entries() -> Iterator[tuple[str, Entry]]:
     yield "decode and stop", Entry(_spoiled(SET), None, lambda data: kc.decode(data, on_error="stop"), _rows)
     yield "iter_columns", Entry(SET, _spoiled(SET), lambda data: list(kc.iter_columns(data, max_rows=7)), _tables)
     yield "iter_columns suspended", Entry(SET, None, _suspended, lambda held: _rows(held[1]))
+    yield "iter_columns in threads", Entry(SET, _spoiled(SET), lambda data: list(_in_threads(data)), _tables)
+    yield (
+        "iter_columns in threads suspended",
+        Entry(SET, None, lambda data: (lambda it: [it, next(it)])(_in_threads(data)), lambda held: _rows(held[1])),
+    )
+    yield "iter_columns in threads not begun", Entry(SET, None, _in_threads, lambda held: None)
     yield "iter_columns not begun", Entry(SET, None, lambda data: kc.iter_columns(data), lambda held: None)
     yield "iter_records", Entry(SET, _spoiled(SET), lambda data: list(kc.iter_records(data)))
     yield (

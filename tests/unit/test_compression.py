@@ -434,3 +434,27 @@ def test_many_gzip_members_take_linear_time(monkeypatch: pytest.MonkeyPatch) -> 
     payload = gzip.compress(b"") * 5000
     assert decompress(GZIP, payload, limit=LIMIT) == b""
     assert len(payload) <= copied < 16 * len(payload)
+
+
+@pytest.mark.parametrize("codec", [LZ4, ZSTD])
+def test_functions_inside_the_wheels_and_those_of_python_agree(codec: int) -> None:
+    """On whole payloads, on damaged ones, and at every limit."""
+    assert codec in _compression.direct_codecs()
+    content = b"".join(b"line %d of some text\n" % i for i in range(9000))
+    whole = bytes(compress(codec, content))
+    rnd = random.Random(codec)
+    payloads = [whole, b"", whole[:100], whole + whole, whole + b"x"]
+    for _ in range(200):
+        damaged = bytearray(whole)
+        damaged[rnd.randrange(len(whole))] ^= 1 << rnd.randrange(8)
+        payloads.append(bytes(damaged))
+    for payload in payloads:
+        for limit in (LIMIT, len(content), len(content) - 1, 0):
+            assert _outcome(True, codec, payload, limit) == _outcome(False, codec, payload, limit)
+
+
+def _outcome(direct: bool, codec: int, payload: bytes, limit: int) -> bytes | tuple[type, str]:
+    try:
+        return _compression.Decompressor(direct=direct).decompress(codec, payload, limit=limit)
+    except DecodeError as error:
+        return type(error), str(error)

@@ -258,7 +258,10 @@ try:
             len(chunk)
 except KeyboardInterrupt:
     pass
-sys.exit(any(thread.name == "kafkacodec" for thread in threading.enumerate()))
+for thread in threading.enumerate():  # the interrupt may have come while they were waited for
+    if thread.name == "kafkacodec":
+        thread.join(30)
+        assert not thread.is_alive()
 """
 
 
