@@ -10,7 +10,7 @@ from kafkacodec.cli.console import note
 from kafkacodec.cli.destination import Destination, destination_options
 from kafkacodec.cli.inputs import Reading, reading_options, threads_option
 from kafkacodec.cli.output import counted, progress, size
-from kafkacodec.log.kinds import kind_of
+from kafkacodec.log.kinds import BATCHES, kind_of
 from kafkacodec.records.decode import PLACE_COLUMNS, RECORD_COLUMNS
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _schema(segments: list[str], columns: DecodeOptions) -> pa.Schema:
     """The union of the segments' columns: segments of Kafka 0.6 and 0.7 have fewer."""
     import pyarrow as pa
 
-    kinds = sorted({kind_of(path) for path in segments}, key=lambda kind: kind.has_batches, reverse=True)
+    kinds = sorted({kind_of(path) for path in segments} or {BATCHES}, key=lambda kind: kind.has_batches, reverse=True)
     return pa.unify_schemas([pa.record_batch(kind.nothing(columns)).schema for kind in kinds])
 
 

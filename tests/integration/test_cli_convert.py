@@ -9,6 +9,7 @@ import pytest
 from pyarrow import parquet
 
 from kafkacodec.cli.__main__ import BAD_INPUT, DONE, WRONG_USAGE
+from kafkacodec.records.decode import RECORD_COLUMNS
 from tests.corpus import ROOT, assert_same_records, sample
 from tests.integration.cli_samples import BROKER, SEGMENT, expected, from_json
 
@@ -133,3 +134,11 @@ def test_convert_needs_a_format(kafkacodec, tmp_path):
     code, _, err = kafkacodec("convert", ROOT / SEGMENT, "-o", tmp_path / "out")
     assert code == WRONG_USAGE
     assert "--format" in err
+
+
+def test_convert_of_no_segments_gives_a_file_without_rows(kafkacodec, tmp_path):
+    (tmp_path / "data" / "t-0").mkdir(parents=True)
+    assert kafkacodec("convert", tmp_path / "data", "-o", tmp_path / "none.parquet")[0] == DONE
+    table = parquet.read_table(tmp_path / "none.parquet")
+    assert table.num_rows == 0
+    assert table.column_names == [*EXTRA_ARROW_COLUMNS, *RECORD_COLUMNS]
