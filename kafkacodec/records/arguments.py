@@ -57,7 +57,7 @@ def limit(name: str, value: int, least: int = 0) -> int:
 
 
 def num_threads(threads: int | None) -> int:
-    """How many threads an argument asks for; None is one for each processor that this process may run on.
+    """The number of threads for an argument; None is one per processor that this process may use.
 
     Raises:
         TypeError: it is neither an integer nor None.

@@ -251,8 +251,8 @@ def decode(
             whole call and regardless of the other options.
         threads: number of threads that share the work, including the caller's, from 1 to 1,024; None for one per
             processor that the process may use. The result is the same for any number.
-        max_total_bytes: the most memory that the columns may take, in bytes. Keys and values have room for a whole
-            batch before it is read. Chunks that threads are working on are not counted.
+        max_total_bytes: limit on the memory of the columns, in bytes. Room for the keys and values of a batch is
+            reserved before it is read. Chunks that threads are working on are not counted.
 
     Raises:
         DecodeError: the bytes are not a record set (`CorruptRecord`, `CrcMismatch`, `UnsupportedMagic`,

@@ -1,8 +1,9 @@
-"""Work in several threads: jobs whose results are taken in order, and record sets cut into runs of batches.
+"""Work in several threads: jobs with results in order, and decoding of record sets in runs of batches.
 
-A run is what one decoder reads from one cut to the next. A cut is where a walk over the lengths in batch headers says
-that a batch begins. No checksum stands for it, so what was read of a run counts only if decoding all before it ends at
-its start, in the state that the run was begun in; else decoding goes on through it. The result is that of one thread.
+A run is the range that one decoder reads, between two cuts. A cut is the start of a batch by the lengths in the batch
+headers, which is not verified by a checksum. The result of a run is therefore used only if decoding the data before it
+ends at its start, in the state in which the run was started; otherwise decoding continues through the run. The result
+is always that of one thread.
 """
 
 from __future__ import annotations
@@ -43,16 +44,16 @@ if TYPE_CHECKING:
 __all__ = ["Job", "Source", "Workers", "read_chunks_in_threads", "read_whole_in_threads"]
 
 RUNS_A_THREAD = 2
-"""Runs that are in work or done and waiting, for each thread: so no thread waits for the one that takes the results."""
+"""Number of started runs per thread, so that no thread waits for the consumer of the results."""
 
 CHUNKS_OF_RUN = 6
-"""Chunks of a run that wait at most; the run stops there until they are taken."""
+"""Maximum number of waiting chunks of a run, which pauses until they are consumed."""
 
 CHUNKS_AIMED_AT = 4
-"""Chunks that the length of a run is chosen for, by what the runs before it gave."""
+"""Target number of chunks in a run; its length follows from earlier runs."""
 
 FIRST_RUN = 256 << 10
-"""Bytes of the first runs. What is not longer than two of them is read by one thread."""
+"""Size of the first runs in bytes. Data of at most two such runs is read by one thread."""
 
 LONGEST_RUN = 8 << 20
 SHORTEST_RUN = 64 << 10
@@ -61,7 +62,7 @@ T = TypeVar("T")
 
 
 class Job(Generic[T]):
-    """A call that one thread makes, whichever takes it first."""
+    """A call that the first available thread makes."""
 
     __slots__ = ("_call", "_claim", "_done", "_error", "_value")
 
@@ -73,7 +74,7 @@ class Job(Generic[T]):
         self._error: BaseException | None = None
 
     def run(self) -> bool:
-        """Make the call, unless a thread has taken it."""
+        """Make the call, unless another thread has started it."""
         if not self._claim.acquire(blocking=False):
             return False
         call, self._call = self._call, None
@@ -90,11 +91,11 @@ class Job(Generic[T]):
 
     @property
     def done(self) -> bool:
-        """Whether `result` would not wait."""
+        """Whether `result` returns without waiting."""
         return not self._done.locked()
 
     def result(self) -> T:
-        """What the call gave, or the exception that it raised, after waiting for it. Asked for once."""
+        """Wait for the call; return its result or raise its exception. Must be called only once."""
         self._done.acquire()
         error, self._error = self._error, None
         if error is not None:
@@ -106,10 +107,10 @@ class Job(Generic[T]):
 
 
 class Workers:
-    """Threads that make calls; the thread that takes the results is one of them.
+    """Threads that make calls, including the thread that takes the results.
 
     Args:
-        threads: how many, with the caller's. They are started when there are calls for them.
+        threads: their number, including the caller's. Threads are started when there are calls for them.
     """
 
     def __init__(self, threads: int) -> None:
@@ -121,7 +122,7 @@ class Workers:
         _open_workers.add(self)
 
     def start(self, call: Callable[[], T]) -> Job[T]:
-        """Have a call made by the next thread that has nothing to do."""
+        """Queue a call for the next idle thread."""
         job = Job(call)
         self._jobs.put(job)
         if len(self._threads) < self._most:
@@ -129,25 +130,25 @@ class Workers:
             try:
                 thread.start()
                 self._threads.append(thread)
-            except RuntimeError:  # no more can be started: the other threads make the calls
+            except RuntimeError:  # no more threads can be started: the others make the calls
                 self._most = len(self._threads)
         return job
 
     def result(self, wanted: Job[T], others: Iterator[Job[T]]) -> T:
-        """The result of a job. Until it is there, this thread does those that no other thread has taken.
+        """The result of a job. Until it is done, this thread runs jobs that no other thread has started.
 
         Raises:
             RuntimeError: this process is a fork of the one that has the threads.
         """
         if os.getpid() != self._process:
-            raise RuntimeError("the threads of this iterator are not in the forked process: make it after the fork")
+            raise RuntimeError("a forked process has no threads of this iterator: create it after the fork")
         if not wanted.run():
             while not wanted.done and any(job.run() for job in others):
                 pass
         return wanted.result()
 
     def close(self) -> None:
-        """Let the threads end, and wait until they have; calls not yet begun are not made by them."""
+        """End the threads and wait for them. Calls that were not started are dropped."""
         if os.getpid() != self._process:
             return
         self._most = 0
@@ -155,7 +156,7 @@ class Workers:
             while True:
                 self._jobs.get_nowait()
         self._jobs.put(None)
-        # The garbage collector may close in any thread. One of these cannot wait for itself.
+        # The garbage collector may call this in any thread; a thread cannot wait for itself.
         if threading.current_thread() not in self._threads:
             for thread in self._threads:
                 thread.join()
@@ -166,7 +167,7 @@ _open_workers: weakref.WeakSet[Workers] = weakref.WeakSet()
 
 @atexit.register
 def _close_all() -> None:
-    """Iterators that are left when the interpreter exits have their threads still."""
+    """Ends the threads of iterators that still exist when the interpreter exits."""
     for workers in list(_open_workers):
         workers.close()
 
@@ -179,7 +180,7 @@ def _work(jobs: SimpleQueue[Job[Any] | None]) -> None:
 
 
 class _Part(NamedTuple):
-    """Some chunks of a run, whether decoding goes on after them, and the error to raise after them, if there is one."""
+    """Some chunks of a run, whether decoding continues after them, and the error to raise after them, if any."""
 
     chunks: deque[RecordColumns]
     going_on: bool
@@ -187,7 +188,7 @@ class _Part(NamedTuple):
 
 
 class _Run:
-    """Batches that one decoder reads, up to `stop`, in jobs of one part each."""
+    """Batches up to `stop`, which one decoder reads in jobs of one part each."""
 
     __slots__ = ("decoder", "job", "start", "stop")
 
@@ -199,7 +200,7 @@ class _Run:
 
 
 class Source(NamedTuple):
-    """What is decoded, as `Plan.decoder` takes it."""
+    """The data to decode, as for `Plan.decoder`."""
 
     plan: Plan
     data: memoryview
@@ -210,23 +211,23 @@ class Source(NamedTuple):
     owned: bool = False
 
     def decoder(self, start: int) -> Decoder:
-        """One that begins at a position."""
+        """A decoder that starts at a position."""
         decoder = self.plan.decoder(self.data, start, self.end, self.aborted, owned=self.owned)
         decoder.set_place(*self.place)
         return decoder
 
 
 class _Reader:
-    """Plans runs, and has threads read them. `size` is where the data ends."""
+    """Plans runs, which threads read. `size` is the end of the data."""
 
     def __init__(self, source: Source, first: Decoder, max_rows: int, max_bytes: int, threads: int) -> None:
         self.source = source
         self.max_rows = max_rows
         self.max_bytes = max_bytes
         self.size = first.size
-        self.decoders = [first]  # all there are
+        self.decoders = [first]  # all of them
         self.idle = [first]
-        self.next_start: int | None = first.position  # of the run to be planned next; None: not yet known
+        self.next_start: int | None = first.position  # of the next run to plan; None: not yet known
         self.run_bytes = FIRST_RUN
         self.waiting: deque[_Run] = deque()
         self.threads = threads
@@ -252,18 +253,18 @@ class _Reader:
             before = run
 
     def _next_run(self, before: _Run | None) -> _Run | None:
-        """The next run, or None after the last one. The run before has been read to its end."""
+        """The next run, or None after the last one. The previous run was read to its end."""
         if before is not None and before.decoder.position < before.stop:
             return None
         if before is not None and not self.waiting:
-            # The headers led to damage, where planning stopped; the decoder has passed over it.
+            # Planning stopped at damage, which the decoder has skipped.
             self._plan(before.decoder, before.decoder.position)
         while len(self.waiting) < self.most_waiting and self.next_start is not None:
             self._plan(self._idle_decoder(self.next_start), self.next_start)
         return self.waiting.popleft() if self.waiting else None
 
     def _plan(self, decoder: Decoder, start: int) -> None:
-        """Begin a run that is about as long as it should be, or ends where the headers do not lead on."""
+        """Start a run of about the target size, or up to the position where the walk over headers ends."""
         target = start + self.run_bytes
         reached = decoder.reach(start, min(target, self.size))
         is_cut = target <= reached < self.size
@@ -282,17 +283,17 @@ class _Reader:
         return decoder
 
     def _start(self, decoder: Decoder) -> Job[_Part]:
-        """Have the next part of a run read."""
+        """Start reading the next part of a run."""
         return self.workers.start(
             partial(_read_part, decoder, self.source.plan.on_error, self.max_rows, self.max_bytes)
         )
 
     def _result(self, job: Job[_Part]) -> _Part:
-        """What a job gave. Until it is done, this thread does those of later runs."""
+        """The result of a job. Until it is done, this thread runs jobs of later runs."""
         return self.workers.result(job, (run.job for run in self.waiting))
 
     def _first_part(self, run: _Run, before: _Run | None) -> _Part:
-        """What the job of a run gave, if that counts; else what decoding gives that goes on from the run before."""
+        """The result of the job of a run, if it is valid; else the result of continuing from the previous run."""
         part = self._result(run.job)
         if before is None or run.decoder is before.decoder:
             return part
@@ -305,9 +306,9 @@ class _Reader:
         return self._result(self._start(run.decoder))
 
     def _learn(self, run: _Run, num_chunks: int, num_parts: int) -> None:
-        """Choose length and number of later runs by what a run gave. On average its last chunk is half full.
+        """Choose length and number of later runs from the result of a run. On average its last chunk is half full.
 
-        Runs of several parts hold decompressed batches while they wait, which may be large.
+        Waiting runs of several parts hold decompressed batches, which may be large.
         """
         self.most_waiting = self.threads * (RUNS_A_THREAD if num_parts == 1 else 1)
         wanted = (run.stop - run.start) * 2 * CHUNKS_AIMED_AT // max(2 * num_chunks - 1, 1)
@@ -315,12 +316,12 @@ class _Reader:
         self.run_bytes = max(SHORTEST_RUN, min(wanted, LONGEST_RUN))
 
     def close(self) -> None:
-        """End the threads and give the bytes back."""
+        """End the threads and release the buffer."""
         self.workers.close()
         for decoder in self.decoders:
-            with suppress(RuntimeError):  # at work, in a thread that could not be waited for
+            with suppress(RuntimeError):  # in use by a thread that could not be waited for
                 decoder.close()
-        with suppress(BufferError):  # it is given back when that decoder goes
+        with suppress(BufferError):  # it is released when that decoder is freed
             self.source.data.release()
 
 
@@ -349,20 +350,20 @@ def _read_part(decoder: Decoder, on_error: OnError, max_rows: int, max_bytes: in
 def read_chunks_in_threads(
     source: Source, first: Decoder, max_rows: int, max_bytes: int, threads: int
 ) -> Generator[RecordColumns]:
-    """As `read_chunks` of the first decoder, with several threads at work. A chunk also ends where a run does.
+    """As `read_chunks` of the first decoder, but in several threads. The end of a run also ends a chunk.
 
     Args:
         source: the data.
-        first: a decoder of it, as it was made.
+        first: a new decoder of the data.
         max_rows, max_bytes: of a chunk.
-        threads: how many, with the caller's.
+        threads: number of threads, including the caller's.
     """
     on_error = source.plan.on_error
     if first.size - first.position <= 2 * FIRST_RUN:
         source.data.release()
         yield from read_chunks(first, on_error, max_rows, max_bytes)
         return
-    told = -1  # what the chunks given out say of `consumed`
+    told = -1  # `consumed` of the last chunk
     with closing(_Reader(source, first, max_rows, max_bytes, threads)) as reader:
         for part in reader.parts():
             while part.chunks:
@@ -371,16 +372,16 @@ def read_chunks_in_threads(
                     told = chunk.consumed
                     yield chunk
             if part.errors:
-                raise part.errors.pop()  # which no frame may keep: its traceback keeps them
+                raise part.errors.pop()  # frames must not keep it: its traceback refers to them
         if part.going_on and chunk.consumed != told:
             yield chunk
 
 
 def read_whole_in_threads(plan: Plan, data: Buffer, budget: Budget, threads: int) -> RecordColumns | None:
-    """As `read_whole` of a decoder of all data within the budget. None where one thread has to read it all.
+    """As `read_whole` of a decoder of all data with the budget. None if one thread must read it.
 
-    That is for small data, and where the table comes near a limit: what happens there depends on the batch that reaches
-    it, and on how the table has grown.
+    That is the case for small data, and if the table comes close to a limit: the result then depends on the batch that
+    reaches it, and on how the table has grown.
     """
     with plan.decoder(data, budget=budget) as decoder:
         if decoder.size <= 2 * FIRST_RUN:
@@ -401,6 +402,6 @@ def read_whole_in_threads(plan: Plan, data: Buffer, budget: Budget, threads: int
                     return None
                 whole.problems.include(chunk.problems)
                 whole.consumed = chunk.consumed
-    except MemoryError:  # one thread takes less
+    except MemoryError:  # one thread needs less
         return None
     return whole
