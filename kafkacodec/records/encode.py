@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
+from functools import partial
 from itertools import chain, islice
 from typing import Any, Final, Literal, NamedTuple, TypedDict, Unpack
 
 from kafkacodec.arrow._reader import ArrowReader
 from kafkacodec.errors import EncodeError
 from kafkacodec.records._encoder import ArrowChunk, BatchEncoder, ListChunk, RecordChunk
-from kafkacodec.records.arguments import one_of, refuse_unknown, require_int
-from kafkacodec.records.compression import CODECS, compressor
+from kafkacodec.records.arguments import num_threads, one_of, refuse_unknown, require_int
+from kafkacodec.records.compression import CODECS, compress, compressor
 
 __all__ = [
     "DEFAULT_BATCH_BYTES",
@@ -160,7 +161,7 @@ _BATCHES_ONLY: Final = ("producer_id", "producer_epoch", "base_sequence", "parti
 """Options without a field in message sets of magic 0 and 1."""
 
 
-def encode(records: Any, **options: Unpack[EncodeOptions]) -> bytes:
+def encode(records: Any, *, threads: int | None = 1, **options: Unpack[EncodeOptions]) -> bytes:
     """Encode records as a record set.
 
     Args:
@@ -193,6 +194,8 @@ def encode(records: Any, **options: Unpack[EncodeOptions]) -> bytes:
         timestamp_type (int): 0 create time (the default), 1 log append time. With 1, readers use the largest timestamp
             of a batch for all its records.
         partition_leader_epoch (int): of each batch; -1, the default, for none.
+        threads: number of threads that compress, including the caller's, from 1 to 1,024; None for one per processor
+            that the process may use. The bytes are the same for any number; without a codec, one thread is used.
         drop_unsupported (bool): drop what the magic cannot represent (headers in 0 and 1, timestamps in 0) instead of
             raising EncodeError at the first such record.
 
@@ -204,19 +207,31 @@ def encode(records: Any, **options: Unpack[EncodeOptions]) -> bytes:
             names the column or the row.
         ValueError, TypeError: an option is wrong, or `records` is neither Arrow data nor an iterable.
     """
-    plan = EncodePlan.of(options)
+    plan, count = EncodePlan.of(options), num_threads(threads)
+    if count > 1 and plan.codec != "none":
+        return b"".join(batch.data for batch in _batches_of_threads(plan, records, count))
     return plan.encoder().encode(_chunks(records), plan.compressor())
 
 
-def iter_encoded(records: Any, **options: Unpack[EncodeOptions]) -> Iterator[EncodedBatch]:
+def iter_encoded(records: Any, *, threads: int | None = 1, **options: Unpack[EncodeOptions]) -> Iterator[EncodedBatch]:
     """Encode records one batch at a time: the same bytes as `encode`, in bounded memory.
 
     Options and errors are those of `encode`; an EncodeError is raised after the batches before it were yielded. Memory
     holds one chunk of the input (one record batch of a stream, or 4,096 Python records), the open batch, and one
-    encoded batch.
+    encoded batch. Each thread adds up to 8 batches, encoded or not, and the chunks that they are in.
     """
-    plan = EncodePlan.of(options)
+    plan, count = EncodePlan.of(options), num_threads(threads)
+    if count > 1 and plan.codec != "none":
+        return _batches_of_threads(plan, records, count)
     return _each_batch(plan.encoder(), plan.compressor(), records)
+
+
+def _batches_of_threads(plan: EncodePlan, records: Any, threads: int) -> Iterator[EncodedBatch]:
+    from kafkacodec.records.parallel import compressed_in_threads
+
+    call = partial(compress, CODECS.index(plan.codec), level=plan.level, magic=plan.magic)
+    for batch in compressed_in_threads(plan.encoder(), plan.encoder(), call, _chunks(records), threads):
+        yield EncodedBatch(*batch)
 
 
 def control_batch(

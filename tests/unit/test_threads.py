@@ -213,6 +213,41 @@ def test_segments_are_read_and_verified_alike(tmp_path: Path) -> None:
         assert at_work() == 0
 
 
+@pytest.mark.parametrize("magic", [1, 2])
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4"])
+def test_batches_are_encoded_alike(codec: str, magic: int) -> None:
+    table = kc.decode(DATA)
+    options: dict[str, Any] = {"codec": codec, "magic": magic, "batch_bytes": 3000}
+    expected = list(kc.iter_encoded(table, **options))
+    for threads in (2, 5):
+        assert list(kc.iter_encoded(table, threads=threads, **options)) == expected
+        assert kc.encode(iter(table.records()), threads=threads, **options) == b"".join(b.data for b in expected)
+    assert at_work() == 0
+
+
+def test_a_record_that_cannot_be_encoded_comes_after_the_batches_before_it() -> None:
+    records: list[Any] = [(b"k", b"%d" % i) for i in range(9000)]
+    records.append((b"k", 3))
+    outcomes = []
+    for threads in (1, 4):
+        batches = kc.iter_encoded(records, codec="lz4", batch_bytes=500, threads=threads)
+        seen: list[kc.EncodedBatch] = []
+        with pytest.raises(kc.errors.EncodeError) as caught:
+            seen.extend(batches)
+        outcomes.append((seen, str(caught.value)))
+    assert outcomes[0] == outcomes[1]
+
+
+def test_encoding_ends_its_threads_when_it_is_closed() -> None:
+    batches = kc.iter_encoded([(b"k", b"v" * 90)] * 9000, codec="gzip", batch_bytes=500, threads=3)
+    next(batches)
+    assert at_work() > 0
+    batches.close()  # type: ignore[attr-defined]
+    assert at_work() == 0
+    with pytest.raises(ValueError, match="threads must be from 1 to 1024"):
+        kc.iter_encoded([], threads=0)
+
+
 FORK = """
 import os, sys, warnings
 import kafkacodec as kc
