@@ -12,7 +12,7 @@ import click
 import numpy as np
 
 from kafkacodec.cli.console import say, say_json
-from kafkacodec.cli.inputs import Span, place, span_options
+from kafkacodec.cli.inputs import Span, place, span_options, threads_option
 from kafkacodec.cli.output import Column, counted, print_table, progress, size, timestamp
 from kafkacodec.errors import DecodeError, MissingOffsets
 
@@ -57,7 +57,8 @@ class Summary:
 @span_options
 @click.option("--batches/--segments", default=None, help="A line per batch (default for one file) or per segment.")
 @click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table.")
-def scan(span: Span, batches: bool | None, as_json: bool) -> None:
+@threads_option
+def scan(span: Span, batches: bool | None, as_json: bool, threads: int | None) -> None:
     """List segments and batches without decompressing them.
 
     --start-offset and --end-offset choose complete batches. A wrong checksum is shown and is not an error; an invalid
@@ -68,12 +69,12 @@ def scan(span: Span, batches: bool | None, as_json: bool) -> None:
     by_batch = batches if batches is not None else len(segments) == 1 and os.path.isfile(span.paths[0])
     breaks = {error.path: error for partition in partitions for error in _breaks(partition, span)}
     if by_batch:
-        found = chain.from_iterable(_batches(segment, span) for segment in segments)
+        found = chain.from_iterable(_batches(segment, span, threads) for segment in segments)
         _print_batches(found, as_json, several=len(segments) > 1)
         for error in breaks.values():
             raise error
     else:
-        _print_segments(segments, span, breaks, as_json)
+        _print_segments(segments, span, breaks, as_json, threads)
 
 
 def _breaks(partition: Partition, span: Span) -> list[DecodeError]:
@@ -89,14 +90,18 @@ class _Stopped(Exception):
     """The reason why the rest of a segment cannot be listed."""
 
 
-def _headers(segment: Segment, span: Span) -> Iterator[Batch]:
+def _headers(segment: Segment, span: Span, threads: int | None) -> Iterator[Batch]:
     """The chosen batches up to the first fault, which is raised. Holds one piece of them in memory."""
     start, end = span.start_offset, span.end_offset
     position, headers = 0, None
     while headers is None or len(headers) == _PIECE:
         try:
             headers = segment.scan(
-                verify_crc=span.verify_crc, on_error="stop", start_position=position, max_batches=_PIECE
+                verify_crc=span.verify_crc,
+                on_error="stop",
+                start_position=position,
+                max_batches=_PIECE,
+                threads=threads,
             )
         except DecodeError as error:
             raise _Stopped(str(error).removeprefix(f"{segment.path}: ")) from None
@@ -118,9 +123,9 @@ def _first_offset(batch: Batch) -> int:
     return -1 if first is None else first
 
 
-def _batches(segment: Segment, span: Span) -> Iterator[tuple[Segment, Batch]]:
+def _batches(segment: Segment, span: Span, threads: int | None) -> Iterator[tuple[Segment, Batch]]:
     try:
-        for batch in _headers(segment, span):
+        for batch in _headers(segment, span, threads):
             yield segment, batch
     except _Stopped as stopped:
         raise click.ClickException(f"{segment.path}: {stopped}") from None
@@ -141,11 +146,11 @@ def _values(headers: BatchHeaders, name: str) -> list[Any]:
     return [value if known else None for value, known in zip(values, valid, strict=True)]
 
 
-def _summary(segment: Segment, span: Span, fault: DecodeError | None) -> Summary:
+def _summary(segment: Segment, span: Span, fault: DecodeError | None, threads: int | None) -> Summary:
     summary = Summary(segment.path, segment.topic, segment.partition, crc_failures=0 if span.verify_crc else None)
     magics, codecs, end = set(), set(), 0
     try:
-        for batch in _headers(segment, span):
+        for batch in _headers(segment, span, threads):
             end = batch["position"] + batch["size_in_bytes"]
             magics.add(batch["magic"])
             codecs.add(batch["codec"])
@@ -184,12 +189,16 @@ def _count(summary: Summary, batch: Batch) -> None:
 
 
 def _print_segments(
-    segments: list[Segment], span: Span, breaks: Mapping[str | None, DecodeError], as_json: bool
+    segments: list[Segment],
+    span: Span,
+    breaks: Mapping[str | None, DecodeError],
+    as_json: bool,
+    threads: int | None,
 ) -> None:
     with progress("scanning", sum(segment.size_in_bytes for segment in segments)) as advance:
         summaries = []
         for segment in segments:
-            summaries.append(_summary(segment, span, breaks.get(segment.path)))
+            summaries.append(_summary(segment, span, breaks.get(segment.path), threads))
             advance(summaries[-1].size_in_bytes)
     if as_json:
         for summary in summaries:

@@ -81,6 +81,7 @@ class Segment:
         start_position: int = 0,
         max_batches: int | None = None,
         max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES,
+        threads: int | None = 1,
     ) -> BatchHeaders:
         """Batch headers; arguments and errors as in `kafkacodec.scan`."""
         with MappedFile(self.path) as file:
@@ -93,6 +94,7 @@ class Segment:
                     start_position=start_position,
                     max_batches=max_batches,
                     max_total_bytes=max_total_bytes,
+                    threads=threads,
                 )
             except DecodeError as error:
                 raise error.within(self.path) from None

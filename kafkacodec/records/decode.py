@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, get_args
 
 from kafkacodec.arrow._columns import Budget
@@ -79,6 +80,12 @@ _AUTO_ROWS = 64
 
 DEFAULT_MAX_TOTAL_BYTES = 2 << 30
 """Limit on the memory of the columns of one table, in bytes (2 GiB)."""
+
+ScanResult = tuple[BatchHeaders, int, int, Exception | None, bool]
+"""What `_decoder.scan` returns."""
+
+_POSITIONS = 1
+"""The column ``position`` alone, as a mask of the columns of batch headers."""
 
 _FIRST, _LAST = -(1 << 63), (1 << 63) - 1
 _NO_BYTE_LIMIT = (1 << 63) - 1
@@ -370,6 +377,7 @@ def scan(
     end_position: int | None = None,
     max_batches: int | None = None,
     max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES,
+    threads: int | None = 1,
 ) -> BatchHeaders:
     """Reads batch headers without decompressing or reading records.
 
@@ -383,6 +391,8 @@ def scan(
         end_position: byte position at which the data ends; by default the end of the buffer.
         max_batches: stop after this many batches; ``consumed`` is then the position of the next one.
         max_total_bytes: limit on the memory of the columns, in bytes.
+        threads: number of threads that compute checksums, including the caller's, from 1 to 1,024; None for one per
+            processor that the process may use.
 
     Raises:
         DecodeError: there is no batch where one must start (`CorruptRecord`, `UnsupportedMagic`), or the columns would
@@ -392,10 +402,21 @@ def scan(
     one_of("on_error", on_error, ("raise", "stop"))
     start, end = checked_range(start_position, end_position)
     most = _LAST if max_batches is None else limit("max_batches", max_batches)
-    budget = budget_of(max_total_bytes, "read it in parts with max_batches and start_position")
-    table, position, size, fault, exhausted = _decoder.scan(
-        BatchHeaders, data, _header_bits(columns), verify_crc, start, end, most, budget
-    )
+    wanted, count = _header_bits(columns), num_threads(threads)
+
+    def new_budget() -> Budget:
+        return budget_of(max_total_bytes, "read it in parts with max_batches and start_position")
+
+    def read(budget: Budget, first: int, stop: int | None, num_batches: int) -> ScanResult:
+        return _decoder.scan(BatchHeaders, data, wanted, verify_crc, first, stop, num_batches, budget)
+
+    result: ScanResult | None = None
+    if count > 1 and verify_crc:
+        from kafkacodec.records.parallel import scan_in_threads
+
+        found: BatchHeaders = _decoder.scan(BatchHeaders, data, _POSITIONS, False, start, end, most, new_budget())[0]
+        result = scan_in_threads(partial(read, new_budget()), found["position"], end, most, count)
+    table, position, size, fault, exhausted = result or read(new_budget(), start, end, most)
     headers: BatchHeaders = table
     headers.consumed = position
     headers.problems = Problems()

@@ -248,6 +248,25 @@ def test_encoding_ends_its_threads_when_it_is_closed() -> None:
         kc.iter_encoded([], threads=0)
 
 
+@pytest.mark.parametrize("spoiled", [None, 0.3, 0.6])
+@pytest.mark.parametrize("most", [None, 0, 70, 301])
+def test_headers_are_scanned_alike(spoiled: float | None, most: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = bytearray(DATA)
+    if spoiled is not None:
+        data[int(len(data) * spoiled)] ^= 1  # a wrong checksum
+        first = kc.scan(data, verify_crc=False)["position"][int(400 * spoiled)]
+        data[first + 16] = 9  # an unknown magic
+    outcomes = []
+    for threads in (1, 2, 3, 7):
+        headers = kc.scan(data, threads=threads, max_batches=most, on_error="stop")
+        problems = [(p.position, p.size_in_bytes, str(p.exception)) for p in headers.problems]
+        outcomes.append((headers.to_pyarrow(), headers.consumed, problems))
+    assert all(outcome == outcomes[0] for outcome in outcomes)
+    assert at_work() == 0
+    with pytest.raises(kc.errors.LimitExceeded):
+        kc.scan(data, threads=3, max_total_bytes=100)
+
+
 FORK = """
 import os, sys, warnings
 import kafkacodec as kc
