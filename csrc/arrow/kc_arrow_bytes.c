@@ -112,13 +112,13 @@ static int load_offsets32(const kc_arrow_bytes *c, int64_t row, int64_t n, kc_sp
         const four_pointers data = __builtin_convertvector(starts, four_pointers) + (uintptr_t)c->data;
         memcpy(out->data + i, &data, sizeof data);
         memcpy(out->size + i, &sizes, sizeof sizes);
-        bad |= starts | sizes | (end - ends);
+        bad |= starts | ends | sizes | (end - ends);
     }
     for (; i < n; i++) {
         const uint32_t from = (uint32_t)kc_load_i32(offsets + i), to = (uint32_t)kc_load_i32(offsets + i + 1);
         out->data[i] = displaced(c->data, from);
         out->size[i] = (int32_t)(to - from);
-        bad[0] |= from | (to - from) | (end - to);
+        bad[0] |= from | to | (to - from) | (end - to);
     }
     if (KC_UNLIKELY((bad[0] | bad[1] | bad[2] | bad[3]) >> 31))
         return kc_cannot_encode(error, "the array's offsets decrease or exceed its data", row, 0, 0);
