@@ -2,9 +2,10 @@
 from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBUF_WRITE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_FromMemory
-from libc.stdint cimport uint8_t, uint32_t
+from libc.stdint cimport uint8_t, uint32_t, uintptr_t
 from libc.string cimport memcpy
 
+import ctypes
 import os
 import importlib.machinery
 from importlib.util import find_spec
@@ -22,13 +23,6 @@ try:  # twice as fast as zlib, but exists for x86-64 and AArch64 only
     from isal.isal_zlib import IsalError as _InflateError, decompressobj as _inflater
 except ImportError:
     from zlib import error as _InflateError, decompressobj as _inflater
-
-cdef extern from "<dlfcn.h>" nogil:
-    int RTLD_LAZY
-    int RTLD_LOCAL
-    void *dlopen(const char *path, int flags)
-    void *dlsym(void *library, const char *name)
-
 
 cdef object _lz4_decompress_into = _lz4_library.decompress_block_into
 cdef object _snappy_compress_into = _snappy_library.compress_raw_into
@@ -83,32 +77,35 @@ cdef zstd_decompress_t zstd_decompress = NULL
 cdef zstd_is_error_t zstd_is_error = NULL
 
 
-cdef void *opened(str module) except? NULL:
-    """The shared library of an extension module, which need not be imported; NULL where there is none."""
+def _library(str module):
+    """The shared library of an extension module, which need not be imported; None where there is none."""
     package, _, name = module.rpartition(".")
     spec = find_spec(package)
     for directory in spec.submodule_search_locations or () if spec is not None else ():
         for suffix in importlib.machinery.EXTENSION_SUFFIXES:
             path = os.path.join(directory, name + suffix)
             if os.path.exists(path):
-                return dlopen(os.fsencode(path), RTLD_LAZY | RTLD_LOCAL)
-    return NULL
+                return ctypes.CDLL(path)
+    return None
+
+
+cdef void *function_of(object library, str name) except? NULL:
+    """An exported function; NULL where the library does not export it. dlsym() would bind to a new C library."""
+    found = getattr(library, name, None)
+    return NULL if found is None else <void *> <uintptr_t> ctypes.cast(found, ctypes.c_void_p).value
 
 
 cdef int find_functions() except -1:
     global lz4_decompress, zstd_create, zstd_free, zstd_decompress, zstd_is_error
-    cdef void *lz4 = opened("lz4.block._block")
-    cdef void *zstd = opened("zstandard._cffi")
     cdef void *decompress
-    if lz4 != NULL:
-        lz4_decompress = <lz4_decompress_t> dlsym(lz4, "LZ4_decompress_safe")
-    if zstd != NULL:
-        zstd_create = <zstd_create_t> dlsym(zstd, "ZSTD_createDCtx")
-        zstd_free = <zstd_free_t> dlsym(zstd, "ZSTD_freeDCtx")
-        zstd_is_error = <zstd_is_error_t> dlsym(zstd, "ZSTD_isError")
-        decompress = dlsym(zstd, "ZSTD_decompressDCtx")
-        if zstd_create != NULL and zstd_free != NULL and zstd_is_error != NULL:
-            zstd_decompress = <zstd_decompress_t> decompress
+    lz4, zstd = _library("lz4.block._block"), _library("zstandard._cffi")
+    lz4_decompress = <lz4_decompress_t> function_of(lz4, "LZ4_decompress_safe")
+    zstd_create = <zstd_create_t> function_of(zstd, "ZSTD_createDCtx")
+    zstd_free = <zstd_free_t> function_of(zstd, "ZSTD_freeDCtx")
+    zstd_is_error = <zstd_is_error_t> function_of(zstd, "ZSTD_isError")
+    decompress = function_of(zstd, "ZSTD_decompressDCtx")
+    if zstd_create != NULL and zstd_free != NULL and zstd_is_error != NULL:
+        zstd_decompress = <zstd_decompress_t> decompress
     return 0
 
 
