@@ -377,7 +377,7 @@ for _name, (_cls, _version, _body) in MESSAGE_DATA.items():
     if _name in ("structs", "unknown tags"):
         for _call_name, _message_call in MESSAGE_CALLS.items():
 
-            @family(f"{_call_name}: {_name}", 1000, long=_call_name != "encode")  # more than memory is kept for
+            @family(f"{_call_name}: {_name}", 200, long=_call_name != "encode")
             def _on_message(
                 n: int,
                 _: Path,
@@ -387,6 +387,7 @@ for _name, (_cls, _version, _body) in MESSAGE_DATA.items():
                 call: Callable[[Any, int], object] = _message_call,
             ) -> Call:
                 message = _decoded(cls, version, body(n))
+                repr(message)  # makes its arrays
                 return lambda: call(message, version)
 
 
