@@ -3,6 +3,7 @@
 import base64
 import json
 import shutil
+import time
 import uuid
 
 import pytest
@@ -35,11 +36,20 @@ def rounds(request, tmp_path_factory):
             kafka_jvm.tool("change", broker.server, number, program="AdminTool")
             described = json.loads(*kafka_jvm.tool("describe", broker.server, program="AdminTool"))
             epochs = leader_epochs(broker.server)
+            wait_for_snapshot(broker.logs / "__cluster_metadata-0")
             copied = shutil.copytree(broker.logs / "__cluster_metadata-0", home / str(number) / "__cluster_metadata-0")
         finally:
             broker.stop()
         found.append((described, epochs, copied.parent))
     return found
+
+
+def wait_for_snapshot(directory):
+    """Brokers write snapshots some time after the records that they hold."""
+    deadline = time.monotonic() + 30
+    while not list(directory.glob("*.checkpoint")):
+        assert time.monotonic() < deadline, "no snapshot"
+        time.sleep(0.1)
 
 
 def leader_epochs(server):

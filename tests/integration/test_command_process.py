@@ -73,6 +73,9 @@ def test_an_interrupted_demo_leaves_no_process(tmp_path: Path, seconds: float) -
     _, err = process.communicate(timeout=SECONDS)  # which ends when no child holds the pipes
     assert process.returncode in (DONE, INTERRUPTED)
     assert process.returncode == DONE or err.strip() == "kafkacodec: error: interrupted"
+    deadline = time.monotonic() + 10  # Spark's daemon ends when its pipe is closed, which it has to notice
+    while alive(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.1)
     assert not alive(process.pid)
 
 
