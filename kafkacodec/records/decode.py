@@ -273,7 +273,7 @@ def decode(
     plan = plan_of(**options).for_data(data)
     count = num_threads(threads)
     if count > 1:
-        from kafkacodec.records.parallel import read_whole_in_threads
+        from kafkacodec.records.parallel.decoding import read_whole_in_threads
 
         table = read_whole_in_threads(plan, data, _budget_of_table(max_total_bytes), count)
         if table is not None:
@@ -350,7 +350,7 @@ def columns_between(
     decoder.set_place(*(place or NOWHERE))
     if count == 1:
         return read_chunks(decoder, plan.on_error, rows, size)
-    from kafkacodec.records.parallel import Source, read_chunks_in_threads
+    from kafkacodec.records.parallel.decoding import Source, read_chunks_in_threads
 
     source = Source(plan, memoryview(data), start, end, aborted, place or NOWHERE, owned)
     return read_chunks_in_threads(source, decoder, rows, size, count)
@@ -412,7 +412,7 @@ def scan(
 
     result: ScanResult | None = None
     if count > 1 and verify_crc:
-        from kafkacodec.records.parallel import scan_in_threads
+        from kafkacodec.records.parallel.scanning import scan_in_threads
 
         found: BatchHeaders = _decoder.scan(BatchHeaders, data, _POSITIONS, False, start, end, most, new_budget())[0]
         result = scan_in_threads(partial(read, new_budget()), found["position"], end, most, count)
@@ -453,13 +453,13 @@ def checked_range(start_position: int, end_position: int | None) -> tuple[int, i
 
 def read_chunks(decoder: ChunkDecoder, on_error: OnError, max_rows: int, max_bytes: int) -> Iterator[RecordColumns]:
     """All chunks of a decoder, as `iter_columns` gives them. The decoder is closed at the end."""
-    told = -1  # `consumed` of the last chunk
+    reported = -1  # `consumed` of the last chunk
     with closing(decoder):
         while True:
             chunk, going_on, errors = _next_chunk(decoder, on_error, max_rows, max_bytes)
             last = decoder.done or not going_on
-            if len(chunk) or chunk.problems or (last and not errors and chunk.consumed != told):
-                told = chunk.consumed
+            if len(chunk) or chunk.problems or (last and not errors and chunk.consumed != reported):
+                reported = chunk.consumed
                 yield chunk
             if errors:
                 raise errors.pop()  # frames must not keep it: its traceback refers to them

@@ -227,7 +227,7 @@ def iter_encoded(records: Any, *, threads: int | None = 1, **options: Unpack[Enc
 
 
 def _batches_of_threads(plan: EncodePlan, records: Any, threads: int) -> Iterator[EncodedBatch]:
-    from kafkacodec.records.parallel import compressed_in_threads
+    from kafkacodec.records.parallel.encoding import compressed_in_threads
 
     call = partial(compress, CODECS.index(plan.codec), level=plan.level, magic=plan.magic)
     for batch in compressed_in_threads(plan.encoder(), plan.encoder(), call, _chunks(records), threads):

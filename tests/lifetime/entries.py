@@ -10,9 +10,9 @@ import kafkacodec as kc
 from kafkacodec import messages, protocol
 from kafkacodec.dialects import kafka07, line
 from kafkacodec.log._resync import Resync
-from kafkacodec.records import parallel
 from kafkacodec.records._crc import crc32
 from kafkacodec.records.compression import CODECS, compress, decompress
+from kafkacodec.records.parallel import runs
 
 ROWS = [(i, i * 1000, 0, b"key %d" % i, b"value %d" % i * 9, (("header", b"x"),)) for i in range(40)]
 
@@ -65,7 +65,7 @@ def _suspended(data: Any) -> Any:
 
 def _in_threads(data: Any) -> Any:
     """Chunks that threads decode ahead, in runs that are short enough for so few bytes."""
-    parallel.FIRST_RUN = parallel.SHORTEST_RUN = 300
+    runs.FIRST_RUN = runs.SHORTEST_RUN = 300
     return kc.iter_columns(data, max_rows=7, threads=3)
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.records import parallel
+from kafkacodec.records.parallel import runs
 from tests.corpus import Sample, blobs, segments
 from tests.property.test_damaged_formats import damaged, sound
 
@@ -20,8 +20,8 @@ LOGS = [s for s in segments() if 2_000 < s.path.stat().st_size < 60_000][::4]
 @pytest.fixture(autouse=True, params=[120, 900])
 def short_runs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs of a batch or a few, so that small files have many."""
-    monkeypatch.setattr(parallel, "FIRST_RUN", request.param)
-    monkeypatch.setattr(parallel, "SHORTEST_RUN", request.param)
+    monkeypatch.setattr(runs, "FIRST_RUN", request.param)
+    monkeypatch.setattr(runs, "SHORTEST_RUN", request.param)
 
 
 def outcome(data: bytes, **options: Any) -> tuple[Any, ...]:

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.records import parallel
 from kafkacodec.records.arguments import MAX_THREADS, num_threads
+from kafkacodec.records.parallel import runs
 
 ROWS = 40_000
 SETS = {
@@ -27,8 +27,8 @@ DATA = SETS["none"]
 
 @pytest.fixture(autouse=True)
 def short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel, "FIRST_RUN", 10_000)
-    monkeypatch.setattr(parallel, "SHORTEST_RUN", 10_000)
+    monkeypatch.setattr(runs, "FIRST_RUN", 10_000)
+    monkeypatch.setattr(runs, "SHORTEST_RUN", 10_000)
 
 
 def at_work() -> int:
@@ -151,7 +151,7 @@ def test_no_more_chunks_are_held_than_stated() -> None:
         chunks = [len(run.job._value.chunks) for run in reader.waiting]
         patch.undo()
     assert len(reader.decoders) <= 3 * threads
-    assert sum(chunks) + parallel.CHUNKS_OF_RUN <= 18 * threads
+    assert sum(chunks) + runs.CHUNKS_OF_RUN <= 18 * threads
     assert len(first) == 100
     held.close()  # type: ignore[attr-defined]
 
@@ -270,8 +270,8 @@ def test_headers_are_scanned_alike(spoiled: float | None, most: int | None, monk
 FORK = """
 import os, sys, warnings
 import kafkacodec as kc
-from kafkacodec.records import parallel
-parallel.FIRST_RUN = parallel.SHORTEST_RUN = 10_000
+from kafkacodec.records.parallel import runs
+runs.FIRST_RUN = runs.SHORTEST_RUN = 10_000
 warnings.simplefilter("ignore", DeprecationWarning)
 data = kc.encode([(b"k", b"v" * 50)] * 60_000, batch_bytes=4000)
 chunks = kc.iter_columns(data, threads=3, max_rows=100)
