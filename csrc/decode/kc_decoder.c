@@ -82,7 +82,7 @@ static int check_codec(const kc_batch *b, kc_error *error) {
 /* A partial batch is the end of the data, unless intact batches after it show that its length is wrong. */
 static kc_event end_partial(kc_decoder *d, kc_error *error) {
     if (!d->options.search_partial) return KC_EVENT_END;
-    if (kc_resync_behind(d->data, d->size, d->position, &d->resync) == d->size) return KC_EVENT_END;
+    if (kc_resync_after(d->data, d->size, d->position, &d->resync) == d->size) return KC_EVENT_END;
     kc_fail(error, KC_CORRUPT, "a batch's length exceeds the data, yet valid batches follow", d->position, 0, 0);
     return KC_EVENT_FAULT;
 }
@@ -209,7 +209,7 @@ uint64_t kc_decoder_skip(kc_decoder *d) {
     if (d->verified) {
         close_batch(d);
     } else {
-        d->position = kc_resync_behind(d->data, d->size, from, &d->resync);
+        d->position = kc_resync_after(d->data, d->size, from, &d->resync);
         d->source = KC_SOURCE_NONE;
         d->announced = d->decompressed = d->located = false;
     }

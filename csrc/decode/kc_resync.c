@@ -156,7 +156,7 @@ static uint64_t next_in_order(const uint8_t *data, uint64_t size, uint64_t posit
     return at;
 }
 
-uint64_t kc_resync_behind(const uint8_t *data, uint64_t size, uint64_t position, kc_resync *state) {
+uint64_t kc_resync_after(const uint8_t *data, uint64_t size, uint64_t position, kc_resync *state) {
     kc_span span;
     kc_error ignored = {0};
     uint64_t total;

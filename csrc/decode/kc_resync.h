@@ -32,7 +32,7 @@ bool kc_resync_plausible(const uint8_t *data, uint64_t size, uint64_t position, 
  * end of the data or (if no intact batch comes first) the start of a partial batch; else the next intact batch; else
  * `size`. After a partial batch, intact ones count only if their offsets follow its offset: the values in the partial
  * batch may contain batches. */
-uint64_t kc_resync_behind(const uint8_t *data, uint64_t size, uint64_t position, kc_resync *state);
+uint64_t kc_resync_after(const uint8_t *data, uint64_t size, uint64_t position, kc_resync *state);
 
 /* The position of the first batch at or after `from`, or `size` if there is none. All searches in the same data share
  * `state`. A candidate that the credit does not cover is skipped. */

@@ -99,7 +99,7 @@ static void scan_and_search(void) {
     check_table(t);
     kc_table_release(t);
     while (at < input_size) {
-        const uint64_t found = kc_resync_behind(input, input_size, at, &resync);
+        const uint64_t found = kc_resync_after(input, input_size, at, &resync);
         MUST(found > at && found <= input_size);
         at = found;
     }

@@ -34,7 +34,7 @@ static void resync(const uint8_t *data, size_t size) {
     MUST(state.examined <= (KC_RESYNC_CREDIT_PER_BYTE + 2) * (uint64_t)size);
     at = 0;
     while (at < size) {
-        uint64_t next = kc_resync_behind(data, size, at, &state);
+        uint64_t next = kc_resync_after(data, size, at, &state);
         MUST(next > at && next <= size);
         at = next;
     }

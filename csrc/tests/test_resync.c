@@ -210,7 +210,7 @@ TEST(resync_passes_over_what_the_credit_does_not_cover) {
 
 static uint64_t behind(const bytes *b, uint64_t position) {
     kc_resync state = kc_resync_start();
-    return kc_resync_behind(b->data, b->size, position, &state);
+    return kc_resync_after(b->data, b->size, position, &state);
 }
 
 TEST(resync_goes_on_at_the_end_of_a_batch_that_tells_it) {
@@ -225,7 +225,7 @@ TEST(resync_goes_on_at_the_end_of_a_batch_that_tells_it) {
     add(&b, another.data, another.size);
     CHECK_EQ(behind(&b, 0), one); /* an intact batch */
     kc_resync state = kc_resync_start();
-    CHECK_EQ(kc_resync_behind(b.data, b.size, 0, &state), one);
+    CHECK_EQ(kc_resync_after(b.data, b.size, 0, &state), one);
     CHECK_EQ(state.credit, KC_RESYNC_FIRST_CREDIT + 16 * one - one);
     b.size -= 10;
     CHECK_EQ(behind(&b, 0), one); /* the start of a partial one */

@@ -56,7 +56,7 @@ cdef extern from "decode/kc_resync.h" nogil:
 
     bint kc_resync_used(const kc_resync *r)
     kc_resync kc_resync_start()
-    uint64_t kc_resync_behind(const uint8_t *data, uint64_t size, uint64_t position, kc_resync *state)
+    uint64_t kc_resync_after(const uint8_t *data, uint64_t size, uint64_t position, kc_resync *state)
     uint64_t kc_resync_next(const uint8_t *data, uint64_t size, uint64_t start, kc_resync *state)
 
 

@@ -73,9 +73,15 @@ class Reading(Span):
 
     def ranges(self, partitions: list[Partition] | None = None) -> list[SegmentRange]:
         """The ranges of segments to read, in order: of `partitions`, by default of all that are chosen."""
+        partitions = self.partitions() if partitions is None else partitions
+        if self.start_time is not None or self.end_time is not None:
+            for partition in partitions:
+                if partition.is_kafka07:
+                    reason = "logs of Kafka 0.6 and 0.7 have no timestamps; choose records by offset"
+                    raise click.UsageError(f"{partition.path}: {reason}")
         return [
             piece
-            for partition in (self.partitions() if partitions is None else partitions)
+            for partition in partitions
             for piece in partition.ranges(
                 start_offset=self.start_offset,
                 end_offset=self.end_offset,
@@ -112,11 +118,6 @@ class Reading(Span):
             on_error: Literal["raise", "stop"] = "raise" if self.on_error == "raise" else "stop"
             Segment(piece.path).scan(verify_crc=False, on_error=on_error, max_batches=1)
         advance(piece.end_position - done)
-
-    def has(self, offset: int) -> bool:
-        """Whether the offset is in the chosen range."""
-        first, last = self.start_offset, self.end_offset
-        return (first is None or offset >= first) and (last is None or offset < last)
 
     @staticmethod
     def warn(piece: SegmentRange, problems: list[Problem]) -> None:

@@ -6,8 +6,11 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from kafkacodec.dialects import kafka07
 from kafkacodec.dialects.kafka07.message_set import placed_columns
+from kafkacodec.errors import DecodeError
 from kafkacodec.log import layout
 from kafkacodec.log.continuity import ALONE, Evidence, Surroundings, gap_after, missing
 from kafkacodec.log.evidence import unused
@@ -44,22 +47,54 @@ def read(
 
     A start offset must be that of a message, as in a fetch request of these versions.
     """
-    name = layout.parse_file_name(os.path.basename(piece.path))
-    base_offset = 0 if name is None else name.base_offset
-    first, end_offset = options.get("start_offset"), options.get("end_offset")
-    start = piece.start_position if first is None else max(piece.start_position, first - base_offset)
-    end = piece.end_position if end_offset is None else min(piece.end_position, end_offset - base_offset)
+    base_offset, start, end = _bytes_between(file, piece, options)
     chunks = placed_columns(
-        memoryview(file.data)[start : max(start, end)],
+        memoryview(file.data)[start:end],
         Place(piece.topic, piece.partition),
         max_rows=max_rows,
         max_bytes=DEFAULT_MAX_BYTES if max_bytes is None else max_bytes,
         **_shared(options, base_offset + start),
     )
-    for chunk in chunks:
-        chunk.consumed += start
-        chunk.problems = Problems(Problem(p.position + start, *p[1:]) for p in chunk.problems)
-        yield chunk
+    try:
+        for chunk in chunks:
+            chunk.consumed += start
+            for problem in chunk.problems:
+                _move(problem.exception, start)
+            chunk.problems = Problems(Problem(p.position + start, *p[1:]) for p in chunk.problems)
+            yield chunk
+    except DecodeError as error:
+        _move(error, start)
+        raise
+
+
+def _bytes_between(file: MappedFile, piece: SegmentRange, options: DecodeOptions) -> tuple[int, int, int]:
+    """The base offset, and the start and end of the messages with the offsets of a range."""
+    name = layout.parse_file_name(os.path.basename(piece.path))
+    base_offset = 0 if name is None else name.base_offset
+    first, end_offset = options.get("start_offset"), options.get("end_offset")
+    start = piece.start_position if first is None else max(piece.start_position, first - base_offset)
+    if end_offset is None:
+        return base_offset, start, max(start, piece.end_position)
+    end = max(start, min(piece.end_position, end_offset - base_offset))
+    return base_offset, start, _complete(file, start, end)
+
+
+def _complete(file: MappedFile, start: int, end: int) -> int:
+    """The end of the message that contains the byte before `end`; `end` if damage comes first."""
+    data = memoryview(file.data)[start:]
+    for chunk in kafka07.iter_columns(
+        data, initial_offset=start, columns=("next_offset",), deep=False, verify_crc=False, on_error="stop"
+    ):
+        if chunk.consumed >= end - start:
+            ends = chunk["next_offset"]
+            return int(ends[np.searchsorted(ends, end)]) if end > start else end
+    return end
+
+
+def _move(error: Exception, start: int) -> None:
+    """Count the position of an error from the start of the file."""
+    if isinstance(error, DecodeError) and error.position is not None:
+        error.position += start
 
 
 def layout_of(_file: MappedFile, _piece: SegmentRange, wanted: Layout) -> Layout:

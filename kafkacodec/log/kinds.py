@@ -25,6 +25,7 @@ class SegmentKind:
     """How segments of one kind are read.
 
     Attributes:
+        name (str): as in ``--log-format``.
         has_batches (bool): there are batches with headers: they can be scanned, indexed, cut into ranges and recovered.
         read: the records of a range of a file, as `kafkacodec.iter_columns` returns them. Takes the file, the range,
             `max_rows`, `max_bytes` (None: the default), whether chunks own the memory of their views, the number of
@@ -33,6 +34,7 @@ class SegmentKind:
         layout: the layout of keys and values in a range of a file, for the requested one.
     """
 
+    name: str
     has_batches: bool
     read: Callable[[MappedFile, SegmentRange, int, int | None, bool, int, DecodeOptions], Iterator[RecordColumns]]
     nothing: Callable[[DecodeOptions], RecordColumns]
@@ -77,10 +79,10 @@ def _layout_of_batches(file: MappedFile, piece: SegmentRange, wanted: Layout) ->
     return layout_of(file.data, wanted, piece.start_position, piece.end_position)
 
 
-BATCHES = SegmentKind(True, _read_batches, _no_batches, _layout_of_batches)
+BATCHES = SegmentKind("kafka", True, _read_batches, _no_batches, _layout_of_batches)
 """Record batches and message sets, since Kafka 0.8."""
 
-MESSAGES = SegmentKind(False, kafka07.read, kafka07.nothing, kafka07.layout_of)
+MESSAGES = SegmentKind("kafka07", False, kafka07.read, kafka07.nothing, kafka07.layout_of)
 """Messages of Kafka 0.6 and 0.7."""
 
 _KINDS = {layout.LOG_SUFFIX: BATCHES, layout.KAFKA07_SUFFIX: MESSAGES}

@@ -80,7 +80,7 @@ def walk_over_damage(file: MappedFile, start: int = 0, end: int | None = None) -
         if headers is None or fault >= size:
             return
         search = search or Resync(file.data, size)
-        position = search.behind(fault)
+        position = search.after(fault)
         file.check_size()
         if headers.problems:
             error = headers.problems[0].exception

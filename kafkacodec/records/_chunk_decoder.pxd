@@ -8,6 +8,8 @@ from kafkacodec.arrow._columns cimport Budget
 
 cdef class ChunkDecoder:
     cdef HeldBuffer held    # None if closed
+    cdef const uint64_t *at    # where the C decoder has its position, and the size of the data
+    cdef const uint64_t *end
     cdef bint working       # a call is in progress, possibly without the GIL
     cdef const k.kc_field *fields    # set by the subclass, before anything is read
     cdef int num_fields
@@ -23,5 +25,15 @@ cdef class ChunkDecoder:
     cdef int require_idle(self) except -1
     cdef int require_open(self) except -1
     cdef int fill(self, k.kc_table *table, int64_t max_rows, uint64_t max_bytes) except -1
+    cdef int begin(
+        self, const k.kc_field *fields, int num_fields, uint64_t wanted, uint64_t limit, Budget budget,
+        const uint64_t *at, const uint64_t *end
+    ) except -1
+    cdef k.kc_event advance(
+        self, k.kc_table *table, int64_t max_rows, uint64_t max_bytes, k.kc_error *error
+    ) noexcept nogil
+    cdef int provide(self, k.kc_error *error) except -1
+    cdef object explain(self, object exception)
+    cdef int end_of_run(self, k.kc_event event, k.kc_error *error) except -1
     cdef int run(self, k.kc_table *table, int64_t max_rows, uint64_t max_bytes) except -1
     cdef int append_place(self, k.kc_table *table) except -1

@@ -7,7 +7,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from kafkacodec._core cimport decode as k
 from kafkacodec._core._buffer cimport HeldBuffer
-from kafkacodec._core._errors cimport check
+from kafkacodec._core._errors cimport check, exception_from
 from kafkacodec.arrow._columns cimport Budget, Table, new_table
 
 
@@ -15,6 +15,28 @@ from kafkacodec.arrow._columns cimport Budget, Table, new_table
 @cython.no_gc_clear
 cdef class ChunkDecoder:
     """Decodes a range of bytes into tables, chunk by chunk. A context manager that releases the buffer at the end."""
+    cdef int begin(
+        self, const k.kc_field *fields, int num_fields, uint64_t wanted, uint64_t limit, Budget budget,
+        const uint64_t *at, const uint64_t *end
+    ) except -1:
+        """Set what does not change; for the constructors of subclasses."""
+        self.fields, self.num_fields = fields, num_fields
+        self.wanted = wanted
+        self.limit = limit
+        self.budget = budget
+        self.at, self.end = at, end
+        return 0
+
+    @property
+    def position(self):
+        """Number of bytes in complete batches or messages, without the current one."""
+        return self.at[0] if self.at != NULL else 0
+
+    @property
+    def size(self):
+        """Number of bytes to decode."""
+        return self.end[0] if self.end != NULL else 0
+
     cdef int require_idle(self) except -1:
         """Refuse concurrent use."""
         if self.working:
@@ -72,7 +94,39 @@ cdef class ChunkDecoder:
             self.working = False
 
     cdef int run(self, k.kc_table *table, int64_t max_rows, uint64_t max_bytes) except -1:
+        """Add rows until the table is full, to a fault, or to the end of the data."""
+        cdef k.kc_error error
+        cdef k.kc_event event
+        error.code = k.KC_OK
+        error.what = NULL
+        while True:
+            with nogil:
+                event = self.advance(table, max_rows, max_bytes, &error)
+            if event != k.KC_EVENT_COMPRESSED or not self.provide(&error):
+                break
+        return self.end_of_run(event, &error)
+
+    cdef k.kc_event advance(
+        self, k.kc_table *table, int64_t max_rows, uint64_t max_bytes, k.kc_error *error
+    ) noexcept nogil:
+        """Call the C decoder."""
+        return k.KC_EVENT_END
+
+    cdef int provide(self, k.kc_error *error) except -1:
+        """Decompress for the C decoder; return False and set `fault` on failure."""
         raise NotImplementedError
+
+    cdef object explain(self, object exception):
+        """The exception with its place in the data."""
+        return exception
+
+    cdef int end_of_run(self, k.kc_event event, k.kc_error *error) except -1:
+        """Set `fault` and `done`. A fault of compressed data is set already."""
+        if event == k.KC_EVENT_FAULT:
+            self.fault = self.explain(exception_from(error))
+            self.exhausted = error.code == k.KC_TOTAL_LIMIT
+        self.done = event == k.KC_EVENT_END
+        return 0
 
     cdef int append_place(self, k.kc_table *table) except -1:
         """Fill topic and partition of the rows added since the last call, if these columns are wanted."""

@@ -128,17 +128,16 @@ cdef class Decoder(ChunkDecoder):
         bint views=False, bint owned=False,
     ):
         cdef k.kc_decoder_options *options = &self.decoder.options
+        cdef const k.kc_field *fields = k.kc_record_fields
         options.verify_crc = verify_crc
         options.include_control = include_control
         options.search_partial = search_partial
         options.start_offset = start_offset
         options.end_offset = end_offset
-        self.fields, self.num_fields = k.kc_record_fields, k.KC_NUM_RECORD_COLUMNS
         if views:
-            self.fields = k.kc_record_view_fields
-        self.wanted = wanted
-        self.limit = limit
-        self.budget = budget
+            fields = k.kc_record_view_fields
+        self.begin(
+            fields, k.KC_NUM_RECORD_COLUMNS, wanted, limit, budget, &self.decoder.position, &self.decoder.size)
         self.views = views
         self.owned = owned
         self.open(data, start, end, aborted)
@@ -194,15 +193,6 @@ cdef class Decoder(ChunkDecoder):
         options.aborted = <k.kc_aborted *> PyByteArray_AS_STRING(self.aborted) if options.num_aborted else NULL
         k.kc_decoder_init(&self.decoder, data, size, &options)
         self.decoder.held = self.source
-
-    @property
-    def position(self):
-        """Number of bytes in complete batches, without the current one."""
-        return self.decoder.position
-
-    @property
-    def size(self):
-        return self.decoder.size
 
     def stop_at(self, uint64_t position):
         """Stops before batches that start at or after `position`; `done` then means that it was reached."""
@@ -312,25 +302,11 @@ cdef class Decoder(ChunkDecoder):
                 k.kc_column_expect(&headers[i], self.header_rows, self.header_hints[i])
 
     cdef int run(self, k.kc_table *table, int64_t max_rows, uint64_t max_bytes) except -1:
-        cdef k.kc_error error
-        cdef k.kc_event event
-        error.code = k.KC_OK
-        error.what = NULL
-        while True:
-            with nogil:
-                event = self.advance(table, max_rows, max_bytes, &error)
-            if event == k.KC_EVENT_COMPRESSED and self.provide(&error):
-                continue
-            break
-        self.end_of_run(event, &error)
+        ChunkDecoder.run(self, table, max_rows, max_bytes)
         return self.own(table)
 
-    cdef int end_of_run(self, k.kc_event event, const k.kc_error *error) except -1:
-        """What the event says of all that follows. A fault of a compressed batch is there already."""
-        if event == k.KC_EVENT_FAULT:
-            self.fault = self.explain(exception_from(error))
-            self.exhausted = error.code == k.KC_TOTAL_LIMIT
-        self.done = event == k.KC_EVENT_END
+    cdef int end_of_run(self, k.kc_event event, k.kc_error *error) except -1:
+        ChunkDecoder.end_of_run(self, event, error)
         if self.done and self.decompressor is not None:
             self.decompressor.forget()
         return 0

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import kafkacodec as kc
+from tests.dialect_vectors import rows
 
 ROOT = Path(__file__).parents[1] / "data/dialects/kafka07/segments"
 BROKERS = [ROOT / "broker-0", ROOT / "broker-1"]
@@ -44,6 +45,30 @@ def test_start_by_offset_in_a_later_segment():
     assert got[: len(later)].tolist() == later.tolist()
     assert partition.offset_of_timestamp(0) is None
     assert partition.end_offset() > later[-1]
+
+
+def test_an_end_offset_inside_a_message_includes_it():
+    """The broker's consumer saw the offsets in the index beside the segments."""
+    entries = [e for e in rows("kafka07/segments/index") if e.get("topic") == "short" and not e["error"]]
+    offsets = sorted({m["offset"] for e in entries for m in e["entries"]})
+    partition = kc.log.LogDirectory(ROOT / "broker-0").partition("short", 0)
+    for end in [n for offset in offsets[1:6] for n in (offset - 1, offset, offset + 1)]:
+        for start in offsets[:3]:
+            got = np.concatenate([c["offset"] for c in partition.read(start_offset=start, end_offset=end)]).tolist()
+            assert sorted(set(got)) == [n for n in offsets if start <= n < end]
+
+
+def test_positions_count_from_the_start_of_the_file():
+    (path,) = (ROOT / "damaged/bad-crc-in-the-middle").glob("*.kafka")
+    (entry,) = [e for e in rows("kafka07/segments/index") if f"{path.parent.name}/{path.name}" in e["file"]]
+    (damaged,) = [m["offset"] for m in entry["entries"] if not m["valid"]]
+    partition = kc.log.Partition(path.parent)
+    for start in (None, entry["entries"][1]["offset"], damaged):
+        with pytest.raises(kc.CrcMismatch) as raised:
+            list(partition.read(start_offset=start))
+        (problem,) = [p for c in partition.read(start_offset=start, on_error="skip") for p in c.problems]
+        assert isinstance(problem.exception, kc.CrcMismatch)
+        assert [raised.value.position, problem.position, problem.exception.position] == [damaged] * 3
 
 
 def test_damage_is_placed_in_the_file(tmp_path):

@@ -61,7 +61,17 @@ def test_dump_takes_offsets_and_reports_damage(kafkacodec: Command) -> None:
     assert min(offsets) == 203
     assert 438 not in offsets
     assert max(offsets) > 438
-    assert kafkacodec("dump", ROOT / "kafka07", "--log-format", "kafka")[0] == BAD_INPUT
+
+
+def test_dump_refuses_other_formats_and_times(kafkacodec: Command) -> None:
+    old, new = ROOT / "kafka07/segments/broker-0/short-0", KAFKA / "logs/kraft-4.1.0/txn-0"
+    for path, name in ((old, "kafka"), (new, "kafka07")):
+        code, out, err = kafkacodec("dump", path, "--log-format", name)
+        assert (code, out) == (BAD_INPUT, "")
+        assert f"not a segment of format {name}" in err
+    code, _, err = kafkacodec("dump", old, "--start-time", "0")
+    assert code == WRONG_USAGE
+    assert "no timestamps" in err
 
 
 def test_messages_of_kafka07(kafkacodec: Command) -> None:

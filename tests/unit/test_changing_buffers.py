@@ -71,7 +71,7 @@ for magic in (1, 2):
         search = _resync.Resync(buffer)
         at = 0
         while at < len(buffer):
-            at = search.behind(at)
+            at = search.after(at)
     while_bytes_change(buffer, places, run)
 """,
     "kafka07": """

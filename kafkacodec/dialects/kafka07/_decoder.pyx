@@ -44,20 +44,10 @@ cdef class Decoder(ChunkDecoder):
         options.deep = deep
         options.initial_offset = initial_offset
         k.kc_msgset07_init(&self.decoder, self.held.start, self.held.size, &options)
-        self.fields, self.num_fields = k.kc_msgset07_fields, k.KC_NUM_MSGSET07_COLUMNS
-        self.wanted = wanted
-        self.limit = limit
-        self.budget = budget
+        self.begin(
+            k.kc_msgset07_fields, k.KC_NUM_MSGSET07_COLUMNS, wanted, limit, budget,
+            &self.decoder.position, &self.decoder.size)
         self.decompressors = []
-
-    @property
-    def position(self):
-        """Number of bytes in complete messages, without the current one."""
-        return self.decoder.position
-
-    @property
-    def size(self):
-        return self.decoder.size
 
     @property
     def base_offset(self):
@@ -115,24 +105,13 @@ cdef class Decoder(ChunkDecoder):
         self.value_hint = size + size // 8
         return chunk
 
-    cdef int run(self, k.kc_table *table, int64_t max_rows, uint64_t max_bytes) except -1:
-        cdef k.kc_error error
-        cdef k.kc_event event
-        error.code = k.KC_OK
-        error.what = NULL
-        while True:
-            with nogil:
-                event = k.kc_msgset07_run(&self.decoder, table, max_rows, max_bytes, &error)
-            if event == k.KC_EVENT_COMPRESSED and self.provide(&error):
-                continue
-            break
-        if event == k.KC_EVENT_FAULT:
-            self.exhausted = error.code == k.KC_TOTAL_LIMIT
-            if self.exhausted:
-                error.position = self.decoder.position
-            self.fault = self.explain(exception_from(&error))
-        self.done = event == k.KC_EVENT_END
-        return 0
+    cdef k.kc_event advance(
+        self, k.kc_table *table, int64_t max_rows, uint64_t max_bytes, k.kc_error *error
+    ) noexcept nogil:
+        cdef k.kc_event event = k.kc_msgset07_run(&self.decoder, table, max_rows, max_bytes, error)
+        if event == k.KC_EVENT_FAULT and error.code == k.KC_TOTAL_LIMIT:
+            error.position = self.decoder.position
+        return event
 
     def skip(self):
         """Skips the damaged message; returns its size in bytes."""
