@@ -129,7 +129,16 @@ static inline uint32_t kc_load_le32(const uint8_t *p) {
 }
 
 static inline uint64_t kc_load_le64(const uint8_t *p) {
-    return (uint64_t)kc_load_le32(p + 4) << 32 | (uint64_t)kc_load_le32(p);
+#if UINTPTR_MAX > UINT32_MAX
+    uint64_t v = (uint64_t)p[7] << 56 | (uint64_t)p[6] << 48 | (uint64_t)p[5] << 40 | (uint64_t)p[4] << 32 |
+                 (uint64_t)p[3] << 24 | (uint64_t)p[2] << 16 | (uint64_t)p[1] << 8 | (uint64_t)p[0];
+    KC_ONCE(v);
+    KC_LOADED(p, 8);
+    return v;
+#else
+    uint64_t low = kc_load_le32(p);
+    return (uint64_t)kc_load_le32(p + 4) << 32 | low;
+#endif
 }
 
 /* The next `size` bytes, or NULL (and `failed`) if fewer are left. */

@@ -1,5 +1,6 @@
 """Checksums over Python buffers."""
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.number cimport PyNumber_Index
 from libc.stdint cimport uint8_t, uint32_t
 
@@ -26,10 +27,11 @@ cdef uint32_t over(checksum function, object data, uint32_t value) except? 0:
 
 
 cdef uint32_t checked(object value) except? 0:
-    try:
-        return PyNumber_Index(value)
-    except OverflowError:
-        raise ValueError(f"value must be from 0 to 2^32 - 1, not {value}") from None
+    cdef int overflow
+    cdef long long number = PyLong_AsLongLongAndOverflow(PyNumber_Index(value), &overflow)
+    if overflow or not 0 <= number <= <long long> 0xffffffff:
+        raise ValueError(f"value must be from 0 to 2^32 - 1, not {value}")
+    return <uint32_t> number
 
 
 def crc32c(data, value=0):

@@ -76,6 +76,7 @@ def arrow_partitions(ImportedArray array not None, int32_t partitions, int32_t[:
     cdef k.kc_arrow_ints numbers
     cdef int code
     cdef int64_t length = array.array.length
+    cdef bint nullable
     array.require()
     if out.shape[0] < length:
         raise ValueError(f"out has {out.shape[0]} items, fewer than the {length} keys")
@@ -85,16 +86,18 @@ def arrow_partitions(ImportedArray array not None, int32_t partitions, int32_t[:
     if array.owner.schema.dictionary == NULL and array.owner.schema.format in (b"i", b"l"):
         if k.kc_arrow_ints_import(&numbers, &array.owner.schema, &array.array, 0, length, &error):
             raise fault(&error, -1)
+        nullable = numbers.validity != NULL
         with nogil:
             code = int_partitions(&numbers, partitions, &out[0], &error)
     else:
         if k.kc_arrow_bytes_import(&texts, &array.owner.schema, &array.array, 0, length, &error):
             raise fault(&error, -1)
+        nullable = texts.validity != NULL or texts.layout in (k.KC_LAYOUT_ABSENT, k.KC_LAYOUT_DICTIONARY)
         with nogil:
             code = bytes_partitions(&texts, partitions, &out[0], &error)
     if code:
         raise fault(&error, first_row)
-    return nulls_in(out, length)
+    return nulls_in(out, length) if nullable else 0
 
 
 def list_partitions(list keys not None, int32_t partitions, int32_t[::1] out):
