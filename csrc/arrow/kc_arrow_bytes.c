@@ -102,7 +102,7 @@ static void load_four(const int32_t *offsets, four *out) {
  * values of the offset that they share. */
 static int load_offsets32(const kc_arrow_bytes *c, int64_t row, int64_t n, kc_spans *out, kc_error *error) {
     const int32_t *offsets = (const int32_t *)c->index + c->first + row;
-    const uint32_t end = c->end > INT32_MAX ? INT32_MAX : (uint32_t)c->end;
+    const uint32_t end = (uint32_t)c->end; /* an offset itself, and not negative */
     four starts, ends, bad = {0, 0, 0, 0};
     int64_t i = 0;
     for (; i + 4 <= n; i += 4) {

@@ -98,7 +98,7 @@ static fields unreadable(const char *fault, int64_t got, int64_t want) {
     return f;
 }
 
-/* Reads a varint of 32 bits; false if there is none. */
+/* Reads a varint of 32 bits; false and a value of 0 if there is none. */
 KC_INLINE bool take_varint32(const uint8_t **p, const uint8_t *end, int32_t *value) {
     const uint8_t first = *p < end ? kc_load_u8(*p) : 0xff;
     if (KC_LIKELY(first < 0x80)) {
@@ -107,8 +107,12 @@ KC_INLINE bool take_varint32(const uint8_t **p, const uint8_t *end, int32_t *val
         return true;
     }
     int n = kc_varint32_decode(*p, end, value);
-    if (n > 0) *p += n;
-    return n > 0;
+    if (n <= 0) {
+        *value = 0;
+        return false;
+    }
+    *p += n;
+    return true;
 }
 
 /* Reads any record, or sets the fault. */

@@ -43,8 +43,10 @@ int kc_lz4_open(kc_lz4_frame *frame, const uint8_t *data, size_t size, bool any_
     const bool has_content_size = flags & HAS_CONTENT_SIZE;
     if (has_content_size) kc_take(b, 8);
     uint8_t stored = kc_take_u8(b);
-    if (b->failed) return fail(frame, KC_TRUNCATED, "LZ4 frame ends inside its header", (int64_t)size, 15, error);
-    uint8_t computed = (uint8_t)(kc_xxh32(descriptor, KC_LZ4_DESCRIPTOR_BYTES(has_content_size)) >> 8);
+    const size_t bytes = KC_LZ4_DESCRIPTOR_BYTES(has_content_size);
+    if (b->failed)
+        return fail(frame, KC_TRUNCATED, "LZ4 frame ends inside its header", (int64_t)size, (int64_t)bytes + 5, error);
+    uint8_t computed = (uint8_t)(kc_xxh32(descriptor, bytes) >> 8);
     if (computed != stored && !any_checksum)
         return fail(frame, KC_CRC_MISMATCH, "the checksum of an LZ4 frame header is wrong", computed, stored, error);
     return KC_OK;

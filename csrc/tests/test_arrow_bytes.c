@@ -97,6 +97,8 @@ TEST(bytes_column_refuses_offsets_that_decrease) {
         {{0, 2, 1, 3}, KC_CANNOT_ENCODE},
         {{0, 1, 4, 3}, KC_CANNOT_ENCODE},
         {{2, 2, 2, 1}, KC_CANNOT_ENCODE},
+        {{0, 0, 0, -1}, KC_CANNOT_ENCODE},
+        {{INT32_MIN, INT32_MIN, INT32_MIN, 0}, KC_CANNOT_ENCODE},
     };
     static kc_spans spans;
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
@@ -109,7 +111,7 @@ TEST(bytes_column_refuses_offsets_that_decrease) {
             const void *ends = large ? (const void *)CASES[i].ends : ends32;
             foreign_column(&f, large ? "Z" : "z", "value", 3, 3, NULL, ends, DATA);
             CHECK_EQ(load(&f, 0, 3, &c, &spans, &error), CASES[i].code);
-            if (error.code) CHECK_ERROR(error, KC_CANNOT_ENCODE, 0, 0, 0);
+            if (error.code) CHECK_ERROR(error, KC_CANNOT_ENCODE, 0, CASES[i].ends[3] < 0 ? CASES[i].ends[3] : 0, 0);
             CHECK_EQ(load(&f, 0, 0, &c, &spans, &error), KC_OK);
         }
     }
@@ -308,12 +310,15 @@ TEST(bytes_column_reads_fixed_sizes) {
     CHECK_EQ(load(&f, 0, 2, &c, &spans, &error), KC_OK);
     CHECK(span_is(&spans, 0, ""));
     CHECK(!spans.wide);
+    foreign_column(&f, "w:1342177279", "value", 1, 2, NULL, DATA, NULL); /* the largest */
+    CHECK_EQ(load(&f, 0, 1, &c, &spans, &error), KC_OK);
+    CHECK_EQ(spans.size[0], 1342177279);
     foreign_column(&f, "w:12", "value", 2, 2, NULL, "twelve bytesmore bytes..", NULL);
     CHECK_EQ(load(&f, 0, 2, &c, &spans, &error), KC_OK);
     CHECK(span_is(&spans, 1, "more bytes.."));
-    static const char *const IMPOSSIBLE[] = {"w:-1", "w:1x", "w:99999999999", "w:/", "w::"};
-    static const int64_t READ[] = {0, 1, 999999999, 0, 0};
-    for (int i = 0; i < 5; i++) {
+    static const char *const IMPOSSIBLE[] = {"w:-1", "w:1x", "w:99999999999", "w:/", "w::", "w:1342177280"};
+    static const int64_t READ[] = {0, 1, 999999999, 0, 0, INT32_MAX / 16 + 1};
+    for (int i = 0; i < 6; i++) {
         foreign_column(&f, IMPOSSIBLE[i], "value", 2, 2, NULL, DATA, NULL);
         CHECK_EQ(load(&f, 0, 1, &c, &spans, &error), KC_CANNOT_ENCODE);
         CHECK_ERROR(error, KC_CANNOT_ENCODE, 0, READ[i], INT32_MAX);
@@ -381,7 +386,7 @@ TEST(bytes_column_reads_numbers_with_their_sign) {
 }
 
 /* What may be wrong with a column, by number. */
-static int fault_of(int number) {
+static kc_error fault_of(int number) {
     static const int8_t numbers[] = {0, 1};
     static kc_spans spans;
     foreign f, words, more;
@@ -400,12 +405,17 @@ static int fault_of(int number) {
     if (number == 4) words.schema.format = "l";
     if (number == 5) f.buffers[1] = NULL;
     if (number == 6) words.array.length = -1;
-    return load(&f, 0, 2, &c, &spans, &error);
+    (void)(load(&f, 0, 2, &c, &spans, &error) == 0);
+    return error;
 }
 
 TEST(bytes_column_refuses_other_types) {
-    for (int number = 0; number < 8; number++) CHECK_EQ(fault_of(number), KC_CANNOT_ENCODE);
-    CHECK_EQ(fault_of(8), KC_OK);
+    static const int64_t GOT_WANT[][2] = {{0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {-1, 1}, {1, 2}};
+    for (int number = 0; number < 8; number++) {
+        const kc_error error_of_number = fault_of(number);
+        CHECK_ERROR(error_of_number, KC_CANNOT_ENCODE, 0, GOT_WANT[number][0], GOT_WANT[number][1]);
+    }
+    CHECK_EQ(fault_of(8).code, KC_OK);
     static const char *const FORMATS[] = {"l", "", "zz", "vl", "v", "w", "+s", "x:3"};
     static kc_spans spans;
     foreign f;

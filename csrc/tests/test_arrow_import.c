@@ -198,6 +198,7 @@ TEST(arrow_import_takes_tables_without_null_rows) {
     table.schema.format = "+s";
     table.schema.n_children = 1;
     CHECK_EQ(kc_struct_check(&table.schema, &table.array, &error), KC_CANNOT_ENCODE);
+    CHECK_ERROR(error, KC_CANNOT_ENCODE, 0, 0, 0);
     table.schema.n_children = 0;
     table.array.n_buffers = 0;
     CHECK_EQ(kc_struct_check(&table.schema, &table.array, &error), KC_CANNOT_ENCODE);
@@ -312,6 +313,7 @@ TEST(arrow_import_reads_sliced_lists_and_items) {
     CHECK_EQ(kc_arrow_pairs_items(&c, 0, 3, &keys, &values, &error), KC_CANNOT_ENCODE);
     CHECK_ERROR(error, KC_CANNOT_ENCODE, 1, 0, 0);
     CHECK_EQ(kc_arrow_pairs_items(&c, 1, 1, &keys, &values, &error), KC_CANNOT_ENCODE);
+    CHECK_ERROR(error, KC_CANNOT_ENCODE, 1, 0, 0);
     CHECK_EQ(kc_arrow_pairs_items(&c, 2, 1, &keys, &values, &error), KC_OK);
 }
 

@@ -148,3 +148,26 @@ TEST(confluent_splits_more_rows_than_a_block) {
     c.end = 0;
     CHECK_EQ(kc_confluent_split(&c, &parts, 0, 0, &error), KC_CANNOT_ENCODE);
 }
+
+/* A payload after the first piece; the column's data would begin 2^30 bytes before these. */
+TEST(confluent_numbers_pieces) {
+    static const char text[] = "\0\0\0\0\7a payload that no view holds in place";
+    enum { FAR = 1 << KC_PIECE_SHIFT, SIZE = sizeof text - 1 };
+    for (int32_t before = 0; before < 8; before++) { /* where the payload starts, seen from the piece */
+        const int64_t start = (int64_t)FAR - 5 + before, ends[] = {start, start + SIZE};
+        const uint8_t *data = (const uint8_t *)((uintptr_t)text - (uintptr_t)start);
+        const kc_arrow_bytes c = {
+            .layout = KC_LAYOUT_OFFSETS64, .length = 1, .end = start + SIZE, .index = ends, .data = data};
+        kc_error error = {0};
+        split s;
+        const kc_confluent_parts parts = parts_of(&s);
+        int64_t size;
+        CHECK_EQ(kc_confluent_split(&c, &parts, 0, 3, &error), KC_OK);
+        CHECK_EQ(s.ids[0], 7);
+        CHECK_EQ(s.payloads[0].at.far.buffer, 3 + 1);
+        CHECK_EQ(s.payloads[0].at.far.position, before);
+        CHECK_EQ(kc_confluent_buffers(&c), 2);
+        CHECK((uintptr_t)kc_confluent_buffer(&c, 1, &size) == (uintptr_t)data + FAR);
+        CHECK_EQ(size, start + SIZE - FAR);
+    }
+}

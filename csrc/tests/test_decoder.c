@@ -28,6 +28,8 @@ static void sample_records(bytes *records) {
     add_record(records, 4, 7, "", NULL, "n", NULL);
 }
 
+enum { RECORD_BYTES = 13 + 11 + 10 };
+
 static void sample_batch(bytes *data, int attributes) {
     bytes records;
     sample_records(&records);
@@ -124,37 +126,61 @@ TEST(decoder_leaves_a_partial_batch_and_padding) {
 }
 
 /* Sets one byte of a fresh sample batch, corrects the checksum, and decodes it. */
-static int fault_of(size_t at, uint8_t byte, bool correct) {
+static kc_error fault_of(size_t at, uint8_t byte, bool correct, kc_decoder *d) {
     bytes data;
     sample_batch(&data, 0);
     data.data[at] = byte;
     if (correct) kc_store_u32(data.data + 17, kc_crc32c(0, data.data + 21, data.size - 21));
-    kc_decoder d;
     kc_error error = {0};
     kc_table *t = new_table();
-    kc_decoder_init(&d, data.data, data.size, &OPTIONS);
-    kc_event event = kc_decoder_run(&d, t, 100, 1000, &error);
+    kc_decoder_init(d, data.data, data.size, &OPTIONS);
+    kc_event event = kc_decoder_run(d, t, 100, 1000, &error);
     if (event == KC_EVENT_COMPRESSED) error.code = -1;
     if (event == KC_EVENT_END) error.code = KC_OK;
     kc_table_release(t);
-    return error.code;
+    return error;
 }
 
 TEST(decoder_refuses_faults) {
-    CHECK_EQ(fault_of(16, 3, false), KC_BAD_MAGIC);
-    CHECK_EQ(fault_of(16, 0xff, false), KC_BAD_MAGIC);
-    CHECK_EQ(fault_of(17, 1, false), KC_CRC_MISMATCH);
-    CHECK_EQ(fault_of(8, 0xff, false), KC_CORRUPT); /* a negative length */
-    CHECK_EQ(fault_of(22, 5, true), KC_BAD_CODEC);
-    CHECK_EQ(fault_of(22, 1, true), -1);            /* asks for decompression */
-    CHECK_EQ(fault_of(60, 2, true), KC_CORRUPT);    /* fewer records than bytes */
-    CHECK_EQ(fault_of(60, 4, true), KC_CORRUPT);    /* more */
-    CHECK_EQ(fault_of(57, 0xff, true), KC_CORRUPT); /* a negative count */
-    CHECK_EQ(fault_of(57, 0x7f, true), KC_CORRUPT); /* more than fit */
-    CHECK_EQ(fault_of(61, 0, true), KC_CORRUPT);    /* record length 0 */
-    CHECK_EQ(fault_of(61, 1, true), KC_CORRUPT);    /* -1 */
-    CHECK_EQ(fault_of(65, 0x7e, true), KC_CORRUPT); /* a key of 63 bytes */
-    CHECK_EQ(fault_of(12, 9, false), KC_OK);        /* the checksum does not include the leader epoch */
+    /* `located`: the fault is inside the batch; `verified`: the checksum is right, and so is the size. */
+    static const struct {
+        size_t at;
+        uint8_t byte;
+        bool corrected, located, verified;
+        int code;
+        uint64_t position;
+        int64_t got, want;
+    } CASES[] = {
+        {16, 3, false, false, false, KC_BAD_MAGIC, 16, 3, 2},
+        {16, 0xff, false, false, false, KC_BAD_MAGIC, 16, -1, 2},
+        {8, 0xff, false, false, false, KC_CORRUPT, 8, (int32_t)(0xff000000 | (49 + RECORD_BYTES)), 14},
+        {22, 5, true, true, true, KC_BAD_CODEC, 22, 5, 0},
+        {22, 1, true, true, true, -1, 0, 0, 0},                      /* asks for decompression */
+        {60, 2, true, true, true, KC_CORRUPT, 61 + 24, 10, 0},       /* fewer records than bytes */
+        {60, 4, true, true, true, KC_CORRUPT, 61 + 34, 0, 0},        /* more: the fourth has no length */
+        {60, 5, true, true, true, KC_CORRUPT, 61, RECORD_BYTES, 35}, /* more than fit */
+        {57, 0xff, true, true, true, KC_CORRUPT, 61, -0xfffffd, 0},  /* a negative count */
+        {57, 0x7f, true, true, true, KC_CORRUPT, 61, RECORD_BYTES, INT64_C(0x7f000003) * 7},
+        {61, 0, true, true, true, KC_CORRUPT, 61, 0, RECORD_BYTES - 1},  /* record length 0 */
+        {61, 1, true, true, true, KC_CORRUPT, 61, -1, RECORD_BYTES - 1}, /* -1 */
+        {65, 0x7e, true, true, true, KC_CORRUPT, 61, 63, 8},             /* a key of 63 bytes */
+        {12, 9, false, true, true, KC_OK, 0, 0, 0},                      /* the checksum excludes the leader epoch */
+    };
+    kc_decoder d;
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        const kc_error error = fault_of(CASES[i].at, CASES[i].byte, CASES[i].corrected, &d);
+        CHECK_EQ(error.code, CASES[i].code);
+        if (error.code <= KC_OK) continue;
+        CHECK_ERROR(error, CASES[i].code, CASES[i].position, CASES[i].got, CASES[i].want);
+        CHECK_EQ(d.located, CASES[i].located);
+        CHECK_EQ(d.verified, CASES[i].verified);
+    }
+    const kc_error error = fault_of(17, 1, false, &d);
+    bytes data;
+    sample_batch(&data, 0);
+    const uint32_t crc = kc_load_u32(data.data + 17);
+    CHECK_ERROR(error, KC_CRC_MISMATCH, 0, crc, (crc & 0xffffff) | 1 << 24);
+    CHECK(d.located && !d.verified);
 }
 
 TEST(decoder_takes_decompressed_records) {

@@ -122,8 +122,7 @@ TEST(encode_names_the_row_at_fault) {
     static kc_encoder e;
     kc_encoder_begin(&e, &OPTIONS);
     CHECK_EQ(kc_encoder_run(&e, &chunk, &room, &error), KC_ENCODE_FAULT);
-    CHECK_EQ(error.position, 2);
-    CHECK_EQ(error.want, 7);
+    CHECK_ERROR(error, KC_CANNOT_ENCODE, 2, 6, 7);
 }
 
 /* ---- messages of magic 0 and 1 --------------------------------------------------------------------------------- */
@@ -452,5 +451,5 @@ TEST(encode_writes_many_headers) {
     kc_encoder_begin(&e, &OPTIONS);
     room = (kc_room){memory, memory + sizeof memory};
     CHECK_EQ(kc_encoder_run(&e, &chunk, &room, &error), KC_ENCODE_FAULT);
-    CHECK_EQ(error.position, 1);
+    CHECK_ERROR(error, KC_CANNOT_ENCODE, 1, 0, 0);
 }

@@ -67,6 +67,7 @@ TEST(messages_faults_tell_where_and_what) {
         if (CASES[i].at == 21 && CASES[i].byte == 3) continue; /* sizes move into one another */
         CHECK_ERROR(error, KC_CORRUPT, CASES[i].position, CASES[i].got, CASES[i].want);
         CHECK(d.verified && d.located);
+        CHECK_EQ(kc_decoder_record(&d), -1); /* the batch is the record */
         CHECK_EQ(kc_decoder_skip(&d), b.size);
     }
     bytes b = {.size = 0};
@@ -114,6 +115,8 @@ TEST(messages_without_keys_and_values) {
 
 /* ---- wrappers ---- */
 
+static int64_t damaged; /* the index of the message at which wrapper_fault stopped; -1: none */
+
 static kc_error wrapper_fault(const bytes *wrapper, const uint8_t *inner, size_t size) {
     kc_decoder d;
     kc_error error = {0};
@@ -125,6 +128,7 @@ static kc_error wrapper_fault(const bytes *wrapper, const uint8_t *inner, size_t
     if (kc_decoder_run(&d, t, 100, 10000, &error) == KC_EVENT_COMPRESSED &&
         !kc_decoder_provide(&d, inner, size, &error))
         (void)kc_decoder_run(&d, t, 100, 10000, &error);
+    damaged = kc_decoder_record(&d);
     kc_table_release(t);
     return error;
 }
@@ -152,9 +156,10 @@ TEST(messages_in_wrappers_are_whole_and_plain) {
     CHECK_ERROR(error, KC_CORRUPT, 28, 0, 0);
     inner.data[one + 17] = 0;
     inner.data[one + 13] ^= 1; /* a checksum inside */
+    const uint32_t stored = kc_load_u32(inner.data + one + 12);
     error = wrapper_fault(&wrapper, inner.data, inner.size);
-    CHECK_EQ(error.code, KC_CRC_MISMATCH);
-    CHECK_EQ(error.position, 28);
+    CHECK_ERROR(error, KC_CRC_MISMATCH, 28, stored ^ 1 << 16, stored);
+    CHECK_EQ(damaged, 1);
     bytes smaller = {.size = 0}, nothing = {.size = 0};
     add_message(&smaller, 1, KC_CODEC_GZIP, 3, 5, NULL, "packed", 6);
     kc_store_u64(inner.data + one, 4);

@@ -78,7 +78,12 @@ TEST(msgset07_bounds_the_depth) {
         CHECK(++depth <= KC_MSGSET07_MAX_DEPTH);
     }
     CHECK_EQ(event, KC_EVENT_FAULT);
-    CHECK_EQ(error.code, KC_LIMIT);
+    CHECK_EQ(depth, KC_MSGSET07_MAX_DEPTH);
+    CHECK_ERROR(error, KC_LIMIT, 0, KC_MSGSET07_MAX_DEPTH + 1, KC_MSGSET07_MAX_DEPTH);
+    d.position = 3;
+    CHECK_EQ(kc_msgset07_provide(&d, data, size, &error), KC_LIMIT);
+    CHECK_ERROR(error, KC_LIMIT, 3, KC_MSGSET07_MAX_DEPTH + 1, KC_MSGSET07_MAX_DEPTH);
+    d.position = 0;
     CHECK_EQ(kc_msgset07_skip(&d), size);
     CHECK_EQ(kc_msgset07_run(&d, t, 10, 1000, &error), KC_EVENT_END);
     kc_table_release(t);

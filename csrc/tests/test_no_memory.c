@@ -202,3 +202,65 @@ TEST(no_memory_for_columns_of_headers) {
 }
 
 TEST(no_memory_for_columns_of_old_messages) { CHECK(survives(decode07, "decode07")); }
+
+static kc_error make_table(void) {
+    kc_error error = {0};
+    kc_table *t = kc_table_new_within(kc_record_fields, KC_NUM_RECORD_COLUMNS, KC_WANT_DECODED, NULL, &error);
+    if (t) kc_table_release(t);
+    return error;
+}
+
+static kc_error make_backings(void) {
+    kc_error error = {0};
+    kc_backing *b = kc_backing_new(5000, 0, NULL, &error);
+    kc_backing *of = b ? kc_backing_of(sample.data, sample.size, NULL, NULL, NULL, &error) : NULL;
+    kc_backing_release(b);
+    kc_backing_release(of);
+    return error;
+}
+
+static kc_table *exported_table;
+
+static kc_error make_schema(void) {
+    kc_error error = {0};
+    struct ArrowSchema schema;
+    if (!kc_arrow_export_schema(exported_table, &schema, &error)) schema.release(&schema);
+    return error;
+}
+
+static kc_error make_array(void) {
+    kc_error error = {0};
+    struct ArrowArray array;
+    if (!kc_arrow_export_array(exported_table, &array, &error)) array.release(&array);
+    return error;
+}
+
+static kc_error make_stream(void) {
+    kc_error error = {0};
+    struct ArrowArrayStream stream;
+    if (!kc_arrow_export_stream(exported_table, &stream, &error)) stream.release(&stream);
+    return error;
+}
+
+/* These errors have no position and no limit, and the size of a buffer where it is one that was asked for. */
+TEST(no_memory_is_reported_without_a_place) {
+    kc_error (*const makers[])(void) = {make_table, make_backings, make_schema, make_array, make_stream};
+    for (size_t i = 0; i < sizeof makers / sizeof *makers; i++) {
+        exported_table = kc_table_new(kc_record_view_fields, KC_NUM_RECORD_COLUMNS, KC_WANT_DECODED);
+        CHECK(exported_table != NULL);
+        bool done = false;
+        for (int64_t n = 0; !done; n++) {
+            (void)kc_trim();
+            left = n;
+            stays = true;
+            reached = false;
+            const kc_error error = makers[i]();
+            left = -1;
+            done = !reached;
+            CHECK_EQ(error.code, done ? KC_OK : KC_NO_MEMORY);
+            if (!done) CHECK_ERROR(error, KC_NO_MEMORY, 0, error.got, 0);
+            if (!done) CHECK(error.got == 0 || error.got > 7);
+        }
+        kc_table_release(exported_table);
+    }
+}

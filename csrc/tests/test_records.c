@@ -8,25 +8,36 @@ static const kc_decoder_options OPTIONS = {
 
 static kc_table *new_table(void) { return kc_table_new(kc_record_fields, KC_NUM_RECORD_COLUMNS, KC_WANT_DECODED); }
 
-/* The error of a batch of `count` records made of these bytes; `rows` that came out before. */
-static kc_error fault_of(const bytes *records, int32_t count, int64_t *rows) {
+/* The error of a batch of `count` records made of these bytes, read into the columns `want` from offset `start` on;
+ * `rows` that came out before, and the index of the damaged record. */
+static kc_error fault_in(const bytes *records, int32_t count, uint64_t want, int64_t start, int64_t *rows,
+                         int64_t *record) {
     bytes data = {.size = 0};
     kc_decoder d;
     kc_error error = {0};
-    kc_table *t = new_table();
+    kc_decoder_options options = OPTIONS;
+    options.start_offset = start;
+    kc_table *t = kc_table_new(kc_record_fields, KC_NUM_RECORD_COLUMNS, want);
     add_batch(&data, 0, count, records);
-    kc_decoder_init(&d, data.data, data.size, &OPTIONS);
+    kc_decoder_init(&d, data.data, data.size, &options);
     const kc_event event = kc_decoder_run(&d, t, 100, 10000, &error);
     *rows = t->length;
+    *record = kc_decoder_record(&d);
     for (int id = 0; id < KC_NUM_RECORD_COLUMNS; id++) {
         if (t->columns[id].wanted && t->columns[id].length != *rows) *rows = -1;
     }
-    if (t->columns[KC_COL_HEADERS].children->length !=
-        ((const int32_t *)(const void *)t->columns[KC_COL_HEADERS].values.data)[t->length])
+    const kc_column *headers = &t->columns[KC_COL_HEADERS];
+    if (headers->wanted &&
+        headers->children->length != ((const int32_t *)(const void *)headers->values.data)[t->length])
         *rows = -2;
     kc_table_release(t);
     if ((event == KC_EVENT_FAULT) != (error.code != KC_OK)) error.code = -1;
     return error;
+}
+
+static kc_error fault_of(const bytes *records, int32_t count, int64_t *rows) {
+    int64_t record;
+    return fault_in(records, count, KC_WANT_DECODED, INT64_MIN, rows, &record);
 }
 
 /* Record bodies after one good record of seven bytes; the second record's length is that of its bytes, plus `longer`.
@@ -61,26 +72,35 @@ static const struct {
 };
 enum { GOOD = 1 << 0 | 1 << 1 | 1 << 19 | 1 << 20 };
 
+/* Whether a record is valid does not depend on the columns, nor on the offsets that are wanted. */
+static const struct {
+    uint64_t want;
+    int64_t start, rows;
+} READINGS[] = {
+    {KC_WANT_DECODED, INT64_MIN, 1},    {KC_WANT_DECODED & ~(1u << KC_COL_HEADERS), INT64_MIN, 1},
+    {KC_WANT_NO_HEADERS, INT64_MIN, 1}, {1u << KC_COL_HEADERS, INT64_MIN, 1},
+    {KC_WANT_DECODED, 101, 0}, /* the batch extends to offset 101, its records only to 100 */
+    {KC_WANT_RECORD, 101, 0},           {KC_WANT_NO_HEADERS, 101, 0},
+};
+
 TEST(records_faults_tell_where_and_what) {
-    for (size_t i = 0; i < sizeof BODIES / sizeof *BODIES; i++) {
+    for (size_t k = 0; k < sizeof BODIES / sizeof *BODIES * (sizeof READINGS / sizeof *READINGS); k++) {
+        const size_t i = k % (sizeof BODIES / sizeof *BODIES), reading = k / (sizeof BODIES / sizeof *BODIES);
+        const int64_t kept = READINGS[reading].rows;
         bytes records = {.size = 0};
-        int64_t rows;
+        int64_t rows, record;
         add_record(&records, 0, 0, NULL, NULL, NULL, NULL);
         add_varint(&records, BODIES[i].size + BODIES[i].longer);
         add(&records, BODIES[i].body, (size_t)BODIES[i].size);
         if (i == 2) add_record(&records, 0, 0, NULL, NULL, NULL, NULL); /* bytes enough for two */
-        const kc_error error = fault_of(&records, 2, &rows);
+        const kc_error error = fault_in(&records, 2, READINGS[reading].want, READINGS[reading].start, &rows, &record);
         if (GOOD >> i & 1) {
             CHECK_EQ(error.code, KC_OK);
-            CHECK_EQ(rows, 2);
+            CHECK_EQ(rows, 2 * kept);
             continue;
         }
-        CHECK_EQ(rows, 1);
-        if (i == 15) { /* there is no size to report */
-            CHECK_EQ(error.code, KC_CORRUPT);
-            CHECK_EQ(error.position, 61 + 7);
-            continue;
-        }
+        CHECK_EQ(rows, kept);
+        CHECK_EQ(record, 1);
         CHECK_ERROR(error, KC_CORRUPT, 61 + 7, BODIES[i].got, BODIES[i].want);
     }
 }
@@ -277,4 +297,24 @@ TEST(records_with_headers_of_every_size) {
         CHECK(size < 0 || memcmp(got, value, (size_t)size) == 0);
     }
     kc_table_release(t);
+}
+
+/* A list has at most 2^31 - 1 entries; a table that seems to have them already. */
+TEST(records_headers_beyond_what_a_list_holds) {
+    for (int32_t spare = 0; spare < 3; spare++) {
+        bytes records = {.size = 0};
+        kc_records r;
+        kc_error error = {0};
+        kc_table *t = new_table();
+        const kc_batch batch = {.count = 2, .magic = 2};
+        add_record(&records, 0, 0, NULL, NULL, NULL, NULL);
+        const size_t second = records.size;
+        add_record(&records, 1, 0, NULL, NULL, "h", "v");
+        t->columns[KC_COL_HEADERS].children->length = INT32_MAX - spare;
+        CHECK_EQ(kc_records_open(&r, &batch, records.data, records.size, INT64_MIN, INT64_MAX, &error), KC_OK);
+        CHECK_EQ(kc_records_read(&r, &batch, t, 2, &error), spare ? KC_OK : KC_LIMIT);
+        CHECK_EQ(t->length, spare ? 2 : 1);
+        if (error.code) CHECK_ERROR(error, KC_LIMIT, second, INT32_MAX, INT32_MAX);
+        kc_table_release(t);
+    }
 }

@@ -11,9 +11,11 @@ static bytes two_batches(void) {
     return data;
 }
 
+static kc_error error; /* of the last run */
+
 static int run(const bytes *b, kc_renumbering how, kc_renumbered *out, size_t max, size_t *count, int64_t *next) {
-    kc_error error = {0};
     uint64_t position = 0;
+    error = (kc_error){.position = 1, .got = 1, .want = 1};
     return kc_renumber(b->data, b->size, &position, &how, out, max, count, next, &error);
 }
 
@@ -50,7 +52,6 @@ TEST(renumber_goes_on_where_room_ended) {
     size_t count;
     int64_t next = 0;
     uint64_t position = 0;
-    kc_error error = {0};
     for (uint64_t i = 0; i < 2; i++) {
         CHECK_EQ(kc_renumber(data.data, data.size, &position, &how, out, 1, &count, &next, &error), KC_OK);
         CHECK_EQ(count, 1);
@@ -72,13 +73,22 @@ TEST(renumber_refuses_what_is_no_whole_batch) {
         memcpy(data.data, sound.data, size);
         const int code = run(&data, how, out, 4, &count, &next);
         CHECK_EQ(code, size == sound.size / 2 ? KC_OK : KC_TRUNCATED);
+        if (code) CHECK_ERROR(error, KC_TRUNCATED, size < sound.size / 2 ? 0 : sound.size / 2, 0, 0);
     }
     bytes data = sound;
     data.data[KC_ENTRY_MAGIC_AT] = 1;
     CHECK_EQ(run(&data, how, out, 4, &count, &next), KC_BAD_MAGIC);
+    CHECK_ERROR(error, KC_BAD_MAGIC, 16, 1, 2);
     data = sound;
     kc_store_u32(data.data + KC_ENTRY_LENGTH_AT, 3);
     CHECK_EQ(run(&data, how, out, 4, &count, &next), KC_CORRUPT);
+    CHECK_ERROR(error, KC_CORRUPT, 8, 3, KC_MESSAGE_MIN_LENGTH);
+    data = sound;
+    data.data[sound.size / 2 + KC_ENTRY_MAGIC_AT] = 0; /* the first is taken */
+    CHECK_EQ(run(&data, how, out, 4, &count, &next), KC_BAD_MAGIC);
+    CHECK_ERROR(error, KC_BAD_MAGIC, sound.size / 2 + 16, 0, 2);
+    CHECK_EQ(count, 1);
+    CHECK_EQ(next, 100 + 5 + 2);
 }
 
 TEST(renumber_keeps_offsets_in_range) {
@@ -88,9 +98,14 @@ TEST(renumber_keeps_offsets_in_range) {
     int64_t next;
     kc_store_u64(data.data, 0);
     CHECK_EQ(run(&data, (kc_renumbering){.by = -1}, out, 4, &count, &next), KC_CANNOT_ENCODE);
+    CHECK_ERROR(error, KC_CANNOT_ENCODE, 0, 0, -1);
+    kc_store_u64(data.data, 1);
+    CHECK_EQ(run(&data, (kc_renumbering){.by = -1}, out, 4, &count, &next), KC_OK);
+    CHECK_EQ(kc_load_u64(out[0].head), 0);
     kc_store_u64(data.data, (uint64_t)INT64_MAX - 2);
     CHECK_EQ(run(&data, (kc_renumbering){.by = 0}, out, 1, &count, &next), KC_OK);
     CHECK_EQ(run(&data, (kc_renumbering){.by = 1}, out, 4, &count, &next), KC_CANNOT_ENCODE);
+    CHECK_ERROR(error, KC_CANNOT_ENCODE, 0, INT64_MAX - 2, 1);
     CHECK_EQ(run(&data, (kc_renumbering){.by = INT64_MAX}, out, 4, &count, &next), KC_CANNOT_ENCODE);
     kc_store_u32(data.data + KC_BATCH_LAST_DELTA_AT, UINT32_MAX);
     CHECK_EQ(run(&data, (kc_renumbering){.by = 0}, out, 4, &count, &next), KC_CANNOT_ENCODE);

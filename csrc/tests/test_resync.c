@@ -164,7 +164,11 @@ TEST(resync_finds_a_batch_wherever_it_lies) {
                 CHECK_EQ(kc_resync_next(b.data, b.size, before, &state), before);
                 CHECK_EQ(kc_resync_next(b.data, b.size, before + 1, &state), b.size);
                 b.data[before + one.size - 1] ^= 1; /* the checksum is wrong now */
+                state = kc_resync_start();
                 CHECK_EQ(kc_resync_next(b.data, b.size, 0, &state), b.size);
+                const size_t searched = b.size - (KC_MESSAGE_MIN_SIZE - 1);
+                CHECK_EQ(state.examined, searched + one.size);
+                CHECK_EQ(state.credit, KC_RESYNC_FIRST_CREDIT + 16 * searched - one.size);
             }
         }
     }
@@ -187,6 +191,19 @@ TEST(resync_finds_batches_of_every_size) {
         kc_store_u32(message + KC_MESSAGE_CRC_AT, kc_crc32(0, message + KC_ENTRY_MAGIC_AT, size - KC_ENTRY_MAGIC_AT));
         kc_resync state = kc_resync_start();
         CHECK_EQ(kc_resync_next(data, GARBAGE + size, 0, &state), GARBAGE);
+    }
+}
+
+/* Every position where the smallest message would fit is searched, and earns credit. */
+TEST(resync_earns_credit_for_every_position) {
+    uint8_t garbage[300];
+    memset(garbage, 0xff, sizeof garbage);
+    for (size_t size = 0; size <= sizeof garbage; size++) {
+        const size_t searched = size < KC_MESSAGE_MIN_SIZE ? 0 : size - KC_MESSAGE_MIN_SIZE + 1;
+        kc_resync state = kc_resync_start();
+        CHECK_EQ(kc_resync_next(garbage, size, 0, &state), size);
+        CHECK_EQ(state.examined, searched);
+        CHECK_EQ(state.credit, KC_RESYNC_FIRST_CREDIT + 16 * searched);
     }
 }
 
@@ -219,7 +236,12 @@ TEST(resync_goes_on_at_the_end_of_a_batch_that_tells_it) {
     three_records(&another, 0);
     const size_t one = b.size;
     b.data[one - 1] ^= 1;
-    CHECK_EQ(behind(&b, 0), one); /* the end of the data */
+    kc_resync end = kc_resync_start();
+    CHECK(!kc_resync_used(&end));
+    CHECK_EQ(kc_resync_behind(b.data, b.size, 0, &end), one); /* the end of the data */
+    CHECK_EQ(end.credit, KC_RESYNC_FIRST_CREDIT + 16 * one);
+    CHECK_EQ(end.examined, 0);
+    CHECK(kc_resync_used(&end));
     CHECK_EQ(behind(&b, one), one);
     CHECK_EQ(behind(&b, one + 5), one);
     add(&b, another.data, another.size);
@@ -227,6 +249,8 @@ TEST(resync_goes_on_at_the_end_of_a_batch_that_tells_it) {
     kc_resync state = kc_resync_start();
     CHECK_EQ(kc_resync_after(b.data, b.size, 0, &state), one);
     CHECK_EQ(state.credit, KC_RESYNC_FIRST_CREDIT + 16 * one - one);
+    CHECK_EQ(state.examined, one);
+    CHECK(kc_resync_used(&state));
     b.size -= 10;
     CHECK_EQ(behind(&b, 0), one); /* the start of a partial one */
     memset(b.data + one, 0, another.size);

@@ -68,22 +68,20 @@ TEST(row_runs_refuse_rows_out_of_order) {
     CHECK_EQ(kc_row_runs_open(&r, &table.schema, &table.array, &error), KC_OK);
     check_run(&r, 5, 1);
     CHECK_EQ(kc_row_runs_next(&r, &end, &error), KC_CANNOT_ENCODE);
-    CHECK_EQ(error.position, 1);
-    CHECK_EQ(error.got, 4);
-    CHECK_EQ(error.want, 5);
+    CHECK_ERROR(error, KC_CANNOT_ENCODE, 1, 4, 5);
     table.array.offset = 2;
     table.array.length = 1;
     kc_row_runs_begin(&r);
     CHECK_EQ(kc_row_runs_open(&r, &table.schema, &table.array, &error), KC_OK);
     CHECK_EQ(kc_row_runs_next(&r, &end, &error), KC_CANNOT_ENCODE);
-    CHECK_EQ(error.position, 0);
+    CHECK_ERROR(error, KC_CANNOT_ENCODE, 0, -1, 0);
     table_of_rows(&table, &other, &rows, numbers, 3);
     rows.array.null_count = -1;
     rows.buffers[0] = first_only;
     kc_row_runs_begin(&r);
     CHECK_EQ(kc_row_runs_open(&r, &table.schema, &table.array, &error), KC_OK);
     CHECK_EQ(kc_row_runs_next(&r, &end, &error), KC_CANNOT_ENCODE);
-    CHECK_EQ(error.position, 1);
+    CHECK_ERROR(error, KC_CANNOT_ENCODE, 1, 0, 0);
 }
 
 TEST(row_runs_need_one_column_of_integers) {
@@ -93,13 +91,26 @@ TEST(row_runs_need_one_column_of_integers) {
     kc_row_runs r;
     kc_row_runs_begin(&r);
     table_of_rows(&table, &other, &rows, numbers, 1);
-    other.schema.name = "row";
-    CHECK_EQ(kc_row_runs_open(&r, &table.schema, &table.array, &error), KC_CANNOT_ENCODE);
-    other.schema.name = NULL;
-    rows.schema.format = "tsm:UTC";
-    CHECK_EQ(kc_row_runs_open(&r, &table.schema, &table.array, &error), KC_CANNOT_ENCODE);
-    rows.schema.name = "Row";
-    CHECK_EQ(kc_row_runs_open(&r, &table.schema, &table.array, &error), KC_CANNOT_ENCODE);
+    static const char *const NAMES[][2] = {{"row", "row"}, {NULL, "Row"}, {NULL, NULL}, {NULL, "row"}};
+    for (int i = 0; i < 4; i++) {
+        other.schema.name = NAMES[i][0];
+        rows.schema.name = NAMES[i][1];
+        if (i == 3) rows.schema.format = "tsm:UTC";
+        error = (kc_error){.position = 9, .got = 9, .want = 9};
+        CHECK_EQ(kc_row_runs_open(&r, &table.schema, &table.array, &error), KC_CANNOT_ENCODE);
+        CHECK_ERROR(error, KC_CANNOT_ENCODE, 0, 0, 0);
+    }
+}
+
+TEST(row_runs_of_an_empty_chunk) {
+    static const int64_t numbers[] = {0};
+    foreign table, other, rows;
+    kc_error error = {0};
+    kc_row_runs r;
+    table_of_rows(&table, &other, &rows, numbers, 0);
+    kc_row_runs_begin(&r);
+    CHECK_EQ(kc_row_runs_open(&r, &table.schema, &table.array, &error), KC_OK);
+    check_run(&r, -1, 0); /* none */
 }
 
 TEST(encode_restarts_at_a_row_of_the_chunk) {

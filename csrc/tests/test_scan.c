@@ -1,4 +1,5 @@
 #include "build.h"
+#include "cells.h"
 #include "check.h"
 #include "decode/kc_resync.h"
 #include "decode/kc_scan.h"
@@ -154,4 +155,83 @@ TEST(scan_stops_where_it_is_told) {
     CHECK_ERROR(error, KC_BAD_MAGIC, 44, 9, 2);
     CHECK_EQ(t->length, 1);
     kc_table_release(t);
+}
+
+/* What no header has: a cell that is null. */
+#define NONE (INT64_MIN + 1)
+
+static bool header_is(const kc_table *t, int64_t row, const int64_t *want, const char *codec) {
+    for (int id = 0; id < KC_NUM_HEADER_COLUMNS; id++) {
+        const kc_column *c = &t->columns[id];
+        int32_t size;
+        if (id == KC_HEADER_CODEC) {
+            const uint8_t *name = kc_column_bytes(c, row, &size);
+            if (size != (int32_t)strlen(codec) || memcmp(name, codec, strlen(codec)) != 0) return false;
+        } else if (null_at(c, row) != (want[id] == NONE) || (want[id] != NONE && number_at(c, row) != want[id])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+TEST(scan_reads_every_field) {
+    bytes data = {.size = 0}, records = {.size = 0};
+    add_record(&records, 0, 0, "k", "v", NULL, NULL);
+    add_record(&records, 1, 0, "k", "v", NULL, NULL);
+    add_batch(&data, KC_TRANSACTIONAL | KC_CONTROL | KC_DELETE_HORIZON, 2, &records);
+    const int64_t one = (int64_t)data.size;
+    add_batch(&data, KC_CODEC_ZSTD | KC_LOG_APPEND_TIME, 2, &records);
+    const int64_t two = (int64_t)data.size;
+    add_message(&data, 0, KC_LOG_APPEND_TIME, 9, 0, "k", "v", 1); /* a bit without a meaning in magic 0 */
+    const int64_t three = (int64_t)data.size;
+    add_message(&data, 1, KC_LOG_APPEND_TIME, 10, 77, "k", "v", 1);
+    const int64_t four = (int64_t)data.size;
+    add_message(&data, 1, KC_CODEC_SNAPPY, 12, 78, NULL, "packed", 6);
+    const int64_t at[] = {0, one, two, three, four, (int64_t)data.size};
+    int64_t crc[5];
+    for (int i = 0; i < 5; i++) crc[i] = kc_load_u32(data.data + at[i] + (i < 2 ? 17 : 12));
+    static const char *const CODECS[] = {"none", "zstd", "none", "none", "snappy"};
+    const int64_t want[5][KC_NUM_HEADER_COLUMNS] = {
+        /* position, size, offsets, magic, codec, time type and times, count, producer, sequence, epoch, flags, CRC */
+        {0, one, 100, 101, 2, 0, 0, 1000, 2000, 2, 55, 3, 40, 7, 1, 1, 1000, crc[0], 1},
+        {one, two - one, 100, 101, 2, 0, 1, 1000, 2000, 2, 55, 3, 40, 7, 0, 0, NONE, crc[1], 1},
+        {two, 28, 9, 9, 0, 0, -1, NONE, NONE, 1, NONE, NONE, NONE, NONE, 0, 0, NONE, crc[2], 1},
+        {three, 36, 10, 10, 1, 0, 1, 77, 77, 1, NONE, NONE, NONE, NONE, 0, 0, NONE, crc[3], 1},
+        {four, at[5] - four, NONE, 12, 1, 0, 0, NONE, 78, NONE, NONE, NONE, NONE, NONE, 0, 0, NONE, crc[4], 1},
+    };
+    kc_table *t = kc_table_new(kc_header_fields, KC_NUM_HEADER_COLUMNS, UINT64_MAX);
+    kc_error error = {0};
+    uint64_t position = 0;
+    CHECK_EQ(kc_scan(data.data, data.size, &position, true, INT64_MAX, t, &error), KC_WALK_END);
+    CHECK_EQ(t->length, 5);
+    for (int row = 0; row < 5; row++) CHECK(header_is(t, row, want[row], CODECS[row]));
+    kc_table_release(t);
+}
+
+/* Memory that is exhausted is reported at the batch that needed it. */
+TEST(scan_tells_where_a_budget_ends) {
+    bytes data = {.size = 0};
+    for (int i = 0; i < 100; i++) add_message(&data, 0, 0, i, 0, "k", "v", 1);
+    size_t used = 0, failed = 0;
+    for (size_t limit = 2000; !used && limit < 40000; limit += 500) {
+        kc_budget *budget = kc_budget_new(limit, "too much");
+        kc_error error = {0};
+        uint64_t position = 0;
+        kc_table *t = kc_table_new_within(kc_header_fields, KC_NUM_HEADER_COLUMNS, UINT64_MAX, budget, &error);
+        if (t) {
+            const kc_walk end = kc_scan(data.data, data.size, &position, true, INT64_MAX, t, &error);
+            CHECK_EQ(position, 28 * t->length);
+            if (end == KC_WALK_END) used = limit;
+            if (end != KC_WALK_END) {
+                failed += t->length > 0;
+                CHECK_EQ(end, KC_WALK_FAULT);
+                CHECK_ERROR(error, KC_TOTAL_LIMIT, position, error.got, limit);
+                CHECK(error.got > (int64_t)limit);
+            }
+            kc_table_release(t);
+        }
+        CHECK_EQ(budget->left, limit);
+        kc_budget_release(budget);
+    }
+    CHECK(used > 0 && failed > 0);
 }

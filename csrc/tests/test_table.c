@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "arrow/kc_table.h"
+#include "cells.h"
 #include "check.h"
 
 static const kc_field NUMBERS[] = {{"n", KC_INT64, 0, NULL}, {"b", KC_BINARY, 0, NULL}};
@@ -18,6 +19,7 @@ TEST(table_refuses_rows_beyond_any_memory) {
         CHECK_EQ(kc_column_append_int(&t->columns[0], 7, &error), KC_OK);
         CHECK_EQ(kc_column_append_bytes(&t->columns[1], "x", 1, &error), KC_OK);
         CHECK_EQ(kc_column_reserve(&t->columns[0], ROWS[i], 0, &error), KC_NO_MEMORY);
+        CHECK_ERROR(error, KC_NO_MEMORY, 0, ROWS[i], PTRDIFF_MAX / 16 - 1);
         CHECK_EQ(kc_column_reserve(&t->columns[1], ROWS[i], 0, &error), KC_NO_MEMORY);
         CHECK_EQ(kc_column_append_repeated(&t->columns[0], 1, ROWS[i], &error), KC_NO_MEMORY);
         CHECK_EQ(kc_column_append_nulls(&t->columns[0], ROWS[i], &error), KC_NO_MEMORY);
@@ -33,28 +35,6 @@ static const kc_field ALL_TYPES[] = {
     {"time", KC_TIMESTAMP_MS, 0, NULL}, {"binary", KC_BINARY, 0, NULL}, {"string", KC_STRING, 0, NULL},
 };
 enum { TYPES = sizeof ALL_TYPES / sizeof *ALL_TYPES, NUMBERS_END = 7 };
-
-static int64_t number_at(const kc_column *c, int64_t row) {
-    const void *p = c->values.data;
-    switch (c->field->type) {
-        case KC_BOOL:
-            return ((const uint8_t *)p)[row / 8] >> (row % 8) & 1;
-        case KC_INT8:
-            return ((const int8_t *)p)[row];
-        case KC_INT16:
-            return ((const int16_t *)p)[row];
-        case KC_INT32:
-            return ((const int32_t *)p)[row];
-        case KC_UINT32:
-            return ((const uint32_t *)p)[row];
-        default:
-            return ((const int64_t *)p)[row];
-    }
-}
-
-static bool null_at(const kc_column *c, int64_t row) {
-    return c->null_count && !(c->validity.data[row / 8] >> (row % 8) & 1);
-}
 
 TEST(table_types_have_widths) {
     static const size_t WIDTHS[] = {0, 1, 2, 4, 8, 4, 8, 0, 0};
@@ -147,6 +127,7 @@ TEST(table_keeps_null_lists) {
     CHECK_EQ(c->children[0].length, 2);
 
     CHECK_EQ(kc_column_append_nulls(&t->columns[1], 3, &error), KC_LIMIT);
+    CHECK_ERROR(error, KC_LIMIT, 0, 3, 0);
     CHECK_EQ(t->columns[1].length, 0);
     kc_table_release(t);
 }
