@@ -58,6 +58,13 @@ TEST(buffers_return_what_they_did_not_get) {
     CHECK_EQ(kc_buffer_grow_within(&b, (size_t)PTRDIFF_MAX, budget, &error), KC_NO_MEMORY);
     CHECK_ERROR(error, KC_NO_MEMORY, 0, PTRDIFF_MAX, 0);
     CHECK_EQ(budget->left, SIZE_MAX);
+    CHECK_EQ(kc_buffer_grow_within(&b, 100, budget, &error), KC_OK);
+    const size_t capacity = b.capacity;
+    CHECK_EQ(kc_buffer_grow_within(&b, (size_t)PTRDIFF_MAX, budget, &error), KC_NO_MEMORY);
+    CHECK_EQ(b.capacity, capacity);
+    CHECK_EQ(budget->left, SIZE_MAX - capacity);
+    kc_budget_give(budget, capacity);
+    kc_buffer_free(&b);
     CHECK(kc_backing_new((size_t)PTRDIFF_MAX, 0, budget, &error) == NULL);
     CHECK_ERROR(error, KC_NO_MEMORY, 0, PTRDIFF_MAX, 0);
     CHECK_EQ(budget->left, SIZE_MAX);
@@ -87,6 +94,12 @@ TEST(backings_report_what_they_cannot_have) {
         kc_backing_release(b);
         CHECK_EQ(budget->left, 800);
     }
+    kc_backing *of = kc_backing_of(data, sizeof data, budget, NULL, NULL, &error);
+    CHECK(of && of->data == data && of->owned == NULL);
+    CHECK_EQ(of->size, sizeof data);
+    CHECK_EQ(of->taken, sizeof data);
+    kc_backing_release(of);
+    CHECK_EQ(budget->left, 800);
     kc_backing *nothing = kc_backing_new(0, 0, budget, &error); /* one byte, so that there is an address */
     CHECK(nothing && nothing->data);
     CHECK_EQ(nothing->capacity, 1);

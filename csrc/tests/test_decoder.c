@@ -161,10 +161,11 @@ TEST(decoder_refuses_faults) {
         {60, 5, true, true, true, KC_CORRUPT, 61, RECORD_BYTES, 35}, /* more than fit */
         {57, 0xff, true, true, true, KC_CORRUPT, 61, -0xfffffd, 0},  /* a negative count */
         {57, 0x7f, true, true, true, KC_CORRUPT, 61, RECORD_BYTES, INT64_C(0x7f000003) * 7},
-        {61, 0, true, true, true, KC_CORRUPT, 61, 0, RECORD_BYTES - 1},  /* record length 0 */
-        {61, 1, true, true, true, KC_CORRUPT, 61, -1, RECORD_BYTES - 1}, /* -1 */
-        {65, 0x7e, true, true, true, KC_CORRUPT, 61, 63, 8},             /* a key of 63 bytes */
-        {12, 9, false, true, true, KC_OK, 0, 0, 0},                      /* the checksum excludes the leader epoch */
+        {61, 0, true, true, true, KC_CORRUPT, 61, 0, RECORD_BYTES - 1},    /* record length 0 */
+        {61, 25, true, true, true, KC_CORRUPT, 61, -13, RECORD_BYTES - 1}, /* the negative of the right one */
+        {61, 1, true, true, true, KC_CORRUPT, 61, -1, RECORD_BYTES - 1},   /* -1 */
+        {65, 0x7e, true, true, true, KC_CORRUPT, 61, 63, 8},               /* a key of 63 bytes */
+        {12, 9, false, true, true, KC_OK, 0, 0, 0},                        /* the checksum excludes the leader epoch */
     };
     kc_decoder d;
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {

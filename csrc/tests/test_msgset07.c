@@ -226,6 +226,11 @@ TEST(msgset07_stops_at_rows_and_bytes) {
     CHECK_EQ(kc_msgset07_run(&d, t, 3000, 10, &error), KC_EVENT_FULL);
     CHECK(t->length >= 10 && t->length <= 1024);
     kc_table_release(t);
+    d = open_set(data, size, true);
+    t = new_table();
+    CHECK_EQ(kc_msgset07_run(&d, t, 3000, 1024, &error), KC_EVENT_FULL); /* no byte is missing after 1,024 rows */
+    CHECK_EQ(t->length, 1024);
+    kc_table_release(t);
 }
 
 /* Compressed messages in compressed ones, with messages around them. */

@@ -50,3 +50,33 @@ TEST(murmur2_partitions_of_numbers) {
         }
     }
 }
+
+/* Every length, with other bytes after the key: step by step as Utils.murmur2 of kafka-clients. */
+static uint32_t described(const uint8_t *data, size_t size) {
+    const uint32_t m = 0x5bd1e995;
+    uint32_t h = 0x9747b28c ^ (uint32_t)size;
+    for (size_t i = 0; i < size / 4; i++) {
+        uint32_t k = 0;
+        for (size_t byte = 4; byte > 0; byte--) k = k << 8 | data[4 * i + byte - 1];
+        k *= m;
+        k ^= k >> 24;
+        k *= m;
+        h *= m;
+        h ^= k;
+    }
+    for (size_t rest = size % 4; rest > 0; rest--) {
+        h ^= (uint32_t)data[size / 4 * 4 + rest - 1] << 8 * (rest - 1);
+        if (rest == 1) h *= m;
+    }
+    h ^= h >> 13;
+    h *= m;
+    return h ^ h >> 15;
+}
+
+TEST(murmur2_of_every_length) {
+    uint8_t data[24];
+    uint64_t random = 3;
+    for (size_t i = 0; i < sizeof data; i++) data[i] = (uint8_t)(next_random(&random) | 1);
+    CHECK_EQ((int32_t)described((const uint8_t *)"foobar", 6), -790332482);
+    for (size_t size = 0; size < sizeof data; size++) CHECK_EQ(kc_murmur2(data, size), described(data, size));
+}

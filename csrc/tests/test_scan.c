@@ -136,6 +136,8 @@ TEST(log_faults_tell_where_and_what) {
     CHECK_EQ(kc_walk_next(data, 100, 101, &span, &error), KC_WALK_END);
     CHECK_EQ(kc_walk_next(data, 21, 10, &span, &error), KC_WALK_PARTIAL); /* 11 bytes, not all zero */
     CHECK_EQ(kc_walk_next(data, 100, 36, &span, &error), KC_WALK_END);    /* zeros */
+    CHECK_EQ(kc_walk_next(data, 18, 17, &span, &error), KC_WALK_PARTIAL); /* one byte, and that is 7 */
+    CHECK_EQ(kc_walk_next(data, 19, 18, &span, &error), KC_WALK_END);
     data[99] = 1;
     CHECK_EQ(kc_walk_next(data, 100, 36, &span, &error), KC_WALK_FAULT); /* a length of 0 in other bytes */
     CHECK_ERROR(error, KC_CORRUPT, 44, 0, 14);
