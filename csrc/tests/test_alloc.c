@@ -115,6 +115,18 @@ TEST(alloc_buffer_grows) {
     CHECK_EQ(kc_live_bytes(), before);
 }
 
+TEST(alloc_capacities_are_powers_of_two_up_to_64_mib) {
+    static const size_t KIB[] = {4, 5, 9, 33 << 10, 64 << 10, (64 << 10) + 1},
+                        GOT[] = {4, 8, 16, 64 << 10, 64 << 10, 80 << 10};
+    for (size_t i = 0; i < sizeof KIB / sizeof *KIB; i++) {
+        void *block = kc_alloc(KIB[i] << 10);
+        CHECK(block != NULL);
+        CHECK_EQ(kc_capacity(block), GOT[i] << 10);
+        kc_free(block);
+    }
+    (void)kc_trim();
+}
+
 TEST(alloc_large_blocks_grow_in_steps) {
     const size_t before = kc_live_bytes(), mib = (size_t)1 << 20;
     kc_buffer b = {0};

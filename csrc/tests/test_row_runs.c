@@ -102,6 +102,13 @@ TEST(row_runs_need_one_column_of_integers) {
     }
 }
 
+TEST(row_runs_before_the_first_chunk) {
+    kc_row_runs r;
+    memset(&r, 0xff, sizeof r);
+    kc_row_runs_begin(&r);
+    check_run(&r, -1, 0); /* none */
+}
+
 TEST(row_runs_of_an_empty_chunk) {
     static const int64_t numbers[] = {0};
     foreign table, other, rows;
