@@ -69,6 +69,10 @@ PRODUCER_SNAPSHOT_ENTRY = np.dtype(
     ]
 )
 
+WRITE_STATE = ".kafkalog.state"
+"""The file in a log directory in which jobs record what they have written and what is being published. Brokers ignore
+it: in a log directory they look at directories and at files with names of their own."""
+
 METADATA_SNAPSHOT = re.compile(r"[0-9]{20}-[0-9]{10}\.checkpoint")
 """The name of a snapshot of a KRaft metadata log: its end offset and leader epoch."""
 

@@ -56,16 +56,18 @@ class PartitionLock:
 
     Args:
         log_dir: the log directory, which must exist.
-        name: the name of the partition's directory.
+        name: the name of the partition's directory, or another one by which writers agree to exclude each other.
+        of: what the name stands for, in errors.
 
     Attributes:
         exclusive (bool): no other writer has the partition. False if the file system has no locks: then writers are
             kept apart only by publishing, which never replaces a segment.
     """
 
-    def __init__(self, log_dir: str, name: str) -> None:
+    def __init__(self, log_dir: str, name: str, *, of: str = "partition") -> None:
         self.path = os.path.join(log_dir, LOCK_FILE)
         self.name = name
+        self._of = of
         self.exclusive = False
         self._key: str | None = None
 
@@ -157,7 +159,7 @@ class PartitionLock:
         return None
 
     def _held_by(self, who: str) -> BlockingIOError:
-        reason = f"{who} is writing to this partition: try again when it has finished"
+        reason = f"{who} is writing to this {self._of}: try again when it has finished"
         return BlockingIOError(errno.EAGAIN, reason, os.path.join(os.path.dirname(self.path), self.name))
 
 

@@ -303,10 +303,12 @@ class LogWriter:
         self._lock.release()
 
     def _remove_directory(self) -> None:
-        for name in (layout.PARTITION_METADATA, layout.LEADER_EPOCH_CHECKPOINT):
-            publishing.remove(os.path.join(self.path, name))
-        with contextlib.suppress(OSError):  # another process has put something there
-            os.rmdir(self.path)
+        own = (layout.PARTITION_METADATA, layout.LEADER_EPOCH_CHECKPOINT)
+        with contextlib.suppress(OSError):
+            if set(os.listdir(self.path)) <= set(own):  # else another process has put something there
+                for name in own:
+                    publishing.remove(os.path.join(self.path, name))
+                os.rmdir(self.path)
         self._made = self._prepared = False
 
     def _append(self, run: BatchRun) -> int:

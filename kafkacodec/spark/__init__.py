@@ -11,17 +11,20 @@ from kafkacodec.errors import KafkaCodecError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kafkacodec.spark.errors import OptionError
+    from kafkacodec.spark.errors import OptionError, UnfinishedWrite
     from kafkacodec.spark.functions import decode_batches, split_confluent
     from kafkacodec.spark.jvm import NoUsableJava, java_home, session
+    from kafkacodec.spark.recovery import recover_write
     from kafkacodec.spark.staging import remove_abandoned
 
 # Public name -> its module. The modules import pyspark and are loaded on first use.
 _HOMES = {
     "NoUsableJava": "jvm",
     "OptionError": "errors",
+    "UnfinishedWrite": "errors",
     "decode_batches": "functions",
     "java_home": "jvm",
+    "recover_write": "recovery",
     "remove_abandoned": "staging",
     "session": "jvm",
     "split_confluent": "functions",
@@ -30,8 +33,10 @@ _HOMES = {
 __all__ = [
     "NoUsableJava",
     "OptionError",
+    "UnfinishedWrite",
     "decode_batches",
     "java_home",
+    "recover_write",
     "register",
     "remove_abandoned",
     "require_pyspark",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -22,6 +23,9 @@ from kafkacodec.spark.planning import Pruning, plan
 from kafkacodec.spark.reading import read_ranges
 from kafkacodec.spark.schema import check_schema, column_names, spark_schema
 from kafkacodec.spark.writing import SegmentsWriter
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceStreamArrowWriter
 
 __all__ = ["KafkaLogDataSource"]
 
@@ -56,6 +60,12 @@ class KafkaLogDataSource(DataSource):
         from kafkacodec.spark.streaming import SegmentStreamReader
 
         return SegmentStreamReader(parse_read_options(self.options, streaming=True), check_schema(schema))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
+        """A sink that appends micro-batches to the partitions of a log directory. Needs Spark 4.1."""
+        from kafkacodec.spark.sink import SegmentsSink
+
+        return SegmentsSink(self.options, schema, overwrite)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """A writer that appends to the partitions of a log directory."""

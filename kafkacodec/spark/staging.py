@@ -1,41 +1,41 @@
-"""From a job's staging directory into the log: where tasks write, and how the driver assigns offsets and publishes.
+"""Staging directories: where the tasks of a job write before the driver publishes, and their removal.
 
-A task cannot know how many records other tasks write to the same partition, so each writes segments that start at
-offset 0. When all tasks have succeeded, the driver shifts the base offsets and renames the files into place, oldest
-first. Base offsets are not covered by checksums, and all other offsets in a segment and its indexes are relative to
-them.
+A staging directory is in the log directory, so that files can be renamed into place. It has a file that says which
+driver it belongs to, and a directory per task attempt.
 """
 
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
-from kafkacodec.log import LogDirectory, LogWriter, Partition, layout
-from kafkacodec.log.files import is_directory
-from kafkacodec.log.publishing import sync_names, sync_path
-from kafkacodec.log.renumber import renumber_segment
-from kafkacodec.log.segment_writer import COMMIT_ORDER, publish_files
-from kafkacodec.spark.options import TopicPartition
+from kafkacodec.errors import LimitExceeded
+from kafkacodec.log import layout, publishing
+from kafkacodec.log.files import close_read, read_file
+from kafkacodec.spark import owner
 
-__all__ = ["new_directory", "publish", "remove", "remove_abandoned"]
+__all__ = ["Owner", "in_use", "new_directory", "new_task", "remove", "remove_abandoned"]
 
 ABANDONED_AFTER = 24 * 3600.0
 """Seconds without a change after which another job's staging directory counts as abandoned."""
 
-WAIT = 60.0
-"""Seconds that a job waits while another one publishes to the same partition."""
-
 _STOPPING = 5.0
-# Files that are synced at the same time.
-_SYNCED_AT_ONCE = 4
+_OWNER_FILE = "owner"
+_MOST_OWNER_BYTES = 4096
+
+
+class Owner(NamedTuple):
+    """Whom a staging directory belongs to: a driver (as `owner.driver`), and the streaming query, if it is one."""
+
+    driver: str = ""
+    query: str = ""
 
 
 def new_directory(log_dir: str) -> str:
@@ -43,67 +43,31 @@ def new_directory(log_dir: str) -> str:
     return os.path.join(log_dir, layout.staging_name(secrets.token_hex(16)))
 
 
-def publish(log_dir: str, directories: Sequence[str]) -> None:
-    """Append the segments that tasks have written to the log directory's partitions.
-
-    All bytes are synced to disk before the first segment becomes visible. Other jobs that publish to the same
-    partitions wait. If a file cannot be renamed, those renamed before it are removed, so that nothing of the job is
-    visible.
-
-    Args:
-        log_dir: the log directory.
-        directories: the tasks' directories, in the order of the tasks. A missing one has no records.
-
-    Raises:
-        BlockingIOError: another writer had a partition for `WAIT` seconds, or a broker has the log directory.
-        OSError: a file cannot be written or renamed.
-    """
-    found: dict[TopicPartition, list[Partition]] = {}
-    for directory in filter(is_directory, directories):
-        for partition in LogDirectory(directory).all_partitions:
-            if partition.topic is not None and partition.partition is not None:
-                found.setdefault((partition.topic, partition.partition), []).append(partition)
-    with ExitStack() as stack:
-        targets = []
-        for key, staged in sorted(found.items()):  # in the same order in every job, which prevents deadlock
-            log = LogWriter(log_dir, *key, append=True, wait=WAIT)
-            stack.callback(log.discard)  # releases the lock and removes a directory without segments
-            targets.append((log, staged))
-        # Small files first: they would wait while the disk is busy with segments.
-        for log, _ in targets:
-            log.prepare()
-        with ThreadPoolExecutor(_SYNCED_AT_ONCE) as pool:
-            moves = [move for log, staged in targets for move in _number(log, staged, pool)]
-            for move in moves:
-                move.synced.result()
-        publish_files((move.source, move.target) for move in moves)
-        for log, _ in targets:
-            log.commit()
-        for log, _ in targets:
-            sync_names(log.path, "what the job has written")
+def new_task(staging: str, belongs_to: Owner, task: int) -> str:
+    """Create a directory for an attempt of a task, and the staging directory if it is the first."""
+    os.makedirs(staging, exist_ok=True)
+    path = os.path.join(staging, _OWNER_FILE)
+    if not os.path.exists(path):
+        publishing.replace_file(path, json.dumps(belongs_to).encode(), sync=False)
+    directory = os.path.join(staging, f"{task}.{secrets.token_hex(8)}")
+    os.mkdir(directory)
+    return directory
 
 
-class _Move(NamedTuple):
-    """A file that gets its final name once it is synced."""
-
-    source: str
-    target: str
-    synced: Future[None]
-
-
-def _number(log: LogWriter, staged: list[Partition], pool: ThreadPoolExecutor) -> Iterator[_Move]:
-    """Give staged segments the partition's next offsets, and start syncing them."""
-    start = log.next_offset
-    for partition in staged:
-        end = start
-        for segment in partition.segments:
-            base = start + (segment.base_offset or 0)
-            end = renumber_segment(segment.path, by=start, leader_epoch=log.leader_epoch)
-            for suffix in COMMIT_ORDER:
-                source = layout.sibling(segment.path, suffix)
-                target = os.path.join(log.path, layout.file_name(base, suffix))
-                yield _Move(source, target, pool.submit(sync_path, source))
-        start = end
+@contextmanager
+def in_use(staging: str) -> Iterator[None]:
+    """Keep other jobs from removing a staging directory while its driver publishes, even if Spark has ended."""
+    try:
+        descriptor = os.open(os.path.join(staging, _OWNER_FILE), os.O_RDONLY)
+    except FileNotFoundError:  # no task had any records
+        yield
+        return
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        close_read(descriptor)
 
 
 def remove(directory: str, *, may_be_written: bool = False) -> None:
@@ -121,15 +85,20 @@ def remove(directory: str, *, may_be_written: bool = False) -> None:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def remove_abandoned(log_dir: str | os.PathLike[str], *, older_than: float = ABANDONED_AFTER) -> list[str]:
-    """Remove the staging directories of jobs whose driver was killed.
+def remove_abandoned(
+    log_dir: str | os.PathLike[str], *, older_than: float = ABANDONED_AFTER, query: str | None = None
+) -> list[str]:
+    """Remove the staging directories of jobs that have ended without removing them.
 
-    Every successful write does this. A directory counts as abandoned if nothing in it has changed for `older_than`
-    seconds and no task on this machine has a file in it open for writing.
+    Every successful write does this. A directory in which a process of this machine has a file open for writing stays.
+    Another one is removed if its driver ran on this machine and has ended; or if nothing in it has changed for
+    `older_than` seconds.
 
     Args:
         log_dir: the log directory that was written to.
         older_than: seconds since the last change; a day by default. Use 0 only if no job is writing.
+        query: the id of a streaming query, none of whose micro-batches is being written: its directories are removed
+            too.
 
     Returns:
         The paths of the removed directories.
@@ -141,18 +110,34 @@ def remove_abandoned(log_dir: str | os.PathLike[str], *, older_than: float = ABA
     if not os.path.isdir(log_dir):  # no task had any records
         return removed
     for entry in sorted(os.scandir(log_dir), key=lambda e: e.name):
-        if layout.is_staging(entry.name) and not _in_use(entry.path, time.time() - older_than):
+        if layout.is_staging(entry.name) and _is_abandoned(entry.path, time.time() - older_than, query):
             remove(entry.path)
             removed.append(entry.path)
     return removed
 
 
-def _in_use(directory: str, since: float) -> bool:
+def _is_abandoned(directory: str, since: float, query: str | None) -> bool:
+    belongs_to = _owner_of(directory)
+    ended = owner.has_ended(belongs_to.driver) or (query is not None and belongs_to.query == query)
+    return not _is_used(directory, None if ended else since)
+
+
+def _owner_of(directory: str) -> Owner:
+    with suppress(OSError, ValueError, TypeError, LimitExceeded):
+        found = Owner(*json.loads(read_file(os.path.join(directory, _OWNER_FILE), _MOST_OWNER_BYTES)))
+        if all(isinstance(part, str) for part in found):
+            return found
+    return Owner()
+
+
+def _is_used(directory: str, since: float | None) -> bool:
     """Whether anything in a directory has changed since a time, or is locked by a writer."""
     for place, _, names in os.walk(directory):
         for path in (place, *(os.path.join(place, name) for name in names)):
             try:
-                if os.stat(path).st_mtime > since or (path != place and _is_locked(path)):
+                if since is not None and os.stat(path).st_mtime > since:
+                    return True
+                if path != place and _is_locked(path):
                     return True
             except OSError:  # another process removes files here, or access is denied
                 return True

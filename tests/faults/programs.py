@@ -15,7 +15,9 @@ import kafkacodec as kc
 from kafkacodec.cli.__main__ import run
 from kafkacodec.log import LogDirectory, LogWriter, layout, recover
 from kafkacodec.log.recover import REPORT_FILE
-from kafkacodec.spark import staging
+from kafkacodec.spark import publish as spark_publish
+from kafkacodec.spark.journal import Transaction
+from kafkacodec.spark.publish import StagedTask
 
 State = dict[str, list[bytes]]
 """The values of each partition, or the content of a file."""
@@ -107,6 +109,7 @@ def write_again(place: Path, state: State) -> State:
 
 # --- Spark ------------------------------------------------------------------------------------------------------------
 
+FULL: State = {"t-0": values_of(OLD) + values_of(NEW[: 2 * HALF]), "t-1": values_of(NEW[: 2 * HALF])}
 STAGED = layout.staging_name("0123456789abcdef" * 2)
 
 
@@ -124,25 +127,22 @@ def stage(place: Path) -> None:
 
 
 def publish(place: Path) -> None:
-    tasks = [place / "log" / STAGED / str(task) for task in range(2)]
-    staging.publish(str(place / "log"), [str(task) for task in tasks])
+    tasks = [StagedTask(str(place / "log" / STAGED / str(task)), 2 * HALF) for task in range(2)]
+    spark_publish.publish(str(place / "log"), tasks, transaction=Transaction("app", 0))
 
 
 def publish_again(place: Path, state: State) -> State:
+    """Exactly once, wherever the first run ended."""
     shutil.rmtree(place / "log" / STAGED)
     stage(place)
     publish(place)
-    job = values_of(NEW[: 2 * HALF])
-    return {name: state.get(name, []) + job for name in ("t-0", "t-1")}
+    return FULL
 
 
 def published() -> list[State | None]:
-    """No segments, then one more at a time, as after a kill between the renames."""
-    first, second = values_of(NEW[:HALF]), values_of(NEW[HALF : 2 * HALF])
-    old = values_of(OLD)
-    states: list[State | None] = [{"t-0": old}, {"t-0": old + first}, {"t-0": old + first + second}]
-    full = old + first + second
-    return [*states, {"t-0": full, "t-1": first}, {"t-0": full, "t-1": first + second}]
+    """No segments, then one more partition at a time, as after a kill between the renames."""
+    old = {"t-0": values_of(OLD)}
+    return [old, {"t-0": FULL["t-0"]}, FULL]
 
 
 # --- recover and convert ----------------------------------------------------------------------------------------------

@@ -1,8 +1,10 @@
 """Writing as in Spark's tasks and its driver, without Spark."""
 
 import errno
+import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +20,7 @@ import kafkacodec as kc
 from kafkacodec.errors import EncodeError
 from kafkacodec.log import layout, publishing
 from kafkacodec.log.segment_writer import publish_files
-from kafkacodec.spark import staging
+from kafkacodec.spark import owner, recovery
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.staging import remove_abandoned
 from kafkacodec.spark.writing import SegmentsWriter
@@ -47,7 +49,7 @@ def batch(**columns):
     return pa.record_batch({name: pa.array(c, kinds.get(name, pa.binary())) for name, c in columns.items()})
 
 
-def job(directory, tasks, schema=ANY, overwrite=False, **options):
+def job(directory, tasks, schema=ANY, overwrite=False, left=(), **options):
     """A job: each task's batches, then the commit."""
     visible = sorted(directory.glob("*-[0-9]/*"))
     writer = SegmentsWriter({"path": str(directory), **options}, schema_of(schema), overwrite)
@@ -56,7 +58,7 @@ def job(directory, tasks, schema=ANY, overwrite=False, **options):
     for task, message in enumerate(messages):
         object.__setattr__(message, "task", task)
     writer.commit(messages)
-    assert not list(directory.glob("kafkalog*"))
+    assert sorted(directory.glob("kafkalog*")) == sorted(left)
     return writer
 
 
@@ -94,7 +96,8 @@ def test_indexes_fit_the_segments(tmp_path):
         headers = segment.scan()
         assert headers["crc_ok"].all()
         assert segment.base_offset == headers["base_offset"][0]
-        assert len(kc.log.read_offset_index(segment.path.replace(".log", ".index"))) > 2
+        entries = len(kc.log.read_offset_index(segment.path.replace(".log", ".index")))
+        assert entries > 2 or segment is partition.segments[-1]
         for offset, position in zip(headers["last_offset"].tolist(), headers["position"].tolist(), strict=True):
             assert segment.position_of_offset(offset) == position
     assert not partition.index_problems
@@ -136,7 +139,7 @@ def test_timestamps_are_kept_or_the_time_of_the_job(tmp_path):
     )
     assert read(tmp_path / "a-0")["timestamp"].cast(pa.int64()).to_pylist() == [1_600_000_000_123_000]
     writer = job(tmp_path, [[batch(value=[b"x"])]], "value binary", topic="b")
-    assert read(tmp_path / "b-0")["timestamp"].cast(pa.int64()).to_pylist() == [writer.now * 1000]
+    assert read(tmp_path / "b-0")["timestamp"].cast(pa.int64()).to_pylist() == [writer.job.now * 1000]
 
 
 def test_nothing_is_visible_of_a_job_that_fails(tmp_path):
@@ -171,12 +174,110 @@ def test_leader_epoch_is_that_of_the_partition(tmp_path):
         ("value binary", {"topic": "t", "path": ""}, "path: missing"),
         ("value binary", {"topic": "t", "path": "hdfs://host/logs"}, "path: hdfs://host/logs is not a local path"),
         ("value binary", {"topic": "a b"}, "topic: invalid topic name 'a b'"),
+        ("value binary", {"topic": "t", "txnAppId": "a"}, "txnAppId: requires txnVersion; give both or none"),
+        ("value binary", {"topic": "t", "txnVersion": "1"}, "txnVersion: requires txnAppId; give both or none"),
+        ("value binary", {"topic": "t", "txnAppId": " ", "txnVersion": "1"}, "txnAppId: expected 1 to 512 characters"),
+        ("value binary", {"topic": "t", "txnAppId": "a", "txnVersion": "-1"}, "txnVersion: '-1' is not a number from"),
+        ("value binary", {"topic": "t", "txnAppId": "a", "txnVersion": "x"}, "txnVersion: 'x' is not an integer"),
+        ("value binary", {"topic": "t", "checkpointLocation": "/c"}, "checkpointLocation: unknown option"),
     ],
 )
 def test_refused_by_name(tmp_path, schema, options, message):
     with pytest.raises(OptionError, match=f"^{re.escape(message)}"):
         SegmentsWriter({"path": str(tmp_path), **options}, schema_of(schema), False)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_version_is_written_once(tmp_path, caplog):
+    rows, app = [[batch(topic=["t"], partition=[0], value=[b"a"])]], {"txnAppId": "app"}
+    for version in ("5", "5", "4", "6"):
+        job(tmp_path, rows, txnVersion=version, **app)
+    assert read(tmp_path)["value"].to_pylist() == [b"a"] * 2
+    assert [r.getMessage().rpartition(": ")[2] for r in caplog.records] == [
+        f"version {version} of 'app' was written before, and is not written again" for version in (5, 4)
+    ]
+    job(tmp_path, rows, txnVersion="0", txnAppId="other")
+    job(tmp_path, [[]], txnVersion="1", txnAppId="other")  # without records
+    job(tmp_path, rows, txnVersion="1", txnAppId="other")
+    assert read(tmp_path)["value"].to_pylist() == [b"a"] * 3
+
+
+def test_two_jobs_with_the_same_version(tmp_path):
+    """Neither knows of the other when it begins."""
+    options = {"path": str(tmp_path), "txnAppId": "app", "txnVersion": "0"}
+    rows = [batch(topic=["t"], partition=[0], value=[b"a"])]
+    writers = [SegmentsWriter(options, schema_of(ANY), False) for _ in range(4)]
+    staged = [writer.write(iter(rows)) for writer in writers]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda pair: pair[0].commit([pair[1]]), zip(writers, staged, strict=True)))
+    assert read(tmp_path)["value"].to_pylist() == [b"a"]
+    assert not leftovers(tmp_path)
+
+
+def test_small_segments_are_joined(tmp_path):
+    def rows(task):
+        values = [b"%d" % n for n in range(100 * task, 100 * task + 100)]
+        return [batch(topic=["t"] * 100, partition=[n % 3 for n in range(100)], value=values)]
+
+    job(tmp_path, [rows(task) for task in range(10)])
+    for number in range(3):
+        partition = kc.log.Partition(tmp_path / f"t-{number}")
+        assert len(partition.segments) == 1
+        values = [int(v) for v in read(tmp_path / f"t-{number}")["value"].to_pylist()]
+        assert values == [n for n in range(1000) if n % 100 % 3 == number]
+        assert partition.verify().clean
+    job(tmp_path, [rows(task) for task in range(10)], segmentBytes="4000", batchBytes="200")
+    for number in range(3):
+        sizes = [segment.size_in_bytes for segment in kc.log.Partition(tmp_path / f"t-{number}").segments]
+        assert all(2000 < size <= 4000 for size in sizes[1:-1])
+    assert kc.log.LogDirectory(tmp_path).verify().clean
+
+
+def test_many_segments_in_a_partition_give_one_warning(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr("kafkacodec.spark.publish.JOIN_AT_MOST", 0)
+    tasks = [[batch(topic=["t"] * 2, partition=[0, 1], value=[b"a", b"b"])] for _ in range(65)]
+    job(tmp_path, tasks[:64])
+    assert not caplog.records
+    job(tmp_path, tasks)
+    (record,) = caplog.records
+    assert re.search(r"^t-0 gets 65 segments of \d+ bytes on average: df\.repartition", record.getMessage())
+
+
+def test_only_the_attempts_that_spark_names_are_published(tmp_path):
+    writer = SegmentsWriter({"path": str(tmp_path)}, schema_of(ANY), False)
+    rows = [batch(topic=["t"], partition=[0], value=[b"a"])]
+    first, second = writer.write(iter(rows)), writer.write(iter(rows))
+    assert first.directory != second.directory
+    writer.commit([second])
+    assert read(tmp_path)["value"].to_pylist() == [b"a"]
+    assert not leftovers(tmp_path)
+
+
+def test_output_that_was_removed_is_not_missed_silently(tmp_path):
+    writer = SegmentsWriter({"path": str(tmp_path)}, schema_of(ANY), False)
+    staged = writer.write(iter([batch(topic=["t"] * 2, partition=[0, 1], value=[b"a", b"b"])]))
+    hidden = tmp_path / "hidden"
+    os.rename(os.path.join(staged.directory, "t-1"), hidden)
+    with pytest.raises(OSError, match="has written 2 records, but its files have 1") as caught:
+        writer.commit([staged])
+    assert caught.value.filename == staged.directory
+    shutil.rmtree(staged.directory)
+    with pytest.raises(FileNotFoundError, match="removed before the job was complete") as caught:
+        writer.commit([staged])
+    assert not list(tmp_path.glob("t-*"))
+
+
+def test_a_task_of_a_job_that_has_ended_makes_nothing_anew(tmp_path):
+    writer = SegmentsWriter({"path": str(tmp_path)}, schema_of(ANY), False)
+
+    def rows():
+        yield batch(topic=["t"], partition=[0], value=[b"a"])
+        shutil.rmtree(writer.job.staging)
+        yield batch(topic=["t"] * 9000, partition=[1] * 9000, value=[b"a"] * 9000)
+
+    with pytest.raises(FileNotFoundError, match="the staging directory was removed"):
+        writer.write(rows())
+    assert not leftovers(tmp_path)
 
 
 def test_overwriting_is_refused(tmp_path):
@@ -216,20 +317,24 @@ def test_leftovers_of_a_killed_driver_are_ignored_and_removed(tmp_path):
     assert log.verify().ok
     assert read(tmp_path)["value"].to_pylist() == [b"a"]
     assert {p.topic for p in kc.log.discover([tmp_path / "t-0", left])} == {"t"}
-
-    def write_again():
-        rows = [batch(topic=["t"] * 3, partition=[0, 1, 2], value=[b"d", b"e", b"f"])]
-        writer = SegmentsWriter({"path": str(tmp_path)}, schema_of(ANY), False)
-        writer.commit([writer.write(iter(rows))])
-
-    write_again()
-    assert leftovers(tmp_path) == [left]  # its job may still be running
-    yesterday = time.time() - 25 * 3600
-    for path in (left, *left.rglob("*")):
-        os.utime(path, (yesterday, yesterday))
-    write_again()
+    rows = [batch(topic=["t"] * 3, partition=[0, 1, 2], value=[b"d", b"e", b"f"])]
+    writer = SegmentsWriter({"path": str(tmp_path)}, schema_of(ANY), False)
+    assert not read(tmp_path)["value"].to_pylist()
+    writer.commit([writer.write(iter(rows))])
     assert not leftovers(tmp_path)
-    assert sorted(read(tmp_path)["value"].to_pylist()) == [b"a", *[b"d"] * 2, *[b"e"] * 2, *[b"f"] * 2]
+    assert sorted(read(tmp_path)["value"].to_pylist()) == [b"d", b"e", b"f"]
+
+
+def test_leftovers_of_a_driver_that_may_be_running_stay_for_a_day(tmp_path):
+    others = [tmp_path / layout.staging_name(digit * 32) for digit in "123"]
+    for other, driver in zip(others, ["elsewhere pid:[1] 7 8", "", owner.driver()], strict=True):
+        (other / "0.0").mkdir(parents=True)
+        (other / "owner").write_text(json.dumps([driver, ""]))
+    job(tmp_path, [[batch(topic=["t"], partition=[0], value=[b"a"])]], left=others)
+    yesterday = time.time() - 25 * 3600
+    for path in [path for other in others for path in (other, *other.rglob("*"))]:
+        os.utime(path, (yesterday, yesterday))
+    job(tmp_path, [[batch(topic=["t"], partition=[0], value=[b"a"])]])
 
 
 def test_a_staging_directory_in_use_stays(tmp_path):
@@ -323,7 +428,7 @@ def test_nothing_is_visible_if_a_rename_fails(tmp_path, monkeypatch):
 
 
 def test_a_broker_or_writer_that_has_the_log_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(staging, "WAIT", 0.2)
+    monkeypatch.setattr(recovery, "WAIT", 0.2)
     with kc.log.LogWriter(tmp_path, "t", 0, sync=False) as log:
         log.write([(None, b"x")])
         with pytest.raises(BlockingIOError, match="another writer in this process") as caught:
