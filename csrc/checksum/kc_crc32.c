@@ -1,7 +1,5 @@
 #include "checksum/kc_crc32.h"
 
-#include <stdatomic.h>
-
 #include "base/kc_cpu.h"
 #include "checksum/kc_crc_kernels.h"
 
@@ -17,15 +15,7 @@ const kc_crc_kernel kc_crc32_kernels[] = {
 
 static const kc_crc_kernel *_Atomic chosen;
 
-/* Concurrent calls choose the same kernel. */
-static const kc_crc_kernel *kernel(void) {
-    const kc_crc_kernel *k = atomic_load_explicit(&chosen, memory_order_relaxed);
-    if (!k) {
-        k = kc_crc_choose(kc_crc32_kernels);
-        atomic_store_explicit(&chosen, k, memory_order_relaxed);
-    }
-    return k;
-}
+static const kc_crc_kernel *kernel(void) { return kc_crc_chosen(&chosen, kc_crc32_kernels); }
 
 uint32_t kc_crc32(uint32_t crc, const uint8_t *data, size_t size) { return ~kernel()->run(~crc, data, size); }
 

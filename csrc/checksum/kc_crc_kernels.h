@@ -4,6 +4,7 @@
 #ifndef KC_CRC_KERNELS_H
 #define KC_CRC_KERNELS_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -28,6 +29,16 @@ extern const kc_crc_kernel kc_crc32c_kernels[], kc_crc32_kernels[];
 
 /* The forced kernel if this processor supports it, else the first one that it supports. */
 const kc_crc_kernel *kc_crc_choose(const kc_crc_kernel *kernels);
+
+/* `*chosen`, which the first call chooses. Concurrent calls choose the same kernel. */
+static inline const kc_crc_kernel *kc_crc_chosen(const kc_crc_kernel *_Atomic *chosen, const kc_crc_kernel *kernels) {
+    const kc_crc_kernel *k = atomic_load_explicit(chosen, memory_order_relaxed);
+    if (!k) {
+        k = kc_crc_choose(kernels);
+        atomic_store_explicit(chosen, k, memory_order_relaxed);
+    }
+    return k;
+}
 
 /* T[k][b] is the register after byte b and k zero bytes, starting from zero. */
 extern const uint32_t kc_crc32c_slices[8][256], kc_crc32_slices[8][256];

@@ -11,10 +11,11 @@ import errno
 import os
 import secrets
 import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 from kafkacodec.log.files import close_read, is_directory, naming
 
@@ -26,6 +27,27 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | get
 _AT_FDCWD, _RENAME_NOREPLACE = -100, 1
 # Errors of renameat2 if the kernel or the file system does not support it.
 _NOT_KNOWN = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
+
+
+class Committing(ABC):
+    """A context manager that commits at its end, or discards after an exception."""
+
+    @abstractmethod
+    def commit(self) -> object:
+        """Publish what was written."""
+
+    @abstractmethod
+    def discard(self) -> object:
+        """Remove what was written."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.commit()
+        else:
+            self.discard()
 
 
 def new_token() -> str:

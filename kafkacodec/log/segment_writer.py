@@ -130,7 +130,7 @@ class PendingSegment:
             yield layout.file_name(self.base_offset, suffix)
 
 
-class SegmentWriter:
+class SegmentWriter(publishing.Committing):
     """Writes one segment of a partition: the batches, and the entries of ``.index`` and ``.timeindex`` that a broker
     would write for them (`org.apache.kafka.storage.internals.log.LogSegment.append`).
 
@@ -186,15 +186,6 @@ class SegmentWriter:
         # Held while this process lives: `remove_unfinished` removes files that are not locked.
         with contextlib.suppress(OSError):  # a file system without locks
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-    def __enter__(self) -> SegmentWriter:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self.commit()
-        else:
-            self.discard()
 
     def room(self, run: BatchRun) -> int:
         """The number of first batches that fit here: the indexes have 31 bits for offsets and positions."""

@@ -37,7 +37,7 @@ _RUN_BYTES = 1 << 18
 _NOTHING = BatchRun(b"", [], [], [], [], [])
 
 
-class LogWriter:
+class LogWriter(publishing.Committing):
     """Writes records to a partition of a log directory, in segments.
 
     Segments become visible one by one, complete: at any moment the directory has a valid log of all committed segments.
@@ -135,15 +135,6 @@ class LogWriter:
         except BaseException:
             self._lock.release()
             raise
-
-    def __enter__(self) -> LogWriter:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self.commit()
-        else:
-            self.discard()
 
     def write(self, records: Any, **options: Unpack[BatchOptions]) -> int:
         """Encode records and write them.

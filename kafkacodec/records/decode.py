@@ -473,6 +473,15 @@ def _next_chunk(
     """A chunk, whether decoding continues after it, and a list of the error to raise after it, if any."""
     chunk: RecordColumns = decoder.read(RecordColumns, max_rows, max_bytes)
     chunk.problems = Problems()
+    going_on, errors = end_chunk(decoder, on_error, chunk)
+    return chunk, going_on, errors
+
+
+def end_chunk(decoder: ChunkDecoder, on_error: OnError, chunk: RecordColumns) -> tuple[bool, list[Exception]]:
+    """Handles the fault after a chunk, if there is one, and sets the chunk's `consumed`.
+
+    Returns whether decoding continues, and a list of the error to raise after the chunk, if any.
+    """
     going_on = True
     errors = []
     if decoder.fault is not None:
@@ -482,7 +491,7 @@ def _next_chunk(
             going_on = False
             errors.append(error)
     chunk.consumed = decoder.position
-    return chunk, going_on, errors
+    return going_on, errors
 
 
 def handle_fault(decoder: ChunkDecoder, on_error: OnError, problems: Problems, place: str | None = None) -> bool:

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ from pyarrow import parquet
 from kafkacodec.cli.__main__ import BAD_INPUT, DONE, PIPE_CLOSED, WRONG_USAGE
 from tests.corpus import ROOT, sample
 from tests.integration.cli_samples import BROKER, SEGMENT
+from tests.terminal import on_a_terminal
 
 
 @pytest.mark.parametrize("name", ["scan", "dump", "convert"])
@@ -129,25 +129,9 @@ main()
 
 
 def test_a_terminal_gets_lines_that_fit():
-    primary, secondary = pty.openpty()
-    environment = os.environ | {"COLUMNS": "70", "LINES": "20"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "kafkacodec.cli", "dump", str(ROOT / SEGMENT), "-n", "5"],
-        stdout=secondary,
-        stderr=subprocess.PIPE,
-        env=environment,
-    )
-    os.close(secondary)
-    shown = b""
-    try:
-        while chunk := os.read(primary, 65536):
-            shown += chunk
-    except OSError:  # how Linux ends a pseudo-terminal
-        pass
-    os.close(primary)
-    assert process.wait() == DONE
-    process.stderr.close()
-    lines = shown.decode().replace("\x1b[1m", "").replace("\x1b[0m", "").splitlines()
+    code, shown = on_a_terminal("dump", ROOT / SEGMENT, "-n", 5, columns=70, kind="xterm")
+    assert code == DONE
+    lines = shown.replace("\x1b[1m", "").replace("\x1b[0m", "").splitlines()
     assert len(lines) == 6
     assert all(len(line) <= 70 for line in lines)
     assert "…" in lines[1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import shutil
 import signal
 import subprocess
@@ -16,6 +15,7 @@ import pytest
 from kafkacodec.cli.__main__ import BAD_INPUT, DONE, INTERRUPTED, WRONG_USAGE
 from tests.corpus import ROOT
 from tests.hostile_trees import STRANGE, damaged, real, strange_names
+from tests.terminal import on_a_terminal
 
 BROKER = ROOT / "logs" / "kraft-4.1.0"
 COMMAND = [sys.executable, "-m", "kafkacodec.cli"]
@@ -138,24 +138,6 @@ def test_encodings_that_cannot_hold_everything(encoding: str) -> None:
 
 
 # --- a terminal -------------------------------------------------------------------------------------------------------
-
-
-def on_a_terminal(*arguments: object, columns: int = 80, kind: str = "dumb") -> tuple[int, str]:
-    """The exit code, and all that the command writes to a terminal, on both streams."""
-    primary, secondary = pty.openpty()
-    environment = os.environ | {"COLUMNS": str(columns), "LINES": "50", "TERM": kind}
-    process = subprocess.Popen(
-        [*COMMAND, *map(str, arguments)], stdin=secondary, stdout=secondary, stderr=secondary, env=environment
-    )
-    os.close(secondary)
-    shown = b""
-    try:
-        while chunk := os.read(primary, 65536):
-            shown += chunk
-    except OSError:  # how Linux ends a pseudo-terminal
-        pass
-    os.close(primary)
-    return process.wait(SECONDS), shown.decode()
 
 
 @pytest.mark.parametrize("number", range(len(STRANGE)))

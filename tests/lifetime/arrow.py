@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 import kafkacodec as kc
+from tests.arrow_capsules import Capsules, Stream
 from tests.lifetime.entries import ROWS, SET, Entry, _rows, _spoiled
 from tests.lifetime.exporters import Export
 
@@ -15,24 +16,6 @@ try:
     import polars as pl
 except ImportError:  # not available for every version of Python
     pl = None
-
-
-class _Capsules:
-    """An object with only the Arrow interface, like one of another library."""
-
-    def __init__(self, data: Any) -> None:
-        self.array = data.__arrow_c_array__()
-
-    def __arrow_c_array__(self, requested_schema: object = None) -> Any:
-        return self.array
-
-
-class _Stream:
-    def __init__(self, data: Any) -> None:
-        self.stream = data.__arrow_c_stream__()
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
-        return self.stream
 
 
 def _array(values: list[Any]) -> Any:
@@ -68,8 +51,8 @@ ARROW_EXPORTERS: dict[str, Callable[[list[Any]], Export]] = {
     "pyarrow large": _exporter(lambda values: _array(values).cast(pa.large_binary())),
     "pyarrow view": _exporter(lambda values: _array(values).cast(pa.binary_view())),
     "pyarrow over bytearrays": _exporter(_over_buffers),
-    "capsules of an array": _exporter(lambda values: _Capsules(_sliced(values))),
-    "capsule of a stream": _exporter(lambda values: _Stream(_chunked(values))),
+    "capsules of an array": _exporter(lambda values: Capsules(_sliced(values))),
+    "capsule of a stream": _exporter(lambda values: Stream(_chunked(values))),
 }
 if pl is not None:
     ARROW_EXPORTERS["polars"] = _exporter(lambda values: pl.Series(values, dtype=pl.Binary))
@@ -77,8 +60,8 @@ if pl is not None:
 
 def _table(column: Any) -> Any:
     """A table with the column as its values; pyarrow converts capsules to one."""
-    if isinstance(column, (_Capsules, _Stream)):
-        column = pa.chunked_array(column) if isinstance(column, _Stream) else pa.array(column)
+    if isinstance(column, (Capsules, Stream)):
+        column = pa.chunked_array(column) if isinstance(column, Stream) else pa.array(column)
     if pl is not None and isinstance(column, pl.Series):
         return pl.DataFrame({"value": column})
     return pa.table({"value": column})

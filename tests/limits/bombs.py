@@ -15,6 +15,7 @@ from kafkacodec.dialects import kafka07
 from kafkacodec.dialects.kafka07 import _decoder as _decoder07
 from kafkacodec.messages import FetchResponse
 from kafkacodec.records.compression import CODECS, compress
+from tests.limits.numbers import count, uvarint
 
 MAX_DECOMPRESSED = 4 << 20
 MAX_TOTAL = 32 << 20
@@ -100,34 +101,21 @@ FRAME = 1 << 20
 
 # Bodies of messages of about `FRAME` bytes, by class and version.
 MESSAGES: dict[str, Callable[[], tuple[str, int, bytes]]] = {
-    "structs of two bytes": lambda: ("MetadataRequest", 0, _count(FRAME // 2) + bytes(FRAME)),
+    "structs of two bytes": lambda: ("MetadataRequest", 0, count(FRAME // 2) + bytes(FRAME)),
     "structs of a byte": lambda: ("MetadataRequest", 9, _compact_count(FRAME) + b"\x01" * FRAME),
-    "a count beyond the bytes": lambda: ("MetadataRequest", 0, _count(2**31 - 1) + bytes(FRAME)),
+    "a count beyond the bytes": lambda: ("MetadataRequest", 0, count(2**31 - 1) + bytes(FRAME)),
     "a compact count beyond the bytes": lambda: ("MetadataRequest", 9, _compact_count(2**31 - 2) + bytes(FRAME)),
     "unknown tags": lambda: ("MetadataRequest", 9, _compact_count(0) + bytes(3) + _tags(FRAME // 5)),
-    "arrays of arrays": lambda: ("OffsetCommitRequest", 0, b"\x00\x01g" + _count(FRAME // 6) + bytes(FRAME)),
-    "numbers": lambda: ("UpdateMetadataRequest", 0, bytes(12) + _count(FRAME // 8) + bytes(FRAME)),
+    "arrays of arrays": lambda: ("OffsetCommitRequest", 0, b"\x00\x01g" + count(FRAME // 6) + bytes(FRAME)),
+    "numbers": lambda: ("UpdateMetadataRequest", 0, bytes(12) + count(FRAME // 8) + bytes(FRAME)),
 }
-
-
-def _count(value: int) -> bytes:
-    return value.to_bytes(4, "big")
-
-
-def _uvarint(value: int) -> bytes:
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def _compact_count(value: int) -> bytes:
     """A count in a compact array: the number of items plus one."""
-    return _uvarint(value + 1)
+    return uvarint(value + 1)
 
 
 def _tags(count: int) -> bytes:
     """Empty tagged fields, in order, that are not in the schema."""
-    return _uvarint(count) + b"".join(_uvarint(1000 + tag) + b"\x00" for tag in range(count))
+    return uvarint(count) + b"".join(uvarint(1000 + tag) + b"\x00" for tag in range(count))

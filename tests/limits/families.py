@@ -20,6 +20,7 @@ from kafkacodec.dialects import kafka07, line, zookeeper
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log import checkpoints, indexes
 from kafkacodec.records.compression import compress, decompress
+from tests.limits.numbers import count, uvarint
 
 GZIP, SNAPPY, LZ4, ZSTD = range(1, 5)
 LIMIT = 1 << 24
@@ -319,39 +320,26 @@ for _name, (_file_name, _content, _reader) in FILES.items():
 # --- messages -------------------------------------------------------------------------------------------------------
 
 
-def _uvarint(value: int) -> bytes:
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _count(n: int) -> bytes:
-    return n.to_bytes(4, "big")
-
-
 MESSAGE_DATA: dict[str, tuple[str, int, Callable[[int], bytes]]] = {
-    "structs": ("MetadataRequest", 0, lambda n: _count(n) + b"\x00\x00" * n),
-    "strings": ("MetadataRequest", 0, lambda n: _count(n) + b"\x00\x04name" * n),
+    "structs": ("MetadataRequest", 0, lambda n: count(n) + b"\x00\x00" * n),
+    "strings": ("MetadataRequest", 0, lambda n: count(n) + b"\x00\x04name" * n),
     "unknown tags": (
         "MetadataRequest",
         9,
-        lambda n: b"\x01" + bytes(3) + _uvarint(n) + b"".join(_uvarint(1000 + i) + b"\x00" for i in range(n)),
+        lambda n: b"\x01" + bytes(3) + uvarint(n) + b"".join(uvarint(1000 + i) + b"\x00" for i in range(n)),
     ),
-    "one tag, many times": ("MetadataRequest", 9, lambda n: b"\x01" + bytes(3) + _uvarint(n) + b"\x63\x00" * n),
+    "one tag, many times": ("MetadataRequest", 9, lambda n: b"\x01" + bytes(3) + uvarint(n) + b"\x63\x00" * n),
     "structs with tags": (
         "MetadataRequest",
         9,
-        lambda n: _uvarint(n + 1) + (b"\x01" + b"\x02" + b"\x63\x00\x64\x00") * n + bytes(4),
+        lambda n: uvarint(n + 1) + (b"\x01" + b"\x02" + b"\x63\x00\x64\x00") * n + bytes(4),
     ),
     "topics of one name": (
         "CreateTopicsRequest",
         2,
-        lambda n: _count(n) + (b"\x00\x01t" + bytes(4) + bytes(2) + bytes(8)) * n + bytes(5),
+        lambda n: count(n) + (b"\x00\x01t" + bytes(4) + bytes(2) + bytes(8)) * n + bytes(5),
     ),
-    "empty arrays": ("OffsetCommitRequest", 0, lambda n: b"\x00\x01g" + _count(n) + (b"\x00\x00" + bytes(4)) * n),
+    "empty arrays": ("OffsetCommitRequest", 0, lambda n: b"\x00\x01g" + count(n) + (b"\x00\x00" + bytes(4)) * n),
 }
 
 

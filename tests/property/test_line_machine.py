@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import shutil
 import tempfile
 from pathlib import Path
@@ -15,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from kafkacodec.dialects import line
 from kafkacodec.errors import KafkaCodecError
 from tests.dialect_vectors import rows
+from tests.line_disk import Disk
 from tests.state_machines import machine_settings
 
 TOPIC, PARTITIONS, FACTOR, MIN_IN_SYNC, LAG, SESSION, TIMEOUT = "t", 5, 3, 2, 50, 100, 30
@@ -39,28 +39,6 @@ FOLLOWERS = st.integers(1, FACTOR - 1)
 VALUES = st.sampled_from(["v", "", "a,5:x", ",1:,2:", "1:", "ж,7:", "x" * 1500, "y," * 900])
 
 
-class Disk(line.FileStorage):
-    """A storage on a disk that may be full."""
-
-    full = False
-
-    def check(self) -> None:
-        if self.full:
-            raise OSError(errno.ENOSPC, "full")
-
-    def append(self, topic: str, partition: int, key: str, value: str) -> int:
-        self.check()
-        return super().append(topic, partition, key, value)
-
-    def save_groups(self, groups: list[dict[str, Any]]) -> None:
-        self.check()
-        super().save_groups(groups)
-
-    def save_offsets(self, offsets: list[dict[str, Any]]) -> None:
-        self.check()
-        super().save_offsets(offsets)
-
-
 class BrokerMachine(RuleBasedStateMachine):
     """One broker on a directory, two followers that copy, three consumers, and a model of the expected state.
 
@@ -81,7 +59,8 @@ class BrokerMachine(RuleBasedStateMachine):
         self.open()
 
     def open(self) -> None:
-        self.storage = Disk(self.directory)
+        self.storage = line.FileStorage(self.directory)
+        self.disk = Disk(self.storage)
         self.broker = line.Broker(self.storage, CONFIG, now=self.now, partitioner=lambda key, n: 0)
         self.reader = line.LineReader(max_line_bytes=MAX_LINE)
         self.high_watermark = 0
@@ -119,7 +98,7 @@ class BrokerMachine(RuleBasedStateMachine):
                 own = response
             else:
                 self.late(response)
-        assert own is None or own.code != "STORAGE_ERROR" or self.storage.full
+        assert own is None or own.code != "STORAGE_ERROR" or self.disk.full
         return own
 
     def receive(self, text: Any, command: str | None = None) -> list[line.Response]:
@@ -151,7 +130,7 @@ class BrokerMachine(RuleBasedStateMachine):
             return
         self.waiting.pop(str(self.id), None)
         assert response is not None
-        assert response.code == ("STORAGE_ERROR" if self.storage.full and (room or acks != "all") else "BAD_REQUEST")
+        assert response.code == ("STORAGE_ERROR" if self.disk.full and (room or acks != "all") else "BAD_REQUEST")
 
     @rule(follower=FOLLOWERS, count=st.integers(0, 4))
     def copy_and_report(self, follower: int, count: int) -> None:
@@ -170,7 +149,7 @@ class BrokerMachine(RuleBasedStateMachine):
         end = self.copies[follower]
         return self.now - self.appended_at[end] if end < len(self.values) else 0
 
-    @precondition(lambda self: not self.storage.full)
+    @precondition(lambda self: not self.disk.full)
     @rule(follower=FOLLOWERS, behind=st.integers(0, 3))
     def writes_are_steady_and_a_follower_is_a_little_late(self, follower: int, behind: int) -> None:
         for _ in range(15):
@@ -216,7 +195,7 @@ class BrokerMachine(RuleBasedStateMachine):
     def join(self, consumer: str, assignor: str) -> None:
         self.assigned(consumer, self.ask("JOIN", f"g {TOPIC} {consumer}{assignor}"))
 
-    @precondition(lambda self: not self.storage.full)
+    @precondition(lambda self: not self.disk.full)
     @rule()
     def everybody_joins_until_nothing_changes(self) -> None:
         """Members that name different assignors do not expel each other forever."""
@@ -257,7 +236,7 @@ class BrokerMachine(RuleBasedStateMachine):
             assert offset >= self.committed.get(partition, -1)
             self.committed[partition] = offset
 
-    @precondition(lambda self: not self.storage.full)
+    @precondition(lambda self: not self.disk.full)
     @rule(number=st.integers(0, 9))
     def others_come_and_go(self, number: int) -> None:
         """Requests for unknown topics and groups without members leave room for two more of each."""
@@ -278,7 +257,7 @@ class BrokerMachine(RuleBasedStateMachine):
 
     @rule(full=st.booleans())
     def the_disk_fills_up_or_is_freed(self, full: bool) -> None:
-        self.storage.full = full
+        self.disk.full = full
 
     @rule(torn=st.sampled_from([b"", b"0", b"00000000 [", b"\0" * 100]))
     def restart(self, torn: bytes) -> None:
@@ -321,7 +300,7 @@ class BrokerMachine(RuleBasedStateMachine):
         for partition, offset in self.committed.items():
             response = self.ask("OFFSET", f"g {TOPIC} {partition}")
             assert response is not None
-            assert response.fields["offset"] == offset or (self.storage.full and response.fields["offset"] == -1)
+            assert response.fields["offset"] == offset or (self.disk.full and response.fields["offset"] == -1)
 
     @invariant()
     def the_high_watermark_never_falls(self) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -15,6 +12,7 @@ from kafkacodec.dialects import kafka07
 from kafkacodec.dialects.kafka07._decoder import Decoder as Kafka07Decoder
 from kafkacodec.log._resync import Resync
 from kafkacodec.records._decoder import Decoder, record_columns
+from tests.processes import run_python
 
 DATA = kc.encode([(b"key", b"value")] * 3)
 OLD = kafka07.encode_messages([b"payload"] * 3)
@@ -139,11 +137,5 @@ def test_a_closed_decoder_reads_nothing(make: Callable[[object], Decoder]) -> No
 
 def run(code: str) -> None:
     """In a separate process, which must exit without an error."""
-    done = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-c", code],
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = run_python(code)
     assert (done.returncode, done.stderr) == (0, "")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
+from tests.processes import run_python
 
 FORKS = 300
 
@@ -42,11 +40,5 @@ for thread in threads:
 
 
 def test_children_of_a_process_whose_threads_decode() -> None:
-    done = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-c", CODE, str(FORKS)],
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    done = run_python(CODE, FORKS, seconds=300)
     assert (done.returncode, done.stderr) == (0, "")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 from typing import Any
 
 import pytest
 
 from kafkacodec.dialects import line
 from kafkacodec.errors import LocalProtocolError
+from tests.line_disk import Disk
 
 
 class Session:
@@ -449,34 +449,13 @@ def test_illegal_steps_change_nothing() -> None:
     assert s.storage.end("t", 0) == 0
 
 
-class Full(line.MemoryStorage):
-    """A storage whose writes can fail."""
-
-    full = False
-
-    def check(self) -> None:
-        if self.full:
-            raise OSError(errno.ENOSPC, "full")
-
-    def append(self, topic: str, partition: int, key: str, value: str) -> int:
-        self.check()
-        return super().append(topic, partition, key, value)
-
-    def save_groups(self, groups: list[dict[str, Any]]) -> None:
-        self.check()
-        super().save_groups(groups)
-
-    def save_offsets(self, offsets: list[dict[str, Any]]) -> None:
-        self.check()
-        super().save_offsets(offsets)
-
-
 def test_where_the_storage_fails_the_request_is_answered_and_nothing_has_changed() -> None:
-    storage = Full()
+    storage = line.MemoryStorage()
+    disk = Disk(storage)
     s = Session(storage, topics={"t": 2})
     s.ask("JOIN", "g t a")
     s.ask("COMMIT", "g t a 1 0 5")
-    storage.full = True
+    disk.full = True
     for command, args in (("JOIN", "g t b"), ("COMMIT", "g t a 1 0 6"), ("LEAVE", "g t a 1"), ("PRODUCE", "t k:v")):
         assert s.ask(command, args) == "STORAGE_ERROR"
     assert [str(e) for e in s.broker.take_failures()] == ["[Errno 28] full"] * 4
@@ -484,19 +463,20 @@ def test_where_the_storage_fails_the_request_is_answered_and_nothing_has_changed
     assert s.ask("SYNC", "g t a 1") == {"generation": 1, "assigned": [0, 1]}
     assert s.ask("OFFSET", "g t 0") == {"offset": 5}
     assert s.ask("CONSUME", "t 0 0") == {"messages": [], "hw": 0}
-    storage.full = False
+    disk.full = False
     assert s.ask("JOIN", "g t b")["generation"] == 2
     assert s.ask("PRODUCE", "t k:v")["offset"] == 0
 
 
 def test_a_full_disk_stops_neither_time_nor_those_who_live() -> None:
-    storage = Full()
+    storage = line.MemoryStorage()
+    disk = Disk(storage)
     config = {"topics": {"t": 2}, "replication_factor": 2, "min_in_sync": 2, "replication_timeout_ms": 15_000}
     s = Session(storage, **config)
     s.ask("JOIN", "g t silent")
     s.ask("JOIN", "g t alive")
     assert s.send("PRODUCE", "t k:a acks=all") == []
-    storage.full = True
+    disk.full = True
     for s.now in (5_000, 10_000, 12_000):
         assert s.ask("HEARTBEAT", "g t alive 2") == {"heartbeat": "ok"}
     assert len(s.broker.take_failures()) == 1
@@ -509,7 +489,7 @@ def test_a_full_disk_stops_neither_time_nor_those_who_live() -> None:
     (reply,) = s.wait(2_000)
     assert reply.line.startswith("V1|3|ERR|REPLICATION_TIMEOUT|")
     assert s.ask("SYNC", "g t alive 2")["assigned"] == [0]
-    storage.full = False
+    disk.full = False
     s.wait(1_000)
     assert s.ask("HEARTBEAT", "g t silent 2") == "GENERATION_MISMATCH"
     assert s.ask("JOIN", "g t alive") == {"generation": 3, "assigned": [0, 1]}

@@ -3,7 +3,6 @@
 import contextlib
 import ctypes
 import gc
-import sys
 import tracemalloc
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 import kafkacodec as kc
 from kafkacodec import messages
 from tests.fuzz.messages import BYTES_PER_BYTE, FIXED_BYTES
+from tests.leaks import assert_no_leak
 from tests.protocol_vectors import vectors
 
 
@@ -68,13 +68,7 @@ def test_no_references_are_lost():
             with pytest.raises(kc.EncodeError):
                 decoded.encode(12)
 
-    work()
-    gc.collect()
-    before, none = sys.getallocatedblocks(), sys.getrefcount(None)
-    work()
-    gc.collect()
-    assert abs(sys.getallocatedblocks() - before) < 100
-    assert abs(sys.getrefcount(None) - none) < 100
+    assert_no_leak(work)
 
 
 def test_structs_nested_beyond_the_stack():

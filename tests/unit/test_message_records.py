@@ -3,11 +3,11 @@
 import copy
 import gc
 import pickle
-import sys
 
 import pytest
 
 import kafkacodec as kc
+from tests.leaks import assert_no_leak
 
 Produce = kc.messages.ProduceRequest
 Part = Produce.PartitionProduceData
@@ -103,11 +103,5 @@ def test_no_references_are_lost():
             with pytest.raises(kc.DecodeError):
                 parts_of(data[: i % len(data)])
 
-    work()
-    gc.collect()
-    before, none = sys.getallocatedblocks(), sys.getrefcount(None)
-    work()
-    gc.collect()
-    assert abs(sys.getallocatedblocks() - before) < 100
-    assert abs(sys.getrefcount(None) - none) < 100
+    assert_no_leak(work)
     data.append(0)

@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -27,6 +24,8 @@ from kafkacodec.log import _resync
 from kafkacodec.messages import _decode, _program, _struct
 from kafkacodec.records import _chunk_decoder, _confluent, _decoder, _encoder, _partitioner
 from kafkacodec.records.record import Record
+from tests.arrow_capsules import Capsules, Stream
+from tests.processes import run_python
 
 DATA = kc.encode([(b"key", b"value")] * 3)
 PLAIN = sum(1 << i for i, name in enumerate(_decoder.record_columns()) if name in Record._fields)
@@ -258,24 +257,6 @@ CASES: dict[str, tuple[Callable[[], Any], type[BaseException] | None]] = {
 }  # fmt: skip
 
 
-class Wrapper:
-    """Returns the same capsules in each call, as a faulty producer may."""
-
-    def __init__(self, data: Any) -> None:
-        self.given = data.__arrow_c_array__()
-
-    def __arrow_c_array__(self, requested_schema: object = None) -> Any:
-        return self.given
-
-
-class StreamWrapper:
-    def __init__(self, data: Any) -> None:
-        self.given = data.__arrow_c_stream__()
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
-        return self.given
-
-
 def _takers() -> Iterator[tuple[str, Callable[[Any], Any], Any]]:
     """Every function that takes Arrow data, with a column or table for it."""
     table = pa.record_batch({"key": [b"k"] * 3, "value": [b"v"] * 3})
@@ -295,17 +276,17 @@ def _twice(take: Callable[[Any], Any], wrapped: Any) -> None:
 
 def _half_used(take: Callable[[Any], Any], data: Any) -> None:
     """The schema is already released, the array is not."""
-    wrapped, other = Wrapper(data), Wrapper(data)
+    wrapped, other = Capsules(data), Capsules(data)
     take(wrapped)
     other.given = (wrapped.given[0], other.given[1])
     take(other)
 
 
 for _name, _take, _data in _takers():
-    CASES[f"{_name} of released capsules"] = (lambda t=_take, d=_data: _twice(t, Wrapper(d)), ValueError)
+    CASES[f"{_name} of released capsules"] = (lambda t=_take, d=_data: _twice(t, Capsules(d)), ValueError)
     CASES[f"{_name} of a released schema"] = (lambda t=_take, d=_data: _half_used(t, d), ValueError)
     CASES[f"{_name} of a stream read before"] = (
-        lambda t=_take, d=_data: _twice(t, StreamWrapper(pa.chunked_array([d]) if isinstance(d, pa.Array) else d)),
+        lambda t=_take, d=_data: _twice(t, Stream(pa.chunked_array([d]) if isinstance(d, pa.Array) else d)),
         ValueError,
     )
 
@@ -328,13 +309,7 @@ def test_misuse_is_an_exception(faulty: bool) -> None:
     code = "from tests.unit.test_misuse import run_cases; run_cases()"
     if faulty:
         code = f"import gc; gc.set_threshold(1, 1, 1); {code}; gc.collect()"
-    done = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-c", code],
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    told = done.stdout.splitlines()
-    assert done.returncode == 0, f"{told[-1] if told else 'import'}: exit {done.returncode}\n{done.stderr}"
-    assert told == list(CASES)
+    done = run_python(code, seconds=120)
+    printed = done.stdout.splitlines()
+    assert done.returncode == 0, f"{printed[-1] if printed else 'import'}: exit {done.returncode}\n{done.stderr}"
+    assert printed == list(CASES)

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafkacodec.records.columns import Problems, RecordColumns
-from kafkacodec.records.decode import NOWHERE, OnError, Place, Plan, handle_fault
+from kafkacodec.records.decode import NOWHERE, OnError, Place, Plan, end_chunk
 from kafkacodec.records.parallel.workers import Job, Workers
 
 if TYPE_CHECKING:
@@ -199,11 +199,5 @@ def _read_part(decoder: Decoder, on_error: OnError, max_rows: int, max_bytes: in
             chunk.consumed = position
             chunks.append(chunk)
             left -= chunk.nbytes
-        if decoder.fault is not None:
-            try:
-                going_on = handle_fault(decoder, on_error, chunk.problems)
-            except Exception as error:
-                going_on = False
-                errors.append(error)
-            chunk.consumed = decoder.position
+        going_on, errors = end_chunk(decoder, on_error, chunk)
     return _Part(chunks, going_on, errors)

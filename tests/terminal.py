@@ -1,0 +1,32 @@
+"""A command on a pseudo-terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+
+SECONDS = 120
+
+
+def on_a_terminal(*arguments: object, columns: int = 80, kind: str = "dumb") -> tuple[int, str]:
+    """The exit code, and all that the command writes to a terminal, on both streams."""
+    primary, secondary = pty.openpty()
+    environment = os.environ | {"COLUMNS": str(columns), "LINES": "50", "TERM": kind}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kafkacodec.cli", *map(str, arguments)],
+        stdin=secondary,
+        stdout=secondary,
+        stderr=secondary,
+        env=environment,
+    )
+    os.close(secondary)
+    shown = b""
+    try:
+        while chunk := os.read(primary, 65536):
+            shown += chunk
+    except OSError:  # how Linux ends a pseudo-terminal
+        pass
+    os.close(primary)
+    return process.wait(SECONDS), shown.decode()
