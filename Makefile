@@ -86,8 +86,8 @@ $(GOLDEN_CASES): tests/golden_cases.py tests/corpus.py tests/data/kafka/manifest
 	$(PY) -m tests.golden_cases $@
 
 .PHONY: machines
-machines: $(GOLDEN_CASES) ## the C tests under MemorySanitizer, and on AArch64, i386, s390x and an old x86-64 (emulated)
-	@if tools/cross_compilers; then $(MAKE) --no-print-directory -j$(JOBS) -Otarget -C csrc msan machines; fi
+machines: $(GOLDEN_CASES) ## the C tests under MemorySanitizer and ThreadSanitizer, and on other processors (emulated)
+	@if tools/cross_compilers; then $(MAKE) --no-print-directory -j$(JOBS) -Otarget -C csrc msan tsan machines; fi
 
 .PHONY: lint
 lint: $(VENV)/.dev $(VENV)/.built ## style, types, dependencies between packages, stubs
@@ -121,7 +121,9 @@ format: $(VENV)/.dev ## rewrite Python and C in the project's style
 	$(VENV)/bin/clang-format -i $(C_FILES)
 
 BUILD_SANITIZED = SANITIZE=1 $(PY) setup.py --quiet build --build-base $(SANITIZED) --build-lib $(SANITIZED)/lib
+# Also for the processes that tests start: the sanitized build comes first on their path, and their directory is not on it.
 SANITIZED_RUN = LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libstdc++.so.6)" PYTHONMALLOC=malloc \
+	PYTHONSAFEPATH=1 PYTHONPATH='$(CURDIR)/$(SANITIZED)/lib:$(CURDIR)' \
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 
 # Spark's JVM and its workers do not run with a preloaded sanitizer, so tests that start one are excluded.
@@ -139,7 +141,7 @@ asan: $(VENV)/.dev ## the suite under AddressSanitizer and UndefinedBehaviorSani
 	@echo "tests marked spark or java are left out: a JVM does not start under a preloaded AddressSanitizer"
 	$(SANITIZED_RUN) $(PY) -m pytest -n $(JOBS) --dist loadgroup -o pythonpath='$(SANITIZED)/lib .' -m 'not spark and not java' tests $(PYTEST_ARGS)
 
-# Fuzz targets in Python are in tests/fuzz; -P prevents the import of the normal build in this directory.
+# Fuzz targets in Python are in tests/fuzz.
 .PHONY: fuzz
 fuzz: $(VENV)/.dev ## replay and mutate the fuzz corpus for FUZZ_SECONDS per target
 	@tools/system_packages $(CODEC_HEADERS) || true
@@ -147,8 +149,8 @@ fuzz: $(VENV)/.dev ## replay and mutate the fuzz corpus for FUZZ_SECONDS per tar
 	$(MAKE) --no-print-directory -C csrc fuzz FUZZ_SECONDS=$(FUZZ_SECONDS)
 	$(PY) -m tests.fuzz.counts .cache/csrc/found/*.log
 	$(BUILD_SANITIZED)
-	PYTHONPATH='$(SANITIZED)/lib:.' $(SANITIZED_RUN) $(PY) -P -m tests.fuzz.messages --seconds $(FUZZ_SECONDS)
-	PYTHONPATH='$(SANITIZED)/lib:.' $(SANITIZED_RUN) $(PY) -P -m tests.fuzz.connection --seconds $(FUZZ_SECONDS)
+	$(SANITIZED_RUN) $(PY) -m tests.fuzz.messages --seconds $(FUZZ_SECONDS)
+	$(SANITIZED_RUN) $(PY) -m tests.fuzz.connection --seconds $(FUZZ_SECONDS)
 
 # Counters of branches are ignored there: the corpus stays small, and two to three times as many inputs run.
 .PHONY: fuzz-deep
@@ -174,7 +176,7 @@ coverage: $(VENV)/.dev ## line coverage of Python and C, reports in out/coverage
 	COVERAGE=1 $(PY) setup.py --quiet build --build-base $(COVERED) --build-lib $(COVERED)/lib
 	find $(COVERED) -name '*.gcda' -delete
 	$(PY) -m coverage erase
-	$(PY) -m coverage run -m pytest -o pythonpath='$(COVERED)/lib .' -m 'not spark and not java' tests $(PYTEST_ARGS)
+	PYTHONSAFEPATH=1 PYTHONPATH='$(CURDIR)/$(COVERED)/lib:$(CURDIR)' $(PY) -m coverage run -m pytest -o pythonpath='$(COVERED)/lib .' -m 'not spark and not java' tests $(PYTEST_ARGS)
 	$(PY) -m coverage report --skip-covered
 	$(PY) -m coverage html --quiet --directory out/coverage/python
 	mkdir -p out/coverage/c
