@@ -134,12 +134,14 @@ lifetimes: $(VENV)/.dev $(VENV)/.built ## every entry point x exporter x way to 
 	$(PY) -m tests.lifetime.matrix
 	$(if $(PYTHONS),$(PY) -m tests.lifetime.pythons $(PYTHONS))
 
+# Nor are tests/limits: a sanitizer multiplies memory and instructions, and does not run in valgrind.
 .PHONY: asan
 asan: $(VENV)/.dev ## the suite under AddressSanitizer and UndefinedBehaviorSanitizer (not Spark and Java)
 	$(BUILD_SANITIZED)
 	$(MAKE) --no-print-directory -C csrc asan
-	@echo "tests marked spark or java are left out: a JVM does not start under a preloaded AddressSanitizer"
-	$(SANITIZED_RUN) $(PY) -m pytest -n $(JOBS) --dist loadgroup -o pythonpath='$(SANITIZED)/lib .' -m 'not spark and not java' tests $(PYTEST_ARGS)
+	@echo "left out: tests marked spark or java (no JVM starts under a preloaded AddressSanitizer) and tests/limits"
+	$(SANITIZED_RUN) $(PY) -m pytest -n $(JOBS) --dist loadgroup -o pythonpath='$(SANITIZED)/lib .' \
+		-m 'not spark and not java' --ignore tests/limits tests $(PYTEST_ARGS)
 
 # Fuzz targets in Python are in tests/fuzz.
 .PHONY: fuzz

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import kafkacodec as kc
-from kafkacodec.records import parallel
+from kafkacodec.records.parallel import runs
 from tests.corpus import Sample, blobs, copied
 from tests.property.test_column_choice import OLD, V2, damaged_batch, damaged_messages
 from tests.property.test_damaged_formats import damaged, sound
@@ -27,8 +27,8 @@ Outcome = tuple[Any, ...]
 @pytest.fixture(autouse=True)
 def short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs of a batch or a few, so that small data has many."""
-    monkeypatch.setattr(parallel, "FIRST_RUN", 150)
-    monkeypatch.setattr(parallel, "SHORTEST_RUN", 150)
+    monkeypatch.setattr(runs, "FIRST_RUN", 150)
+    monkeypatch.setattr(runs, "SHORTEST_RUN", 150)
 
 
 def problems_of(table: kc.RecordColumns) -> list[Any]:
