@@ -6,7 +6,9 @@ import base64
 import binascii
 import os
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +16,7 @@ import numpy.typing as npt
 
 from kafkacodec.errors import CorruptRecord, CrcMismatch, KafkaCodecError, Truncated, UnsupportedVersion
 from kafkacodec.log import layout
-from kafkacodec.log.files import read_file
+from kafkacodec.log.files import FileIdentity, read_file
 from kafkacodec.records._crc import crc32c
 
 CHECKPOINT_VERSION = 0
@@ -118,12 +120,19 @@ def read_checkpoint(path: str | os.PathLike[str]) -> dict[tuple[str, int], int]:
     return offsets
 
 
-def known_offsets(log_dir: str, name: str) -> dict[tuple[str, int], int]:
+def known_offsets(log_dir: str, name: str) -> Mapping[tuple[str, int], int]:
     """The entries of an offset checkpoint of a log directory; empty if it is missing or cannot be read."""
+    path = os.path.join(log_dir, name)
     try:
-        return read_checkpoint(os.path.join(log_dir, name))
+        return _known_offsets(path, FileIdentity.of(os.stat(path)))
     except (OSError, KafkaCodecError):
         return {}
+
+
+@lru_cache(maxsize=16)
+def _known_offsets(path: str, _identity: FileIdentity) -> Mapping[tuple[str, int], int]:
+    """Cached until the file is replaced: every partition of the directory asks for its entry."""
+    return read_checkpoint(path)
 
 
 def read_topic_id(path: str | os.PathLike[str]) -> uuid.UUID:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Unpack
 
@@ -134,17 +134,17 @@ class LogDirectory:
         return report
 
     @cached_property
-    def log_start_offsets(self) -> dict[tuple[str, int], int]:
+    def log_start_offsets(self) -> Mapping[tuple[str, int], int]:
         """The log start offsets, for partitions that have one in ``log-start-offset-checkpoint``."""
         return known_offsets(self.path, layout.LOG_START_CHECKPOINT)
 
     @cached_property
-    def high_watermarks(self) -> dict[tuple[str, int], int]:
+    def high_watermarks(self) -> Mapping[tuple[str, int], int]:
         """The high watermarks, as the broker last wrote them to ``replication-offset-checkpoint``."""
         return known_offsets(self.path, layout.HIGH_WATERMARK_CHECKPOINT)
 
     @cached_property
-    def _recovery_points(self) -> dict[tuple[str, int], int]:
+    def _recovery_points(self) -> Mapping[tuple[str, int], int]:
         return known_offsets(self.path, layout.RECOVERY_POINT_CHECKPOINT)
 
     @property
@@ -183,7 +183,7 @@ def discover(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -
     return found + [Partition(directory, segments=names) for directory, names in files.items()]
 
 
-Offsets = dict[tuple[str, int], int]
+Offsets = Mapping[tuple[str, int], int]
 
 
 def _partition_directories(path: str, log_starts: Offsets, recovery_points: Offsets) -> Iterator[Partition]:

@@ -75,7 +75,15 @@ class RangeEnds:
         gap = gap_after(end, piece.following, piece.flushed, start_offset=start_offset, end_offset=end_offset)
         if gap is None:
             return None
-        evidence = gather(self.file, gap, position, piece.topic, piece.partition, has_batches=piece.kind.has_batches)
+        evidence = gather(
+            self.file,
+            gap,
+            position,
+            piece.topic,
+            piece.partition,
+            has_batches=piece.kind.has_batches,
+            replaced=piece.replaced,
+        )
         return missing(gap, evidence, path=piece.path, position=position)
 
     def _end(self) -> tuple[int, int] | None:

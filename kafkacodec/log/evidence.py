@@ -31,7 +31,14 @@ _ZEROS = bytes(1 << 20)
 
 
 def gather(
-    file: MappedFile, gap: Gap, end_position: int, topic: str | None, partition: int | None, *, has_batches: bool
+    file: MappedFile,
+    gap: Gap,
+    end_position: int,
+    topic: str | None,
+    partition: int | None,
+    *,
+    has_batches: bool,
+    replaced: bool = False,
 ) -> Evidence:
     """Collect the evidence about a gap after the segment in `file`, whose complete batches end at `end_position`."""
     directory = os.path.dirname(os.path.abspath(file.path))
@@ -46,6 +53,7 @@ def gather(
         removed=has_batches and (_removed(file) or _removed_in(directory, following)),
         topic=topic,
         old=not has_batches,
+        replaced=replaced,
     )
 
 
@@ -98,18 +106,8 @@ def _indexed_to(path: str) -> int | None:
 
 
 def _cleaned_to(log_dir: str, topic: str | None, partition: int | None) -> int | None:
-    path = os.path.join(log_dir, layout.CLEANER_CHECKPOINT)
-    try:
-        state = os.stat(path)
-        cleaned = _cleaned(log_dir, state.st_mtime_ns, state.st_size)
-    except OSError:
-        return None
+    cleaned = known_offsets(log_dir, layout.CLEANER_CHECKPOINT)
     return cleaned.get((topic or "", -1 if partition is None else partition))
-
-
-@lru_cache(maxsize=4)
-def _cleaned(log_dir: str, mtime: int, size: int) -> dict[tuple[str, int], int]:
-    return known_offsets(log_dir, layout.CLEANER_CHECKPOINT)
 
 
 def _removed_in(directory: str, base_offset: int | None) -> bool:

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import TracebackType
+from typing import NamedTuple
 
 from kafkacodec.errors import CorruptRecord, DecodeError, LimitExceeded, Truncated
 from kafkacodec.log import layout
@@ -15,8 +16,32 @@ from kafkacodec.log._mapping import Mapping
 from kafkacodec.records.columns import MAX_PROBLEMS
 
 
+class FileIdentity(NamedTuple):
+    """By which a file is recognized: the same values mean the same file with the same bytes.
+
+    The log cleaner gives a new file the modification time of the old one, and the system gives it the number of a
+    deleted one, but nobody can set the time of the last change. The device is left out: its number differs between
+    machines that mount the same file system.
+
+    Attributes:
+        inode (int), size (int), mtime_ns (int), ctime_ns (int): as `os.stat` returns them.
+    """
+
+    inode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+
+    @classmethod
+    def of(cls, state: os.stat_result) -> FileIdentity:
+        """The identity in the result of a `stat` call."""
+        return cls(state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+
+
 class MappedFile:
     """A regular file mapped for reading: a buffer in `data`, `size` bytes long. Use it as a context manager.
+
+    `identity` is that of the open file; `shortened` says whether `check_size` found that it was shortened.
 
     The file is never written to. Deleting or replacing it while it is mapped does no harm. If a writer shortens it, or
     the system fails to read it, missing pages read as zeros: call `check_size`, which raises then, before using
@@ -29,10 +54,12 @@ class MappedFile:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self.shortened = False
         self._fd = _open_regular(path)
         try:
             with naming(path):
-                self.size = os.fstat(self._fd).st_size
+                self.identity = FileIdentity.of(os.fstat(self._fd))
+                self.size = self.identity.size
                 # An empty file cannot be mapped.
                 self.data: Mapping | bytes = Mapping(self._fd, self.size) if self.size else b""
         except BaseException:
@@ -49,9 +76,13 @@ class MappedFile:
             if kind is None or (issubclass(kind, Exception) and not issubclass(kind, OSError)):
                 self.check_size()
         finally:
-            close_read(self._fd)
-            # The mapping is freed with its last user: a traceback may keep a decoder alive.
-            self.data = b""
+            self.close()
+
+    def close(self) -> None:
+        """Close the file without checking its size, as leaving the context does."""
+        close_read(self._fd)
+        # The mapping is freed with its last user: a traceback may keep a decoder alive.
+        self.data = b""
 
     def check_size(self) -> None:
         """Raise if bytes that the file had when it was opened are gone.
@@ -65,6 +96,7 @@ class MappedFile:
             size = os.fstat(self._fd).st_size
             if torn is not None:
                 os.pread(self._fd, 1, torn)  # raises the error behind the page fault
+        self.shortened = size < self.size or torn is not None
         if size < self.size:
             reason = f"the file was shortened from {self.size} to {size} bytes while it was read"
             raise Truncated(reason, position=size, path=self.path)

@@ -20,6 +20,7 @@ TRANSACTION_INDEX_SUFFIX = ".txnindex"
 PRODUCER_SNAPSHOT_SUFFIX = ".snapshot"
 
 SEGMENT_SUFFIXES = (LOG_SUFFIX, KAFKA07_SUFFIX)
+SWAP_SUFFIXES = (f"{LOG_SUFFIX}.swap",)
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
@@ -173,4 +174,6 @@ def file_name(base_offset: int, suffix: str) -> str:
 
 def sibling(path: str, suffix: str) -> str:
     """The file of the same segment with another suffix."""
+    if path.endswith(SWAP_SUFFIXES):
+        return os.path.splitext(os.path.splitext(path)[0])[0] + suffix + ".swap"
     return os.path.splitext(path)[0] + suffix

@@ -52,6 +52,19 @@ class Lookup:
             end = headers.consumed
         return end
 
+    def end_of_offsets(self, end_offset: int) -> int:
+        """The position after the last batch that may have offsets below `end_offset`.
+
+        It is the end of the file if batches before `end_offset` may follow the complete ones, torn or damaged.
+        """
+        position = self.position_of_offset(end_offset)
+        batch = first_batches(self.file, position)
+        if not len(batch):
+            return self.file.size
+        if int(batch["magic"][0]) >= 2 and int(batch["base_offset"][0]) >= end_offset:
+            return position
+        return position + int(batch["size_in_bytes"][0])
+
     def offset_of_timestamp(self, timestamp: int, start_offset: int = 0) -> int | None:
         """The first offset from `start_offset` on whose record is at or after the timestamp (ms), or None.
 

@@ -6,17 +6,21 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from typing import Unpack
 
-from kafkacodec.errors import DecodeError, KafkaCodecError
+from kafkacodec.errors import DecodeError, KafkaCodecError, MissingOffsets
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch, known_offsets, read_leader_epochs
 from kafkacodec.log.continuity import Gaps, Surroundings, check_gaps
 from kafkacodec.log.ends import RangeEnds
 from kafkacodec.log.files import MappedFile, directory_name
+from kafkacodec.log.identity import LogIdentity, identify
 from kafkacodec.log.kinds import kind_of
+from kafkacodec.log.listing import segment_paths
 from kafkacodec.log.ranges import SegmentRange
+from kafkacodec.log.relocate import locate
 from kafkacodec.log.report import Finding, Report
 from kafkacodec.log.segment import Segment, Timestamp
 from kafkacodec.log.segment07 import segment_at
@@ -89,21 +93,13 @@ class Partition:
 
     @cached_property
     def segments(self) -> list[Segment]:
-        """The segments, by offset; listed once. Files being deleted, cleaned or swapped in are ignored.
+        """The segments, by offset; listed once, as `listing.segment_paths` finds them.
 
         Raises:
             OSError: the directory cannot be listed.
         """
         self.recovery_point  # noqa: B018  # read first, so that a log that is being written does not seem to lag it
-        found: dict[int, str] = {}
-        for entry in os.scandir(self.path):
-            name = layout.parse_file_name(entry.name)
-            if name is not None and name.suffix in layout.SEGMENT_SUFFIXES and entry.is_file():
-                # Tiered storage may have a segment twice, written under different leaders: the longer one is complete.
-                other = found.get(name.base_offset)
-                if other is None or os.path.getsize(other) < entry.stat().st_size:
-                    found[name.base_offset] = entry.path
-        return self._in_order(found.values())
+        return self._in_order(segment_paths(self.path))
 
     @property
     def is_kafka07(self) -> bool:
@@ -129,7 +125,7 @@ class Partition:
 
         Deleted records may still be in the first segment; a consumer does not get them.
         """
-        return self._checkpoint(layout.LOG_START_CHECKPOINT)
+        return self._checkpoint(layout.LOG_START_CHECKPOINT) or 0
 
     @cached_property
     def recovery_point(self) -> int:
@@ -137,18 +133,27 @@ class Partition:
 
         A log that ends before it has lost records.
         """
-        return self._checkpoint(layout.RECOVERY_POINT_CHECKPOINT)
+        return self._checkpoint(layout.RECOVERY_POINT_CHECKPOINT) or 0
 
     @property
     def cleaned_to(self) -> int:
         """Where the log cleaner continues, from ``cleaner-offset-checkpoint``; 0 if it never cleaned this log."""
-        return self._checkpoint(layout.CLEANER_CHECKPOINT)
+        return self._checkpoint(layout.CLEANER_CHECKPOINT) or 0
 
-    def _checkpoint(self, name: str) -> int:
+    @property
+    def high_watermark(self) -> int | None:
+        """The offset before which all replicas have the records, from ``replication-offset-checkpoint``.
+
+        A broker writes it every 5 seconds and when it stops. It may be after the end of the log, for example if the
+        topic was created again since. None: the file has no entry, or the directory is not in a log directory.
+        """
+        return self._checkpoint(layout.HIGH_WATERMARK_CHECKPOINT)
+
+    def _checkpoint(self, name: str) -> int | None:
         if self.state != "current" or self.topic is None or self.partition is None:
-            return 0
+            return None
         log_dir = os.path.dirname(os.path.abspath(self.path))
-        return known_offsets(log_dir, name).get((self.topic, self.partition), 0)
+        return known_offsets(log_dir, name).get((self.topic, self.partition))
 
     @property
     def index_problems(self) -> list[DecodeError]:
@@ -227,13 +232,16 @@ class Partition:
             return []
         first, end = span
         behind, transactions = end, None
+        log = self.identity()
         if isolation_level == "read_committed":
             transactions = self.transactions(first, end)
             behind = _least(end, transactions.last_stable_offset)
         found: list[SegmentRange] = []
         for segment in self._segments_between(first, behind):
-            pieces = segment.ranges(max_bytes=max_bytes, start_offset=first, end_offset=behind)
             around = self.surroundings(segment)
+            # One that the cleaner swaps in may have the records of the next segments too, until those are renamed.
+            until = _least(behind, around.following) if segment.path.endswith(layout.SWAP_SUFFIXES) else behind
+            pieces = segment.ranges(max_bytes=max_bytes, start_offset=first, end_offset=until)
             if around.following is not None or around.flushed is not None:
                 # Even without anything to read, the empty range finds offsets that are missing.
                 pieces.append(around.place(pieces.pop() if pieces else segment.nothing_to_read(first, behind)))
@@ -245,7 +253,18 @@ class Partition:
             # After the last stable offset, look only for gaps: a transaction whose marker is lost there seems open.
             for segment in self._segments_between(behind, end):
                 found.append(self.surroundings(segment).place(segment.nothing_to_read(behind, end)))
-        return found
+        if found and found[-1].following is None and found[-1].size_in_bytes and found[-1].kind.has_batches:
+            log = log._replace(end_offset=self.end_offset())
+        return [replace(piece, log=log) for piece in found]
+
+    def identity(self) -> LogIdentity:
+        """Which log this is, by topic id and leader epochs; read again by each call."""
+        return identify(self.path, self.topic, self.partition)
+
+    def relisted(self) -> Partition:
+        """The same partition as its directory is now: segments and checkpoints are read again."""
+        named = None if self._has_all else [segment.path for segment in self.segments]
+        return Partition(self.path, topic=self.topic, partition=self.partition, state=self.state, segments=named)
 
     def surroundings(self, segment: Segment) -> Surroundings:
         """What must follow a segment's batches: the next segment of the directory, or the recovery point."""
@@ -444,6 +463,8 @@ def _layout(pieces: list[SegmentRange], wanted: Layout) -> Layout:
     check_layout(wanted)
     for piece in pieces:
         if piece.size_in_bytes:
-            with MappedFile(piece.path) as file:
-                return piece.kind.layout(file, piece, wanted)
+            for part in locate(piece):
+                if not isinstance(part, MissingOffsets):
+                    with part[1] as file:
+                        return piece.kind.layout(file, part[0], wanted)
     return wanted

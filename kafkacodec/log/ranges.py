@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Unpack
+from dataclasses import dataclass, replace
+from typing import Literal, TypedDict, Unpack, get_args
 
-from kafkacodec.errors import CorruptRecord, DecodeError, MissingOffsets
+from kafkacodec.errors import CorruptRecord, DecodeError, MissingOffsets, Truncated
+from kafkacodec.log import layout
 from kafkacodec.log.continuity import Gaps, check_gaps
 from kafkacodec.log.ends import RangeEnds
-from kafkacodec.log.files import MappedFile
+from kafkacodec.log.files import FileIdentity, MappedFile
+from kafkacodec.log.identity import LogIdentity
 from kafkacodec.log.kinds import SegmentKind, kind_of
-from kafkacodec.records.arguments import num_threads
+from kafkacodec.log.relocate import MAX_TRIES, find, locate
+from kafkacodec.records.arguments import num_threads, one_of
 from kafkacodec.records.columns import Problem, Problems, RecordColumns
 from kafkacodec.records.decode import DEFAULT_MAX_ROWS, DecodeOptions
 
 DROP_BEHIND = 8 << 20
 """Bytes of the mapped file before the current position that stay in memory."""
+
+Lost = Literal["damage", "error", "report"]
+"""What a reader does about offsets that were deleted or truncated after planning."""
+
+
+class _How(TypedDict):
+    """The options of `SegmentRange.read_from` that are not the decoder's."""
+
+    gaps: Gaps
+    max_rows: int
+    max_bytes: int | None
+    mapped: bool
+    threads: int | None
 
 
 @dataclass(frozen=True)
@@ -39,6 +56,10 @@ class SegmentRange:
         following (int | None): for a range at the end of a segment, the base offset of the next segment: offsets before
             it that no batch has are missing unless they were compacted away. None: unknown, or the last segment.
         flushed (int | None): for a range at the end of the log, its recovery point. None: unknown.
+        identity (FileIdentity | None): by which `read` recognizes the file from which the range was planned. If the
+            file has changed, it finds the range's offsets in the directory. None: the file is read as it is.
+        log (LogIdentity | None): what the log was when the range was planned. None: unknown.
+        replaced (bool): the file took the place of the one from which the range was planned.
     """
 
     path: str
@@ -53,6 +74,24 @@ class SegmentRange:
     aborted: tuple[tuple[int, int, int], ...] = ()
     following: int | None = None
     flushed: int | None = None
+    identity: FileIdentity | None = None
+    log: LogIdentity | None = None
+    replaced: bool = False
+
+    @property
+    def base_offset(self) -> int | None:
+        """The offset in the name of the segment; None for another name."""
+        name = layout.parse_file_name(os.path.basename(self.path))
+        return None if name is None else name.base_offset
+
+    @property
+    def offsets(self) -> tuple[int, int]:
+        """The first offset of the range, and the one after the last; 2^63 - 1 if the end is unknown."""
+        first = max(self.first_offset, self.base_offset or 0, self.start_offset or 0)
+        end = self.following if self.last_offset is None else self.last_offset + 1
+        if end is None and self.log is not None:
+            end = self.log.end_offset
+        return first, min(bound for bound in (end, self.end_offset, (1 << 63) - 1) if bound is not None)
 
     @property
     def size_in_bytes(self) -> int:
@@ -76,13 +115,41 @@ class SegmentRange:
         max_bytes: int | None = None,
         mapped: bool = False,
         threads: int | None = 1,
+        lost: Lost = "damage",
         **options: Unpack[DecodeOptions],
     ) -> Iterator[RecordColumns]:
-        """The records of the range, in chunks. Options and errors as in `Partition.read`."""
-        with MappedFile(self.path) as file:
-            yield from self.read_from(
-                file, gaps=gaps, max_rows=max_rows, max_bytes=max_bytes, mapped=mapped, threads=threads, **options
-            )
+        """The records of the range, in chunks. Options and errors as in `Partition.read`, and:
+
+        Args:
+            lost: what to do about offsets that were deleted or truncated after planning: ``"damage"`` treats them as
+                `on_error` says; ``"error"`` raises `MissingOffsets` in any case; ``"report"`` adds it to the problems
+                of a chunk without rows in any case. Offsets removed by the log cleaner are not lost.
+        """
+        one_of("lost", lost, get_args(Lost))
+        how = _How(gaps=gaps, max_rows=max_rows, max_bytes=max_bytes, mapped=mapped, threads=threads)
+        found, tries = locate(self), 0
+        while (part := next(found, None)) is not None:
+            if isinstance(part, MissingOffsets):
+                problem = Problem(self.start_position, part.first_offset, self.size_in_bytes, part)
+                yield self._told(problem, options, lost)
+                if options.get("on_error") == "stop":
+                    return
+                continue
+            piece, file = part
+            done: int | None = piece.offsets[0]
+            try:
+                with file:
+                    for chunk in piece.read_from(file, **how, **options):
+                        if len(chunk):
+                            done = int(chunk["offset"][-1]) + 1 if "offset" in chunk.column_names else None
+                        yield chunk
+                        if chunk.problems and options.get("on_error") == "stop":
+                            return
+            except Truncated:
+                tries += 1
+                if not file.shortened or done is None or self.log is None or tries > MAX_TRIES:
+                    raise
+                found = find(replace(self, start_offset=done))
 
     def read_from(
         self,
@@ -132,9 +199,9 @@ class SegmentRange:
                 position = misplaced.position or 0
                 yield self._told(Problem(position, first, file.size - position, misplaced), options)
 
-    def _told(self, problem: Problem, options: DecodeOptions) -> RecordColumns:
+    def _told(self, problem: Problem, options: DecodeOptions, lost: Lost = "damage") -> RecordColumns:
         """Raise the error of a fault between batches, or return it as the problem of a chunk without rows."""
-        if options.get("on_error", "raise") == "raise":
+        if lost == "error" or (lost == "damage" and options.get("on_error", "raise") == "raise"):
             raise problem.exception
         empty = self.nothing(options)
         empty.consumed = problem.position + problem.size_in_bytes

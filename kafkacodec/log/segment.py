@@ -11,7 +11,7 @@ from kafkacodec.errors import CorruptRecord, DecodeError
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch
 from kafkacodec.log.continuity import ALONE, Surroundings
-from kafkacodec.log.files import MappedFile
+from kafkacodec.log.files import FileIdentity, MappedFile
 from kafkacodec.log.lookup import Lookup
 from kafkacodec.log.ranges import SegmentRange
 from kafkacodec.log.report import Report
@@ -167,7 +167,7 @@ class Segment:
         with MappedFile(self.path) as file:
             lookup = self._lookup(file)
             start = 0 if start_offset is None else lookup.position_of_offset(start_offset)
-            end = file.size if end_offset is None else _end_of_offsets(file, lookup, end_offset)
+            end = file.size if end_offset is None else lookup.end_of_offsets(end_offset)
             first = _first_offset(file, start)
             pieces: list[tuple[int, int, int, int | None]] = []
             while max_bytes is not None and end - start > max_bytes:
@@ -182,22 +182,25 @@ class Segment:
             if start < end:
                 pieces.append((start, end, first, None))
             return [
-                SegmentRange(self.path, self.topic, self.partition, *piece, start_offset, end_offset)
+                SegmentRange(
+                    self.path, self.topic, self.partition, *piece, start_offset, end_offset, identity=file.identity
+                )
                 for piece in pieces
             ]
 
     def nothing_to_read(self, start_offset: int | None = None, end_offset: int | None = None) -> SegmentRange:
         """An empty range at the end of the file, with the offset bounds of the reading that it is part of."""
-        size = self.size_in_bytes
+        identity = FileIdentity.of(os.stat(self.path))
         return SegmentRange(
             self.path,
             self.topic,
             self.partition,
-            size,
-            size,
+            identity.size,
+            identity.size,
             self.base_offset or 0,
             start_offset=start_offset,
             end_offset=end_offset,
+            identity=identity,
         )
 
     def first_offset(self) -> int | None:
@@ -285,17 +288,6 @@ def _first_offset(file: MappedFile, position: int) -> int:
     """The smallest offset from the position on; unknown for a compressed message set, so 0."""
     batch = first_batches(file, position)
     return int(batch["base_offset"][0]) if len(batch) and int(batch["magic"][0]) >= 2 else 0
-
-
-def _end_of_offsets(file: MappedFile, lookup: Lookup, end_offset: int) -> int:
-    """The position after the last batch that may have offsets below `end_offset`."""
-    position = lookup.position_of_offset(end_offset)
-    batch = first_batches(file, position)
-    if not len(batch):
-        return file.size
-    if int(batch["magic"][0]) >= 2 and int(batch["base_offset"][0]) >= end_offset:
-        return position
-    return position + int(batch["size_in_bytes"][0])
 
 
 def _check_is_segment(file: MappedFile, consumed: int) -> None:

@@ -64,8 +64,10 @@ _READ_OPTIONS = (
     "minPartitions",
     "maxRecordsPerPartition",
     "maxPartitionBytes",
+    "endAt",
+    "failOnDataLoss",
 )
-_STREAM_OPTIONS = (*_READ_OPTIONS, "maxOffsetsPerTrigger", "failOnDataLoss")
+_STREAM_OPTIONS = (*_READ_OPTIONS, "maxOffsetsPerTrigger")
 
 
 @dataclass(frozen=True)
@@ -128,8 +130,9 @@ class ReadOptions:
     min_partitions: int | None
     max_records: int | None
     max_partition_bytes: int
+    to_high_watermark: bool
+    fail_on_data_loss: bool
     max_offsets_per_trigger: int | None = None
-    fail_on_data_loss: bool = True
 
 
 def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -> ReadOptions:
@@ -146,8 +149,10 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -
         raise OptionError(
             "startingOffsetsByTimestampStrategy: requires startingTimestamp or startingOffsetsByTimestamp"
         )
-    fail_on_data_loss = take(given, "failOnDataLoss", _boolean, True)
-    gaps = take(given, "gaps", one_of("error", "accept"), "error" if fail_on_data_loss else "accept")
+    permissive = take(given, "mode", one_of("FAILFAST", "PERMISSIVE"), "FAILFAST") == "PERMISSIVE"
+    fail_on_data_loss = take(given, "failOnDataLoss", _boolean, None)
+    gaps = take(given, "gaps", one_of("error", "accept"), "accept" if fail_on_data_loss is False else "error")
+    end_at = take(given, "endAt", one_of("highWatermark", "logEnd"), "highWatermark" if streaming else "logEnd")
     return ReadOptions(
         paths=_paths(given),
         selection=_selection(given),
@@ -155,7 +160,7 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -
         end=end,
         columns=columns,
         headers=headers,
-        permissive=take(given, "mode", one_of("FAILFAST", "PERMISSIVE"), "FAILFAST") == "PERMISSIVE",
+        permissive=permissive,
         gaps="accept" if gaps == "accept" else "error",
         read_committed=take(given, "isolationLevel", one_of("read_uncommitted", "read_committed"), None)
         == "read_committed",
@@ -163,8 +168,10 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -
         min_partitions=take(given, "minPartitions", positive, None),
         max_records=take(given, "maxRecordsPerPartition", positive, None),
         max_partition_bytes=take(given, "maxPartitionBytes", positive, MAX_PARTITION_BYTES),
+        to_high_watermark=end_at == "highWatermark",
+        # A permissive batch reads what there is; a stream would never know of what it has left out.
+        fail_on_data_loss=(streaming or not permissive) if fail_on_data_loss is None else fail_on_data_loss,
         max_offsets_per_trigger=take(given, "maxOffsetsPerTrigger", positive, None),
-        fail_on_data_loss=fail_on_data_loss,
     )
 
 

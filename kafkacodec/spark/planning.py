@@ -8,20 +8,29 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from glob import glob, has_magic
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 
+from kafkacodec.errors import Truncated
 from kafkacodec.log import Partition, Segment, SegmentRange, discover
+from kafkacodec.log.relocate import MAX_TRIES, PAUSE_SECONDS
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.options import EARLIEST, LATEST, Bound, ReadOptions, TopicPartition, local_path
 
-__all__ = ["Pruning", "partitions_of", "plan", "readable_end", "span"]
+__all__ = ["Pruning", "partitions_of", "plan", "readable_end", "span", "steadily"]
 
 _NO_LIMIT = (1 << 63) - 1
+
+# How often to plan a partition again if a file was shortened: damage has the same error, and stays.
+_SHORTENED_TRIES = 5
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -51,7 +60,7 @@ def plan(options: ReadOptions, pruning: Pruning | None = None) -> list[tuple[Seg
     pruning = pruning or Pruning()
     spans = []
     for partition in partitions_of(options):
-        start, end = span(partition, options)
+        start, end = steadily(partition, lambda p: span(p, options))
         if pruning.leaves(partition) and max(start, pruning.start_offset) < min(end, pruning.end_offset):
             spans.append((partition, max(start, pruning.start_offset), min(end, pruning.end_offset)))
     target = options.max_partition_bytes
@@ -125,12 +134,18 @@ def span(partition: Partition, options: ReadOptions) -> tuple[int, int]:
         start = _or(found, LATEST)
     if start == LATEST:
         start = readable_end(partition, options)
-    return 0 if start == EARLIEST else start, _NO_LIMIT if end == LATEST else end
+    return 0 if start == EARLIEST else start, min(_NO_LIMIT if end == LATEST else end, _end_limit(partition, options))
 
 
 def readable_end(partition: Partition, options: ReadOptions) -> int:
-    """The offset where reading ends: with ``read_committed``, that of the first open transaction."""
-    return partition.last_stable_offset() if options.read_committed else partition.end_offset()
+    """The offset where reading ends: with ``read_committed``, at most that of the first open transaction."""
+    end = partition.last_stable_offset() if options.read_committed else partition.end_offset()
+    return min(end, _end_limit(partition, options))
+
+
+def _end_limit(partition: Partition, options: ReadOptions) -> int:
+    """The high watermark, if reading ends there and it is known."""
+    return _or(partition.high_watermark if options.to_high_watermark else None, _NO_LIMIT)
 
 
 def _or(value: int | None, default: int) -> int:
@@ -149,18 +164,47 @@ def _ranges(
     partition: Partition, start: int, end: int, options: ReadOptions, pruning: Pruning, max_bytes: int | None
 ) -> list[SegmentRange]:
     """The ranges of a partition between two offsets, in pieces of about `max_bytes`."""
-    return partition.ranges(
-        start_offset=max(start, partition.log_start_offset) or None,
-        end_offset=end if end < _NO_LIMIT else None,
-        start_timestamp=pruning.start_timestamp,
-        isolation_level="read_committed" if options.read_committed else "read_uncommitted",
-        max_bytes=max_bytes,
+    return steadily(
+        partition,
+        lambda now: now.ranges(
+            start_offset=max(start, now.log_start_offset) or None,
+            end_offset=end if end < _NO_LIMIT else None,
+            start_timestamp=pruning.start_timestamp,
+            isolation_level="read_committed" if options.read_committed else "read_uncommitted",
+            max_bytes=max_bytes,
+        ),
     )
+
+
+def steadily(partition: Partition, action: Callable[[Partition], T]) -> T:
+    """The result of an action on a partition whose files a broker may replace or delete meanwhile.
+
+    Raises:
+        FileNotFoundError: the partition's directory is gone, or files of it are whenever it is listed.
+    """
+    tries = 0
+    while True:
+        try:
+            return action(partition)
+        except (FileNotFoundError, Truncated) as error:
+            tries += 1
+            most = MAX_TRIES if isinstance(error, FileNotFoundError) else _SHORTENED_TRIES
+            if tries > most or not os.path.isdir(partition.path):
+                raise
+            time.sleep(PAUSE_SECONDS)
+            partition = partition.relisted()
 
 
 def _split_by_records(whole: SegmentRange, most: int) -> Iterator[SegmentRange]:
     """Split a range into parts of at most `most` offsets; a batch that has more is a part of its own."""
-    headers = Segment(whole.path).scan(columns=("position", "last_offset"), verify_crc=False)
+    try:
+        headers = Segment(whole.path).scan(columns=("position", "last_offset"), verify_crc=False)
+        changed = os.stat(whole.path).st_ino != (whole.identity and whole.identity.inode)
+    except FileNotFoundError:
+        changed = True
+    if changed:  # its task finds the offsets
+        yield whole
+        return
     positions = headers["position"]
     inside = slice(*np.searchsorted(positions, [whole.start_position, whole.end_position]))
     starts, last_offsets = positions[inside], headers["last_offset"][inside]

@@ -9,9 +9,10 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from kafkacodec.errors import DecodeError
+from kafkacodec.errors import DecodeError, MissingOffsets
 from kafkacodec.log import SegmentRange
 from kafkacodec.log.continuity import Gaps
+from kafkacodec.log.ranges import Lost
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.spark.schema import COLUMNS, arrow_schema, core_columns
 
@@ -27,27 +28,39 @@ _MOST_MILLISECONDS = ((1 << 63) - 1) // 1000
 
 
 def read_ranges(
-    ranges: Iterable[SegmentRange], names: Sequence[str], *, permissive: bool, gaps: Gaps = "error"
+    ranges: Iterable[SegmentRange],
+    names: Sequence[str],
+    *,
+    permissive: bool,
+    gaps: Gaps = "error",
+    fail_on_data_loss: bool = True,
 ) -> Iterator[pa.RecordBatch]:
     """The records of these ranges in batches of at most `ROWS` rows, with the columns `names`.
 
     With `permissive`, damage and unreadable files are logged and skipped. Offsets missing between segments are damage
-    unless `gaps` is ``accept``.
+    unless `gaps` is ``accept``. Offsets that were deleted or truncated since the ranges were planned are an error with
+    `fail_on_data_loss`, and logged without it.
 
     Raises:
+        MissingOffsets: offsets were deleted or truncated since.
         DecodeError: the first damage, with the file's path.
         OSError: a file cannot be read.
     """
     shaper = Shaper(names)
+    # By the offsets, a range is read on from where its file was shortened.
+    columns = [*shaper.core_columns, *{"offset"}.difference(shaper.core_columns)]
     on_error: Literal["skip", "raise"] = "skip" if permissive else "raise"
+    lost: Lost = "error" if fail_on_data_loss else "report"
     for piece in ranges:
         try:
-            for chunk in piece.read(gaps=gaps, max_rows=ROWS, columns=shaper.core_columns, on_error=on_error):
+            for chunk in piece.read(gaps=gaps, lost=lost, max_rows=ROWS, columns=columns, on_error=on_error):
                 log_problems(piece.path, chunk)
                 if len(chunk):
                     yield shaper.shape(chunk)
+        except MissingOffsets:  # data loss, or a gap that is not to be skipped
+            raise
         except (OSError, DecodeError) as error:  # of the file itself: damage inside it is skipped by on_error
-            if not permissive:
+            if not permissive or (fail_on_data_loss and isinstance(error, FileNotFoundError)):
                 raise
             logger.warning("%s: skipped: %s", piece.path, error)
 
@@ -55,6 +68,9 @@ def read_ranges(
 def log_problems(name: str, chunk: RecordColumns) -> None:
     """Log the problems of a chunk."""
     for problem in chunk.problems:
+        if isinstance(problem.exception, MissingOffsets) and problem.exception.position is None:
+            logger.warning("%s", problem.exception)
+            continue
         logger.warning(
             "%s: skipped %s bytes from byte %s: %s", name, problem.size_in_bytes, problem.position, problem.exception
         )

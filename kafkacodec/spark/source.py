@@ -87,7 +87,13 @@ class SegmentReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one task's ranges as Arrow batches."""
         options = self.options
-        return read_ranges(partition.value, self.names, permissive=options.permissive, gaps=options.gaps)
+        return read_ranges(
+            partition.value,
+            self.names,
+            permissive=options.permissive,
+            gaps=options.gaps,
+            fail_on_data_loss=options.fail_on_data_loss,
+        )
 
 
 class FilteringReader(SegmentReader):

@@ -1,0 +1,52 @@
+"""The segment files of a partition's directory, while a broker rolls, cleans and deletes them.
+
+The log cleaner replaces segments by one with the suffix ``.log.swap``: it renames the old files to ``.log.deleted``
+and then removes ``.swap`` from the name of the new one. In between, and after a crash there, the ``.swap`` file is the
+segment: a broker that starts finishes the renames. Files with the suffixes ``.cleaned`` and ``.deleted`` never are.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from kafkacodec.log import layout
+
+SETTLED_SECONDS = 2.0
+"""A directory that changed this recently may have changed during the listing too: file systems round times."""
+
+
+def segment_paths(directory: str) -> list[str]:
+    """The segments in a directory, by base offset; one for each.
+
+    The system may leave out a file that is renamed or created during the listing. A directory that changed at that time
+    is listed again, and the result has the files of both listings: some may be gone, but none is left out.
+
+    Raises:
+        OSError: the directory cannot be listed.
+    """
+    found: dict[int, str] = {}
+    changed = os.stat(directory).st_mtime_ns
+    _list(directory, found)
+    if time.time_ns() - changed < SETTLED_SECONDS * 1e9 or os.stat(directory).st_mtime_ns != changed:
+        _list(directory, found)
+    return [found[base] for base in sorted(found)]
+
+
+def _list(directory: str, found: dict[int, str]) -> None:
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            name = layout.parse_file_name(entry.name)
+            if name is None or name.suffix not in layout.SEGMENT_SUFFIXES + layout.SWAP_SUFFIXES or not entry.is_file():
+                continue
+            other = found.get(name.base_offset)
+            if other is None or (other != entry.path and _replaces(entry, name, other)):
+                found[name.base_offset] = entry.path
+
+
+def _replaces(entry: os.DirEntry[str], name: layout.FileName, other: str) -> bool:
+    """Whether to read this file instead of another with its base offset."""
+    if name.suffix in layout.SWAP_SUFFIXES or other.endswith(layout.SWAP_SUFFIXES):
+        return name.suffix not in layout.SWAP_SUFFIXES  # the files that it replaces are not renamed yet
+    # Tiered storage may have a segment twice, written under different leaders: the longer one is complete.
+    return os.path.getsize(other) < entry.stat().st_size
