@@ -147,7 +147,7 @@ class SegmentRange:
                             return
             except Truncated:
                 tries += 1
-                if not file.shortened or done is None or self.log is None or tries > MAX_TRIES:
+                if not file.shortened or done is None or self.identity is None or self.log is None or tries > MAX_TRIES:
                     raise
                 found = find(replace(self, start_offset=done))
 
