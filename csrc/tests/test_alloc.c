@@ -79,8 +79,36 @@ TEST(alloc_pool_is_bounded) {
     enum { BLOCKS = 20 };
     void *blocks[BLOCKS];
     for (int i = 0; i < BLOCKS; i++) CHECK((blocks[i] = kc_alloc((size_t)16 << 20)) != NULL);
+    (void)kc_trim();
     for (int i = 0; i < BLOCKS; i++) kc_free(blocks[i]);
-    CHECK(kc_kept_bytes() <= KC_POOL_BYTES);
+    CHECK_EQ(kc_kept_bytes(), KC_POOL_BYTES);
+    CHECK_EQ(kc_trim(), KC_POOL_BYTES);
+    void *most = kc_alloc(KC_POOL_BYTES), *more = kc_alloc(KC_POOL_BYTES + 1);
+    CHECK(most && more);
+    kc_free(more);
+    CHECK_EQ(kc_kept_bytes(), 0);
+    kc_free(most);
+    CHECK_EQ(kc_kept_bytes(), KC_POOL_BYTES);
+    (void)kc_trim();
+}
+
+/* A block of the pool is given for its own capacity only: four to an octave beyond 64 MiB. */
+TEST(alloc_pool_tells_capacities_apart) {
+    static const size_t MIB[] = {48, 64, 80, 96, 112, 128, 160};
+    enum { SIZES = sizeof MIB / sizeof *MIB };
+    for (int i = 0; i < SIZES; i++) {
+        for (int k = 0; k < SIZES; k++) {
+            (void)kc_trim();
+            kc_free(kc_alloc(MIB[i] << 20));
+            const size_t kept = kc_kept_bytes();
+            void *block = kc_alloc(MIB[k] << 20);
+            CHECK(block != NULL);
+            const bool same = i == k || (i < 2 && k < 2); /* 48 MiB take 64 */
+            CHECK_EQ(kc_kept_bytes(), same ? 0 : kept);
+            CHECK(kc_capacity(block) >= MIB[k] << 20);
+            kc_free(block);
+        }
+    }
     (void)kc_trim();
 }
 

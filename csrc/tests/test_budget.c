@@ -50,6 +50,33 @@ TEST(buffers_report_what_they_cannot_have) {
     kc_budget_release(budget);
 }
 
+/* Small buffers double, and room that is not needed yet takes an eighth of the rest of the budget. */
+TEST(buffers_grow_with_room) {
+    static const struct {
+        size_t limit; /* 0: no budget */
+        size_t steps[4], capacities[4];
+    } CASES[] = {
+        {0, {100, 101, 201, 1000}, {100, 200, 400, 1000}},
+        {1000, {100, 101, 201, 302}, {100, 200, 201 + 100, 302 + 699 / 8}},
+        {100000, {5000, 8193, 0, 0}, {8192, 16384, 16384, 16384}}, /* blocks of the pool are used whole */
+        {20000, {5000, 0, 0, 0}, {5000, 5000, 5000, 5000}},        /* where that is little */
+        {5000 + 8 * 3192, {5000, 0, 0, 0}, {8192, 8192, 8192, 8192}},
+        {5000 + 8 * 3192 - 1, {5000, 0, 0, 0}, {5000, 5000, 5000, 5000}},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        kc_budget *budget = CASES[i].limit ? kc_budget_new(CASES[i].limit, "too much") : NULL;
+        kc_buffer b = {0};
+        kc_error error = {0};
+        for (int k = 0; k < 4; k++) {
+            if (CASES[i].steps[k]) CHECK_EQ(kc_buffer_grow_within(&b, CASES[i].steps[k], budget, &error), KC_OK);
+            CHECK_EQ(b.capacity, CASES[i].capacities[k]);
+            if (budget) CHECK_EQ(budget->left, CASES[i].limit - b.capacity);
+        }
+        kc_buffer_free(&b);
+        if (budget) kc_budget_release(budget);
+    }
+}
+
 /* An allocation that fails returns what it took. */
 TEST(buffers_return_what_they_did_not_get) {
     kc_budget *budget = kc_budget_new(SIZE_MAX, "too much");

@@ -238,7 +238,7 @@ TEST(resync_goes_on_at_the_end_of_a_batch_that_tells_it) {
     b.data[one - 1] ^= 1;
     kc_resync end = kc_resync_start();
     CHECK(!kc_resync_used(&end));
-    CHECK_EQ(kc_resync_behind(b.data, b.size, 0, &end), one); /* the end of the data */
+    CHECK_EQ(kc_resync_after(b.data, b.size, 0, &end), one); /* the end of the data */
     CHECK_EQ(end.credit, KC_RESYNC_FIRST_CREDIT + 16 * one);
     CHECK_EQ(end.examined, 0);
     CHECK(kc_resync_used(&end));

@@ -137,6 +137,71 @@ TEST(views_share_buffers_within_reach) {
     CHECK_EQ(kc_live_bytes(), before);
 }
 
+TEST(views_share_a_buffer_up_to_its_reach) {
+    bytes data = {.size = 0};
+    for (int i = 0; i < 2; i++) sample_batch(&data);
+    kc_error error = {0};
+    const size_t span = data.size - KC_BATCH_HEADER_SIZE; /* of the records of both */
+    for (size_t less = 0; less < 2; less++) {
+        kc_decoder d;
+        kc_table *t = new_table();
+        t->views.reach = span - less;
+        kc_decoder_init(&d, data.data, data.size, &OPTIONS);
+        d.held = kc_backing_of(data.data, data.size, NULL, NULL, NULL, &error);
+        CHECK_EQ(kc_decoder_run(&d, t, 100, 100000, &error), KC_EVENT_END);
+        CHECK_EQ(kc_views_count(&t->views), 1 + less);
+        CHECK(has_sample(t, 0) && has_sample(t, 4));
+        kc_table_release(t);
+        kc_backing_release(d.held);
+    }
+}
+
+/* The two newest buffers may be extended, each from its own backing. */
+TEST(views_extend_the_newest_buffers) {
+    static const uint8_t bytes_of[3][100];
+    kc_error error = {0};
+    kc_backing *b[3];
+    kc_views v = {.reach = 100};
+    for (int i = 0; i < 3; i++) b[i] = kc_backing_of(bytes_of[i], 100, NULL, NULL, NULL, &error);
+    static const struct {
+        int backing;
+        size_t from, to; /* of the values; the last one ends at `to` */
+        int32_t current, count;
+        size_t size; /* of the buffer */
+    } STEPS[] = {
+        {0, 10, 20, 0, 1, 10}, {0, 20, 30, 0, 1, 20},  {0, 15, 25, 0, 1, 20}, {1, 0, 10, 1, 2, 10},
+        {0, 30, 40, 0, 2, 30}, {0, 5, 9, 2, 3, 4},     {1, 10, 20, 1, 3, 20}, {2, 50, 60, 3, 4, 10},
+        {1, 20, 30, 4, 5, 10}, {2, 60, 100, 3, 5, 50}, {2, 49, 60, 5, 6, 11},
+    };
+    for (size_t i = 0; i < sizeof STEPS / sizeof *STEPS; i++) {
+        const uint8_t *data = bytes_of[STEPS[i].backing];
+        v.backing = b[STEPS[i].backing];
+        CHECK_EQ(kc_views_open(&v, data + STEPS[i].from, data + STEPS[i].to, NULL, &error), KC_OK);
+        kc_views_close(&v, data + STEPS[i].to);
+        CHECK_EQ(v.current, STEPS[i].current);
+        CHECK_EQ(kc_views_count(&v), STEPS[i].count);
+        CHECK_EQ(kc_views_at(&v, v.current)->size, STEPS[i].size);
+        CHECK(v.origin == kc_views_at(&v, v.current)->data);
+    }
+    CHECK_EQ(kc_views_bytes(&v), 30 + 20 + 4 + 50 + 10 + 11);
+    b[1]->is_source = true;
+    CHECK_EQ(kc_views_bytes(&v), 30 + 4 + 50 + 11);
+    /* A new buffer to which no view points is dropped, one with values stays. */
+    v.backing = b[0];
+    CHECK_EQ(kc_views_open(&v, bytes_of[0], bytes_of[0] + 5, NULL, &error), KC_OK);
+    CHECK_EQ(kc_views_count(&v), 7);
+    kc_views_close(&v, NULL);
+    CHECK_EQ(kc_views_count(&v), 6);
+    CHECK_EQ(b[0]->references, 3);
+    v.backing = b[2];
+    CHECK_EQ(kc_views_open(&v, bytes_of[2] + 60, bytes_of[2] + 70, NULL, &error), KC_OK);
+    kc_views_close(&v, NULL);
+    CHECK_EQ(kc_views_count(&v), 6);
+    kc_views_free(&v, NULL);
+    for (int i = 0; i < 3; i++) CHECK_EQ(b[i]->references, 1);
+    for (int i = 0; i < 3; i++) kc_backing_release(b[i]);
+}
+
 /* Decodes one batch whose records the caller provides, as if they had been compressed. */
 static bool provide_sample(kc_decoder *d, kc_table *t, kc_budget *budget, bytes *data) {
     bytes records;
