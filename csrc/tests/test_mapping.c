@@ -194,6 +194,7 @@ static int status_with_handler(void (*handler)(int, siginfo_t *, void *), bool a
         kc_mapping m;
         struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_NODEFER};
         if (again && kc_mapping_open(&m, file, page())) _exit(1);
+        if (!handler) signal(SIGBUS, SIG_DFL); /* not a sanitizer's */
         if (handler && sigaction(SIGBUS, &action, &previous)) _exit(1);
         if (kc_mapping_open(&m, file, page())) _exit(1);
         void *place = where_one_was ? (void *)(uintptr_t)m.data : NULL;
