@@ -20,7 +20,8 @@ from kafkacodec.messages._program cimport (
     ANY_ARRAY, BOOL, BYTES, F_COMPACT, F_COUNT16, F_LAZY, F_NULLABLE, FLOAT64, INT8, INT16, INT32, INT32_ARRAY, INT64, KINDS,
     NULLABLE_STRUCT, RECORDS, STRING, STRUCT, STRUCT_ARRAY, UINT16, UINT32, UUID, Fault, Op, Plan, Program, path_of, step,
 )
-from kafkacodec.messages._struct cimport UNKNOWN, Source, kc_as_part, kc_part, kc_part_new, new_object, new_source, part_type
+from kafkacodec.messages._objects cimport kc_as_part, kc_int_new, kc_memory, kc_part, kc_part_new, kc_struct_new
+from kafkacodec.messages._struct cimport UNKNOWN, Source, memory, new_source, part_type
 
 import uuid as _uuid
 
@@ -49,6 +50,7 @@ INTEGERS[UINT16], INTEGERS[UINT32] = "a uint16", "a uint32"
 
 cdef object EMPTY = ""
 cdef PyTypeObject *PART = part_type()
+cdef kc_memory *MEMORY = memory()
 
 
 cdef struct Reader:
@@ -285,7 +287,7 @@ cdef inline bint read_planned(Reader *r, const Plan *plan, PyObject **slot) noex
 
 cdef inline PyObject *new_struct(const Plan *plan) noexcept:
     """An object with defaults in the fields that are not read."""
-    cdef PyObject *made = new_object(plan.type)
+    cdef PyObject *made = kc_struct_new(MEMORY, plan.type)
     cdef const Op *op = plan.filled
     cdef const Op *end = plan.filled + plan.filled_count
     if made != NULL:
@@ -301,7 +303,7 @@ cdef inline bint read_run(Reader *r, const Op *op, PyObject *made) noexcept:
     cdef const Op *end = op + op.run
     cdef PyObject *value
     while op < end:
-        value = py.PyLong_FromLongLong(<int64_t> k.kc_load_u64(at) >> op.shift)
+        value = kc_int_new(MEMORY, <int64_t> k.kc_load_u64(at) >> op.shift)
         if py.kc_rarely(value == NULL):
             return False
         py.kc_slot(made, op.offset)[0] = value
@@ -349,14 +351,14 @@ cdef bint read_integer(Reader *r, const Op *op, PyObject **slot) noexcept:
     cdef uint64_t bits
     if not read_bits(r, op, &bits):
         return False
-    return slot == NULL or put(slot, py.PyLong_FromLongLong(<int64_t> bits >> op.shift))
+    return slot == NULL or put(slot, kc_int_new(MEMORY, <int64_t> bits >> op.shift))
 
 
 cdef bint read_unsigned(Reader *r, const Op *op, PyObject **slot) noexcept:
     cdef uint64_t bits
     if not read_bits(r, op, &bits):
         return False
-    return slot == NULL or put(slot, py.PyLong_FromLongLong(<int64_t> (bits >> op.shift)))
+    return slot == NULL or put(slot, kc_int_new(MEMORY, <int64_t> (bits >> op.shift)))
 
 
 cdef bint read_float(Reader *r, const Op *op, PyObject **slot) noexcept:
@@ -449,9 +451,9 @@ cdef bint read_records(Reader *r, const Op *op, PyObject **slot) noexcept:
     if not open_source(r):
         return False
     if length:
-        return put(slot, kc_part_new(PART, r.source, r.at - length, length))
+        return put(slot, kc_part_new(MEMORY, PART, r.source, r.at - length, length))
     if r.nothing == NULL:
-        r.nothing = kc_part_new(PART, r.source, r.start, 0)
+        r.nothing = kc_part_new(MEMORY, PART, r.source, r.start, 0)
     return r.nothing != NULL and share(slot, r.nothing)
 
 
@@ -520,7 +522,7 @@ cdef bint read_int32_array(Reader *r, const Op *op, PyObject **slot) noexcept:
         return False
     items = py.kc_items(slot[0])
     for i in range(count):
-        if not put(&items[i], py.PyLong_FromLongLong(<int32_t> k.kc_load_u32(r.at))):
+        if not put(&items[i], kc_int_new(MEMORY, <int32_t> k.kc_load_u32(r.at))):
             return False
         r.at += 4
     return True
@@ -551,7 +553,7 @@ cdef bint read_struct_array(Reader *r, const Op *op, PyObject **slot) noexcept:
     begin = r.at
     if not read_items(r, op, NULL, count) or not open_source(r):
         return False
-    if not put(slot, kc_part_new(PART, r.source, begin, r.at - begin)):
+    if not put(slot, kc_part_new(MEMORY, PART, r.source, begin, r.at - begin)):
         return False
     kc_as_part(slot[0]).array, kc_as_part(slot[0]).count = op, count
     return True

@@ -15,7 +15,8 @@ from kafkacodec.messages._program cimport (
     ANY_ARRAY, BOOL, BYTES, F_COMPACT, F_COUNT16, F_LAZY, F_NULLABLE, FLOAT64, INT8, INT16, INT32, INT32_ARRAY, INT64, KINDS,
     NULLABLE_STRUCT, RECORDS, STRING, STRUCT, STRUCT_ARRAY, UINT16, UINT32, UUID, Fault, Op, Plan, Program, path_of, step,
 )
-from kafkacodec.messages._struct cimport UNKNOWN, kc_as_part, look, part_type
+from kafkacodec.messages._objects cimport kc_as_part
+from kafkacodec.messages._struct cimport UNKNOWN, look, part_type
 
 import uuid as _uuid
 

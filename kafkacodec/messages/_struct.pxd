@@ -3,42 +3,7 @@ from cpython.ref cimport PyObject
 from libc.stdint cimport uint8_t
 
 from kafkacodec.messages cimport _pyobject as py
-
-
-cdef extern from *:
-    """
-    /* The content of a slot of a decoded message until first access: records, or an array of structs. */
-    typedef struct {
-        PyObject_HEAD
-        PyObject *source;
-        const uint8_t *data; /* of its first item */
-        Py_ssize_t size;
-        Py_ssize_t count;
-        const void *array; /* the Op of an array; NULL for records */
-    } kc_part;
-
-    static inline kc_part *kc_as_part(PyObject *self) { return (kc_part *)self; }
-
-    static inline PyObject *kc_part_new(PyTypeObject *type, PyObject *source, const uint8_t *data, Py_ssize_t size) {
-        PyObject *self = (PyObject *)PyObject_New(kc_part, type);
-        if (self == NULL) return NULL;
-        kc_as_part(self)->source = Py_NewRef(source);
-        kc_as_part(self)->data = data;
-        kc_as_part(self)->size = size;
-        kc_as_part(self)->count = 0;
-        kc_as_part(self)->array = NULL;
-        return self;
-    }
-    """
-    ctypedef struct kc_part:
-        PyObject *source
-        const uint8_t *data
-        Py_ssize_t size
-        Py_ssize_t count
-        const void *array
-
-    kc_part *kc_as_part(PyObject *self) noexcept
-    PyObject *kc_part_new(PyTypeObject *type, PyObject *source, const uint8_t *data, Py_ssize_t size) noexcept
+from kafkacodec.messages._objects cimport kc_memory
 
 
 cdef class Struct:
@@ -57,9 +22,6 @@ cdef inline Py_ssize_t slot_offset(Py_ssize_t i) noexcept:
 # The number of fields of a class from `new_class`; raises TypeError for other classes.
 cdef Py_ssize_t slot_count(type cls) except -1
 
-# An object of a class from `new_class`, with empty slots.
-cdef PyObject *new_object(PyTypeObject *type) noexcept
-
 # Creates the list for a part.
 ctypedef list (*MakeList)(PyObject *part)
 
@@ -76,6 +38,9 @@ cdef class Source:
 cdef PyObject *new_source(PyObject *data, PyObject *program, MakeList make_list) noexcept
 
 cdef PyTypeObject *part_type() noexcept
+
+# The memory of dead objects.
+cdef kc_memory *memory() noexcept
 
 # Replaces a part in its slot by its value; returns the content of the slot.
 cdef object look(PyObject **slot)

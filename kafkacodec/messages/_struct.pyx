@@ -10,23 +10,11 @@ from cpython.ref cimport PyObject
 from libc.stdint cimport uint8_t
 
 from kafkacodec.messages cimport _pyobject as py
+from kafkacodec.messages._objects cimport KC_KEPT_BYTES, kc_as_part, kc_memory, kc_part
 
 
 cdef extern from *:
     """
-    static void kc_part_dealloc(PyObject *self) {
-        Py_DECREF(kc_as_part(self)->source);
-        PyObject_Free(self);
-    }
-
-    static PyTypeObject kc_part_type = {
-        PyVarObject_HEAD_INIT(NULL, 0)
-        .tp_name = "kafkacodec.messages._struct.Part",
-        .tp_basicsize = sizeof(kc_part),
-        .tp_dealloc = kc_part_dealloc,
-        .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-    };
-
     /* Objects of message classes contain only object pointers, starting with `_unknown`: one loop visits or drops them,
      * where CPython's own routines look each slot up in the class and in its bases. */
     #define KC_EACH_SLOT(self, slot) \\
@@ -44,67 +32,102 @@ cdef extern from *:
         return 0;
     }
 
-    /* Memory of dead objects for new ones, by size and linked through their first slots: nearly half the time of decoding and
-     * dropping a message goes into allocation. None under AddressSanitizer, which is to see the use of a dead object. */
-    #ifdef __SANITIZE_ADDRESS__
-    enum { KC_KEPT_BYTES = 0 };
-    #else
-    enum { KC_KEPT_BYTES = 2 << 20 };
-    #endif
-    enum { KC_KEPT_WORDS = 64 };
-    static PyObject *kc_kept[KC_KEPT_WORDS];
-    static Py_ssize_t kc_room = KC_KEPT_BYTES; /* bytes that may still be kept */
+    static kc_memory kc_kept_memory = {.limit = KC_KEPT_BYTES, .room = KC_KEPT_BYTES};
 
-    static inline PyObject **kc_kept_of(PyTypeObject *type) {
-        size_t words = (size_t)type->tp_basicsize / sizeof(PyObject *);
-        return words < KC_KEPT_WORDS ? &kc_kept[words] : NULL;
-    }
-
-    static inline PyObject *kc_take_kept(PyObject **kept, Py_ssize_t size) {
-        PyObject *self = *kept;
-        PyObject **link = (PyObject **)(self + 1);
-        *kept = *link;
-        *link = NULL;
-        kc_room += size;
-        return self;
-    }
-
-    static PyObject *kc_struct_new(PyTypeObject *type) {
-        PyObject **kept = kc_kept_of(type);
-        if (kept == NULL || *kept == NULL) return type->tp_alloc(type, 0);
-        PyObject *self = kc_take_kept(kept, type->tp_basicsize);
-        PyObject_Init(self, type);
-        PyObject_GC_Track(self);
-        return self;
-    }
-
-    /* The memory of an object whose slots are empty. */
-    static void kc_struct_free(PyObject *self, PyTypeObject *type) {
-        PyObject **kept = kc_kept_of(type);
-        if (kept == NULL || kc_room < type->tp_basicsize) {
-            type->tp_free(self);
-        } else {
-            *(PyObject **)(self + 1) = *kept;
-            *kept = self;
-            kc_room -= type->tp_basicsize;
+    static int kc_fill_shared_ints(void) {
+        for (int i = 0; i < KC_SHARED_INTS; i++) {
+            kc_kept_memory.shared_ints[i] = PyLong_FromLong(i + KC_LEAST_SHARED_INT);
+            if (kc_kept_memory.shared_ints[i] == NULL) return -1;
         }
+        return 0;
+    }
+
+    static Py_ssize_t kc_kept_bytes_of_messages(void) { return kc_kept_memory.limit - kc_kept_memory.room; }
+
+    /* Frees all dead objects. */
+    static void kc_free_kept(void) {
+        kc_memory *memory = &kc_kept_memory;
+        PyObject *next;
+        for (int words = 0; words < KC_KEPT_WORDS; words++) {
+            for (PyObject *dead = memory->structs[words]; dead != NULL; dead = next) {
+                next = *kc_struct_link(dead);
+                PyObject_GC_Del(dead);
+            }
+            memory->structs[words] = NULL;
+        }
+        for (PyObject *dead = memory->parts; dead != NULL; dead = next) {
+            next = kc_as_part(dead)->source;
+            PyObject_Free(dead);
+        }
+        memory->parts = NULL;
+        while (memory->int_count) Py_DECREF(memory->ints[--memory->int_count]);
+        memory->room = memory->limit;
     }
 
     static void kc_limit_kept(Py_ssize_t limit) {
-        for (Py_ssize_t words = 0; words < KC_KEPT_WORDS; words++) {
-            while (kc_kept[words]) PyObject_GC_Del(kc_take_kept(&kc_kept[words], words * (Py_ssize_t)sizeof(PyObject *)));
+        kc_free_kept();
+        kc_kept_memory.limit = kc_kept_memory.room = limit < KC_KEPT_BYTES ? limit : KC_KEPT_BYTES;
+    }
+
+    static inline int kc_take_room(Py_ssize_t size) {
+        if (kc_kept_memory.room < size) return 0;
+        kc_kept_memory.room -= size;
+        return 1;
+    }
+
+    static void kc_part_dealloc(PyObject *self) {
+        Py_DECREF(kc_as_part(self)->source);
+        if (kc_take_room(sizeof(kc_part))) {
+            kc_as_part(self)->source = kc_kept_memory.parts;
+            kc_kept_memory.parts = self;
+        } else {
+            PyObject_Free(self);
         }
-        kc_room = limit;
+    }
+
+    static PyTypeObject kc_part_type = {
+        PyVarObject_HEAD_INIT(NULL, 0)
+        .tp_name = "kafkacodec.messages._struct.Part",
+        .tp_basicsize = sizeof(kc_part),
+        .tp_dealloc = kc_part_dealloc,
+        .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    };
+
+    static inline void kc_struct_free(PyObject *self) {
+        PyTypeObject *type = Py_TYPE(self);
+        size_t words = (size_t)type->tp_basicsize / sizeof(PyObject *);
+        kc_kept_memory.depth++;
+        KC_EACH_SLOT(self, slot) {
+            PyObject *value = *slot;
+            if (value == NULL) continue;
+            *slot = NULL;
+            kc_drop(&kc_kept_memory, value);
+        }
+        kc_kept_memory.depth--;
+        if (words < KC_KEPT_WORDS && kc_take_room(type->tp_basicsize)) {
+            *kc_struct_link(self) = kc_kept_memory.structs[words];
+            kc_kept_memory.structs[words] = self;
+        } else {
+            type->tp_free(self);
+        }
+        Py_DECREF(type);
+    }
+
+    static void kc_struct_dealloc(PyObject *self);
+
+    static void kc_struct_dealloc_deep(PyObject *self) {
+        Py_TRASHCAN_BEGIN(self, kc_struct_dealloc)
+        kc_struct_free(self);
+        Py_TRASHCAN_END
     }
 
     static void kc_struct_dealloc(PyObject *self) {
-        PyTypeObject *type = Py_TYPE(self);
         PyObject_GC_UnTrack(self);
-        Py_TRASHCAN_BEGIN(self, kc_struct_dealloc)
-        kc_struct_clear(self);
-        kc_struct_free(self, type);
-        Py_DECREF(type);
-        Py_TRASHCAN_END
+        if (kc_kept_memory.depth < KC_PLAIN_DEPTH) {
+            kc_struct_free(self);
+        } else {
+            kc_struct_dealloc_deep(self);
+        }
     }
 
     static int kc_is_made_here(PyTypeObject *type) { return type->tp_dealloc == kc_struct_dealloc; }
@@ -132,8 +155,10 @@ cdef extern from *:
     PyTypeObject kc_part_type
     int PyType_Ready(PyTypeObject *type) except -1
     bint kc_is_made_here(PyTypeObject *type) noexcept
-    PyObject *kc_struct_new(PyTypeObject *type) noexcept
-    Py_ssize_t KC_KEPT_BYTES
+    kc_memory kc_kept_memory
+    int kc_fill_shared_ints() except -1
+    Py_ssize_t kc_kept_bytes_of_messages() noexcept
+    void kc_free_kept() noexcept
     void kc_limit_kept(Py_ssize_t limit) noexcept
     object kc_new_class(const char *name, object bases, int basic_size, PyMemberDef *members)
 
@@ -177,10 +202,15 @@ cdef bint hold_view(Source source) noexcept:
 
 
 PyType_Ready(&kc_part_type)
+kc_fill_shared_ints()
 
 
 cdef PyTypeObject *part_type() noexcept:
     return &kc_part_type
+
+
+cdef kc_memory *memory() noexcept:
+    return &kc_kept_memory
 
 
 cdef object look(PyObject **slot):
@@ -370,10 +400,6 @@ def restore(type cls not None, tuple values not None, unknown):
     return made
 
 
-cdef PyObject *new_object(PyTypeObject *type) noexcept:
-    return kc_struct_new(type)
-
-
 cdef Py_ssize_t slot_count(type cls) except -1:
     if not kc_is_made_here(<PyTypeObject *> cls):
         raise TypeError(f"{cls.__qualname__} is not a class of slots")
@@ -419,3 +445,21 @@ def keep_memory(Py_ssize_t limit=KC_KEPT_BYTES):
     Frees the memory of dead messages that was kept for new ones, and limits it to `limit` bytes from now on.
     """
     kc_limit_kept(max(limit, 0))
+
+
+def kept():
+    """kept() -> int
+
+    The bytes of dead messages that are kept for new ones.
+    """
+    return kc_kept_bytes_of_messages()
+
+
+def trim():
+    """trim() -> int
+
+    Frees them; returns their number.
+    """
+    freed = kc_kept_bytes_of_messages()
+    kc_free_kept()
+    return freed
