@@ -138,6 +138,19 @@ cdef extern from *:
     #endif
         Py_DECREF(value);
     }
+    /* A part of a memoryview from kc_byte_view. */
+    static inline PyObject *kc_byte_slice(PyObject *view, Py_ssize_t begin, Py_ssize_t size) {
+    #if KC_KNOWN /* as slicing does, without a slice object and its ints */
+        PyObject *part = PyMemoryView_FromObject(view);
+        if (part == NULL) return NULL;
+        Py_buffer *buffer = PyMemoryView_GET_BUFFER(part);
+        buffer->buf = (char *)buffer->buf + begin;
+        buffer->len = buffer->shape[0] = size;
+        return part;
+    #else
+        return PySequence_GetSlice(view, begin, begin + size);
+    #endif
+    }
     """
     Py_ssize_t KC_KEPT_BYTES
 
@@ -155,4 +168,5 @@ cdef extern from *:
     PyObject *kc_struct_new(kc_memory *memory, PyTypeObject *type) noexcept
     PyObject *kc_part_new(
         kc_memory *memory, PyTypeObject *type, PyObject *source, const uint8_t *data, Py_ssize_t size) noexcept
+    object kc_byte_slice(object view, Py_ssize_t begin, Py_ssize_t size)
     PyObject *kc_int_new(kc_memory *memory, int64_t value) noexcept

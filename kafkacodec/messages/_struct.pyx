@@ -10,7 +10,7 @@ from cpython.ref cimport PyObject
 from libc.stdint cimport uint8_t
 
 from kafkacodec.messages cimport _pyobject as py
-from kafkacodec.messages._objects cimport KC_KEPT_BYTES, kc_as_part, kc_memory, kc_part
+from kafkacodec.messages._objects cimport KC_KEPT_BYTES, kc_as_part, kc_byte_slice, kc_memory, kc_part
 
 
 cdef extern from *:
@@ -224,11 +224,9 @@ cdef object look(PyObject **slot):
 
 cdef object records_of(Source source, const kc_part *part):
     """The memoryview of a part with record bytes."""
-    cdef Py_ssize_t begin = part.data - source.start
-    cdef Py_ssize_t end = begin + part.size
     if source.view is None:
         source.view = memoryview(source.data)
-    return source.view[begin:end]
+    return kc_byte_slice(source.view, part.data - source.start, part.size)
 
 
 cdef class Layout:
