@@ -108,7 +108,7 @@ cdef object decode_front(Program program, object data, Py_ssize_t start, Py_ssiz
     cdef Reader r
     cdef Op root
     cdef PyObject *made = NULL
-    cdef bint done
+    cdef bint done, paused
     cdef bint later = is_constant(data)
     if not later and not program.has_records and end == NULL:
         data, later = copied(data), True
@@ -121,7 +121,9 @@ cdef object decode_front(Program program, object data, Py_ssize_t start, Py_ssiz
     open_reader(&r, program, data, <const uint8_t *> buffer.buf, start, buffer.len)
     r.later = later
     root.plan = &program.plan
+    paused = py.kc_pause_collector()
     done = read_struct(&r, &root, &made)
+    py.kc_resume_collector(paused)
     close_reader(&r)
     PyBuffer_Release(&buffer)
     if end != NULL:
@@ -560,13 +562,13 @@ cdef bint read_struct_array(Reader *r, const Op *op, PyObject **slot) noexcept:
 
 
 cdef bint read_list(Reader *r, const Op *op, PyObject **slot, Py_ssize_t count) noexcept:
-    """A list of `count` items. No other code can access it before it is complete."""
+    """A list of `count` items. The caller has paused the collector, which could show it to other code."""
     if not put(slot, py.PyList_New(count)):
         return False
-    py.PyObject_GC_UnTrack(slot[0])
+    py.kc_hide(slot[0])
     if not read_items(r, op, py.kc_items(slot[0]), count):
         return False
-    py.PyObject_GC_Track(slot[0])
+    py.kc_show(slot[0])
     return True
 
 

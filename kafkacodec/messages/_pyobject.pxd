@@ -106,7 +106,8 @@ cdef extern from *:
     }
 
     /* CPython 3.11 may collect garbage whenever an object is created, later versions only after C code has returned.
-     * The parts of a new list cannot be garbage, and no other thread runs meanwhile. */
+     * The parts of a new list cannot be garbage, and no other thread runs meanwhile. So no Python code sees the list
+     * before it is complete. */
     #if PY_VERSION_HEX < 0x030C0000
     static inline int kc_pause_collector(void) { return PyGC_Disable(); }
     static inline void kc_resume_collector(int paused) {
@@ -115,6 +116,15 @@ cdef extern from *:
     #else
     static inline int kc_pause_collector(void) { return 0; }
     static inline void kc_resume_collector(int paused) { (void)paused; }
+    #endif
+
+    /* The same without a GIL, where other threads see the objects that the collector tracks. */
+    #ifdef Py_GIL_DISABLED
+    static inline void kc_hide(PyObject *list) { PyObject_GC_UnTrack(list); }
+    static inline void kc_show(PyObject *list) { PyObject_GC_Track(list); }
+    #else
+    static inline void kc_hide(PyObject *list) { (void)list; }
+    static inline void kc_show(PyObject *list) { (void)list; }
     #endif
 
     static inline PyObject **kc_items(PyObject *list_or_tuple) { return PySequence_Fast_ITEMS(list_or_tuple); }
@@ -130,6 +140,8 @@ cdef extern from *:
     const char *kc_ascii(PyObject *object, Py_ssize_t *size) noexcept
     bint kc_pause_collector() noexcept
     void kc_resume_collector(bint paused) noexcept
+    void kc_hide(PyObject *list) noexcept
+    void kc_show(PyObject *list) noexcept
     PyObject **kc_items(PyObject *list_or_tuple) noexcept
     PyObject *kc_byte_view(PyObject *source) noexcept
     bint kc_keep_tag(PyObject **dict, uint32_t tag, const char *data, Py_ssize_t size) noexcept
@@ -155,8 +167,6 @@ cdef extern from *:
 
     PyObject *PyType_GenericAlloc(PyTypeObject *type, Py_ssize_t items) noexcept
     int PyObject_GenericSetAttr(PyObject *o, PyObject *name, PyObject *value) noexcept
-    void PyObject_GC_Track(PyObject *o) noexcept
-    void PyObject_GC_UnTrack(PyObject *o) noexcept
 
     bint PyLong_Check(PyObject *o) noexcept
     bint PyBool_Check(PyObject *o) noexcept
