@@ -19,6 +19,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Builds with other switches have their own directories.
 SANITIZED := .cache/asan
 COVERED := .cache/coverage
+PLAIN_BUILD := .cache/plain
 # The golden files and the results of Kafka's reader, for the C tests.
 GOLDEN_CASES := .cache/golden-cases
 
@@ -67,7 +68,7 @@ demo: $(VENV)/.built ## Spark reads the Kafka segments in tests/data and writes 
 # --- checks -----------------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: $(VENV)/.dev $(VENV)/.built lint tidy ctest machines wheel pythons pytest instructions ## every check and every test
+test: $(VENV)/.dev $(VENV)/.built lint tidy ctest machines wheel pythons pytest plain instructions ## every check and every test
 
 .PHONY: pytest
 pytest: $(VENV)/.dev $(VENV)/.built
@@ -76,6 +77,11 @@ pytest: $(VENV)/.dev $(VENV)/.built
 
 # Without the library of a codec, the decode fuzz target uses its records as they are.
 CODEC_HEADERS := zlib.h:zlib1g-dev lz4.h:liblz4-dev zstd.h:libzstd-dev snappy-c.h:libsnappy-dev
+
+.PHONY: plain
+plain: $(VENV)/.dev ## the tests of messages without the code for known versions of CPython
+	PLAIN=1 $(PY) setup.py --quiet build --build-base $(PLAIN_BUILD) --build-lib $(PLAIN_BUILD)/lib
+	$(PY) -m pytest -q -n $(JOBS) -o pythonpath='$(PLAIN_BUILD)/lib .' tests/unit/test_message_*.py tests/conformance/test_messages.py
 
 .PHONY: ctest
 ctest: $(GOLDEN_CASES)

@@ -5,6 +5,7 @@ Switches (environment variables, set to 1):
   DEBUG     no optimisation, assertions and debugging symbols
   SANITIZE  AddressSanitizer and UndefinedBehaviorSanitizer
   COVERAGE  gcov counters for C and line tracing for Cython
+  PLAIN     message objects made and freed by CPython's functions alone, as where its version is unknown or has no GIL
 """
 
 import contextlib
@@ -31,7 +32,7 @@ def switch(name: str) -> bool:
     return os.environ.get(name, "") not in ("", "0")
 
 
-DEBUG, SANITIZE, COVERAGE = switch("DEBUG"), switch("SANITIZE"), switch("COVERAGE")
+DEBUG, SANITIZE, COVERAGE, PLAIN = switch("DEBUG"), switch("SANITIZE"), switch("COVERAGE"), switch("PLAIN")
 
 common = ["-std=c11", "-fvisibility=hidden", "-fno-strict-aliasing", "-pthread"]
 link = ["-pthread"]
@@ -47,6 +48,8 @@ if SANITIZE:
 if COVERAGE:
     common += ["--coverage"]
     link += ["--coverage"]
+
+macros: list[tuple[str, str | None]] = [("CYTHON_TRACE_NOGIL", "1")] * COVERAGE + [("KC_PLAIN", "1")] * PLAIN
 
 warnings = ["-Wall", "-Wextra", "-Wconversion", "-Wsign-compare", "-Wshadow", "-Wvla"]
 if os.environ.get("CI"):
@@ -100,7 +103,7 @@ def extension(path: str) -> Extension:
         libraries=["kafkacodec"],
         extra_compile_args=common,
         extra_link_args=[*link, f"-Wl,-rpath,{ORIGIN}/{back}"],
-        define_macros=[("CYTHON_TRACE_NOGIL", "1")] if COVERAGE else [],
+        define_macros=macros,
     )
 
 

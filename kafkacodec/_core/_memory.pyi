@@ -1,3 +1,7 @@
+from collections.abc import Callable
+
+KEEPERS: list[tuple[Callable[[], int], Callable[[], int]]]
+
 def live() -> int:
     """Bytes of all blocks in use."""
 

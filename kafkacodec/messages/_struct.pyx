@@ -13,6 +13,9 @@ from kafkacodec.messages cimport _pyobject as py
 from kafkacodec.messages._objects cimport KC_KEPT_BYTES, kc_as_part, kc_byte_slice, kc_memory, kc_part
 
 
+from kafkacodec._core import _memory
+
+
 cdef extern from *:
     """
     /* Objects of message classes contain only object pointers, starting with `_unknown`: one loop visits or drops them,
@@ -437,6 +440,10 @@ def new_class(str name not None, tuple bases not None, tuple fields not None):
         PyMem_Free(members)
 
 
+# Bytes of dead messages that are kept, unless keep_memory says less; 0 if the build keeps none.
+MOST_KEPT = KC_KEPT_BYTES
+
+
 def keep_memory(Py_ssize_t limit=KC_KEPT_BYTES):
     """keep_memory(limit: int = ...) -> None
 
@@ -461,3 +468,6 @@ def trim():
     freed = kc_kept_bytes_of_messages()
     kc_free_kept()
     return freed
+
+
+_memory.KEEPERS.append((kept, trim))

@@ -18,6 +18,7 @@ import pytest
 import kafkacodec as kc
 from kafkacodec import messages
 from kafkacodec.dialects import kafka07
+from kafkacodec.messages import _struct
 from tests.lifetime.arrow import ARROW_ENTRIES
 from tests.lifetime.entries import ENTRIES
 from tests.lifetime.matrix import PLAIN, entry_of, export_of
@@ -154,12 +155,41 @@ def test_one_pool_keeps_what_all_modules_free() -> None:
 
 def test_no_more_than_the_limit_is_kept() -> None:
     data = kc.encode([(None, bytes(1 << 20))] * 40, codec="lz4")
+    kc.trim_memory()
     with nothing_lost():
         held = [kc.decode(data) for _ in range(9)]
         assert kc.memory_in_use().live > MOST_KEPT
         del held
     assert MOST_KEPT // 2 < kc.memory_in_use().kept <= MOST_KEPT
     kc.trim_memory()
+
+
+def test_memory_of_dead_messages_is_trimmed() -> None:
+    body = messages.MetadataRequest(topics=[messages.MetadataRequest.MetadataRequestTopic(name="t")] * 1000).encode(9)
+    size = messages.MetadataRequest.MetadataRequestTopic().__sizeof__()
+    decoded = [messages.MetadataRequest.decode(body, 9) for _ in range(3)]
+    assert {len(message.topics) for message in decoded} == {1000}
+    gc.collect()
+    kc.trim_memory()
+    blocks = sys.getallocatedblocks()
+    decoded.clear()
+    gc.collect()
+    kept = kc.memory_in_use().kept
+    assert min(3000 * size, _struct.MOST_KEPT) <= kept <= _struct.MOST_KEPT
+    assert kc.trim_memory() == kept
+    assert kc.memory_in_use().kept == 0
+    if _struct.MOST_KEPT:  # not under AddressSanitizer
+        assert blocks - sys.getallocatedblocks() >= 3000
+
+
+def test_messages_are_not_imported_to_be_trimmed() -> None:
+    run("""
+import sys
+import kafkacodec as kc
+
+assert kc.trim_memory() == 0
+assert not any(name.startswith("kafkacodec.messages") for name in sys.modules)
+""")
 
 
 def run(code: str) -> None:
