@@ -132,7 +132,6 @@ SANITIZED_RUN = LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -prin
 	PYTHONSAFEPATH=1 PYTHONPATH='$(CURDIR)/$(SANITIZED)/lib:$(CURDIR)' \
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 
-# Spark's JVM and its workers do not run with a preloaded sanitizer, so tests that start one are excluded.
 # PYTHONS: interpreters; each gets a separate environment and wheel in .cache/lifetimes.
 PYTHONS ?=
 .PHONY: lifetimes
@@ -140,7 +139,8 @@ lifetimes: $(VENV)/.dev $(VENV)/.built ## every entry point x exporter x way to 
 	$(PY) -m tests.lifetime.matrix
 	$(if $(PYTHONS),$(PY) -m tests.lifetime.pythons $(PYTHONS))
 
-# Nor are tests/limits: a sanitizer multiplies memory and instructions, and does not run in valgrind.
+# Left out: Spark's JVM and its workers do not run with a preloaded sanitizer, nor does valgrind; tests/limits measure
+# memory and instructions, which a sanitizer multiplies.
 .PHONY: asan
 asan: $(VENV)/.dev ## the suite under AddressSanitizer and UndefinedBehaviorSanitizer (not Spark and Java)
 	$(BUILD_SANITIZED)
