@@ -44,7 +44,8 @@ static bool patch(uintptr_t at) {
     for (kc_guard *g = atomic_load(&guards); g; g = g->next) {
         const uintptr_t start = atomic_load(&g->start);
         const size_t size = atomic_load(&g->size), whole = (size + page - 1) / page * page;
-        if (at - start >= whole) continue; /* unsigned: also true if it is before the start */
+        if (at - start >= whole) continue;             /* unsigned: also true if it is before the start */
+        if (atomic_load(&g->start) != start) continue; /* taken meanwhile: the size is that of another mapping */
         const size_t from = (size_t)(at - start) / page * page;
         void *zeros = mmap((void *)(start + from), whole - from, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
                            (off_t)0);
