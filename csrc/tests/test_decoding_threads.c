@@ -37,7 +37,7 @@ static void build(shared *all) {
     for (int batch = 0; batch < BATCHES; batch++) {
         bytes records = {.size = 0};
         for (int row = 0; row < ROWS; row++) {
-            char text[32];
+            char text[64];
             text_of(text, sizeof text, batch, row);
             add_record(&records, row, 0, "key", text, "header", text);
         }
@@ -58,7 +58,7 @@ static int batch_at(const shared *all, uint64_t position) {
 static bool row_is_right(const shared *all, const kc_table *t, int64_t at) {
     const int64_t offset = ((const int64_t *)(const void *)t->columns[KC_COL_OFFSET].values.data)[at];
     const int64_t position = ((const int64_t *)(const void *)t->columns[KC_COL_BATCH_POSITION].values.data)[at];
-    char text[32];
+    char text[64];
     text_of(text, sizeof text, batch_at(all, (uint64_t)position), (int)(offset - 100));
     int32_t size;
     const uint8_t *value = kc_column_bytes(&t->columns[KC_COL_VALUE], at, &size);
