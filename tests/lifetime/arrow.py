@@ -90,6 +90,7 @@ FRAMED = [b"\0\0\0\0\7" + row[4] for row in ROWS]
 
 ARROW_ENTRIES: dict[str, Entry] = {
     "decode_batches": Entry(GOOD, BAD, kc.decode_batches, _rows),
+    "decode_batches, views": Entry(GOOD, BAD, lambda data: kc.decode_batches(data, layout="view"), _rows),
     "decoded, in other hands": Entry(
         GOOD, BAD, _reread, lambda held: [held[0].to_pydict(), held[1].tolist(), bytes(held[2])]
     ),

@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 import kafkacodec as kc
 from kafkacodec import messages, protocol
 from kafkacodec.dialects import kafka07, line
@@ -63,10 +65,24 @@ def _suspended(data: Any) -> Any:
     return [chunks, next(chunks)]
 
 
-def _in_threads(data: Any) -> Any:
+def _in_threads(data: Any, **options: Any) -> Any:
     """Chunks that threads decode ahead, in runs that are short enough for so few bytes."""
     runs.FIRST_RUN = runs.SHORTEST_RUN = 300
-    return kc.iter_columns(data, max_rows=7, threads=3)
+    return kc.iter_columns(data, max_rows=7, threads=3, **options)
+
+
+def _views(data: Any, **options: Any) -> Any:
+    return kc.decode(data, layout="view", **options)
+
+
+def _views_elsewhere(data: Any) -> Any:
+    """The views as an object of another library; no objects of kafkacodec remain."""
+    return pa.record_batch(_views(data)).column("value")
+
+
+def _views_suspended(data: Any) -> Any:
+    chunks = kc.iter_columns(data, max_rows=7, layout="view")
+    return [chunks, next(chunks)]
 
 
 def _fetched(data: Any) -> Any:
@@ -78,6 +94,9 @@ def _fetched(data: Any) -> Any:
 SET = kc.encode(ROWS, batch_bytes=500)
 OLD = kafka07.encode_messages([row[4] for row in ROWS])
 RESPONSE = _fetched(SET).encode(12)
+MANY = messages.MetadataResponse(
+    topics=[messages.MetadataResponse.MetadataResponseTopic(name=f"topic {i}") for i in range(40)]
+).encode(12)
 TAGGED = messages.MetadataResponse(cluster_id="cluster", unknown_tagged_fields={9: b"kept"}).encode(12)
 FRAME = protocol.encode_request(messages.MetadataRequest(topics=None), 12, 7, client_id="me")
 ANSWER = protocol.encode_response(_fetched(SET), 12, 7)
@@ -95,6 +114,16 @@ def _entries() -> Iterator[tuple[str, Entry]]:
     yield "decode in threads", Entry(SET, _spoiled(SET), lambda data: kc.decode(data, threads=3), _rows)
     yield "decode and skip", Entry(_spoiled(SET), None, lambda data: kc.decode(data, on_error="skip"), _rows)
     yield "decode and stop", Entry(_spoiled(SET), None, lambda data: kc.decode(data, on_error="stop"), _rows)
+    yield "decode views", Entry(SET, _spoiled(SET), _views, _rows)
+    packed = kc.encode(ROWS, batch_bytes=500, codec="lz4")
+    yield "decode views, compressed", Entry(packed, _spoiled(packed), _views, _rows)
+    yield "decode views and skip", Entry(_spoiled(SET), None, lambda data: _views(data, on_error="skip"), _rows)
+    yield "views, in other hands", Entry(SET, _spoiled(SET), _views_elsewhere, lambda values: values.to_pylist())
+    yield "iter_columns of views suspended", Entry(SET, None, _views_suspended, lambda held: _rows(held[1]))
+    yield (
+        "iter_columns of views in threads",
+        Entry(SET, _spoiled(SET), lambda data: list(_in_threads(data, layout="view")), _tables),
+    )
     yield "iter_columns", Entry(SET, _spoiled(SET), lambda data: list(kc.iter_columns(data, max_rows=7)), _tables)
     yield "iter_columns suspended", Entry(SET, None, _suspended, lambda held: _rows(held[1]))
     yield "iter_columns in threads", Entry(SET, _spoiled(SET), lambda data: list(_in_threads(data)), _tables)
@@ -148,6 +177,11 @@ def _entries() -> Iterator[tuple[str, Entry]]:
     yield (
         "decode a message",
         Entry(RESPONSE, RESPONSE[:-9], lambda data: messages.FetchResponse.decode(data, 12), _plain),
+    )
+    # More structs than are made at once: the others are made on first access, from bytes that the message keeps.
+    yield (
+        "decode a message of many structs",
+        Entry(MANY, MANY[:-9], lambda data: messages.MetadataResponse.decode(data, 12), _plain),
     )
     yield "records of a message", Entry(RESPONSE, None, _records_of, bytes)
     yield (
