@@ -87,9 +87,11 @@ static kc_encode_event no_room(kc_encoder *e, int64_t size) {
     return KC_ENCODE_NO_ROOM;
 }
 
+/* Headers that differ from those that were measured, or are an error now, whose position counts items. */
 static kc_encode_event changed(kc_error *error, int64_t row) {
     if (error->code == KC_OK)
-        (void)kc_fail(error, KC_CANNOT_ENCODE, "headers changed while they were encoded", (uint64_t)row, 0, 0);
+        (void)kc_fail(error, KC_CANNOT_ENCODE, "headers changed while they were encoded", 0, 0, 0);
+    error->position = (uint64_t)row;
     return KC_ENCODE_FAULT;
 }
 

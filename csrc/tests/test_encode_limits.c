@@ -148,3 +148,41 @@ TEST(encode_refuses_more_headers_than_can_be_counted) {
         CHECK_ERROR(error, KC_CANNOT_ENCODE, 1, over ? items : 0, over ? INT32_MAX : 0);
     }
 }
+
+/* Rows are measured when their block is loaded, and headers are read again when they are written. */
+TEST(encode_notices_headers_that_change) {
+    static const int32_t lists[] = {0, 0, 0, 2}, keys[] = {0, 1, 2};
+    static const uint8_t second_null[] = {1};
+    static const struct {
+        int32_t ends[3]; /* of the values, first {0, 2, 4} */
+        bool null_key;
+        uint64_t position;
+        kc_encode_event event;
+    } CASES[] = {
+        {{0, 2, 4}, false, 0, KC_ENCODE_ROWS_END}, {{0, 3, 4}, false, 0, KC_ENCODE_ROWS_END},
+        {{0, 2, 3}, false, 2, KC_ENCODE_FAULT},    {{0, 2, 5}, false, 2, KC_ENCODE_FAULT},
+        {{0, 2, 400}, false, 2, KC_ENCODE_FAULT},  {{0, 2, 4}, true, 2, KC_ENCODE_FAULT},
+    };
+    static uint8_t memory[512], data[400];
+    static kc_encoder e;
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        int32_t ends[] = {0, 2, 4};
+        kc_input_chunk chunk = {.rows = 3};
+        chunk.headers = (kc_arrow_pairs){
+            .layout = KC_LAYOUT_OFFSETS32,
+            .length = 3,
+            .index = lists,
+            .items = 2,
+            .key = {.layout = KC_LAYOUT_OFFSETS32, .length = 2, .end = 2, .index = keys, .data = data},
+            .value = {.layout = KC_LAYOUT_OFFSETS32, .length = 2, .end = sizeof data, .index = ends, .data = data}};
+        kc_room room = {memory, memory};
+        kc_error error;
+        kc_encoder_begin(&e, &OPTIONS);
+        CHECK_EQ(fill(&e, &chunk, &room, &error), KC_ENCODE_NO_ROOM);
+        memcpy(ends, CASES[i].ends, sizeof ends);
+        if (CASES[i].null_key) chunk.headers.key.validity = second_null;
+        room.end = memory + sizeof memory;
+        CHECK_EQ(fill(&e, &chunk, &room, &error), CASES[i].event);
+        if (CASES[i].event == KC_ENCODE_FAULT) CHECK_ERROR(error, KC_CANNOT_ENCODE, CASES[i].position, 0, 0);
+    }
+}

@@ -168,6 +168,11 @@ TEST(messages_in_wrappers_are_whole_and_plain) {
     add_message(&nothing, 1, KC_CODEC_GZIP, 3, 5, NULL, NULL, -1);
     error = wrapper_fault(&nothing, inner.data, inner.size);
     CHECK_ERROR(error, KC_CORRUPT, 28, -1, 0);
+    bytes least = {.size = 0};
+    add_message(&least, 1, KC_CODEC_GZIP, 0, 5, NULL, "x", 1);
+    inner.data[one + 13] ^= 1;
+    error = wrapper_fault(&least, inner.data, inner.size);
+    CHECK_EQ(error.code, KC_OK);
     bytes zstd = {.size = 0};
     add_message(&zstd, 1, KC_CODEC_ZSTD, 3, 5, NULL, "packed", 6);
     error = wrapper_fault(&zstd, inner.data, inner.size);

@@ -146,6 +146,7 @@ TEST(msgset07_faults_tell_where_and_what) {
         {13, 1, KC_OK, 0, 0, 0, false},        /* good */
         {-1, 1, KC_CORRUPT, 13, -1, 0, false}, /* negative */
         {0, 1, KC_CORRUPT, 13, 0, 5, true},    /* no room for a magic byte */
+        {0, 9, KC_CORRUPT, 13, 0, 5, true},    /* the next byte is not one */
         {5, 1, KC_CORRUPT, 13, 5, 5, true},    /* nor for a header of magic 1 */
         {4, 0, KC_CORRUPT, 13, 4, 5, true},    /* of magic 0 */
         {13, 2, KC_BAD_MAGIC, 17, 2, 1, true}, {13, 255, KC_BAD_MAGIC, 17, -1, 1, true},
