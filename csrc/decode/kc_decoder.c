@@ -138,7 +138,7 @@ static int32_t rows_now(const kc_decoder *d, const kc_table *t, int64_t max_rows
     uint64_t used = payload_bytes(t), left = (uint64_t)(d->records.end - d->records.at);
     if (used + left > max_bytes) {
         uint64_t average = left / (uint64_t)d->records.left + 1;
-        uint64_t fits = used < max_bytes ? (max_bytes - used) / average : 0;
+        uint64_t fits = (max_bytes - used) / average; /* the chunk is not full yet */
         if (fits < 1) fits = 1;
         if (fits > ROWS_PER_RUN) fits = ROWS_PER_RUN;
         if (rows > (int64_t)fits) rows = (int64_t)fits;

@@ -153,6 +153,11 @@ TEST(alloc_capacities_are_powers_of_two_up_to_64_mib) {
         kc_free(block);
     }
     (void)kc_trim();
+    kc_free(kc_alloc(4095)); /* smaller blocks are malloc's */
+    CHECK_EQ(kc_kept_bytes(), 0);
+    kc_free(kc_alloc(4096));
+    CHECK_EQ(kc_kept_bytes(), 4096);
+    (void)kc_trim();
 }
 
 TEST(alloc_large_blocks_grow_in_steps) {

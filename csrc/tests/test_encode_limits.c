@@ -186,3 +186,26 @@ TEST(encode_notices_headers_that_change) {
         if (CASES[i].event == KC_ENCODE_FAULT) CHECK_ERROR(error, KC_CANNOT_ENCODE, CASES[i].position, 0, 0);
     }
 }
+
+/* Whatever was not finished is left, also rows of a block that is loaded. */
+TEST(encode_restarts_in_the_middle_of_a_block) {
+    static int64_t ends[5];
+    static uint8_t memory[512];
+    static kc_encoder e;
+    const kc_input_chunk chunk = one_large(4, -1, 0, ends);
+    kc_batch_options options = OPTIONS;
+    options.base_offset = 70;
+    options.base_sequence = 8;
+    kc_error error;
+    kc_room room = {memory, memory + HEADER + 8 + KC_COPY_SLACK}; /* for one row */
+    kc_encoder_begin(&e, &options);
+    CHECK_EQ(fill(&e, &chunk, &room, &error), KC_ENCODE_NO_ROOM);
+    CHECK_EQ(e.next, 1);
+    kc_encoder_restart(&e, 3);
+    room = (kc_room){memory, memory + sizeof memory};
+    CHECK_EQ(fill(&e, &chunk, &room, &error), KC_ENCODE_ROWS_END);
+    CHECK_EQ(e.open.count, 1); /* row 3 alone, numbered from the start */
+    CHECK_EQ(e.open.base_offset, 70);
+    CHECK_EQ(e.open.base_sequence, 8);
+    CHECK_EQ(e.open.size, HEADER + 8);
+}

@@ -389,6 +389,7 @@ TEST(zstd_headers_of_every_form) {
         {"\xa0\x02\0\0\0", 5, 2, 2, true},               /* four */
         {"\xe0\x02\0\0\0\0\0\0\0", 9, 2, 2, true},       /* eight */
         {"\x80\x00\x02\0\0\0", 6, 2, 1024, true},        /* four, with a window */
+        {"\x80\x00\x01\0\0\0", 6, 1, 1024, true},        /* less than its blocks could hold */
         {"\x01\x00\x09", 3, 2, 1024, false},             /* a dictionary's number of one byte */
         {"\x02\x00\x09\x09", 4, 2, 1024, false},         /* two */
         {"\x03\x00\x09\x09\x09\x09", 6, 2, 1024, false}, /* four */

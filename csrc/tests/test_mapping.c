@@ -197,6 +197,8 @@ static int status_with_handler(void (*handler)(int, siginfo_t *, void *), bool a
         if (!handler) signal(SIGBUS, SIG_DFL); /* not a sanitizer's */
         if (handler && sigaction(SIGBUS, &action, &previous)) _exit(1);
         if (kc_mapping_open(&m, file, page())) _exit(1);
+        kc_mapping second; /* the handler is in place already */
+        if (kc_mapping_open(&second, file, page())) _exit(1);
         void *place = where_one_was ? (void *)(uintptr_t)m.data : NULL;
         if (place) kc_mapping_close(&m);
         volatile uint8_t *foreign = mmap(place, page(), PROT_READ, MAP_SHARED | (place ? MAP_FIXED : 0), other, 0);

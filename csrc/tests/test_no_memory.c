@@ -1,6 +1,7 @@
 /* Every allocation fails once alone and once with all that follow: the result is KC_NO_MEMORY without a leak.
  *
  * The linker replaces the functions of the C library by those below (see -Wl,--wrap in the Makefile). */
+#include <malloc.h>
 #include <stdlib.h>
 
 #include "arrow/kc_arrow_export.h"
@@ -36,6 +37,20 @@ static void *counted(void *block) {
     return block;
 }
 
+/* A block that has moved to an address with other low bits, as realloc may choose. */
+enum { SKEW = 16 };
+static _Thread_local bool skews;
+static _Thread_local char *skewed_block;
+
+static void *skewed(void *block, size_t size) {
+    const size_t old = malloc_usable_size(block);
+    char *moved = __real_malloc(size + SKEW);
+    if (!moved) return NULL;
+    memcpy(moved + SKEW, block, old < size ? old : size);
+    __real_free(block);
+    return skewed_block = moved + SKEW;
+}
+
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *block, size_t size);
@@ -45,11 +60,16 @@ void *__wrap_malloc(size_t size) { return fails() ? NULL : counted(__real_malloc
 void *__wrap_calloc(size_t count, size_t size) { return fails() ? NULL : counted(__real_calloc(count, size)); }
 void *__wrap_realloc(void *block, size_t size) {
     if (fails()) return NULL;
+    if (skews && block) return skewed(block, size);
     void *grown = __real_realloc(block, size);
     return block ? grown : counted(grown);
 }
 void __wrap_free(void *block) {
     if (block) blocks--;
+    if (block && block == skewed_block) {
+        block = skewed_block - SKEW;
+        skewed_block = NULL;
+    }
     __real_free(block);
 }
 
@@ -265,4 +285,28 @@ TEST(no_memory_is_reported_without_a_place) {
         }
         kc_table_release(exported_table);
     }
+}
+
+/* Blocks are aligned to 64 bytes wherever the system puts them. */
+TEST(no_bytes_are_lost_when_a_large_block_moves) {
+    enum { SIZE = 65 << 20, LARGER = 100 << 20 };
+    const size_t live = kc_live_bytes();
+    (void)kc_trim();
+    uint8_t *block = kc_alloc(SIZE);
+    CHECK(block != NULL);
+    for (size_t i = 0; i < SIZE; i += 64) block[i] = (uint8_t)(i >> 6);
+    block[SIZE - 1] = 7;
+    skews = true;
+    block = kc_realloc(block, SIZE, LARGER);
+    skews = false;
+    CHECK(block != NULL);
+    CHECK(skewed_block != NULL);
+    CHECK_EQ((uintptr_t)block % 64, 0);
+    CHECK(kc_capacity(block) >= LARGER);
+    for (size_t i = 0; i < SIZE; i += 64) CHECK_EQ(block[i], (uint8_t)(i >> 6));
+    CHECK_EQ(block[SIZE - 1], 7);
+    kc_free(block);
+    (void)kc_trim();
+    CHECK(skewed_block == NULL);
+    CHECK_EQ(kc_live_bytes(), live);
 }

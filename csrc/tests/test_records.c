@@ -335,3 +335,22 @@ TEST(records_headers_beyond_what_a_list_holds) {
         kc_table_release(t);
     }
 }
+
+/* Lengths of records that are no varints of 32 bits, and one that is but is not a length. */
+TEST(records_lengths_that_cannot_be_read) {
+    static const struct {
+        const char *length;
+        int64_t got, want;
+    } CASES[] = {
+        {"\xff\xff\xff\xff\x7f", 0, 0}, {"\x80\x80\x80\x80\x80\x01", 0, 0}, {"\xfe\xff\xff\xff\x0f", INT32_MAX, 15}};
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        bytes records = {.size = 0};
+        int64_t rows;
+        add_record(&records, 0, 0, NULL, NULL, NULL, NULL);
+        add(&records, CASES[i].length, strlen(CASES[i].length));
+        add(&records, "fifteen or more", 15);
+        const kc_error error = fault_of(&records, 2, &rows);
+        CHECK_EQ(rows, 1);
+        CHECK_ERROR(error, KC_CORRUPT, 61 + 7, CASES[i].got, CASES[i].want);
+    }
+}

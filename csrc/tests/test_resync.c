@@ -23,6 +23,7 @@ static const struct {
     bool plausible;
 } FIELDS[] = {
     {0, 8, 100, true},
+    {0, 8, 0, true},
     {0, 8, INT64_MAX, true},
     {0, 8, -1, false},
     {0, 8, INT64_MIN, false},
@@ -99,8 +100,15 @@ TEST(resync_knows_how_records_begin) {
         add_batch(&b, CASES[i].codec, 3, &stored);
         CHECK(plausible(&b, &size) == CASES[i].plausible);
     }
-    bytes b = {.size = 0};
+    bytes b = {.size = 0}, gzip = {.size = 0}, cut = {.size = 0};
     const bytes none = {.size = 0};
+    add(&gzip, "\x1f\x8b\x08\x00", 4);
+    add_batch(&cut, KC_CODEC_GZIP, 3, &gzip);
+    for (uint32_t length = 14; length <= 48; length++) { /* the header itself is longer */
+        uint64_t ignored;
+        kc_store_u32(cut.data + 8, length);
+        CHECK(!plausible(&cut, &ignored));
+    }
     uint64_t size = 0;
     add_batch(&b, 0, 0, &none); /* what compaction leaves of a producer's last batch */
     CHECK(plausible(&b, &size));
