@@ -287,9 +287,12 @@ TEST(nulls_of_views_are_zeros) {
     kc_error error = {0};
     kc_table *t = new_table();
     kc_column *c = &t->columns[KC_COL_VALUE];
+    CHECK_EQ(kc_column_reserve(c, 5, 0, &error), KC_OK);
+    memset(c->values.data, 0xff, 5 * sizeof(kc_view));
     CHECK_EQ(kc_column_append_nulls(c, 3, &error), KC_OK);
-    CHECK_EQ(c->null_count, 3);
-    CHECK_EQ(c->values.size, 3 * sizeof(kc_view));
+    CHECK_EQ(kc_column_append_nulls(c, 2, &error), KC_OK);
+    CHECK_EQ(c->null_count, 5);
+    CHECK_EQ(c->values.size, 5 * sizeof(kc_view));
     for (size_t i = 0; i < c->values.size; i++) CHECK_EQ(c->values.data[i], 0);
     kc_table_release(t);
 }
