@@ -55,8 +55,8 @@ warnings = ["-Wall", "-Wextra", "-Wconversion", "-Wsign-compare", "-Wshadow", "-
 if os.environ.get("CI"):
     warnings += ["-Werror"]
 
-# An extension finds the library relative to its own place. Calls within the library go straight to their targets, as in
-# a static one: -Bsymbolic and -fno-semantic-interposition see to that (on macOS it is always so).
+# An extension finds the library relative to its own path. Calls inside the library are bound when it is linked
+# (-Bsymbolic and -fno-semantic-interposition; macOS always does so).
 MACOS = sys.platform == "darwin"
 LIBRARY = "kafkacodec/_core/libkafkacodec" + (".dylib" if MACOS else ".so")
 ORIGIN = "@loader_path" if MACOS else "$ORIGIN"
@@ -68,14 +68,14 @@ sources = sorted(glob("csrc/*/kc_*.c"))
 bindings = sorted(glob("kafkacodec/**/_*.pyx", recursive=True))
 declarations = sorted(glob("kafkacodec/**/*.pxd", recursive=True))
 
-# What a file names: headers of csrc, and declarations by their modules.
+# The references in a file: to headers of csrc by path, to .pxd files by module.
 HEADER = re.compile(r'^(?:#include|cdef extern from) "([\w/]+\.h)"', re.M)
 CIMPORT = re.compile(r"^from ([\w.]+) cimport (\w+)", re.M)
 
 
 @cache
 def included(path: str) -> list[str]:
-    """The headers and .pxd files that a C or Cython file is made of, its own .pxd among them."""
+    """The headers and .pxd files that a C or Cython file includes, directly or not, and its own .pxd."""
     found: set[str] = set()
     todo = [path]
     while todo:
@@ -109,11 +109,11 @@ def extension(path: str) -> Extension:
 
 extensions = [extension(path) for path in bindings]
 
-GENERATED = "build/cython" + "-debug" * DEBUG + "-trace" * COVERAGE  # directives differ, so does the C
+GENERATED = "build/cython" + "-debug" * DEBUG + "-trace" * COVERAGE  # directives change the generated C
 
 
 def outdated(extension: Extension) -> bool:
-    """Whether a .pxd is newer than the C code made from it, which cythonize does not see inside a package."""
+    """Whether a .pxd is newer than the generated C code, which cythonize does not detect inside a package."""
     (path,) = extension.sources
     made = Path(GENERATED, path).with_suffix(".c")
     return made.exists() and any(
@@ -122,7 +122,7 @@ def outdated(extension: Extension) -> bool:
 
 
 def cythonized() -> list[Extension]:
-    """The extensions with C code for sources; what is outdated is written anew."""
+    """The extensions with generated C code as sources; outdated code is generated again."""
     directives = {
         "boundscheck": DEBUG,
         "wraparound": False,
@@ -139,20 +139,20 @@ def cythonized() -> list[Extension]:
 
 
 class BuildExtensions(build_ext):
-    """The library first, then the extensions that are linked with it."""
+    """Builds the library, then the extensions that link it."""
 
     def build_extensions(self):
-        # Python may have been linked with directories of this machine, in which nobody else shall look for libraries.
+        # The linker command of this Python may have search paths of this machine, which must not get into a wheel.
         self.compiler.linker_so = [part for part in self.compiler.linker_so if not part.startswith("-Wl,-rpath")]
         self.build_library(self.library())
-        # Extensions that use inline functions alone do without it.
+        # Extensions that use only inline functions do not link the library.
         self.compiler.linker_so.append("-Wl,-dead_strip_dylibs" if MACOS else "-Wl,--as-needed")
         for extension in self.extensions:
             extension.library_dirs.append(os.path.dirname(self.library()))
         super().build_extensions()
 
     def library(self) -> str:
-        """Where the library is made; for a build in place it is copied from there, as extensions are."""
+        """The path of the built library; an in-place build copies it from there, like the extensions."""
         return os.path.join(self.build_lib, LIBRARY)
 
     def build_library(self, target: str) -> None:
@@ -173,7 +173,7 @@ class BuildExtensions(build_ext):
 
     def copy_extensions_to_source(self):
         super().copy_extensions_to_source()
-        with contextlib.suppress(FileNotFoundError):  # a process may have it mapped: it keeps the old file
+        with contextlib.suppress(FileNotFoundError):  # unlinked, since a process may have the old file mapped
             os.unlink(LIBRARY)
         shutil.copy(self.library(), LIBRARY)
 
@@ -185,15 +185,15 @@ class BuildExtensions(build_ext):
 
 
 def compiler() -> str:
-    """Name and version of the C compiler, as its own first line says."""
+    """Name and version of the C compiler: the first line of the output of --version."""
     command = [*(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split(), "--version"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.partition("\n")[0]
 
 
 def sbom(name: str, version: str, requirements: list[str]) -> dict:
-    """What is in the wheel's extensions, and what it needs beside them, in CycloneDX's form (PEP 770).
+    """A software bill of materials in the CycloneDX format (PEP 770): contents of the extensions, required packages.
 
-    Nothing in it depends on when or where it was made.
+    It does not depend on the time and place of the build.
     """
     linked = [
         {"name": "csrc", "version": version, "description": "the project's own C library"},
@@ -201,7 +201,7 @@ def sbom(name: str, version: str, requirements: list[str]) -> dict:
             "name": "cython",
             "version": Cython.__version__,
             "purl": f"pkg:pypi/cython@{Cython.__version__}",
-            "description": "wrote the C of the extensions, with its own run-time functions in it",
+            "description": "generated the C code of the extensions, including its run-time functions",
         },
         {
             "name": "compiler",
@@ -212,7 +212,7 @@ def sbom(name: str, version: str, requirements: list[str]) -> dict:
     needed = []
     for requirement in requirements:
         package, rest = re.fullmatch(r"([\w.-]+)(.*)", requirement).groups()
-        description = f"installed beside it: {rest.strip()}"
+        description = f"required package: {rest.strip()}"
         needed.append({"name": package, "purl": f"pkg:pypi/{package.lower()}", "description": description})
     components = [{"type": "library", "bom-ref": c["name"], **c} for c in linked + needed]
     own = {"type": "library", "bom-ref": name, "name": name, "version": version, "purl": f"pkg:pypi/{name}@{version}"}
@@ -227,7 +227,7 @@ def sbom(name: str, version: str, requirements: list[str]) -> dict:
 
 
 class Wheel(bdist_wheel):
-    """A wheel with its bill of materials in dist-info/sboms."""
+    """Adds the bill of materials to the wheel, in dist-info/sboms."""
 
     def write_wheelfile(self, wheelfile_base, *arguments, **options):
         super().write_wheelfile(wheelfile_base, *arguments, **options)

@@ -14,7 +14,7 @@ for null) and its bytes.
               base sequence, leader epoch, count (int32), is transactional, is control, can be encoded to
               the same bytes (int8)
     row       batch (int32), offset, timestamp (int64, INT64_MIN for none), timestamp type (int8), key, value, headers
-    header    key (of length -2 where it was no UTF-8 and is not told), value
+    header    key (of length -2 where it was no UTF-8 and is unknown), value
 
 The ending is that of the whole: END, FAULT, or ANY where the two readers part. With END the rows are all; else they are
 the first ones, as far as batches are whole.
@@ -89,7 +89,7 @@ def batch(b: dict[str, Any]) -> bytes:
         b["count"] if b["count"] is not None else -1,
         b["isTransactional"],
         b["isControl"],
-        test_encode_golden.can_be_told_again(b),
+        test_encode_golden.can_be_encoded(b),
     )
 
 

@@ -1,4 +1,4 @@
-"""Whether work leaves objects behind."""
+"""Whether work leaks objects."""
 
 from __future__ import annotations
 

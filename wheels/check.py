@@ -105,7 +105,7 @@ def check(wheel: Path, scratch: Path) -> str:
     if emulated:
         run(*BASELINE, python, *smoke, cwd=empty, **BASELINE_ENVIRONMENT)
     if any(empty.iterdir()):
-        sys.exit("the smoke test left files behind")
+        sys.exit("the smoke test left files")
     return "here and without AVX" if emulated else f"here (not run without AVX: {BASELINE[0]} is missing)"
 
 

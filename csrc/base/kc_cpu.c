@@ -45,13 +45,13 @@ unsigned kc_cpu_features(void) { return 0; }
 
 __attribute__((target("avx"))) static void clear_upper_halves(void) { __builtin_ia32_vzeroupper(); }
 
-void kc_cpu_settle(void) {
+void kc_cpu_clear_upper_halves(void) {
     if (__builtin_cpu_supports("avx")) clear_upper_halves();
 }
 
 #else
 
-void kc_cpu_settle(void) {}
+void kc_cpu_clear_upper_halves(void) {}
 
 #endif
 

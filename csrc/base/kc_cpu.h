@@ -15,7 +15,7 @@ unsigned kc_cpu_features(void);
 
 /* Call it before longer work. Libraries (zstd, isal) may leave the upper halves of the vector registers in use; on some
  * x86-64 processors every later SSE instruction then waits for them, which was measured to cost a factor of six. */
-void kc_cpu_settle(void);
+void kc_cpu_clear_upper_halves(void);
 
 /* The value of KAFKACODEC_FORCE_KERNEL, or "" if it is not set. */
 const char *kc_forced_kernel(void);

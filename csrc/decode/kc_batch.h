@@ -86,7 +86,7 @@ void kc_batch_read(const uint8_t *data, const kc_span *span, kc_batch *batch);
 uint32_t kc_batch_compute_crc(const uint8_t *data, const kc_batch *batch);
 
 /* The sequence `delta` after another: it wraps to 0 after INT32_MAX; -1, which is none, stays -1. */
-static inline int32_t kc_sequence_behind(int32_t sequence, int64_t delta) {
+static inline int32_t kc_sequence_after(int32_t sequence, int64_t delta) {
     return sequence < 0 ? sequence : (int32_t)(((uint64_t)sequence + (uint64_t)delta) & INT32_MAX);
 }
 

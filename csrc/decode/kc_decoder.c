@@ -179,7 +179,7 @@ static bool is_full(const kc_table *t, int64_t max_rows, uint64_t max_bytes) {
 }
 
 kc_event kc_decoder_run(kc_decoder *d, kc_table *t, int64_t max_rows, uint64_t max_bytes, kc_error *error) {
-    kc_cpu_settle();
+    kc_cpu_clear_upper_halves();
     kc_event event = KC_EVENT_NONE;
     while (event == KC_EVENT_NONE) {
         /* A batch is closed before the chunk is reported as full, and the next one is not read. */

@@ -359,7 +359,7 @@ KC_INLINE int read_rows(kc_records *r, const kc_batch *batch, kc_table *t, int32
         const bool wide = end - f.end >= KC_COPY_SLACK;
         code = kc_rows_put(&s, want, t, first_row, row, f.key, f.key_size, f.value, f.value_size, wide, error);
         if (KC_UNLIKELY(code)) break;
-        if (KC_WANTS(want, KC_COL_SEQUENCE)) s.sequence[row] = kc_sequence_behind(batch->base_sequence, f.offset_delta);
+        if (KC_WANTS(want, KC_COL_SEQUENCE)) s.sequence[row] = kc_sequence_after(batch->base_sequence, f.offset_delta);
         row++;
         at = f.end;
     }

@@ -70,7 +70,7 @@ static int append_row(kc_table *t, const kc_batch *b, bool crc_known, bool crc_o
 
 kc_walk kc_scan(const uint8_t *data, uint64_t size, uint64_t *position, bool verify_crc, int64_t max_batches,
                 kc_table *t, kc_error *error) {
-    kc_cpu_settle();
+    kc_cpu_clear_upper_halves();
     while (t->length < max_batches) {
         kc_span span;
         kc_walk found = kc_walk_next(data, size, *position, &span, error);

@@ -178,7 +178,7 @@ void kc_encoder_close(kc_encoder *e, const uint8_t *records, size_t size, uint8_
     kc_open_batch *open = &e->open;
     kc_batch_write_header(open, &e->options, records, size, out);
     /* The sequence of a record is that of the batch plus its offset delta. */
-    e->next_sequence = kc_sequence_behind(open->base_sequence, open->last_offset - open->base_offset + 1);
+    e->next_sequence = kc_sequence_after(open->base_sequence, open->last_offset - open->base_offset + 1);
     open->count = 0;
 }
 
@@ -189,7 +189,7 @@ void kc_encoder_close_in_place(kc_encoder *e, const kc_room *room) {
 }
 
 kc_encode_event kc_encoder_run(kc_encoder *e, const kc_input_chunk *chunk, kc_room *room, kc_error *error) {
-    kc_cpu_settle();
+    kc_cpu_clear_upper_halves();
     for (;;) {
         kc_encode_event event = kc_encoder_fill(e, chunk, room, error);
         if (event != KC_ENCODE_BATCH) return event;

@@ -11,7 +11,7 @@
 #define NONE INT64_MIN
 
 /* Size of the key of a header that was no UTF-8, so that the expected text is not known. */
-enum { NOT_TOLD = -2 };
+enum { UNKNOWN_SIZE = -2 };
 
 typedef enum ending { ENDS, FAULTS, ENDS_OR_FAULTS } ending;
 

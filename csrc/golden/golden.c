@@ -103,7 +103,7 @@ static bool headers_match(const kc_column *c, int64_t at, const row_said *r) {
     if (bounds[1] - bounds[0] != r->num_headers) return false;
     for (int32_t i = bounds[0]; i < bounds[1]; i++) {
         const text key = take_text(&text_at), value = take_text(&text_at);
-        if (key.size != NOT_TOLD && !cell_is(&entries[0], i, key)) return false;
+        if (key.size != UNKNOWN_SIZE && !cell_is(&entries[0], i, key)) return false;
         if (!cell_is(&entries[1], i, value)) return false;
     }
     return true;

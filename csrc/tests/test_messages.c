@@ -18,7 +18,7 @@ static void correct(bytes *b, size_t at) {
 }
 
 /* Bytes after a good message of 28 bytes; positions count from the start of the data. */
-static kc_error fault_behind_one(const bytes *second, kc_decoder *d, int64_t *rows) {
+static kc_error fault_after_one(const bytes *second, kc_decoder *d, int64_t *rows) {
     static bytes data;
     data.size = 0;
     add_message(&data, 0, 0, 5, 0, "k", "v", 1);
@@ -59,7 +59,7 @@ TEST(messages_faults_tell_where_and_what) {
         add_message(&b, CASES[i].magic, 0, 6, 1234, "ab", "cde", 3);
         b.data[CASES[i].at] = CASES[i].byte;
         if (CASES[i].corrected) correct(&b, 0);
-        const kc_error error = fault_behind_one(&b, &d, &rows);
+        const kc_error error = fault_after_one(&b, &d, &rows);
         CHECK_EQ(error.code, CASES[i].code);
         CHECK_EQ(rows, error.code ? 1 : 2);
         if (!error.code) continue;
@@ -77,13 +77,13 @@ TEST(messages_faults_tell_where_and_what) {
     kc_store_u32(b.data + 8, 21);
     b.size = 33;
     correct(&b, 0);
-    kc_error error = fault_behind_one(&b, &d, &rows);
+    kc_error error = fault_after_one(&b, &d, &rows);
     CHECK_ERROR(error, KC_CORRUPT, 28 + 8, 33, 34);
     b = (bytes){.size = 0};
     add_message(&b, 1, 0, 6, 1234, "ab", "cde", 3);
     const uint32_t stored = kc_load_u32(b.data + 12);
     kc_store_u32(b.data + 12, stored ^ 1);
-    error = fault_behind_one(&b, &d, &rows);
+    error = fault_after_one(&b, &d, &rows);
     CHECK_ERROR(error, KC_CRC_MISMATCH, 28, stored, stored ^ 1);
     CHECK(!d.verified);
 }
@@ -276,7 +276,7 @@ TEST(decoder_passes_over_batches_outside_a_range) {
     }
 }
 
-TEST(decoder_searches_behind_a_partial_batch_if_told) {
+TEST(decoder_searches_after_a_partial_batch_if_asked) {
     bytes data = {.size = 0};
     add_message(&data, 0, 0, 1, 0, "k", "v", 1);
     const size_t first = data.size;
@@ -284,16 +284,16 @@ TEST(decoder_searches_behind_a_partial_batch_if_told) {
     kc_store_u32(data.data + first + 8, 1000);
     const size_t second = data.size;
     add_message(&data, 0, 0, 3, 0, "k", "v", 1);
-    for (int told = 0; told < 2; told++) {
+    for (int asked = 0; asked < 2; asked++) {
         kc_decoder d;
         kc_error error = {0};
         kc_decoder_options options = OPTIONS;
-        options.search_partial = told;
+        options.search_partial = asked;
         kc_table *t = new_table(KC_WANT_RECORD);
         kc_decoder_init(&d, data.data, data.size, &options);
-        CHECK_EQ(kc_decoder_run(&d, t, 100, 10000, &error), told ? KC_EVENT_FAULT : KC_EVENT_END);
+        CHECK_EQ(kc_decoder_run(&d, t, 100, 10000, &error), asked ? KC_EVENT_FAULT : KC_EVENT_END);
         CHECK_EQ(t->length, 1);
-        if (told) {
+        if (asked) {
             CHECK_ERROR(error, KC_CORRUPT, first, 0, 0);
             CHECK_EQ(kc_decoder_skip(&d), second - first);
             CHECK_EQ(kc_decoder_run(&d, t, 100, 10000, &error), KC_EVENT_END);

@@ -177,20 +177,20 @@ TEST(records_varints_of_every_length) {
     char text[301];
     for (size_t i = 0; i < sizeof DELTAS / sizeof *DELTAS; i++) {
         for (size_t k = 0; k < sizeof SIZES / sizeof *SIZES; k++) {
-            for (int behind = 0; behind < 2; behind++) {
+            for (int followed = 0; followed < 2; followed++) {
                 bytes records = {.size = 0}, data = {.size = 0};
                 memset(text, 'x', sizeof text);
                 text[SIZES[k]] = 0;
                 const int64_t offset_delta = DELTAS[i] >= 0 && DELTAS[i] <= INT32_MAX ? DELTAS[i] : 1;
                 add_record(&records, offset_delta, DELTAS[i], text, "value", NULL, NULL);
-                if (behind) add_record(&records, 5, 0, text, text, NULL, NULL);
-                add_batch(&data, 0, 1 + behind, &records);
+                if (followed) add_record(&records, 5, 0, text, text, NULL, NULL);
+                add_batch(&data, 0, 1 + followed, &records);
                 kc_decoder d;
                 kc_error error = {0};
                 kc_table *t = new_table();
                 kc_decoder_init(&d, data.data, data.size, &OPTIONS);
                 CHECK_EQ(kc_decoder_run(&d, t, 100, 10000, &error), KC_EVENT_END);
-                CHECK_EQ(t->length, 1 + behind);
+                CHECK_EQ(t->length, 1 + followed);
                 CHECK_EQ(long_at(t, KC_COL_OFFSET, 0), 100 + offset_delta);
                 CHECK_EQ(long_at(t, KC_COL_TIMESTAMP, 0), 1000 + DELTAS[i]);
                 const int32_t *ends = (const int32_t *)(const void *)t->columns[KC_COL_KEY].values.data;

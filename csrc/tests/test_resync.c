@@ -156,7 +156,7 @@ TEST(resync_adds_up_the_sizes_of_a_message) {
 TEST(resync_finds_a_batch_wherever_it_lies) {
     for (int magic = 0; magic < 3; magic++) {
         for (size_t before = 0; before < 140; before++) {
-            for (size_t behind = 0; behind < 2; behind++) {
+            for (size_t after = 0; after < 2; after++) {
                 bytes b = {.size = before}, one = {.size = 0};
                 memset(b.data, 0xff, sizeof b.data);
                 if (magic == 2)
@@ -164,7 +164,7 @@ TEST(resync_finds_a_batch_wherever_it_lies) {
                 else
                     add_message(&one, magic, 0, 7, 5, "k", "v", 1);
                 add(&b, one.data, one.size);
-                b.size += 70 * behind;
+                b.size += 70 * after;
                 kc_resync state = kc_resync_start();
                 CHECK_EQ(kc_resync_next(b.data, b.size, 0, &state), before);
                 CHECK_EQ(state.examined, before + one.size);
@@ -233,7 +233,7 @@ TEST(resync_passes_over_what_the_credit_does_not_cover) {
 
 /* ---- after a damaged batch ---- */
 
-static uint64_t behind(const bytes *b, uint64_t position) {
+static uint64_t after(const bytes *b, uint64_t position) {
     kc_resync state = kc_resync_start();
     return kc_resync_after(b->data, b->size, position, &state);
 }
@@ -250,19 +250,19 @@ TEST(resync_goes_on_at_the_end_of_a_batch_that_tells_it) {
     CHECK_EQ(end.credit, KC_RESYNC_FIRST_CREDIT + 16 * one);
     CHECK_EQ(end.examined, 0);
     CHECK(kc_resync_used(&end));
-    CHECK_EQ(behind(&b, one), one);
-    CHECK_EQ(behind(&b, one + 5), one);
+    CHECK_EQ(after(&b, one), one);
+    CHECK_EQ(after(&b, one + 5), one);
     add(&b, another.data, another.size);
-    CHECK_EQ(behind(&b, 0), one); /* an intact batch */
+    CHECK_EQ(after(&b, 0), one); /* an intact batch */
     kc_resync state = kc_resync_start();
     CHECK_EQ(kc_resync_after(b.data, b.size, 0, &state), one);
     CHECK_EQ(state.credit, KC_RESYNC_FIRST_CREDIT + 16 * one - one);
     CHECK_EQ(state.examined, one);
     CHECK(kc_resync_used(&state));
     b.size -= 10;
-    CHECK_EQ(behind(&b, 0), one); /* the start of a partial one */
+    CHECK_EQ(after(&b, 0), one); /* the start of a partial one */
     memset(b.data + one, 0, another.size);
-    CHECK_EQ(behind(&b, 0), one); /* a preallocated file's zeros */
+    CHECK_EQ(after(&b, 0), one); /* a preallocated file's zeros */
 }
 
 TEST(resync_searches_where_a_length_is_wrong) {
@@ -273,23 +273,23 @@ TEST(resync_searches_where_a_length_is_wrong) {
     add(&b, another.data, another.size);
     add(&b, another.data, another.size);
     kc_store_u32(b.data + 8, (uint32_t)one - 12 + 5); /* ends inside the next one */
-    CHECK_EQ(behind(&b, 0), one);
+    CHECK_EQ(after(&b, 0), one);
     kc_store_u32(b.data + 8, (uint32_t)(2 * one) - 12); /* takes the next one along */
-    CHECK_EQ(behind(&b, 0), 2 * one);
+    CHECK_EQ(after(&b, 0), 2 * one);
     kc_store_u32(b.data + 8, 3); /* cannot be */
-    CHECK_EQ(behind(&b, 0), one);
+    CHECK_EQ(after(&b, 0), one);
     kc_store_u32(b.data + 8, (uint32_t)one - 12);
     b.data[16] = 9;
-    CHECK_EQ(behind(&b, 0), one);
+    CHECK_EQ(after(&b, 0), one);
     b.data[16] = 2;
     b.data[one + 16] = 9; /* and the next one is damaged, too: the one after it */
-    CHECK_EQ(behind(&b, 0), 2 * one);
+    CHECK_EQ(after(&b, 0), 2 * one);
     b.data[2 * one + 16] = 9;
-    CHECK_EQ(behind(&b, 0), 3 * one);
+    CHECK_EQ(after(&b, 0), 3 * one);
 }
 
 /* Batches after a partial one may be bytes of a value in it: their offsets must follow. */
-TEST(resync_takes_batches_in_order_behind_a_partial_one) {
+TEST(resync_takes_batches_in_order_after_a_partial_one) {
     static const struct {
         int64_t offset, found;
         bool counts;
@@ -303,13 +303,13 @@ TEST(resync_takes_batches_in_order_behind_a_partial_one) {
         const size_t one = b.size;
         kc_store_u32(b.data + 8, 1000);
         add_message(&b, 0, 0, CASES[i].found, 0, "k", "v", 1);
-        CHECK_EQ(behind(&b, 0), CASES[i].counts ? one : b.size);
+        CHECK_EQ(after(&b, 0), CASES[i].counts ? one : b.size);
         const size_t two = b.size;
         add_message(&b, 0, 0, 12, 0, "k", "v", 1);
-        CHECK_EQ(behind(&b, 0), CASES[i].counts ? one : two);
+        CHECK_EQ(after(&b, 0), CASES[i].counts ? one : two);
     }
     bytes b = {.size = 0};
     add_message(&b, 0, 0, 1, 0, "k", "v", 1);
     b.size = 11; /* not even a length */
-    CHECK_EQ(behind(&b, 0), 11);
+    CHECK_EQ(after(&b, 0), 11);
 }

@@ -143,7 +143,7 @@ TEST(log_faults_tell_where_and_what) {
     CHECK_ERROR(error, KC_CORRUPT, 44, 0, 14);
 }
 
-TEST(scan_stops_where_it_is_told) {
+TEST(scan_stops_at_the_limit) {
     bytes data = {.size = 0};
     for (int i = 0; i < 3; i++) add_message(&data, 0, 0, i, 0, "k", "v", 1);
     data.data[16 + 28] = 9;

@@ -150,7 +150,7 @@ TEST(table_leaves_unwanted_columns_empty) {
 }
 
 /* What is appended to a table that has nulls and bits at odd places already. */
-TEST(table_moves_rows_behind_others) {
+TEST(table_moves_rows_after_others) {
     kc_table *t = kc_table_new(ALL_TYPES, TYPES, UINT64_MAX), *u;
     kc_error error = {0};
     for (int part = 0; part < 4; part++) {

@@ -63,13 +63,13 @@ cdef class ColumnBuffer:
         PyBuffer_FillInfo(view, self, self.start, self.size, 1, flags)
 
 
-cdef ColumnBuffer lend(k.kc_table *table, const k.kc_buffer *buffer, size_t size):
-    cdef ColumnBuffer lent = ColumnBuffer.__new__(ColumnBuffer)
+cdef ColumnBuffer share(k.kc_table *table, const k.kc_buffer *buffer, size_t size):
+    cdef ColumnBuffer shared = ColumnBuffer.__new__(ColumnBuffer)
     k.kc_table_retain(table)
-    lent.table = table
-    lent.start = buffer.data
-    lent.size = <Py_ssize_t> size if buffer.data != NULL else 0
-    return lent
+    shared.table = table
+    shared.start = buffer.data
+    shared.size = <Py_ssize_t> size if buffer.data != NULL else 0
+    return shared
 
 
 # Error texts of budgets. C refers to them as long as any table exists, so they are never freed.
@@ -169,24 +169,24 @@ cdef class Table:
     def view(self, str name):
         cdef k.kc_column *c = self.column(name)
         if c.field.type == k.KC_BOOL:
-            bits = np.ndarray((c.values.size,), np.uint8, lend(self.table, &c.values, c.values.size))
+            bits = np.ndarray((c.values.size,), np.uint8, share(self.table, &c.values, c.values.size))
             return np.unpackbits(bits, count=c.length, bitorder="little").view(np.bool_)
         dtype = DTYPES.get(c.field.type)
         if dtype is None:
             raise TypeError(f"column {name!r} is {type_name(c.field)}, which numpy cannot view; use buffers({name!r}) or Arrow")
-        return np.ndarray((c.length,), dtype, lend(self.table, &c.values, c.values.size))
+        return np.ndarray((c.length,), dtype, share(self.table, &c.values, c.values.size))
 
     def buffers(self, str name):
         cdef k.kc_column *c = self.column(name)
         cdef size_t bits = (c.length + 7) // 8
         parts = {
-            "validity": np.ndarray((bits,), np.uint8, lend(self.table, &c.validity, bits)) if c.null_count else None,
+            "validity": np.ndarray((bits,), np.uint8, share(self.table, &c.validity, bits)) if c.null_count else None,
         }
         if c.field.type in (k.KC_BINARY, k.KC_STRING):
-            parts["offsets"] = np.ndarray((c.length + 1,), np.int32, lend(self.table, &c.values, c.values.size))
-            parts["data"] = np.ndarray((c.data.size,), np.uint8, lend(self.table, &c.data, c.data.size))
+            parts["offsets"] = np.ndarray((c.length + 1,), np.int32, share(self.table, &c.values, c.values.size))
+            parts["data"] = np.ndarray((c.data.size,), np.uint8, share(self.table, &c.data, c.data.size))
         elif c.field.type == k.KC_BINARY_VIEW:
-            parts["views"] = np.ndarray((c.length,), VIEW, lend(self.table, &c.values, c.values.size))
+            parts["views"] = np.ndarray((c.length,), VIEW, share(self.table, &c.values, c.values.size))
             parts["data"] = [self.view_buffer(i) for i in range(k.kc_views_count(c.views))]
         elif c.field.type in DTYPES or c.field.type == k.KC_BOOL:
             parts["values"] = self.view(name)
@@ -199,7 +199,7 @@ cdef class Table:
         cdef const k.kc_view_buffer *buffer = k.kc_views_at(&self.table.views, i)
         cdef k.kc_buffer stretch
         stretch.data = <uint8_t *> buffer.data
-        return np.ndarray((buffer.size,), np.uint8, lend(self.table, &stretch, buffer.size))
+        return np.ndarray((buffer.size,), np.uint8, share(self.table, &stretch, buffer.size))
 
     def __arrow_c_schema__(self):
         cdef k.kc_error error

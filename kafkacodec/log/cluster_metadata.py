@@ -190,15 +190,15 @@ def read_cluster_metadata(
     for offset, record in _records(log, problems):
         state.offset = offset + 1
         name = type(record).__name__
-        settled = [(offset, record)]
+        complete = [(offset, record)]
         if name == "BeginTransactionRecord":
-            held = settled = []
+            held = complete = []
         elif name in ("EndTransactionRecord", "AbortTransactionRecord"):
-            settled, held = held if held and name == "EndTransactionRecord" else [], None
+            complete, held = held if held and name == "EndTransactionRecord" else [], None
         elif held is not None:
-            held += settled
-            settled = []
-        for place, one in settled:
+            held += complete
+            complete = []
+        for place, one in complete:
             try:
                 state.apply(one)
             except DecodeError as error:

@@ -135,18 +135,18 @@ def _removed(file: MappedFile) -> bool:
         if not sound.all() or not len(headers):
             break
         last = int(headers["last_offset"][-1])
-        compressed_sets = compressed_sets or bool((~tells_base(headers)).any())
+        compressed_sets = compressed_sets or bool((~knows_base(headers)).any())
     return compressed_sets and _misses_records(file)
 
 
-def tells_base(headers: BatchHeaders) -> Flags:
+def knows_base(headers: BatchHeaders) -> Flags:
     """Which batches have a known first offset: a compressed message set has only its last one."""
     modern: Flags = headers["magic"] >= 2
     if modern.all():
         return modern
     names = headers.buffers("codec")
-    told: Flags = modern | (names["data"][names["offsets"][:-1]] == ord("n"))
-    return told
+    known: Flags = modern | (names["data"][names["offsets"][:-1]] == ord("n"))
+    return known
 
 
 def jumps(headers: BatchHeaders, last_offset: int | None) -> npt.NDArray[np.int64]:
@@ -155,7 +155,7 @@ def jumps(headers: BatchHeaders, last_offset: int | None) -> npt.NDArray[np.int6
     before = np.empty(len(base), np.int64)
     before[0] = base[0] - 1 if last_offset is None else last_offset
     before[1:] = headers["last_offset"][:-1]
-    return np.where(tells_base(headers), base - before - 1, 0)
+    return np.where(knows_base(headers), base - before - 1, 0)
 
 
 def _holes(headers: BatchHeaders) -> Flags:

@@ -95,7 +95,7 @@ class MappedFile:
         with naming(self.path):
             size = os.fstat(self._fd).st_size
             if torn is not None:
-                os.pread(self._fd, 1, torn)  # raises the error behind the page fault
+                os.pread(self._fd, 1, torn)  # raises the error that caused the page fault
         self.shortened = size < self.size or torn is not None
         if size < self.size:
             reason = f"the file was shortened from {self.size} to {size} bytes while it was read"

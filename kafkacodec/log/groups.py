@@ -168,7 +168,7 @@ def _member(member_id: str, value: Any) -> GroupMember:
 def _group_records(path: str | os.PathLike[str], problems: list[DecodeError] | None) -> Iterator[tuple[int, Any, Any]]:
     """Offset, key and value of the records of all partitions; a group is in one partition."""
     for partition in _partitions(path):
-        for record in _settled_records(partition, problems):
+        for record in _committed_records(partition, problems):
             if record.key is None:
                 continue
             try:
@@ -188,7 +188,7 @@ def _partitions(path: str | os.PathLike[str]) -> list[Partition]:
     return found
 
 
-def _settled_records(partition: Partition, problems: list[DecodeError] | None) -> Iterator[Record]:
+def _committed_records(partition: Partition, problems: list[DecodeError] | None) -> Iterator[Record]:
     """Records outside transactions in the order of the log, and those of a transaction at its commit marker.
 
     As a group coordinator reads them: an open transaction does not hold back records of other producers. The records

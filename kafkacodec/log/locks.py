@@ -57,7 +57,7 @@ class PartitionLock:
     Args:
         log_dir: the log directory, which must exist.
         name: the name of the partition's directory, or another one by which writers agree to exclude each other.
-        of: what the name stands for, in errors.
+        of: what has the name, for error messages.
 
     Attributes:
         exclusive (bool): no other writer has the partition. False if the file system has no locks: then writers are

@@ -39,7 +39,7 @@ class Lookup:
         self.base_offset = base_offset
         self.problems: list[DecodeError] = []
         self._indexes: dict[str, IndexFile | None] = {}
-        self._noted: set[str] | None = None
+        self._reasons: set[str] | None = None
 
     def position_of_offset(self, offset: int) -> int:
         """The position of the first batch with `offset` or a later one, or the end of the complete batches."""
@@ -202,10 +202,10 @@ class Lookup:
 
     def _note(self, index: IndexFile, i: int, entry_size: int, what: str) -> None:
         reason = f"index entry {i} (offset {int(index['offset'][i])}) does not match the segment: {what}"
-        if self._noted is None:  # include previous look-ups
-            self._noted = {problem.reason for problem in self.problems}
-        if reason not in self._noted:
-            self._noted.add(reason)
+        if self._reasons is None:  # include previous look-ups
+            self._reasons = {problem.reason for problem in self.problems}
+        if reason not in self._reasons:
+            self._reasons.add(reason)
             note(self.problems, CorruptIndex(reason, position=i * entry_size, path=index.path))
 
 

@@ -25,7 +25,7 @@ from kafkacodec.log.report import Finding, Report
 from kafkacodec.log.segment import Segment, Timestamp
 from kafkacodec.log.segment07 import segment_at
 from kafkacodec.log.transactions import Transactions, scan_transactions
-from kafkacodec.log.verify_files import check_partition_files, noted
+from kafkacodec.log.verify_files import check_partition_files, reporting
 from kafkacodec.records.arguments import ISOLATION_LEVELS, IsolationLevel, num_threads, one_of
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.decode import DEFAULT_MAX_ROWS, DecodeOptions, Layout, check_layout
@@ -231,28 +231,28 @@ class Partition:
         if span is None:
             return []
         first, end = span
-        behind, transactions = end, None
+        stop, transactions = end, None
         log = self.identity()
         if isolation_level == "read_committed":
             transactions = self.transactions(first, end)
-            behind = _least(end, transactions.last_stable_offset)
+            stop = _least(end, transactions.last_stable_offset)
         found: list[SegmentRange] = []
-        for segment in self._segments_between(first, behind):
+        for segment in self._segments_between(first, stop):
             around = self.surroundings(segment)
             # One that the cleaner swaps in may have the records of the next segments too, until those are renamed.
-            until = _least(behind, around.following) if segment.path.endswith(layout.SWAP_SUFFIXES) else behind
+            until = _least(stop, around.following) if segment.path.endswith(layout.SWAP_SUFFIXES) else stop
             pieces = segment.ranges(max_bytes=max_bytes, start_offset=first, end_offset=until)
             if around.following is not None or around.flushed is not None:
                 # Even without anything to read, the empty range finds offsets that are missing.
-                pieces.append(around.place(pieces.pop() if pieces else segment.nothing_to_read(first, behind)))
+                pieces.append(around.place(pieces.pop() if pieces else segment.nothing_to_read(first, stop)))
             if transactions is not None:
                 last = None if around.following is None else max(around.following - 1, segment.last_offset() or 0)
                 pieces = [transactions.exclude_aborted(piece, last) for piece in pieces]
             found += pieces
-        if behind is not None and behind != end:
+        if stop is not None and stop != end:
             # After the last stable offset, look only for gaps: a transaction whose marker is lost there seems open.
-            for segment in self._segments_between(behind, end):
-                found.append(self.surroundings(segment).place(segment.nothing_to_read(behind, end)))
+            for segment in self._segments_between(stop, end):
+                found.append(self.surroundings(segment).place(segment.nothing_to_read(stop, end)))
         if found and found[-1].following is None and found[-1].size_in_bytes and found[-1].kind.has_batches:
             log = log._replace(end_offset=self.end_offset())
         return [replace(piece, log=log) for piece in found]
@@ -394,7 +394,7 @@ class Partition:
         """
         report = Report(self.path)
         epochs: list[LeaderEpoch] = []
-        with noted(report, "leader-epoch", os.path.join(self.path, layout.LEADER_EPOCH_CHECKPOINT)):
+        with reporting(report, "leader-epoch", os.path.join(self.path, layout.LEADER_EPOCH_CHECKPOINT)):
             epochs = self.leader_epochs
         self._check_start(epochs, report)
         for problem in self.transactions().problems:

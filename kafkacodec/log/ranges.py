@@ -19,7 +19,7 @@ from kafkacodec.records.arguments import num_threads, one_of
 from kafkacodec.records.columns import Problem, Problems, RecordColumns
 from kafkacodec.records.decode import DEFAULT_MAX_ROWS, DecodeOptions
 
-DROP_BEHIND = 8 << 20
+KEPT_BEFORE = 8 << 20
 """Bytes of the mapped file before the current position that stay in memory."""
 
 Lost = Literal["damage", "error", "report"]
@@ -131,7 +131,7 @@ class SegmentRange:
         while (part := next(found, None)) is not None:
             if isinstance(part, MissingOffsets):
                 problem = Problem(self.start_position, part.first_offset, self.size_in_bytes, part)
-                yield self._told(problem, options, lost)
+                yield self._report(problem, options, lost)
                 if options.get("on_error") == "stop":
                     return
                 continue
@@ -174,14 +174,14 @@ class SegmentRange:
             misplaced = None if self.start_position else ends.misplaced_start()
             file.check_size()
             if misplaced is not None:
-                yield self._told(Problem(0, None, 0, misplaced), options)
+                yield self._report(Problem(0, None, 0, misplaced), options)
                 if stop:
                     return
             for chunk in self.kind.read(file, self, max_rows, max_bytes, not mapped, num_threads(threads), options):
                 file.check_size()
                 consumed = chunk.consumed
                 ends.follow(chunk)
-                file.drop_before(consumed - DROP_BEHIND)
+                file.drop_before(consumed - KEPT_BEFORE)
                 yield chunk
                 if chunk.problems and stop:
                     return
@@ -190,16 +190,16 @@ class SegmentRange:
             raise error.within(self.path) from None
         if consumed < self.end_position < file.size and self.kind.has_batches:
             cut = CorruptRecord("the batch extends past the end of its range", position=consumed, path=self.path)
-            yield self._told(Problem(consumed, None, self.end_position - consumed, cut), options)
+            yield self._report(Problem(consumed, None, self.end_position - consumed, cut), options)
         elif gaps == "error":
             misplaced = ends.misplaced_end()
             file.check_size()
             if misplaced is not None:
                 first = misplaced.first_offset if isinstance(misplaced, MissingOffsets) else None
                 position = misplaced.position or 0
-                yield self._told(Problem(position, first, file.size - position, misplaced), options)
+                yield self._report(Problem(position, first, file.size - position, misplaced), options)
 
-    def _told(self, problem: Problem, options: DecodeOptions, lost: Lost = "damage") -> RecordColumns:
+    def _report(self, problem: Problem, options: DecodeOptions, lost: Lost = "damage") -> RecordColumns:
         """Raise the error of a fault between batches, or return it as the problem of a chunk without rows."""
         if lost == "error" or (lost == "damage" and options.get("on_error", "raise") == "raise"):
             raise problem.exception

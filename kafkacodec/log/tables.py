@@ -149,7 +149,7 @@ _ROWS_AT_ONCE = 4096
 
 
 def _table(rows: Iterator[dict[str, Any]], schema: pa.Schema, max_total_bytes: int) -> pa.Table:
-    """A table built in chunks, so that no more than one of them exceeds the limit."""
+    """A table built in chunks, so that at most one of them exceeds the limit."""
     left = limit("max_total_bytes", max_total_bytes)
     parts: list[pa.RecordBatch] = []
     try:

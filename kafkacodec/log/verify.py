@@ -20,10 +20,10 @@ from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch
 from kafkacodec.log.continuity import ALONE, Surroundings, gap_after, missing
-from kafkacodec.log.evidence import gather, tells_base, unused
+from kafkacodec.log.evidence import gather, knows_base, unused
 from kafkacodec.log.files import MappedFile, reason_of
 from kafkacodec.log.indexes import IndexFile, read_offset_index, read_time_index
-from kafkacodec.log.ranges import DROP_BEHIND
+from kafkacodec.log.ranges import KEPT_BEFORE
 from kafkacodec.log.report import MAX_FINDINGS, Finding, Level, Report
 from kafkacodec.log.walk import walk
 from kafkacodec.records.arguments import num_threads
@@ -102,7 +102,7 @@ def verify_segment(
             position = max(position, chunk.consumed)
             if waiting.enough(position):
                 waiting.check()
-                file.drop_before(position - DROP_BEHIND)
+                file.drop_before(position - KEPT_BEFORE)
         waiting.check()
         checker.tail(position, surroundings)
         checker.finish(position, surroundings)
@@ -248,7 +248,8 @@ class _Rows:
     """Headers of the batches in some stretches; stretches without batches are excluded.
 
     Attributes:
-        magic, base, last, position, size, time, epoch, told: a value for each batch; `told`: its first offset is known.
+        magic, base, last, position, size, time, epoch, base_known: a value for each batch; `base_known`: its first
+            offset is known.
         first: the first row of each stretch.
         place: the index of each stretch among all that are checked together; findings are sorted by it.
         before: the last offset before each stretch.
@@ -262,7 +263,7 @@ class _Rows:
     size: Ints
     time: Ints
     epoch: Ints
-    told: npt.NDArray[np.bool_]
+    base_known: npt.NDArray[np.bool_]
     first: Ints
     place: Ints
     before: Ints
@@ -299,7 +300,7 @@ class _Rows:
         return before
 
 
-_PER_BATCH = ("magic", "base", "last", "position", "size", "time", "epoch", "told")
+_PER_BATCH = ("magic", "base", "last", "position", "size", "time", "epoch", "base_known")
 
 
 class _SegmentChecker:
@@ -383,7 +384,7 @@ class _SegmentChecker:
                 size=headers["size_in_bytes"],
                 time=headers["max_timestamp"].astype(np.int64),
                 epoch=headers["partition_leader_epoch"].astype(np.int64),
-                told=tells_base(headers),
+                base_known=knows_base(headers),
                 first=first,
                 place=place,
                 before=before,
@@ -406,7 +407,7 @@ class _SegmentChecker:
         following = next(stretches, None)
         for i, problem in enumerate(problems):
             if following is not None and following[0] == i:
-                self._settle_damage(following[1], i)
+                self._end_damage(following[1], i)
                 before.append(self.last_offset)
                 damaged.append(self.report.damaged_bytes > 0)
                 self.last_offset = max(self.last_offset, following[2])
@@ -427,7 +428,7 @@ class _SegmentChecker:
         base_offset = problem.base_offset
         if base_offset is not None and not 0 < base_offset - self.last_offset < 2**31:
             base_offset = None  # implausible
-        self._settle_damage(base_offset, place)
+        self._end_damage(base_offset, place)
         self.open_damage = problem
         self.lost_from = self.last_offset + 1 if base_offset is None else base_offset
         self.report.damaged_bytes += problem.size_in_bytes
@@ -451,7 +452,7 @@ class _SegmentChecker:
         due = surroundings.flushed if surroundings.following is None else surroundings.following
         if self.open_damage is None:
             self._check_end(position, surroundings)
-        self._settle_damage(due, 0)
+        self._end_damage(due, 0)
         self._tell()
         for kind, path in self.missing_indexes:
             # Before 0.10 messages had no timestamps, and brokers wrote no time index.
@@ -480,7 +481,7 @@ class _SegmentChecker:
         else:
             self.report.add_missing(error, self.file.size - position)
 
-    def _settle_damage(self, next_offset: int | None, place: int) -> None:
+    def _end_damage(self, next_offset: int | None, place: int) -> None:
         problem, self.open_damage = self.open_damage, None
         if problem is None:
             return
@@ -521,7 +522,7 @@ class _SegmentChecker:
             text = f"offsets {base[i]} to {last[i]} follow offset {before[i]}"
             self._fault(rows, i, "error", "offset-order", text, int(rows.position[i]), int(rows.size[i]))
         ahead = np.maximum(base - before - 1, 0)
-        ahead[~rows.told] = 0
+        ahead[~rows.base_known] = 0
         if self.base_offset is None and int(rows.before[0]) < 0:
             ahead[(rows.before < 0)[rows.stretch]] = 0
         self.report.compacted_offsets += int(ahead.sum())
@@ -576,16 +577,16 @@ class _SegmentChecker:
 
     def _check_epochs(self, rows: _Rows) -> None:
         """Leader epochs never decrease, and a batch is in its epoch's range of offsets."""
-        told = np.flatnonzero((rows.magic >= 2) & (rows.epoch >= 0))
-        if not len(told):
+        with_epoch = np.flatnonzero((rows.magic >= 2) & (rows.epoch >= 0))
+        if not len(with_epoch):
             return
-        epochs, bases, stretch = rows.epoch[told], rows.base[told], rows.stretch[told]
+        epochs, bases, stretch = rows.epoch[with_epoch], rows.base[with_epoch], rows.stretch[with_epoch]
         largest = np.maximum.accumulate(epochs)
         before = np.concatenate([[self.last_epoch], largest[:-1]])
         first = np.flatnonzero(np.diff(stretch, prepend=-1))
         before[first] = np.maximum(before[first], self.last_epoch)
         for i in np.flatnonzero(epochs < before).tolist():
-            self._epoch_fault(rows, told[i], f"leader epoch {epochs[i]} follows {before[i]}")
+            self._epoch_fault(rows, with_epoch[i], f"leader epoch {epochs[i]} follows {before[i]}")
         self.last_epoch = max(self.last_epoch, int(largest[-1]))
         if self.epochs:
             starts = np.array([epoch.start_offset for epoch in self.epochs])
@@ -594,7 +595,7 @@ class _SegmentChecker:
             wrong = np.flatnonzero((term >= 0) & (numbers[np.maximum(term, 0)] != epochs))
             for i in wrong[np.unique(stretch[wrong], return_index=True)[1]].tolist():  # once a stretch
                 text = f"leader epoch {epochs[i]}, but the checkpoint has {numbers[term[i]]}"
-                self._epoch_fault(rows, told[i], text)
+                self._epoch_fault(rows, with_epoch[i], text)
 
     def _epoch_fault(self, rows: _Rows, row: int, text: str) -> None:
         self._fault(rows, row, "warning", "leader-epoch", text, int(rows.position[row]), None, int(rows.base[row]))

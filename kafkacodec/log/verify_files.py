@@ -31,7 +31,7 @@ _MEANINGS = {
 
 
 @contextmanager
-def noted(report: Report, kind: str, path: str) -> Iterator[None]:
+def reporting(report: Report, kind: str, path: str) -> Iterator[None]:
     """Turns an error in a file into a finding. A missing file is not one: brokers omit empty files."""
     try:
         yield
@@ -53,7 +53,7 @@ def check_partition_files(
     for name in sorted(os.listdir(directory or os.curdir)):
         if name.endswith(layout.PRODUCER_SNAPSHOT_SUFFIX):
             path = os.path.join(directory, name)
-            with noted(report, "producer-snapshot", path):
+            with reporting(report, "producer-snapshot", path):
                 snapshots.append(read_producer_snapshot(path))
     end = math.inf if end_offset is None else end_offset()
     for snapshot in snapshots:
@@ -64,7 +64,7 @@ def check_partition_files(
             text = f"leader epoch {epoch.epoch} begins at {epoch.start_offset}, but the log ends at {end}"
             report.add(Finding("warning", "leader-epoch", path, text, first_offset=epoch.start_offset))
     path = os.path.join(directory, layout.PARTITION_METADATA)
-    with noted(report, "partition-metadata", path):
+    with reporting(report, "partition-metadata", path):
         read_topic_id(path)
 
 
@@ -90,7 +90,7 @@ def check_offset_checkpoints(
     known: dict[str, dict[tuple[str, int], int]] = {}
     for name in layout.OFFSET_CHECKPOINTS:
         path = os.path.join(directory, name)
-        with noted(report, "checkpoint", path):
+        with reporting(report, "checkpoint", path):
             known[name] = read_checkpoint(path)
     ends = end_offsets()
     for name, meaning in _MEANINGS.items():

@@ -73,7 +73,7 @@ def encode(Program program not None, message):
 
     Raises EncodeError with the path of the value that the version cannot represent.
     """
-    return encode_behind(program, message, b"", False)
+    return encode_after(program, message, b"", False)
 
 
 def encode_frame(Program program not None, message, bytes header not None):
@@ -81,10 +81,10 @@ def encode_frame(Program program not None, message, bytes header not None):
 
     An int32 with the size of the rest, the header, and the message.
     """
-    return encode_behind(program, message, b"\0\0\0\0" + header, True)
+    return encode_after(program, message, b"\0\0\0\0" + header, True)
 
 
-cdef bytes encode_behind(Program program, object message, bytes prefix, bint framed):
+cdef bytes encode_after(Program program, object message, bytes prefix, bint framed):
     cdef Writer w
     cdef Op root
     # The size of the last message of this type, so that most messages need not grow.

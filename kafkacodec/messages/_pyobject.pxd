@@ -20,7 +20,7 @@ cdef extern from *:
         return (PyObject **)((char *)object + offset);
     }
 
-    /* The attribute that a member descriptor stands for, without the lookup by name; NULL with an exception if unset. */
+    /* The attribute of a member descriptor, without the lookup by name; NULL with an exception if unset. */
     static inline PyObject *kc_member(PyObject *descriptor, PyObject *object) {
         return Py_TYPE(descriptor)->tp_descr_get(descriptor, object, (PyObject *)Py_TYPE(object));
     }

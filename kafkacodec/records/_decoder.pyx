@@ -351,7 +351,7 @@ cdef class Decoder(ChunkDecoder):
 
     cdef int fill_first(self, k.kc_table *table, int64_t max_rows, uint64_t max_bytes) except -1:
         """Reads the first MiB of records, and reserves memory for all if the rest is like them: headers of compressed
-        batches do not tell how large their records are."""
+        batches do not contain the size of their records."""
         cdef uint64_t start = self.decoder.position
         cdef uint64_t end = min(self.decoder.stop, self.decoder.size)
         cdef double times
@@ -474,11 +474,11 @@ cdef class Decoder(ChunkDecoder):
         return passed
 
     def read_blobs(
-        self, Table table not None, ImportedArray blobs not None, int64_t first_row, int64_t max_rows, settle
+        self, Table table not None, ImportedArray blobs not None, int64_t first_row, int64_t max_rows, on_stop
     ):
         """Adds the records of each blob of an Arrow array, with the row of the blob in the column `row`.
 
-        `settle(row)` is called at a fault, and if the table has `max_rows`. If it returns True, decoding continues in
+        `on_stop(row)` is called at a fault, and if the table has `max_rows`. If it returns True, decoding continues in
         the same blob (after a `skip`), otherwise with the next one. Returns the number of bytes in complete batches.
         """
         cdef k.kc_arrow_bytes column
@@ -489,14 +489,14 @@ cdef class Decoder(ChunkDecoder):
         if k.kc_arrow_bytes_import(&column, &blobs.owner.schema, &blobs.array, 0, blobs.array.length, &error):
             raise TypeError(f"column of blobs: {error.what.decode()}")
         try:
-            return self.read_column(table, blobs, &column, first_row, max_rows, settle)
+            return self.read_column(table, blobs, &column, first_row, max_rows, on_stop)
         finally:    # the caller owns the blobs: no pointer into them may remain
             if not self.working:
                 self.keep_source(None, NULL, 0)
                 self.point_at(NULL, 0)
 
     cdef int64_t read_column(
-        self, Table table, ImportedArray blobs, const k.kc_arrow_bytes *column, int64_t first_row, int64_t max_rows, settle
+        self, Table table, ImportedArray blobs, const k.kc_arrow_bytes *column, int64_t first_row, int64_t max_rows, on_stop
     ) except -1:
         cdef k.kc_spans spans
         cdef k.kc_error error
@@ -518,12 +518,12 @@ cdef class Decoder(ChunkDecoder):
                     if not together:
                         self.keep_source(blobs, spans.data[i], <size_t> spans.size[i])
                     consumed += self.read_blob(
-                        table, spans.data[i], spans.size[i], first_row + row + i, max_rows, settle
+                        table, spans.data[i], spans.size[i], first_row + row + i, max_rows, on_stop
                     )
         return consumed
 
     cdef int64_t read_blob(
-        self, Table into, const uint8_t *data, size_t size, int64_t row, int64_t max_rows, settle
+        self, Table into, const uint8_t *data, size_t size, int64_t row, int64_t max_rows, on_stop
     ) except -1:
         cdef k.kc_table *table = into.growing(self.fields)
         cdef k.kc_column *rows = &table.columns[<int> k.KC_COL_ROW]
@@ -534,7 +534,7 @@ cdef class Decoder(ChunkDecoder):
         self.point_at(data, size)
         while True:
             self.fill(into.growing(self.fields), max_rows, 0x7fffffffffffffff)
-            if self.done or not settle(row):
+            if self.done or not on_stop(row):
                 break
         if rows.wanted and k.kc_column_append_repeated(rows, row, table.length - before, &error):
             check(&error)

@@ -119,7 +119,7 @@ def null_when_empty(headers: pa.Array) -> pa.Array:
     return pa.ListArray.from_buffers(target, rows, [bitmap, headers.offsets.buffers()[1]], nulls, children=[entries])
 
 
-# Decoder's column -> what Spark's type asks for; the other columns are taken as they are.
+# Decoder's column -> the type that Spark requires; the other columns have it already.
 _CONVERSIONS: dict[str, Callable[[pa.Array], pa.Array]] = {
     "timestamp": microseconds,
     "timestamp_type": lambda column: column.cast(pa.int32()),

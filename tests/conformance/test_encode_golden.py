@@ -24,7 +24,7 @@ def same_parameters(batch: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def can_be_told_again(batch: dict[str, Any]) -> bool:
+def can_be_encoded(batch: dict[str, Any]) -> bool:
     """Whether the bytes depend only on the records and the parameters of `encode`."""
     return (
         batch["magic"] == 2
@@ -39,13 +39,13 @@ def can_be_told_again(batch: dict[str, Any]) -> bool:
 @pytest.mark.parametrize("sample", segments(magics={2}), ids=str)
 def test_golden_batches_come_back_byte_for_byte(sample: Sample) -> None:
     data = sample.data()
-    for batch in filter(can_be_told_again, sample.expected.batches):
+    for batch in filter(can_be_encoded, sample.expected.batches):
         raw = data[batch["position"] : batch["position"] + batch["sizeInBytes"]]
         assert kc.encode(kc.decode(raw), batch_bytes=2**31 - 1, **same_parameters(batch)) == raw
 
 
 def test_the_golden_batches_are_many() -> None:
-    batches = [b for s in segments(magics={2}) for b in s.expected.batches if can_be_told_again(b)]
+    batches = [b for s in segments(magics={2}) for b in s.expected.batches if can_be_encoded(b)]
     assert len(batches) >= 300
     assert any(b["isTransactional"] for b in batches)
     assert any(b["recordCount"] > 100 for b in batches)

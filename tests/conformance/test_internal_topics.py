@@ -116,7 +116,7 @@ def test_cluster_metadata():
 
 
 def test_cluster_metadata_with_and_without_snapshots(tmp_path):
-    """Each snapshot and the log behind it are the whole log."""
+    """Each snapshot and the log after it are the whole log."""
     source = ROOT / "logs" / "kraft-4.1.0" / "__cluster_metadata-0"
     whole = read_cluster_metadata(source.parent)
     snapshots = sorted(path.name for path in source.glob("*.checkpoint"))

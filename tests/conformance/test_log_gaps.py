@@ -174,16 +174,16 @@ def test_segments_that_are_gone_or_empty(source, tmp_path):
 
 
 @pytest.mark.parametrize("source", PLAIN, **NAMES)
-def test_a_first_segment_that_is_gone_is_told_where_the_epochs_tell(source, tmp_path):
+def test_a_first_segment_that_is_gone_is_reported_where_the_epochs_show_it(source, tmp_path):
     """Retention deletes first segments: not an error, but the leader epochs show what is missing."""
     log = Log(source, tmp_path)
     log.file(0).unlink()
     assert log.read()[2] is None
     report = kc.log.LogDirectory(tmp_path).verify()
     assert report.ok
-    told = [(f.first_offset, f.end_offset) for f in report.findings if f.kind == "log-start"]
+    reported = [(f.first_offset, f.end_offset) for f in report.findings if f.kind == "log-start"]
     known = [epoch.start_offset for epoch in kc.log.Partition(source).leader_epochs]  # none of brokers before 0.11
-    assert told == [(offset, log.bases[1]) for offset in known[:1] if offset < log.bases[1]]
+    assert reported == [(offset, log.bases[1]) for offset in known[:1] if offset < log.bases[1]]
 
 
 @pytest.mark.parametrize("source", [*PLAIN, *COMPACTED], **NAMES)

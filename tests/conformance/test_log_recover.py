@@ -51,7 +51,7 @@ def test_transaction_indexes_are_those_of_the_broker(tmp_path, writer):
     assert made.keys() <= real.keys()
 
 
-def test_what_is_damaged_is_left_out_and_told(tmp_path):
+def test_what_is_damaged_is_left_out_and_reported(tmp_path):
     source = tmp_path / "source"
     shutil.copytree(SOURCE / "none-0", source / "none-0", copy_function=shutil.copyfile)
     (source / "none-0").chmod(0o755)

@@ -32,7 +32,7 @@ def secret(tmp_path):
     return path
 
 
-def told(report):
+def findings(report):
     """The text of the findings, by file name and level."""
     texts = defaultdict(str)
     for finding in report.findings:
@@ -54,7 +54,7 @@ def test_links_in_place_of_small_files(tmp_path, source, secret, name):
     report = kc.log.recover(source, tmp_path / "saved")
     assert leaked(tmp_path / "saved") == []
     assert not (tmp_path / "saved" / name).exists()
-    assert "symbolic links are not followed" in told(report)[os.path.basename(name), "warning"]
+    assert "symbolic links are not followed" in findings(report)[os.path.basename(name), "warning"]
     assert sum(1 for _ in (tmp_path / "saved/none-0").glob("*.log")) == 4
 
 
@@ -64,7 +64,7 @@ def test_links_in_place_of_files_that_are_only_read(tmp_path, source, secret, na
     (source / "none-0" / name).symlink_to(secret)
     report = kc.log.recover(source, tmp_path / "saved")
     assert leaked(tmp_path / "saved") == []
-    assert "a symbolic link out of the source is not followed" in told(report)[name, "warning"]
+    assert "a symbolic link out of the source is not followed" in findings(report)[name, "warning"]
 
 
 @pytest.mark.parametrize("name", SMALL_FILES)
@@ -73,16 +73,16 @@ def test_what_is_no_file_and_what_is_too_large(tmp_path, source, name):
     path.unlink(missing_ok=True)
     os.mkfifo(path)
     report = kc.log.recover(source, tmp_path / "saved")
-    assert "not a regular file" in told(report)[path.name, "warning"]
+    assert "not a regular file" in findings(report)[path.name, "warning"]
     path.unlink()
     with open(path, "wb") as file:
         file.truncate((16 << 20) + 1)
     report = kc.log.recover(source, tmp_path / "again")
-    assert "more than 16777216 bytes" in told(report)[path.name, "warning"]
+    assert "more than 16777216 bytes" in findings(report)[path.name, "warning"]
     path.unlink()
     path.mkdir()
     report = kc.log.recover(source, tmp_path / "third")
-    assert (path.name, "warning") in told(report)
+    assert (path.name, "warning") in findings(report)
     assert not any((tmp_path / place / name).exists() for place in ("saved", "again", "third"))
 
 
@@ -99,7 +99,7 @@ def test_partitions_and_segments_that_are_links(tmp_path, source):
     (tmp_path / "name").symlink_to(source)
     report = kc.log.recover(tmp_path / "name", tmp_path / "saved")
     assert not report.ok
-    assert {name for name, level in told(report) if level == "error"} == {"zstd-0", segment.name}
+    assert {name for name, level in findings(report) if level == "error"} == {"zstd-0", segment.name}
     saved = tmp_path / "saved"
     assert sorted(path.name for path in saved.glob("*-*/*.log")) == [f"{base:020d}.log" for base in (0, 32, 65)]
     (tmp_path / "partition-0").symlink_to(tmp_path / "elsewhere/zstd-0")

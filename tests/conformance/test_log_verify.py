@@ -43,7 +43,7 @@ def test_cut_segments_have_a_torn_tail(sample):
     assert not report.clean
 
 
-def test_preallocated_space_is_only_noted():
+def test_preallocated_space_is_only_a_note():
     live = max((ROOT / "logs/kraft-4.1.0-live/preallocated-0").glob("*.log"))
     report = kc.log.Segment(live).verify()
     assert [(f.level, f.kind) for f in report.findings] == [("note", "preallocated")]
@@ -147,7 +147,7 @@ def test_index_files_that_do_not_fit(copy):
     assert report.counts["note", "time-index"] == 1
 
 
-def test_entries_behind_the_end_of_a_cut_log(copy):
+def test_entries_past_the_end_of_a_cut_log(copy):
     path = max(copy.glob("*.log"), key=lambda p: len(kc.log.read_offset_index(p.with_suffix(".index"))))
     index = kc.log.read_offset_index(path.with_suffix(".index"))
     path.chmod(0o644)
@@ -195,7 +195,7 @@ def alternating(count):
     return batches
 
 
-def test_damage_at_every_second_batch_is_told_batch_by_batch(tmp_path):
+def test_damage_at_every_second_batch_is_reported_batch_by_batch(tmp_path):
     count, path = 5000, tmp_path / "00000000000000000000.log"
     batches = alternating(count)
     path.write_bytes(b"".join(batches))

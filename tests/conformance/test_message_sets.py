@@ -17,7 +17,7 @@ SOUND = [
 DAMAGED = [sample for sample in blobs("corrupt") if sample.path.name.startswith(("v0-", "v1-", "mixed-"))]
 
 # Where kafkacodec refuses what Kafka's reader takes: it drops the last message of a set that is cut inside a wrapper
-# (and in magic 1 gives the others wrong offsets), checks no CRC inside a wrapper, and ignores bytes behind a value.
+# (and in magic 1 gives the others wrong offsets), checks no CRC inside a wrapper, and ignores bytes after a value.
 STRICTER = {
     "inner-cut": kc.CorruptRecord,
     "inner-header-cut": kc.CorruptRecord,

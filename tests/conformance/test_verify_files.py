@@ -104,7 +104,7 @@ def test_damaged_files_of_a_partition(directory, name, kind, content, reason):
         ("cleaner-offset-checkpoint", "cleaner"),
     ],
 )
-def test_offsets_behind_the_end_of_the_log(directory, name, meaning):
+def test_offsets_past_the_end_of_the_log(directory, name, meaning):
     path = directory / name
     path.write_bytes(encode_checkpoint({("txn", 0): END, ("gone", 1): 1 << 40}))
     assert findings(directory) == []
@@ -115,7 +115,7 @@ def test_offsets_behind_the_end_of_the_log(directory, name, meaning):
     assert f"txn-0 is {END + 1}, but the log ends at {END}" in text
 
 
-def test_epochs_and_snapshots_behind_the_end_of_the_log(directory):
+def test_epochs_and_snapshots_past_the_end_of_the_log(directory):
     partition = directory / "txn-0"
     epochs = kc.log.read_leader_epochs(partition / "leader-epoch-checkpoint")
     path = partition / "leader-epoch-checkpoint"
@@ -126,17 +126,17 @@ def test_epochs_and_snapshots_behind_the_end_of_the_log(directory):
     path.write_bytes(encode_leader_epochs([*epochs, later._replace(start_offset=END + 5)]))
     ahead = partition / f"{END + 8:020d}.snapshot"
     shutil.copyfile(partition / f"{END:020d}.snapshot", ahead)
-    behind = partition / f"{3:020d}.snapshot"
-    shutil.copyfile(partition / f"{END:020d}.snapshot", behind)
+    later = partition / f"{3:020d}.snapshot"
+    shutil.copyfile(partition / f"{END:020d}.snapshot", later)
     found = {(kind, where): text for _, kind, where, text in findings(directory)}
     assert found.keys() == {
         ("leader-epoch", str(path)),
         ("producer-snapshot", str(ahead)),
-        ("producer-snapshot", str(behind)),
+        ("producer-snapshot", str(later)),
     }
     assert f"begins at {END + 5}, but the log ends at {END}" in found["leader-epoch", str(path)]
     assert f"taken at offset {END + 8}" in found["producer-snapshot", str(ahead)]
-    assert "last offset" in found["producer-snapshot", str(behind)]
+    assert "last offset" in found["producer-snapshot", str(later)]
 
 
 def test_a_single_segment_is_not_held_against_the_files_of_all(directory):

@@ -20,7 +20,7 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.faults.programs import PROGRAMS, Program, State, Told, clear
+from tests.faults.programs import PROGRAMS, Program, Reported, State, clear
 
 READ, WRITE, SYNC, NAME, REMOVE, LOOK, CLOSE = (1 << n for n in range(7))
 KILL, HALF = -1, -2
@@ -42,7 +42,7 @@ FAULTS = {
     "short": Fault(HALF, READ | WRITE, False),
     "kill": Fault(KILL, READ | WRITE | SYNC | NAME | REMOVE | CLOSE, False),
 }
-DONE, FAILED, TOLD, FOREIGN = 0, 10, 11, 12
+DONE, FAILED, REPORTED, FOREIGN = 0, 10, 11, 12
 
 
 class Outcome(NamedTuple):
@@ -71,8 +71,8 @@ def attempt(program: Program, fault: Fault, place: Path, number: int) -> Outcome
             if error.filename is None:
                 last = traceback.extract_tb(error.__traceback__)[-1]
                 said += f" at {last.filename}:{last.lineno}"
-        except Told as error:
-            status, said, filename = TOLD, str(error), str(error)
+        except Reported as error:
+            status, said, filename = REPORTED, str(error), str(error)
         except BaseException as error:
             status, said = FOREIGN, f"{type(error).__name__}: {error}"
         hit = (shim.fault_hit() or b"").decode()
@@ -82,11 +82,11 @@ def attempt(program: Program, fault: Fault, place: Path, number: int) -> Outcome
         os._exit(status)
     os.close(write)
     with open(read) as answer:
-        told = answer.read()
+        text = answer.read()
     status = os.waitpid(child, 0)[1]
     if os.WIFSIGNALED(status):
         return Outcome(-os.WTERMSIG(status), "", "", "killed", 0)
-    said, filename, hit, seen = told.split("\0")
+    said, filename, hit, seen = text.split("\0")
     return Outcome(os.WEXITSTATUS(status), said, filename, hit, int(seen))
 
 
@@ -103,14 +103,14 @@ def check(program: Program, states: list[State], fault: Fault, place: Path, outc
     elif fault.what == KILL:
         assert outcome.status == -signal.SIGKILL, f"{outcome}"
     else:
-        assert outcome.status in (FAILED, TOLD), f"not an error of the system: {outcome.said}"
+        assert outcome.status in (FAILED, REPORTED), f"not an error of the system: {outcome.said}"
         assert str(place) in outcome.filename, f"names no file: {outcome.said}"
         if state == states[-1]:
             # The names exist, but perhaps not on disk.
             assert "is in place" in outcome.said, f"failed, and yet done: {outcome.said}"
     if fault.what == errno.ENOSPC:
         assert not leftovers(place), f"left over: {leftovers(place)}"
-        assert outcome.status in (FAILED, TOLD), f"{outcome}"
+        assert outcome.status in (FAILED, REPORTED), f"{outcome}"
     if fault.what == HALF:
         assert outcome.status == DONE, f"a short read or write is no error: {outcome.said}"
     expected = program.again(place, state)

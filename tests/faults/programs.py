@@ -175,7 +175,7 @@ def saved(place: Path) -> State:
     return found
 
 
-class Told(Exception):
+class Reported(Exception):
     """The standard error of the command."""
 
 
@@ -189,7 +189,7 @@ def convert_to(suffix: str) -> Program:
         with redirect_stderr(said):
             code = run(["convert", str(place.parent / "source"), "-o", str(place / f"out.{suffix}"), "--force"])
         if code:
-            raise Told(said.getvalue().strip())
+            raise Reported(said.getvalue().strip())
 
     def look(place: Path) -> State:
         return {"out": [(place / f"out.{suffix}").read_bytes()]}

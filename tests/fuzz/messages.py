@@ -3,8 +3,8 @@
     python -m tests.fuzz.messages [--seconds N] [--seed N] [CASE...]
 
 What is tried is written to .cache/fuzz-messages.txt first, as the argument that tries it again (CASE is
-``MetadataRequest:12:hex``), so that a crash leaves it behind. A body that fails in a new way, or is the first to be
-read in its version, is kept and damaged further: the reason and the path of an error tell how far decoding came.
+``MetadataRequest:12:hex``), so that it is still there after a crash. A body that fails in a new way, or is the first to
+be read in its version, is kept and damaged further: the reason and the path of an error tell how far decoding came.
 """
 
 from __future__ import annotations

@@ -140,9 +140,7 @@ def test_refused(
         ("jsonl", '{"other":3}\n', "line 1: no field 'key' or 'value'"),
     ],
 )
-def test_bad_files_leave_nothing_behind(
-    suffix: str, content: str, reason: str, tmp_path: Path, kafkacodec: Command
-) -> None:
+def test_bad_files_leave_no_files(suffix: str, content: str, reason: str, tmp_path: Path, kafkacodec: Command) -> None:
     file = tmp_path / f"records.{suffix}"
     file.write_text(content)
     code, out, err = kafkacodec("encode", file, "-o", tmp_path / "logs", "--topic", "t")

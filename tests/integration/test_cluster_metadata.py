@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 @pytest.fixture(scope="module", params=kafka_jvm.RELEASES)
 def rounds(request, tmp_path_factory):
-    """After each of two rounds of changes, with a restart between them: what the broker told, and a copy of its log."""
+    """After each of two rounds of changes, with a restart between them: what the broker reported, a copy of its log."""
     home = tmp_path_factory.mktemp("cluster")
     broker = kafka_jvm.Broker(
         home,
@@ -59,7 +59,7 @@ def leader_epochs(server):
     return {(topic.name, p.partition_index): p.leader_epoch for topic in response.topics for p in topic.partitions}
 
 
-def as_told(state):
+def as_reported(state):
     """The state in the form of `describe` of the Java program, which does not tell epochs and ids of entries."""
     partition_facts = ("leader", "replicas", "isr")
     return {
@@ -80,7 +80,7 @@ def as_told(state):
     }
 
 
-def told(described):
+def expected(described):
     order = ["resource_type", "resource_name", "pattern_type", "principal", "host", "operation", "permission_type"]
     acls = [{name: acl[name] for name in order} for acl in described["acls"]]
     return described | {"acls": sorted(acls, key=str)}
@@ -95,7 +95,7 @@ def test_the_log_is_what_the_broker_tells(rounds, number, snapshots, tmp_path):
         directory = shutil.copytree(directory, tmp_path / "log", ignore=ignored)
     assert bool(list(directory.glob("*/*.checkpoint"))) == snapshots
     state = read_cluster_metadata(directory)
-    assert as_told(vars(state)) == told(described)
+    assert as_reported(vars(state)) == expected(described)
     found = {
         (name, n): p["leader_epoch"] for name, topic in state.topics.items() for n, p in topic["partitions"].items()
     }
@@ -120,7 +120,7 @@ def test_the_rounds_differ_as_they_should(rounds):
 def test_command(rounds, capsys):
     described, _, directory = rounds[1]
     assert run(["metadata", str(directory), "--json"]) == DONE
-    assert as_told(json.loads(capsys.readouterr().out)) == told(described)
+    assert as_reported(json.loads(capsys.readouterr().out)) == expected(described)
     assert run(["metadata", str(directory / "__cluster_metadata-0")]) == DONE
     shown = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["User:*", "10.0.0.1", "DENY", "ALTER_CONFIGS", "CLUSTER", "LITERAL", "kafka-cluster"] in shown

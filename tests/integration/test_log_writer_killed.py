@@ -15,7 +15,7 @@ from kafkacodec.log import LogWriter, Partition
 KILLS = 200
 
 
-def write_until_killed(directory: Path, told: int) -> NoReturn:
+def write_until_killed(directory: Path, pipe: int) -> NoReturn:
     """Commit a few records at a time, saying so each time; several segments at once now and then."""
     try:
         writer = LogWriter(directory, "t", 0, append=True, segment_bytes=1000, sync=False)
@@ -23,7 +23,7 @@ def write_until_killed(directory: Path, told: int) -> NoReturn:
             first = writer.next_offset
             writer.write([(b"%d" % n, b"x" * 50) for n in range(first, first + 20)], batch_bytes=500)
             writer.commit()
-            os.write(told, b"%d\n" % writer.next_offset)
+            os.write(pipe, b"%d\n" % writer.next_offset)
     finally:
         os._exit(1)
 

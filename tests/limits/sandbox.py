@@ -34,11 +34,11 @@ def run_within(extra_bytes: int, call: Callable[[], object]) -> Outcome:
         _work(writing, extra_bytes, call)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
-        told = pipe.read()
+        answer = pipe.read()
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
         return Outcome("killed", signal.Signals(os.WTERMSIG(status)).name)
-    return Outcome(*pickle.loads(told)) if told else Outcome("killed", f"exit {os.waitstatus_to_exitcode(status)}")
+    return Outcome(*pickle.loads(answer)) if answer else Outcome("killed", f"exit {os.waitstatus_to_exitcode(status)}")
 
 
 def _work(pipe: int, extra_bytes: int, call: Callable[[], object]) -> None:

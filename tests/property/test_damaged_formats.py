@@ -79,7 +79,7 @@ def test_only_verified_records_come_out(magic: int) -> None:
     written = {(r.timestamp, r.key, r.value) for r in kc.iter_records(data)}
     assert len(written) == len(RECORDS)
     r = random.Random(magic)
-    told = 0
+    reported = 0
     for _ in range(VARIANTS):
         variant = damaged(data, r)
         result = kc.decode(variant, on_error="skip", columns=["timestamp", "key", "value"])
@@ -87,10 +87,10 @@ def test_only_verified_records_come_out(magic: int) -> None:
         assert len(result) <= len(variant) // 7
         assert sum(problem.size_in_bytes for problem in result.problems) <= len(variant)
         assert len(result.problems) <= len(variant)
-        told += bool(result.problems)
+        reported += bool(result.problems)
         if r.random() < 0.2:
             assert {(x.timestamp, x.key, x.value) for x in kc.iter_records(variant, on_error="skip")} <= written
-    assert told > VARIANTS // 3
+    assert reported > VARIANTS // 3
 
 
 @pytest.mark.parametrize("magic", [0, 1, 2])

@@ -150,15 +150,15 @@ class BrokerMachine(RuleBasedStateMachine):
         return self.now - self.appended_at[end] if end < len(self.values) else 0
 
     @precondition(lambda self: not self.disk.full)
-    @rule(follower=FOLLOWERS, behind=st.integers(0, 3))
-    def writes_are_steady_and_a_follower_is_a_little_late(self, follower: int, behind: int) -> None:
+    @rule(follower=FOLLOWERS, lag=st.integers(0, 3))
+    def writes_are_steady_and_a_follower_is_a_little_late(self, follower: int, lag: int) -> None:
         for _ in range(15):
             self.produce("1", "v")
             self.wait(10)
-            self.copies[follower] = max(self.copies[follower], len(self.values) - behind)
+            self.copies[follower] = max(self.copies[follower], len(self.values) - lag)
             self.copy_and_report(follower, 0)
         assert follower in self.broker.partition(TOPIC, 0).in_sync
-        assert self.broker.partition(TOPIC, 0).high_watermark >= len(self.values) - behind - 1
+        assert self.broker.partition(TOPIC, 0).high_watermark >= len(self.values) - lag - 1
 
     @rule(milliseconds=st.integers(0, 2 * SESSION) | st.sampled_from([RETENTION, 1 << 40]))
     def wait(self, milliseconds: int) -> None:

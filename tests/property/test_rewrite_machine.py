@@ -140,11 +140,11 @@ class GroupMachine(RuleBasedStateMachine):
         self.deliver(self.controller.disconnect(name, self.now))
         self.act(name, self.members[name].disconnected(self.now))
 
-    @rule(name=MEMBERS, told=st.booleans())
-    def member_restarts(self, name: str, told: bool) -> None:
+    @rule(name=MEMBERS, leaves=st.booleans())
+    def member_restarts(self, name: str, leaves: bool) -> None:
         """Another process with the same names; the controller may or may not notice the lost connection."""
         self.forget_connection(name)
-        if told:
+        if leaves:
             self.deliver(self.controller.disconnect(name, self.now))
         self.members[name] = self.make_member(name)
 
@@ -198,9 +198,9 @@ class GroupMachine(RuleBasedStateMachine):
                 self.member_reads(name, 4)
                 self.host_stops(name)
             group = self.controller.group("g")
-            settled = group.is_settled and not group.changing and sorted(group.members) == list(NAMES)
+            stable = group.all_registered and not group.changing and sorted(group.members) == list(NAMES)
             silent = not any([*self.to_controller.values(), *self.to_member.values()])
-            if settled and silent and all(m.state in ACTIVE for m in self.members.values()):
+            if stable and silent and all(m.state in ACTIVE for m in self.members.values()):
                 break
             self.now += SESSION // 6
             self.wait(0)

@@ -56,7 +56,7 @@ def test_replicas_set_aside(topic: str, partition: int, state: str) -> None:
 @given(UUID_LIKE, TOPICS, NUMBERS)
 @example("A" * 22, "foo-0", 5)
 @example("A" * 22, "7.abc-delete", 5)
-def test_tiered_directories_are_told_by_what_they_hold(topic_id: str, topic: str, partition: int) -> None:
+def test_tiered_directories_are_recognized_by_what_they_hold(topic_id: str, topic: str, partition: int) -> None:
     name = f"{topic_id}-{partition}-{topic}"
     assert layout.parse_directory_name(name, tiered=True) == (topic, partition, "remote")
     if len(name) > 255:

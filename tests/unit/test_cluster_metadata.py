@@ -196,7 +196,7 @@ def test_transactions(tmp_path):
     assert state.offset == len(records)
 
 
-def test_a_snapshot_and_the_log_behind_it(tmp_path):
+def test_a_snapshot_and_the_log_after_it(tmp_path):
     """The last snapshot counts, and of the log only what it does not have: changes of epochs must not count twice."""
     snapshot(tmp_path, 2, topic("old", RETURNS))
     snapshot(tmp_path, 4, topic(), partition(0, leader=2, leader_epoch=4, partition_epoch=8), epoch=2)

@@ -108,11 +108,11 @@ def test_what_java_refuses(name: str, error: type[DecodeError]) -> None:
 
 
 @pytest.mark.parametrize("codec", ["gzip", "lz4"])
-def test_bytes_behind_the_stream_are_ignored_as_in_java(codec: str) -> None:
+def test_bytes_after_the_stream_are_ignored_as_in_java(codec: str) -> None:
     trailing, clean = first_payload(f"corrupt/v2-{codec}-data-trailing"), first_payload(f"builder/v2-{codec}-create")
     assert len(decompress(*trailing[::2], limit=LIMIT)) == 6852
     content = decompress(*clean[::2], limit=LIMIT)
-    assert decompress(clean.codec, clean.data + b"behind", limit=LIMIT) == content
+    assert decompress(clean.codec, clean.data + b"after", limit=LIMIT) == content
 
 
 def test_only_the_first_of_two_lz4_frames_is_read() -> None:
@@ -379,7 +379,7 @@ def test_an_lz4_content_size_is_stepped_over_as_in_java() -> None:
 
 def test_an_lz4_frame_ends_with_any_block_of_no_length() -> None:
     payload = compress(LZ4, b"abc")
-    assert decompress(LZ4, payload[:-4] + b"\0\0\0\x80" + b"behind", limit=LIMIT) == b"abc"
+    assert decompress(LZ4, payload[:-4] + b"\0\0\0\x80" + b"after", limit=LIMIT) == b"abc"
 
 
 @pytest.mark.parametrize("damaged", [b"\x00\x92\xff", b"\x00\x00"])
@@ -408,7 +408,7 @@ def test_gzip_members_of_any_size_follow_one_another(inflater: str, monkeypatch:
     rnd = random.Random(5)
     contents = [rnd.randbytes(rnd.choice([0, 1, 200, 5000, 100_000])) for _ in range(60)]
     payload = b"".join(map(gzip.compress, contents))
-    assert decompress(GZIP, payload + b"behind", limit=LIMIT) == b"".join(contents)
+    assert decompress(GZIP, payload + b"after", limit=LIMIT) == b"".join(contents)
     for cut in rnd.sample(range(len(payload)), 50):
         with contextlib.suppress(Truncated):
             whole = decompress(GZIP, payload[:cut], limit=LIMIT)

@@ -135,7 +135,7 @@ def test_the_zeros_of_a_preallocated_file_end_the_data(log: Sample, zeros: int) 
     assert len(padded) == len(whole)
 
 
-def test_zeros_with_something_behind_them_are_damage(log: Sample) -> None:
+def test_zeros_with_something_after_them_are_damage(log: Sample) -> None:
     with pytest.raises(kc.CorruptRecord) as caught:
         kc.decode(log.data() + bytes(100) + log.data())
     assert caught.value.position == len(log.data()) + 8
@@ -263,7 +263,7 @@ def test_wrong_options_of_the_other_readers() -> None:
         kc.scan(b"", on_error="skip")  # type: ignore[arg-type]
 
 
-def test_named_tuples_are_not_changed_behind_the_callers_back(log: Sample) -> None:
+def test_named_tuples_are_not_changed_while_the_caller_has_them(log: Sample) -> None:
     kept = list(kc.iter_records(log.data()))
     assert len({id(r) for r in kept}) == len(kept)
     assert [r.offset for r in kept] == [r.offset for r in log.expected.records]

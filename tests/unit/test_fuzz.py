@@ -18,7 +18,7 @@ def test_messages():
     assert len(outcomes) > 1500
 
 
-def test_fuzzing_keeps_what_is_new_and_leaves_the_last_input_behind(tmp_path):
+def test_fuzzing_keeps_what_is_new_and_keeps_the_last_input(tmp_path):
     inputs = list(islice(target.seeds(), 50))
     assert target.TARGET.fuzz(inputs, random.Random(5), tmp_path / "last", seconds=0.2)
     assert len(inputs) > 50

@@ -129,7 +129,7 @@ def test_acks_all_times_out() -> None:
     assert s.broker.next_deadline() is None
 
 
-def test_a_follower_that_stays_behind_leaves_and_comes_back() -> None:
+def test_a_follower_that_lags_leaves_and_comes_back() -> None:
     s = Session(replication_factor=2, replica_lag_ms=50)
     s.ask("PRODUCE", "t k:a")
     assert s.ask("REPLICA_FETCH", "t 0 1 0")["isr"] == [0]
@@ -145,7 +145,7 @@ def test_a_follower_that_stays_behind_leaves_and_comes_back() -> None:
     assert s.ask("REPLICA_FETCH", "t 0 1 2")["isr"] == [0, 1]
 
 
-def test_a_follower_just_behind_a_busy_leader_stays_in_sync() -> None:
+def test_a_follower_just_after_a_busy_leader_stays_in_sync() -> None:
     s = Session(replication_factor=2, replica_lag_ms=50)
     s.ask("REPLICA_FETCH", "t 0 1 0")
     for i in range(1, 20):
@@ -154,19 +154,19 @@ def test_a_follower_just_behind_a_busy_leader_stays_in_sync() -> None:
         assert s.ask("REPLICA_FETCH", f"t 0 1 {i - 1}")["isr"] == [0, 1]
 
 
-@pytest.mark.parametrize("behind", [2, 3, 4])
-def test_a_follower_some_records_behind_a_busy_leader_comes_in(behind: int) -> None:
-    """It reports every 10 ms what the leader had `behind` * 10 ms ago, and a lag of 50 ms is allowed."""
+@pytest.mark.parametrize("lag", [2, 3, 4])
+def test_a_follower_some_records_after_a_busy_leader_comes_in(lag: int) -> None:
+    """It reports every 10 ms what the leader had `lag` * 10 ms ago, and a lag of 50 ms is allowed."""
     s = Session(replication_factor=2, replica_lag_ms=50)
     for i in range(1, 100):
         s.ask("PRODUCE", "t k:v")
         s.now += 10
-        isr = s.ask("REPLICA_FETCH", f"t 0 1 {max(i - behind, 0)}")["isr"]
+        isr = s.ask("REPLICA_FETCH", f"t 0 1 {max(i - lag, 0)}")["isr"]
     assert isr == [0, 1]
-    assert s.broker.partition("t", 0).high_watermark == 99 - behind
+    assert s.broker.partition("t", 0).high_watermark == 99 - lag
 
 
-def test_a_follower_too_far_behind_a_busy_leader_stays_out() -> None:
+def test_a_follower_too_far_from_a_busy_leader_stays_out() -> None:
     s = Session(replication_factor=2, replica_lag_ms=50)
     for i in range(1, 100):
         s.ask("PRODUCE", "t k:v")

@@ -62,8 +62,8 @@ def test_offsets_do_not_outlive_their_records(tmp_path: Path) -> None:
     (tmp_path / "records.log").unlink()
     with line.FileStorage(tmp_path) as storage:
         broker = line.Broker(storage, config)
-        (told,) = broker.take_failures()
-        assert str(told) == "offsets: committed offset of group 'g' past the end of 't'-0 was lowered to it"
+        (failure,) = broker.take_failures()
+        assert str(failure) == "offsets: committed offset of group 'g' past the end of 't'-0 was lowered to it"
         assert ask(broker, "PRODUCE|t k:new").fields["offset"] == 0
         assert ask(broker, "OFFSET|g t 0").fields == {"offset": 0}
     # A lowered offset stays lowered when records are added.
@@ -159,7 +159,7 @@ def test_a_torn_end_is_cut_wherever_it_is_torn(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "insert", "other", "remove", "repeat"])
-def test_damage_before_the_end_is_told_and_nothing_is_cut(tmp_path: Path, damage: str) -> None:
+def test_damage_before_the_end_is_reported_and_nothing_is_cut(tmp_path: Path, damage: str) -> None:
     lines = filled(tmp_path)
     position = len(b"".join(lines[:3]))
     lines[3] = {
@@ -333,14 +333,14 @@ def test_a_kill_at_any_moment_loses_nothing_acknowledged(tmp_path: Path) -> None
         time.sleep(0.05 + delay)
         os.kill(process.pid, signal.SIGKILL)
         # The output before the kill; the last line may be partial.
-        told = process.stdout.read().splitlines()[:-1]
+        lines = process.stdout.read().splitlines()[:-1]
         process.wait()
         process.stdout.close()
         with line.FileStorage(tmp_path) as storage:
-            produced = [int(text) for text in told if text.isdecimal()]
+            produced = [int(text) for text in lines if text.isdecimal()]
             assert storage.end("t", 0) >= max(produced, default=0)
             offsets = {row["partition"]: row["offset"] for row in storage.load_offsets()}
-            commits = [int(text.split()[1]) for text in told if text.startswith("committed")]
+            commits = [int(text.split()[1]) for text in lines if text.startswith("committed")]
             assert max([committed, *commits]) <= offsets.get(0, 0) <= storage.end("t", 0)
             committed = offsets.get(0, 0)
             assert [len(v) for _, v in storage.read("t", 0, 0, 1 << 40)] == [

@@ -152,7 +152,7 @@ def test_a_file_cut_while_it_is_mapped(
         assert f"to {TORN} bytes" in said
 
 
-def test_pages_that_were_missing_are_told_when_the_file_has_grown_again(tmp_path: Path) -> None:
+def test_pages_that_were_missing_are_reported_when_the_file_has_grown_again(tmp_path: Path) -> None:
     path = new_segment(tmp_path)
 
     def action() -> str:

@@ -253,7 +253,7 @@ def test_times_of_another_type(timestamp):
         kc.log.Partition(ROOT / "logs" / "kraft-4.1.0" / "none-0").offset_of_timestamp(timestamp)
 
 
-def test_log_start_offset_is_respected_unless_told_otherwise(tmp_path):
+def test_log_start_offset_is_respected_unless_another_is_given(tmp_path):
     (tmp_path / "t-0").mkdir()
     (tmp_path / "t-0" / "00000000000000000000.log").write_bytes(DATA)
     (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\nt 0 20\n")
@@ -294,15 +294,15 @@ def test_bounds_of_time_and_offset_together():
         found = [offset for chunk in partition.read(**bounds) for offset in chunk["offset"].tolist()]
         return (found[0], found[-1]) if found else None
 
-    first, behind = partition.offset_of_timestamp(time), partition.offset_of_timestamp(later)
+    first, after = partition.offset_of_timestamp(time), partition.offset_of_timestamp(later)
     assert span(start_timestamp=time, end_timestamp=later)[0] == first
     assert span(start_timestamp=time, start_offset=first + 2, end_timestamp=later)[0] == first + 2
-    assert span(start_timestamp=time, end_timestamp=later, end_offset=1000)[1] < behind
+    assert span(start_timestamp=time, end_timestamp=later, end_offset=1000)[1] < after
     assert span(start_timestamp=4_102_444_800_000, start_offset=0) is None
     assert span(end_timestamp=4_102_444_800_000) == span()
 
 
-def test_a_batch_that_reaches_over_the_end_of_its_range_is_told(tmp_path):
+def test_a_batch_that_reaches_over_the_end_of_its_range_is_reported(tmp_path):
     path = tmp_path / "00000000000000000000.log"
     headers = kc.scan(DATA)
     at, cut = int(headers["position"][4]), int(headers["position"][9])

@@ -31,7 +31,7 @@ DATA = kc.encode([(b"key", bytes(1000))] * 2000)
 
 @pytest.fixture(autouse=True, scope="module")
 def _quick_collections() -> Iterator[None]:
-    """What other tests have left behind is not looked at again in each collection."""
+    """What other tests have left is not looked at again in each collection."""
     gc.collect()
     gc.freeze()
     yield

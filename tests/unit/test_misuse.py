@@ -1,6 +1,6 @@
 """Objects that are created directly, used after their end, twice, or recursively: an exception, never a crash.
 
-One process runs the cases of a group and names each before it starts, so that a crash is told with its case.
+One process runs the cases of a group and names each before it starts, so that a crash is reported with its case.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def blobs_in_blobs() -> None:
     damaged = DATA[:-1] + b"\1"
     (array,) = ArrowReader(pa.array([damaged, DATA, damaged], pa.binary()))
 
-    def settle(row: int) -> bool:
+    def on_stop(row: int) -> bool:
         reader.take_fault()
         reader.read_blobs(reader.empty_table(kc.RecordColumns), arrays()[0], 0, 1 << 30, lambda row: False)
         reader.open(bytearray(DATA))
@@ -91,7 +91,7 @@ def blobs_in_blobs() -> None:
         reader.close()
         return True
 
-    reader.read_blobs(table, array, 0, 1 << 30, settle)
+    reader.read_blobs(table, array, 0, 1 << 30, on_stop)
 
 
 def compress_in_compress() -> None:

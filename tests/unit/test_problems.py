@@ -58,9 +58,9 @@ def test_as_many_as_there_is_room_for_stand_alone(few):
 
 @pytest.mark.parametrize("cut", range(0, 31, 3))
 def test_parts_add_up_to_the_whole(cut, few):
-    noted = [Problem(i, i, 1, CorruptRecord(f"no. {i}", position=i)) for i in range(30)]
+    problems = [Problem(i, i, 1, CorruptRecord(f"no. {i}", position=i)) for i in range(30)]
     whole, first, second = Problems(), Problems(), Problems()
-    for i, problem in enumerate(noted):
+    for i, problem in enumerate(problems):
         whole.note(problem)
         (first if i < cut else second).note(problem)
     first.include(second)

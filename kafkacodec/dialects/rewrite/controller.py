@@ -105,7 +105,7 @@ class GroupController:
         self._max_rewinds = max_rewinds
         self._groups: dict[str, Group] = {}
         self._clients: dict[str, tuple[str, str]] = {}  # client id -> group and consumer id
-        # A call settles only the groups it touches; the others are checked when the first timeout is due.
+        # A call checks only the groups it touches; the others are checked when the first timeout is due.
         self._touched: dict[str, None] = {}
         self._due_at: int | None = None
         self._replaced: list[tuple[str, Waiting]] = []  # registrations to answer with REPLACED, and their groups
@@ -128,7 +128,7 @@ class GroupController:
         answer = handler(self, call, connection)
         if answer is not None:
             replies.append(Reply(connection, answer))
-        return replies + self._settle()
+        return replies + self._finish_changes()
 
     def tick(self, now: int) -> list[Reply]:
         """Advance the clock: remove members that are silent or do not register during a change.
@@ -145,7 +145,7 @@ class GroupController:
             late = [i for i, m in group.members.items() if (d := _deadline(group, m)) is not None and now >= d]
             for consumer_id in late:
                 self._remove(name, consumer_id)
-        replies = self._settle()
+        replies = self._finish_changes()
         self._due_at = self.next_deadline()
         return replies
 
@@ -159,7 +159,7 @@ class GroupController:
         replies = self.tick(now)
         if client_id in self._clients:
             self._remove(*self._clients[client_id])
-        return replies + self._settle()
+        return replies + self._finish_changes()
 
     def set_partitions(self, topic: str, count: int, now: int) -> list[Reply]:
         """A topic now has `count` partitions; the partitions of its groups are assigned again.
@@ -177,7 +177,7 @@ class GroupController:
                 if topic in group.topics and group.members:
                     group.change(now)
                     self._touch(name, group)
-        return replies + self._settle()
+        return replies + self._finish_changes()
 
     def commit(self, group: str, consumer_id: str, offsets: Mapping[Partition, int]) -> None:
         """Commit offsets of a consumer. (The proposal has no such call.)
@@ -352,19 +352,19 @@ class GroupController:
         self._touch(name, group)
 
     def _touch(self, name: str, group: Group) -> None:
-        """Mark a group to be settled, and its members to be checked after a session timeout."""
+        """Mark a group to be checked at the end of the call, and its members after a session timeout."""
         self._touched[name] = None
         due_at = self._now + group.session_timeout
         self._due_at = due_at if self._due_at is None else min(self._due_at, due_at)
 
-    def _settle(self) -> list[Reply]:
+    def _finish_changes(self) -> list[Reply]:
         """Finish the changes and rewinds that no longer wait for a member."""
         replies = [Reply(w.connection, _registered(w, name, [], ErrorCode.REPLACED)) for name, w in self._replaced]
         self._replaced.clear()
         touched, self._touched = self._touched, {}
         for name in touched:
             group = self._groups[name]
-            if not group.is_settled:
+            if not group.all_registered:
                 continue
             for rewind in group.rewinds:
                 group.offsets.update({p: o for p, o, code in rewind.offsets if code is ErrorCode.NONE})

@@ -111,7 +111,7 @@ class Group:
         self.call(list(self.members), now)
 
     @property
-    def is_settled(self) -> bool:
+    def all_registered(self) -> bool:
         """Whether all members that were called have registered."""
         return all(member.must_register_by is None for member in self.members.values())
 

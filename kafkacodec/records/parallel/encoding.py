@@ -29,7 +29,7 @@ def compressed_in_threads(
     """The batches of an encoder, whose records are compressed in threads.
 
     Another encoder with the same options runs ahead to find the records of the next batches; writing them twice takes
-    little time beside compression. So batches and errors are those of one thread.
+    little time compared with compression. So batches and errors are those of one thread.
 
     Args:
         ahead, encoder: the two encoders.

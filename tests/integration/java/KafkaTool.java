@@ -1,5 +1,5 @@
 // What the tests ask of Kafka's own classes. Records come out one per line: partition or file, offset, timestamp,
-// key, value, then header keys and values in turn; bytes are hex behind "x", null is "-".
+// key, value, then header keys and values in turn; bytes are hex after "x", null is "-".
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.nio.ByteBuffer;

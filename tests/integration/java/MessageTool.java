@@ -1,4 +1,4 @@
-// Kafka's generated message classes behind a pipe: batches of questions come on stdin, batches of answers go to stdout.
+// Kafka's generated message classes, through pipes: batches of questions come on stdin, batches of answers go to stdout.
 // A batch is its int32 size and entries without a break; texts have an int32 length in front.
 //   list                                       -> for each class: short name, lowest and highest version (int16 each)
 //   decode CLASS VERSION bytes                 -> what the reader made of the bytes: see `answer`

@@ -1,5 +1,5 @@
 // Reads record sets from a pipe as Kafka's consumer does, and tells every field of every record, until standard input
-// ends. A question is a length and so many bytes; the answer is the records, each behind a 1, then a 0 and the error.
+// ends. A question is a length and so many bytes; the answer is the records, each after a 1, then a 0 and the error.
 import java.io.BufferedInputStream;
 import java.io.BufferedOutputStream;
 import java.io.ByteArrayOutputStream;
@@ -47,15 +47,15 @@ public class RecordTool {
                 while (records.hasNext()) {
                     Record record = records.next();
                     record.ensureValid();
-                    ByteArrayOutputStream told = new ByteArrayOutputStream(); // a field may fail: then none is told
-                    tell(batch, record, new DataOutputStream(told));
-                    told.writeTo(out);
+                    ByteArrayOutputStream written = new ByteArrayOutputStream(); // a field may fail: then nothing is written
+                    write(batch, record, new DataOutputStream(written));
+                    written.writeTo(out);
                 }
             }
         }
     }
 
-    static void tell(MutableRecordBatch batch, Record record, DataOutputStream out) throws IOException {
+    static void write(MutableRecordBatch batch, Record record, DataOutputStream out) throws IOException {
         out.writeByte(1);
         out.writeLong(record.offset());
         out.writeLong(record.timestamp());
