@@ -23,7 +23,7 @@ from kafkacodec.log.relocate import MAX_TRIES, PAUSE_SECONDS
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.options import EARLIEST, LATEST, Bound, ReadOptions, TopicPartition, local_path
 
-__all__ = ["Pruning", "partitions_of", "plan", "readable_end", "span", "steadily"]
+__all__ = ["Pruning", "divide", "partitions_of", "plan", "readable_end", "selected", "span", "steadily"]
 
 _NO_LIMIT = (1 << 63) - 1
 
@@ -63,6 +63,13 @@ def plan(options: ReadOptions, pruning: Pruning | None = None) -> list[tuple[Seg
         start, end = steadily(partition, lambda p: span(p, options))
         if pruning.leaves(partition) and max(start, pruning.start_offset) < min(end, pruning.end_offset):
             spans.append((partition, max(start, pruning.start_offset), min(end, pruning.end_offset)))
+    return divide(spans, options, pruning)
+
+
+def divide(
+    spans: list[tuple[Partition, int, int]], options: ReadOptions, pruning: Pruning
+) -> list[tuple[SegmentRange, ...]]:
+    """As `plan`, for partitions with the first offset to read and the offset to stop before."""
     target = options.max_partition_bytes
     if options.min_partitions is not None:
         total = sum(piece.size_in_bytes for span in spans for piece in _ranges(*span, options, pruning, None))
@@ -80,7 +87,7 @@ def partitions_of(options: ReadOptions) -> list[Partition]:
         OptionError: `path` does not exist, or an option names a topic or partition without segments.
     """
     selection = options.selection
-    found = [p for p in _discover(options.paths) if selection.wants(p.topic, p.partition)]
+    found = selected(options)
     named = {(p.topic, p.partition) for p in found if p.topic is not None and p.partition is not None}
     if selection.topics is not None:
         _refuse("subscribe: no segments of", selection.topics - {topic for topic, _ in named})
@@ -92,6 +99,11 @@ def partitions_of(options: ReadOptions) -> list[Partition]:
             _refuse(f"{bound.option}: no value for the selected partitions", _names(named - set(bound.values)))
             _refuse(f"{bound.option}: names partitions that are not selected:", _names(set(bound.values) - named))
     return found
+
+
+def selected(options: ReadOptions) -> list[Partition]:
+    """As `partitions_of`, whether or not the options name others too."""
+    return [p for p in _discover(options.paths) if options.selection.wants(p.topic, p.partition)]
 
 
 def _discover(paths: Iterable[str]) -> list[Partition]:

@@ -2,23 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+import logging
+import os
+import time
+from collections.abc import Iterator
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from kafkacodec.log import Partition
+from kafkacodec.log import Partition, layout
+from kafkacodec.log.identity import epoch_at
+from kafkacodec.spark.checkpoint import (
+    Loss,
+    Observed,
+    Offsets,
+    Position,
+    advance,
+    check,
+    dump,
+    parse,
+    resume,
+    share,
+)
 from kafkacodec.spark.errors import OptionError
-from kafkacodec.spark.options import EARLIEST, Bound, ReadOptions, Selection, TopicPartition
-from kafkacodec.spark.planning import partitions_of, plan, readable_end, span
+from kafkacodec.spark.options import ReadOptions, TopicPartition
+from kafkacodec.spark.planning import Pruning, divide, partitions_of, readable_end, selected, span, steadily
 from kafkacodec.spark.reading import read_ranges
 
 __all__ = ["SegmentStreamReader"]
 
-# As in the checkpoints of Spark's Kafka source: topic -> partition (as text) -> the next offset to read.
-Offsets = dict[str, dict[str, int]]
+logger = logging.getLogger("kafkacodec.spark")
+
+MISSING_TRIES = 20
+"""How often a partition is looked for before it counts as deleted; brokers move a directory by two renames."""
+
+PAUSE_SECONDS = 0.05
+
+OLD_SECONDS = 60
+"""The age at which a checkpoint of high watermarks seems to be left over; a broker writes it every 5 seconds."""
+
+READ_STATES = ("current", "remote")
+
+Found = tuple[Partition, Observed]
 
 
 class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -27,12 +53,25 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: ReadOptions, names: tuple[str, ...]) -> None:
         self.options = options
         self.names = names
-        self._stop_at: Offsets | None = None
+        self._stop_at: dict[TopicPartition, int] | None = None
+        self._held_back: set[str] = set()
 
     def initialOffset(self) -> Offsets:
-        """Where a new query starts."""
-        found = _by_name(partitions_of(self.options))
-        return _nested({key: max(span(p, self.options)[0], p.start_offset()) for key, p in found.items()})
+        """Where a new query starts.
+
+        Raises:
+            OptionError: `startingOffsets` is after the end of a log.
+        """
+        positions = {}
+        for key, (partition, log) in self._observe(partitions_of(self.options)).items():
+            first = max(steadily(partition, lambda p: span(p, self.options)[0]), log.start_offset)
+            if first > log.end_offset:
+                name = f"{key[0]}-{key[1]}"
+                raise OptionError(
+                    f"{self.options.start.option}: {first} for {name} is after the end of the log, {log.end_offset}"
+                )
+            positions[key] = Position(first, log.topic_id, epoch_at(log.epochs, first - 1))
+        return dump(positions)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """The limit set by `maxOffsetsPerTrigger`."""
@@ -41,83 +80,124 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Stop at the current end of each partition."""
-        self._stop_at = self._ends()
+        self._stop_at = {key: log.readable_to for key, (_, log) in self._observe(selected(self.options)).items()}
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
-        """Where the next micro-batch ends: at each partition's end, or before it if there is a limit."""
-        ends = _flat(self._ends() if self._stop_at is None else self._stop_at)
-        starts = _flat(start)
-        starts = {key: starts.get(key, 0) for key in ends}
-        available = {key: max(0, end - starts[key]) for key, end in ends.items()}
+        """Where the next micro-batch ends: at each partition's end, or before it if there is a limit.
+
+        Raises:
+            OptionError: with `failOnDataLoss`, if a topic was deleted or created again, a log was truncated, or records
+                were deleted before they were read.
+        """
+        positions = parse(start)
+        found = self._observe_all(positions)
+        firsts: dict[TopicPartition, int] = {}
+        available: dict[TopicPartition, int] = {}
+        for key, (_, log) in found.items():
+            firsts[key], loss = resume(positions.get(key), log)
+            self._report(key, loss)
+            end = log.readable_to if self._stop_at is None else min(log.readable_to, self._stop_at.get(key, 0))
+            available[key] = max(0, end - firsts[key])
         if isinstance(limit, ReadMaxRows):
-            available = _shares(available, limit.max_rows)
-        return _nested({**_flat(start), **{key: starts[key] + count for key, count in available.items()}})
+            available = share(available, limit.max_rows)
+        ends = {
+            key: advance(positions.get(key), first, first + available[key], found[key][1])
+            for key, first in firsts.items()
+        }
+        return dump({**positions, **ends})
 
     def partitions(self, start: Offsets, end: Offsets) -> list[InputPartition]:
         """The tasks of a micro-batch.
 
         Raises:
-            OptionError: with `failOnDataLoss`, if segments to be read were deleted or truncated. The tasks detect
+            OptionError: with `failOnDataLoss`, if offsets to be read were deleted or truncated. The tasks detect
                 offsets missing between segments.
         """
-        ends, starts = _flat(end), _flat(start)
-        starts = {key: starts.get(key, 0) for key, stop in ends.items() if stop > starts.get(key, 0)}
-        present = self._partitions()
-        for key, first in starts.items():
-            lost = key not in present or (first and first < present[key].start_offset())
-            if lost and self.options.fail_on_data_loss:
-                raise OptionError(f"failOnDataLoss: offset {first} of {key[0]}-{key[1]} no longer exists")
-            if self.options.fail_on_data_loss and ends[key] > present[key].end_offset():
-                raise OptionError(
-                    f"failOnDataLoss: the end offset of {key[0]}-{key[1]} was {ends[key]} and is now "
-                    f"{present[key].end_offset()}"
-                )
-        starts = {key: first for key, first in starts.items() if key in present}
-        if not starts:
-            return [InputPartition(())]
-        batch = replace(
-            self.options,
-            selection=Selection(partitions=frozenset(starts)),
-            start=Bound("startingOffsets", values=starts),
-            end=Bound("endingOffsets", values={key: ends[key] for key in starts}),
-        )
-        return [InputPartition(ranges) for ranges in plan(batch) or [()]]
+        before, after = parse(start), parse(end)
+        wanted: dict[TopicPartition, int] = {}
+        for key, position in after.items():
+            first = position.start
+            if first is None:
+                first = before[key].offset if key in before else 0
+            if position != before.get(key) and first < position.offset:
+                wanted[key] = first
+        found = self._observe_all(wanted)
+        spans = []
+        for key, first in wanted.items():
+            partition, log = found.get(key, (None, None))
+            first, stop, loss = check(first, after[key], log)
+            self._report(key, loss)
+            if partition is not None and first < stop:
+                spans.append((partition, first, stop))
+        return [InputPartition(ranges) for ranges in divide(spans, self.options, Pruning()) or [()]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one task's ranges as Arrow batches."""
         options = self.options
-        return read_ranges(partition.value, self.names, permissive=options.permissive, gaps=options.gaps)
+        return read_ranges(
+            partition.value,
+            self.names,
+            permissive=options.permissive,
+            gaps=options.gaps,
+            fail_on_data_loss=options.fail_on_data_loss,
+        )
 
-    def _partitions(self) -> dict[TopicPartition, Partition]:
-        # The starting offsets are for the first micro-batch. Partitions that appear later are read from the beginning.
-        return _by_name(partitions_of(replace(self.options, start=Bound("startingOffsets", EARLIEST))))
+    def _observe_all(
+        self, expected: dict[TopicPartition, Position] | dict[TopicPartition, int]
+    ) -> dict[TopicPartition, Found]:
+        """The selected partitions as they are now; those expected are looked for again."""
+        found = self._observe(selected(self.options))
+        tries = 0
+        while self.options.fail_on_data_loss and not found.keys() >= expected.keys() and tries < MISSING_TRIES:
+            tries += 1
+            time.sleep(PAUSE_SECONDS)
+            found = self._observe(selected(self.options))
+        for key in expected.keys() - found.keys():
+            self._report(key, Loss("{name} was deleted", "without it"))
+        return found
 
-    def _ends(self) -> Offsets:
-        return _nested({key: readable_end(p, self.options) for key, p in self._partitions().items()})
+    def _observe(self, partitions: list[Partition]) -> dict[TopicPartition, Found]:
+        found = {}
+        for partition in partitions:
+            if partition.state in READ_STATES and partition.topic is not None and partition.partition is not None:
+                try:
+                    found[partition.topic, partition.partition] = steadily(partition, self._observed)
+                except FileNotFoundError:  # its topic is being deleted
+                    continue
+        return found
 
+    def _observed(self, partition: Partition) -> Found:
+        identity = partition.identity()
+        while True:
+            end = partition.end_offset()
+            readable, start = min(end, readable_end(partition, self.options)), partition.start_offset()
+            again = partition.identity()
+            if again == identity:
+                break
+            identity, partition = again, partition.relisted()  # a new leader: the end may be that of the log before
+        self._warn_if_held_back(partition, end)
+        topic_id = None if identity.topic_id is None else str(identity.topic_id)
+        return partition, Observed(start, end, readable, topic_id, identity.epochs)
 
-def _by_name(partitions: Iterable[Partition]) -> dict[TopicPartition, Partition]:
-    return {(p.topic, p.partition): p for p in partitions if p.topic is not None and p.partition is not None}
+    def _warn_if_held_back(self, partition: Partition, end: int) -> None:
+        """Say once if records are not read because a high watermark is old: no broker may be there to write it."""
+        high_watermark = partition.high_watermark if self.options.to_high_watermark else None
+        if high_watermark is None or high_watermark >= end or partition.path in self._held_back:
+            return
+        path = os.path.join(os.path.dirname(os.path.abspath(partition.path)), layout.HIGH_WATERMARK_CHECKPOINT)
+        age = time.time() - os.stat(path).st_mtime
+        if age > OLD_SECONDS:
+            self._held_back.add(partition.path)
+            logger.warning(
+                "%s: %d offsets after the high watermark, %d, are not read; %s was written %d seconds ago. "
+                "endAt=logEnd reads them",
+                partition.path, end - high_watermark, high_watermark, path, age,
+            )  # fmt: skip
 
-
-def _shares(available: dict[TopicPartition, int], most: int) -> dict[TopicPartition, int]:
-    """At most `most` offsets in total, shared among the partitions in proportion to what each has."""
-    total, left = sum(available.values()), most
-    if total <= most:
-        return available
-    shares = {}
-    for key, count in sorted(available.items()):
-        shares[key] = min(count, max(1, count * most // total), left)
-        left -= shares[key]
-    return shares
-
-
-def _flat(offsets: Offsets) -> dict[TopicPartition, int]:
-    return {(topic, int(number)): offset for topic, numbers in offsets.items() for number, offset in numbers.items()}
-
-
-def _nested(offsets: dict[TopicPartition, int]) -> Offsets:
-    nested: Offsets = {}
-    for (topic, number), offset in sorted(offsets.items()):
-        nested.setdefault(topic, {})[str(number)] = offset
-    return nested
+    def _report(self, key: TopicPartition, loss: Loss | None) -> None:
+        """Raise or log a loss."""
+        if loss is None:
+            return
+        if self.options.fail_on_data_loss:
+            raise OptionError(loss.sentence(key))
+        logger.warning("%s", loss.warning(key))

@@ -20,6 +20,14 @@ def reader(path, **options):
     return SegmentStreamReader(parse_read_options({"path": str(path), **options}, streaming=True), ("offset",))
 
 
+def plain(offsets):
+    """Only the next offsets of what a reader returns."""
+    return {
+        topic: {number: value if isinstance(value, int) else value["offset"] for number, value in numbers.items()}
+        for topic, numbers in offsets.items()
+    }
+
+
 def test_batches_follow_one_another(spark, tmp_path):
     """Runs of one query, with new records, a new partition and nothing new between them."""
     source, out, checkpoint = (tmp_path / name for name in ("logs", "out", "checkpoint"))
@@ -45,16 +53,16 @@ def test_limit_is_shared(tmp_path):
     append(tmp_path, 0, 90)
     append(tmp_path, 1, 10)
     start = {"t": {"0": 0, "1": 0}}
-    assert reader(tmp_path).latestOffset(start, ReadMaxRows(10)) == {"t": {"0": 9, "1": 1}}
-    assert reader(tmp_path).latestOffset(start, ReadMaxRows(1)) == {"t": {"0": 1, "1": 0}}
-    assert reader(tmp_path).latestOffset(start, ReadAllAvailable()) == {"t": {"0": 90, "1": 10}}
+    assert plain(reader(tmp_path).latestOffset(start, ReadMaxRows(10))) == {"t": {"0": 9, "1": 1}}
+    assert plain(reader(tmp_path).latestOffset(start, ReadMaxRows(1))) == {"t": {"0": 1, "1": 0}}
+    assert plain(reader(tmp_path).latestOffset(start, ReadAllAvailable())) == {"t": {"0": 90, "1": 10}}
 
 
 def test_starts(tmp_path):
     append(tmp_path, 0, 5)
-    assert reader(tmp_path).initialOffset() == {"t": {"0": 0}}
-    assert reader(tmp_path, startingOffsets="latest").initialOffset() == {"t": {"0": 5}}
-    assert reader(tmp_path, startingOffsets='{"t": {"0": 3}}').initialOffset() == {"t": {"0": 3}}
+    assert plain(reader(tmp_path).initialOffset()) == {"t": {"0": 0}}
+    assert plain(reader(tmp_path, startingOffsets="latest").initialOffset()) == {"t": {"0": 5}}
+    assert plain(reader(tmp_path, startingOffsets='{"t": {"0": 3}}').initialOffset()) == {"t": {"0": 3}}
 
 
 def test_later_partitions_need_no_start(tmp_path):
@@ -62,14 +70,14 @@ def test_later_partitions_need_no_start(tmp_path):
     stream = reader(tmp_path, startingOffsets='{"t": {"0": 3}}')
     start = stream.initialOffset()
     append(tmp_path, 1, 2)
-    assert stream.latestOffset(start, ReadAllAvailable()) == {"t": {"0": 5, "1": 2}}
+    assert plain(stream.latestOffset(start, ReadAllAvailable())) == {"t": {"0": 5, "1": 2}}
 
 
 def test_lost_records(tmp_path):
     with kc.log.LogWriter(tmp_path, "t", 0, start_offset=100) as log:
         log.write([(None, b"x")])
     lost = {"t": {"0": 40}}, {"t": {"0": 101}}
-    with pytest.raises(OptionError, match=r"^failOnDataLoss: offset 40 of t-0"):
+    with pytest.raises(OptionError, match=r"^failOnDataLoss: offsets 40 to 99 of t-0 were deleted"):
         reader(tmp_path).partitions(*lost)
     [task] = reader(tmp_path, failOnDataLoss="false").partitions(*lost)
     assert sum(piece.size_in_bytes for piece in task.value) > 0
@@ -98,8 +106,10 @@ def test_read_committed_waits_for_open_transactions(spark, tmp_path):
     write(transactional(5, 5))
     append(source, 0, 3)
     stream = reader(source, isolationLevel="read_committed")
-    assert stream.latestOffset({"t": {"0": 0}}, ReadAllAvailable()) == {"t": {"0": 5}}
-    assert reader(source, isolationLevel="read_committed", startingOffsets="latest").initialOffset() == {"t": {"0": 5}}
+    assert plain(stream.latestOffset({"t": {"0": 0}}, ReadAllAvailable())) == {"t": {"0": 5}}
+    assert plain(reader(source, isolationLevel="read_committed", startingOffsets="latest").initialOffset()) == {
+        "t": {"0": 5}
+    }
     assert run() == list(range(5))
     write(kc.control_batch("abort", offset=13, **producer), transactional(14, 2))
     assert run() == [*range(5), 10, 11, 12]
@@ -113,7 +123,7 @@ def test_records_lost_at_the_end_and_between_segments(tmp_path):
         with kc.log.LogWriter(tmp_path, "t", 0, start_offset=0, append=base > 0) as log:
             log.write([(None, b"x")] * 5)
     start, end = {"t": {"0": 0}}, reader(tmp_path).latestOffset({"t": {"0": 0}}, ReadAllAvailable())
-    assert end == {"t": {"0": 15}}
+    assert plain(end) == {"t": {"0": 15}}
 
     def count(**options):
         stream = reader(tmp_path, **options)
@@ -129,6 +139,9 @@ def test_records_lost_at_the_end_and_between_segments(tmp_path):
     assert count(failOnDataLoss="false") == count(gaps="accept") == 10
     segments[1].write_bytes(kept)
     segments[2].unlink()
-    with pytest.raises(OptionError, match=r"^failOnDataLoss: the end offset of t-0 was 15 and is now 10"):
+    with pytest.raises(
+        OptionError,
+        match=r"^failOnDataLoss: offsets 10 to 14 of t-0 cannot be read: the log was truncated at offset 10",
+    ):
         count()
     assert count(failOnDataLoss="false") == 10
