@@ -17,6 +17,7 @@ from kafkacodec.log.report import Report
 from kafkacodec.log.verify_files import check_offset_checkpoints
 from kafkacodec.records.arguments import num_threads
 from kafkacodec.records.columns import RecordColumns
+from kafkacodec.records.signatures import shows_options
 
 # Tiered storage of objects: a directory per topic and its id, in it one per partition.
 _REMOTE_TOPIC = re.compile(r"(?P<topic>.+)-[A-Za-z0-9_-]{22}")
@@ -73,6 +74,7 @@ class LogDirectory:
         path = os.path.join(self.path, f"{topic}-{partition}")
         raise FileNotFoundError(errno.ENOENT, f"no partition {partition} of topic {topic!r} in this directory", path)
 
+    @shows_options(ReadOptions, Partition.read)
     def read(self, topic: str, partition: int, **options: Unpack[ReadOptions]) -> Iterator[RecordColumns]:
         """The records of one partition, oldest first, in chunks.
 

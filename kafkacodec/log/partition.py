@@ -28,7 +28,8 @@ from kafkacodec.log.transactions import Transactions, scan_transactions
 from kafkacodec.log.verify_files import check_partition_files, reporting
 from kafkacodec.records.arguments import ISOLATION_LEVELS, IsolationLevel, num_threads, one_of
 from kafkacodec.records.columns import RecordColumns
-from kafkacodec.records.decode import DEFAULT_MAX_ROWS, DecodeOptions, Layout, check_layout
+from kafkacodec.records.decode import DEFAULT_MAX_ROWS, DecodeOptions, Layout, check_layout, plan_of
+from kafkacodec.records.signatures import shows_options
 
 
 class ReadOptions(DecodeOptions, total=False):
@@ -306,6 +307,7 @@ class Partition:
                 found |= {s.base_offset or 0 for s in Partition(self.path, recovery_point=0).segments}
         return sorted(found)
 
+    @shows_options(DecodeOptions, plan_of)
     def read(
         self,
         *,

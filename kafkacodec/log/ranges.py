@@ -17,7 +17,8 @@ from kafkacodec.log.kinds import SegmentKind, kind_of
 from kafkacodec.log.relocate import MAX_TRIES, find, locate
 from kafkacodec.records.arguments import num_threads, one_of
 from kafkacodec.records.columns import Problem, Problems, RecordColumns
-from kafkacodec.records.decode import DEFAULT_MAX_ROWS, DecodeOptions
+from kafkacodec.records.decode import DEFAULT_MAX_ROWS, DecodeOptions, plan_of
+from kafkacodec.records.signatures import shows_options
 
 KEPT_BEFORE = 8 << 20
 """Bytes of the mapped file before the current position that stay in memory."""
@@ -107,6 +108,7 @@ class SegmentRange:
         """No rows, with the columns of `read`: old formats have fewer. The file is not opened."""
         return self.kind.nothing(options)
 
+    @shows_options(DecodeOptions, plan_of)
     def read(
         self,
         *,
@@ -151,6 +153,7 @@ class SegmentRange:
                     raise
                 found = find(replace(self, start_offset=done))
 
+    @shows_options(DecodeOptions, plan_of)
     def read_from(
         self,
         file: MappedFile,

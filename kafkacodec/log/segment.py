@@ -19,7 +19,15 @@ from kafkacodec.log.verify import verify_segment
 from kafkacodec.log.walk import first_batches
 from kafkacodec.records.arguments import limit
 from kafkacodec.records.columns import BatchHeaders, RecordColumns
-from kafkacodec.records.decode import DEFAULT_MAX_ROWS, DEFAULT_MAX_TOTAL_BYTES, DecodeOptions, checked_range, scan
+from kafkacodec.records.decode import (
+    DEFAULT_MAX_ROWS,
+    DEFAULT_MAX_TOTAL_BYTES,
+    DecodeOptions,
+    checked_range,
+    plan_of,
+    scan,
+)
+from kafkacodec.records.signatures import shows_options
 
 Timestamp = int | datetime
 """Milliseconds since the epoch, or a datetime; one without a time zone is taken as UTC."""
@@ -102,6 +110,7 @@ class Segment:
                 _check_is_segment(file, headers.consumed)
             return headers
 
+    @shows_options(DecodeOptions, plan_of)
     def read(
         self,
         *,

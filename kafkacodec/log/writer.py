@@ -24,7 +24,8 @@ from kafkacodec.log.producers import ProducerState
 from kafkacodec.log.segment_writer import DEFAULT_INDEX_INTERVAL, BatchRun, SegmentWriter, remove_leftovers
 from kafkacodec.records.arguments import refuse_unknown, require_int
 from kafkacodec.records.decode import scan
-from kafkacodec.records.encode import BatchOptions, EncodedBatch, iter_encoded
+from kafkacodec.records.encode import BatchOptions, EncodedBatch, EncodePlan, iter_encoded
+from kafkacodec.records.signatures import shows_options
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -136,6 +137,7 @@ class LogWriter(publishing.Committing):
             self._lock.release()
             raise
 
+    @shows_options(BatchOptions, EncodePlan)
     def write(self, records: Any, **options: Unpack[BatchOptions]) -> int:
         """Encode records and write them.
 

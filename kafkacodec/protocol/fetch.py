@@ -21,6 +21,7 @@ from kafkacodec.records.decode import (
     plan_of,
     read_further,
 )
+from kafkacodec.records.signatures import shows_options
 
 if TYPE_CHECKING:
     from kafkacodec.messages import FetchResponse
@@ -34,6 +35,7 @@ MAX_TOPIC_BYTES = 249
 """The longest topic name in Kafka. Every row holds the name: a longer one could fill memory."""
 
 
+@shows_options(DecodeOptions, plan_of)
 def fetch_to_columns(
     response: FetchResponse,
     *,

@@ -17,17 +17,18 @@ from kafkacodec.records.decode import (
     handle_fault,
     plan_of,
 )
-from kafkacodec.records.encode import EncodePlan, arrow_chunks
+from kafkacodec.records.encode import EncodeOptions, EncodePlan, arrow_chunks
+from kafkacodec.records.signatures import shows_options
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from kafkacodec.arrow._single_column import SingleColumn
-    from kafkacodec.records.encode import EncodeOptions
 
 __all__ = ["decode_batches", "encode_rows"]
 
 
+@shows_options(DecodeOptions, plan_of)
 def decode_batches(
     column: object, *, max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES, **options: Unpack[DecodeOptions]
 ) -> RecordColumns:
@@ -71,6 +72,7 @@ def decode_batches(
     return result
 
 
+@shows_options(EncodeOptions, EncodePlan)
 def encode_rows(
     records: object | Iterable[object],
     *,

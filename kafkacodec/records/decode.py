@@ -13,6 +13,7 @@ from kafkacodec.records import _decoder
 from kafkacodec.records.arguments import column_names, int64, limit, num_threads, one_of, refuse_unknown
 from kafkacodec.records.columns import BatchHeaders, Problem, Problems, RecordColumns
 from kafkacodec.records.record import Record
+from kafkacodec.records.signatures import shows_options
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -102,17 +103,22 @@ Layout = Literal["copy", "view", "auto"]
 LAYOUTS: tuple[str, ...] = get_args(Layout)
 
 
-class DecodeOptions(TypedDict, total=False):
-    """The keyword options that `decode`, `iter_columns` and `iter_records` share."""
+class RecordOptions(TypedDict, total=False):
+    """The keyword options of `iter_records`."""
 
-    columns: Iterable[str] | None
-    batch_columns: bool
     verify_crc: bool
     include_control: bool
     start_offset: int | None
     end_offset: int | None
     on_error: OnError
     max_decompressed_bytes: int
+
+
+class DecodeOptions(RecordOptions, total=False):
+    """The keyword options that `decode` and `iter_columns` share."""
+
+    columns: Iterable[str] | None
+    batch_columns: bool
     layout: Layout
 
 
@@ -226,6 +232,7 @@ def budget_of(max_total_bytes: int, remedy: str) -> Budget:
     return Budget(limit("max_total_bytes", max_total_bytes), remedy)
 
 
+@shows_options(DecodeOptions, plan_of)
 def decode(
     data: Buffer,
     *,
@@ -286,6 +293,7 @@ def _budget_of_table(max_total_bytes: int) -> Budget:
     return budget_of(max_total_bytes, "read chunks with iter_columns")
 
 
+@shows_options(DecodeOptions, plan_of)
 def iter_columns(
     data: Buffer,
     *,
@@ -356,7 +364,8 @@ def columns_between(
     return read_chunks_in_threads(source, decoder, rows, size, count)
 
 
-def iter_records(data: Buffer, **options: Unpack[DecodeOptions]) -> Iterator[Record]:
+@shows_options(RecordOptions, plan_of)
+def iter_records(data: Buffer, **options: Unpack[RecordOptions]) -> Iterator[Record]:
     """Decodes a record set one record at a time, for tools, tests and small data.
 
     Options and errors are those of `iter_columns`, without ``columns``, ``batch_columns`` and ``layout``.

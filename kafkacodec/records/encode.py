@@ -17,6 +17,7 @@ from kafkacodec.errors import EncodeError
 from kafkacodec.records._encoder import ArrowChunk, BatchEncoder, ListChunk, RecordChunk
 from kafkacodec.records.arguments import num_threads, one_of, refuse_unknown, require_int
 from kafkacodec.records.compression import CODECS, compress, compressor
+from kafkacodec.records.signatures import shows_options
 
 __all__ = [
     "DEFAULT_BATCH_BYTES",
@@ -161,6 +162,7 @@ _BATCHES_ONLY: Final = ("producer_id", "producer_epoch", "base_sequence", "parti
 """Options without a field in message sets of magic 0 and 1."""
 
 
+@shows_options(EncodeOptions, EncodePlan)
 def encode(records: Any, *, threads: int | None = 1, **options: Unpack[EncodeOptions]) -> bytes:
     """Encode records as a record set.
 
@@ -213,6 +215,7 @@ def encode(records: Any, *, threads: int | None = 1, **options: Unpack[EncodeOpt
     return plan.encoder().encode(_chunks(records), plan.compressor())
 
 
+@shows_options(EncodeOptions, EncodePlan)
 def iter_encoded(records: Any, *, threads: int | None = 1, **options: Unpack[EncodeOptions]) -> Iterator[EncodedBatch]:
     """Encode records one batch at a time: the same bytes as `encode`, in bounded memory.
 

@@ -258,7 +258,7 @@ def test_wrong_options_of_the_other_readers() -> None:
     with pytest.raises(ValueError, match="max_rows"):
         kc.iter_columns(b"", max_rows=0)
     with pytest.raises(ValueError, match="columns"):
-        kc.iter_records(b"", columns=["key"])
+        kc.iter_records(b"", columns=["key"])  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="on_error"):
         kc.scan(b"", on_error="skip")  # type: ignore[arg-type]
 

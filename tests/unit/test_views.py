@@ -105,7 +105,7 @@ def test_calls_that_have_no_layout(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="layout"):
         kafka07.decode(b"", layout="view")  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="layout"):
-        kc.iter_records(b"", layout="view")
+        kc.iter_records(b"", layout="view")  # type: ignore[call-arg]
     path = tmp_path / "00000000000000000000.kafka"
     path.write_bytes(kafka07.encode_messages([b"one", b"two"]))
     with pytest.raises(ValueError, match=r"0\.6 and 0\.7"):

@@ -1,4 +1,4 @@
-"""Wrong arguments end in ValueError or TypeError: errors of data are about data."""
+"""Wrong arguments raise ValueError or TypeError: DecodeError and EncodeError are for data."""
 
 from __future__ import annotations
 

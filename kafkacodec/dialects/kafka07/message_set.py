@@ -28,6 +28,7 @@ from kafkacodec.records.decode import (
     read_chunks,
     read_whole,
 )
+from kafkacodec.records.signatures import shows_options
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -53,7 +54,7 @@ class DecodeOptions(TypedDict, total=False):
     max_decompressed_bytes: int
 
 
-def _open_decoder(
+def open_decoder(
     data: Buffer,
     *,
     initial_offset: int = 0,
@@ -66,6 +67,7 @@ def _open_decoder(
     budget: Budget | None = None,
     place: Place | None = None,
 ) -> _decoder.Decoder:
+    """A decoder of the data, with checked options."""
     names = column_names(columns, COLUMNS, _ALL if place is None else list(_BIT))
     one_of("on_error", on_error, ON_ERROR)
     wanted = sum({_BIT[name] for name in (*names, *(_ALL[7:] if batch_columns else ()))})
@@ -82,6 +84,7 @@ def _open_decoder(
     return decoder
 
 
+@shows_options(DecodeOptions, open_decoder)
 def decode(
     data: Buffer, *, max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES, **options: Unpack[DecodeOptions]
 ) -> RecordColumns:
@@ -118,10 +121,11 @@ def decode(
     Source: kafka07-writing-a-driver.
     """
     budget = budget_of(max_total_bytes, "read chunks with kafka07.iter_columns")
-    with _open_decoder(data, budget=budget, **options) as decoder:
+    with open_decoder(data, budget=budget, **options) as decoder:
         return read_whole(decoder, options.get("on_error", "raise"))
 
 
+@shows_options(DecodeOptions, open_decoder)
 def iter_columns(
     data: Buffer,
     *,
@@ -144,7 +148,7 @@ def placed_columns(
 ) -> Iterator[RecordColumns]:
     """As `iter_columns`. Where a `place` is given, there are columns for it."""
     rows, size = limit("max_rows", max_rows, 1), limit("max_bytes", max_bytes, 1)
-    return read_chunks(_open_decoder(data, place=place, **options), options.get("on_error", "raise"), rows, size)
+    return read_chunks(open_decoder(data, place=place, **options), options.get("on_error", "raise"), rows, size)
 
 
 def valid_bytes(data: Buffer) -> int:
@@ -153,7 +157,7 @@ def valid_bytes(data: Buffer) -> int:
     Compressed messages are not decompressed. Raises UnsupportedMagic for an unknown magic, with which the broker does
     not start.
     """
-    with _open_decoder(data, columns=(), deep=False) as decoder:
+    with open_decoder(data, columns=(), deep=False) as decoder:
         kept = read_whole(decoder, "stop")
     for problem in kept.problems:
         if isinstance(problem.exception, UnsupportedMagic):
