@@ -2,11 +2,16 @@
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.number cimport PyNumber_Index
+from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from kafkacodec._core cimport base as k
 
 from kafkacodec.errors import CorruptRecord, EncodeError, Truncated
+
+
+cdef extern from "Python.h":
+    Py_ssize_t PyNumber_AsSsize_t(object, PyObject *) except? -1
 
 
 def encode_varint(value):
@@ -43,7 +48,7 @@ def encode_uvarint(value):
     return PyBytes_FromStringAndSize(<char *> out, <Py_ssize_t> k.kc_uvarint64_encode(out, v))
 
 
-def decode_varint(data, Py_ssize_t position=0):
+def decode_varint(data, position=0):
     """decode_varint(data: Buffer, position: int = 0) -> tuple[int, int]
 
     The zigzag varint at `position` of `data`.
@@ -52,27 +57,30 @@ def decode_varint(data, Py_ssize_t position=0):
         The value, a signed 64-bit integer, and the position after it. Encodings longer than necessary are accepted.
 
     Raises:
-        Truncated: `data` ends inside the varint, or `position` is outside `data`.
+        Truncated: `data` ends inside the varint, or `position`, which may come from data too, is outside `data`.
         CorruptRecord: the value has more than 64 bits, or the varint more than ten bytes.
+        TypeError: `data` is not a buffer, or `position` is not an integer.
     """
     cdef uint64_t raw = 0
-    position = decode(data, position, &raw)
-    return k.kc_unzigzag64(raw), position
+    cdef Py_ssize_t end = decode(data, position, &raw)
+    return k.kc_unzigzag64(raw), end
 
 
-def decode_uvarint(data, Py_ssize_t position=0):
+def decode_uvarint(data, position=0):
     """decode_uvarint(data: Buffer, position: int = 0) -> tuple[int, int]
 
-    The unsigned varint at `position` of `data`; as `decode_varint`, but the value is an unsigned 64-bit integer.
+    The unsigned varint at `position` of `data`; as `decode_varint`, also its errors, but the value is an unsigned
+    64-bit integer.
     """
     cdef uint64_t value = 0
-    position = decode(data, position, &value)
-    return value, position
+    cdef Py_ssize_t end = decode(data, position, &value)
+    return value, end
 
 
-cdef Py_ssize_t decode(object data, Py_ssize_t position, uint64_t *value) except -1:
-    """Decodes the varint at `position` into `value`; returns the position after it."""
+cdef Py_ssize_t decode(object data, object where, uint64_t *value) except -1:
+    """Decodes the varint at a position into `value`; returns the position after it."""
     cdef Py_buffer view
+    cdef Py_ssize_t position = PyNumber_AsSsize_t(where, NULL)  # clipped: no buffer is that long
     if PyBytes_CheckExact(data):
         return decode_bytes(<const uint8_t *> PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data), position, value)
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)

@@ -64,9 +64,16 @@ def test_longer_forms_are_read() -> None:
     assert kc.decode_uvarint(b"\x81\x80\x00") == (1, 3)
 
 
-@pytest.mark.parametrize("position", [-1, 2, 2**62])
-def test_position_outside(position: int) -> None:
+@pytest.mark.parametrize("decode", [kc.decode_varint, kc.decode_uvarint])
+@pytest.mark.parametrize("position", [-1, 2, 2**62, 2**63, 2**70, -(2**70)])
+def test_position_outside(decode, position: int) -> None:
     with pytest.raises(kc.Truncated, match="is outside the"):
+        decode(b"\x00", position)
+
+
+@pytest.mark.parametrize("position", [1.0, "1", None])
+def test_positions_that_are_no_integers(position) -> None:
+    with pytest.raises(TypeError):
         kc.decode_varint(b"\x00", position)
 
 
