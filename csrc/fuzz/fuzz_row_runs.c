@@ -105,6 +105,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     kc_row_runs_begin(&r);
     do {
         take_chunk(&in, r.row);
-    } while (divide(&r) && kc_bytes_left(&in));
+    } while (divide(&r) && kc_bytes_left(&in) && !in.failed);
     return 0;
 }

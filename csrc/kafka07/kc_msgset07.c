@@ -192,7 +192,6 @@ static void close_outermost(kc_msgset07_decoder *d, kc_table *t) {
         ((int64_t *)(void *)next->values.data)[t->length - 1] = offset_at(d, d->position + d->outer_size);
     }
     d->inner_rows = 0;
-    d->levels[0].at = d->data + d->position + d->outer_size;
     d->position += d->outer_size;
 }
 

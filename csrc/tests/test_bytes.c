@@ -4,6 +4,13 @@
 static const uint8_t DATA[15] = {0x80, 0x01, 0x02, 0xff, 0xfe, 0xfd, 0xfc, 0x00,
                                  0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07};
 
+/* One code per exception class: none stands for two. */
+TEST(error_codes_are_distinct) {
+    static const int CODES[] = {KC_OK,    KC_TRUNCATED, KC_CORRUPT,   KC_CRC_MISMATCH,  KC_BAD_MAGIC,
+                                KC_LIMIT, KC_NO_MEMORY, KC_BAD_CODEC, KC_CANNOT_ENCODE, KC_TOTAL_LIMIT};
+    for (int i = 0; i < (int)(sizeof CODES / sizeof *CODES); i++) CHECK_EQ(CODES[i], i);
+}
+
 TEST(bytes_reads_big_endian) {
     kc_bytes b = kc_bytes_over(DATA, sizeof DATA);
     CHECK_EQ(kc_take_i8(&b), -128);
