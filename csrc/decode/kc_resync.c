@@ -160,7 +160,6 @@ uint64_t kc_resync_after(const uint8_t *data, uint64_t size, uint64_t position, 
     kc_span span;
     kc_error ignored = {0};
     uint64_t total;
-    if (position >= size) return size;
     const kc_walk here = kc_walk_next(data, size, position, &span, &ignored);
     if (here == KC_WALK_END) return size;
     if (here == KC_WALK_FAULT) return kc_resync_next(data, size, position + 1, state);

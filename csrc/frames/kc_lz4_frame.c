@@ -54,7 +54,6 @@ int kc_lz4_open(kc_lz4_frame *frame, const uint8_t *data, size_t size, bool any_
 
 static int take_end(kc_lz4_frame *frame, kc_lz4_block *block, kc_error *error) {
     block->data = NULL;
-    block->size = 0;
     if (frame->has_content_checksum) kc_take(&frame->bytes, 4);
     if (frame->bytes.failed)
         return fail(frame, KC_TRUNCATED, "LZ4 frame ends inside its content checksum", 0, 0, error);

@@ -2,16 +2,16 @@
 #include "check.h"
 #include "decode/kc_confluent.h"
 
-enum { ROWS = 6, AT = 3 };
+enum { ROWS = 7, AT = 3 };
 
-/* Values: framed with a short and a long payload, framed and empty, not framed, too short for a frame, null. */
+/* Values: framed with a short and a long payload, framed and empty, not framed, too short for a frame, null, empty. */
 #define LONG_PAYLOAD "a payload that no view holds in place"
 static const char *const VALUES[ROWS] = {
-    "\0\0\0\1\2short", ("\0\x7f\0\0\1" LONG_PAYLOAD), "\0\0\0\0\3", "\1\0\0\0\1plain", "\0\0\0\1", ""};
-static const int32_t SIZES[ROWS] = {10, 5 + (int32_t)sizeof LONG_PAYLOAD - 1, 5, 10, 4, 0};
-static const int32_t IDS[ROWS] = {0x00000102, 0x7f000001, 3, 0, 0, 0};
-static const bool FRAMED[ROWS] = {true, true, true, false, false, false};
-static const uint8_t LAST_NULL[] = {0x1f};
+    "\0\0\0\1\2short", ("\0\x7f\0\0\1" LONG_PAYLOAD), "\0\0\0\0\3", "\1\0\0\0\1plain", "\0\0\0\1", "", ""};
+static const int32_t SIZES[ROWS] = {10, 5 + (int32_t)sizeof LONG_PAYLOAD - 1, 5, 10, 4, 0, 0};
+static const int32_t IDS[ROWS] = {0x00000102, 0x7f000001, 3, 0, 0, 0, 0};
+static const bool FRAMED[ROWS] = {true, true, true, false, false, false, false};
+static const uint8_t SIXTH_NULL[] = {0x5f};
 
 typedef struct split {
     int32_t ids[AT + ROWS];
@@ -64,7 +64,7 @@ TEST(confluent_splits_values_of_every_layout) {
         const kc_confluent_parts parts = parts_of(&s);
         static const char *const FORMATS[] = {"z", "Z", "vz"};
         const void *index[] = {ends, large_ends, views};
-        foreign_column(&f, FORMATS[layout], "value", ROWS, layout == 2 ? 4 : 3, LAST_NULL, index[layout], data);
+        foreign_column(&f, FORMATS[layout], "value", ROWS, layout == 2 ? 4 : 3, SIXTH_NULL, index[layout], data);
         f.buffers[3] = view_sizes;
         CHECK_EQ(kc_arrow_bytes_import(&c, &f.schema, &f.array, 0, ROWS, &error), KC_OK);
         CHECK_EQ(kc_confluent_split(&c, &parts, AT, 7, &error), KC_OK);

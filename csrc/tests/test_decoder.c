@@ -232,18 +232,31 @@ TEST(decoder_skips_a_faulty_batch) {
 }
 
 TEST(decoder_reads_only_the_offsets_asked_for) {
+    static const struct {
+        int64_t start, end, rows, first;
+    } CASES[] = {
+        {INT64_MIN, INT64_MAX, 3, 100}, {101, 104, 1, 101},       {101, INT64_MAX, 2, 101}, {INT64_MIN, 104, 2, 100},
+        {102, INT64_MAX, 1, 104},       {INT64_MIN, 101, 1, 100}, {102, 104, 0, 0},         {INT64_MIN, 100, 0, 0},
+    };
+    static const uint64_t COLUMNS[] = {KC_WANT_DECODED, KC_WANT_RECORD, KC_WANT_NO_HEADERS,
+                                       KC_WANT_PAYLOAD | 1u << KC_COL_OFFSET, 1u << KC_COL_OFFSET};
     bytes data;
     sample_batch(&data, 0);
-    const kc_decoder_options some = {
-        .verify_crc = true, .include_control = true, .start_offset = 101, .end_offset = 104};
-    kc_decoder d;
-    kc_error error = {0};
-    kc_table *t = new_table();
-    kc_decoder_init(&d, data.data, data.size, &some);
-    CHECK_EQ(kc_decoder_run(&d, t, 100, 1000, &error), KC_EVENT_END);
-    CHECK_EQ(t->length, 1);
-    CHECK_EQ(ints(t, KC_COL_OFFSET)[0], 101);
-    kc_table_release(t);
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        for (size_t k = 0; k < sizeof COLUMNS / sizeof *COLUMNS; k++) {
+            kc_decoder_options some = OPTIONS;
+            some.start_offset = CASES[i].start;
+            some.end_offset = CASES[i].end;
+            kc_decoder d;
+            kc_error error = {0};
+            kc_table *t = kc_table_new(kc_record_fields, KC_NUM_RECORD_COLUMNS, COLUMNS[k]);
+            kc_decoder_init(&d, data.data, data.size, &some);
+            CHECK_EQ(kc_decoder_run(&d, t, 100, 1000, &error), KC_EVENT_END);
+            CHECK_EQ(t->length, CASES[i].rows);
+            if (CASES[i].rows) CHECK_EQ(ints(t, KC_COL_OFFSET)[0], CASES[i].first);
+            kc_table_release(t);
+        }
+    }
 }
 
 TEST(decoder_reads_messages_of_all_magics_in_one_run) {

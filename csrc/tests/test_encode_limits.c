@@ -209,3 +209,11 @@ TEST(encode_restarts_in_the_middle_of_a_block) {
     CHECK_EQ(e.open.base_sequence, 8);
     CHECK_EQ(e.open.size, HEADER + 8);
 }
+
+/* A length takes a byte for each seven bits of twice its value. */
+TEST(encode_counts_the_bytes_of_lengths) {
+    static const int32_t SIZES[] = {-1, 0, 63, 64, 8191, 8192, 1048575, 1048576, 134217727, 134217728, INT32_MAX};
+    static const int BYTES[] = {1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5};
+    for (size_t i = 0; i < sizeof SIZES / sizeof *SIZES; i++)
+        CHECK_EQ(kc_span_bytes(SIZES[i]), BYTES[i] + (int64_t)(SIZES[i] > 0 ? SIZES[i] : 0));
+}

@@ -168,7 +168,10 @@ TEST(messages_in_wrappers_are_whole_and_plain) {
     add_message(&nothing, 1, KC_CODEC_GZIP, 3, 5, NULL, NULL, -1);
     error = wrapper_fault(&nothing, inner.data, inner.size);
     CHECK_ERROR(error, KC_CORRUPT, 28, -1, 0);
-    bytes least = {.size = 0};
+    bytes empty = {.size = 0}, least = {.size = 0};
+    add_message(&empty, 1, KC_CODEC_GZIP, 3, 5, NULL, "", 0);
+    error = wrapper_fault(&empty, inner.data, inner.size);
+    CHECK_ERROR(error, KC_CORRUPT, 28, 0, 0);
     add_message(&least, 1, KC_CODEC_GZIP, 0, 5, NULL, "x", 1);
     inner.data[one + 13] ^= 1;
     error = wrapper_fault(&least, inner.data, inner.size);

@@ -46,29 +46,30 @@ static const struct {
     const char *body;
     int size, longer;
     int64_t got, want;
+    const char *what; /* part of the text */
 } BODIES[] = {
-    {"\0\0\0\1\1\0", 6, 0, 0, 0},                    /* good: null key, null value */
-    {"\0\0\0\2k\2v\0", 8, 0, 0, 0},                  /* good */
-    {"\0\0\0\1\0", 5, 0, 5, 12},                     /* below the smallest */
-    {"\0\0\0\1\1\0", 6, 1, 7, 6},                    /* beyond the batch */
-    {"\0\xff\xff\xff\xff\xff", 6, 0, 0, 0},          /* a timestamp delta that does not end */
-    {"\0\0\xff\xff\xff\xff\x7f\1\1\0", 10, 0, 0, 0}, /* an offset delta of 35 bits */
-    {"\0\0\0\xff\xff\xff\xff\x7f\1\0", 10, 0, 0, 0}, /* a key's length that cannot be read */
-    {"\0\0\0\6k\1\0", 7, 0, 0, 0},                   /* a key of three bytes that leaves no value */
-    {"\0\0\0\10k\1\0", 7, 0, 4, 3},                  /* a key past the record */
-    {"\0\0\0\1\xff\xff\xff\xff\x7f\0", 10, 0, 0, 0}, /* a value's length that cannot be read */
-    {"\0\0\0\1\6v\0", 7, 0, 3, 2},                   /* a value past the record */
-    {"\0\0\0\1\1\xff\xff\xff\xff\x7f", 10, 0, 0, 0}, /* a header count that cannot be read */
-    {"\0\0\0\1\1\1", 6, 0, -1, 0},                   /* a negative one */
-    {"\0\0\0\1\1\0x", 7, 0, 1, 0},                   /* bytes left over */
-    {"\0\0\0\1\1\4\2h\0", 9, 0, 2, 1},               /* two headers in three bytes */
-    {"\0\0\0\1\1\2\4h\1", 9, 0, 0, 0},               /* a header without a value */
-    {"\0\0\0\1\1\2\6h\1", 9, 0, 3, 2},               /* a header's key past the record */
-    {"\0\0\0\1\1\2\1\1", 8, 0, -1, 0},               /* a null key */
-    {"\0\0\0\1\1\2\2h\4x", 10, 0, 2, 1},             /* a header's value past the record */
-    {"\0\0\0\1\1\2\2h\1", 9, 0, 0, 0},               /* good: a null value */
-    {"\0\0\0\1\1\2\2h\2x", 10, 0, 0, 0},             /* good */
-    {"\0\0\0\1\1\2\2h\1xy", 11, 0, 2, 0},            /* bytes after the headers */
+    {"\0\0\0\1\1\0", 6, 0, 0, 0, ""},                                  /* good: null key, null value */
+    {"\0\0\0\2k\2v\0", 8, 0, 0, 0, ""},                                /* good */
+    {"\0\0\0\1\0", 5, 0, 5, 12, "record's length"},                    /* below the smallest */
+    {"\0\0\0\1\1\0", 6, 1, 7, 6, "record's length"},                   /* beyond the batch */
+    {"\0\xff\xff\xff\xff\xff", 6, 0, 0, 0, "timestamp delta"},         /* a timestamp delta that does not end */
+    {"\0\0\xff\xff\xff\xff\x7f\1\1\0", 10, 0, 0, 0, "offset delta"},   /* an offset delta of 35 bits */
+    {"\0\0\0\xff\xff\xff\xff\x7f\1\0", 10, 0, 0, 0, "key's length"},   /* a key's length that cannot be read */
+    {"\0\0\0\6k\1\0", 7, 0, 0, 0, "value's length"},                   /* a key of three bytes that leaves no value */
+    {"\0\0\0\10k\1\0", 7, 0, 4, 3, "key runs"},                        /* a key past the record */
+    {"\0\0\0\1\xff\xff\xff\xff\x7f\0", 10, 0, 0, 0, "value's length"}, /* a value's length that cannot be read */
+    {"\0\0\0\1\6v\0", 7, 0, 3, 2, "value runs"},                       /* a value past the record */
+    {"\0\0\0\1\1\xff\xff\xff\xff\x7f", 10, 0, 0, 0, "header count is not"}, /* a header count that cannot be read */
+    {"\0\0\0\1\1\1", 6, 0, -1, 0, "header count is negative"},              /* a negative one */
+    {"\0\0\0\1\1\0x", 7, 0, 1, 0, "end of a record"},                       /* bytes left over */
+    {"\0\0\0\1\1\4\2h\0", 9, 0, 2, 1, "header count needs"},                /* two headers in three bytes */
+    {"\0\0\0\1\1\2\4h\1", 9, 0, 0, 0, "header value"},                      /* a header without a value */
+    {"\0\0\0\1\1\2\6h\1", 9, 0, 3, 2, "header key runs"},                   /* a header's key past the record */
+    {"\0\0\0\1\1\2\1\1", 8, 0, -1, 0, "header key is null"},                /* a null key */
+    {"\0\0\0\1\1\2\2h\4x", 10, 0, 2, 1, "header value runs"},               /* a header's value past the record */
+    {"\0\0\0\1\1\2\2h\1", 9, 0, 0, 0, ""},                                  /* good: a null value */
+    {"\0\0\0\1\1\2\2h\2x", 10, 0, 0, 0, ""},                                /* good */
+    {"\0\0\0\1\1\2\2h\1xy", 11, 0, 2, 0, "end of a record"},                /* bytes after the headers */
 };
 enum { GOOD = 1 << 0 | 1 << 1 | 1 << 19 | 1 << 20 };
 
@@ -108,6 +109,7 @@ static void check_body(size_t i, bool followed, size_t reading) {
     }
     if (followed && i == 2) want = 5 + 28;     /* there are more bytes, with which it is still too short */
     if (followed && i == 3) got = 1, want = 0; /* the next record's first byte is left over */
+    CHECK(strstr(error.what, followed && i == 3 ? "end of a record" : BODIES[i].what) != NULL);
     CHECK_EQ(rows, READINGS[reading].rows);
     CHECK_EQ(record, 1);
     CHECK_ERROR(error, KC_CORRUPT, 61 + 7, got, want);
@@ -299,6 +301,10 @@ TEST(records_with_headers_of_every_size) {
         const kc_batch batch = {.base_offset = 0, .count = 1, .magic = 2};
         CHECK_EQ(kc_records_open(&r, &batch, records.data, records.size, INT64_MIN, INT64_MAX, &error), KC_OK);
         CHECK_EQ(kc_records_read(&r, &batch, t, 9, &error), KC_OK); /* there is one */
+        for (int k = 0; k < 2; k++) {
+            const kc_column *c = &t->columns[KC_COL_HEADERS].children->children[k];
+            CHECK(c->values.size <= c->values.capacity && c->data.size <= c->data.capacity);
+        }
     }
     const kc_column *entries = t->columns[KC_COL_HEADERS].children;
     CHECK_EQ(entries->length, ROUNDS * HEADERS);

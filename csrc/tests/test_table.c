@@ -27,6 +27,17 @@ TEST(table_refuses_rows_beyond_any_memory) {
         CHECK_EQ(*(const int64_t *)(const void *)t->columns[0].values.data, 7);
         kc_table_release(t);
     }
+    /* Up to the limit it is the allocation that fails. */
+    enum { LENGTH = 3 };
+    const int64_t most = PTRDIFF_MAX / 16 - LENGTH;
+    for (int64_t over = 0; over < 2; over++) {
+        kc_table *t = new_table();
+        kc_error error = {0};
+        CHECK_EQ(kc_column_append_repeated(&t->columns[0], 7, LENGTH, &error), KC_OK);
+        CHECK_EQ(kc_column_reserve(&t->columns[0], most + over, 0, &error), KC_NO_MEMORY);
+        CHECK_ERROR(error, KC_NO_MEMORY, 0, over ? most + over : PTRDIFF_MAX / 16 * 8 + 8, over ? most : 0);
+        kc_table_release(t);
+    }
 }
 
 static const kc_field ALL_TYPES[] = {
