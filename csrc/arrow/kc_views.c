@@ -6,6 +6,9 @@
  * batches. */
 enum { OPEN_BUFFERS = 2 };
 
+/* A buffer that is copied ends before so many bytes that no view points to, such as those of skipped batches. */
+enum { LONG_GAP = 4096 };
+
 static kc_view_buffer *buffers_of(kc_views *v) { return (kc_view_buffer *)(void *)v->list.data; }
 
 static int reserve(kc_views *v, int32_t more, kc_budget *budget, kc_error *error) {
@@ -19,7 +22,10 @@ static int reserve(kc_views *v, int32_t more, kc_budget *budget, kc_error *error
 }
 
 static bool reaches(const kc_views *v, const kc_view_buffer *b, const uint8_t *from, const uint8_t *to) {
-    return b->backing && b->backing == v->backing && from >= b->data && (size_t)(to - b->data) <= v->reach;
+    if (!b->backing || b->backing != v->backing || from < b->data) return false;
+    const size_t start = (size_t)(from - b->data);
+    if (b->backing->is_copied && start > b->size && start - b->size >= LONG_GAP) return false;
+    return (size_t)(to - b->data) <= v->reach;
 }
 
 int kc_views_open(kc_views *v, const uint8_t *from, const uint8_t *to, kc_budget *budget, kc_error *error) {
@@ -42,10 +48,24 @@ int kc_views_open(kc_views *v, const uint8_t *from, const uint8_t *to, kc_budget
 
 void kc_views_close(kc_views *v, const uint8_t *to) {
     kc_view_buffer *b = &buffers_of(v)[v->current];
+    const size_t before = b->size;
     if (to && (size_t)(to - b->data) > b->size) b->size = (size_t)(to - b->data);
+    if (b->backing && b->backing->is_copied) v->copied += b->size - before;
     if (b->size || v->current != kc_views_count(v) - 1) return;
     kc_backing_release(b->backing);
     v->list.size -= sizeof(kc_view_buffer);
+}
+
+void kc_views_keep(kc_views *v, const uint8_t *records, size_t size) {
+    const int32_t count = kc_views_count(v);
+    if (records == v->counted) return;
+    for (int32_t i = count - 1; i >= 0 && i >= count - OPEN_BUFFERS; i--) {
+        const kc_view_buffer *b = &buffers_of(v)[i];
+        if (b->backing != v->backing || b->data + b->size <= records) continue;
+        v->counted = records;
+        v->kept += size;
+        return;
+    }
 }
 
 int kc_views_own(kc_views *v, const kc_backing *backing, kc_budget *budget, kc_error *error) {
@@ -70,7 +90,8 @@ int kc_views_move(kc_views *v, kc_views *from, int32_t *first, kc_budget *budget
     if (code) return code;
     memcpy(v->list.data + v->list.size, from->list.data, from->list.size);
     v->list.size += from->list.size;
-    from->list.size = 0;
+    v->kept += from->kept;
+    from->list.size = from->kept = 0;
     return KC_OK;
 }
 
@@ -80,7 +101,7 @@ size_t kc_views_bytes(const kc_views *v) {
         const kc_view_buffer *b = kc_views_at(v, i);
         if (b->backing && !b->backing->is_source) bytes += b->size;
     }
-    return bytes;
+    return bytes > v->kept ? bytes : v->kept;
 }
 
 void kc_views_free(kc_views *v, kc_budget *budget) {

@@ -25,6 +25,9 @@ typedef struct kc_views {
     kc_backing *backing; /* the source of the next rows: set by their reader, borrowed */
     int32_t current;     /* the buffer that kc_views_open chose */
     const uint8_t *origin;
+    size_t kept;            /* bytes of all decompressed records of which buffers are a part */
+    size_t copied;          /* bytes in buffers of a source that is copied */
+    const uint8_t *counted; /* the records that `kept` includes last */
 } kc_views;
 
 #define KC_VIEW_REACH ((size_t)INT32_MAX)
@@ -43,13 +46,16 @@ KC_MUST_CHECK int kc_views_open(kc_views *v, const uint8_t *from, const uint8_t 
 /* Makes the chosen buffer end at `to` or later; NULL if no view points into it yet. */
 void kc_views_close(kc_views *v, const uint8_t *to);
 
+/* Counts decompressed records, a part of v->backing, as kept if a buffer points into them; once. */
+void kc_views_keep(kc_views *v, const uint8_t *records, size_t size);
+
 /* Replaces the buffers that share a backing by copies of their bytes. */
 KC_MUST_CHECK int kc_views_own(kc_views *v, const kc_backing *backing, kc_budget *budget, kc_error *error);
 
 /* Moves all buffers of `from` after those of `v`; *first becomes the number of the first of them. */
 KC_MUST_CHECK int kc_views_move(kc_views *v, kc_views *from, int32_t *first, kc_budget *budget, kc_error *error);
 
-/* Bytes in all buffers except those of the source. */
+/* Memory that the buffers keep, without the source: all of the decompressed records that they are parts of. */
 size_t kc_views_bytes(const kc_views *v);
 
 void kc_views_free(kc_views *v, kc_budget *budget);

@@ -13,6 +13,7 @@
 typedef struct kc_backing {
     atomic_int references;
     bool is_source; /* the source of the tables, which does not count as their memory */
+    bool is_copied; /* and of which each table will copy what its views point into (kc_views_own) */
     const uint8_t *data;
     size_t size;     /* bytes that can be read; of owned bytes, those that are filled */
     uint8_t *owned;  /* the same as `data`, to be filled; NULL if a holder keeps them */

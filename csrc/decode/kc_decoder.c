@@ -13,14 +13,16 @@ void kc_decoder_init(kc_decoder *d, const uint8_t *data, uint64_t size, const kc
     d->resync = kc_resync_start();
 }
 
-/* The chunk's bytes of keys, values and headers. */
+/* The chunk's bytes of keys, values and headers; if more of the source is copied for the views, as many as that. */
 static uint64_t payload_bytes(const kc_table *t) {
     const kc_column *key = &t->columns[KC_COL_KEY], *value = &t->columns[KC_COL_VALUE];
     uint64_t bytes = key->data.size + key->viewed + value->data.size + value->viewed;
     const kc_column *entries = t->columns[KC_COL_HEADERS].children;
-    if (!entries) return bytes;
-    return bytes + (uint64_t)entries->length * 2 * sizeof(int32_t) + entries->children[0].data.size +
-           entries->children[1].data.size;
+    if (entries) {
+        bytes += (uint64_t)entries->length * 2 * sizeof(int32_t) + entries->children[0].data.size +
+                 entries->children[1].data.size;
+    }
+    return bytes > t->views.copied ? bytes : t->views.copied;
 }
 
 static void close_batch(kc_decoder *d) {
@@ -174,8 +176,11 @@ static kc_event read_messages(kc_decoder *d, kc_table *t, int64_t max_rows, uint
     return KC_EVENT_NONE;
 }
 
-static bool is_full(const kc_table *t, int64_t max_rows, uint64_t max_bytes) {
-    return t->length >= max_rows || (t->length > 0 && payload_bytes(t) >= max_bytes);
+/* Decompressed records stay in memory as a whole, so their other rows may follow, but not another batch. */
+static bool is_full(const kc_decoder *d, const kc_table *t, int64_t max_rows, uint64_t max_bytes) {
+    if (t->length >= max_rows) return true;
+    if (!t->length) return false;
+    return payload_bytes(t) >= max_bytes || (d->source == KC_SOURCE_NONE && t->views.kept >= max_bytes);
 }
 
 kc_event kc_decoder_run(kc_decoder *d, kc_table *t, int64_t max_rows, uint64_t max_bytes, kc_error *error) {
@@ -185,7 +190,7 @@ kc_event kc_decoder_run(kc_decoder *d, kc_table *t, int64_t max_rows, uint64_t m
         /* A batch is closed before the chunk is reported as full, and the next one is not read. */
         if (d->source == KC_SOURCE_RECORDS && d->records.left == 0) close_batch(d);
         if (d->announced) return KC_EVENT_COMPRESSED;
-        if (is_full(t, max_rows, max_bytes)) return KC_EVENT_FULL;
+        if (is_full(d, t, max_rows, max_bytes)) return KC_EVENT_FULL;
         t->views.backing = d->decompressed ? d->provided : d->held;
         if (d->source == KC_SOURCE_RECORDS) {
             event = read_records(d, t, max_rows, max_bytes, error);
@@ -193,7 +198,9 @@ kc_event kc_decoder_run(kc_decoder *d, kc_table *t, int64_t max_rows, uint64_t m
             event = read_messages(d, t, max_rows, max_bytes, error);
         } else {
             event = open_batch(d, error);
+            continue;
         }
+        if (d->provided && t->views.backing == d->provided) kc_views_keep(&t->views, d->content, d->content_size);
     }
     return event;
 }
@@ -201,6 +208,8 @@ kc_event kc_decoder_run(kc_decoder *d, kc_table *t, int64_t max_rows, uint64_t m
 int kc_decoder_provide(kc_decoder *d, const uint8_t *records, size_t size, kc_error *error) {
     d->announced = false;
     d->decompressed = true;
+    d->content = records;
+    d->content_size = size;
     return d->batch.magic < 2 ? open_inner_messages(d, records, size, error) : open_records(d, records, size, error);
 }
 

@@ -45,6 +45,8 @@ typedef struct kc_decoder {
     bool located;                /* the fault is inside `batch` */
     bool verified;               /* the checksum of `batch` is correct, and so is its size */
     kc_backing *held, *provided; /* for views: the data, and the decompressed records; owned by the caller */
+    const uint8_t *content;      /* the decompressed records of the last batch that had some */
+    size_t content_size;
     kc_resync resync;
     kc_batch batch;
     kc_records records;
@@ -60,7 +62,8 @@ static inline int64_t kc_decoder_record(const kc_decoder *d) {
 void kc_decoder_init(kc_decoder *d, const uint8_t *data, uint64_t size, const kc_decoder_options *options);
 
 /* Adds rows until the table has `max_rows` rows or about `max_bytes` bytes of keys, values and headers, or until
- * another event. */
+ * another event. Views count by the memory that they keep: a table also ends after the batch with which its
+ * decompressed records have `max_bytes`, and when as many bytes of the source will be copied for it. */
 kc_event kc_decoder_run(kc_decoder *d, kc_table *t, int64_t max_rows, uint64_t max_bytes, kc_error *error);
 
 /* Continues with the decompressed records of the batch of KC_EVENT_COMPRESSED. */

@@ -87,6 +87,7 @@ static outcome decode(const uint8_t *data, size_t size, bool verify, bool filter
     kc_error error = {0};
     content records = {kc_backing_of(data, size, NULL, NULL, NULL, &error), NULL, CONTENT_LIMIT};
     MUST(records.source != NULL);
+    records.source->is_copied = how == OWNED;
     d.held = records.source;
     kc_table *t = new_table(want, how);
     kc_event event;

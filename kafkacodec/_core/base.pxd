@@ -71,6 +71,7 @@ cdef extern from "base/kc_budget.h" nogil:
 cdef extern from "base/kc_backing.h" nogil:
     ctypedef struct kc_backing:
         bint is_source
+        bint is_copied
         const uint8_t *data
         size_t size
         uint8_t *owned

@@ -183,6 +183,7 @@ cdef class Decoder(ChunkDecoder):
             self.source = backing_of(holder, data, size, NULL, &error)
             if self.source != NULL:
                 self.source.is_source = True
+                self.source.is_copied = self.owned
         k.kc_backing_release(before)
         return check(&error)
 

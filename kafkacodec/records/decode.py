@@ -310,7 +310,8 @@ def iter_columns(
         data: as in `decode`, like the other options.
         max_rows: maximum number of rows in a chunk.
         max_bytes: a chunk ends with the record that reaches this many bytes of keys, values and headers. Default:
-            512 KiB, or 4 MiB if keys and values are views.
+            512 KiB, or 4 MiB if keys and values are views. Views keep complete decompressed batches in memory; a chunk
+            also ends after the batch with which these reach `max_bytes`.
         start_position: byte position in data at which to start; a batch must begin there.
         end_position: byte position at which the data ends; by default the end of the buffer.
         threads: number of threads that share the work, including the caller's, from 1 to 1,024; None for one per

@@ -55,6 +55,13 @@ def many_headers() -> bytes:
 
 
 @cache
+def long_headers() -> bytes:
+    """Batches with a short value, of which a view keeps a long header in memory."""
+    headers = [("header", bytes(MAX_DECOMPRESSED - 4096))]
+    return kc.encode([kc.Record(0, 0, 0, None, bytes(20), headers)], codec="zstd") * 200
+
+
+@cache
 def small_batches(magic: int) -> bytes:
     """As many batches as fit the bytes: many rows of headers."""
     return kc.encode(_rows(50_000, None), magic=magic, batch_bytes=1) * 10
@@ -78,6 +85,7 @@ RECORD_SETS: dict[str, Callable[[], bytes]] = {
     "large values, v1, gzip": lambda: large_values(1, "gzip"),
     **{f"one batch too large, {codec}": lambda codec=codec: too_large(codec) for codec in CODECS[1:]},
     "headers": many_headers,
+    "long headers": long_headers,
     "small batches, v0": lambda: small_batches(0),
     "small batches, v2": lambda: small_batches(2),
 }

@@ -49,13 +49,18 @@ RECORD_CALLS: dict[str, Call] = {
     "decode_batches": lambda data: len(kc.decode_batches(pa.array([data[: len(data) // 2], data]), **WITHIN)),
     "fetch_to_columns": lambda data: len(fetch_to_columns(bombs.fetch_response(data), **WITHIN)),
     "iter_columns": lambda data: rows(kc.iter_columns(data, **BATCH)),
+    "iter_columns, views": lambda data: rows(kc.iter_columns(data, columns=("value",), layout="view", **BATCH)),
+    "iter_columns, views in threads": lambda data: rows(
+        kc.iter_columns(data, columns=("value",), layout="view", threads=3, **BATCH)
+    ),
+    "decode, views": lambda data: len(kc.decode(data, layout="view", **WITHIN)),
     "iter_columns, headers": lambda data: rows(kc.iter_columns(data, columns=("headers",), on_error="skip", **BATCH)),
     "iter_records": lambda data: sum(1 for _ in zip(range(10_000), kc.iter_records(data, **BATCH), strict=False)),
     "scan": lambda data: len(kc.scan(data, max_total_bytes=MAX_TOTAL)),
 }
 
 # The functions for all bombs. Without KAFKACODEC_LIMITS=full, the other functions are called only on `bombs.LOGS`.
-FEW = ("decode", "decode, threads", "iter_columns")
+FEW = ("decode", "decode, threads", "iter_columns", "iter_columns, views")
 FULL = os.environ.get("KAFKACODEC_LIMITS") == "full"
 
 OLD_CALLS: dict[str, Call] = {

@@ -404,3 +404,70 @@ def test_a_file_that_is_shortened_while_it_is_read(segment: Path) -> None:
     for mapped in (False, True):
         segment.write_bytes(whole)
         assert in_child(lambda mapped=mapped: look(mapped)) == "100 100000"
+
+
+LIMIT = 1 << 20
+
+
+def with_much_beside(codec: Any, *, records: int, batch_bytes: int) -> bytes:
+    """Keys that are longer than a view, and values that are not asked for."""
+    return kc.encode(
+        [(b"a key that is longer than a view", bytes(100_000))] * records, codec=codec, batch_bytes=batch_bytes
+    )
+
+
+def sizes(chunks: Any) -> tuple[list[int], list[int]]:
+    """Of each chunk: its rows, and its memory in bytes."""
+    rows, memory = [], []
+    for chunk in chunks:
+        rows.append(len(chunk))
+        memory.append(chunk.nbytes)
+    return rows, memory
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(("codec", "magic"), [*((codec, 2) for codec in CODECS[1:]), ("gzip", 1), ("lz4", 0)])
+def test_a_chunk_keeps_few_decompressed_records(codec: Any, magic: int, threads: int) -> None:
+    """A few bytes of a batch keep all of it in memory."""
+    one = kc.encode([(b"a key that is longer than a view", bytes(100_000))], codec=codec, magic=magic)
+    before = kc.memory_in_use().live
+    chunks = kc.iter_columns(one * 100, columns=["key"], layout="view", max_bytes=LIMIT, threads=threads)
+    first = next(chunks)
+    assert 10 <= len(first) <= 11
+    assert LIMIT <= first.nbytes <= LIMIT + 101_000
+    if threads == 1:
+        assert kc.memory_in_use().live - before < 6 * LIMIT  # blocks for several batches, of which chunks share some
+    rows, memory = sizes(chunks)
+    assert len(first) + sum(rows) == 100
+    assert max(memory) <= LIMIT + 101_000
+
+
+def test_a_batch_that_is_in_memory_is_read_on() -> None:
+    """Its records beyond the limit take no more memory, and chunks of a row would take time."""
+    data = with_much_beside("lz4", records=60, batch_bytes=3_000_000)
+    rows, _ = sizes(kc.iter_columns(data, columns=["key"], layout="view", max_bytes=LIMIT))
+    assert rows == [29, 29, 2]
+
+
+@pytest.mark.parametrize("batch_bytes", [1, 10**8])
+def test_a_chunk_copies_few_bytes_of_a_file(batch_bytes: int, tmp_path: Path) -> None:
+    """The copy has everything from the first key to the last."""
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(with_much_beside("none", records=100, batch_bytes=batch_bytes))
+    rows, memory = sizes(kc.log.Segment(path).read(columns=["key"], layout="view", max_bytes=LIMIT))
+    assert sum(rows) == 100
+    assert max(memory) <= LIMIT + 101_000
+    mapped, _ = sizes(kc.log.Segment(path).read(columns=["key"], layout="view", max_bytes=LIMIT, mapped=True))
+    assert mapped == [100]  # which takes no memory
+
+
+def test_skipped_batches_are_not_copied(tmp_path: Path) -> None:
+    batch = kc.encode([(None, b"a value that is longer than a view")])
+    control = bytearray(kc.encode([(None, bytes(LIMIT))]))
+    control[22] |= 0x20  # attributes: a control batch
+    control[17:21] = kc.crc32c(control[21:]).to_bytes(4, "big")
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes((batch + control) * 50)
+    rows, memory = sizes(kc.log.Segment(path).read(layout="view"))
+    assert rows == [50]
+    assert memory[0] < 50 * 200
