@@ -77,12 +77,21 @@ def remove(directory: str, *, may_be_written: bool = False) -> None:
     most `_STOPPING` seconds.
     """
     deadline = time.monotonic() + _STOPPING
-    shutil.rmtree(directory, ignore_errors=True)
+    _remove_tree(directory)
     while may_be_written and time.monotonic() < deadline:
         time.sleep(0.25)
         if not os.path.exists(directory):
             return
-        shutil.rmtree(directory, ignore_errors=True)
+        _remove_tree(directory)
+
+
+def _remove_tree(directory: str) -> None:
+    """The owner comes last: if this process is killed, the next one knows whose the rest is."""
+    with suppress(OSError):
+        for name in os.listdir(directory):
+            if name != _OWNER_FILE:
+                shutil.rmtree(os.path.join(directory, name), ignore_errors=True)
+    shutil.rmtree(directory, ignore_errors=True)
 
 
 def remove_abandoned(
