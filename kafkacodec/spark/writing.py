@@ -22,7 +22,7 @@ from kafkacodec.spark.publish import StagedTask, publish
 from kafkacodec.spark.task_writer import TaskWriter
 from kafkacodec.spark.write_options import WriteOptions, check_schema, parse_write_options
 
-__all__ = ["SegmentsWriter", "Staged", "WriteJob"]
+__all__ = ["SegmentsWriter", "Staged", "WriteJob", "abort_job", "publish_job"]
 
 logger = logging.getLogger("kafkacodec.spark")
 
@@ -75,13 +75,15 @@ def publish_job(
         tasks = [StagedTask(message.directory, message.records) for message in done]
         written = publish(options.path, tasks, segment_bytes=options.segment_bytes, transaction=transaction)
     if not written and transaction is not None:
-        logger.warning(
-            "%s: version %d of %r was written before, and is not written again",
-            options.path, transaction.version, transaction.app_id,
-        )  # fmt: skip
+        _log_repetition(options, transaction)
     for directory in directories:
         staging.remove(directory)
     staging.remove_abandoned(options.path, query=next((m.query for m in done if m.query), None))
+
+
+def _log_repetition(options: WriteOptions, transaction: Transaction) -> None:
+    reason = "was written before, and is not written again"
+    logger.warning("%s: version %d of %r %s", options.path, transaction.version, transaction.app_id, reason)
 
 
 def abort_job(messages: Iterable[WriterCommitMessage | None]) -> None:
@@ -111,7 +113,10 @@ class SegmentsWriter(DataSourceArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """On the driver, after all tasks have succeeded: publish the segments."""
-        publish_job(self.options, messages, self.options.transaction)
+        if self.again and self.options.transaction is not None:
+            _log_repetition(self.options, self.options.transaction)
+        else:
+            publish_job(self.options, messages, self.options.transaction)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Remove the staging directory."""
