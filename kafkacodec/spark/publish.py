@@ -75,9 +75,9 @@ def publish(
     Raises:
         BlockingIOError: another writer had a partition for `recovery.WAIT` seconds, or a broker has the log directory.
         UnfinishedWrite: an earlier job was killed while it published, and its segments cannot be removed.
-        CorruptRecord: the recorded state of writes is damaged, or a task's files have not its records.
-        OSError: a file cannot be written or renamed. If the message says that the state is in place, the write is
-            complete, but may be lost in a power failure.
+        CorruptRecord: the recorded state of writes is damaged.
+        OSError: a file cannot be written or renamed, or a task's files are missing or have not all of its records. If
+            the message says that the write is in place, it is complete, but may be lost in a power failure.
     """
     os.makedirs(log_dir, exist_ok=True)
     if recovery.read_state(log_dir).has(transaction):
