@@ -19,6 +19,9 @@ from kafkacodec.records.arguments import num_threads
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.signatures import shows_options
 
+LOST_AND_FOUND = "lost+found"
+"""A directory at the root of a file system, which only root can list."""
+
 # Tiered storage of objects: a directory per topic and its id, in it one per partition.
 _REMOTE_TOPIC = re.compile(r"(?P<topic>.+)-[A-Za-z0-9_-]{22}")
 
@@ -154,12 +157,13 @@ class LogDirectory:
         return [p for p in self.all_partitions if p.state in ("current", "remote")]
 
 
-def discover(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[Partition]:
+def discover(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, levels: int = 0) -> list[Partition]:
     """Find the partitions in one or more paths.
 
     Args:
         paths: log directories, partition directories and segment files, in any mixture. Segments of the same directory
             become one partition with only these segments. Unpublished output of jobs is ignored.
+        levels: in a directory without partitions, look for log directories this many levels below it.
 
     Raises:
         FileNotFoundError: a path does not exist, or is a directory without a partition or a segment.
@@ -177,12 +181,22 @@ def discover(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -
             os.stat(path)
             files.setdefault(os.path.dirname(path) or os.curdir, []).append(path)
             continue
-        here = [Partition(path)] if Partition(path).segments else LogDirectory(path).all_partitions
+        here = [Partition(path)] if Partition(path).segments else _partitions_below(path, levels)
         here = [p for p in here if p.state in ("current", "remote")] or here
         if not here:
             raise FileNotFoundError(errno.ENOENT, "no Kafka log segments in this directory", path)
         found += here
     return found + [Partition(directory, segments=names) for directory, names in files.items()]
+
+
+def _partitions_below(path: str, levels: int) -> list[Partition]:
+    """The partitions of a log directory, or of those up to `levels` below it."""
+    found = LogDirectory(path).all_partitions
+    if found or not levels:
+        return found
+    with os.scandir(path) as entries:
+        names = [e.name for e in entries if e.is_dir() and not layout.is_staging(e.name) and e.name != LOST_AND_FOUND]
+    return [p for name in sorted(names) for p in _partitions_below(os.path.join(path, name), levels - 1)]
 
 
 Offsets = Mapping[tuple[str, int], int]

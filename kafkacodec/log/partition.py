@@ -61,6 +61,7 @@ class Partition:
         topic (str | None): the topic; None if the directory's name has none.
         partition (int | None): the number; likewise.
         state (str): ``current``; ``delete``, ``future``, ``stray`` for replicas set aside; ``remote`` for tiered files.
+        has_all (bool): these are all segments in the directory, not only some that were named.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class Partition:
         self.topic = topic if topic is not None or name is None else name.topic
         self.partition = partition if partition is not None or name is None else name.partition
         self.state = state or ("current" if name is None else name.state)
-        self._has_all = segments is None
+        self.has_all = segments is None
         if segments is not None:  # named segments are read from their start
             log_start_offset = log_start_offset or 0
         if log_start_offset is not None:
@@ -191,7 +192,7 @@ class Partition:
 
         Deleted records do not count.
         """
-        for segment in self._segments_between(self.log_start_offset, None):
+        for segment in self.segments_between(self.log_start_offset, None):
             offset = segment.offset_of_timestamp(timestamp, start_offset=self.log_start_offset)
             if offset is not None:
                 return offset
@@ -238,7 +239,7 @@ class Partition:
             transactions = self.transactions(first, end)
             stop = _least(end, transactions.last_stable_offset)
         found: list[SegmentRange] = []
-        for segment in self._segments_between(first, stop):
+        for segment in self.segments_between(first, stop):
             around = self.surroundings(segment)
             # One that the cleaner swaps in may have the records of the next segments too, until those are renamed.
             until = _least(stop, around.following) if segment.path.endswith(layout.SWAP_SUFFIXES) else stop
@@ -252,7 +253,7 @@ class Partition:
             found += pieces
         if stop is not None and stop != end:
             # After the last stable offset, look only for gaps: a transaction whose marker is lost there seems open.
-            for segment in self._segments_between(stop, end):
+            for segment in self.segments_between(stop, end):
                 found.append(self.surroundings(segment).place(segment.nothing_to_read(stop, end)))
         if found and found[-1].following is None and found[-1].size_in_bytes and found[-1].kind.has_batches:
             log = log._replace(end_offset=self.end_offset())
@@ -264,7 +265,7 @@ class Partition:
 
     def relisted(self) -> Partition:
         """The same partition as its directory is now: segments and checkpoints are read again."""
-        named = None if self._has_all else [segment.path for segment in self.segments]
+        named = None if self.has_all else [segment.path for segment in self.segments]
         return Partition(self.path, topic=self.topic, partition=self.partition, state=self.state, segments=named)
 
     def surroundings(self, segment: Segment) -> Surroundings:
@@ -301,7 +302,7 @@ class Partition:
     def _base_offsets(self) -> list[int]:
         """Those of all segments in the directory, even if only some were named."""
         found = {segment.base_offset for segment in self.segments if segment.base_offset is not None}
-        if not self._has_all:
+        if not self.has_all:
             self.recovery_point  # noqa: B018  # see `segments`
             with suppress(OSError):
                 found |= {s.base_offset or 0 for s in Partition(self.path, recovery_point=0).segments}
@@ -402,7 +403,7 @@ class Partition:
         for problem in self.transactions().problems:
             if problem.path is not None and problem.path.endswith(layout.TRANSACTION_INDEX_SUFFIX):
                 report.add(Finding("warning", "transaction-index", problem.path, problem.reason, problem.position))
-        check_partition_files(self.path, epochs, self.end_offset_now if self._has_all else None, report)
+        check_partition_files(self.path, epochs, self.end_offset_now if self.has_all else None, report)
         return report
 
     def end_offset_now(self) -> int:
@@ -413,7 +414,7 @@ class Partition:
     def _check_start(self, epochs: list[LeaderEpoch], report: Report) -> None:
         """Report a log that once began before its first segment: the start was deleted, moved or lost."""
         first = self.segments[0].base_offset if self.segments else None
-        if first is None or not (self._has_all and epochs):
+        if first is None or not (self.has_all and epochs):
             return
         known = max(self.log_start_offset, epochs[0].start_offset)
         if known < first:
@@ -439,7 +440,8 @@ class Partition:
             end_offset = _least(end_offset, self.offset_of_timestamp(end_timestamp))
         return start_offset, end_offset
 
-    def _segments_between(self, start_offset: int | None, end_offset: int | None) -> list[Segment]:
+    def segments_between(self, start_offset: int | None, end_offset: int | None) -> list[Segment]:
+        """The segments that may have records between two offsets."""
         chosen = []
         for i, segment in enumerate(self.segments):
             following = self.segments[i + 1].base_offset if i + 1 < len(self.segments) else None

@@ -148,6 +148,14 @@ class TransactionTracker:
         )
         self.next_offset = snapshot.offset
 
+    def resume_before(self, directory: str, offset: int | None) -> int | None:
+        """Start from the newest producer snapshot at or before an offset; returns its offset, None if there is none."""
+        snapshot = _snapshot_before(directory, offset)
+        if snapshot is None:
+            return None
+        self.resume(snapshot)
+        return snapshot.offset
+
     def decided(self, end_offset: int) -> bool:
         """Whether all transactions with records before an offset are decided."""
         return self.next_offset >= end_offset and all(first >= end_offset for first in self.open.values())
@@ -163,11 +171,7 @@ class TransactionTracker:
         self, directory: str, segments: Sequence[Segment], start_offset: int | None, end_offset: int | None
     ) -> None:
         """Read the batches that decide about a span of a log; see `scan_transactions`."""
-        snapshot = _snapshot_before(directory, start_offset)
-        begin = None
-        if snapshot is not None:
-            begin = snapshot.offset
-            self.resume(snapshot)
+        begin = self.resume_before(directory, start_offset)
         for i, segment in enumerate(segments):
             following = segments[i + 1].base_offset if i + 1 < len(segments) else None
             if begin is not None and following is not None and following <= begin:
@@ -176,15 +180,17 @@ class TransactionTracker:
             if end_offset is not None and self.decided(end_offset):
                 break
 
-    def read_segment(self, segment: Segment, begin: int | None = None) -> None:
-        """Read a segment, from the batch of an offset on."""
+    def read_segment(self, segment: Segment, begin: int | None = None, end: int | None = None) -> None:
+        """Read a segment, from the batch of an offset on, up to that of another."""
         found = len(self.aborted)
         with MappedFile(segment.path) as file:
             index = TransactionIndex(segment.path, self.problems)
-            start = 0 if begin is None else Lookup(file, segment.base_offset).start_for_offset(begin)
+            lookup = Lookup(file, segment.base_offset)
+            start = 0 if begin is None else lookup.position_of_offset(begin)
+            stop = None if end is None else lookup.end_of_offsets(end)
             lost: list[tuple[int, int]] = []
             first = None
-            for part in walk_over_damage(file, start):
+            for part in walk_over_damage(file, start, stop):
                 if isinstance(part, Damage):
                     note(self.problems, part.error)
                     self.damaged_from = self.next_offset if self.damaged_from is None else self.damaged_from
@@ -196,7 +202,7 @@ class TransactionTracker:
                     first = int(part["base_offset"][0]) if first is None else first
                     self.next_offset = int(part["last_offset"].max()) + 1
         self.aborted += index.inside(lost)
-        if not lost and start == 0:
+        if not lost and start == 0 and stop in (None, file.size):
             # An index that is being written has markers that were added after the segment was opened.
             grown = os.path.getsize(segment.path) > file.size
             index.compare(self.aborted[found:], self.problems, before=self.next_offset if grown else None)

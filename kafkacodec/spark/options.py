@@ -10,7 +10,7 @@ import difflib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Literal, TypeVar, get_args
 from urllib.parse import unquote, urlsplit
 
 from kafkacodec.log.continuity import Gaps
@@ -40,6 +40,10 @@ MEBIBYTE = 1 << 20
 MAX_PARTITION_BYTES = 128 * MEBIBYTE
 
 TopicPartition = tuple[str, int]
+
+Replicas = Literal["error", "merge", "all"]
+"""What to do with several replicas of a partition."""
+
 T = TypeVar("T")
 D = TypeVar("D")
 
@@ -66,6 +70,7 @@ _READ_OPTIONS = (
     "maxPartitionBytes",
     "endAt",
     "failOnDataLoss",
+    "replicas",
 )
 _STREAM_OPTIONS = (*_READ_OPTIONS, "maxOffsetsPerTrigger")
 
@@ -132,6 +137,7 @@ class ReadOptions:
     max_partition_bytes: int
     to_high_watermark: bool
     fail_on_data_loss: bool
+    replicas: Replicas = "error"
     max_offsets_per_trigger: int | None = None
 
 
@@ -171,6 +177,7 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -
         to_high_watermark=end_at == "highWatermark",
         # A permissive batch reads what there is; a stream would never know of what it has left out.
         fail_on_data_loss=(streaming or not permissive) if fail_on_data_loss is None else fail_on_data_loss,
+        replicas=take(given, "replicas", one_of(*get_args(Replicas)), "error"),  # type: ignore[arg-type]
         max_offsets_per_trigger=take(given, "maxOffsetsPerTrigger", positive, None),
     )
 
@@ -421,6 +428,6 @@ def one_of(*words: str) -> Callable[[str, str], str]:
         for word in words:
             if value.strip().lower() == word.lower():
                 return word
-        raise OptionError(f"{name}: expected {' or '.join(words)}, not {value!r}")
+        raise OptionError(f"{name}: expected {', '.join(words[:-1])} or {words[-1]}, not {value!r}")
 
     return parse

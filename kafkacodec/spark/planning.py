@@ -8,29 +8,20 @@ from __future__ import annotations
 
 import math
 import os
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from glob import glob, has_magic
 from itertools import pairwise
-from typing import TypeVar
 
 import numpy as np
 
-from kafkacodec.errors import Truncated
-from kafkacodec.log import Partition, Segment, SegmentRange, discover
-from kafkacodec.log.relocate import MAX_TRIES, PAUSE_SECONDS
+from kafkacodec.log import Partition, Segment, SegmentRange
+from kafkacodec.spark.discovery import partitions_of, steadily
 from kafkacodec.spark.errors import OptionError
-from kafkacodec.spark.options import EARLIEST, LATEST, Bound, ReadOptions, TopicPartition, local_path
+from kafkacodec.spark.options import EARLIEST, LATEST, Bound, ReadOptions
 
-__all__ = ["Pruning", "divide", "partitions_of", "plan", "readable_end", "selected", "span", "steadily"]
+__all__ = ["Pruning", "divide", "plan", "readable_end", "span"]
 
 _NO_LIMIT = (1 << 63) - 1
-
-# How often to plan a partition again if a file was shortened: damage has the same error, and stays.
-_SHORTENED_TRIES = 5
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -78,57 +69,6 @@ def divide(
     if options.max_records is not None:
         pieces = (part for piece in pieces for part in _split_by_records(piece, options.max_records))
     return _group(pieces, target, options.max_records)
-
-
-def partitions_of(options: ReadOptions) -> list[Partition]:
-    """The selected partitions.
-
-    Raises:
-        OptionError: `path` does not exist, or an option names a topic or partition without segments.
-    """
-    selection = options.selection
-    found = selected(options)
-    named = {(p.topic, p.partition) for p in found if p.topic is not None and p.partition is not None}
-    if selection.topics is not None:
-        _refuse("subscribe: no segments of", selection.topics - {topic for topic, _ in named})
-    if selection.partitions is not None:
-        _refuse("assign: no segments of", _names(selection.partitions - named))
-    for bound in (options.start, options.end):
-        if bound.values:
-            # As in Spark's Kafka source, exactly the selected partitions must be named.
-            _refuse(f"{bound.option}: no value for the selected partitions", _names(named - set(bound.values)))
-            _refuse(f"{bound.option}: names partitions that are not selected:", _names(set(bound.values) - named))
-    return found
-
-
-def selected(options: ReadOptions) -> list[Partition]:
-    """As `partitions_of`, whether or not the options name others too."""
-    return [p for p in _discover(options.paths) if options.selection.wants(p.topic, p.partition)]
-
-
-def _discover(paths: Iterable[str]) -> list[Partition]:
-    """The partitions under directories, globs and segment files."""
-    local: dict[str, None] = {}
-    for path in paths:
-        plain = local_path(path)
-        matches = sorted(glob(plain, recursive=True)) if has_magic(plain) and not os.path.exists(plain) else [plain]
-        if not matches:
-            raise OptionError(f"path: no file or directory matches {path}")
-        local.update(dict.fromkeys(map(os.path.abspath, matches)))
-    try:
-        return discover(local)
-    except FileNotFoundError as error:
-        raise OptionError(f"path: {error.filename}: {error.strerror}") from None
-
-
-def _refuse(what: str, names: Iterable[str]) -> None:
-    listed = ", ".join(sorted(names))
-    if listed:
-        raise OptionError(f"{what} {listed}")
-
-
-def _names(partitions: Iterable[TopicPartition]) -> list[str]:
-    return [f"{topic}-{partition}" for topic, partition in partitions]
 
 
 def span(partition: Partition, options: ReadOptions) -> tuple[int, int]:
@@ -186,25 +126,6 @@ def _ranges(
             max_bytes=max_bytes,
         ),
     )
-
-
-def steadily(partition: Partition, action: Callable[[Partition], T]) -> T:
-    """The result of an action on a partition whose files a broker may replace or delete meanwhile.
-
-    Raises:
-        FileNotFoundError: the partition's directory is gone, or files of it are whenever it is listed.
-    """
-    tries = 0
-    while True:
-        try:
-            return action(partition)
-        except (FileNotFoundError, Truncated) as error:
-            tries += 1
-            most = MAX_TRIES if isinstance(error, FileNotFoundError) else _SHORTENED_TRIES
-            if tries > most or not os.path.isdir(partition.path):
-                raise
-            time.sleep(PAUSE_SECONDS)
-            partition = partition.relisted()
 
 
 def _split_by_records(whole: SegmentRange, most: int) -> Iterator[SegmentRange]:

@@ -25,9 +25,10 @@ from kafkacodec.spark.checkpoint import (
     resume,
     share,
 )
+from kafkacodec.spark.discovery import partitions_of, selected, steadily
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.options import ReadOptions, TopicPartition
-from kafkacodec.spark.planning import Pruning, divide, partitions_of, readable_end, selected, span, steadily
+from kafkacodec.spark.planning import Pruning, divide, readable_end, span
 from kafkacodec.spark.reading import read_ranges
 
 __all__ = ["SegmentStreamReader"]
@@ -185,7 +186,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if high_watermark is None or high_watermark >= end or partition.path in self._held_back:
             return
         path = os.path.join(os.path.dirname(os.path.abspath(partition.path)), layout.HIGH_WATERMARK_CHECKPOINT)
-        age = time.time() - os.stat(path).st_mtime
+        age = time.time() - os.stat(path).st_mtime if os.path.exists(path) else 0  # of merged replicas: another has it
         if age > OLD_SECONDS:
             self._held_back.add(partition.path)
             logger.warning(

@@ -32,10 +32,13 @@ class Model:
         return Model(self.start, list(self.values), list(self.epochs), self.mark)
 
     def epoch_end(self, asked: int) -> tuple[int, int]:
-        """OffsetsForLeaderEpoch: the largest epoch not above the one asked for, and where it ends; -1 if none is."""
+        """As LeaderEpochFileCache.endOffsetFor: the largest epoch not above the one asked for, and where it ends.
+
+        Before all known epochs, what was deleted is taken as the epoch asked for.
+        """
         known = [epoch for epoch, _ in self.epochs if epoch <= asked]
         if not known:
-            return -1, self.epochs[0][1] if self.epochs else self.end
+            return asked, self.epochs[0][1] if self.epochs else self.end
         later = [start for epoch, start in self.epochs if epoch > known[-1]]
         return known[-1], later[0] if later else self.end
 

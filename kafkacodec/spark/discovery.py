@@ -1,0 +1,132 @@
+"""Which partitions a job reads: those that the paths lead to and the options select, replicas of one as one."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from glob import glob, has_magic
+from typing import TypeVar
+
+from kafkacodec.errors import Truncated
+from kafkacodec.log import Partition, discover
+from kafkacodec.log.merged import MergedPartition
+from kafkacodec.log.relocate import MAX_TRIES, PAUSE_SECONDS
+from kafkacodec.spark.errors import OptionError
+from kafkacodec.spark.options import ReadOptions, Replicas, TopicPartition, local_path
+
+__all__ = ["partitions_of", "selected", "steadily"]
+
+LEVELS = 2
+"""How deep log directories may be below a path: ``brokers/1/data``."""
+
+# How often to look at a partition again if a file was shortened: damage has the same error, and stays.
+_SHORTENED_TRIES = 5
+
+T = TypeVar("T")
+
+
+def partitions_of(options: ReadOptions) -> list[Partition]:
+    """The selected partitions.
+
+    Raises:
+        OptionError: `path` does not exist, or an option names a topic or partition without segments.
+    """
+    selection = options.selection
+    found = selected(options)
+    named = {(p.topic, p.partition) for p in found if p.topic is not None and p.partition is not None}
+    if selection.topics is not None:
+        _refuse("subscribe: no segments of", selection.topics - {topic for topic, _ in named})
+    if selection.partitions is not None:
+        _refuse("assign: no segments of", _names(selection.partitions - named))
+    for bound in (options.start, options.end):
+        if bound.values:
+            # As in Spark's Kafka source, exactly the selected partitions must be named.
+            _refuse(f"{bound.option}: no value for the selected partitions", _names(named - set(bound.values)))
+            _refuse(f"{bound.option}: names partitions that are not selected:", _names(set(bound.values) - named))
+    return found
+
+
+def selected(options: ReadOptions) -> list[Partition]:
+    """As `partitions_of`, whether or not the options name others too."""
+    found = [p for p in _discover(options.paths) if options.selection.wants(p.topic, p.partition)]
+    return found if options.replicas == "all" else _each_once(found, options.replicas)
+
+
+def _discover(paths: Iterable[str]) -> list[Partition]:
+    """The partitions under directories, globs and segment files."""
+    local: dict[str, None] = {}
+    for path in paths:
+        plain = local_path(path)
+        matches = sorted(glob(plain, recursive=True)) if has_magic(plain) and not os.path.exists(plain) else [plain]
+        if not matches:
+            raise OptionError(f"path: no file or directory matches {path}")
+        local.update(dict.fromkeys(map(os.path.abspath, matches)))
+    try:
+        return discover(local, levels=LEVELS)
+    except FileNotFoundError as error:
+        raise OptionError(f"path: {error.filename}: {error.strerror}") from None
+
+
+def _each_once(partitions: Iterable[Partition], replicas: Replicas) -> list[Partition]:
+    """One partition for each topic and number. Those whose directory has no name are not compared."""
+    groups: dict[object, list[Partition]] = {}
+    for partition in partitions:
+        named = partition.topic is not None and partition.partition is not None
+        groups.setdefault((partition.topic, partition.partition) if named else partition.path, []).append(partition)
+    return [group[0] if len(group) == 1 else _one_of(group, replicas) for group in groups.values()]
+
+
+def _one_of(group: Sequence[Partition], replicas: Replicas) -> Partition:
+    """The partition that several directories have.
+
+    Raises:
+        OptionError: they are replicas, which the option does not allow, or of different topics with one name.
+    """
+    # The same directory by two ways is no replica; it is read whole if one of them names all of it.
+    distinct = {os.path.realpath(p.path): p for p in sorted(group, key=lambda p: p.has_all)}
+    first, *others = distinct.values()
+    if not others:
+        return first
+    name = f"{first.topic}-{first.partition}"
+    ids = {path: p.identity().topic_id for path, p in distinct.items()}
+    known = {topic_id: path for path, topic_id in ids.items() if topic_id is not None}
+    if len(known) > 1:
+        what = " and ".join(f"{path} (topic id {topic_id})" for topic_id, path in list(known.items())[:2])
+        raise OptionError(f"replicas: {name} is of different topics in {what}; read one of them")
+    if replicas == "error":
+        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+        raise OptionError(
+            f"replicas: {name} is in {first.path} and {others[0].path}{more}; "
+            "replicas=merge reads replicas as one log, replicas=all reads each of them"
+        )
+    return steadily(first, lambda _: MergedPartition([p.relisted() for p in distinct.values()]))
+
+
+def _refuse(what: str, names: Iterable[str]) -> None:
+    listed = ", ".join(sorted(names))
+    if listed:
+        raise OptionError(f"{what} {listed}")
+
+
+def _names(partitions: Iterable[TopicPartition]) -> list[str]:
+    return [f"{topic}-{partition}" for topic, partition in partitions]
+
+
+def steadily(partition: Partition, action: Callable[[Partition], T]) -> T:
+    """The result of an action on a partition whose files a broker may replace or delete meanwhile.
+
+    Raises:
+        FileNotFoundError: the partition's directory is gone, or files of it are whenever it is listed.
+    """
+    tries = 0
+    while True:
+        try:
+            return action(partition)
+        except (FileNotFoundError, Truncated) as error:
+            tries += 1
+            most = MAX_TRIES if isinstance(error, FileNotFoundError) else _SHORTENED_TRIES
+            if tries > most or not os.path.isdir(partition.path):
+                raise
+            time.sleep(PAUSE_SECONDS)
+            partition = partition.relisted()
