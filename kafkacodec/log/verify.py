@@ -8,6 +8,7 @@ there on it is mapped, since damage may extend to any position.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -23,24 +24,20 @@ from kafkacodec.log.continuity import ALONE, Surroundings, gap_after, missing
 from kafkacodec.log.evidence import gather, knows_base, unused
 from kafkacodec.log.files import MappedFile, reason_of
 from kafkacodec.log.indexes import IndexFile, read_offset_index, read_time_index
+from kafkacodec.log.pieces import ROWS_AT_ONCE, checked, intact_pieces
 from kafkacodec.log.ranges import KEPT_BEFORE
 from kafkacodec.log.report import MAX_FINDINGS, Finding, Level, Report
 from kafkacodec.log.walk import walk
 from kafkacodec.records.arguments import num_threads
-from kafkacodec.records.columns import BatchHeaders, Problem, RecordColumns
+from kafkacodec.records.columns import BatchHeaders, Problem
 from kafkacodec.records.compression import CODECS
 from kafkacodec.records.decode import (
     DEFAULT_MAX_DECOMPRESSED_BYTES,
-    OnError,
-    iter_columns,
-    scan,
     scan_stretches,
 )
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
-
-ROWS_AT_ONCE = 65536
+    pass
 
 STRETCHES_AT_ONCE = 1024
 
@@ -48,10 +45,6 @@ LONG_STRETCH = 256 << 10
 """The size in bytes from which a stretch is checked by itself; shorter ones are collected up to about this size."""
 
 Ints = npt.NDArray[np.signedinteger[Any]]
-
-BUFFER_BYTES = 4 << 20
-"""Bytes that are read at a time, few enough to stay in the cache. If a log was appended in small writes, its page cache
-is fragmented, and mapping takes longer than copying."""
 
 SMALLEST_UNUSED = 12  # bytes of zeros that cannot be the start of a batch
 
@@ -89,10 +82,9 @@ def verify_segment(
         report.size_in_bytes = file.size
         checker = _SegmentChecker(file, base_offset, leader_epochs, indexes, report)
         threads = num_threads(threads)
-        # Threads take turns at one buffer for longer than it saves them.
-        position = checker.read_intact(max_decompressed_bytes) if keep is None and threads == 1 else 0
+        position = checker.read_intact(max_decompressed_bytes, threads) if keep is None else 0
         waiting = _Stretches(checker, keep)
-        rest = _checked(file.data, position, "skip", max_decompressed_bytes, threads) if position < file.size else ()
+        rest = checked(file.data, position, "skip", max_decompressed_bytes, threads) if position < file.size else ()
         for chunk in rest:
             for problem in chunk.problems:
                 waiting.add(position, problem.position, problem)
@@ -107,22 +99,6 @@ def verify_segment(
         checker.tail(position, surroundings)
         checker.finish(position, surroundings)
     return report
-
-
-def _checked(
-    data: Buffer, start: int, on_error: OnError, max_decompressed_bytes: int, threads: int = 1
-) -> Iterator[RecordColumns]:
-    """The records of batches, checked as by a reader, in pieces."""
-    return iter_columns(
-        data,
-        start_position=start,
-        max_rows=ROWS_AT_ONCE,
-        columns=("headers",),  # the one column whose bytes are checked only when it is built
-        include_control=True,
-        on_error=on_error,
-        max_decompressed_bytes=max_decompressed_bytes,
-        threads=threads,
-    )
 
 
 class _Indexes:
@@ -200,19 +176,6 @@ class _Stretches:
         self.checker.check(headers, starts, problems)
         if self.keep is not None and len(headers):
             self.keep(self.checker.file, headers)
-
-
-# The columns that the checks use.
-_NEEDED = (
-    "position",
-    "size_in_bytes",
-    "base_offset",
-    "last_offset",
-    "magic",
-    "codec",
-    "max_timestamp",
-    "partition_leader_epoch",
-)
 
 
 class _Pieces:
@@ -328,29 +291,18 @@ class _SegmentChecker:
         self.offset_index, self.time_index = indexes.offset, indexes.time
         self.offset_entries = self.time_entries = 0  # the number of entries that were compared with batches
 
-    def read_intact(self, max_decompressed_bytes: int) -> int:
-        """Check batches from the start of the file up to the first fault, or the first batch larger than the buffer.
-
-        Returns:
-            int: the position that was reached, in bytes.
-        """
+    def read_intact(self, max_decompressed_bytes: int, threads: int) -> int:
+        """Check the pieces of the file that `intact_pieces` reads; returns the position after them, in bytes."""
         position = 0
-        buffer = memoryview(bytearray(min(BUFFER_BYTES, self.file.size)))
         read = _Pieces()
-        while position < self.file.size:
-            data = buffer[: self.file.read_into(buffer, position)]
-            consumed = num_records = 0
-            for chunk in _checked(data, 0, "stop", max_decompressed_bytes):
-                num_records += len(chunk)
-                consumed = 0 if chunk.problems else chunk.consumed
-            if not consumed:
-                break
-            self.report.num_records += num_records
-            read.add(scan(data[:consumed], columns=_NEEDED, verify_crc=False), position)
-            position += consumed
-            if len(read) >= ROWS_AT_ONCE:
-                read.check_with(self)
-                read = _Pieces()
+        with closing(intact_pieces(self.file, max_decompressed_bytes, threads)) as pieces:
+            for piece in pieces:
+                position = piece.start + piece.headers.consumed
+                self.report.num_records += piece.num_records
+                read.add(piece.headers, piece.start)
+                if len(read) >= ROWS_AT_ONCE:
+                    read.check_with(self)
+                    read = _Pieces()
         read.check_with(self)
         return position
 
@@ -458,14 +410,14 @@ class _SegmentChecker:
             # Before 0.10 messages had no timestamps, and brokers wrote no time index.
             if self.report.num_batches and (kind == "offset-index" or self.largest_timestamp != NO_TIMESTAMP):
                 self.report.add(Finding("note", kind, path, "the index is missing"))
-        for index, checked, kind in (
+        for index, compared, kind in (
             (self.offset_index, self.offset_entries, "offset-index"),
             (self.time_index, self.time_entries, "time-index"),
         ):
-            if index is not None and checked < len(index) and not self.report.damaged_bytes:
-                count = len(index) - checked
+            if index is not None and compared < len(index) and not self.report.damaged_bytes:
+                count = len(index) - compared
                 text = "points past the last batch" if count == 1 else f"{count} entries point past the last batch"
-                self.report.add(_entry_fault(index, kind, checked, text))
+                self.report.add(_entry_fault(index, kind, compared, text))
 
     def _check_end(self, position: int, surroundings: Surroundings) -> None:
         """Report offsets that are missing between the last batch and what follows the segment."""

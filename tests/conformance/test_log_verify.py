@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.log import indexes, verify
+from kafkacodec.log import indexes, pieces, verify
 from kafkacodec.log.files import MappedFile
 from tests import hostile_trees
 from tests.corpus import ROOT, blobs, segments
@@ -281,9 +281,9 @@ def test_pieces_of_any_size_give_the_same_report(tmp_path: Path, monkeypatch: py
                 data[place] ^= 4
                 path.write_bytes(data)
             reports = []
-            for most in (0, size):
-                monkeypatch.setattr(verify, "BUFFER_BYTES", most)
-                reports.append(kc.log.Segment(path).verify())
+            for most, threads in ((0, 1), (size, 1), (size, 3)):
+                monkeypatch.setattr(pieces, "BUFFER_BYTES", most)
+                reports.append(kc.log.Segment(path).verify(threads=threads))
                 reports[-1].findings.sort(key=str)  # what is found together comes by kind
-            assert reports[0] == reports[1], (str(sample), place)
+            assert reports[0] == reports[1] == reports[2], (str(sample), place)
     assert read > 150
