@@ -40,15 +40,15 @@ cdef object UUID_INT = _uuid.UUID.int    # a descriptor: uuid.UUID has slots
 
 cdef struct Writer:
     uint8_t *start
-    uint8_t *at
     uint8_t *end
-    PyObject *bytes      # the output; its first `at - start` bytes are written
+    PyObject *bytes      # the output
     Fault fault
 
 
-# Writes a field, or an item of an array. Functions that run Python code (__index__, the export of a buffer) hold a
-# reference to the object, since that code may drop others.
-ctypedef bint (*Write)(Writer *w, const Op *op, PyObject *value) noexcept
+# Writes a field, or an item of an array, at a position; returns the position after it, or NULL if there is a fault. The
+# position is an argument, not in the Writer, so that it stays in a register. Functions that run Python code (__index__,
+# the export of a buffer) hold a reference to the object, since that code may drop others.
+ctypedef uint8_t *(*Write)(Writer *w, uint8_t *at, const Op *op, PyObject *value) noexcept
 cdef Write WRITERS[KINDS]
 WRITERS[BOOL] = write_bool
 WRITERS[INT8] = WRITERS[INT16] = WRITERS[INT32] = WRITERS[INT64] = write_integer
@@ -60,7 +60,8 @@ WRITERS[BYTES] = WRITERS[RECORDS] = write_bytes
 WRITERS[STRUCT] = write_struct
 WRITERS[NULLABLE_STRUCT] = write_nullable_struct
 WRITERS[INT32_ARRAY] = write_int32_array
-WRITERS[STRUCT_ARRAY] = WRITERS[ANY_ARRAY] = write_array
+WRITERS[STRUCT_ARRAY] = write_struct_array
+WRITERS[ANY_ARRAY] = write_array
 
 # Errors for values that are not integers of the type, or out of its range.
 cdef const char *WANTED[KINDS]
@@ -86,27 +87,30 @@ def encode_frame(Program program not None, message, bytes header not None):
 
 cdef bytes encode_after(Program program, object message, bytes prefix, bint framed):
     cdef Writer w
-    cdef Op root
+    cdef uint8_t *at
+    cdef Py_ssize_t size
     # The size of the last message of this type, so that most messages need not grow.
     cdef Py_ssize_t capacity = len(prefix) + max(512, min(program.last_bytes + ROOM_AT_END, 1 << 20))
     w.bytes = py.PyBytes_FromStringAndSize(NULL, capacity)
     if w.bytes == NULL:
         raise MemoryError
-    w.start = w.at = <uint8_t *> py.PyBytes_AS_STRING(w.bytes)
+    w.start = <uint8_t *> py.PyBytes_AS_STRING(w.bytes)
     w.end = w.start + capacity
     w.fault.code, w.fault.step_count, w.fault.value, w.fault.expected = k.KC_OK, 0, NULL, NULL
-    write_raw(&w, <const char *> prefix, len(prefix))
-    root.plan = &program.plan
-    if not write_struct(&w, &root, <PyObject *> message):
+    at = write_raw(&w, w.start, <const char *> prefix, len(prefix))
+    if at != NULL:
+        at = write_planned(&w, at, &program.plan, <PyObject *> message)
+    if at == NULL:
         py.Py_XDECREF(w.bytes)
         raise_encode_error(&w.fault, program)
+    size = at - w.start
     if framed:
-        if w.at - w.start - 4 > INT32_MAX:
+        if size - 4 > INT32_MAX:
             py.Py_DECREF(w.bytes)
-            raise EncodeError(f"a frame of {w.at - w.start - 4} bytes does not fit its int32 length")
-        k.kc_store_u32(w.start, <uint32_t> (w.at - w.start - 4))
-    program.last_bytes = w.at - w.start
-    if py._PyBytes_Resize(&w.bytes, w.at - w.start) < 0:
+            raise EncodeError(f"a frame of {size - 4} bytes does not fit its int32 length")
+        k.kc_store_u32(w.start, <uint32_t> (size - 4))
+    program.last_bytes = size
+    if py._PyBytes_Resize(&w.bytes, size) < 0:
         raise MemoryError
     result = <object> w.bytes
     py.Py_DECREF(w.bytes)
@@ -139,10 +143,10 @@ cdef int raise_encode_error(Fault *fault, Program program) except -1:
     raise EncodeError(f"{what}, got {shown}, in {program.title}", path=path_of(fault) or None)
 
 
-cdef bint refuse(Writer *w, const char *what, PyObject *value) noexcept:
+cdef uint8_t *refuse(Writer *w, const char *what, PyObject *value) noexcept:
     if w.fault.code == k.KC_OK:
         w.fault.code, w.fault.what, w.fault.value = k.KC_CANNOT_ENCODE, what, shared(value)
-    return False
+    return NULL
 
 
 cdef bint pass_over(Writer *w) noexcept:
@@ -158,62 +162,68 @@ cdef bint pass_over(Writer *w) noexcept:
     return True
 
 
-cdef bint refuse_raised(Writer *w, const char *what, PyObject *value) noexcept:
+cdef uint8_t *refuse_raised(Writer *w, const char *what, PyObject *value) noexcept:
     """Rejects a value that raised an exception."""
-    return pass_over(w) and refuse(w, what, value)
+    return refuse(w, what, value) if pass_over(w) else NULL
 
 
-cdef bint grow(Writer *w, Py_ssize_t size) noexcept:
-    cdef Py_ssize_t done = w.at - w.start
+cdef uint8_t *grow(Writer *w, const uint8_t *at, Py_ssize_t size) noexcept:
+    cdef Py_ssize_t done = at - w.start
     cdef Py_ssize_t capacity = 2 * (w.end - w.start)
     if capacity - done < size:
         capacity = done + size
     if py._PyBytes_Resize(&w.bytes, capacity) < 0:    # sets w.bytes to NULL
         py.PyErr_Clear()
         w.fault.code = k.KC_NO_MEMORY
-        return False
+        return NULL
     w.start = <uint8_t *> py.PyBytes_AS_STRING(w.bytes)
-    w.at, w.end = w.start + done, w.start + capacity
-    return True
+    w.end = w.start + capacity
+    return w.start + done
 
 
-cdef inline bint room(Writer *w, Py_ssize_t size) noexcept:
-    return w.end - w.at >= size or grow(w, size)
+cdef inline uint8_t *room(Writer *w, uint8_t *at, Py_ssize_t size) noexcept:
+    """The position, with room for `size` bytes; the output may have moved. NULL if there is no memory."""
+    return grow(w, at, size) if py.kc_rarely(w.end - at < size) else at
 
 
-cdef inline bint write_raw(Writer *w, const void *data, Py_ssize_t size) noexcept:
-    if not room(w, size):
-        return False
-    memcpy(w.at, data, size)
-    w.at += size
-    return True
+cdef inline uint8_t *write_raw(Writer *w, uint8_t *at, const void *data, Py_ssize_t size) noexcept:
+    at = room(w, at, size)
+    if at == NULL:
+        return NULL
+    memcpy(at, data, size)
+    return at + size
 
 
-cdef inline bint write_uvarint(Writer *w, uint64_t value) noexcept:
-    if not room(w, 10):
-        return False
+cdef inline uint8_t *write_uvarint(Writer *w, uint8_t *at, uint64_t value) noexcept:
+    at = room(w, at, LENGTH_BYTES)
+    if at == NULL:
+        return NULL
     if value < 0x80:
-        w.at[0] = <uint8_t> value
-        w.at += 1
-    else:
-        w.at += k.kc_uvarint64_encode(w.at, value)
-    return True
+        at[0] = <uint8_t> value
+        return at + 1
+    return at + k.kc_uvarint64_encode(at, value)
 
 
-cdef bint write_struct(Writer *w, const Op *op, PyObject *made) noexcept:
-    cdef const Plan *plan = op.plan
-    cdef bint done
-    if py.Py_TYPE(made) != plan.type:
+cdef uint8_t *write_struct(Writer *w, uint8_t *at, const Op *op, PyObject *made) noexcept:
+    return write_planned(w, at, op.plan, made)
+
+
+cdef inline uint8_t *write_planned(Writer *w, uint8_t *at, const Plan *plan, PyObject *made) noexcept:
+    if py.kc_rarely(py.Py_TYPE(made) != plan.type):
         w.fault.expected = <PyObject *> plan.type
         return refuse(w, "an object of another class", made)
     shared(made)
-    done = keeps_defaults(w, plan, made) and write_fields(w, plan, made) and (
-        write_tags(w, plan, made) if plan.flexible else has_no_tags(w, made))
+    if plan.required_count and not keeps_defaults(w, plan, made):
+        at = NULL
+    else:
+        at = write_fields(w, at, plan, made)
+    if at != NULL:
+        at = write_tags(w, at, plan, made) if plan.flexible else without_tags(w, at, made)
     py.Py_DECREF(made)
-    return done
+    return at
 
 
-cdef inline bint keeps_defaults(Writer *w, const Plan *plan, PyObject *made) noexcept:
+cdef bint keeps_defaults(Writer *w, const Plan *plan, PyObject *made) noexcept:
     cdef const Op *op = plan.required
     cdef const Op *end = plan.required + plan.required_count
     cdef PyObject *value
@@ -227,28 +237,40 @@ cdef inline bint keeps_defaults(Writer *w, const Plan *plan, PyObject *made) noe
     return True
 
 
-cdef inline bint write_fields(Writer *w, const Plan *plan, PyObject *made) noexcept:
+cdef inline uint8_t *write_fields(Writer *w, uint8_t *at, const Plan *plan, PyObject *made) noexcept:
     cdef const Op *op = plan.ops
     cdef const Op *end = plan.ops + plan.op_count
     cdef PyObject *value
     while op < end:
         if op.run:
-            op += write_run(w, op, made)
-            if op == end:
+            at = write_run(w, at, &op, made)
+            if at == NULL or op == end:
                 break
         value = py.kc_slot(made, op.offset)[0]
         if value == NULL:
             value = op.default if op.flags & F_LAZY else py.Py_None
         elif op.kind == STRUCT_ARRAY:
             value = list_at(w, py.kc_slot(made, op.offset))
-        if value == py.Py_None and op.null_size and room(w, 4):
-            k.kc_store_u32(w.at, 0 if op.flags & F_COMPACT else 0xffffffff)
-            w.at += op.null_size
-        elif value == NULL or not WRITERS[op.kind](w, op, value):
+        if value == NULL:
+            at = NULL
+        elif value == py.Py_None and op.null_size:
+            at = write_nothing(w, at, op)
+        else:
+            at = WRITERS[op.kind](w, at, op, value)
+        if at == NULL:
             step(&w.fault, op.name, -1)
-            return False
+            break
         op += 1
-    return True
+    return at
+
+
+cdef inline uint8_t *write_nothing(Writer *w, uint8_t *at, const Op *op) noexcept:
+    """The length of null."""
+    at = room(w, at, 4)
+    if at != NULL:
+        k.kc_store_u32(at, 0 if op.flags & F_COMPACT else 0xffffffff)
+        at += op.null_size
+    return at
 
 
 cdef inline PyObject *list_at(Writer *w, PyObject **slot) noexcept:
@@ -267,16 +289,15 @@ cdef bint make_list(Writer *w, PyObject **slot) noexcept:
         return False
 
 
-cdef inline Py_ssize_t write_run(Writer *w, const Op *op, PyObject *made) noexcept:
-    """Writes consecutive integers up to the first that is not a short int or does not fit; returns their number."""
-    cdef const Op *first = op
+cdef inline uint8_t *write_run(Writer *w, uint8_t *at, const Op **first, PyObject *made) noexcept:
+    """Writes consecutive integers up to the first that is not a short int or does not fit, at which `first` then is."""
+    cdef const Op *op = first[0]
     cdef const Op *end = op + op.run
-    cdef uint8_t *at
     cdef PyObject *value
     cdef int64_t number
-    if not room(w, op.run_bytes):
-        return 0
-    at = w.at
+    at = room(w, at, op.run_bytes)
+    if at == NULL:
+        return NULL
     while op < end:
         value = py.kc_slot(made, op.offset)[0]
         if value == NULL or not py.kc_short_int(value, &number):
@@ -286,16 +307,16 @@ cdef inline Py_ssize_t write_run(Writer *w, const Op *op, PyObject *made) noexce
         k.kc_store_u64(at, <uint64_t> number << op.shift)
         at += op.width
         op += 1
-    w.at = at
-    return op - first
+    first[0] = op
+    return at
 
 
-cdef bint write_nullable_struct(Writer *w, const Op *op, PyObject *value) noexcept:
-    if not room(w, 1):
-        return False
-    w.at[0] = 0xff if value == py.Py_None else 1
-    w.at += 1
-    return value == py.Py_None or write_struct(w, op, value)
+cdef uint8_t *write_nullable_struct(Writer *w, uint8_t *at, const Op *op, PyObject *value) noexcept:
+    at = room(w, at, 1)
+    if at == NULL:
+        return NULL
+    at[0] = 0xff if value == py.Py_None else 1
+    return at + 1 if value == py.Py_None else write_struct(w, at + 1, op, value)
 
 
 cdef inline bint differs(Writer *w, const Op *op, PyObject *value) noexcept:
@@ -325,33 +346,35 @@ cdef bint holds_same(PyObject *a, PyObject *b) noexcept:
     return memcmp(py.kc_slot(a, UNKNOWN), py.kc_slot(b, UNKNOWN), py.Py_TYPE(a).tp_basicsize - UNKNOWN) == 0
 
 
-cdef bint write_bool(Writer *w, const Op *op, PyObject *value) noexcept:
+cdef uint8_t *write_bool(Writer *w, uint8_t *at, const Op *op, PyObject *value) noexcept:
     if value != py.Py_True and value != py.Py_False:
         return refuse(w, "expected a bool", value)
-    if not room(w, 1):
-        return False
-    w.at[0] = value == py.Py_True
-    w.at += 1
-    return True
+    at = room(w, at, 1)
+    if at == NULL:
+        return NULL
+    at[0] = value == py.Py_True
+    return at + 1
 
 
-cdef bint write_integer(Writer *w, const Op *op, PyObject *value) noexcept:
-    return write_number(w, op, value, INT64_MIN >> op.shift, INT64_MAX >> op.shift)
+cdef uint8_t *write_integer(Writer *w, uint8_t *at, const Op *op, PyObject *value) noexcept:
+    return write_number(w, at, op, value, INT64_MIN >> op.shift, INT64_MAX >> op.shift)
 
 
-cdef bint write_unsigned(Writer *w, const Op *op, PyObject *value) noexcept:
-    return write_number(w, op, value, 0, <int64_t> (UINT64_MAX >> op.shift))
+cdef uint8_t *write_unsigned(Writer *w, uint8_t *at, const Op *op, PyObject *value) noexcept:
+    return write_number(w, at, op, value, 0, <int64_t> (UINT64_MAX >> op.shift))
 
 
-cdef bint write_number(Writer *w, const Op *op, PyObject *value, int64_t low, int64_t high) noexcept:
+cdef uint8_t *write_number(
+    Writer *w, uint8_t *at, const Op *op, PyObject *value, int64_t low, int64_t high
+) noexcept:
     cdef int64_t number = 0
-    if not room(w, 8) or not take_int(w, op, value, &number):
-        return False
+    at = room(w, at, 8)
+    if at == NULL or not take_int(w, op, value, &number):
+        return NULL
     if number < low or number > high:
         return refuse(w, WANTED[op.kind], value)
-    k.kc_store_u64(w.at, <uint64_t> number << op.shift)
-    w.at += op.width
-    return True
+    k.kc_store_u64(at, <uint64_t> number << op.shift)
+    return at + op.width
 
 
 cdef inline bint take_int(Writer *w, const Op *op, PyObject *value, int64_t *number) noexcept:
@@ -361,7 +384,8 @@ cdef inline bint take_int(Writer *w, const Op *op, PyObject *value, int64_t *num
     if py.kc_short_int(value, number):
         return True
     if py.PyBool_Check(value) or not py.PyIndex_Check(value):
-        return refuse(w, WANTED[op.kind], value)
+        refuse(w, WANTED[op.kind], value)
+        return False
     shared(value)
     index = py.PyNumber_Index(value)
     if index == NULL:
@@ -375,68 +399,67 @@ cdef inline bint take_int(Writer *w, const Op *op, PyObject *value, int64_t *num
     return not overflow
 
 
-cdef bint write_float(Writer *w, const Op *op, PyObject *value) noexcept:
+cdef uint8_t *write_float(Writer *w, uint8_t *at, const Op *op, PyObject *value) noexcept:
     cdef double real
     cdef uint64_t bits
-    if not room(w, 8):
-        return False
+    at = room(w, at, 8)
+    if at == NULL:
+        return NULL
     if not py.PyFloat_Check(value) and (not py.PyLong_Check(value) or py.PyBool_Check(value)):
         return refuse(w, "expected a float", value)
     real = py.PyFloat_AsDouble(value)
     if real == -1.0 and py.PyErr_Occurred() != NULL:
         return refuse_raised(w, "expected a float64", value)
     memcpy(&bits, &real, 8)
-    k.kc_store_u64(w.at, bits)
-    w.at += 8
-    return True
+    k.kc_store_u64(at, bits)
+    return at + 8
 
 
-cdef bint write_uuid(Writer *w, const Op *op, PyObject *value) noexcept:
+cdef uint8_t *write_uuid(Writer *w, uint8_t *at, const Op *op, PyObject *value) noexcept:
     cdef PyObject *number
-    cdef bint done
-    if not room(w, 16):
-        return False
+    at = room(w, at, 16)
+    if at == NULL:
+        return NULL
     if not py.PyObject_TypeCheck(value, <PyTypeObject *> UUID_CLASS):
         return refuse(w, "expected a uuid.UUID", value)
     shared(value)
     number = py.kc_member(<PyObject *> UUID_INT, value)
-    done = number != NULL and py.kc_int_to_16_bytes(number, w.at) == 0 or refuse_raised(w, "expected a uuid.UUID", value)
+    if number != NULL and py.kc_int_to_16_bytes(number, at) == 0:
+        at += 16
+    else:
+        at = refuse_raised(w, "expected a uuid.UUID", value)
     py.Py_XDECREF(number)
     py.Py_DECREF(value)
-    w.at += 16
-    return done
+    return at
 
 
-cdef inline void write_length(Writer *w, bint compact, bint wide, int64_t length) noexcept:
+cdef inline uint8_t *write_length(uint8_t *at, bint compact, bint wide, int64_t length) noexcept:
     """Writes a length or a count, -1 for null, as int32 (`wide`) or int16. The caller has checked range and room."""
     if compact and length < 0x7f:
-        w.at[0] = <uint8_t> (length + 1)
-        w.at += 1
-    elif compact:
-        w.at += k.kc_uvarint64_encode(w.at, <uint64_t> (length + 1))
-    elif wide:
-        k.kc_store_u32(w.at, <uint32_t> length)
-        w.at += 4
-    else:
-        k.kc_store_u16(w.at, <uint16_t> length)
-        w.at += 2
+        at[0] = <uint8_t> (length + 1)
+        return at + 1
+    if compact:
+        return at + k.kc_uvarint64_encode(at, <uint64_t> (length + 1))
+    if wide:
+        k.kc_store_u32(at, <uint32_t> length)
+        return at + 4
+    k.kc_store_u16(at, <uint16_t> length)
+    return at + 2
 
 
-cdef bint write_null(Writer *w, const Op *op, bint wide) noexcept:
+cdef uint8_t *write_null(Writer *w, uint8_t *at, const Op *op, bint wide) noexcept:
     if not op.flags & F_NULLABLE:
         return refuse(w, "null is not allowed in this version", py.Py_None)
-    if not room(w, LENGTH_BYTES):
-        return False
-    write_length(w, op.flags & F_COMPACT, wide, -1)
-    return True
+    at = room(w, at, LENGTH_BYTES)
+    return write_length(at, op.flags & F_COMPACT, wide, -1) if at != NULL else NULL
 
 
-cdef bint write_string(Writer *w, const Op *op, PyObject *value) noexcept:
+cdef uint8_t *write_string(Writer *w, uint8_t *at, const Op *op, PyObject *value) noexcept:
     cdef Py_ssize_t size = 0
     cdef const char *text = py.kc_ascii(value, &size)
     if text == NULL:
         if value == py.Py_None:
-            return write_null(w, op, False)
+            return write_null(w, at, op, False)
         if not py.PyUnicode_Check(value):
             return refuse(w, "expected a str", value)
         text = py.PyUnicode_AsUTF8AndSize(value, &size)
@@ -444,145 +467,182 @@ cdef bint write_string(Writer *w, const Op *op, PyObject *value) noexcept:
         return refuse_raised(w, "expected a str that UTF-8 can represent", value)
     if size > MAX_STRING_BYTES:
         return refuse(w, "expected a str of at most 32767 bytes", value)
-    return write_sized(w, op, False, text, size)
+    return write_sized(w, at, op, False, text, size)
 
 
-cdef bint write_bytes(Writer *w, const Op *op, PyObject *value) noexcept:
+cdef uint8_t *write_bytes(Writer *w, uint8_t *at, const Op *op, PyObject *value) noexcept:
     """Any contiguous buffer."""
     cdef py.Py_buffer buffer
-    cdef bint done
-    if value == py.Py_None:
-        return write_null(w, op, True)
     if py.Py_TYPE(value) == PART:
-        return write_any_bytes(w, op, value, kc_as_part(value).data, kc_as_part(value).size)
+        return write_any_bytes(w, at, op, value, kc_as_part(value).data, kc_as_part(value).size)
     if py.PyBytes_CheckExact(value):
-        return write_any_bytes(w, op, value, py.PyBytes_AS_STRING(value), py.Py_SIZE(value))
+        return write_any_bytes(w, at, op, value, py.PyBytes_AS_STRING(value), py.Py_SIZE(value))
+    if value == py.Py_None:
+        return write_null(w, at, op, True)
     shared(value)
     if py.PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE) < 0:
-        done = refuse_raised(w, "expected bytes", value)
+        at = refuse_raised(w, "expected bytes", value)
     else:
-        done = write_any_bytes(w, op, value, buffer.buf, buffer.len)
+        at = write_any_bytes(w, at, op, value, buffer.buf, buffer.len)
         py.PyBuffer_Release(&buffer)
     py.Py_DECREF(value)
-    return done
+    return at
 
 
-cdef bint write_any_bytes(Writer *w, const Op *op, PyObject *value, const void *data, Py_ssize_t size) noexcept:
+cdef inline uint8_t *write_any_bytes(
+    Writer *w, uint8_t *at, const Op *op, PyObject *value, const void *data, Py_ssize_t size
+) noexcept:
     if size > INT32_MAX - 1:
         return refuse(w, "expected at most 2147483646 bytes", value)
-    return write_sized(w, op, True, data, size)
+    return write_sized(w, at, op, True, data, size)
 
 
-cdef inline bint write_sized(Writer *w, const Op *op, bint wide, const void *data, Py_ssize_t size) noexcept:
-    if not room(w, LENGTH_BYTES + size):
-        return False
-    write_length(w, op.flags & F_COMPACT, wide, size)
+cdef inline uint8_t *write_sized(
+    Writer *w, uint8_t *at, const Op *op, bint wide, const void *data, Py_ssize_t size
+) noexcept:
+    at = room(w, at, LENGTH_BYTES + size)
+    if at == NULL:
+        return NULL
+    at = write_length(at, op.flags & F_COMPACT, wide, size)
     if size:
-        memcpy(w.at, data, size)
-        w.at += size
-    return True
+        memcpy(at, data, size)
+    return at + size
 
 
-cdef bint write_int32_array(Writer *w, const Op *op, PyObject *value) noexcept:
+cdef uint8_t *write_int32_array(Writer *w, uint8_t *at, const Op *op, PyObject *value) noexcept:
     """The most frequent array. From the first item that is not a short int, items are written by write_items."""
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i, count
     cdef int64_t number
     cdef PyObject **items
-    cdef Py_ssize_t count = write_count(w, op, value, 4)
-    if count < 0:
-        return w.fault.code == k.KC_OK
+    at = write_count(w, at, op, value, 4, &count)
+    if count <= 0:
+        return at
     items = py.kc_items(value)
     for i in range(count):
         if not py.kc_short_int(items[i], &number):
-            return write_items(w, op.element, value, i, count)
-        k.kc_store_u32(w.at, <uint32_t> number)
-        w.at += 4
-    return True
+            return write_items(w, at, op.element, value, i, count)
+        k.kc_store_u32(at, <uint32_t> number)
+        at += 4
+    return at
 
 
-cdef bint write_array(Writer *w, const Op *op, PyObject *value) noexcept:
-    cdef Py_ssize_t count = write_count(w, op, value, 0)
-    if count < 0:
-        return w.fault.code == k.KC_OK
-    return write_items(w, op.element, value, 0, count)
-
-
-cdef inline Py_ssize_t write_count(Writer *w, const Op *op, PyObject *value, Py_ssize_t item_bytes) noexcept:
-    """Writes the number of items, and makes room for them; returns -1 for null or a fault."""
+cdef uint8_t *write_array(Writer *w, uint8_t *at, const Op *op, PyObject *value) noexcept:
     cdef Py_ssize_t count
+    at = write_count(w, at, op, value, 0, &count)
+    return write_items(w, at, op.element, value, 0, count) if count > 0 else at
+
+
+cdef uint8_t *write_struct_array(Writer *w, uint8_t *at, const Op *op, PyObject *value) noexcept:
+    """As write_array, which takes an eighth more time for an array of structs."""
+    cdef Py_ssize_t i, count
+    at = write_count(w, at, op, value, 0, &count)
+    if count <= 0:
+        return at
+    shared(value)
+    for i in range(count):
+        if i < py.Py_SIZE(value):
+            at = write_planned(w, at, op.plan, py.kc_items(value)[i])
+        else:
+            at = refuse_changed(w, value)
+            break
+        if at == NULL:
+            step(&w.fault, NULL, i)
+            break
+    py.Py_DECREF(value)
+    return at
+
+
+cdef uint8_t *refuse_changed(Writer *w, PyObject *value) noexcept:
+    return refuse(w, "the list changed while it was encoded", value)
+
+
+cdef inline uint8_t *write_count(
+    Writer *w, uint8_t *at, const Op *op, PyObject *value, Py_ssize_t item_bytes, Py_ssize_t *count
+) noexcept:
+    """Writes the number of items, and makes room for them; 0 of null, or if there is a fault."""
+    count[0] = 0
     if value == py.Py_None:
-        write_null(w, op, not op.flags & F_COUNT16)
-        return -1
+        return write_null(w, at, op, not op.flags & F_COUNT16)
     if not py.PyList_Check(value) and not py.PyTuple_Check(value):
-        refuse(w, "expected a list", value)
-        return -1
-    count = py.Py_SIZE(value)
-    if count > (INT16_MAX if op.flags & F_COUNT16 else INT32_MAX - 1):
-        refuse(w, "the list is too long", value)
-        return -1
-    if not room(w, LENGTH_BYTES + item_bytes * count):
-        return -1
-    write_length(w, op.flags & F_COMPACT, not op.flags & F_COUNT16, count)
-    return count
+        return refuse(w, "expected a list", value)
+    if py.Py_SIZE(value) > (INT16_MAX if op.flags & F_COUNT16 else INT32_MAX - 1):
+        return refuse(w, "the list is too long", value)
+    at = room(w, at, LENGTH_BYTES + item_bytes * py.Py_SIZE(value))
+    if at == NULL:
+        return NULL
+    count[0] = py.Py_SIZE(value)
+    return write_length(at, op.flags & F_COMPACT, not op.flags & F_COUNT16, count[0])
 
 
-cdef bint write_items(Writer *w, const Op *op, PyObject *value, Py_ssize_t first, Py_ssize_t count) noexcept:
+cdef uint8_t *write_items(
+    Writer *w, uint8_t *at, const Op *op, PyObject *value, Py_ssize_t first, Py_ssize_t count
+) noexcept:
     """Writes the items of a list or tuple that had `count` items."""
     cdef Py_ssize_t i
     cdef Write write = WRITERS[op.kind]
-    cdef bint done = True
     shared(value)
     for i in range(first, count):
-        if i >= py.Py_SIZE(value):
-            done = refuse(w, "the list changed while it was encoded", value)
-        elif not write(w, op, py.kc_items(value)[i]):
+        if i < py.Py_SIZE(value):
+            at = write(w, at, op, py.kc_items(value)[i])
+        else:
+            at = refuse_changed(w, value)
+            break
+        if at == NULL:
             step(&w.fault, NULL, i)
-            done = False
-        if not done:
             break
     py.Py_DECREF(value)
-    return done
+    return at
 
 
-cdef inline bint has_no_tags(Writer *w, PyObject *made) noexcept:
+cdef inline uint8_t *without_tags(Writer *w, uint8_t *at, PyObject *made) noexcept:
     """As in Java, unknown tagged fields are not dropped silently in a version that cannot have them."""
     cdef PyObject *unknown = py.kc_slot(made, UNKNOWN)[0]
     if unknown == NULL or unknown == py.Py_None or not <object> unknown:
-        return True
+        return at
     return refuse_tags(w, "this version has no tagged fields, so unknown_tagged_fields must be empty", unknown)
 
 
-cdef bint refuse_tags(Writer *w, const char *what, PyObject *unknown) noexcept:
+cdef uint8_t *refuse_tags(Writer *w, const char *what, PyObject *unknown) noexcept:
     step(&w.fault, UNKNOWN_NAME, -1)
     return refuse(w, what, unknown)
 
 
-cdef bint write_tags(Writer *w, const Plan *plan, PyObject *made) noexcept:
+cdef inline uint8_t *write_tags(Writer *w, uint8_t *at, const Plan *plan, PyObject *made) noexcept:
     """Writes tagged fields that differ from their defaults, and unknown ones, in the order of tags."""
     cdef uint64_t present = 0
-    cdef Py_ssize_t i
-    cdef Py_ssize_t count = 0
     cdef PyObject *unknown = py.kc_slot(made, UNKNOWN)[0]
     cdef const Op *op = plan.tagged
     cdef const Op *end = plan.tagged + plan.tagged_count
     while op < end:
         if differs(w, op, py.kc_slot(made, op.offset)[0]):
             present |= <uint64_t> 1 << (op - plan.tagged)
-            count += 1
         op += 1
     if w.fault.code != k.KC_OK:
-        return False
+        return NULL
     if unknown != NULL and unknown != py.Py_None:
-        return write_mixed_tags(w, plan, made, present)
-    if not write_uvarint(w, count):
-        return False
+        return write_mixed_tags(w, at, plan, made, present)
+    if present:
+        return write_known_tags(w, at, plan, made, present)
+    return write_uvarint(w, at, 0)
+
+
+cdef uint8_t *write_known_tags(
+    Writer *w, uint8_t *at, const Plan *plan, PyObject *made, uint64_t present
+) noexcept:
+    cdef Py_ssize_t i
+    cdef Py_ssize_t count = 0
     for i in range(plan.tagged_count):
-        if present >> i & 1 and not write_tagged(w, &plan.tagged[i], made):
-            return False
-    return True
+        count += present >> i & 1
+    at = write_uvarint(w, at, count)
+    for i in range(plan.tagged_count):
+        if at != NULL and present >> i & 1:
+            at = write_tagged(w, at, &plan.tagged[i], made)
+    return at
 
 
-cdef bint write_mixed_tags(Writer *w, const Plan *plan, PyObject *made, uint64_t present) noexcept:
+cdef uint8_t *write_mixed_tags(
+    Writer *w, uint8_t *at, const Plan *plan, PyObject *made, uint64_t present
+) noexcept:
     cdef Py_ssize_t i
     cdef const char *fault = "expected bytes for tags from 0 to 2147483646 that the schema does not define"
     unknown = <object> py.kc_slot(made, UNKNOWN)[0]
@@ -594,56 +654,56 @@ cdef bint write_mixed_tags(Writer *w, const Plan *plan, PyObject *made, uint64_t
                 return refuse_tags(w, fault, <PyObject *> unknown)
         order = [(plan.tagged[i].tag, i) for i in range(plan.tagged_count) if present >> i & 1]
         order = sorted([*order, *[(tag, -1) for tag in unknown]])
-        if not write_uvarint(w, len(order)):
-            return False
+        at = write_uvarint(w, at, len(order))
         for tag, i in order:
-            if i >= 0:
-                if not write_tagged(w, &plan.tagged[i], made):
-                    return False
-            else:
-                data = bytes(memoryview(unknown[tag]))
-                if not write_uvarint(w, tag) or not write_uvarint(w, len(data)):
-                    return False
-                if not write_raw(w, <const char *> data, len(data)):
-                    return False
-        return True
+            if at != NULL and i >= 0:
+                at = write_tagged(w, at, &plan.tagged[i], made)
+            elif at != NULL:
+                at = write_unknown(w, at, tag, bytes(memoryview(unknown[tag])))
+        return at
     except BaseException as error:
         if isinstance(error, Exception) and not isinstance(error, MemoryError):
             return refuse_tags(w, fault, <PyObject *> unknown)
         w.fault.code, w.fault.value = k.KC_NO_MEMORY, shared(<PyObject *> error)
-        return False
+        return NULL
 
 
-cdef bint write_tagged(Writer *w, const Op *op, PyObject *made) noexcept:
+cdef uint8_t *write_unknown(Writer *w, uint8_t *at, uint32_t tag, bytes data) noexcept:
+    at = write_uvarint(w, at, tag)
+    if at != NULL:
+        at = write_uvarint(w, at, len(data))
+    return write_raw(w, at, <const char *> data, len(data)) if at != NULL else NULL
+
+
+cdef uint8_t *write_tagged(Writer *w, uint8_t *at, const Op *op, PyObject *made) noexcept:
     """Writes tag, size and value. The value is written after room for the maximum size, then moved."""
     cdef PyObject *value = py.kc_slot(made, op.offset)[0]
-    cdef Py_ssize_t begin, size, size_bytes
-    cdef bint done
+    cdef uint8_t *size_at
+    cdef Py_ssize_t begin, size
     if value == NULL:
         value = py.Py_None
     elif op.kind == STRUCT_ARRAY:
         value = list_at(w, py.kc_slot(made, op.offset))
-    if value == NULL or not write_uvarint(w, op.tag) or not room(w, SIZE_BYTES):
+    at = write_uvarint(w, at, op.tag) if value != NULL else NULL
+    if at != NULL:
+        at = room(w, at, SIZE_BYTES)
+    if at != NULL:
+        begin = at - w.start
+        shared(value)
+        at = write_tagged_value(w, at + SIZE_BYTES, op, value)
+        py.Py_DECREF(value)
+    if at == NULL:
         step(&w.fault, op.name, -1)
-        return False
-    begin = w.at - w.start
-    w.at += SIZE_BYTES
-    shared(value)
-    done = write_tagged_value(w, op, value)
-    py.Py_DECREF(value)
-    if not done:
-        step(&w.fault, op.name, -1)
-        return False
-    size = w.at - w.start - begin - SIZE_BYTES
-    size_bytes = k.kc_uvarint64_encode(w.start + begin, size)
-    memmove(w.start + begin + size_bytes, w.start + begin + SIZE_BYTES, size)
-    w.at -= SIZE_BYTES - size_bytes
-    return True
+        return NULL
+    size_at = w.start + begin    # the output may have moved
+    size = at - size_at - SIZE_BYTES
+    at = size_at + k.kc_uvarint64_encode(size_at, size)
+    memmove(at, size_at + SIZE_BYTES, size)
+    return at + size
 
 
-cdef bint write_tagged_value(Writer *w, const Op *op, PyObject *value) noexcept:
-    if op.kind == NULLABLE_STRUCT:
-        if value == py.Py_None:
-            return write_uvarint(w, 0)
-        return write_uvarint(w, 1) and write_struct(w, op, value)
-    return WRITERS[op.kind](w, op, value)
+cdef uint8_t *write_tagged_value(Writer *w, uint8_t *at, const Op *op, PyObject *value) noexcept:
+    if op.kind != NULLABLE_STRUCT:
+        return WRITERS[op.kind](w, at, op, value)
+    at = write_uvarint(w, at, value != py.Py_None)
+    return at if at == NULL or value == py.Py_None else write_struct(w, at, op, value)
