@@ -255,6 +255,8 @@ cdef inline uint8_t *write_fields(Writer *w, uint8_t *at, const Plan *plan, PyOb
             at = NULL
         elif value == py.Py_None and op.null_size:
             at = write_nothing(w, at, op)
+        elif py.Py_TYPE(value) == PART:    # records, written here since a Produce request consists of them
+            at = write_any_bytes(w, at, op, value, kc_as_part(value).data, kc_as_part(value).size)
         else:
             at = WRITERS[op.kind](w, at, op, value)
         if at == NULL:
