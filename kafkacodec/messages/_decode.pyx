@@ -54,7 +54,6 @@ cdef kc_memory *MEMORY = memory()
 
 
 cdef struct Reader:
-    const uint8_t *at
     const uint8_t *end
     const uint8_t *start
     PyObject *data       # the argument, a memoryview or a copy of it
@@ -62,12 +61,15 @@ cdef struct Reader:
     PyObject *source     # a Source of the data, created with the first part; owned
     PyObject *nothing    # an empty part of record bytes; owned
     bint later           # whether arrays are created on first access: only if the bytes cannot change
+    const uint8_t *wrong    # the position of the fault
     Fault fault
 
 
-# Reads a field, or an item of an array, into its slot, which is empty before (and after, if that represents the value).
-# If `slot` is NULL, only validates it. If a reader fails, the content of a slot is freed with its object.
-ctypedef bint (*Read)(Reader *r, const Op *op, PyObject **slot) noexcept
+# Reads a field, or an item of an array, at a position into its slot, which is empty before (and after, if that
+# represents the value). If `slot` is NULL, only validates it. Returns the position after it, or NULL if there is a
+# fault. The position is an argument, not in the Reader, so that it stays in a register. If a reader fails, the content
+# of a slot is freed with its object.
+ctypedef const uint8_t *(*Read)(Reader *r, const uint8_t *at, const Op *op, PyObject **slot) noexcept
 cdef Read READERS[KINDS]
 READERS[BOOL] = read_bool
 READERS[INT8] = READERS[INT16] = READERS[INT32] = READERS[INT64] = read_integer
@@ -106,9 +108,9 @@ cdef object decode_front(Program program, object data, Py_ssize_t start, Py_ssiz
     """The object at `start`; *end is the position after it. If `end` is NULL, this must be the end of the data."""
     cdef Py_buffer buffer
     cdef Reader r
-    cdef Op root
     cdef PyObject *made = NULL
-    cdef bint done, paused
+    cdef const uint8_t *at
+    cdef bint paused
     cdef bint later = is_constant(data)
     if not later and not program.has_records and end == NULL:
         data, later = copied(data), True
@@ -118,19 +120,18 @@ cdef object decode_front(Program program, object data, Py_ssize_t start, Py_ssiz
     if start < 0 or start > buffer.len:
         PyBuffer_Release(&buffer)
         raise Truncated(f"position {start} is outside the {buffer.len} bytes", position=start)
-    open_reader(&r, program, data, <const uint8_t *> buffer.buf, start, buffer.len)
+    open_reader(&r, program, data, <const uint8_t *> buffer.buf, <const uint8_t *> buffer.buf + buffer.len)
     r.later = later
-    root.plan = &program.plan
     paused = py.kc_pause_collector()
-    done = read_struct(&r, &root, &made)
+    at = read_planned(&r, r.start + start, &program.plan, &made)
     py.kc_resume_collector(paused)
     close_reader(&r)
     PyBuffer_Release(&buffer)
-    if end != NULL:
-        end[0] = r.at - r.start
-    elif done and r.at != r.end:
-        done = fail(&r, k.KC_CORRUPT, "unexpected bytes after the message", r.end - r.at, 0)
-    if not done:
+    if at != NULL and end != NULL:
+        end[0] = at - r.start
+    elif at != NULL and at != r.end:
+        at = fail(&r, at, k.KC_CORRUPT, "unexpected bytes after the message", r.end - at, 0)
+    if at == NULL:
         py.Py_XDECREF(made)
         raise_decode_error(&r, program)
     result = <object> made
@@ -145,16 +146,17 @@ cdef list make_list(PyObject *part):
     cdef Program program = <Program> source.program
     cdef Reader r
     cdef PyObject *made = NULL
-    cdef bint done, paused
-    open_reader(&r, program, source.data, source.start, items.data - source.start, items.data - source.start + items.size)
+    cdef const uint8_t *at
+    cdef bint paused
+    open_reader(&r, program, source.data, source.start, items.data + items.size)
     r.later = False    # most users of one item use all of it: items are created with all their arrays
     r.source = items.source
     py.Py_INCREF(r.source)
     paused = py.kc_pause_collector()
-    done = read_list(&r, <const Op *> items.array, &made, items.count)
+    at = read_list(&r, items.data, <const Op *> items.array, &made, items.count)
     py.kc_resume_collector(paused)
     close_reader(&r)
-    if not done:
+    if at == NULL:
         py.Py_XDECREF(made)
         raise_decode_error(&r, program)
     result = <list> made
@@ -162,10 +164,8 @@ cdef list make_list(PyObject *part):
     return result
 
 
-cdef void open_reader(
-    Reader *r, Program program, object data, const uint8_t *start, Py_ssize_t at, Py_ssize_t end
-) noexcept:
-    r.start, r.at, r.end = start, start + at, start + end
+cdef void open_reader(Reader *r, Program program, object data, const uint8_t *start, const uint8_t *end) noexcept:
+    r.start, r.end = start, end
     r.data, r.program = <PyObject *> data, <PyObject *> program
     r.source = r.nothing = NULL
     r.fault.code, r.fault.step_count, r.fault.value = k.KC_OK, 0, NULL
@@ -209,32 +209,36 @@ cdef int raise_decode_error(Reader *r, Program program) except -1:
         cls, what = LimitExceeded, f"{what}: {fault.got} exceeds {fault.want}"
     elif fault.got != fault.want:
         what = f"{what}: {fault.got}"
-    raise cls(f"{what}, in {program.title}", position=r.at - r.start, path=path_of(fault) or None)
+    raise cls(f"{what}, in {program.title}", position=r.wrong - r.start, path=path_of(fault) or None)
 
 
-cdef bint fail(Reader *r, int code, const char *what, int64_t got, int64_t want) noexcept:
+cdef const uint8_t *fail(
+    Reader *r, const uint8_t *at, int code, const char *what, int64_t got, int64_t want
+) noexcept:
+    r.wrong = at
     r.fault.code, r.fault.what, r.fault.got, r.fault.want = code, what, got, want
-    return False
+    return NULL
 
 
-cdef inline bint has(Reader *r, Py_ssize_t size, const char *what) noexcept:
+cdef inline bint has(Reader *r, const uint8_t *at, Py_ssize_t size, const char *what) noexcept:
     """Whether `size` bytes are left; if not, sets the fault."""
-    return not py.kc_rarely(r.end - r.at < size) or fail(r, k.KC_TRUNCATED, what, r.end - r.at, size)
+    return not py.kc_rarely(r.end - at < size) or fail(r, at, k.KC_TRUNCATED, what, r.end - at, size) != NULL
 
 
-cdef inline bint read_uvarint(Reader *r, uint32_t *value) noexcept:
-    cdef int n
-    if r.at < r.end and r.at[0] < 0x80:
-        value[0] = r.at[0]
-        r.at += 1
-        return True
-    n = k.kc_uvarint32_decode(r.at, r.end, value)
+cdef inline const uint8_t *read_uvarint(Reader *r, const uint8_t *at, uint32_t *value) noexcept:
+    if at < r.end and at[0] < 0x80:
+        value[0] = at[0]
+        return at + 1
+    return read_long_uvarint(r, at, value)
+
+
+cdef const uint8_t *read_long_uvarint(Reader *r, const uint8_t *at, uint32_t *value) noexcept:
+    cdef int n = k.kc_uvarint32_decode(at, r.end, value)
     if n > 0:
-        r.at += n
-        return True
+        return at + n
     if n == 0:
-        return fail(r, k.KC_TRUNCATED, "an unsigned varint", r.end - r.at, r.end - r.at + 1)
-    return fail(r, k.KC_CORRUPT, "an unsigned varint overflows 32 bits", 0, 0)
+        return fail(r, at, k.KC_TRUNCATED, "an unsigned varint", r.end - at, r.end - at + 1)
+    return fail(r, at, k.KC_CORRUPT, "an unsigned varint overflows 32 bits", 0, 0)
 
 
 cdef inline bint put(PyObject **slot, PyObject *value) noexcept:
@@ -243,48 +247,48 @@ cdef inline bint put(PyObject **slot, PyObject *value) noexcept:
     return value != NULL
 
 
-cdef inline bint share(PyObject **slot, PyObject *value) noexcept:
+cdef inline void share(PyObject **slot, PyObject *value) noexcept:
     if slot != NULL:
         py.Py_INCREF(value)
         slot[0] = value
-    return True
 
 
-cdef bint read_struct(Reader *r, const Op *op, PyObject **slot) noexcept:
-    return read_planned(r, op.plan, slot)
+cdef const uint8_t *read_struct(Reader *r, const uint8_t *at, const Op *op, PyObject **slot) noexcept:
+    return read_planned(r, at, op.plan, slot)
 
 
 cdef inline PyObject **place(PyObject *made, const Op *op) noexcept:
     return py.kc_slot(made, op.offset) if made != NULL else NULL
 
 
-cdef inline bint read_planned(Reader *r, const Plan *plan, PyObject **slot) noexcept:
+cdef inline const uint8_t *read_planned(
+    Reader *r, const uint8_t *at, const Plan *plan, PyObject **slot
+) noexcept:
     cdef PyObject *made = NULL
     cdef const Op *op
     cdef const Op *end
     if slot != NULL:
         made = slot[0] = new_struct(plan)
         if made == NULL:
-            return False
+            return NULL
     op, end = plan.ops, plan.ops + plan.op_count
     while op < end:
-        if op.run and r.end - r.at >= op.run_bytes:
-            if made == NULL:
-                r.at += op.run_size
-            elif not read_run(r, op, made):
-                return False
+        if op.run and r.end - at >= op.run_bytes:
+            if made != NULL and not read_run(at, op, made):
+                return NULL
+            at += op.run_size
             op += op.run
-        elif READERS[op.kind](r, op, place(made, op)):
-            op += 1
         else:
-            step(&r.fault, op.name, -1)
-            return False
+            at = READERS[op.kind](r, at, op, place(made, op))
+            if at == NULL:
+                step(&r.fault, op.name, -1)
+                return NULL
+            op += 1
     if not plan.flexible:
-        return True
-    if r.at < r.end and r.at[0] == 0:    # no tagged fields
-        r.at += 1
-        return True
-    return read_tags(r, plan, made)
+        return at
+    if at < r.end and at[0] == 0:    # no tagged fields
+        return at + 1
+    return read_tags(r, at, plan, made)
 
 
 cdef inline PyObject *new_struct(const Plan *plan) noexcept:
@@ -299,9 +303,8 @@ cdef inline PyObject *new_struct(const Plan *plan) noexcept:
     return made
 
 
-cdef inline bint read_run(Reader *r, const Op *op, PyObject *made) noexcept:
+cdef inline bint read_run(const uint8_t *at, const Op *op, PyObject *made) noexcept:
     """Consecutive signed integers; the caller has checked the bounds."""
-    cdef const uint8_t *at = r.at
     cdef const Op *end = op + op.run
     cdef PyObject *value
     while op < end:
@@ -311,152 +314,165 @@ cdef inline bint read_run(Reader *r, const Op *op, PyObject *made) noexcept:
         py.kc_slot(made, op.offset)[0] = value
         at += op.width
         op += 1
-    r.at = at
     return True
 
 
-cdef bint read_nullable_struct(Reader *r, const Op *op, PyObject **slot) noexcept:
+cdef const uint8_t *read_nullable_struct(
+    Reader *r, const uint8_t *at, const Op *op, PyObject **slot
+) noexcept:
     cdef int8_t marker
-    if not has(r, 1, "the marker of a struct"):
-        return False
-    marker = <int8_t> r.at[0]
+    if not has(r, at, 1, "the marker of a struct"):
+        return NULL
+    marker = <int8_t> at[0]
     if marker != -1 and marker != 1:
-        return fail(r, k.KC_CORRUPT, "the marker of a struct is neither -1 nor 1", marker, 0)
-    r.at += 1
-    return share(slot, py.Py_None) if marker == -1 else read_struct(r, op, slot)
+        return fail(r, at, k.KC_CORRUPT, "the marker of a struct is neither -1 nor 1", marker, 0)
+    if marker == 1:
+        return read_struct(r, at + 1, op, slot)
+    share(slot, py.Py_None)
+    return at + 1
 
 
-cdef bint read_bool(Reader *r, const Op *op, PyObject **slot) noexcept:
-    if not has(r, 1, "a bool"):
-        return False
-    share(slot, py.Py_True if r.at[0] else py.Py_False)
-    r.at += 1
-    return True
+cdef const uint8_t *read_bool(Reader *r, const uint8_t *at, const Op *op, PyObject **slot) noexcept:
+    if not has(r, at, 1, "a bool"):
+        return NULL
+    share(slot, py.Py_True if at[0] else py.Py_False)
+    return at + 1
 
 
-cdef inline bint read_bits(Reader *r, const Op *op, uint64_t *bits) noexcept:
+cdef inline bint read_bits(Reader *r, const uint8_t *at, const Op *op, uint64_t *bits) noexcept:
     """The bytes of an integer, as the first of eight."""
     cdef uint8_t[8] padded
-    if r.end - r.at >= 8:
-        bits[0] = k.kc_load_u64(r.at)
-    elif not has(r, op.width, INTEGERS[op.kind]):
+    if r.end - at >= 8:
+        bits[0] = k.kc_load_u64(at)
+    elif not has(r, at, op.width, INTEGERS[op.kind]):
         return False
     else:
         memset(padded, 0, 8)
-        memcpy(padded, r.at, op.width)
+        memcpy(padded, at, op.width)
         bits[0] = k.kc_load_u64(padded)
-    r.at += op.width
     return True
 
 
-cdef bint read_integer(Reader *r, const Op *op, PyObject **slot) noexcept:
+cdef const uint8_t *read_integer(Reader *r, const uint8_t *at, const Op *op, PyObject **slot) noexcept:
     cdef uint64_t bits
-    if not read_bits(r, op, &bits):
-        return False
-    return slot == NULL or put(slot, kc_int_new(MEMORY, <int64_t> bits >> op.shift))
+    if not read_bits(r, at, op, &bits) or slot != NULL and not put(slot, kc_int_new(MEMORY, <int64_t> bits >> op.shift)):
+        return NULL
+    return at + op.width
 
 
-cdef bint read_unsigned(Reader *r, const Op *op, PyObject **slot) noexcept:
+cdef const uint8_t *read_unsigned(Reader *r, const uint8_t *at, const Op *op, PyObject **slot) noexcept:
     cdef uint64_t bits
-    if not read_bits(r, op, &bits):
-        return False
-    return slot == NULL or put(slot, kc_int_new(MEMORY, <int64_t> (bits >> op.shift)))
+    if not read_bits(r, at, op, &bits) or slot != NULL and not put(slot, kc_int_new(MEMORY, <int64_t> (bits >> op.shift))):
+        return NULL
+    return at + op.width
 
 
-cdef bint read_float(Reader *r, const Op *op, PyObject **slot) noexcept:
+cdef const uint8_t *read_float(Reader *r, const uint8_t *at, const Op *op, PyObject **slot) noexcept:
     cdef uint64_t bits
     cdef double number
-    if not has(r, 8, "a float64"):
-        return False
-    bits = k.kc_load_u64(r.at)
+    if not has(r, at, 8, "a float64"):
+        return NULL
+    bits = k.kc_load_u64(at)
     memcpy(&number, &bits, 8)
-    r.at += 8
-    return slot == NULL or put(slot, py.PyFloat_FromDouble(number))
+    return at + 8 if slot == NULL or put(slot, py.PyFloat_FromDouble(number)) else NULL
 
 
-cdef inline bint read_length(Reader *r, bint compact, bint wide, int64_t *length) noexcept:
+cdef inline const uint8_t *read_length(
+    Reader *r, const uint8_t *at, bint compact, bint wide, int64_t *length
+) noexcept:
     """The length of a string (int16) or of bytes (`wide`: int32); -1 is null. Smaller lengths are rejected."""
     cdef uint32_t raw
     if compact:
-        if not read_uvarint(r, &raw):
-            return False
+        at = read_uvarint(r, at, &raw)
+        if at == NULL:
+            return NULL
         length[0] = <int64_t> raw - 1
-    elif wide:
-        if not has(r, 4, "a length"):
-            return False
-        length[0] = <int32_t> k.kc_load_u32(r.at)
-        r.at += 4
+        return at
+    if not has(r, at, 4 if wide else 2, "a length"):
+        return NULL
+    if wide:
+        length[0] = <int32_t> k.kc_load_u32(at)
+        at += 4
     else:
-        if not has(r, 2, "a length"):
-            return False
-        length[0] = <int16_t> k.kc_load_u16(r.at)
-        r.at += 2
-    return not py.kc_rarely(length[0] < -1) or fail(r, k.KC_CORRUPT, "a length below -1", length[0], 0)
+        length[0] = <int16_t> k.kc_load_u16(at)
+        at += 2
+    if py.kc_rarely(length[0] < -1):
+        return fail(r, at, k.KC_CORRUPT, "a length below -1", length[0], 0)
+    return at
 
 
-cdef bint read_string(Reader *r, const Op *op, PyObject **slot) noexcept:
+cdef const uint8_t *read_string(Reader *r, const uint8_t *at, const Op *op, PyObject **slot) noexcept:
     cdef int64_t length
     cdef bint valid = True
-    if not read_length(r, op.flags & F_COMPACT, False, &length):
-        return False
+    at = read_length(r, at, op.flags & F_COMPACT, False, &length)
+    if at == NULL:
+        return NULL
     if length == 0:
-        return share(slot, <PyObject *> EMPTY)
+        share(slot, <PyObject *> EMPTY)
+        return at
     if length < 0:
-        return read_null(r, op, slot, "null for a string that is not nullable")
+        return read_null(r, at, op, slot, "null for a string that is not nullable")
     if length > MAX_STRING_BYTES:
-        return fail(r, k.KC_LIMIT, "length of a string", length, MAX_STRING_BYTES)
-    if not has(r, length, "a string"):
-        return False
+        return fail(r, at, k.KC_LIMIT, "length of a string", length, MAX_STRING_BYTES)
+    if not has(r, at, length, "a string"):
+        return NULL
     if slot == NULL:
-        valid = k.kc_utf8_valid(r.at, length)
-    elif not put(slot, py.PyUnicode_DecodeUTF8(<const char *> r.at, length, NULL)):
+        valid = k.kc_utf8_valid(at, length)
+    elif not put(slot, py.PyUnicode_DecodeUTF8(<const char *> at, length, NULL)):
         if py.PyErr_ExceptionMatches(py.PyExc_MemoryError):
-            return False
+            return NULL
         py.PyErr_Clear()
         valid = False
     if not valid:
-        return fail(r, k.KC_CORRUPT, "a string is not UTF-8", 0, 0)
-    r.at += length
-    return True
+        return fail(r, at, k.KC_CORRUPT, "a string is not UTF-8", 0, 0)
+    return at + length
 
 
-cdef bint read_null(Reader *r, const Op *op, PyObject **slot, const char *what) noexcept:
-    if op.flags & F_NULLABLE:
-        return share(slot, py.Py_None)
-    return fail(r, k.KC_CORRUPT, what, 0, 0)
+cdef const uint8_t *read_null(
+    Reader *r, const uint8_t *at, const Op *op, PyObject **slot, const char *what
+) noexcept:
+    if not op.flags & F_NULLABLE:
+        return fail(r, at, k.KC_CORRUPT, what, 0, 0)
+    share(slot, py.Py_None)
+    return at
 
 
-cdef bint read_bytes(Reader *r, const Op *op, PyObject **slot) noexcept:
+cdef const uint8_t *read_bytes(Reader *r, const uint8_t *at, const Op *op, PyObject **slot) noexcept:
     cdef int64_t length
-    if not read_length(r, op.flags & F_COMPACT, True, &length):
-        return False
+    at = read_length(r, at, op.flags & F_COMPACT, True, &length)
+    if at == NULL:
+        return NULL
     if length < 0:
-        return read_null(r, op, slot, "null for bytes that are not nullable")
-    if not has(r, length, "a byte string"):
-        return False
-    r.at += length
-    return slot == NULL or put(slot, py.PyBytes_FromStringAndSize(<const char *> r.at - length, length))
+        return read_null(r, at, op, slot, "null for bytes that are not nullable")
+    if not has(r, at, length, "a byte string"):
+        return NULL
+    if slot != NULL and not put(slot, py.PyBytes_FromStringAndSize(<const char *> at, length)):
+        return NULL
+    return at + length
 
 
-cdef bint read_records(Reader *r, const Op *op, PyObject **slot) noexcept:
+cdef const uint8_t *read_records(Reader *r, const uint8_t *at, const Op *op, PyObject **slot) noexcept:
     """Records, as a part of the input."""
     cdef int64_t length
-    if not read_length(r, op.flags & F_COMPACT, True, &length):
-        return False
+    at = read_length(r, at, op.flags & F_COMPACT, True, &length)
+    if at == NULL:
+        return NULL
     if py.kc_rarely(length < 0):
-        return read_null(r, op, slot, "null for records that are not nullable")
-    if not has(r, length, "a record set"):
-        return False
-    r.at += length
+        return read_null(r, at, op, slot, "null for records that are not nullable")
+    if not has(r, at, length, "a record set"):
+        return NULL
     if slot == NULL:
-        return True
+        return at + length
     if not open_source(r):
-        return False
+        return NULL
     if length:
-        return put(slot, kc_part_new(MEMORY, PART, r.source, r.at - length, length))
+        return at + length if put(slot, kc_part_new(MEMORY, PART, r.source, at, length)) else NULL
     if r.nothing == NULL:
         r.nothing = kc_part_new(MEMORY, PART, r.source, r.start, 0)
-    return r.nothing != NULL and share(slot, r.nothing)
+        if r.nothing == NULL:
+            return NULL
+    share(slot, r.nothing)
+    return at
 
 
 cdef inline bint open_source(Reader *r) noexcept:
@@ -465,194 +481,210 @@ cdef inline bint open_source(Reader *r) noexcept:
     return r.source != NULL
 
 
-cdef bint read_uuid(Reader *r, const Op *op, PyObject **slot) noexcept:
+cdef const uint8_t *read_uuid(Reader *r, const uint8_t *at, const Op *op, PyObject **slot) noexcept:
     cdef PyObject *number
     cdef bint done
-    if not has(r, 16, "a uuid"):
-        return False
-    r.at += 16
-    if k.kc_load_u64(r.at - 16) == 0 and k.kc_load_u64(r.at - 8) == 0:
-        return share(slot, <PyObject *> UUID_ZERO)
+    if not has(r, at, 16, "a uuid"):
+        return NULL
+    if k.kc_load_u64(at) == 0 and k.kc_load_u64(at + 8) == 0:
+        share(slot, <PyObject *> UUID_ZERO)
+        return at + 16
     if slot == NULL:
-        return True
+        return at + 16
     slot[0] = py.PyType_GenericAlloc(<PyTypeObject *> UUID_CLASS, 0)
-    number = py.kc_int_from_16_bytes(r.at - 16)
+    number = py.kc_int_from_16_bytes(at)
     done = (
         slot[0] != NULL and number != NULL
         and py.PyObject_GenericSetAttr(slot[0], <PyObject *> UUID_INT, number) == 0
         and py.PyObject_GenericSetAttr(slot[0], <PyObject *> UUID_IS_SAFE, <PyObject *> UUID_SAFETY) == 0)
     py.Py_XDECREF(number)
-    return done
+    return at + 16 if done else NULL
 
 
-cdef bint read_count(Reader *r, const Op *op, int64_t *count) noexcept:
+cdef inline const uint8_t *read_count(Reader *r, const uint8_t *at, const Op *op, int64_t *count) noexcept:
     """The number of elements of an array, -1 for null, bounded by the remaining bytes."""
     if op.flags & F_COUNT16:
-        if not read_length(r, False, False, count):
-            return False
-    elif not read_length(r, op.flags & F_COMPACT, True, count):
-        return False
-    if count[0] <= 0:
-        return True
+        at = read_length(r, at, False, False, count)
+    else:
+        at = read_length(r, at, op.flags & F_COMPACT, True, count)
     # The count is less than 2**32, so that the product cannot overflow.
-    return count[0] * op.least_bytes <= r.end - r.at or fail(
-        r, k.KC_TRUNCATED, "an array", r.end - r.at, count[0] * op.least_bytes)
+    if at != NULL and count[0] > 0 and py.kc_rarely(count[0] * op.least_bytes > r.end - at):
+        return fail(r, at, k.KC_TRUNCATED, "an array", r.end - at, count[0] * op.least_bytes)
+    return at
 
 
-cdef inline bint begin_array(Reader *r, const Op *op, PyObject **slot, int64_t *count) noexcept:
+cdef inline const uint8_t *begin_array(
+    Reader *r, const uint8_t *at, const Op *op, PyObject **slot, int64_t *count
+) noexcept:
     """The number of items; 0 if the array is complete."""
-    if not read_count(r, op, count):
-        return False
+    count[0] = 0
+    at = read_count(r, at, op, count)
+    if at == NULL:
+        return NULL
     if count[0] < 0:
         count[0] = 0
-        return read_null(r, op, slot, "null for an array that is not nullable")
-    if count[0] == 0 and slot != NULL and not op.flags & F_LAZY:
-        return put(slot, py.PyList_New(0))
-    return True
+        return read_null(r, at, op, slot, "null for an array that is not nullable")
+    if count[0] == 0 and slot != NULL and not op.flags & F_LAZY and not put(slot, py.PyList_New(0)):
+        return NULL
+    return at
 
 
-cdef bint read_int32_array(Reader *r, const Op *op, PyObject **slot) noexcept:
+cdef const uint8_t *read_int32_array(
+    Reader *r, const uint8_t *at, const Op *op, PyObject **slot
+) noexcept:
     cdef int64_t count
     cdef Py_ssize_t i
     cdef PyObject **items
-    if not begin_array(r, op, slot, &count):
-        return False
-    if count == 0 or slot == NULL:
-        r.at += 4 * count
-        return True
+    at = begin_array(r, at, op, slot, &count)
+    if at == NULL or count == 0 or slot == NULL:
+        return at + 4 * count if at != NULL else NULL
     if not put(slot, py.PyList_New(count)):
-        return False
+        return NULL
     items = py.kc_items(slot[0])
     for i in range(count):
-        if not put(&items[i], kc_int_new(MEMORY, <int32_t> k.kc_load_u32(r.at))):
-            return False
-        r.at += 4
-    return True
+        if not put(&items[i], kc_int_new(MEMORY, <int32_t> k.kc_load_u32(at))):
+            return NULL
+        at += 4
+    return at
 
 
-cdef bint read_array(Reader *r, const Op *op, PyObject **slot) noexcept:
+cdef const uint8_t *read_array(Reader *r, const uint8_t *at, const Op *op, PyObject **slot) noexcept:
     cdef int64_t count
-    if not begin_array(r, op, slot, &count):
-        return False
-    if count == 0:
-        return True
-    if slot == NULL:
-        return read_items(r, op, NULL, count)
-    return read_list(r, op, slot, count)
+    at = begin_array(r, at, op, slot, &count)
+    if at == NULL or count == 0:
+        return at
+    return read_items(r, at, op, NULL, count) if slot == NULL else read_list(r, at, op, slot, count)
 
 
-cdef bint read_struct_array(Reader *r, const Op *op, PyObject **slot) noexcept:
+cdef const uint8_t *read_struct_array(
+    Reader *r, const uint8_t *at, const Op *op, PyObject **slot
+) noexcept:
     cdef int64_t count
     cdef const uint8_t *begin
-    if not begin_array(r, op, slot, &count):
-        return False
-    if count == 0:
-        return True
+    at = begin_array(r, at, op, slot, &count)
+    if at == NULL or count == 0:
+        return at
     if slot == NULL:
-        return read_items(r, op, NULL, count)
+        return read_items(r, at, op, NULL, count)
     if not r.later or count < LEAST_LATER:
-        return read_list(r, op, slot, count)
-    begin = r.at
-    if not read_items(r, op, NULL, count) or not open_source(r):
-        return False
-    if not put(slot, kc_part_new(MEMORY, PART, r.source, begin, r.at - begin)):
-        return False
+        return read_list(r, at, op, slot, count)
+    begin = at
+    at = read_items(r, at, op, NULL, count)
+    if at == NULL or not open_source(r):
+        return NULL
+    if not put(slot, kc_part_new(MEMORY, PART, r.source, begin, at - begin)):
+        return NULL
     kc_as_part(slot[0]).array, kc_as_part(slot[0]).count = op, count
-    return True
+    return at
 
 
-cdef bint read_list(Reader *r, const Op *op, PyObject **slot, Py_ssize_t count) noexcept:
+cdef const uint8_t *read_list(
+    Reader *r, const uint8_t *at, const Op *op, PyObject **slot, Py_ssize_t count
+) noexcept:
     """A list of `count` items. The caller has paused the collector, which could show it to other code."""
     if not put(slot, py.PyList_New(count)):
-        return False
+        return NULL
     py.kc_hide(slot[0])
-    if not read_items(r, op, py.kc_items(slot[0]), count):
-        return False
-    py.kc_show(slot[0])
-    return True
+    at = read_items(r, at, op, py.kc_items(slot[0]), count)
+    if at != NULL:
+        py.kc_show(slot[0])
+    return at
 
 
-cdef bint read_items(Reader *r, const Op *op, PyObject **items, Py_ssize_t count) noexcept:
+cdef const uint8_t *read_items(
+    Reader *r, const uint8_t *at, const Op *op, PyObject **items, Py_ssize_t count
+) noexcept:
     cdef Py_ssize_t i
-    cdef bint done
     cdef Read read = READERS[op.element.kind]
     for i in range(count):
         if op.kind == STRUCT_ARRAY:
-            done = read_planned(r, op.plan, &items[i] if items != NULL else NULL)
+            at = read_planned(r, at, op.plan, &items[i] if items != NULL else NULL)
         else:
-            done = read(r, op.element, &items[i] if items != NULL else NULL)
-        if not done:
+            at = read(r, at, op.element, &items[i] if items != NULL else NULL)
+        if at == NULL:
             step(&r.fault, NULL, i)
-            return False
-    return True
+            return NULL
+    return at
 
 
-cdef bint read_tags(Reader *r, const Plan *plan, PyObject *made) noexcept:
+cdef const uint8_t *read_tags(Reader *r, const uint8_t *at, const Plan *plan, PyObject *made) noexcept:
     """The tagged fields after a struct."""
     cdef uint32_t count, tag, size
     cdef int64_t previous = -1
     cdef Py_ssize_t i
-    if not read_uvarint(r, &count):
-        return False
-    if count > <uint64_t> (r.end - r.at) // 2:
-        return fail(r, k.KC_TRUNCATED, "a section of tagged fields", r.end - r.at, <int64_t> count * 2)
+    at = read_uvarint(r, at, &count)
+    if at == NULL:
+        return NULL
+    if count > <uint64_t> (r.end - at) // 2:
+        return fail(r, at, k.KC_TRUNCATED, "a section of tagged fields", r.end - at, <int64_t> count * 2)
     for i in range(count):
-        if not read_uvarint(r, &tag) or not read_uvarint(r, &size) or not has(r, size, "a tagged field"):
-            return False
+        at = read_uvarint(r, at, &tag)
+        if at != NULL:
+            at = read_uvarint(r, at, &size)
+        if at == NULL or not has(r, at, size, "a tagged field"):
+            return NULL
         if <int64_t> tag <= previous:
-            return fail(r, k.KC_CORRUPT, "tags are not in ascending order", tag, 0)
+            return fail(r, at, k.KC_CORRUPT, "tags are not in ascending order", tag, 0)
         previous = tag
-        if not read_tagged(r, plan, made, tag, size):
-            return False
-    return True
+        if not read_tagged(r, at, plan, made, tag, size):
+            return NULL
+        at += size
+    return at
 
 
-cdef bint read_tagged(Reader *r, const Plan *plan, PyObject *made, uint32_t tag, uint32_t size) noexcept:
+cdef bint read_tagged(
+    Reader *r, const uint8_t *at, const Plan *plan, PyObject *made, uint32_t tag, uint32_t size
+) noexcept:
     cdef const Op *op
     cdef const uint8_t *outer_end = r.end
     cdef PyObject *value
-    cdef bint done
     cdef Py_ssize_t i
     for i in range(plan.tagged_count):
         op = &plan.tagged[i]
         if <uint32_t> op.tag != tag:
             continue
-        r.end = r.at + size    # the field cannot read beyond its bytes
+        r.end = at + size    # the field cannot read beyond its bytes
         value = NULL
-        done = read_tagged_value(r, op, &value if made != NULL else NULL)
-        if done and r.at != r.end:
-            done = fail(r, k.KC_CORRUPT, "unexpected bytes at the end of a tagged field", r.end - r.at, 0)
+        at = read_tagged_value(r, at, op, &value if made != NULL else NULL)
+        if at != NULL and at != r.end:
+            at = fail(r, at, k.KC_CORRUPT, "unexpected bytes at the end of a tagged field", r.end - at, 0)
         r.end = outer_end
         if made != NULL:
             py.kc_replace(py.kc_slot(made, op.offset), value)
-        if not done:
+        if at == NULL:
             step(&r.fault, op.name, -1)
-        return done
-    return keep_unknown(r, plan, made, tag, size)
+        return at != NULL
+    return keep_unknown(r, at, plan, made, tag, size)
 
 
-cdef bint read_tagged_value(Reader *r, const Op *op, PyObject **slot) noexcept:
+cdef const uint8_t *read_tagged_value(
+    Reader *r, const uint8_t *at, const Op *op, PyObject **slot
+) noexcept:
     """As other values, but the marker of a nullable struct is a varint: 0 null, 1 present."""
     cdef uint32_t marker
     if op.kind != NULLABLE_STRUCT:
-        return READERS[op.kind](r, op, slot)
-    if not read_uvarint(r, &marker):
-        return False
+        return READERS[op.kind](r, at, op, slot)
+    at = read_uvarint(r, at, &marker)
+    if at == NULL:
+        return NULL
     if marker > 1:
-        return fail(r, k.KC_CORRUPT, "the marker of a tagged struct is neither 0 nor 1", marker, 0)
-    return read_struct(r, op, slot) if marker else share(slot, py.Py_None)
+        return fail(r, at, k.KC_CORRUPT, "the marker of a tagged struct is neither 0 nor 1", marker, 0)
+    if marker:
+        return read_struct(r, at, op, slot)
+    share(slot, py.Py_None)
+    return at
 
 
-cdef bint keep_unknown(Reader *r, const Plan *plan, PyObject *made, uint32_t tag, uint32_t size) noexcept:
+cdef bint keep_unknown(
+    Reader *r, const uint8_t *at, const Plan *plan, PyObject *made, uint32_t tag, uint32_t size
+) noexcept:
     cdef Py_ssize_t i
     if tag > MAX_TAG:
-        return fail(r, k.KC_LIMIT, "a tag", tag, MAX_TAG)
+        fail(r, at, k.KC_LIMIT, "a tag", tag, MAX_TAG)
+        return False
     for i in range(plan.absent_count):
         if plan.absent[i].tag == <int64_t> tag:
-            fail(r, k.KC_CORRUPT, "a tag that the schema defines for other versions only", tag, -1)
+            fail(r, at, k.KC_CORRUPT, "a tag that the schema defines for other versions only", tag, -1)
             step(&r.fault, plan.absent[i].name, -1)
             return False
-    if made != NULL and not py.kc_keep_tag(py.kc_slot(made, UNKNOWN), tag, <const char *> r.at, size):
-        return False
-    r.at += size
-    return True
+    return made == NULL or py.kc_keep_tag(py.kc_slot(made, UNKNOWN), tag, <const char *> at, size)

@@ -123,21 +123,21 @@ cdef extern from *:
         return PyLong_FromLongLong(value);
     }
 
-    /* Drops a reference; keeps the object if it is an int of one digit without other references. */
-    static inline void kc_drop(kc_memory *memory, PyObject *value) {
+    /* Whether an int of one digit without other references was kept. */
+    static inline int kc_int_keep(kc_memory *memory, PyObject *value) {
     #if KC_KNOWN
         int64_t number;
-        if (Py_REFCNT(value) == 1 && kc_short_int(value, &number) && number != 0 && memory->room >= KC_INT_BYTES &&
-            memory->int_count < KC_KEPT_INTS) {
-            memory->ints[memory->int_count++] = value;
-            memory->room -= KC_INT_BYTES;
-            return;
-        }
+        if (memory->room < KC_INT_BYTES || memory->int_count == KC_KEPT_INTS) return 0;
+        if (!kc_short_int(value, &number) || number == 0) return 0;
+        memory->ints[memory->int_count++] = value;
+        memory->room -= KC_INT_BYTES;
+        return 1;
     #else
-        (void)memory;
+        (void)memory, (void)value;
+        return 0;
     #endif
-        Py_DECREF(value);
     }
+
     /* A part of a memoryview from kc_byte_view. */
     static inline PyObject *kc_byte_slice(PyObject *view, Py_ssize_t begin, Py_ssize_t size) {
     #if KC_KNOWN /* as slicing does, without a slice object and its ints */

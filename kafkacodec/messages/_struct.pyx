@@ -96,6 +96,17 @@ cdef extern from *:
         .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     };
 
+    /* Drops a reference. */
+    static inline void kc_drop(PyObject *value) {
+        if (Py_REFCNT(value) != 1) {
+            Py_DECREF(value);
+        } else if (KC_KNOWN && Py_IS_TYPE(value, &kc_part_type)) {
+            kc_part_dealloc(value);
+        } else if (!kc_int_keep(&kc_kept_memory, value)) {
+            Py_DECREF(value);
+        }
+    }
+
     static inline void kc_struct_free(PyObject *self) {
         PyTypeObject *type = Py_TYPE(self);
         size_t words = (size_t)type->tp_basicsize / sizeof(PyObject *);
@@ -104,7 +115,7 @@ cdef extern from *:
             PyObject *value = *slot;
             if (value == NULL) continue;
             *slot = NULL;
-            kc_drop(&kc_kept_memory, value);
+            kc_drop(value);
         }
         kc_kept_memory.depth--;
         if (words < KC_KEPT_WORDS && kc_take_room(type->tp_basicsize)) {
