@@ -1,4 +1,4 @@
-"""kafkacodec: Kafka bytes to columns and back, and every message of the Kafka protocol.
+"""Kafka bytes to columns and back, and every message of the Kafka protocol.
 
 Names load on first use, so that importing the package alone stays cheap.
 """

@@ -86,13 +86,9 @@ class LogDirectory:
         Args:
             topic: the topic's name.
             partition: the partition's number.
-            start_timestamp, end_timestamp (int | datetime | None): as in `Partition.ranges`.
-            isolation_level (str): ``"read_uncommitted"``, the default, or ``"read_committed"``.
-            gaps (str): as in `Partition.read`: ``"error"``, the default, or ``"accept"``.
-            max_rows, max_bytes (int): rows and bytes of a chunk.
-            mapped (bool), threads (int | None): as in `Segment.read`.
-            options: as in `kafkacodec.decode`, and ``columns`` as in `Segment.read`: columns, batch_columns,
-                verify_crc, include_control, start_offset, end_offset, on_error, max_decompressed_bytes, layout.
+            start_timestamp, end_timestamp, isolation_level, gaps, max_rows, max_bytes, mapped, threads: as in
+                `Partition.read`.
+            The other options: as in `kafkacodec.decode`, and ``columns`` as in `Segment.read`.
 
         Raises:
             FileNotFoundError: the directory does not have this partition.

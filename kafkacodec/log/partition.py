@@ -331,8 +331,8 @@ class Partition:
                 ``"accept"`` ignores it.
             max_rows, max_bytes, mapped, threads: as in `Segment.read`; `consumed` and positions count from the start
                 of a segment.
-            options: as in `kafkacodec.decode`, and ``columns`` as in `Segment.read`; `start_offset` and `end_offset`
-                also find the place to start and to end.
+            The other options: as in `kafkacodec.decode`, and ``columns`` as in `Segment.read`; `start_offset` and
+                `end_offset` also find the place to start and to end.
 
         Raises:
             MissingOffsets: offsets are missing; raised after the records before them. A subclass of `Truncated`.

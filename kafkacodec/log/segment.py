@@ -134,9 +134,8 @@ class Segment:
                 its part of the file. This is faster; but if another process shortens the file later, values of
                 earlier chunks become zeros without an error.
             threads: as in `kafkacodec.iter_columns`; files of Kafka 0.6 and 0.7 are read by one.
-            options: as in `kafkacodec.decode`, where ``columns`` may include ``topic`` and ``partition``, null if the
-                directory's name has none: columns, batch_columns, verify_crc, include_control, start_offset,
-                end_offset, on_error, max_decompressed_bytes, layout.
+            The other options: as in `kafkacodec.decode`, where ``columns`` may include ``topic`` and ``partition``,
+                null if the directory's name has none.
 
         Yields:
             RecordColumns: at least one, which may be empty. `consumed`, the positions in `problems` and the column

@@ -57,10 +57,10 @@ def fetch_to_columns(
             must have had that isolation level, so that the response ends at the last stable offset.
         topic_names: names by topic id, for versions 13 and later. A topic without one gets its id as text.
         max_total_bytes: as in `kafkacodec.decode`, for all partitions together and the topic names in each row.
-        options: those of `kafkacodec.decode`, except ``threads``. ``columns`` may name ``topic`` and ``partition``,
-            which are always built. Offset limits apply to every partition. ``on_error`` applies to each partition:
-            ``"stop"`` drops the rest of the partition and continues with the next. With ``"stop"`` and ``"skip"`` the
-            error code of a partition becomes a `Problem` of 0 bytes.
+        The other options: those of `kafkacodec.decode`, except ``threads``. ``columns`` may name ``topic`` and
+            ``partition``, which are always built. Offset limits apply to every partition. ``on_error`` applies to each
+            partition: ``"stop"`` drops the rest of the partition and continues with the next. With ``"stop"`` and
+            ``"skip"`` the error code of a partition becomes a `Problem` of 0 bytes.
 
     Returns:
         RecordColumns: ``topic`` string and ``partition`` int32, then the requested columns of `kafkacodec.decode`.

@@ -1,3 +1,4 @@
+# cython: embedsignature=False
 """Checksums over Python buffers."""
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.long cimport PyLong_AsLongLongAndOverflow

@@ -1,3 +1,4 @@
+# cython: embedsignature=False
 # Murmur2 and the partitions of keys: blocks of rows, without the GIL.
 from libc.stdint cimport int32_t, int64_t
 

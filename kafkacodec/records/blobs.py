@@ -39,9 +39,9 @@ def decode_batches(
             binary or string, such as a ``pyarrow.Array``, a ``pyarrow.ChunkedArray`` or a ``polars.Series``. Null and
             empty blobs have no records.
         max_total_bytes: as in `kafkacodec.decode`, for all blobs together.
-        options: those of `kafkacodec.decode`, without ``threads``. ``on_error`` applies to each blob: ``"stop"`` skips
-            the rest of the damaged blob and continues with the next one. With ``layout="view"`` the result keeps the
-            blobs of the column alive; ``"auto"`` depends on the first blob that is not empty.
+        The other options: those of `kafkacodec.decode`, without ``threads``. ``on_error`` applies to each blob:
+            ``"stop"`` skips the rest of the damaged blob and continues with the next one. With ``layout="view"`` the
+            result keeps the blobs of the column alive; ``"auto"`` depends on the first blob that is not empty.
 
     Returns:
         RecordColumns: the columns of `kafkacodec.decode`, then ``row`` int64, the row of the blob in the column.
@@ -88,8 +88,8 @@ def encode_rows(
         num_rows: number of blobs; by default one more than the last row. Blobs without records are empty, also those
             that were null before `decode_batches`.
         max_total_bytes: limit on the memory of the column, in bytes.
-        options: those of `kafkacodec.encode`, for each blob separately: without a column ``offset`` its records are
-            numbered from `base_offset`, and its first batch has `base_sequence`. The batch columns of
+        The other options: those of `kafkacodec.encode`, for each blob separately: without a column ``offset`` its
+            records are numbered from `base_offset`, and its first batch has `base_sequence`. The batch columns of
             `decode_batches` are ignored.
 
     Returns:
