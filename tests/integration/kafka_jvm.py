@@ -95,6 +95,14 @@ def tool(*arguments: Any, program: str = "KafkaTool", text: str | None = None) -
     return finished.stdout.splitlines()
 
 
+def background(*arguments: Any, output: Path, program: str = "KafkaTool") -> subprocess.Popen[bytes]:
+    """Start one of the Java programs; its lines go to a file, and its input is a pipe."""
+    prepare()
+    command = ["java", "-Xmx256m", "-cp", _classpath(), program, *map(str, arguments)]
+    with open(output, "wb") as lines:
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=lines)
+
+
 def records(lines: list[str]) -> list[JavaRecord]:
     """The records that KafkaTool printed."""
     found = []
@@ -224,6 +232,12 @@ transaction.state.log.min.isr=1
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._output.close()
+
+    def kill(self) -> None:
+        """End it at once, as a crash does."""
+        self._process.kill()
+        self._process.wait()
         self._output.close()
 
     def _run(self, *command: Any) -> None:

@@ -8,15 +8,12 @@ import os
 from pathlib import Path
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 import kafkacodec as kc
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log import LeaderEpoch
 from kafkacodec.spark.checkpoint import Observed, Position, advance, check, dump, parse, resume
 from kafkacodec.spark.errors import OptionError
-from kafkacodec.spark.options import parse_read_options
-from kafkacodec.spark.streaming import SegmentStreamReader
 from tests.changed_logs import (
     ALL,
     COMPACTED,
@@ -30,6 +27,7 @@ from tests.changed_logs import (
     truncate,
     truncate_and_write,
 )
+from tests.stream_query import Query
 
 EPOCHS = (LeaderEpoch(0, 0), LeaderEpoch(3, 50), LeaderEpoch(5, 80))
 
@@ -123,43 +121,13 @@ def test_nothing_new_keeps_the_position():
     assert advance(None, 0, 0, Observed(0, 0, 0)) == Position(0, None, None, 0)
 
 
-class Query:
-    """What Spark does with a reader, with JSON between the calls; a new reader after each restart."""
-
-    def __init__(self, log: Path, start: object = None, **given: str) -> None:
-        self.options = parse_read_options({"path": str(log.parent), **given}, streaming=True)
-        self.at = self._json(start or self._reader().initialOffset())
-
-    def _reader(self) -> SegmentStreamReader:
-        return SegmentStreamReader(self.options, ("offset", "value"))
-
-    def plan(self, most: int | None = None) -> object:
-        limit = ReadAllAvailable() if most is None else ReadMaxRows(most)
-        return self._json(self._reader().latestOffset(self._json(self.at), limit))
-
-    def run(self, end: object) -> list[int]:
-        """The offsets of a micro-batch that ends there, and go on from there."""
-        reader = self._reader()
-        tasks = reader.partitions(self._json(self.at), self._json(end))
-        rows = [offset for task in tasks for batch in reader.read(task) for offset in batch["offset"].to_pylist()]
-        self.at = end
-        return rows
-
-    def step(self, most: int | None = None) -> list[int]:
-        return self.run(self.plan(most))
-
-    @staticmethod
-    def _json(value: object) -> object:
-        return json.loads(json.dumps(value))
-
-
 def add(log: Path, first: int, count: int, epoch: int) -> None:
     with open(log / f"{133:020}.log", "ab") as file:
         file.write(kc.encode([(None, b"later")] * count, base_offset=first, partition_leader_epoch=epoch))
 
 
 def test_a_log_that_grows(log):
-    query = Query(log)
+    query = Query(log.parent)
     assert query.step() == list(range(END))
     assert query.plan() == query.at
     add(log, END, 9, 0)
@@ -168,10 +136,10 @@ def test_a_log_that_grows(log):
 
 @pytest.mark.parametrize("change", COMPACTED, ids=lambda change: change.__name__)
 def test_the_cleaner_beside_a_stream(log, change):
-    query = Query(log)
+    query = Query(log.parent)
     end = query.plan()
     assert query.run(end) == list(range(END))
-    again = Query(log)
+    again = Query(log.parent)
     left = change(log)
     assert again.run(end) == left  # as after a restart of the query
 
@@ -189,7 +157,7 @@ REREAD = [
     ids=[*(change.__name__ for change, *_ in REREAD), "truncate, plain offsets"],
 )
 def test_what_was_read_is_no_longer_in_the_log(log, change, reason, way, old, caplog):
-    query = Query(log)
+    query = Query(log.parent)
     query.step()
     if old:
         query.at = {"none": {"0": END}}
@@ -197,14 +165,14 @@ def test_what_was_read_is_no_longer_in_the_log(log, change, reason, way, old, ca
     with pytest.raises(OptionError, match=f"^failOnDataLoss: .*{reason}") as raised:
         query.step()
     assert "\n" not in str(raised.value)
-    lenient = Query(log, query.at, failOnDataLoss="false")
+    lenient = Query(log.parent, query.at, failOnDataLoss="false")
     cut = kept[-1] + 1 if kept else 0
     end = {"truncate": cut, "truncate_and_write": cut + 100, "create_again": END}[change.__name__]
     with caplog.at_level(logging.WARNING, logger="kafkacodec.spark"):
         assert lenient.step() == list(range(cut if way == "cut" else 0, end))
     assert caplog.text.count("reading goes on") == 1
     assert lenient.plan() == lenient.at
-    assert Query(log, lenient.at).plan() == lenient.at
+    assert Query(log.parent, lenient.at).plan() == lenient.at
 
 
 @pytest.mark.parametrize(
@@ -213,7 +181,7 @@ def test_what_was_read_is_no_longer_in_the_log(log, change, reason, way, old, ca
     ids=lambda change: change.__name__,
 )
 def test_a_log_that_changes_between_planning_and_reading_a_micro_batch(log, change, caplog):
-    query, lenient = Query(log), Query(log, failOnDataLoss="false")
+    query, lenient = Query(log.parent), Query(log.parent, failOnDataLoss="false")
     end = query.plan()
     kept = change(log)
     with pytest.raises(OptionError, match=r"^failOnDataLoss: .*none-0"):
@@ -229,23 +197,23 @@ def test_a_log_that_changes_between_planning_and_reading_a_micro_batch(log, chan
 
 
 def test_deleted_offsets_are_skipped_at_once(log):
-    query = Query(log, failOnDataLoss="false")
+    query = Query(log.parent, failOnDataLoss="false")
     assert query.step(10) == list(range(10))
     delete_first(log)
     assert query.step(10) == list(range(65, 75))
-    strict = Query(log, {"none": {"0": 10}})
+    strict = Query(log.parent, {"none": {"0": 10}})
     with pytest.raises(OptionError, match=r"^failOnDataLoss: offsets 10 to 64 of none-0 were deleted"):
         strict.plan(10)
 
 
 def test_a_micro_batch_is_read_again_as_it_was(log):
     """After a crash Spark asks for the same offsets, which include where reading went on."""
-    query = Query(log, failOnDataLoss="false")
+    query = Query(log.parent, failOnDataLoss="false")
     query.step()
     truncate_and_write(log)
     start, end = query.at, query.plan()
     first = query.run(end)
-    again = Query(log, start, failOnDataLoss="false")
+    again = Query(log.parent, start, failOnDataLoss="false")
     assert again.run(end) == first
 
 
@@ -258,8 +226,8 @@ def high_watermark(log: Path, offset: int, age: int = 0) -> None:
 
 def test_streams_end_at_the_high_watermark(log, caplog):
     high_watermark(log, 50)
-    assert Query(log, endAt="logEnd").step() == list(range(END))
-    query = Query(log)
+    assert Query(log.parent, endAt="logEnd").step() == list(range(END))
+    query = Query(log.parent)
     with caplog.at_level(logging.WARNING, logger="kafkacodec.spark"):
         assert query.step() == list(range(50))
         high_watermark(log, 60)
@@ -270,12 +238,12 @@ def test_streams_end_at_the_high_watermark(log, caplog):
         assert "134 offsets after the high watermark, 40, are not read" in caplog.text
     high_watermark(log, 9999)
     assert query.step() == list(range(60, END))
-    assert Query(log, startingOffsets="latest").at["none"]["0"]["offset"] == END
+    assert Query(log.parent, startingOffsets="latest").at["none"]["0"]["offset"] == END
 
 
 def test_a_high_watermark_that_falls_does_not_shorten_a_planned_micro_batch(log):
     high_watermark(log, 100)
-    query = Query(log)
+    query = Query(log.parent)
     end = query.plan()
     high_watermark(log, 20)
     assert query.run(end) == list(range(100))
@@ -283,13 +251,13 @@ def test_a_high_watermark_that_falls_does_not_shorten_a_planned_micro_batch(log)
 
 def test_starting_offsets_after_the_end(log):
     with pytest.raises(OptionError, match=r"^startingOffsets: 175 for none-0 is after the end of the log, 174"):
-        Query(log, startingOffsets='{"none": {"0": 175}}')
-    assert Query(log, startingOffsets='{"none": {"0": 174}}').step() == []
+        Query(log.parent, startingOffsets='{"none": {"0": 175}}')
+    assert Query(log.parent, startingOffsets='{"none": {"0": 174}}').step() == []
 
 
 def test_offsets_without_records_at_the_cut(log):
     """The position's offset was removed by the cleaner: its epoch is still known."""
-    query = Query(log)
+    query = Query(log.parent)
     query.step()
     (log / "leader-epoch-checkpoint").write_text(f"0\n2\n0 0\n4 {END}\n")
     add(log, END, 3, 4)

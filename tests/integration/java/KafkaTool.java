@@ -28,6 +28,7 @@ import org.apache.kafka.common.record.Record;
 import org.apache.kafka.common.record.RecordBatch;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.common.serialization.StringSerializer;
 import org.apache.kafka.common.utils.Utils;
 
 public class KafkaTool {
@@ -38,6 +39,8 @@ public class KafkaTool {
             case "create" -> create(args[1], args[2], Integer.parseInt(args[3]));
             case "consume" -> consume(args[1], args[2], Integer.parseInt(args[3]), args[4]);
             case "produce" -> produce(args[1], args[2], Integer.parseInt(args[3]));
+            case "load" -> load(args[1], args[2], Integer.parseInt(args[3]), Integer.parseInt(args[4]));
+            case "remove" -> remove(args[1], args[2]);
             case "delete" -> delete(args[1], args[2], Integer.parseInt(args[3]), Long.parseLong(args[4]));
             default -> throw new IllegalArgumentException(args[0]);
         }
@@ -86,6 +89,32 @@ public class KafkaTool {
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {
                 producer.send(new ProducerRecord<>(topic, count++ % partitions, null, HexFormat.of().parseHex(line)));
             }
+        }
+    }
+
+    // Produces until there is something to read. Every other key is used once, the others again and again, so that the cleaner has work.
+    // Prints partition, offset, key and value of each record that is acknowledged.
+    static void load(String server, String topic, int partitions, int perSecond) throws Exception {
+        Map<String, Object> settings = Map.of("bootstrap.servers", server, "linger.ms", 20, "batch.size", 4000,
+            "key.serializer", StringSerializer.class, "value.serializer", StringSerializer.class);
+        String filler = "x".repeat(80);
+        try (KafkaProducer<String, String> producer = new KafkaProducer<>(settings)) {
+            long begin = System.nanoTime();
+            for (int n = 0; System.in.available() == 0; n++) {
+                String key = n % 2 == 0 ? "once-" + n : "often-" + n % 199;
+                String value = n + "-" + filler;
+                producer.send(new ProducerRecord<>(topic, n / 2 % partitions, key, value), (sent, error) -> {
+                    if (error == null) System.out.println(sent.partition() + " " + sent.offset() + " " + key + " " + value);
+                });
+                long ahead = n * 1_000_000_000L / perSecond - (System.nanoTime() - begin);
+                if (ahead > 1_000_000) Thread.sleep(ahead / 1_000_000);
+            }
+        }
+    }
+
+    static void remove(String server, String topic) throws Exception {
+        try (Admin admin = Admin.create(Map.of("bootstrap.servers", server))) {
+            admin.deleteTopics(List.of(topic)).all().get();
         }
     }
 

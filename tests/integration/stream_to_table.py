@@ -1,0 +1,27 @@
+"""A streaming query from `kafkalog` to Parquet, to be killed: `stream_to_table.py LOGS OUT CHECKPOINT [OPTION=VALUE]`.
+
+There may be several options. With `once` among them it ends when it has read everything.
+"""
+
+import sys
+
+import kafkacodec as kc
+
+
+def main(logs, out, checkpoint, *given):
+    options = dict(pair.split("=", 1) for pair in given if "=" in pair)
+    spark = kc.spark.session({"spark.driver.memory": "700m"}, master="local[2]", quick_start=True)
+    stream = spark.readStream.format("kafkalog").options(**options).load(logs)
+    rows = stream.selectExpr("partition", "offset", "string(key) AS key", "string(value) AS value")
+    writer = rows.writeStream.format("parquet").option("checkpointLocation", checkpoint)
+    trigger = {"availableNow": True} if "once" in given else {"processingTime": "100 milliseconds"}
+    query = writer.trigger(**trigger).start(out)
+    try:
+        query.awaitTermination()
+    except Exception as error:
+        print("FAILED", str(error)[:100000], flush=True)
+        sys.exit(3)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

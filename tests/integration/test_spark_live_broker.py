@@ -1,0 +1,247 @@
+"""Streams beside a broker that compacts, rolls, deletes, truncates, and creates topics again, under load.
+
+KAFKACODEC_LIVE_STREAM_SECONDS and KAFKACODEC_LIVE_STREAM_KILLS make the first test longer.
+"""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import kafkacodec as kc
+from kafkacodec.spark.errors import OptionError
+from tests.integration import kafka_jvm
+from tests.stream_query import Query
+
+pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.slow]
+
+SECONDS = int(os.environ.get("KAFKACODEC_LIVE_STREAM_SECONDS", "30"))
+KILLS = int(os.environ.get("KAFKACODEC_LIVE_STREAM_KILLS", "2"))
+ROOT = Path(__file__).parent.parent.parent
+PARTITIONS = 2
+
+# The cleaner runs all the time, segments are small, and the high watermarks are written often.
+BUSY = {
+    "log_segment_bytes": "60000",
+    "log_cleanup_policy": "compact,delete",
+    "log_cleaner_min_cleanable_ratio": "0.01",
+    "log_cleaner_backoff_ms": "100",
+    "log_retention_check_interval_ms": "1000",
+    "log_segment_delete_delay_ms": "1000",
+    "log_flush_start_offset_checkpoint_interval_ms": "1000",
+    "log_initial_task_delay_ms": "500",
+    "replica_high_watermark_checkpoint_interval_ms": "500",
+}
+
+
+class Process:
+    """A query in a process of its own, whose driver and JVM are killed together."""
+
+    def __init__(self, logs: Path, directory: Path, **options: str) -> None:
+        self.out, self.checkpoint = directory / "out", directory / "checkpoint"
+        self._command = [sys.executable, "-m", "tests.integration.stream_to_table", logs, self.out, self.checkpoint]
+        self._command += [f"{name}={value}" for name, value in options.items()]
+        self._said = directory / "query.out"
+        self.start()
+
+    def start(self, *more: str) -> None:
+        with open(self._said, "ab") as said:
+            self._process = subprocess.Popen(
+                [*self._command, *more], cwd=ROOT, stdout=said, stderr=said, start_new_session=True
+            )
+
+    @property
+    def batches(self) -> int:
+        """The number of micro-batches that are complete."""
+        return sum(name.isdecimal() for name in os.listdir(self.checkpoint / "commits")) if self.started else 0
+
+    @property
+    def started(self) -> bool:
+        return (self.checkpoint / "commits").is_dir()
+
+    def progress(self, batches: int) -> None:
+        """Wait until so many more micro-batches are complete; the query must run."""
+        wanted = self.batches + batches
+        until(lambda: self._process.poll() is not None or self.batches >= wanted, 180)
+        assert self._process.poll() is None, self.failure()
+
+    def committed(self) -> dict[int, int]:
+        """The next offset to read of each partition."""
+        lines = (self.checkpoint / "offsets" / str(self.batches - 1)).read_text().splitlines()
+        return {int(number): position["offset"] for number, position in json.loads(lines[-1])["orders"].items()}
+
+    def failure(self) -> str:
+        """What the query said when it failed."""
+        text = self._said.read_text()
+        return text[text.rfind("FAILED") :][:3000] if "FAILED" in text else text[-3000:]
+
+    def wait(self, seconds: int = 240) -> int:
+        return self._process.wait(seconds)
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def finish(self) -> None:
+        """Read everything that is there, up to the end of the log."""
+        self.kill()
+        self.start("endAt=logEnd", "maxOffsetsPerTrigger=100000", "maxPartitionBytes=300000", "once")
+        assert self.wait() == 0, self.failure()
+
+
+@pytest.fixture
+def directory(tmp_path):
+    """Ends the queries of a test."""
+    queries = []
+
+    def query(broker, **options):
+        queries.append(Process(broker.logs, tmp_path, subscribe="orders", maxPartitionBytes="30000", **options))
+        return queries[-1]
+
+    yield query
+    for started in queries:
+        started.kill()
+
+
+@pytest.fixture
+def busy_broker(tmp_path):
+    broker = kafka_jvm.Broker(tmp_path, **BUSY)
+    broker.start()
+    yield broker
+    broker.stop()
+
+
+def produced(lines):
+    """(partition, offset) -> (key, value) of acknowledged records."""
+    found = {}
+    for line in lines.read_text().splitlines():
+        partition, offset, key, value = line.split(" ")
+        found[int(partition), int(offset)] = key, value
+    return found
+
+
+def rows_of(spark, query):
+    rows = spark.read.parquet(str(query.out)).collect()
+    return {(r["partition"], r["offset"]): (r["key"], r["value"]) for r in rows}, len(rows)
+
+
+def produce(broker, name, count):
+    """Records in turn into the partitions, in several batches."""
+    lines = "".join(f"{f'{name} {n}'.ljust(200).encode().hex()}\n" for n in range(count))
+    kafka_jvm.tool("produce", broker.server, "orders", PARTITIONS, text=lines)
+
+
+def until(condition, seconds=60):
+    for _ in range(seconds * 20):
+        if condition():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it takes too long")
+
+
+@contextlib.contextmanager
+def load(broker, lines, per_second=300):
+    """A producer that runs meanwhile."""
+    process = kafka_jvm.background("load", broker.server, "orders", PARTITIONS, per_second, output=lines)
+    try:
+        until(lambda: lines.stat().st_size > 0)
+        yield
+        process.communicate(b"stop", timeout=60)
+        assert process.returncode == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_every_record_once_while_the_cleaner_runs(spark, busy_broker, directory, tmp_path):
+    """Of the records that are missing in the table, the cleaner may have removed all: their keys have newer ones."""
+    rnd = random.Random(5)
+    kafka_jvm.tool("create", busy_broker.server, "orders", PARTITIONS)
+    killed, deleted = 0, 0
+    with load(busy_broker, tmp_path / "produced"):
+        query = directory(busy_broker, maxOffsetsPerTrigger="2000")
+        begin = time.monotonic()
+        while killed < KILLS or time.monotonic() - begin < SECONDS:
+            query.progress(rnd.randrange(1, 4))
+            time.sleep(rnd.uniform(0, 1))
+            if killed < KILLS and time.monotonic() - begin > SECONDS * (killed + 1) / (KILLS + 1):
+                query.kill()
+                killed += 1
+                if killed % 2:  # what the query has read
+                    for partition, offset in query.committed().items():
+                        kafka_jvm.tool("delete", busy_broker.server, "orders", partition, offset)
+                        deleted = max(deleted, offset)
+                query.start()
+    query.finish()
+    expected = produced(tmp_path / "produced")
+    found, count = rows_of(spark, query)
+    once = sum(key.startswith("once") for key, _ in expected.values())
+    print(
+        f"{len(expected)} produced, {once} keys used once; {count} rows, {len(expected) - len(found)} compacted; "
+        f"{killed} kills, {query.batches} batches, deleted up to {deleted}"
+    )
+    assert count == len(found)  # nothing twice
+    assert found.items() <= expected.items()
+    newest = {}
+    for (partition, offset), (key, _) in expected.items():
+        newest[partition, key] = max(offset, newest.get((partition, key), 0))
+    missing = expected.keys() - found.keys()
+    assert [place for place in missing if newest[place[0], expected[place][0]] == place[1]] == []
+    assert len(missing) > 0  # the cleaner was faster than the query
+    assert deleted > 0
+
+
+def test_a_truncated_log_and_a_topic_created_again(broker):
+    """The broker loses the end of its log in a crash, and writes other records; then the topic is created again."""
+    kafka_jvm.tool("create", broker.server, "orders", PARTITIONS)
+    produce(broker, "first", 1000)
+    given = {"subscribe": "orders", "endAt": "logEnd"}
+    query = Query(broker.logs, **given)
+    assert len(query.rows(query.plan())) == 1000
+
+    broker.kill()
+    cuts = [cut_in_half(broker.logs / f"orders-{partition}") for partition in range(PARTITIONS)]
+    assert all(0 < cut < 500 for cut in cuts)
+    broker.start()
+    said = f"orders-0, which was read up to offset 500, was truncated at offset {cuts[0]}"
+    with pytest.raises(
+        OptionError, match=f"^failOnDataLoss: {said}; with failOnDataLoss=false reading goes on at offset {cuts[0]}$"
+    ):
+        query.plan()
+    lenient = Query(broker.logs, query.at, **given, failOnDataLoss="false")
+    assert lenient.rows(lenient.plan()) == []
+    produce(broker, "second", 1000)
+    second = [(partition, offset) for partition, cut in enumerate(cuts) for offset in range(cut, cut + 500)]
+    assert places(lenient.rows(lenient.plan()), b"second") == second
+
+    kafka_jvm.tool("remove", broker.server, "orders")
+    kafka_jvm.tool("create", broker.server, "orders", PARTITIONS)
+    produce(broker, "third", 3000)
+    query = Query(broker.logs, lenient.at, **given)
+    sentence = f"the topic of orders-0, which was read up to offset {cuts[0] + 500}, was deleted and created again"
+    with pytest.raises(OptionError, match=f"^failOnDataLoss: {sentence}; .* with the new topic from offset 0$"):
+        query.plan()
+    assert places(lenient.rows(lenient.plan()), b"third") == [(p, o) for p in (0, 1) for o in range(1500)]
+
+
+def places(rows, name):
+    """Partitions and offsets; all values have this name."""
+    assert all(row["value"].startswith(name) for row in rows)
+    return sorted((row["partition"], row["offset"]) for row in rows)
+
+
+def cut_in_half(directory):
+    """Remove the last batches of a log; the offset of the first of them."""
+    *_, last = sorted(directory.glob("*.log"))
+    headers = kc.scan(last.read_bytes())
+    first = len(headers) // 2
+    os.truncate(last, int(headers["position"][first]))
+    return int(headers["base_offset"][first])
