@@ -33,6 +33,21 @@ class LogIdentity(NamedTuple):
     end_offset: int | None = None
 
 
+class BatchMark(NamedTuple):
+    """By which a batch is recognized.
+
+    Attributes:
+        base_offset, last_offset (int): its offsets.
+        crc (int): its checksum.
+        whole (bool): the log cleaner has not changed it: it has all its records, and no delete horizon (KIP-534).
+    """
+
+    base_offset: int
+    last_offset: int
+    crc: int
+    whole: bool
+
+
 def identify(directory: str, topic: str | None, partition: int | None) -> LogIdentity:
     """The identity of the log in a directory; what its files do not tell, or cannot be read, is unknown."""
     topic_id: uuid.UUID | None = None

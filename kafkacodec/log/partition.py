@@ -16,9 +16,10 @@ from kafkacodec.log.checkpoints import LeaderEpoch, known_offsets, read_leader_e
 from kafkacodec.log.continuity import Gaps, Surroundings, check_gaps
 from kafkacodec.log.ends import RangeEnds
 from kafkacodec.log.files import MappedFile, directory_name
-from kafkacodec.log.identity import LogIdentity, identify
+from kafkacodec.log.identity import BatchMark, LogIdentity, identify
 from kafkacodec.log.kinds import kind_of
 from kafkacodec.log.listing import segment_paths
+from kafkacodec.log.lookup import Lookup
 from kafkacodec.log.ranges import SegmentRange
 from kafkacodec.log.relocate import locate
 from kafkacodec.log.report import Finding, Report
@@ -26,6 +27,7 @@ from kafkacodec.log.segment import Segment, Timestamp
 from kafkacodec.log.segment07 import segment_at
 from kafkacodec.log.transactions import Transactions, scan_transactions
 from kafkacodec.log.verify_files import check_partition_files, reporting
+from kafkacodec.log.walk import first_batches
 from kafkacodec.records.arguments import ISOLATION_LEVELS, IsolationLevel, num_threads, one_of
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.decode import DEFAULT_MAX_ROWS, DecodeOptions, Layout, check_layout, plan_of
@@ -262,6 +264,20 @@ class Partition:
     def identity(self) -> LogIdentity:
         """Which log this is, by topic id and leader epochs; read again by each call."""
         return identify(self.path, self.topic, self.partition)
+
+    def batch_at(self, offset: int) -> BatchMark | None:
+        """The batch that has an offset; None if none has it, or it is of a format before v2."""
+        for segment in self._segments_between(offset, offset + 1):
+            if not kind_of(segment.path).has_batches:
+                continue
+            with MappedFile(segment.path) as file:
+                batch = first_batches(file, Lookup(file, segment.base_offset).position_of_offset(offset))
+                if not len(batch) or int(batch["magic"][0]) < 2 or int(batch["base_offset"][0]) > offset:
+                    continue
+                base, last, crc, count = (int(batch[n][0]) for n in ("base_offset", "last_offset", "crc", "count"))
+                whole = count == last - base + 1 and int(batch["delete_horizon_ms"][0]) == 0
+                return BatchMark(base, last, crc, whole)
+        return None
 
     def relisted(self) -> Partition:
         """The same partition as its directory is now: segments and checkpoints are read again."""

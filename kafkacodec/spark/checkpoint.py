@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log.checkpoints import LeaderEpoch
-from kafkacodec.log.identity import cut_before, epoch_at
+from kafkacodec.log.identity import BatchMark, cut_before, epoch_at
 from kafkacodec.spark.options import TopicPartition
 
-__all__ = ["Loss", "Observed", "Position", "advance", "check", "dump", "parse", "resume", "share"]
+__all__ = ["Loss", "Observed", "Position", "advance", "check", "dump", "parse", "resume", "share", "stays"]
 
 # topic -> partition (as text) -> the next offset to read, or an object with the fields of `Position`.
 Offsets = dict[str, dict[str, "int | dict[str, int | str]"]]
@@ -28,6 +28,7 @@ class Position:
         offset (int): the next offset to read.
         topic_id (str | None): the topic's id; None if unknown.
         leader_epoch (int | None): the leader epoch of the offset before; None if unknown.
+        crc (int | None): the checksum of the batch that has the offset before; None if unknown.
         start (int | None): where the micro-batch that ends here starts, if not where the one before it ended: the
             partition is new, or offsets were lost.
     """
@@ -35,6 +36,7 @@ class Position:
     offset: int
     topic_id: str | None = None
     leader_epoch: int | None = None
+    crc: int | None = None
     start: int | None = None
 
 
@@ -77,7 +79,9 @@ class Loss(NamedTuple):
         return f"{self.what.format(name=f'{key[0]}-{key[1]}')}; reading goes on {self.go_on}"
 
 
-_KEYS = {"topic_id": "topicId", "leader_epoch": "leaderEpoch", "start": "from"}
+_WRITTEN_AGAIN = "was truncated and written again in the same leader epoch, at an earlier offset that is unknown"
+
+_KEYS = {"topic_id": "topicId", "leader_epoch": "leaderEpoch", "crc": "crc", "start": "from"}
 
 
 def parse(offsets: Offsets) -> dict[TopicPartition, Position]:
@@ -108,8 +112,14 @@ def dump(positions: Mapping[TopicPartition, Position]) -> Offsets:
     return offsets
 
 
-def resume(position: Position | None, log: Observed) -> tuple[int, Loss | None]:
-    """The offset at which reading goes on, and what was lost if that is not the position."""
+def resume(position: Position | None, log: Observed, batch: BatchMark | None = None) -> tuple[int, Loss | None]:
+    """The offset at which reading goes on, and what was lost if that is not the position.
+
+    Args:
+        position: None for a new partition.
+        log: the partition's log.
+        batch: the batch that now has the offset before the position; None if unknown.
+    """
     if position is None:
         return log.start_offset, None
     offset = position.offset
@@ -123,16 +133,22 @@ def resume(position: Position | None, log: Observed) -> tuple[int, Loss | None]:
     if offset < log.start_offset:
         what = f"offsets {offset} to {log.start_offset - 1} of {{name}} were deleted before they were read"
         return log.start_offset, Loss(what, _at(log.start_offset))
+    if batch is not None and _is_another(position, batch):
+        first = max(batch.base_offset, log.start_offset)
+        return first, Loss(f"{{name}}, which was read up to offset {offset}, {_WRITTEN_AGAIN}", _at(first))
     return offset, None
 
 
-def check(first: int, end: Position, log: Observed | None) -> tuple[int, int, Loss | None]:
+def check(
+    first: int, end: Position, log: Observed | None, batch: BatchMark | None = None
+) -> tuple[int, int, Loss | None]:
     """Which offsets of [first, end) the log still has, and what happened to the others.
 
     Args:
         first: where a micro-batch starts.
         end: where it ends, as it was when the micro-batch was planned.
         log: None if the partition no longer exists.
+        batch: the batch that now has the last offset; None if unknown.
     """
     planned = f"offsets {first} to {end.offset - 1} of {{name}} cannot be read"
     if log is None:
@@ -148,16 +164,36 @@ def check(first: int, end: Position, log: Observed | None) -> tuple[int, int, Lo
         start = min(log.start_offset, end.offset)
         what = f"offsets {first} to {start - 1} of {{name}} were deleted before they were read"
         return start, end.offset, Loss(what, _at(start))
+    if batch is not None and _is_another(end, batch):
+        cut = max(first, batch.base_offset)
+        return (
+            first,
+            cut,
+            Loss(f"offsets {cut} to {end.offset - 1} of {{name}} cannot be read: the log {_WRITTEN_AGAIN}", _at(cut)),
+        )
     return first, end.offset, None
 
 
-def advance(position: Position | None, first: int, end: int, log: Observed) -> Position:
-    """The position after a micro-batch that reads [first, end); the same one if nothing changes."""
-    if position is not None and first == end == position.offset:
+def stays(position: Position | None, first: int, end: int) -> bool:
+    """Whether a micro-batch that reads [first, end) leaves the position as it is."""
+    return position is not None and first == end == position.offset
+
+
+def advance(position: Position | None, first: int, end: int, log: Observed, batch: BatchMark | None = None) -> Position:
+    """The position after a micro-batch that reads [first, end); the same one if nothing changes.
+
+    Args:
+        position: the one before; None for a new partition.
+        first, end: what is read.
+        log: the partition's log.
+        batch: the batch that has the last offset; None if unknown.
+    """
+    if position is not None and stays(position, first, end):
         return position
     topic_id = log.topic_id or (position.topic_id if position is not None else None)
     goes_on = position is not None and first == position.offset
-    return Position(end, topic_id, epoch_at(log.epochs, end - 1), None if goes_on else first)
+    crc = None if batch is None else batch.crc
+    return Position(end, topic_id, epoch_at(log.epochs, end - 1), crc, None if goes_on else first)
 
 
 def share(available: Mapping[TopicPartition, int], most: int) -> dict[TopicPartition, int]:
@@ -178,6 +214,11 @@ def _cut(epoch: int | None, end_offset: int, log: Observed) -> int | None:
     if cut is None and log.end_offset >= end_offset:
         return None
     return min(log.end_offset, end_offset if cut is None else cut)
+
+
+def _is_another(position: Position, batch: BatchMark) -> bool:
+    """Whether the batch before the position is not the one that was read; one that the cleaner changed may be."""
+    return position.crc is not None and batch.whole and batch.crc != position.crc
 
 
 def _at(offset: int) -> str:

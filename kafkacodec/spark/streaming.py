@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from kafkacodec.log import Partition, layout
-from kafkacodec.log.identity import epoch_at
+from kafkacodec.log.identity import BatchMark, epoch_at
 from kafkacodec.spark.checkpoint import (
     Loss,
     Observed,
@@ -24,6 +24,7 @@ from kafkacodec.spark.checkpoint import (
     parse,
     resume,
     share,
+    stays,
 )
 from kafkacodec.spark.discovery import partitions_of, selected, steadily
 from kafkacodec.spark.errors import OptionError
@@ -71,7 +72,10 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 raise OptionError(
                     f"{self.options.start.option}: {first} for {name} is after the end of the log, {log.end_offset}"
                 )
-            positions[key] = Position(first, log.topic_id, epoch_at(log.epochs, first - 1))
+            batch = _batch_before(partition, first)
+            positions[key] = Position(
+                first, log.topic_id, epoch_at(log.epochs, first - 1), None if batch is None else batch.crc
+            )
         return dump(positions)
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -94,17 +98,20 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         found = self._observe_all(positions)
         firsts: dict[TopicPartition, int] = {}
         available: dict[TopicPartition, int] = {}
-        for key, (_, log) in found.items():
-            firsts[key], loss = resume(positions.get(key), log)
+        for key, (partition, log) in found.items():
+            position = positions.get(key)
+            batch = None if position is None else _batch_before(partition, position.offset)
+            firsts[key], loss = resume(position, log, batch)
             self._report(key, loss)
             end = log.readable_to if self._stop_at is None else min(log.readable_to, self._stop_at.get(key, 0))
             available[key] = max(0, end - firsts[key])
         if isinstance(limit, ReadMaxRows):
             available = share(available, limit.max_rows)
-        ends = {
-            key: advance(positions.get(key), first, first + available[key], found[key][1])
-            for key, first in firsts.items()
-        }
+        ends = {}
+        for key, first in firsts.items():
+            (partition, log), end = found[key], first + available[key]
+            batch = None if stays(positions.get(key), first, end) else _batch_before(partition, end)
+            ends[key] = advance(positions.get(key), first, end, log, batch)
         return dump({**positions, **ends})
 
     def partitions(self, start: Offsets, end: Offsets) -> list[InputPartition]:
@@ -126,7 +133,8 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         spans = []
         for key, first in wanted.items():
             partition, log = found.get(key, (None, None))
-            first, stop, loss = check(first, after[key], log)
+            batch = None if partition is None else _batch_before(partition, after[key].offset)
+            first, stop, loss = check(first, after[key], log, batch)
             self._report(key, loss)
             if partition is not None and first < stop:
                 spans.append((partition, first, stop))
@@ -202,3 +210,8 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self.options.fail_on_data_loss:
             raise OptionError(loss.sentence(key))
         logger.warning("%s", loss.warning(key))
+
+
+def _batch_before(partition: Partition, offset: int) -> BatchMark | None:
+    """The batch that has the offset before this one."""
+    return steadily(partition, lambda now: now.batch_at(offset - 1)) if offset else None

@@ -12,6 +12,7 @@ import pytest
 import kafkacodec as kc
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log import LeaderEpoch
+from kafkacodec.log.identity import BatchMark
 from kafkacodec.spark.checkpoint import Observed, Position, advance, check, dump, parse, resume
 from kafkacodec.spark.errors import OptionError
 from tests.changed_logs import (
@@ -41,6 +42,7 @@ def log(tmp_path: Path) -> Path:
     ("position", "observed", "goes_on", "reason"),
     [
         (None, Observed(7, 90, 90), 7, None),
+        (Position(60, "a", 3, 8), Observed(0, 90, 90, "a", EPOCHS), 60, None),
         (Position(60), Observed(0, 90, 90, "a", EPOCHS), 60, None),
         (Position(60, "a", 3), Observed(0, 90, 90, "a", EPOCHS), 60, None),
         (Position(60, "a", 3), Observed(60, 90, 90, "a", EPOCHS), 60, None),
@@ -71,6 +73,26 @@ def test_where_reading_goes_on(position, observed, goes_on, reason):
 
 
 @pytest.mark.parametrize(
+    ("crc", "batch", "goes_on"),
+    [
+        (8, BatchMark(55, 59, 8, True), 60),
+        (8, BatchMark(55, 59, 9, False), 60),  # the cleaner may have changed it
+        (None, BatchMark(55, 59, 9, True), 60),
+        (8, None, 60),
+        (8, BatchMark(55, 59, 9, True), 55),
+        (8, BatchMark(55, 70, 9, True), 55),
+    ],
+)
+def test_another_batch_in_the_same_leader_epoch(crc, batch, goes_on):
+    observed, position = Observed(0, 90, 90, "a", EPOCHS), Position(60, "a", 3, crc)
+    offset, loss = resume(position, observed, batch)
+    assert offset == goes_on
+    assert (loss is None) == (goes_on == 60)
+    assert check(40, position, observed, batch)[:2] == (40, goes_on)
+    assert loss is None or "written again in the same leader epoch" in loss.sentence(("t", 0))
+
+
+@pytest.mark.parametrize(
     ("end", "observed", "span"),
     [
         (Position(60, "a", 3), Observed(0, 90, 90, "a", EPOCHS), (40, 60)),
@@ -93,11 +115,11 @@ def test_positions_survive_the_checkpoint():
     positions = {
         ("t", 0): Position(5, "id", 3),
         ("t", 1): Position(0),
-        ("s", 10): Position(7, None, 0, 2),
+        ("s", 10): Position(7, None, 0, 99, 2),
     }
     stored = json.loads(json.dumps(dump(positions)))
     assert stored == {
-        "s": {"10": {"offset": 7, "leaderEpoch": 0, "from": 2}},
+        "s": {"10": {"offset": 7, "leaderEpoch": 0, "crc": 99, "from": 2}},
         "t": {"0": {"offset": 5, "topicId": "id", "leaderEpoch": 3}, "1": 0},
     }
     assert parse(stored) == positions
@@ -114,11 +136,11 @@ def test_checkpoints_of_another_form(offsets):
 
 def test_nothing_new_keeps_the_position():
     observed = Observed(0, 90, 90, "b", EPOCHS)
-    for position in (Position(60), Position(60, "a", 3, 12)):
+    for position in (Position(60), Position(60, "a", 3, 8, 12)):
         assert advance(position, 60, 60, observed) is position
     assert advance(Position(60), 60, 70, observed) == Position(70, "b", 3)
-    assert advance(Position(60, "a", 3), 50, 70, Observed(0, 90, 90, None, EPOCHS)) == Position(70, "a", 3, 50)
-    assert advance(None, 0, 0, Observed(0, 0, 0)) == Position(0, None, None, 0)
+    assert advance(Position(60, "a", 3), 50, 70, Observed(0, 90, 90, None, EPOCHS)) == Position(70, "a", 3, None, 50)
+    assert advance(None, 0, 0, Observed(0, 0, 0)) == Position(0, None, None, None, 0)
 
 
 def add(log: Path, first: int, count: int, epoch: int) -> None:
@@ -253,6 +275,18 @@ def test_starting_offsets_after_the_end(log):
     with pytest.raises(OptionError, match=r"^startingOffsets: 175 for none-0 is after the end of the log, 174"):
         Query(log.parent, startingOffsets='{"none": {"0": 175}}')
     assert Query(log.parent, startingOffsets='{"none": {"0": 174}}').step() == []
+
+
+def test_a_log_that_was_cut_and_written_again_in_the_same_epoch(log, caplog):
+    """As a broker does that loses the end of its log in a crash and starts again at once."""
+    query = Query(log.parent)
+    query.step()
+    kept = truncate(log)
+    add(log, kept[-1] + 1, 100, 0)
+    with pytest.raises(OptionError, match=r"none-0, which was read up to offset 174, was truncated and written again"):
+        query.plan()
+    lenient = Query(log.parent, query.at, failOnDataLoss="false")
+    assert lenient.step() == list(range(kept[-1] + 1, kept[-1] + 101))
 
 
 def test_offsets_without_records_at_the_cut(log):
