@@ -10,7 +10,7 @@ import numpy as np
 from kafkacodec.errors import KafkaCodecError, MissingOffsets
 from kafkacodec.log.checkpoints import LeaderEpoch
 from kafkacodec.log.files import MappedFile
-from kafkacodec.log.identity import LogIdentity
+from kafkacodec.log.identity import BatchMark, LogIdentity
 from kafkacodec.log.lookup import Lookup
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.ranges import SegmentRange
@@ -82,6 +82,12 @@ class MergedPartition(Partition):
     def relisted(self) -> MergedPartition:
         """The same partition as its directories are now."""
         return MergedPartition([replica.relisted() for replica in self.replicas])
+
+    def batch_at(self, offset: int) -> BatchMark | None:
+        """As `Partition.batch_at`, in the replica that the offset is read from."""
+        for part, _, _ in self._between(offset, offset + 1):
+            return self.replicas[part.replica].batch_at(offset)
+        return None
 
     def offset_of_timestamp(self, timestamp: Timestamp) -> int | None:
         """As `Partition.offset_of_timestamp`."""

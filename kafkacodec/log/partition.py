@@ -267,7 +267,7 @@ class Partition:
 
     def batch_at(self, offset: int) -> BatchMark | None:
         """The batch that has an offset; None if none has it, or it is of a format before v2."""
-        for segment in self._segments_between(offset, offset + 1):
+        for segment in self.segments_between(offset, offset + 1):
             if not kind_of(segment.path).has_batches:
                 continue
             with MappedFile(segment.path) as file:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from kafkacodec.errors import KafkaCodecError
 
-__all__ = ["OptionError", "UnfinishedWrite"]
+__all__ = ["OptionError", "UnfinishedWrite", "without_traceback"]
 
 
 class OptionError(KafkaCodecError, ValueError):
@@ -17,3 +21,17 @@ class UnfinishedWrite(KafkaCodecError):
     The message lists the partitions and offsets. `kafkacodec.spark.recover_write` with ``keep=True`` keeps what is
     there.
     """
+
+
+@contextmanager
+def without_traceback() -> Iterator[None]:
+    """Let Spark show this package's errors as one sentence; also a decorator for what Spark calls.
+
+    Spark's workers put the traceback before the message unless this variable is set when the error reaches them. A
+    worker ends after an error.
+    """
+    try:
+        yield
+    except KafkaCodecError:
+        os.environ["SPARK_HIDE_TRACEBACK"] = "1"
+        raise

@@ -14,6 +14,7 @@ from kafkacodec.log import SegmentRange
 from kafkacodec.log.continuity import Gaps
 from kafkacodec.log.ranges import Lost
 from kafkacodec.records.columns import RecordColumns
+from kafkacodec.spark.errors import without_traceback
 from kafkacodec.spark.schema import COLUMNS, arrow_schema, core_columns
 
 __all__ = ["ROWS", "Shaper", "log_problems", "read_ranges"]
@@ -51,18 +52,19 @@ def read_ranges(
     columns = [*shaper.core_columns, *{"offset"}.difference(shaper.core_columns)]
     on_error: Literal["skip", "raise"] = "skip" if permissive else "raise"
     lost: Lost = "error" if fail_on_data_loss else "report"
-    for piece in ranges:
-        try:
-            for chunk in piece.read(gaps=gaps, lost=lost, max_rows=ROWS, columns=columns, on_error=on_error):
-                log_problems(piece.path, chunk)
-                if len(chunk):
-                    yield shaper.shape(chunk)
-        except MissingOffsets:  # data loss, or a gap that is not to be skipped
-            raise
-        except (OSError, DecodeError) as error:  # of the file itself: damage inside it is skipped by on_error
-            if not permissive or (fail_on_data_loss and isinstance(error, FileNotFoundError)):
+    with without_traceback():
+        for piece in ranges:
+            try:
+                for chunk in piece.read(gaps=gaps, lost=lost, max_rows=ROWS, columns=columns, on_error=on_error):
+                    log_problems(piece.path, chunk)
+                    if len(chunk):
+                        yield shaper.shape(chunk)
+            except MissingOffsets:  # data loss, or a gap that is not to be skipped
                 raise
-            logger.warning("%s: skipped: %s", piece.path, error)
+            except (OSError, DecodeError) as error:  # of the file itself: damage inside it is skipped by on_error
+                if not permissive or (fail_on_data_loss and isinstance(error, FileNotFoundError)):
+                    raise
+                logger.warning("%s: skipped: %s", piece.path, error)
 
 
 def log_problems(name: str, chunk: RecordColumns) -> None:

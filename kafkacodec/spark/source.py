@@ -17,6 +17,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from kafkacodec.spark.errors import without_traceback
 from kafkacodec.spark.filters import prune
 from kafkacodec.spark.options import ReadOptions, parse_columns, parse_read_options
 from kafkacodec.spark.planning import Pruning, plan
@@ -80,6 +81,7 @@ class SegmentReader(DataSourceReader):
         self.names = names
         self.pruning = Pruning()
 
+    @without_traceback()
     def partitions(self) -> list[InputPartition]:
         """An input partition per task, with the ranges to read; one without ranges if there is nothing to read."""
         return [InputPartition(ranges) for ranges in plan(self.options, self.pruning) or [()]]

@@ -27,7 +27,7 @@ from kafkacodec.spark.checkpoint import (
     stays,
 )
 from kafkacodec.spark.discovery import partitions_of, selected, steadily
-from kafkacodec.spark.errors import OptionError
+from kafkacodec.spark.errors import OptionError, without_traceback
 from kafkacodec.spark.options import ReadOptions, TopicPartition
 from kafkacodec.spark.planning import Pruning, divide, readable_end, span
 from kafkacodec.spark.reading import read_ranges
@@ -58,6 +58,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._stop_at: dict[TopicPartition, int] | None = None
         self._held_back: set[str] = set()
 
+    @without_traceback()
     def initialOffset(self) -> Offsets:
         """Where a new query starts.
 
@@ -83,10 +84,12 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         most = self.options.max_offsets_per_trigger
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
+    @without_traceback()
     def prepareForTriggerAvailableNow(self) -> None:
         """Stop at the current end of each partition."""
         self._stop_at = {key: log.readable_to for key, (_, log) in self._observe(selected(self.options)).items()}
 
+    @without_traceback()
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
         """Where the next micro-batch ends: at each partition's end, or before it if there is a limit.
 
@@ -114,6 +117,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             ends[key] = advance(positions.get(key), first, end, log, batch)
         return dump({**positions, **ends})
 
+    @without_traceback()
     def partitions(self, start: Offsets, end: Offsets) -> list[InputPartition]:
         """The tasks of a micro-batch.
 
