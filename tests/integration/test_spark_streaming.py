@@ -1,6 +1,9 @@
 """The format `kafkalog` as a stream, in a real Spark session."""
 
+import shutil
+
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 import kafkacodec as kc
@@ -47,6 +50,27 @@ def test_batches_follow_one_another(spark, tmp_path):
     everything = [(0, i) for i in range(150)] + [(1, i) for i in range(30)]
     assert run() == everything
     assert run() == everything
+
+
+def test_data_loss_ends_the_query_with_one_sentence(spark, tmp_path):
+    """Spark shows the sentence without a traceback."""
+    source, out, checkpoint = (tmp_path / name for name in ("logs", "out", "checkpoint"))
+
+    def run():
+        stream = spark.readStream.format("kafkalog").load(str(source))
+        query = stream.writeStream.format("parquet").option("checkpointLocation", str(checkpoint))
+        query.trigger(availableNow=True).start(str(out)).awaitTermination()
+
+    append(source, 0, 20)
+    run()
+    shutil.rmtree(source)
+    append(source, 0, 30)
+    with pytest.raises(StreamingQueryException) as raised:
+        run()
+    text = str(raised.value)
+    said = "failOnDataLoss: the topic of t-0, which was read up to offset 20, was deleted and created again; "
+    assert f"OptionError: {said}with failOnDataLoss=false reading goes on with the new topic from offset 0\n" in text
+    assert "Traceback" not in text
 
 
 def test_limit_is_shared(tmp_path):
