@@ -74,7 +74,10 @@ OLD_CALLS: dict[str, Call] = {
 LOG_CALLS: dict[str, Callable[[str], object]] = {
     "Segment.scan": lambda path: len(kc.log.Segment(path).scan(max_total_bytes=MAX_TOTAL)),
     "Segment.read": lambda path: rows(kc.log.Segment(path).read()),
+    "Segment.read, views": lambda path: rows(kc.log.Segment(path).read(columns=("value",), layout="view")),
+    "Segment.read, views in threads": lambda path: rows(kc.log.Segment(path).read(layout="view", threads=3)),
     "Segment.verify": lambda path: kc.log.Segment(path).verify().num_records,
+    "Segment.verify, threads": lambda path: kc.log.Segment(path).verify(threads=3).num_records,
     "Segment.ranges": lambda path: len(kc.log.Segment(path).ranges(max_bytes=1 << 20)),
     "Segment look-ups": lambda path: [kc.log.Segment(path).last_offset(), kc.log.Segment(path).offset_of_timestamp(1)],
     "Partition.read": lambda path: rows(kc.log.Partition(os.path.dirname(path)).read()),
