@@ -77,7 +77,8 @@ def publish(
         UnfinishedWrite: an earlier job was killed while it published, and its segments cannot be removed.
         CorruptRecord: the recorded state of writes is damaged.
         OSError: a file cannot be written or renamed, or a task's files are missing or have not all of its records. If
-            the message says that the write is in place, it is complete, but may be lost in a power failure.
+            the message says that the write is in place, it is complete, but may be lost in a power failure; if it says
+            that segments may be left, they are visible until the next job removes them.
     """
     os.makedirs(log_dir, exist_ok=True)
     if recovery.read_state(log_dir).has(transaction):
@@ -232,9 +233,9 @@ def _commit(log_dir: str, written: list[_Written], transaction: Transaction | No
                 list(pool.map(sync_path, [partition.log.path for partition in written]))
             recovery.store_state(log_dir, state.completed(transaction))  # the commit point
         except BaseException as error:
-            if not _undo(log_dir, state, entries) and isinstance(error, OSError):
-                reason = f"{os.strerror(error.errno or 0)}; the write is in place, but may be lost in a power failure"
-                raise OSError(error.errno, reason, log_dir) from None
+            left = _undo(log_dir, state, entries)
+            if left is not None and isinstance(error, OSError):
+                raise OSError(error.errno, f"{os.strerror(error.errno or 0)}; {left}", log_dir) from None
             raise
     return True
 
@@ -251,15 +252,16 @@ def _begin(log_dir: str, state: State) -> None:
         raise OSError(error.errno, reason, os.path.join(log_dir, layout.WRITE_STATE)) from None
 
 
-def _undo(log_dir: str, state: State, entries: tuple[WrittenPartition, ...]) -> bool:
-    """Remove what was published; what cannot be removed now, the next job removes.
+def _undo(log_dir: str, state: State, entries: tuple[WrittenPartition, ...]) -> str | None:
+    """Remove what was published; returns what the error must say of the directory if that failed.
 
-    Returns:
-        False if the write is recorded as complete, and only the record could not be synced.
+    The write may be recorded as complete, and only the record could not be synced.
     """
-    with suppress(OSError, DecodeError):
+    try:
         if entries and recovery.read_state(log_dir).journal is None:
-            return False
+            return "the write is in place, but may be lost in a power failure"
         recovery.remove_files(log_dir, entries)
         recovery.store_state(log_dir, state)
-    return True
+    except (OSError, DecodeError):
+        return "segments of this write may be left, which the next write to the directory removes"
+    return None

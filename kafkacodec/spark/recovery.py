@@ -159,16 +159,21 @@ def refuse_broker(log_dir: str) -> None:
 
 
 def remove_files(log_dir: str, partitions: Iterable[WrittenPartition]) -> list[str]:
-    """Remove a job's files as far as they are in place, and wait for the disk; returns the segments."""
-    removed = []
+    """Remove a job's files as far as they are in place, and wait for the disk; returns the segments.
+
+    All are removed before the first wait, which fails on a full disk.
+    """
+    removed, changed = [], []
     for partition in partitions:
         directory = os.path.join(log_dir, partition.name)
         names = in_place(partition, _listing(directory))
         for name in names:
             os.unlink(os.path.join(directory, name))
         if names:
-            publishing.sync_path(directory)
+            changed.append(directory)
         removed += [os.path.join(directory, name) for name in names if name.endswith(layout.LOG_SUFFIX)]
+    for directory in changed:
+        publishing.sync_path(directory)
     return removed
 
 
