@@ -1,7 +1,7 @@
 """This tree on the other CPythons of this machine: python -m tests.pythons
 
-Builds a wheel for each and uses it once. The newest, and one without GIL, also runs the tests of what differs between
-versions: how objects of messages and records are made, filled again and freed.
+Builds a wheel for each, and runs the tests of what differs between versions: how objects of messages and records are
+made, filled again and freed.
 """
 
 from __future__ import annotations
@@ -11,13 +11,6 @@ from pathlib import Path
 
 from tests.interpreters import ROOT, Unprepared, found, prepare, run
 
-USE = """
-import kafkacodec as kc
-records = list(kc.iter_records(kc.encode([(b"k", b"v"), (None, b"w")])))
-assert [(record.key, record.value) for record in records] == [(b"k", b"v"), (None, b"w")]
-message = kc.messages.MetadataRequest(topics=[kc.messages.MetadataRequest.MetadataRequestTopic(name="t")] * 9)
-assert kc.messages.MetadataRequest.decode(message.encode(9), 9) == message
-"""
 TESTS = (
     "tests/unit/test_message_classes.py",
     "tests/unit/test_message_arrays.py",
@@ -47,12 +40,10 @@ def main() -> int:
             prepared[kind] = prepare(interpreter)
         except Unprepared as error:
             print(f"{name_of(kind)} was left out: {error}")
-    newest = max((kind for kind in prepared if not kind[2]), default=None)
     failed = []
     for kind, python in prepared.items():
         print(f"{name_of(kind)}: {others[kind]}", flush=True)
-        tests = PYTEST + TESTS if kind[2] or kind == newest else ("-W", "error", "-c", USE)
-        if run(python, "-P", *tests, PYTHONPATH=str(ROOT)):
+        if run(python, "-P", *PYTEST, *TESTS, PYTHONPATH=str(ROOT)):
             failed.append(name_of(kind))
     if failed:
         print(f"failed on {', '.join(failed)}", file=sys.stderr)
