@@ -212,7 +212,7 @@ wheel: .cache/wheel ## build a wheel from the sdist into wheels/ and test it in 
 	@touch $@
 
 .PHONY: pythons
-pythons: .cache/pythons ## a wheel for each other CPython found here, and tests on the newest
+pythons: .cache/pythons ## a wheel for each other CPython found here, and the tests that depend on the version
 
 .cache/pythons: $(VENV)/.dev $(SOURCES) $(PACKAGE) pyproject.toml setup.py tests/pythons.py tests/interpreters.py
 	$(PY) -m tests.pythons
