@@ -181,22 +181,23 @@ cdef uint8_t *grow(Writer *w, const uint8_t *at, Py_ssize_t size) noexcept:
     return w.start + done
 
 
-cdef inline uint8_t *room(Writer *w, uint8_t *at, Py_ssize_t size) noexcept:
-    """The position, with room for `size` bytes; the output may have moved. NULL if there is no memory."""
-    return grow(w, at, size) if py.kc_rarely(w.end - at < size) else at
+cdef inline bint room(Writer *w, uint8_t **at, Py_ssize_t size) noexcept:
+    """Makes room for `size` bytes at the position, which changes if the output moves; returns whether there is memory."""
+    if not py.kc_rarely(w.end - at[0] < size):
+        return True
+    at[0] = grow(w, at[0], size)
+    return at[0] != NULL
 
 
 cdef inline uint8_t *write_raw(Writer *w, uint8_t *at, const void *data, Py_ssize_t size) noexcept:
-    at = room(w, at, size)
-    if at == NULL:
+    if not room(w, &at, size):
         return NULL
     memcpy(at, data, size)
     return at + size
 
 
 cdef inline uint8_t *write_uvarint(Writer *w, uint8_t *at, uint64_t value) noexcept:
-    at = room(w, at, LENGTH_BYTES)
-    if at == NULL:
+    if not room(w, &at, LENGTH_BYTES):
         return NULL
     if value < 0x80:
         at[0] = <uint8_t> value
@@ -268,11 +269,10 @@ cdef inline uint8_t *write_fields(Writer *w, uint8_t *at, const Plan *plan, PyOb
 
 cdef inline uint8_t *write_nothing(Writer *w, uint8_t *at, const Op *op) noexcept:
     """The length of null."""
-    at = room(w, at, 4)
-    if at != NULL:
-        k.kc_store_u32(at, 0 if op.flags & F_COMPACT else 0xffffffff)
-        at += op.null_size
-    return at
+    if not room(w, &at, 4):
+        return NULL
+    k.kc_store_u32(at, 0 if op.flags & F_COMPACT else 0xffffffff)
+    return at + op.null_size
 
 
 cdef inline PyObject *list_at(Writer *w, PyObject **slot) noexcept:
@@ -297,8 +297,7 @@ cdef inline uint8_t *write_run(Writer *w, uint8_t *at, const Op **first, PyObjec
     cdef const Op *end = op + op.run
     cdef PyObject *value
     cdef int64_t number
-    at = room(w, at, op.run_bytes)
-    if at == NULL:
+    if not room(w, &at, op.run_bytes):
         return NULL
     while op < end:
         value = py.kc_slot(made, op.offset)[0]
@@ -314,8 +313,7 @@ cdef inline uint8_t *write_run(Writer *w, uint8_t *at, const Op **first, PyObjec
 
 
 cdef uint8_t *write_nullable_struct(Writer *w, uint8_t *at, const Op *op, PyObject *value) noexcept:
-    at = room(w, at, 1)
-    if at == NULL:
+    if not room(w, &at, 1):
         return NULL
     at[0] = 0xff if value == py.Py_None else 1
     return at + 1 if value == py.Py_None else write_struct(w, at + 1, op, value)
@@ -351,8 +349,7 @@ cdef bint holds_same(PyObject *a, PyObject *b) noexcept:
 cdef uint8_t *write_bool(Writer *w, uint8_t *at, const Op *op, PyObject *value) noexcept:
     if value != py.Py_True and value != py.Py_False:
         return refuse(w, "expected a bool", value)
-    at = room(w, at, 1)
-    if at == NULL:
+    if not room(w, &at, 1):
         return NULL
     at[0] = value == py.Py_True
     return at + 1
@@ -370,8 +367,7 @@ cdef uint8_t *write_number(
     Writer *w, uint8_t *at, const Op *op, PyObject *value, int64_t low, int64_t high
 ) noexcept:
     cdef int64_t number = 0
-    at = room(w, at, 8)
-    if at == NULL or not take_int(w, op, value, &number):
+    if not room(w, &at, 8) or not take_int(w, op, value, &number):
         return NULL
     if number < low or number > high:
         return refuse(w, WANTED[op.kind], value)
@@ -404,8 +400,7 @@ cdef inline bint take_int(Writer *w, const Op *op, PyObject *value, int64_t *num
 cdef uint8_t *write_float(Writer *w, uint8_t *at, const Op *op, PyObject *value) noexcept:
     cdef double real
     cdef uint64_t bits
-    at = room(w, at, 8)
-    if at == NULL:
+    if not room(w, &at, 8):
         return NULL
     if not py.PyFloat_Check(value) and (not py.PyLong_Check(value) or py.PyBool_Check(value)):
         return refuse(w, "expected a float", value)
@@ -419,8 +414,7 @@ cdef uint8_t *write_float(Writer *w, uint8_t *at, const Op *op, PyObject *value)
 
 cdef uint8_t *write_uuid(Writer *w, uint8_t *at, const Op *op, PyObject *value) noexcept:
     cdef PyObject *number
-    at = room(w, at, 16)
-    if at == NULL:
+    if not room(w, &at, 16):
         return NULL
     if not py.PyObject_TypeCheck(value, <PyTypeObject *> UUID_CLASS):
         return refuse(w, "expected a uuid.UUID", value)
@@ -452,8 +446,7 @@ cdef inline uint8_t *write_length(uint8_t *at, bint compact, bint wide, int64_t 
 cdef uint8_t *write_null(Writer *w, uint8_t *at, const Op *op, bint wide) noexcept:
     if not op.flags & F_NULLABLE:
         return refuse(w, "null is not allowed in this version", py.Py_None)
-    at = room(w, at, LENGTH_BYTES)
-    return write_length(at, op.flags & F_COMPACT, wide, -1) if at != NULL else NULL
+    return write_length(at, op.flags & F_COMPACT, wide, -1) if room(w, &at, LENGTH_BYTES) else NULL
 
 
 cdef uint8_t *write_string(Writer *w, uint8_t *at, const Op *op, PyObject *value) noexcept:
@@ -502,8 +495,7 @@ cdef inline uint8_t *write_any_bytes(
 cdef inline uint8_t *write_sized(
     Writer *w, uint8_t *at, const Op *op, bint wide, const void *data, Py_ssize_t size
 ) noexcept:
-    at = room(w, at, LENGTH_BYTES + size)
-    if at == NULL:
+    if not room(w, &at, LENGTH_BYTES + size):
         return NULL
     at = write_length(at, op.flags & F_COMPACT, wide, size)
     if size:
@@ -569,8 +561,7 @@ cdef inline uint8_t *write_count(
         return refuse(w, "expected a list", value)
     if py.Py_SIZE(value) > (INT16_MAX if op.flags & F_COUNT16 else INT32_MAX - 1):
         return refuse(w, "the list is too long", value)
-    at = room(w, at, LENGTH_BYTES + item_bytes * py.Py_SIZE(value))
-    if at == NULL:
+    if not room(w, &at, LENGTH_BYTES + item_bytes * py.Py_SIZE(value)):
         return NULL
     count[0] = py.Py_SIZE(value)
     return write_length(at, op.flags & F_COMPACT, not op.flags & F_COUNT16, count[0])
@@ -687,9 +678,7 @@ cdef uint8_t *write_tagged(Writer *w, uint8_t *at, const Op *op, PyObject *made)
     elif op.kind == STRUCT_ARRAY:
         value = list_at(w, py.kc_slot(made, op.offset))
     at = write_uvarint(w, at, op.tag) if value != NULL else NULL
-    if at != NULL:
-        at = room(w, at, SIZE_BYTES)
-    if at != NULL:
+    if at != NULL and room(w, &at, SIZE_BYTES):
         begin = at - w.start
         shared(value)
         at = write_tagged_value(w, at + SIZE_BYTES, op, value)
