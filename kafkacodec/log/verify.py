@@ -7,48 +7,29 @@ there on it is mapped, since damage may extend to any position.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from kafkacodec.arrow._columns import append
-from kafkacodec.errors import KafkaCodecError
-from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch
-from kafkacodec.log.continuity import ALONE, Surroundings, gap_after, missing
-from kafkacodec.log.evidence import gather, knows_base, unused
-from kafkacodec.log.files import MappedFile, reason_of
-from kafkacodec.log.indexes import IndexFile, read_offset_index, read_time_index
+from kafkacodec.log.continuity import ALONE, Surroundings
+from kafkacodec.log.files import MappedFile
 from kafkacodec.log.pieces import ROWS_AT_ONCE, checked, intact_pieces
 from kafkacodec.log.ranges import KEPT_BEFORE
-from kafkacodec.log.report import MAX_FINDINGS, Finding, Level, Report
+from kafkacodec.log.report import Report
+from kafkacodec.log.verify_batches import Indexes, SegmentChecker
 from kafkacodec.log.walk import walk
 from kafkacodec.records.arguments import num_threads
 from kafkacodec.records.columns import BatchHeaders, Problem
-from kafkacodec.records.compression import CODECS
-from kafkacodec.records.decode import (
-    DEFAULT_MAX_DECOMPRESSED_BYTES,
-    scan_stretches,
-)
-
-if TYPE_CHECKING:
-    pass
+from kafkacodec.records.decode import DEFAULT_MAX_DECOMPRESSED_BYTES, scan_stretches
 
 STRETCHES_AT_ONCE = 1024
 
 LONG_STRETCH = 256 << 10
 """The size in bytes from which a stretch is checked by itself; shorter ones are collected up to about this size."""
-
-Ints = npt.NDArray[np.signedinteger[Any]]
-
-SMALLEST_UNUSED = 12  # bytes of zeros that cannot be the start of a batch
-
-NO_TIMESTAMP = np.iinfo(np.int64).min  # numpy's "not a time" as an integer
 
 
 def verify_segment(
@@ -77,12 +58,12 @@ def verify_segment(
         Truncated: it was shortened while it was read.
     """
     report = Report(path, num_segments=1)
-    indexes = _Indexes(path, base_offset, report)  # read first: a segment that is being written runs ahead of them
+    indexes = Indexes(path, base_offset, report)  # read first: a segment that is being written runs ahead of them
     with MappedFile(path) as file:
         report.size_in_bytes = file.size
-        checker = _SegmentChecker(file, base_offset, leader_epochs, indexes, report)
+        checker = SegmentChecker(file, base_offset, leader_epochs, indexes, report)
         threads = num_threads(threads)
-        position = checker.read_intact(max_decompressed_bytes, threads) if keep is None else 0
+        position = _read_intact(checker, max_decompressed_bytes, threads) if keep is None else 0
         waiting = _Stretches(checker, keep)
         rest = checked(file.data, position, "skip", max_decompressed_bytes, threads) if position < file.size else ()
         for chunk in rest:
@@ -101,31 +82,48 @@ def verify_segment(
     return report
 
 
-class _Indexes:
-    """The offset and the time index of a segment, up to their first faults."""
+def _read_intact(checker: SegmentChecker, max_decompressed_bytes: int, threads: int) -> int:
+    """Check the pieces of the file that `intact_pieces` reads; returns the position after them, in bytes."""
+    position = 0
+    read = _Pieces()
+    with closing(intact_pieces(checker.file, max_decompressed_bytes, threads)) as pieces:
+        for piece in pieces:
+            position = piece.start + piece.headers.consumed
+            checker.report.num_records += piece.num_records
+            read.add(piece.headers, piece.start)
+            if len(read) >= ROWS_AT_ONCE:
+                read.check_with(checker)
+                read = _Pieces()
+    read.check_with(checker)
+    return position
 
-    def __init__(self, path: str, base_offset: int | None, report: Report) -> None:
-        self.path = path
-        self.report = report
-        self.missing: list[tuple[str, str]] = []
-        self.offset = self.time = None
-        if base_offset is not None:
-            self.offset = self._read(read_offset_index, layout.OFFSET_INDEX_SUFFIX, "offset-index")
-            self.time = self._read(read_time_index, layout.TIME_INDEX_SUFFIX, "time-index")
 
-    def _read(self, read: Callable[..., IndexFile], suffix: str, kind: str) -> IndexFile | None:
-        path = layout.sibling(self.path, suffix)
-        try:
-            index = read(path, on_error="stop")
-        except FileNotFoundError:
-            self.missing.append((kind, path))
-            return None
-        except (OSError, KafkaCodecError) as error:
-            self.report.add(Finding("warning", kind, path, f"cannot be read: {reason_of(error)}"))
-            return None
-        for problem in index.problems:
-            self.report.add(Finding("warning", kind, path, problem.reason, problem.position))
-        return index
+class _Pieces:
+    """Headers of pieces of a file that were read one by one into a buffer, to be checked together as one stretch."""
+
+    def __init__(self) -> None:
+        self._headers: BatchHeaders | None = None
+        self._starts: list[int] = []
+        self._counts: list[int] = []
+
+    def __len__(self) -> int:
+        """Number of batches."""
+        return 0 if self._headers is None else len(self._headers)
+
+    def add(self, headers: BatchHeaders, start: int) -> None:
+        """Add the headers of the piece at position `start` of the file."""
+        self._starts.append(start)
+        self._counts.append(len(headers))
+        if self._headers is None:
+            self._headers = headers
+        else:
+            append(self._headers, headers)
+
+    def check_with(self, checker: SegmentChecker) -> None:
+        """Check what was added."""
+        if self._headers is not None:
+            positions = self._headers["position"] + np.repeat(self._starts, self._counts)
+            checker.check(self._headers, np.array(self._starts[:1]), [None], positions)
 
 
 class _Stretches:
@@ -135,7 +133,7 @@ class _Stretches:
     stretch would be most of the work.
     """
 
-    def __init__(self, checker: _SegmentChecker, keep: Callable[[MappedFile, BatchHeaders], None] | None) -> None:
+    def __init__(self, checker: SegmentChecker, keep: Callable[[MappedFile, BatchHeaders], None] | None) -> None:
         self.checker = checker
         self.keep = keep
         self.bounds: list[tuple[int, int]] = []
@@ -176,406 +174,3 @@ class _Stretches:
         self.checker.check(headers, starts, problems)
         if self.keep is not None and len(headers):
             self.keep(self.checker.file, headers)
-
-
-class _Pieces:
-    """Headers of pieces of a file that were read one by one into a buffer, to be checked together as one stretch."""
-
-    def __init__(self) -> None:
-        self._headers: BatchHeaders | None = None
-        self._starts: list[int] = []
-        self._counts: list[int] = []
-
-    def __len__(self) -> int:
-        """Number of batches."""
-        return 0 if self._headers is None else len(self._headers)
-
-    def add(self, headers: BatchHeaders, start: int) -> None:
-        """Add the headers of the piece at position `start` of the file."""
-        self._starts.append(start)
-        self._counts.append(len(headers))
-        if self._headers is None:
-            self._headers = headers
-        else:
-            append(self._headers, headers)
-
-    def check_with(self, checker: _SegmentChecker) -> None:
-        """Check what was added."""
-        if self._headers is not None:
-            positions = self._headers["position"] + np.repeat(self._starts, self._counts)
-            checker.check(self._headers, np.array(self._starts[:1]), [None], positions)
-
-
-@dataclass
-class _Rows:
-    """Headers of the batches in some stretches; stretches without batches are excluded.
-
-    Attributes:
-        magic, base, last, position, size, time, epoch, base_known: a value for each batch; `base_known`: its first
-            offset is known.
-        first: the first row of each stretch.
-        place: the index of each stretch among all that are checked together; findings are sorted by it.
-        before: the last offset before each stretch.
-        damaged: whether there is damage before each stretch.
-    """
-
-    magic: Ints
-    base: Ints
-    last: Ints
-    position: Ints
-    size: Ints
-    time: Ints
-    epoch: Ints
-    base_known: npt.NDArray[np.bool_]
-    first: Ints
-    place: Ints
-    before: Ints
-    damaged: npt.NDArray[np.bool_]
-
-    @property
-    def final(self) -> Ints:
-        """The last row of each stretch."""
-        return np.append(self.first[1:], len(self.last)) - 1
-
-    @property
-    def stretch(self) -> Ints:
-        """The stretch of each row."""
-        return np.repeat(np.arange(len(self.first)), np.diff(self.first, append=len(self.last)))
-
-    def grow(self) -> bool:
-        """Whether neither the last offsets nor the epochs decrease, so that the stretches can be checked together."""
-        epochs = self.epoch[(self.magic >= 2) & (self.epoch >= 0)]
-        return bool((self.last[1:] >= self.last[:-1]).all() and (epochs[1:] >= epochs[:-1]).all())
-
-    def each(self) -> Iterator[_Rows]:
-        """Every stretch by itself."""
-        ends = (self.final + 1).tolist()
-        for i, (start, end) in enumerate(zip(self.first.tolist(), ends, strict=True)):
-            rows = {name: getattr(self, name)[start:end] for name in _PER_BATCH}
-            stretch = {name: getattr(self, name)[i : i + 1] for name in ("place", "before", "damaged")}
-            yield _Rows(**rows, first=np.zeros(1, np.int64), **stretch)
-
-    def preceding(self, values: Ints) -> Ints:
-        """The value before each row: the last offset before a stretch, then the value of the previous row."""
-        before = np.empty(len(values), np.int64)
-        before[1:] = values[:-1]
-        before[self.first] = self.before
-        return before
-
-
-_PER_BATCH = ("magic", "base", "last", "position", "size", "time", "epoch", "base_known")
-
-
-class _SegmentChecker:
-    """Follows the intact batches of a segment in order."""
-
-    def __init__(
-        self,
-        file: MappedFile,
-        base_offset: int | None,
-        epochs: list[LeaderEpoch] | None,
-        indexes: _Indexes,
-        report: Report,
-    ) -> None:
-        self.file = file
-        self.report = report
-        self.base_offset = base_offset
-        self.last_offset = -1 if base_offset is None else base_offset - 1
-        self.largest_timestamp = NO_TIMESTAMP
-        self.last_epoch = -1
-        self.epochs = epochs
-        self.found: list[tuple[int, Finding]] = []  # with the stretch, since the last report
-        self.open_damage: Problem | None = None
-        self.lost_from = 0
-        self.missing_indexes = indexes.missing
-        self.offset_index, self.time_index = indexes.offset, indexes.time
-        self.offset_entries = self.time_entries = 0  # the number of entries that were compared with batches
-
-    def read_intact(self, max_decompressed_bytes: int, threads: int) -> int:
-        """Check the pieces of the file that `intact_pieces` reads; returns the position after them, in bytes."""
-        position = 0
-        read = _Pieces()
-        with closing(intact_pieces(self.file, max_decompressed_bytes, threads)) as pieces:
-            for piece in pieces:
-                position = piece.start + piece.headers.consumed
-                self.report.num_records += piece.num_records
-                read.add(piece.headers, piece.start)
-                if len(read) >= ROWS_AT_ONCE:
-                    read.check_with(self)
-                    read = _Pieces()
-        read.check_with(self)
-        return position
-
-    def check(
-        self,
-        headers: BatchHeaders,
-        starts: npt.NDArray[np.int64],
-        problems: Sequence[Problem | None],
-        positions: Ints | None = None,
-    ) -> None:
-        """Check the headers of stretches that were read without a fault, and record the problem after each.
-
-        Args:
-            headers: of the batches in all stretches.
-            starts: where each stretch starts in the file.
-            problems: the problem after each, if any.
-            positions: where each batch starts in the file; by default from the headers.
-        """
-        positions = headers["position"] if positions is None else positions
-        at = np.searchsorted(positions, np.append(starts, self.file.size))
-        place = np.flatnonzero(at[1:] > at[:-1])
-        first, base, last = at[place], headers["base_offset"], headers["last_offset"]
-        before, damaged = self._follow(place, base[first], np.maximum.reduceat(last, first), problems)
-        if len(headers):
-            self._count(headers)
-            rows = _Rows(
-                magic=headers["magic"],
-                base=base,
-                last=last,
-                position=positions,
-                size=headers["size_in_bytes"],
-                time=headers["max_timestamp"].astype(np.int64),
-                epoch=headers["partition_leader_epoch"].astype(np.int64),
-                base_known=knows_base(headers),
-                first=first,
-                place=place,
-                before=before,
-                damaged=damaged,
-            )
-            for part in [rows] if len(first) == 1 or rows.grow() else rows.each():
-                self._check_offsets(part)
-                self._check_offset_index(part)
-                self._check_times(part)
-                self._check_epochs(part)
-        self._tell()
-
-    def _follow(
-        self, place: Ints, bases: Ints, lasts: Ints, problems: Sequence[Problem | None]
-    ) -> tuple[Ints, npt.NDArray[np.bool_]]:
-        """The last offset before each stretch, and whether there is damage before it."""
-        before: list[int] = []
-        damaged: list[bool] = []
-        stretches = zip(place.tolist(), bases.tolist(), lasts.tolist(), strict=True)
-        following = next(stretches, None)
-        for i, problem in enumerate(problems):
-            if following is not None and following[0] == i:
-                self._end_damage(following[1], i)
-                before.append(self.last_offset)
-                damaged.append(self.report.damaged_bytes > 0)
-                self.last_offset = max(self.last_offset, following[2])
-                following = next(stretches, None)
-            if problem is not None:
-                self._damaged(problem, i)
-        return np.array(before, np.int64), np.array(damaged, np.bool_)
-
-    def _tell(self) -> None:
-        """Report the findings in the order of the log."""
-        self.found.sort(key=itemgetter(0))
-        for _, finding in self.found:
-            self.report.add(finding)
-        self.found.clear()
-
-    def _damaged(self, problem: Problem, place: int) -> None:
-        """Record damage; its offsets are known when the next batch is."""
-        base_offset = problem.base_offset
-        if base_offset is not None and not 0 < base_offset - self.last_offset < 2**31:
-            base_offset = None  # implausible
-        self._end_damage(base_offset, place)
-        self.open_damage = problem
-        self.lost_from = self.last_offset + 1 if base_offset is None else base_offset
-        self.report.damaged_bytes += problem.size_in_bytes
-
-    def tail(self, position: int, surroundings: Surroundings) -> None:
-        """Report the bytes after the last batch."""
-        left = self.file.size - position
-        if left <= 0:
-            return
-        # A few zeros may be the start of an offset.
-        if left >= SMALLEST_UNUSED and unused(self.file, position):
-            self._note("note", "preallocated", "unused preallocated space", position, left)
-            return
-        text = "trailing partial batch"
-        if surroundings is ALONE:
-            text += "; one segment does not show whether more followed"
-        self._note("warning", "torn-tail", text, position, left)
-
-    def finish(self, position: int, surroundings: Surroundings) -> None:
-        """Report offsets missing after the last batch, and index entries past it."""
-        due = surroundings.flushed if surroundings.following is None else surroundings.following
-        if self.open_damage is None:
-            self._check_end(position, surroundings)
-        self._end_damage(due, 0)
-        self._tell()
-        for kind, path in self.missing_indexes:
-            # Before 0.10 messages had no timestamps, and brokers wrote no time index.
-            if self.report.num_batches and (kind == "offset-index" or self.largest_timestamp != NO_TIMESTAMP):
-                self.report.add(Finding("note", kind, path, "the index is missing"))
-        for index, compared, kind in (
-            (self.offset_index, self.offset_entries, "offset-index"),
-            (self.time_index, self.time_entries, "time-index"),
-        ):
-            if index is not None and compared < len(index) and not self.report.damaged_bytes:
-                count = len(index) - compared
-                text = "points past the last batch" if count == 1 else f"{count} entries point past the last batch"
-                self.report.add(_entry_fault(index, kind, compared, text))
-
-    def _check_end(self, position: int, surroundings: Surroundings) -> None:
-        """Report offsets that are missing between the last batch and what follows the segment."""
-        if self.base_offset is None:
-            return
-        gap = gap_after(self.last_offset + 1, surroundings.following, surroundings.flushed)
-        if gap is None:
-            return
-        evidence = gather(self.file, gap, position, surroundings.topic, surroundings.partition, has_batches=True)
-        error = missing(gap, evidence, path=self.file.path, position=position)
-        if error is None:
-            self.report.compacted_offsets += gap.end_offset - gap.first_offset
-        else:
-            self.report.add_missing(error, self.file.size - position)
-
-    def _end_damage(self, next_offset: int | None, place: int) -> None:
-        problem, self.open_damage = self.open_damage, None
-        if problem is None:
-            return
-        end = next_offset if next_offset is not None and next_offset >= self.lost_from else None
-        self.last_offset = max(self.last_offset, -1 if end is None else end - 1)  # not a gap next to the damage
-        self.report.missing_offsets += 0 if end is None else end - self.lost_from
-        if len(self.report.findings) + len(self.found) >= MAX_FINDINGS:
-            self.report.counts["error", "damaged"] += 1
-            return
-        finding = Finding(
-            "error",
-            "damaged",
-            self.file.path,
-            reason_of(problem.exception),
-            problem.position,
-            problem.size_in_bytes,
-            self.lost_from,
-            end,
-        )
-        self.found.append((place, finding))
-
-    def _count(self, headers: BatchHeaders) -> None:
-        self.report.num_batches += len(headers)
-        names = headers.buffers("codec")
-        initials = names["data"][names["offsets"][:-1]].astype(np.int16)
-        kinds, counts = np.unique(headers["magic"].astype(np.int16) << 8 | initials, return_counts=True)
-        for kind, count in zip(kinds.tolist(), counts.tolist(), strict=True):
-            codec = next(codec for codec in CODECS if codec[0] == chr(kind & 255))
-            self.report.formats[f"v{kind >> 8}/{codec}"] += count
-
-    def _check_offsets(self, rows: _Rows) -> None:
-        """Offsets increase from batch to batch. A compressed message set has only its last offset."""
-        base, last = rows.base, rows.last
-        earlier = rows.before if len(rows.before) == 1 else rows.before[rows.stretch]
-        before = np.maximum(rows.preceding(np.maximum.accumulate(last)), earlier)
-        wrong = np.where(rows.magic >= 2, base, last) <= before
-        for i in np.flatnonzero(wrong).tolist():
-            text = f"offsets {base[i]} to {last[i]} follow offset {before[i]}"
-            self._fault(rows, i, "error", "offset-order", text, int(rows.position[i]), int(rows.size[i]))
-        ahead = np.maximum(base - before - 1, 0)
-        ahead[~rows.base_known] = 0
-        if self.base_offset is None and int(rows.before[0]) < 0:
-            ahead[(rows.before < 0)[rows.stretch]] = 0
-        self.report.compacted_offsets += int(ahead.sum())
-        if self.base_offset is not None:
-            far = np.maximum.reduceat(last, rows.first) - self.base_offset >= 2**31
-            for i in rows.first[far].tolist():
-                text = "an offset is 2^31 or more above the segment's base offset"
-                self._fault(rows, i, "error", "offset-order", text)
-
-    def _check_offset_index(self, rows: _Rows) -> None:
-        """An entry points to a batch before which all offsets are smaller than the entry's offset."""
-        index = self.offset_index
-        if index is None:
-            return
-        final = rows.final
-        stops = np.searchsorted(index["position"], rows.position[final] + rows.size[final], "left")
-        entries = slice(self.offset_entries, int(stops[-1]))
-        positions, offsets = index["position"][entries], index["offset"][entries]
-        at = np.searchsorted(rows.position, positions)
-        found = at < len(rows.position)
-        at[~found] = 0
-        good = found & (rows.position[at] == positions) & (rows.preceding(rows.last)[at] < offsets)
-        # An entry's offset may be after its batch if many old messages were appended at once.
-        good &= (offsets <= rows.last[at]) | (rows.magic[at] < 2)
-        for i in np.flatnonzero(~good).tolist():
-            entry = self.offset_entries + i
-            row = int(rows.first[np.searchsorted(stops, entry, "right")])
-            if positions[i] >= rows.position[row]:  # else it is in damage before the stretch
-                self._index_fault(rows, row, index, "offset-index", entry, "there is no matching batch at the position")
-        self.offset_entries = entries.stop
-
-    def _check_times(self, rows: _Rows) -> None:
-        """A time index entry has the largest timestamp so far, and the offset of a batch with this timestamp."""
-        largest = np.maximum.accumulate(np.maximum(rows.time, self.largest_timestamp))
-        index = self.time_index
-        if index is not None:
-            stops = np.searchsorted(index["offset"], np.maximum.reduceat(rows.last, rows.first), "right")
-            start, stop = min(self.time_entries, int(stops[0])), int(stops[-1])
-            at = np.searchsorted(rows.last, index["offset"][start:stop])
-            at = np.minimum(at, len(rows.last) - 1)
-            stretch = np.searchsorted(stops, np.arange(start, stop), "right")
-            claimed, there = index["timestamp"][start:stop], rows.time[at]
-            # After damage, the batch with the largest timestamp may be lost.
-            good = np.where(rows.damaged[stretch], claimed >= there, (claimed == largest[at]) & (claimed == there))
-            # For messages without timestamps, brokers of 0.10 wrote the time at which they closed the file.
-            good |= largest[at] == NO_TIMESTAMP
-            for i in np.flatnonzero(~good).tolist():
-                row = int(rows.first[stretch[i]])
-                self._index_fault(rows, row, index, "time-index", start + i, "the log has a different timestamp there")
-            self.time_entries = stop
-        self.largest_timestamp = int(largest[-1])
-
-    def _check_epochs(self, rows: _Rows) -> None:
-        """Leader epochs never decrease, and a batch is in its epoch's range of offsets."""
-        with_epoch = np.flatnonzero((rows.magic >= 2) & (rows.epoch >= 0))
-        if not len(with_epoch):
-            return
-        epochs, bases, stretch = rows.epoch[with_epoch], rows.base[with_epoch], rows.stretch[with_epoch]
-        largest = np.maximum.accumulate(epochs)
-        before = np.concatenate([[self.last_epoch], largest[:-1]])
-        first = np.flatnonzero(np.diff(stretch, prepend=-1))
-        before[first] = np.maximum(before[first], self.last_epoch)
-        for i in np.flatnonzero(epochs < before).tolist():
-            self._epoch_fault(rows, with_epoch[i], f"leader epoch {epochs[i]} follows {before[i]}")
-        self.last_epoch = max(self.last_epoch, int(largest[-1]))
-        if self.epochs:
-            starts = np.array([epoch.start_offset for epoch in self.epochs])
-            numbers = np.array([epoch.epoch for epoch in self.epochs])
-            term = np.searchsorted(starts, bases, "right") - 1
-            wrong = np.flatnonzero((term >= 0) & (numbers[np.maximum(term, 0)] != epochs))
-            for i in wrong[np.unique(stretch[wrong], return_index=True)[1]].tolist():  # once a stretch
-                text = f"leader epoch {epochs[i]}, but the checkpoint has {numbers[term[i]]}"
-                self._epoch_fault(rows, with_epoch[i], text)
-
-    def _epoch_fault(self, rows: _Rows, row: int, text: str) -> None:
-        self._fault(rows, row, "warning", "leader-epoch", text, int(rows.position[row]), None, int(rows.base[row]))
-
-    def _index_fault(self, rows: _Rows, row: int, index: IndexFile, kind: str, i: int, text: str) -> None:
-        self.found.append((self._place(rows, row), _entry_fault(index, kind, i, text)))
-
-    def _place(self, rows: _Rows, row: int) -> int:
-        return int(rows.place[np.searchsorted(rows.first, row, "right") - 1])
-
-    def _fault(
-        self,
-        rows: _Rows,
-        row: int,
-        level: Level,
-        kind: str,
-        text: str,
-        position: int | None = None,
-        size_in_bytes: int | None = None,
-        first_offset: int | None = None,
-    ) -> None:
-        """Add a finding for a row."""
-        finding = Finding(level, kind, self.file.path, text, position, size_in_bytes, first_offset)
-        self.found.append((self._place(rows, row), finding))
-
-    def _note(self, level: Level, kind: str, text: str, position: int, size_in_bytes: int) -> None:
-        self.report.add(Finding(level, kind, self.file.path, text, position, size_in_bytes))
-
-
-def _entry_fault(index: IndexFile, kind: str, i: int, text: str) -> Finding:
-    return Finding("warning", kind, index.path, f"entry {i}: {text}", first_offset=int(index["offset"][i]))
