@@ -138,22 +138,34 @@ class SegmentRange:
                     return
                 continue
             piece, file = part
-            done: int | None = piece.offsets[0]
+            first, rows = piece.offsets[0], 0
             try:
                 with file:
                     for chunk in piece.read_from(file, **how, **options):
-                        if len(chunk):
-                            done = int(chunk["offset"][-1]) + 1 if "offset" in chunk.column_names else None
+                        rows += len(chunk)
                         yield chunk
                         if chunk.problems and options.get("on_error") == "stop":
                             return
             except Truncated:
                 tries += 1
-                if not file.shortened or done is None or self.identity is None or self.log is None or tries > MAX_TRIES:
+                if not file.shortened or self.identity is None or self.log is None or tries > MAX_TRIES:
                     raise
-                found = find(replace(self, start_offset=done))
+                found = find(replace(self, start_offset=self._offset_after(first, rows, options)))
 
-    @shows_options(DecodeOptions, plan_of)
+    def _offset_after(self, first: int, rows: int, options: DecodeOptions) -> int:
+        """The offset after so many rows, counted from an offset on, as the log is now: at most where it was cut."""
+        plain: DecodeOptions = {**options, "columns": ("offset",), "layout": "copy"}
+        plain.pop("batch_columns", None)
+        for part in find(replace(self, start_offset=first)) if rows else ():
+            if isinstance(part, MissingOffsets):
+                return part.first_offset
+            with part[1]:
+                for chunk in part[0].read_from(part[1], gaps="accept", **plain):
+                    if len(chunk) >= rows:
+                        return int(chunk["offset"][rows - 1]) + 1
+                    rows -= len(chunk)
+        return self.offsets[1] if rows else first
+
     def read_from(
         self,
         file: MappedFile,

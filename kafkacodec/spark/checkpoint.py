@@ -14,7 +14,7 @@ from kafkacodec.log.checkpoints import LeaderEpoch
 from kafkacodec.log.identity import BatchMark, cut_before, epoch_at
 from kafkacodec.spark.options import TopicPartition
 
-__all__ = ["Loss", "Observed", "Position", "advance", "check", "dump", "parse", "resume", "share", "stays"]
+__all__ = ["Loss", "Observed", "Position", "advance", "check", "dump", "parse", "resume", "share", "starts", "stays"]
 
 # topic -> partition (as text) -> the next offset to read, or an object with the fields of `Position`.
 Offsets = dict[str, dict[str, "int | dict[str, int | str]"]]
@@ -194,6 +194,19 @@ def advance(position: Position | None, first: int, end: int, log: Observed, batc
     goes_on = position is not None and first == position.offset
     crc = None if batch is None else batch.crc
     return Position(end, topic_id, epoch_at(log.epochs, end - 1), crc, None if goes_on else first)
+
+
+def starts(
+    before: Mapping[TopicPartition, Position], after: Mapping[TopicPartition, Position]
+) -> dict[TopicPartition, int]:
+    """The first offset of each partition that has offsets to be read between two checkpoints."""
+    wanted = {}
+    for key, end in after.items():
+        old = before.get(key)
+        first = end.start if end.start is not None else 0 if old is None else old.offset
+        if end != old and first < end.offset:
+            wanted[key] = first
+    return wanted
 
 
 def share(available: Mapping[TopicPartition, int], most: int) -> dict[TopicPartition, int]:

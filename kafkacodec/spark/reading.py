@@ -48,14 +48,14 @@ def read_ranges(
         OSError: a file cannot be read.
     """
     shaper = Shaper(names)
-    # By the offsets, a range is read on from where its file was shortened.
-    columns = [*shaper.core_columns, *{"offset"}.difference(shaper.core_columns)]
     on_error: Literal["skip", "raise"] = "skip" if permissive else "raise"
     lost: Lost = "error" if fail_on_data_loss else "report"
     with without_traceback():
         for piece in ranges:
             try:
-                for chunk in piece.read(gaps=gaps, lost=lost, max_rows=ROWS, columns=columns, on_error=on_error):
+                for chunk in piece.read(
+                    gaps=gaps, lost=lost, max_rows=ROWS, columns=shaper.core_columns, on_error=on_error
+                ):
                     log_problems(piece.path, chunk)
                     if len(chunk):
                         yield shaper.shape(chunk)

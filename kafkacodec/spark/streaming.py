@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from kafkacodec.log import Partition, layout
-from kafkacodec.log.identity import BatchMark, epoch_at
+from kafkacodec.log.identity import BatchMark, LogIdentity, epoch_at
 from kafkacodec.spark.checkpoint import (
     Loss,
     Observed,
@@ -24,6 +24,7 @@ from kafkacodec.spark.checkpoint import (
     parse,
     resume,
     share,
+    starts,
     stays,
 )
 from kafkacodec.spark.discovery import partitions_of, selected, steadily
@@ -40,6 +41,9 @@ MISSING_TRIES = 20
 """How often a partition is looked for before it counts as deleted; brokers move a directory by two renames."""
 
 PAUSE_SECONDS = 0.05
+
+MAX_TRIES = 10
+"""How often a micro-batch is planned again if leaders change meanwhile."""
 
 OLD_SECONDS = 60
 """The age at which a checkpoint of high watermarks seems to be left over; a broker writes it every 5 seconds."""
@@ -125,15 +129,23 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             OptionError: with `failOnDataLoss`, if offsets to be read were deleted or truncated. The tasks detect
                 offsets missing between segments.
         """
-        before, after = parse(start), parse(end)
-        wanted: dict[TopicPartition, int] = {}
-        for key, position in after.items():
-            first = position.start
-            if first is None:
-                first = before[key].offset if key in before else 0
-            if position != before.get(key) and first < position.offset:
-                wanted[key] = first
-        found = self._observe_all(wanted)
+        after = parse(end)
+        wanted = starts(parse(start), after)
+        for _ in range(MAX_TRIES):
+            found = self._observe_all(wanted)
+            spans = self._spans(wanted, after, found)
+            tasks = divide(spans, self.options, Pruning())
+            if all(_is(log, partition.identity()) for partition, log in found.values()):
+                break  # the tasks are of the logs that were compared with the positions
+        return [InputPartition(ranges) for ranges in tasks or [()]]
+
+    def _spans(
+        self,
+        wanted: dict[TopicPartition, int],
+        after: dict[TopicPartition, Position],
+        found: dict[TopicPartition, Found],
+    ) -> list[tuple[Partition, int, int]]:
+        """What is left of the offsets of a micro-batch."""
         spans = []
         for key, first in wanted.items():
             partition, log = found.get(key, (None, None))
@@ -142,7 +154,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._report(key, loss)
             if partition is not None and first < stop:
                 spans.append((partition, first, stop))
-        return [InputPartition(ranges) for ranges in divide(spans, self.options, Pruning()) or [()]]
+        return spans
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one task's ranges as Arrow batches."""
@@ -181,7 +193,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _observed(self, partition: Partition) -> Found:
         identity = partition.identity()
-        while True:
+        for _ in range(MAX_TRIES):
             end = partition.end_offset()
             readable, start = min(end, readable_end(partition, self.options)), partition.start_offset()
             again = partition.identity()
@@ -189,8 +201,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 break
             identity, partition = again, partition.relisted()  # a new leader: the end may be that of the log before
         self._warn_if_held_back(partition, end)
-        topic_id = None if identity.topic_id is None else str(identity.topic_id)
-        return partition, Observed(start, end, readable, topic_id, identity.epochs)
+        return partition, Observed(start, end, readable, _topic_id(identity), identity.epochs)
 
     def _warn_if_held_back(self, partition: Partition, end: int) -> None:
         """Say once if records are not read because a high watermark is old: no broker may be there to write it."""
@@ -214,6 +225,14 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self.options.fail_on_data_loss:
             raise OptionError(loss.sentence(key))
         logger.warning("%s", loss.warning(key))
+
+
+def _is(log: Observed, identity: LogIdentity) -> bool:
+    return (log.topic_id, log.epochs) == (_topic_id(identity), identity.epochs)
+
+
+def _topic_id(identity: LogIdentity) -> str | None:
+    return None if identity.topic_id is None else str(identity.topic_id)
 
 
 def _batch_before(partition: Partition, offset: int) -> BatchMark | None:

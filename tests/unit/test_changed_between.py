@@ -120,20 +120,26 @@ def test_a_swapped_in_segment_beside_those_that_it_replaces(log):
     assert tasks(log, maxPartitionBytes="2000")() == expected
 
 
+@pytest.mark.parametrize("rows", [1, 3, 11, 1000])
+@pytest.mark.parametrize("columns", [["offset"], ["value"]])
 @pytest.mark.parametrize("change", [truncate, truncate_and_write], ids=lambda change: change.__name__)
-def test_a_file_that_is_shortened_while_it_is_read(log, change, caplog):
+def test_a_file_that_is_shortened_while_it_is_read(log, change, columns, rows):
     """A task has read the first batches of the active segment; what is before the cut is still read, once."""
     options = parse_read_options({"path": str(log.parent), "failOnDataLoss": "false"})
     [(*_, piece)] = plan(options)
     assert piece.path.endswith(f"{133:020}.log")
-    found, kept = [], None
-    for chunk in piece.read(max_rows=3, lost="report", columns=["offset"]):
-        found += chunk["offset"].tolist()
+    values = [value for chunk in piece.read(columns=columns) for value in pa.record_batch(chunk)[0].to_pylist()]
+    assert len(values) == END - 133
+    found, kept, lost = [], None, []
+    for chunk in piece.read(max_rows=rows, lost="report", columns=columns):
+        found += pa.record_batch(chunk)[0].to_pylist()
         if kept is None:
             kept = change(log)
-        lost = [problem.exception for problem in chunk.problems if isinstance(problem.exception, MissingOffsets)]
-    assert found == [offset for offset in kept if offset >= 133]
-    assert [(error.first_offset, error.end_offset) for error in lost] == [(kept[-1] + 1, END)]
+        lost += [problem.exception for problem in chunk.problems if isinstance(problem.exception, MissingOffsets)]
+    cut = kept[-1] + 1
+    read = max(rows, cut - 133) if rows < 1000 else END - 133  # a chunk may have had more before the cut
+    assert found == values[: min(read, END - 133)]
+    assert [(error.first_offset, error.end_offset) for error in lost] == [(cut, END)]
 
 
 def test_files_that_come_and_go_are_planned_again(log, monkeypatch):
