@@ -155,3 +155,12 @@ def test_files_that_come_and_go_are_planned_again(log, monkeypatch):
 
     monkeypatch.setattr(Segment, "ranges", ranges)
     assert tasks(log)() == changed[0]
+
+
+def test_batches_may_end_at_the_high_watermark(log):
+    (log.parent / "replication-offset-checkpoint").write_text("0\n1\nnone 0 50\n")
+    assert tasks(log)() == list(range(END))
+    assert tasks(log, endAt="highWatermark")() == list(range(50))
+    assert tasks(log, endAt="highWatermark", endingOffsets='{"none": {"0": 40}}')() == list(range(40))
+    (log.parent / "replication-offset-checkpoint").unlink()
+    assert tasks(log, endAt="highWatermark")() == list(range(END))

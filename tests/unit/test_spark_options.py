@@ -111,6 +111,8 @@ def test_columns_keep_the_order_they_are_given_in():
         ({"minPartitions": "0"}, "minPartitions: '0' is not a positive integer"),
         ({"maxRecordsPerPartition": "many"}, "maxRecordsPerPartition: 'many' is not a positive integer"),
         ({"maxOffsetsPerTrigger": "5"}, "maxOffsetsPerTrigger: unknown option"),
+        ({"endAt": "now"}, "endAt: expected highWatermark or logEnd, not 'now'"),
+        ({"failOnDataLoss": "no"}, "failOnDataLoss: expected true or false"),
     ],
 )
 def test_refused_by_name(options, message):
@@ -124,3 +126,23 @@ def test_streams_have_no_end_but_may_start_at_the_latest():
     assert parse_read_options(given, streaming=True).start.default == LATEST
     with pytest.raises(OptionError, match=r"^endingOffsets: a stream has no end"):
         parse_read_options({**given, "endingOffsets": "latest"}, streaming=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "streaming", "fails", "gaps", "to_high_watermark"),
+    [
+        ({}, False, True, "error", False),
+        ({}, True, True, "error", True),
+        ({"mode": "PERMISSIVE"}, False, False, "error", False),
+        ({"mode": "PERMISSIVE"}, True, True, "error", True),
+        ({"failOnDataLoss": "false"}, False, False, "accept", False),
+        ({"failOnDataLoss": "false", "gaps": "error"}, True, False, "error", True),
+        ({"failOnDataLoss": "true", "mode": "PERMISSIVE"}, False, True, "error", False),
+        ({"endAt": "highwatermark"}, False, True, "error", True),
+        ({"endAt": "logEnd"}, True, True, "error", False),
+    ],
+)
+def test_data_loss_and_the_end(given, streaming, fails, gaps, to_high_watermark):
+    options = parse_read_options({"path": "/logs", **given}, streaming=streaming)
+    assert (options.fail_on_data_loss, options.gaps) == (fails, gaps)
+    assert options.to_high_watermark == to_high_watermark
