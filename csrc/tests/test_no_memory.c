@@ -264,6 +264,26 @@ static kc_error make_stream(void) {
     return error;
 }
 
+TEST(no_memory_for_a_budget_or_a_block) {
+    (void)kc_trim();
+    stays = true;
+    left = 0;
+    kc_budget *budget = kc_budget_new(100, "too much");
+    void *small = kc_alloc(10), *zeroed = kc_alloc_zeroed(10), *large = kc_alloc((size_t)100 << 20);
+    left = -1;
+    CHECK(!budget && !small && !zeroed && !large);
+    void *block = kc_alloc((size_t)65 << 20);
+    const size_t live = kc_live_bytes();
+    left = 0;
+    void *grown = kc_realloc(block, 5, (size_t)100 << 20);
+    left = -1;
+    CHECK(grown == NULL); /* and the block is as it was */
+    CHECK_EQ(kc_live_bytes(), live);
+    CHECK_EQ(kc_capacity(block), (size_t)80 << 20);
+    kc_free(block);
+    (void)kc_trim();
+}
+
 /* These errors have no position and no limit, and the size of a buffer where it is one that was asked for. */
 TEST(no_memory_is_reported_without_a_place) {
     kc_error (*const makers[])(void) = {make_table, make_backings, make_schema, make_array, make_stream};
