@@ -57,7 +57,7 @@ TEST(chunks_end_at_bytes_of_records) {
         for (size_t i = 0; i < sizeof TABLES / sizeof *TABLES; i++) {
             const uint64_t bytes_of_one =
                 (TABLES[i].payload ? KINDS[k].bytes : 0) + (TABLES[i].headers ? KINDS[k].header_bytes : 0);
-            for (uint64_t most = 0; bytes_of_one && most < 4 * bytes_of_one; most++) {
+            for (uint64_t most = 0; bytes_of_one && most < (ROWS - 2) * bytes_of_one; most += 1 + most / 50) {
                 const uint64_t rows = most ? (most + bytes_of_one - 1) / bytes_of_one : 1;
                 CHECK(chunks_are(&data, TABLES[i].fields, TABLES[i].want, most, (int64_t)rows));
             }
@@ -72,7 +72,7 @@ TEST(chunks_end_at_bytes_of_messages) {
             bytes data = {.size = 0};
             for (int i = 0; i < ROWS; i++)
                 add_message(&data, magic, 0, i, 5, KINDS[k].key, value, value ? (int64_t)strlen(value) : -1);
-            for (uint64_t most = 0; most < 4 * KINDS[k].bytes; most++) {
+            for (uint64_t most = 0; most < (ROWS - 2) * KINDS[k].bytes; most++) {
                 const uint64_t rows = most ? (most + KINDS[k].bytes - 1) / KINDS[k].bytes : 1;
                 CHECK(chunks_are(&data, kc_record_fields, KC_WANT_DECODED, most, (int64_t)rows));
                 CHECK(chunks_are(&data, kc_record_view_fields, KC_WANT_DECODED, most, (int64_t)rows));
