@@ -38,7 +38,7 @@ _HOMES: dict[str, str | None] = {
     "decode_batches": "kafkacodec.records.blobs",
     "iter_columns": "kafkacodec.records.decode",
     "iter_records": "kafkacodec.records.decode",
-    "scan": "kafkacodec.records.decode",
+    "scan": "kafkacodec.records.headers",
     "MemoryInUse": "kafkacodec.memory",
     "memory_in_use": "kafkacodec.memory",
     "trim_memory": "kafkacodec.memory",
@@ -115,7 +115,6 @@ if TYPE_CHECKING:  # `x as x` makes a name public for type checkers
         decode as decode,
         iter_columns as iter_columns,
         iter_records as iter_records,
-        scan as scan,
     )
     from kafkacodec.records.encode import (
         EncodedBatch as EncodedBatch,
@@ -123,6 +122,7 @@ if TYPE_CHECKING:  # `x as x` makes a name public for type checkers
         encode as encode,
         iter_encoded as iter_encoded,
     )
+    from kafkacodec.records.headers import scan as scan
     from kafkacodec.records.partition import murmur2 as murmur2, partition as partition
     from kafkacodec.records.record import Record as Record
 

@@ -11,7 +11,8 @@ from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafkacodec.records.decode import OnError, iter_columns, scan
+from kafkacodec.records.decode import OnError, iter_columns
+from kafkacodec.records.headers import scan
 from kafkacodec.records.parallel.workers import Job, Workers
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from kafkacodec.records.decode import (
     DecodeOptions,
     checked_range,
     plan_of,
-    scan,
 )
+from kafkacodec.records.headers import scan
 from kafkacodec.records.signatures import shows_options
 
 Timestamp = int | datetime

@@ -24,7 +24,8 @@ from kafkacodec.log.verify_batches import Indexes, SegmentChecker
 from kafkacodec.log.walk import walk
 from kafkacodec.records.arguments import num_threads
 from kafkacodec.records.columns import BatchHeaders, Problem
-from kafkacodec.records.decode import DEFAULT_MAX_DECOMPRESSED_BYTES, scan_stretches
+from kafkacodec.records.decode import DEFAULT_MAX_DECOMPRESSED_BYTES
+from kafkacodec.records.headers import scan_stretches
 
 STRETCHES_AT_ONCE = 1024
 

@@ -9,7 +9,7 @@ from kafkacodec.errors import CorruptRecord, DecodeError
 from kafkacodec.log._resync import Resync
 from kafkacodec.log.files import MappedFile
 from kafkacodec.records.columns import BatchHeaders
-from kafkacodec.records.decode import scan
+from kafkacodec.records.headers import scan
 
 MAX_BATCHES = 65536
 """Rows of a piece: about 8 MiB of columns."""

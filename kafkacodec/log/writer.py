@@ -23,8 +23,8 @@ from kafkacodec.log.partition import Partition
 from kafkacodec.log.producers import ProducerState
 from kafkacodec.log.segment_writer import DEFAULT_INDEX_INTERVAL, BatchRun, SegmentWriter, remove_leftovers
 from kafkacodec.records.arguments import refuse_unknown, require_int
-from kafkacodec.records.decode import scan
 from kafkacodec.records.encode import BatchOptions, EncodedBatch, EncodePlan, iter_encoded
+from kafkacodec.records.headers import scan
 from kafkacodec.records.signatures import shows_options
 
 if TYPE_CHECKING:

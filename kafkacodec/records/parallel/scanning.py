@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kafkacodec.arrow._columns import append, fits
 from kafkacodec.errors import LimitExceeded
-from kafkacodec.records.decode import ScanResult
+from kafkacodec.records.headers import ScanResult
 from kafkacodec.records.parallel.workers import Workers
 
 if TYPE_CHECKING:
