@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 from kafkacodec.log import layout
 
@@ -16,7 +19,14 @@ SETTLED_SECONDS = 2.0
 """A directory that changed this recently may have changed during the listing too: file systems round times."""
 
 
-def segment_paths(directory: str) -> list[str]:
+class SegmentFile(NamedTuple):
+    """A segment's base offset and its path."""
+
+    base_offset: int
+    path: str
+
+
+def segment_files(directory: str) -> Sequence[SegmentFile]:
     """The segments in a directory, by base offset; one for each.
 
     The system may leave out a file that is renamed or created during the listing. A directory that changed at that time
@@ -25,12 +35,25 @@ def segment_paths(directory: str) -> list[str]:
     Raises:
         OSError: the directory cannot be listed.
     """
-    found: dict[int, str] = {}
     changed = os.stat(directory).st_mtime_ns
-    _list(directory, found)
-    if time.time_ns() - changed < SETTLED_SECONDS * 1e9 or os.stat(directory).st_mtime_ns != changed:
+    if time.time_ns() - changed < SETTLED_SECONDS * 1e9:
+        return _segment_files(directory, changed, 2)
+    return _settled_files(directory, changed)
+
+
+@lru_cache(maxsize=8)
+def _settled_files(directory: str, changed: int) -> Sequence[SegmentFile]:
+    """Cached until the directory changes: every range whose file was replaced asks for it."""
+    return _segment_files(directory, changed, 1)
+
+
+def _segment_files(directory: str, changed: int, times: int) -> Sequence[SegmentFile]:
+    found: dict[int, str] = {}
+    for _ in range(times):
         _list(directory, found)
-    return [found[base] for base in sorted(found)]
+    if os.stat(directory).st_mtime_ns != changed:
+        _list(directory, found)
+    return [SegmentFile(base, found[base]) for base in sorted(found)]
 
 
 def _list(directory: str, found: dict[int, str]) -> None:

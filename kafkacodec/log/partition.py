@@ -18,7 +18,7 @@ from kafkacodec.log.ends import RangeEnds
 from kafkacodec.log.files import MappedFile, directory_name
 from kafkacodec.log.identity import BatchMark, LogIdentity, identify
 from kafkacodec.log.kinds import kind_of
-from kafkacodec.log.listing import segment_paths
+from kafkacodec.log.listing import segment_files
 from kafkacodec.log.lookup import Lookup
 from kafkacodec.log.ranges import SegmentRange
 from kafkacodec.log.relocate import locate
@@ -97,13 +97,13 @@ class Partition:
 
     @cached_property
     def segments(self) -> list[Segment]:
-        """The segments, by offset; listed once, as `listing.segment_paths` finds them.
+        """The segments, by offset; listed once, as `listing.segment_files` finds them.
 
         Raises:
             OSError: the directory cannot be listed.
         """
         self.recovery_point  # noqa: B018  # read first, so that a log that is being written does not seem to lag it
-        return self._in_order(segment_paths(self.path))
+        return self._in_order(file.path for file in segment_files(self.path))
 
     @property
     def is_kafka07(self) -> bool:

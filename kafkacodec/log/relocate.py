@@ -10,15 +10,14 @@ from __future__ import annotations
 import os
 import time
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kafkacodec.errors import MissingOffsets
-from kafkacodec.log import layout
-from kafkacodec.log.files import MappedFile
+from kafkacodec.log.files import FileIdentity, MappedFile
 from kafkacodec.log.identity import LogIdentity, cut_before, epoch_at, identify
-from kafkacodec.log.listing import segment_paths
+from kafkacodec.log.listing import SegmentFile, segment_files
 from kafkacodec.log.lookup import Lookup
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def locate(piece: SegmentRange) -> Iterator[tuple[SegmentRange, MappedFile] | Mi
             file.close()
         yield from find(piece)
     elif file is not None:  # only its end matters
-        yield replace(piece, replaced=file.identity.inode != piece.identity.inode), file
+        yield replace(piece, replaced=not _may_be_same(file.identity, piece.identity)), file
 
 
 def find(piece: SegmentRange) -> Iterator[tuple[SegmentRange, MappedFile] | MissingOffsets]:
@@ -68,24 +67,27 @@ def find(piece: SegmentRange) -> Iterator[tuple[SegmentRange, MappedFile] | Miss
     readable, reason = _readable(piece.log, now, position, end)
     tries = 0
     while position < readable:
-        try:
-            paths = segment_paths(directory)
-        except FileNotFoundError:
+        files = _list(directory)
+        if files is None:
             yield _missing(piece, position, end, "the partition's directory no longer exists")
             return
-        start = max(_base(paths[0]) if paths else readable, _deleted_to(piece.log, now))
+        start = max(files[0].base_offset if files else readable, _deleted_to(piece.log, now))
         if position < start:
-            why = f"the log now begins at offset {start}" if paths else "the partition no longer has segments"
+            why = f"the log now begins at offset {start}" if files else "the partition no longer has segments"
             yield _missing(piece, position, min(start, readable), why)
             position = start
             continue
         try:
-            part, file, stop = _part(piece, paths, position, readable)
+            part, file, stop = _part(piece, files, position, readable)
         except FileNotFoundError:
             tries += 1
             if tries > MAX_TRIES:
                 raise
             time.sleep(PAUSE_SECONDS)
+            continue
+        if part.following is None and stop < readable and tries < MAX_TRIES and _list(directory) != files:
+            tries += 1  # it is no longer the last segment
+            file.close()
             continue
         yield part, file
         position = stop
@@ -95,6 +97,14 @@ def find(piece: SegmentRange) -> Iterator[tuple[SegmentRange, MappedFile] | Miss
             break
     if reason is not None:
         yield _missing(piece, readable, end, reason)
+
+
+def _list(directory: str) -> Sequence[SegmentFile] | None:
+    """The segments; None if there is no such directory."""
+    try:
+        return segment_files(directory)
+    except FileNotFoundError:
+        return None
 
 
 def _readable(then: LogIdentity | None, now: LogIdentity, first: int, end: int) -> tuple[int, str | None]:
@@ -114,18 +124,20 @@ def _deleted_to(then: LogIdentity | None, now: LogIdentity) -> int:
     return now.start_offset if then is None or now.start_offset > then.start_offset else 0
 
 
-def _part(piece: SegmentRange, paths: list[str], position: int, end: int) -> tuple[SegmentRange, MappedFile, int]:
+def _part(
+    piece: SegmentRange, files: Sequence[SegmentFile], position: int, end: int
+) -> tuple[SegmentRange, MappedFile, int]:
     """The part of a range from an offset on that one segment holds, its open file, and the offset after it."""
-    bases = [_base(path) for path in paths]
-    holder = bisect_right(bases, position) - 1
-    following = bases[holder + 1] if holder + 1 < len(bases) else None
-    file = MappedFile(paths[holder])
+    holder = bisect_right(files, position, key=lambda file: file.base_offset) - 1
+    base, path = files[holder]
+    following = files[holder + 1].base_offset if holder + 1 < len(files) else None
+    file = MappedFile(path)
     try:
-        lookup = Lookup(file, bases[holder])
+        lookup = Lookup(file, base)
         stop = end if following is None else min(end, following)
         if following is None:
             last = lookup.end()[1]
-            stop = max(position, min(stop, bases[holder] if last is None else last + 1))
+            stop = max(position, min(stop, base if last is None else last + 1))
         part = replace(
             piece,
             path=file.path,
@@ -138,7 +150,7 @@ def _part(piece: SegmentRange, paths: list[str], position: int, end: int) -> tup
             following=following,
             flushed=None,
             identity=file.identity,
-            replaced=piece.identity is None or file.identity.inode != piece.identity.inode,
+            replaced=not _may_be_same(file.identity, piece.identity),
         )
     except BaseException:
         file.close()
@@ -146,10 +158,9 @@ def _part(piece: SegmentRange, paths: list[str], position: int, end: int) -> tup
     return part, file, stop
 
 
-def _base(path: str) -> int:
-    name = layout.parse_file_name(os.path.basename(path))
-    assert name is not None  # of a listing
-    return name.base_offset
+def _may_be_same(now: FileIdentity, then: FileIdentity | None) -> bool:
+    """Whether a file may be the planned one, with more batches; the number of a deleted file may be given again."""
+    return then is not None and now.inode == then.inode and now.size >= then.size
 
 
 def _missing(piece: SegmentRange, first: int, end: int, why: str) -> MissingOffsets:
