@@ -167,7 +167,7 @@ def test_leader_epoch_is_that_of_the_partition(tmp_path):
         ("key binary", {"topic": "t"}, "column 'value': missing"),
         ("value int", {"topic": "t"}, "column 'value': must be binary or string, not int"),
         ("value binary, colour string", {"topic": "t"}, "column 'colour': unknown column"),
-        ("value binary", {"topic": "t", "codec": "brotli"}, "codec: expected none or gzip"),
+        ("value binary", {"topic": "t", "codec": "brotli"}, "codec: expected none, gzip"),
         ("value binary", {"topic": "t", "numPartitions": "0"}, "numPartitions: '0' is not a positive integer"),
         ("value binary", {"topic": "t", "level": "high"}, "level: 'high' is not an integer"),
         ("value binary", {"topic": "t", "compression": "gzip"}, "compression: unknown option"),
