@@ -121,6 +121,9 @@ class MergedPartition(Partition):
         end_timestamp: Timestamp | None = None,
         isolation_level: IsolationLevel = "read_uncommitted",
         max_bytes: int | None = None,
+        max_offsets: int | None = None,
+        max_records: int | None = None,
+        threads: int | None = 1,
     ) -> list[SegmentRange]:
         """As `Partition.ranges`; each range is of the replica that its offsets are read from."""
         one_of("isolation_level", isolation_level, ISOLATION_LEVELS)
@@ -136,21 +139,27 @@ class MergedPartition(Partition):
         found: list[SegmentRange] = []
         for part, low, high in self._between(first, stop):
             last = part is self.parts[-1]
-            pieces = self._ranges_of(part, low, stop if last else high, max_bytes)
+            pieces = self.replicas[part.replica].ranges(
+                start_offset=low,
+                end_offset=stop if last else high,
+                max_bytes=max_bytes,
+                max_offsets=max_offsets,
+                max_records=max_records,
+                threads=threads,
+            )
+            if not last:
+                pieces = self._ending(part, pieces, low, high)
             if transactions is not None:
                 pieces = [transactions.exclude_aborted(piece, high - 1) for piece in pieces]
             found += pieces
         return found
 
-    def _ranges_of(self, part: Part, first: int, end: int | None, max_bytes: int | None) -> list[SegmentRange]:
-        replica = self.replicas[part.replica]
-        pieces = replica.ranges(start_offset=first, end_offset=end, max_bytes=max_bytes)
-        if part is self.parts[-1]:
-            return pieces
-        if not pieces and replica.segments:
-            pieces = [replica.segments[-1].nothing_to_read(first, end)]
-        if pieces and pieces[-1].following is None:
-            # The replica ends before the next part begins: reading finds that offsets are missing.
+    def _ending(self, part: Part, pieces: list[SegmentRange], first: int, end: int) -> list[SegmentRange]:
+        """The ranges of a part, whose last one finds offsets that are missing before the next part."""
+        segments = self.replicas[part.replica].segments
+        if not pieces and segments:
+            pieces = [segments[-1].nothing_to_read(first, end)]
+        if pieces and pieces[-1].following is None:  # the replica ends there
             pieces[-1] = replace(pieces[-1], following=part.end_offset)
         return pieces
 

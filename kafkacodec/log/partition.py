@@ -14,16 +14,18 @@ from kafkacodec.errors import DecodeError, KafkaCodecError, MissingOffsets
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch, known_offsets, read_leader_epochs
 from kafkacodec.log.continuity import Gaps, Surroundings, check_gaps
+from kafkacodec.log.cuts import Limits
 from kafkacodec.log.ends import RangeEnds
-from kafkacodec.log.files import MappedFile, directory_name
+from kafkacodec.log.files import FileIdentity, MappedFile, directory_name
 from kafkacodec.log.identity import BatchMark, LogIdentity, identify
 from kafkacodec.log.kinds import kind_of
 from kafkacodec.log.listing import segment_files
 from kafkacodec.log.lookup import Lookup
+from kafkacodec.log.pool import in_threads
 from kafkacodec.log.ranges import SegmentRange
 from kafkacodec.log.relocate import locate
 from kafkacodec.log.report import Finding, Report
-from kafkacodec.log.segment import Segment, Timestamp
+from kafkacodec.log.segment import Segment, Timestamp, checked_limits
 from kafkacodec.log.segment07 import segment_at
 from kafkacodec.log.transactions import Transactions, scan_transactions
 from kafkacodec.log.verify_files import check_partition_files, reporting
@@ -209,6 +211,9 @@ class Partition:
         end_timestamp: Timestamp | None = None,
         isolation_level: IsolationLevel = "read_uncommitted",
         max_bytes: int | None = None,
+        max_offsets: int | None = None,
+        max_records: int | None = None,
+        threads: int | None = 1,
     ) -> list[SegmentRange]:
         """Plan reading a span of the log as ranges that can be read independently.
 
@@ -220,7 +225,8 @@ class Partition:
             end_timestamp: end before the first record at or after this time.
             isolation_level: ``"read_committed"`` excludes the records of aborted transactions, and all records from
                 the first one of an open transaction (the last stable offset).
-            max_bytes: cut segments into ranges of about this number of bytes.
+            max_bytes, max_offsets, max_records: cut segments into ranges of about this size, as `Segment.ranges`.
+            threads: how many files to open at a time, where there are many; None: the number of processors.
 
         Returns:
             list[SegmentRange]: in order. An empty one represents a segment with nothing to read, whose end may show
@@ -240,19 +246,17 @@ class Partition:
         if isolation_level == "read_committed":
             transactions = self.transactions(first, end)
             stop = _least(end, transactions.last_stable_offset)
-        found: list[SegmentRange] = []
-        for segment in self.segments_between(first, stop):
-            around = self.surroundings(segment)
-            # One that the cleaner swaps in may have the records of the next segments too, until those are renamed.
-            until = _least(stop, around.following) if segment.path.endswith(layout.SWAP_SUFFIXES) else stop
-            pieces = segment.ranges(max_bytes=max_bytes, start_offset=first, end_offset=until)
-            if around.following is not None or around.flushed is not None:
-                # Even without anything to read, the empty range finds offsets that are missing.
-                pieces.append(around.place(pieces.pop() if pieces else segment.nothing_to_read(first, stop)))
-            if transactions is not None:
-                last = None if around.following is None else max(around.following - 1, segment.last_offset() or 0)
-                pieces = [transactions.exclude_aborted(piece, last) for piece in pieces]
-            found += pieces
+        limits = checked_limits(max_bytes, max_offsets, max_records)
+
+        def cut(segment: Segment) -> list[SegmentRange]:
+            pieces = self._ranges_of(segment, first, stop, limits)
+            if transactions is None:
+                return pieces
+            following = self.surroundings(segment).following
+            last = None if following is None else max(following - 1, segment.last_offset() or 0)
+            return [transactions.exclude_aborted(piece, last) for piece in pieces]
+
+        found = [piece for pieces in in_threads(cut, self.segments_between(first, stop), threads) for piece in pieces]
         if stop is not None and stop != end:
             # After the last stable offset, look only for gaps: a transaction whose marker is lost there seems open.
             for segment in self.segments_between(stop, end):
@@ -260,6 +264,33 @@ class Partition:
         if found and found[-1].following is None and found[-1].size_in_bytes and found[-1].kind.has_batches:
             log = log._replace(end_offset=self.end_offset())
         return [replace(piece, log=log) for piece in found]
+
+    def _ranges_of(self, segment: Segment, first: int | None, stop: int | None, limits: Limits) -> list[SegmentRange]:
+        """The ranges of one segment. One in the middle that needs no cut is not opened: its name has the offsets."""
+        around = self.surroundings(segment)
+        base, following = segment.base_offset, around.following
+        swapped = segment.path.endswith(layout.SWAP_SUFFIXES)
+        if base is not None and following is not None and kind_of(segment.path).has_batches and not swapped:
+            inside = (first is None or first <= base) and (stop is None or following <= stop)
+            if inside and following - base <= (limits.fewest_offsets or following):
+                identity = FileIdentity.of(os.stat(segment.path))
+                most = limits.bytes or identity.size
+                # With more offsets than bytes, it was compacted, or compresses well: its headers show which.
+                if 0 < identity.size <= most and (limits.records is None or following - base <= identity.size):
+                    return [segment.whole(identity, following, first, stop)]
+        # One that the cleaner swaps in may have the records of the next segments too, until those are renamed.
+        until = _least(stop, following) if swapped else stop
+        pieces = segment.ranges(
+            max_bytes=limits.bytes,
+            max_offsets=limits.offsets,
+            max_records=limits.records,
+            start_offset=first,
+            end_offset=until,
+        )
+        if following is not None or around.flushed is not None:
+            # Even without anything to read, the empty range finds offsets that are missing.
+            pieces.append(around.place(pieces.pop() if pieces else segment.nothing_to_read(first, stop)))
+        return pieces
 
     def identity(self) -> LogIdentity:
         """Which log this is, by topic id and leader epochs; read again by each call."""

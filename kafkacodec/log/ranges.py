@@ -61,6 +61,8 @@ class SegmentRange:
             file has changed, it finds the range's offsets in the directory. None: the file is read as it is.
         log (LogIdentity | None): what the log was when the range was planned. None: unknown.
         replaced (bool): the file took the place of the one from which the range was planned.
+        density (float): the share of the offsets that have records; below 1 only if planned with a limit of records and
+            the batches next to the start show that some were removed.
     """
 
     path: str
@@ -78,6 +80,7 @@ class SegmentRange:
     identity: FileIdentity | None = None
     log: LogIdentity | None = None
     replaced: bool = False
+    density: float = 1.0
 
     @property
     def base_offset(self) -> int | None:

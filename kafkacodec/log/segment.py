@@ -11,6 +11,7 @@ from kafkacodec.errors import CorruptRecord, DecodeError
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch
 from kafkacodec.log.continuity import ALONE, Surroundings
+from kafkacodec.log.cuts import Limits, cut
 from kafkacodec.log.files import FileIdentity, MappedFile
 from kafkacodec.log.lookup import Lookup
 from kafkacodec.log.ranges import SegmentRange
@@ -155,7 +156,13 @@ class Segment:
                 _check_is_segment(file, consumed)
 
     def ranges(
-        self, *, max_bytes: int | None = None, start_offset: int | None = None, end_offset: int | None = None
+        self,
+        *,
+        max_bytes: int | None = None,
+        max_offsets: int | None = None,
+        max_records: int | None = None,
+        start_offset: int | None = None,
+        end_offset: int | None = None,
     ) -> list[SegmentRange]:
         """Cut the segment at batch boundaries, reading little more than the headers next to the cuts.
 
@@ -163,6 +170,8 @@ class Segment:
 
         Args:
             max_bytes: the size of a range in bytes, which it exceeds by less than one batch. Default: no cuts.
+            max_offsets: likewise, the number of offsets from the first to the last one.
+            max_records: likewise, the number of records, estimated by the batch headers at the start of a range.
             start_offset: exclude batches before this offset.
             end_offset: exclude batches from this offset on.
 
@@ -170,31 +179,45 @@ class Segment:
             list[SegmentRange]: in order, without gaps; empty if no batch is between the offsets. The last range extends
                 to the end of the file unless `end_offset` comes first. Damage is found when a range is read, not here.
         """
-        if max_bytes is not None:
-            max_bytes = limit("max_bytes", max_bytes, 1)
+        limits = checked_limits(max_bytes, max_offsets, max_records)
         with MappedFile(self.path) as file:
             lookup = self._lookup(file)
             start = 0 if start_offset is None else lookup.position_of_offset(start_offset)
             end = file.size if end_offset is None else lookup.end_of_offsets(end_offset)
-            first = _first_offset(file, start)
-            pieces: list[tuple[int, int, int, int | None]] = []
-            while max_bytes is not None and end - start > max_bytes:
-                cut = lookup.boundary(start + max_bytes, start)
-                if cut is None:
-                    end = min(end, lookup.end_of_readable(start))
-                    break
-                if cut[0] >= end:
-                    break
-                pieces.append((start, cut[0], first, cut[1]))
-                start, first = cut[0], cut[1] + 1
-            if start < end:
-                pieces.append((start, end, first, None))
+            first = max(_first_offset(file, start), self.base_offset or 0)
             return [
                 SegmentRange(
-                    self.path, self.topic, self.partition, *piece, start_offset, end_offset, identity=file.identity
+                    self.path,
+                    self.topic,
+                    self.partition,
+                    piece.start,
+                    piece.end,
+                    piece.first_offset,
+                    piece.last_offset,
+                    start_offset,
+                    end_offset,
+                    identity=file.identity,
+                    density=piece.density,
                 )
-                for piece in pieces
+                for piece in cut(lookup, start, end, first, limits)
             ]
+
+    def whole(
+        self, identity: FileIdentity, following: int, start_offset: int | None, end_offset: int | None
+    ) -> SegmentRange:
+        """The range of all batches, planned from the names of this segment and of the next one. Does not open it."""
+        return SegmentRange(
+            self.path,
+            self.topic,
+            self.partition,
+            0,
+            identity.size,
+            self.base_offset or 0,
+            start_offset=start_offset,
+            end_offset=end_offset,
+            following=following,
+            identity=identity,
+        )
 
     def nothing_to_read(self, start_offset: int | None = None, end_offset: int | None = None) -> SegmentRange:
         """An empty range at the end of the file, with the offset bounds of the reading that it is part of."""
@@ -276,6 +299,16 @@ class Segment:
         lookup = Lookup(file, self.base_offset)
         lookup.problems = self.index_problems
         return lookup
+
+
+def checked_limits(max_bytes: int | None, max_offsets: int | None, max_records: int | None) -> Limits:
+    """The limits of ranges.
+
+    Raises:
+        ValueError: one is not positive.
+    """
+    given = {"max_bytes": max_bytes, "max_offsets": max_offsets, "max_records": max_records}
+    return Limits(*(None if value is None else limit(name, value, 1) for name, value in given.items()))
 
 
 def to_milliseconds(timestamp: Timestamp) -> int:

@@ -31,7 +31,7 @@ class Kafka07Segment(Segment):
         raise UnsupportedMagic("a log of Kafka 0.6 or 0.7 has no batches", path=self.path)
 
     def ranges(
-        self, *, max_bytes: int | None = None, start_offset: int | None = None, end_offset: int | None = None
+        self, *, start_offset: int | None = None, end_offset: int | None = None, **_limits: int | None
     ) -> list[SegmentRange]:
         """One range at most: a segment cannot be cut without reading it."""
         size, base = self.size_in_bytes, self._base

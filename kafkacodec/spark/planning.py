@@ -7,14 +7,13 @@ headers alone. This module translates Spark's options into its terms.
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
 
-import numpy as np
-
-from kafkacodec.log import Partition, Segment, SegmentRange
+from kafkacodec.log import Partition, SegmentRange
+from kafkacodec.log.cuts import Limits
+from kafkacodec.log.pool import in_threads
 from kafkacodec.spark.discovery import partitions_of, steadily
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.options import EARLIEST, LATEST, Bound, ReadOptions
@@ -22,6 +21,15 @@ from kafkacodec.spark.options import EARLIEST, LATEST, Bound, ReadOptions
 __all__ = ["Pruning", "divide", "plan", "readable_end", "span"]
 
 _NO_LIMIT = (1 << 63) - 1
+
+MAX_RECORDS = 2_000_000
+"""Records of a task unless `maxRecordsPerPartition` is given: compressed bytes do not show how many there are."""
+
+THREADS = 16
+"""How many files are opened at a time: file systems on a network answer in about a millisecond."""
+
+Span = tuple[Partition, int, int]
+"""A partition, the first offset to read and the offset to stop before."""
 
 
 @dataclass(frozen=True)
@@ -50,25 +58,25 @@ def plan(options: ReadOptions, pruning: Pruning | None = None) -> list[tuple[Seg
     """
     pruning = pruning or Pruning()
     spans = []
-    for partition in partitions_of(options):
-        start, end = steadily(partition, lambda p: span(p, options))
+    partitions = partitions_of(options)
+    bounds = in_threads(lambda p: steadily(p, lambda now: span(now, options)), partitions, THREADS, chunk=1)
+    for partition, (start, end) in zip(partitions, bounds, strict=True):
         if pruning.leaves(partition) and max(start, pruning.start_offset) < min(end, pruning.end_offset):
             spans.append((partition, max(start, pruning.start_offset), min(end, pruning.end_offset)))
     return divide(spans, options, pruning)
 
 
-def divide(
-    spans: list[tuple[Partition, int, int]], options: ReadOptions, pruning: Pruning
-) -> list[tuple[SegmentRange, ...]]:
+def divide(spans: Sequence[Span], options: ReadOptions, pruning: Pruning) -> list[tuple[SegmentRange, ...]]:
     """As `plan`, for partitions with the first offset to read and the offset to stop before."""
-    target = options.max_partition_bytes
+    limits = Limits(
+        options.max_partition_bytes,
+        options.max_records,
+        MAX_RECORDS if options.max_records is None else None,
+    )
     if options.min_partitions is not None:
-        total = sum(piece.size_in_bytes for span in spans for piece in _ranges(*span, options, pruning, None))
-        target = min(target, max(1, math.ceil(total / options.min_partitions)))
-    pieces: Iterable[SegmentRange] = (piece for span in spans for piece in _ranges(*span, options, pruning, target))
-    if options.max_records is not None:
-        pieces = (part for piece in pieces for part in _split_by_records(piece, options.max_records))
-    return _group(pieces, target, options.max_records)
+        total = sum(piece.size_in_bytes for piece in _ranges(spans, options, pruning, Limits()))
+        limits = limits._replace(bytes=min(limits.bytes or total, max(1, math.ceil(total / options.min_partitions))))
+    return group(_ranges(spans, options, pruning, limits), limits)
 
 
 def span(partition: Partition, options: ReadOptions) -> tuple[int, int]:
@@ -112,75 +120,49 @@ def _value(bound: Bound, partition: Partition) -> int:
     return bound.values[partition.topic, partition.partition]
 
 
-def _ranges(
-    partition: Partition, start: int, end: int, options: ReadOptions, pruning: Pruning, max_bytes: int | None
-) -> list[SegmentRange]:
-    """The ranges of a partition between two offsets, in pieces of about `max_bytes`."""
-    return steadily(
-        partition,
-        lambda now: now.ranges(
-            start_offset=max(start, now.log_start_offset) or None,
-            end_offset=end if end < _NO_LIMIT else None,
-            start_timestamp=pruning.start_timestamp,
-            isolation_level="read_committed" if options.read_committed else "read_uncommitted",
-            max_bytes=max_bytes,
-        ),
-    )
+def _ranges(spans: Sequence[Span], options: ReadOptions, pruning: Pruning, limits: Limits) -> Iterable[SegmentRange]:
+    """The ranges of partitions between two offsets, cut to the limits."""
+    each = max(1, THREADS // max(1, len(spans)))
 
-
-def _split_by_records(whole: SegmentRange, most: int) -> Iterator[SegmentRange]:
-    """Split a range into parts of at most `most` offsets; a batch that has more is a part of its own."""
-    try:
-        headers = Segment(whole.path).scan(columns=("position", "last_offset"), verify_crc=False)
-        changed = os.stat(whole.path).st_ino != (whole.identity and whole.identity.inode)
-    except FileNotFoundError:
-        changed = True
-    if changed:  # its task finds the offsets
-        yield whole
-        return
-    positions = headers["position"]
-    inside = slice(*np.searchsorted(positions, [whole.start_position, whole.end_position]))
-    starts, last_offsets = positions[inside], headers["last_offset"][inside]
-    if len(starts) == 0:
-        yield whole
-        return
-    befores = np.concatenate(([whole.first_offset - 1], last_offsets[:-1]))
-    cuts = [0]
-    for i in range(1, len(starts)):
-        if last_offsets[i] - befores[cuts[-1]] > most:
-            cuts.append(i)
-    for first, stop in pairwise([*cuts, len(starts)]):
-        start = int(starts[first])
-        # Bytes after the last batch stay with it: reading them finds a torn tail, damage or missing offsets.
-        last = stop == len(starts)
-        yield replace(
-            whole,
-            start_position=start,
-            end_position=whole.end_position if last else int(starts[stop]),
-            following=whole.following if last else None,
-            flushed=whole.flushed if last else None,
-            first_offset=int(befores[first]) + 1,
-            last_offset=int(last_offsets[stop - 1]),
+    def ranges(span: Span) -> list[SegmentRange]:
+        partition, start, end = span
+        return steadily(
+            partition,
+            lambda now: now.ranges(
+                start_offset=max(start, now.log_start_offset) or None,
+                end_offset=end if end < _NO_LIMIT else None,
+                start_timestamp=pruning.start_timestamp,
+                isolation_level="read_committed" if options.read_committed else "read_uncommitted",
+                max_bytes=limits.bytes,
+                max_offsets=limits.offsets,
+                max_records=limits.records,
+                threads=each,
+            ),
         )
 
+    return chain.from_iterable(in_threads(ranges, spans, THREADS, chunk=1))
 
-def _group(pieces: Iterable[SegmentRange], target: int, max_records: int | None) -> list[tuple[SegmentRange, ...]]:
-    """Combine neighbouring ranges, up to `target` bytes and, if given, `max_records` offsets."""
+
+def group(pieces: Iterable[SegmentRange], limits: Limits) -> list[tuple[SegmentRange, ...]]:
+    """Combine neighbouring ranges up to the limits."""
+    most = [_NO_LIMIT if limit is None else limit for limit in limits]
     groups: list[tuple[SegmentRange, ...]] = []
     current: list[SegmentRange] = []
-    size = records = 0
+    total = [0, 0, 0]
     for piece in pieces:
-        count = _offsets_in(piece) if max_records is not None else 0
-        if current and (size + piece.size_in_bytes > target or records + count > (max_records or _NO_LIMIT)):
+        size = _size(piece)
+        total = [a + b for a, b in zip(total, size, strict=True)]
+        if current and any(a > b for a, b in zip(total, most, strict=True)):
             groups.append(tuple(current))
-            current, size, records = [], 0, 0
+            current, total = [], list(size)
         current.append(piece)
-        size += piece.size_in_bytes
-        records += count
     if current:
         groups.append(tuple(current))
     return groups
 
 
-def _offsets_in(piece: SegmentRange) -> int:
-    return 0 if piece.last_offset is None else piece.last_offset - piece.first_offset + 1
+def _size(piece: SegmentRange) -> tuple[int, int, int]:
+    """The bytes, offsets and records of a range."""
+    first, end = piece.offsets
+    offsets = max(0, end - first) if piece.size_in_bytes and piece.kind.has_batches and end < _NO_LIMIT else 0
+    return piece.size_in_bytes, offsets, math.ceil(offsets * piece.density)
