@@ -76,7 +76,7 @@ class Evidence(NamedTuple):
         removed (bool): the segments next to the gap have offsets without records, as compaction leaves them.
         topic (str | None): the topic's name; None if unknown.
         old (bool): a log of Kafka 0.6 or 0.7, which has no cleaner; its offsets are byte positions.
-        replaced (bool): the segment took the place of another since reading was planned.
+        replaced (bool): the segment took the place of another since reading was planned, or a short time ago.
     """
 
     bytes_left: int = 0
@@ -132,7 +132,7 @@ def cause_of(gap: Gap, evidence: Evidence) -> tuple[Cause, str]:
         ("loss", "this topic is never compacted", evidence.topic in NEVER_COMPACTED),
         ("compaction", "the log is cleaned up to that offset", (evidence.cleaned_to or 0) >= gap.end_offset),
         ("compaction", "records were removed from the batches next to the gap", evidence.removed),
-        ("compaction", "the cleaner has replaced the segment since reading was planned", evidence.replaced),
+        ("compaction", "the cleaner has just replaced the segment", evidence.replaced),
         ("compaction", "this topic is compacted", evidence.cleaned_to is None and evidence.topic in ALWAYS_COMPACTED),
     ):
         if holds:

@@ -27,6 +27,8 @@ _INDEXES = {layout.OFFSET_INDEX_SUFFIX: read_offset_index, layout.TIME_INDEX_SUF
 # Names of a segment's file while a broker cleans or deletes it: its indexes may exist a moment longer.
 _IN_CHANGE = tuple(f"{layout.LOG_SUFFIX}.{word}" for word in ("deleted", "swap", "cleaned"))
 
+_DELETED = f"{layout.LOG_SUFFIX}.deleted"
+
 _ZEROS = bytes(1 << 20)
 
 
@@ -43,6 +45,8 @@ def gather(
     """Collect the evidence about a gap after the segment in `file`, whose complete batches end at `end_position`."""
     directory = os.path.dirname(os.path.abspath(file.path))
     listing = _list(directory)
+    name = layout.parse_file_name(os.path.basename(file.path))
+    base_offset = gap.first_offset if name is None else name.base_offset
     after = bisect_left(listing.segments, gap.end_offset)
     following = listing.segments[after] if after < len(listing.segments) else None
     return Evidence(
@@ -53,15 +57,21 @@ def gather(
         removed=has_batches and (_removed(file) or _removed_in(directory, following)),
         topic=topic,
         old=not has_batches,
-        replaced=replaced,
+        # Only the cleaner leaves files to be deleted in a gap, or beside a segment: retention deletes from the start.
+        replaced=replaced or listing.deleted_between(base_offset, gap.end_offset),
     )
 
 
 class _Listing(NamedTuple):
-    """The base offsets of a directory's segments, and indexes without a segment."""
+    """The base offsets of a directory's segments, indexes without a segment, and segments to be deleted."""
 
     segments: list[int]
     orphans: list[layout.FileName]
+    deleted: list[int]
+
+    def deleted_between(self, first: int, end: int) -> bool:
+        """Whether segments with a base offset in [first, end) are about to be deleted."""
+        return bisect_left(self.deleted, first) < bisect_left(self.deleted, end)
 
     def orphans_between(self, first: int, end: int) -> tuple[str, ...]:
         inside = self.orphans[bisect_left(self.orphans, (first,)) : bisect_left(self.orphans, (end,))]
@@ -72,7 +82,7 @@ def _list(directory: str) -> _Listing:
     try:
         return _listed(directory, os.stat(directory).st_mtime_ns)
     except OSError:
-        return _Listing([], [])
+        return _Listing([], [], [])
 
 
 @lru_cache(maxsize=4)
@@ -82,7 +92,8 @@ def _listed(directory: str, mtime: int) -> _Listing:
     segments = {name.base_offset for name in names if name.suffix == layout.LOG_SUFFIX}
     known = segments | {name.base_offset for name in names if name.suffix in _IN_CHANGE}
     orphans = [name for name in names if name.suffix in _INDEXES and name.base_offset not in known]
-    return _Listing(sorted(segments), sorted(orphans, key=lambda name: (name.base_offset, name.suffix)))
+    deleted = sorted({name.base_offset for name in names if name.suffix == _DELETED})
+    return _Listing(sorted(segments), sorted(orphans, key=lambda name: (name.base_offset, name.suffix)), deleted)
 
 
 def unused(file: MappedFile, position: int) -> bool:

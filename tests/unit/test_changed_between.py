@@ -164,3 +164,16 @@ def test_batches_may_end_at_the_high_watermark(log):
     assert tasks(log, endAt="highWatermark", endingOffsets='{"none": {"0": 40}}')() == list(range(40))
     (log.parent / "replication-offset-checkpoint").unlink()
     assert tasks(log, endAt="highWatermark")() == list(range(END))
+
+
+def test_a_log_whose_first_cleaning_is_not_finished(log):
+    """The cleaner has removed all records of the second segment; it writes its checkpoint when it is done."""
+    path = log / f"{65:020}.log"
+    path.rename(f"{path}.deleted")
+    write(log, 65, [])
+    assert tasks(log)() == offsets_of([b for b in ALL if b[0] < 65 or b[0] >= 133])
+    (log / f"{65:020}.log.deleted").unlink()
+    with pytest.raises(MissingOffsets, match="gap of 68 offsets from 65 on: compaction or loss"):
+        tasks(log)()
+    (log.parent / "cleaner-offset-checkpoint").write_text("0\n1\nnone 0 133\n")
+    assert tasks(log)() == offsets_of([b for b in ALL if b[0] < 65 or b[0] >= 133])
