@@ -23,7 +23,7 @@ from typing import Any
 
 from benchmarks import callgrind
 from benchmarks.cases import CASES, record_set, records
-from benchmarks.messages import Body, bodies
+from benchmarks.messages import Body, bodies, reading_arrays
 
 KEPT = Path(__file__).parent / "instructions.json"
 MOST_GROWTH = 0.03
@@ -36,7 +36,7 @@ KERNEL = {"KAFKACODEC_FORCE_KERNEL": "sse42"}
 PACKAGES = ("cython", "numpy", "pyarrow", "lz4")
 
 READ = ("none", "none, 1 KiB values", "none, 2 headers", "lz4", "magic 1")
-MESSAGES = ("Metadata response v12", "Fetch response v12")
+MESSAGES = ("Metadata response v12", "Fetch response v12", "Produce request v9")
 
 Calls = Iterator[tuple[str, Callable[[], object]]]
 
@@ -188,6 +188,7 @@ def _messages(kc: Any) -> Calls:
         cls = getattr(kc.messages, body.name)
         message = cls.decode(body.data, body.version)
         yield f"decode: {body}", lambda: cls.decode(body.data, body.version)
+        yield f"decode, every array read: {body}", reading_arrays(body)
         yield f"encode: {body}", lambda: message.encode(body.version)
 
     for body in bodies():

@@ -56,7 +56,7 @@ def contests(body: Body) -> Iterator[Contest]:
     for i, work in enumerate(("decode", "encode")):
         competitors = {name: _repeated(pair[i], repeats) for name, pair in pairs.items()}
         if work == "decode":
-            competitors["kafkacodec, every array read"] = _repeated(_reading_arrays(body), repeats)
+            competitors["kafkacodec, every array read"] = _repeated(reading_arrays(body), repeats)
         yield Contest(f"{work}, {body}", "bytes", repeats * len(body.data), competitors)
 
 
@@ -67,7 +67,7 @@ def kafkacodec(body: Body) -> tuple[Work, Work]:
     return lambda: cls.decode(body.data, body.version), lambda: message.encode(body.version)
 
 
-def _reading_arrays(body: Body) -> Work:
+def reading_arrays(body: Body) -> Work:
     """Decodes and accesses every array of structs, so that all objects are made, as the others make them."""
     cls = getattr(kc.messages, body.name)
 
