@@ -25,7 +25,6 @@ TOKEN = r"[0-9a-f]{16}"
 _LONGEST_NAME = 200  # bytes of a name that are kept before token and suffix: file systems allow 255
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _AT_FDCWD, _RENAME_NOREPLACE = -100, 1
-_SYNC_FILE_RANGE_WRITE = 2
 # Errors of renameat2 if the kernel or the file system does not support it.
 _NOT_KNOWN = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 
@@ -206,13 +205,6 @@ def remove(path: str) -> None:
         os.unlink(path)
 
 
-def start_sync(descriptor: int) -> None:
-    """Start writing the bytes of a file to disk, without waiting; does nothing if the system cannot do that."""
-    call = _sync_file_range()
-    if call is not None:
-        call(descriptor, 0, 0, _SYNC_FILE_RANGE_WRITE)
-
-
 def sync_path(path: str) -> None:
     """Wait until the bytes of a file, or the names in a directory, are on disk."""
     descriptor = os.open(path, os.O_RDONLY)
@@ -255,13 +247,4 @@ def _renameat2() -> Any:
     function = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if function is not None:
         function.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]
-    return function
-
-
-@cache
-def _sync_file_range() -> Any:
-    """Linux's system call, from the C library; None elsewhere."""
-    function = getattr(ctypes.CDLL(None), "sync_file_range", None)
-    if function is not None:
-        function.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
     return function

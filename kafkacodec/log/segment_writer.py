@@ -28,8 +28,6 @@ MAX_INDEX_ENTRIES = 10 * 1024 * 1024 // layout.TIME_INDEX_ENTRY.itemsize
 
 # Runs of batches are larger and bypass the buffer.
 _BUFFER_BYTES = 1 << 17
-# After this many bytes the system begins to write them to disk, so that a later fsync does not wait for all of them.
-_EARLY_BYTES = 1 << 24
 _MAX_INT32 = 2**31 - 1
 _NO_TIMESTAMP = -1
 
@@ -174,7 +172,7 @@ class SegmentWriter(publishing.Committing):
         self.first_timestamp = self.max_timestamp = _NO_TIMESTAMP
         self._offset_of_max = base_offset
         self._interval, self._sync = index_interval_bytes, sync
-        self._since_entry = self._since_sync = 0
+        self._since_entry = 0
         self._offsets: list[int] = []
         self._positions: list[int] = []
         self._times: list[int] = []
@@ -227,10 +225,6 @@ class SegmentWriter(publishing.Committing):
         try:
             with naming(self._name, self._path):
                 self._file.write(run.data)
-            self._since_sync += len(run.data)
-            if self._since_sync >= _EARLY_BYTES:
-                self._since_sync = 0
-                publishing.start_sync(self._file.fileno())
         except BaseException:  # a part may have been written
             self.discard()
             raise
