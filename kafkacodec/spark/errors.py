@@ -25,13 +25,13 @@ class UnfinishedWrite(KafkaCodecError):
 
 @contextmanager
 def without_traceback() -> Iterator[None]:
-    """Let Spark show this package's errors as one sentence; also a decorator for what Spark calls.
+    """Let Spark show this package's and the system's errors as one sentence; also a decorator for what Spark calls.
 
     Spark's workers put the traceback before the message unless this variable is set when the error reaches them. A
     worker ends after an error.
     """
     try:
         yield
-    except KafkaCodecError:
+    except (KafkaCodecError, OSError):
         os.environ["SPARK_HIDE_TRACEBACK"] = "1"
         raise

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.types import StructType
 
-from kafkacodec.spark.errors import OptionError
+from kafkacodec.spark.errors import OptionError, without_traceback
 from kafkacodec.spark.journal import Transaction
 from kafkacodec.spark.write_options import check_schema, parse_write_options
 from kafkacodec.spark.writing import Staged, WriteJob, abort_job, publish_job
@@ -31,6 +31,7 @@ class SegmentsSink(DataSourceStreamArrowWriter):
     is written.
     """
 
+    @without_traceback()
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
         if overwrite:
             raise OptionError("outputMode: kafkalog only appends; use outputMode('append')")
@@ -39,12 +40,14 @@ class SegmentsSink(DataSourceStreamArrowWriter):
         # Spark makes another object of this class to commit, which knows the directory only from the messages.
         self.job = WriteJob(self.options)
 
+    @without_traceback()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
         """Encode a task's records into the staging directory."""
         context = TaskContext.get()
         query = context.getLocalProperty(_QUERY_ID) if context is not None else None
         return self.job.run_task(iterator, query=query or "")
 
+    @without_traceback()
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """On the driver, after all tasks have succeeded: publish the segments, unless this was done before."""
         app_id = self.options.app_id or next((m.query for m in messages if isinstance(m, Staged)), "")

@@ -62,6 +62,7 @@ class KafkaLogDataSource(DataSource):
 
         return SegmentStreamReader(parse_read_options(self.options, streaming=True), check_schema(schema))
 
+    @without_traceback()
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
         """A sink that appends micro-batches to the partitions of a log directory. Needs Spark 4.1."""
         from kafkacodec.spark.sink import SegmentsSink

@@ -16,6 +16,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from kafkacodec.spark import recovery, staging
+from kafkacodec.spark.errors import without_traceback
 from kafkacodec.spark.journal import Transaction
 from kafkacodec.spark.owner import driver
 from kafkacodec.spark.publish import StagedTask, publish
@@ -95,6 +96,7 @@ def abort_job(messages: Iterable[WriterCommitMessage | None]) -> None:
 class SegmentsWriter(DataSourceArrowWriter):
     """Appends a data frame to the partitions of a log directory."""
 
+    @without_traceback()
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
         self.options = parse_write_options(options)
         check_schema(schema, self.options)
@@ -103,6 +105,7 @@ class SegmentsWriter(DataSourceArrowWriter):
         self.job = WriteJob(self.options)
         self.again = recovery.read_state(self.options.path).has(self.options.transaction)
 
+    @without_traceback()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
         """Encode a task's records into the staging directory; if the job was written before, only read them."""
         if self.again:
@@ -111,6 +114,7 @@ class SegmentsWriter(DataSourceArrowWriter):
             return Staged(0, os.path.join(self.job.staging, "none"), 0)
         return self.job.run_task(iterator)
 
+    @without_traceback()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """On the driver, after all tasks have succeeded: publish the segments."""
         if self.again and self.options.transaction is not None:
