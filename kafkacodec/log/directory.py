@@ -12,6 +12,7 @@ from typing import Unpack
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import known_offsets
 from kafkacodec.log.files import directory_name
+from kafkacodec.log.listings import Listings
 from kafkacodec.log.partition import Partition, ReadOptions
 from kafkacodec.log.report import Report
 from kafkacodec.log.verify_files import check_offset_checkpoints
@@ -153,13 +154,19 @@ class LogDirectory:
         return [p for p in self.all_partitions if p.state in ("current", "remote")]
 
 
-def discover(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, levels: int = 0) -> list[Partition]:
+def discover(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    levels: int = 0,
+    listings: Listings | None = None,
+) -> list[Partition]:
     """Find the partitions in one or more paths.
 
     Args:
         paths: log directories, partition directories and segment files, in any mixture. Segments of the same directory
             become one partition with only these segments. Unpublished output of jobs is ignored.
         levels: in a directory without partitions, look for log directories this many levels below it.
+        listings: those of an earlier call, to list only what has changed. They are updated.
 
     Raises:
         FileNotFoundError: a path does not exist, or is a directory without a partition or a segment.
@@ -169,6 +176,7 @@ def discover(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *
         paths = [paths]
     found: list[Partition] = []
     files: dict[str, list[str]] = {}
+    listings = Listings() if listings is None else listings
     given = [os.fspath(path) for path in paths]
     # A pattern such as logs/* also matches unpublished output of jobs.
     given = [path for path in given if not layout.is_staging(os.path.basename(os.path.abspath(path)))] or given
@@ -177,7 +185,8 @@ def discover(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *
             os.stat(path)
             files.setdefault(os.path.dirname(path) or os.curdir, []).append(path)
             continue
-        here = [Partition(path)] if Partition(path).segments else _partitions_below(path, levels)
+        alone = listings.restore(Partition(path))
+        here = [alone] if alone.segments else _partitions_below(path, levels)
         here = [p for p in here if p.state in ("current", "remote")] or here
         if not here:
             raise FileNotFoundError(errno.ENOENT, "no Kafka log segments in this directory", path)

@@ -192,7 +192,8 @@ class Lookup:
             try:
                 if self.base_offset is not None:
                     index = read(path, on_error="stop")
-                    self.problems += index.problems
+                    known = {(problem.path, problem.reason) for problem in self.problems} if index.problems else ()
+                    self.problems += [p for p in index.problems if (p.path, p.reason) not in known]
             except FileNotFoundError:
                 pass
             except (OSError, KafkaCodecError) as error:

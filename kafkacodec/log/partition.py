@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -34,6 +34,8 @@ from kafkacodec.records.arguments import ISOLATION_LEVELS, IsolationLevel, num_t
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.decode import DEFAULT_MAX_ROWS, DecodeOptions, Layout, check_layout, plan_of
 from kafkacodec.records.signatures import shows_options
+
+_NO_OFFSET = 1 << 63
 
 
 class ReadOptions(DecodeOptions, total=False):
@@ -489,19 +491,20 @@ class Partition:
 
     def segments_between(self, start_offset: int | None, end_offset: int | None) -> list[Segment]:
         """The segments that may have records between two offsets."""
-        chosen = []
-        for i, segment in enumerate(self.segments):
-            following = self.segments[i + 1].base_offset if i + 1 < len(self.segments) else None
-            if start_offset is not None and following is not None and following <= start_offset:
-                continue
-            if end_offset is not None and segment.base_offset is not None and segment.base_offset >= end_offset:
-                continue
-            chosen.append(segment)
-        return chosen
+        segments = self.segments
+        named = bisect_left(segments, _NO_OFFSET, key=_base_offset)
+        first = 0 if start_offset is None else max(bisect_right(segments, start_offset, key=_base_offset) - 1, 0)
+        stop = named if end_offset is None else bisect_left(segments, end_offset, key=_base_offset)
+        return segments[min(first, named) : stop] + segments[named:]
 
     def _in_order(self, paths: Iterable[str]) -> list[Segment]:
         segments = [segment_at(path, topic=self.topic, partition=self.partition) for path in paths]
-        return sorted(segments, key=lambda s: (s.base_offset is None, s.base_offset or 0, s.path))
+        return sorted(segments, key=lambda s: (_base_offset(s), s.path))
+
+
+def _base_offset(segment: Segment) -> int:
+    """By which segments are ordered; those without one are last."""
+    return _NO_OFFSET if segment.base_offset is None else segment.base_offset
 
 
 def _least(a: int | None, b: int | None) -> int | None:

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from kafkacodec.errors import Truncated
 from kafkacodec.log import Partition, discover
+from kafkacodec.log.listings import Listings
 from kafkacodec.log.merged import MergedPartition
 from kafkacodec.log.relocate import MAX_TRIES, PAUSE_SECONDS
 from kafkacodec.spark.errors import OptionError
@@ -47,13 +48,30 @@ def partitions_of(options: ReadOptions) -> list[Partition]:
     return found
 
 
-def selected(options: ReadOptions) -> list[Partition]:
-    """As `partitions_of`, whether or not the options name others too."""
-    found = [p for p in _discover(options.paths) if options.selection.wants(p.topic, p.partition)]
+def selected(options: ReadOptions, listings: Listings | None = None) -> list[Partition]:
+    """As `partitions_of`, whether or not the options name others too.
+
+    With the `listings` of an earlier call, only directories that have changed are listed.
+    """
+    found = [p for p in _discover(options.paths, listings) if options.selection.wants(p.topic, p.partition)]
+    if listings is not None:
+        found = _restored(found, listings)
     return found if options.replicas == "all" else _each_once(found, options.replicas)
 
 
-def _discover(paths: Iterable[str]) -> list[Partition]:
+def _restored(partitions: list[Partition], listings: Listings) -> list[Partition]:
+    """The partitions with their segments; without those that a broker is deleting."""
+    found = []
+    for partition in partitions:
+        try:
+            found.append(listings.restore(partition) if partition.has_all else partition)
+        except FileNotFoundError:
+            continue
+    listings.keep(found)
+    return found
+
+
+def _discover(paths: Iterable[str], listings: Listings | None = None) -> list[Partition]:
     """The partitions under directories, globs and segment files."""
     local: dict[str, None] = {}
     for path in paths:
@@ -63,7 +81,7 @@ def _discover(paths: Iterable[str]) -> list[Partition]:
             raise OptionError(f"path: no file or directory matches {path}")
         local.update(dict.fromkeys(map(os.path.abspath, matches)))
     try:
-        return discover(local, levels=LEVELS)
+        return discover(local, levels=LEVELS, listings=listings)
     except FileNotFoundError as error:
         raise OptionError(f"path: {error.filename}: {error.strerror}") from None
 

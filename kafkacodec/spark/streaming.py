@@ -13,6 +13,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from kafkacodec.log import Partition, layout
 from kafkacodec.log.identity import BatchMark, LogIdentity, epoch_at
+from kafkacodec.log.listings import Listings
 from kafkacodec.spark.checkpoint import (
     Loss,
     Observed,
@@ -61,6 +62,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.names = names
         self._stop_at: dict[TopicPartition, int] | None = None
         self._held_back: set[str] = set()
+        self._listings = Listings()
 
     @without_traceback()
     def initialOffset(self) -> Offsets:
@@ -91,7 +93,9 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @without_traceback()
     def prepareForTriggerAvailableNow(self) -> None:
         """Stop at the current end of each partition."""
-        self._stop_at = {key: log.readable_to for key, (_, log) in self._observe(selected(self.options)).items()}
+        self._stop_at = {
+            key: log.readable_to for key, (_, log) in self._observe(selected(self.options, self._listings)).items()
+        }
 
     @without_traceback()
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
@@ -171,12 +175,12 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self, expected: dict[TopicPartition, Position] | dict[TopicPartition, int]
     ) -> dict[TopicPartition, Found]:
         """The selected partitions as they are now; those expected are looked for again."""
-        found = self._observe(selected(self.options))
+        found = self._observe(selected(self.options, self._listings))
         tries = 0
         while self.options.fail_on_data_loss and not found.keys() >= expected.keys() and tries < MISSING_TRIES:
             tries += 1
             time.sleep(PAUSE_SECONDS)
-            found = self._observe(selected(self.options))
+            found = self._observe(selected(self.options, self._listings))
         for key in expected.keys() - found.keys():
             self._report(key, Loss("{name} was deleted", "without it"))
         return found

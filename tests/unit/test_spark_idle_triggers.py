@@ -1,0 +1,134 @@
+"""A trigger that finds nothing new lists and opens next to nothing, for any number of segments. Counts, not times."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+
+import pytest
+
+import kafkacodec as kc
+from kafkacodec.log import Partition
+from kafkacodec.log.listings import Listings
+from kafkacodec.spark.options import parse_read_options
+from kafkacodec.spark.streaming import SegmentStreamReader
+from tests.unit.test_spark_planning import log
+
+
+def settle(*directories):
+    """Set the time of the last change back, as if nothing had happened for a while."""
+    for directory in directories:
+        before = time.time() - 60
+        os.utime(directory, (before, before))
+
+
+def calls_of(monkeypatch, name):
+    """The paths that a function of `os` is called with."""
+    paths, ordinary = [], getattr(os, name)
+
+    def counting(path, *arguments, **more):
+        paths.append(os.fspath(path))
+        return ordinary(path, *arguments, **more)
+
+    monkeypatch.setattr(os, name, counting)
+    return paths
+
+
+def reader(directory, **options):
+    return SegmentStreamReader(
+        parse_read_options({"path": str(directory), "endAt": "logEnd", **options}, streaming=True), ("offset",)
+    )
+
+
+def latest(stream, start):
+    return stream.latestOffset(start, stream.getDefaultReadLimit())
+
+
+def ends(offsets):
+    return {
+        (topic, int(number)): place if isinstance(place, int) else place["offset"]
+        for topic, numbers in offsets.items()
+        for number, place in numbers.items()
+    }
+
+
+@pytest.mark.parametrize("segments", [3, 500])
+def test_an_idle_trigger_does_the_same_for_any_number_of_segments(tmp_path, monkeypatch, segments):
+    directories = [log(tmp_path / f"t-{n}", segments) for n in range(2)]
+    settle(*directories)
+    stream = reader(tmp_path)
+    start = latest(stream, stream.initialOffset())
+    start = latest(stream, start)
+    listed, opened, looked = (calls_of(monkeypatch, name) for name in ("scandir", "open", "stat"))
+    assert latest(stream, start) == start
+    assert not {str(d) for d in directories} & set(listed)
+    assert len([path for path in opened if path.endswith(".log")]) <= 2 * 4
+    assert len(looked) <= 60
+    assert ends(start) == {("t", 0): segments * 3, ("t", 1): segments * 3}
+
+
+def test_what_is_appended_rolled_and_deleted_is_seen(tmp_path):
+    """Whether the directory changed a moment ago or not."""
+    directory = log(tmp_path / "t-0", 4)
+    data = bytearray((directory / f"{0:020}.log").read_bytes())
+    settle(directory)
+    stream = reader(tmp_path, failOnDataLoss="false")
+    place = latest(stream, stream.initialOffset())
+    assert ends(place) == {("t", 0): 12}
+    for base in (12, 15, 18, 21):
+        data[:8] = base.to_bytes(8, "big")
+        if base % 2:
+            (directory / f"{base:020}.log").write_bytes(data)
+        else:
+            with open(sorted(directory.glob("*.log"))[-1], "ab") as file:
+                file.write(data)
+            settle(directory)
+        place = latest(stream, place)
+        assert ends(place) == {("t", 0): base + 3}
+    settle(directory)
+    place = latest(stream, place)
+    for base in (0, 3):
+        (directory / f"{base:020}.log").unlink()
+    [piece, *_] = stream.partitions(stream.initialOffset(), place)
+    assert piece.value[0].first_offset == 6
+    shutil.rmtree(directory)
+    log(tmp_path / "u-0", 1)
+    assert ends(latest(stream, {}))["u", 0] == 3
+
+
+def test_listings_are_kept_while_a_directory_does_not_change(tmp_path, monkeypatch):
+    directory, other = log(tmp_path / "t-0", 3), log(tmp_path / "t-1", 1)
+    listings = Listings()
+    listed = calls_of(monkeypatch, "scandir")
+    first = listings.restore(Partition(directory)).segments
+    listings.restore(Partition(directory))
+    assert listed.count(str(directory)) >= 2  # it has just changed
+    settle(directory, other)
+    listed.clear()
+    kept = listings.restore(Partition(directory)).segments
+    assert [segment.path for segment in kept] == [segment.path for segment in first]
+    assert listings.restore(Partition(directory)).segments is kept
+    assert len(listed) == 1
+    listings.restore(Partition(other))
+    listings.keep([Partition(directory)])
+    assert listings.restore(Partition(other)).segments is not None
+    assert listings.restore(Partition(directory)).segments is kept
+    (directory / f"{9:020}.log").touch()
+    assert len(listings.restore(Partition(directory)).segments) == 4
+    with pytest.raises(FileNotFoundError):
+        listings.restore(Partition(tmp_path / "none"))
+
+
+def test_faults_of_an_index_are_listed_once(tmp_path):
+    """A segment that is looked at again and again keeps its problems."""
+    directory = log(tmp_path / "t-0", 1)
+    (directory / f"{0:020}.index").write_bytes(b"\xff" * 24)
+    [segment] = kc.log.Partition(directory).segments
+    segment.last_offset()
+    count = len(segment.index_problems)
+    assert count
+    for _ in range(3):
+        segment.last_offset()
+        segment.position_of_offset(1)
+    assert len(segment.index_problems) == count
