@@ -19,6 +19,7 @@ import kafkacodec as kc
 from kafkacodec import messages
 from kafkacodec.dialects import kafka07
 from kafkacodec.messages import _struct
+from kafkacodec.records.parallel import runs
 from tests.lifetime.arrow import ARROW_ENTRIES
 from tests.lifetime.entries import ENTRIES
 from tests.lifetime.matrix import PLAIN, entry_of, export_of
@@ -36,6 +37,13 @@ def _quick_collections() -> Iterator[None]:
     gc.freeze()
     yield
     gc.unfreeze()
+
+
+@pytest.fixture(autouse=True)
+def _restored_run_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry with threads sets the shortest runs for its process."""
+    for name in ("FIRST_RUN", "SHORTEST_RUN"):
+        monkeypatch.setattr(runs, name, getattr(runs, name))
 
 
 @contextmanager
