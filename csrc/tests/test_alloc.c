@@ -65,6 +65,23 @@ TEST(alloc_gives_a_thread_what_it_filled_before) {
     (void)kc_trim();
 }
 
+static void *allocate_and_free_one(void *unused) {
+    kc_free(kc_alloc(100000));
+    return unused;
+}
+
+/* Threads beyond the number of shelves share them. */
+TEST(alloc_keeps_what_many_threads_free) {
+    (void)kc_trim();
+    for (int i = 0; i < 40; i++) {
+        pthread_t thread;
+        CHECK_EQ(pthread_create(&thread, NULL, allocate_and_free_one, NULL), 0);
+        CHECK_EQ(pthread_join(thread, NULL), 0);
+        CHECK_EQ(kc_kept_bytes(), 131072); /* always the same block */
+    }
+    CHECK_EQ(kc_trim(), 131072);
+}
+
 TEST(alloc_zeroes_what_was_used_before) {
     for (int i = 0; i < 2; i++) {
         uint8_t *block = kc_alloc_zeroed(5000);

@@ -447,6 +447,8 @@ TEST(bytes_column_refuses_other_types) {
     CHECK_ERROR(error, KC_CANNOT_ENCODE, 0, 0, 0);
     f.array.n_buffers = 3; /* no far buffers, so no sizes */
     CHECK_EQ(load(&f, 0, 1, &c, &spans, &error), KC_OK);
+    f.buffers[2] = NULL;
+    CHECK_EQ(load(&f, 0, 1, &c, &spans, &error), KC_OK);
     foreign_column(&f, "n", "value", 3, 0, NULL, NULL, NULL);
     CHECK_EQ(load(&f, 0, 3, &c, &spans, &error), KC_OK);
     CHECK(span_is(&spans, 0, NULL));

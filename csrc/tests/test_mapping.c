@@ -68,6 +68,20 @@ TEST(mapping_of_a_file_that_is_shortened) {
     close(file);
 }
 
+/* The last page belongs to the mapping, even if only one byte of it does. */
+TEST(mapping_of_one_byte_more_than_pages) {
+    const int file = new_file();
+    kc_mapping m;
+    uint64_t position = 0;
+    CHECK_EQ(kc_mapping_open(&m, file, 3 * page() + 1), 0);
+    CHECK_EQ(ftruncate(file, (off_t)(2 * page())), 0);
+    CHECK_EQ(m.data[3 * page()], 0);
+    CHECK(kc_mapping_is_torn(&m, &position));
+    CHECK_EQ(position, 3 * page());
+    kc_mapping_close(&m);
+    close(file);
+}
+
 TEST(mapping_guards_are_used_again) {
     size_t live = 0;
     for (int i = 0; i < 3; i++) {

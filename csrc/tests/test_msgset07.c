@@ -303,6 +303,7 @@ TEST(msgset07_reads_large_values) {
     const int32_t *ends = (const int32_t *)(const void *)t->columns[KC_COL_VALUE].values.data;
     CHECK_EQ(ends[1], 150000);
     CHECK_EQ(ends[2], 220000);
+    CHECK(t->columns[KC_COL_VALUE].data.size <= t->columns[KC_COL_VALUE].data.capacity);
     CHECK_EQ(ends[3], 220003);
     CHECK(memcmp(t->columns[KC_COL_VALUE].data.data + 150000, payload, 70000) == 0);
     kc_table_release(t);

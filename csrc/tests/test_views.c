@@ -257,10 +257,35 @@ TEST(views_can_be_given_copies_of_their_own) {
     CHECK_EQ(kc_live_bytes(), before);
 }
 
+/* Decompressed records are kept as a whole while a view points into them, and count once. */
+TEST(views_count_the_records_that_they_keep) {
+    static const uint8_t content[100];
+    kc_error error = {0};
+    kc_views v = {.reach = 100};
+    v.backing = kc_backing_of(content, 100, NULL, NULL, NULL, &error);
+    CHECK_EQ(kc_views_open(&v, content + 10, content + 20, NULL, &error), KC_OK);
+    kc_views_close(&v, content + 20);
+    CHECK_EQ(kc_views_bytes(&v), 10);
+    kc_views_keep(&v, content, 40);
+    CHECK_EQ(kc_views_bytes(&v), 40);
+    kc_views_keep(&v, content, 40);
+    CHECK_EQ(kc_views_bytes(&v), 40);
+    kc_views_keep(&v, content + 20, 30); /* no view points there */
+    CHECK_EQ(kc_views_bytes(&v), 40);
+    CHECK_EQ(kc_views_open(&v, content + 20, content + 30, NULL, &error), KC_OK);
+    kc_views_close(&v, content + 21);
+    kc_views_keep(&v, content + 20, 30);
+    CHECK_EQ(kc_views_bytes(&v), 70);
+    kc_backing *const backing = v.backing;
+    kc_views_free(&v, NULL);
+    kc_backing_release(backing);
+}
+
 TEST(tables_of_views_join) {
     const size_t before = kc_live_bytes();
-    bytes data = {.size = 0}, other;
+    bytes data = {.size = 0}, other, records;
     sample_batch(&data);
+    sample_records(&records);
     kc_error error = {0};
     kc_decoder d, e;
     kc_table *t = new_table(), *u = new_table();
@@ -268,6 +293,9 @@ TEST(tables_of_views_join) {
     d.held = kc_backing_of(data.data, data.size, NULL, NULL, NULL, &error);
     CHECK_EQ(kc_decoder_run(&d, t, 100, 1000, &error), KC_EVENT_END);
     CHECK(provide_sample(&e, u, NULL, &other));
+    d.held->is_source = true;
+    CHECK_EQ(kc_views_bytes(&t->views), 0);
+    CHECK_EQ(kc_views_bytes(&u->views), records.size);
     kc_backing_release(d.held);
     kc_backing_release(e.provided);
     CHECK(kc_table_fits(t, u, 0));
@@ -275,7 +303,9 @@ TEST(tables_of_views_join) {
     CHECK_EQ(u->length, 0);
     CHECK_EQ(u->columns[KC_COL_VALUE].viewed, 0);
     CHECK_EQ(kc_views_count(&u->views), 0);
+    CHECK_EQ(kc_views_bytes(&u->views), 0);
     CHECK_EQ(kc_views_count(&t->views), 2);
+    CHECK_EQ(kc_views_bytes(&t->views), records.size);
     kc_table_release(u);
     CHECK(has_sample(t, 0) && has_sample(t, 4));
     CHECK_EQ(t->columns[KC_COL_VALUE].viewed, 2 * (strlen(LONG) + 12));
