@@ -191,7 +191,7 @@ class Broker:
         self.logs = directory / "logs"
         self._directory = directory
         self._settings = directory / "server.properties"
-        port, controller = _free_port(), _free_port()
+        port, controller = free_port(), free_port()
         self.server = f"127.0.0.1:{port}"
         self._settings.write_text(
             f"""process.roles=broker,controller
@@ -212,11 +212,19 @@ transaction.state.log.min.isr=1
 
     def start(self) -> None:
         """Wait until it answers."""
+        self.launch()
+        self.wait()
+
+    def launch(self) -> None:
+        """Start it without waiting."""
         command = ["java", "-Xmx512m", "-cp", _classpath(self._release), "kafka.Kafka", self._settings]
         self._output = open(self._directory / "broker.out", "ab")  # noqa: SIM115
         self._process = subprocess.Popen(command, stdout=self._output, stderr=self._output)
+
+    def wait(self) -> None:
+        """Wait until it answers."""
         host, port = self.server.split(":")
-        for _ in range(600):
+        for _ in range(1800):
             assert self._process.poll() is None, (self._directory / "broker.out").read_text()[-2000:]
             with socket.socket() as probe:
                 if probe.connect_ex((host, int(port))) == 0:
@@ -233,6 +241,10 @@ transaction.state.log.min.isr=1
             self._process.kill()
             self._process.wait()
         self._output.close()
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the process."""
+        self._process.send_signal(number)
 
     def kill(self) -> None:
         """End it at once, as a crash does."""
@@ -254,7 +266,7 @@ def _classpath(release: str = "jars") -> str:
     return f"{TARGET}{os.pathsep}{TARGET}/{release}/*"
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -36,10 +36,10 @@ public class KafkaTool {
         switch (args[0]) {
             case "dump" -> dump(List.of(args).subList(1, args.length));
             case "partition" -> partition(Integer.parseInt(args[1]));
-            case "create" -> create(args[1], args[2], Integer.parseInt(args[3]));
+            case "create" -> create(args[1], args[2], Integer.parseInt(args[3]), Short.parseShort(args.length > 4 ? args[4] : "1"));
             case "consume" -> consume(args[1], args[2], Integer.parseInt(args[3]), args[4]);
             case "produce" -> produce(args[1], args[2], Integer.parseInt(args[3]));
-            case "load" -> load(args[1], args[2], Integer.parseInt(args[3]), Integer.parseInt(args[4]));
+            case "load" -> load(args[1], args[2], Integer.parseInt(args[3]), Integer.parseInt(args[4]), args.length > 5 ? args[5] : "all");
             case "remove" -> remove(args[1], args[2]);
             case "delete" -> delete(args[1], args[2], Integer.parseInt(args[3]), Long.parseLong(args[4]));
             default -> throw new IllegalArgumentException(args[0]);
@@ -68,9 +68,9 @@ public class KafkaTool {
         }
     }
 
-    static void create(String server, String topic, int partitions) throws Exception {
+    static void create(String server, String topic, int partitions, short replicas) throws Exception {
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", server))) {
-            admin.createTopics(List.of(new NewTopic(topic, partitions, (short) 1))).all().get();
+            admin.createTopics(List.of(new NewTopic(topic, partitions, replicas))).all().get();
         }
     }
 
@@ -94,9 +94,9 @@ public class KafkaTool {
 
     // Produces until there is something to read. Every other key is used once, the others again and again, so that the cleaner has work.
     // Prints partition, offset, key and value of each record that is acknowledged.
-    static void load(String server, String topic, int partitions, int perSecond) throws Exception {
-        Map<String, Object> settings = Map.of("bootstrap.servers", server, "linger.ms", 20, "batch.size", 4000,
-            "key.serializer", StringSerializer.class, "value.serializer", StringSerializer.class);
+    static void load(String server, String topic, int partitions, int perSecond, String acks) throws Exception {
+        Map<String, Object> settings = Map.of("bootstrap.servers", server, "linger.ms", 20, "batch.size", 4000, "acks", acks,
+            "enable.idempotence", acks.equals("all"), "key.serializer", StringSerializer.class, "value.serializer", StringSerializer.class);
         String filler = "x".repeat(80);
         try (KafkaProducer<String, String> producer = new KafkaProducer<>(settings)) {
             long begin = System.nanoTime();
