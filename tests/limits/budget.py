@@ -21,6 +21,7 @@ from kafkacodec import messages, protocol
 from kafkacodec.cli.__main__ import run as run_command
 from kafkacodec.dialects import kafka07
 from kafkacodec.protocol import fetch_to_columns
+from kafkacodec.records.decode import DEFAULT_MAX_VIEW_BYTES
 from tests.limits import bombs, sandbox
 from tests.limits.bombs import MAX_DECOMPRESSED, MAX_TOTAL
 
@@ -117,6 +118,8 @@ def cases(group: str, directory: str) -> Iterator[tuple[str, str, int, Callable[
                     continue
                 # Records are Python objects here, about 60 bytes for each header of two bytes.
                 more = 60 * MAX_DECOMPRESSED if called == "iter_records" else 0
+                # At most 18 chunks of 4 MiB are in memory for each thread (docs/records.md).
+                more += 3 * 18 * DEFAULT_MAX_VIEW_BYTES if called == "iter_columns, views in threads" else 0
                 yield name, called, TABLE + OTHER + more, lambda call=call, data=data: call(data)
     elif group == "unbounded":
         for name in bombs.LOGS[:3]:
