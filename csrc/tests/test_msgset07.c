@@ -293,7 +293,7 @@ TEST(msgset07_reads_large_values) {
     static char payload[150000];
     memset(payload, 'p', sizeof payload);
     size_t size = put(data, 0, 1, 0, payload, sizeof payload);
-    size = put(data, size, 1, 0, payload, 70000);
+    size = put(data, size, 1, 0, payload, 130000);
     size = put(data, size, 1, 0, "end", 3);
     kc_msgset07_decoder d = open_set(data, size, true);
     kc_table *t = new_table();
@@ -302,9 +302,9 @@ TEST(msgset07_reads_large_values) {
     CHECK_EQ(t->length, 3);
     const int32_t *ends = (const int32_t *)(const void *)t->columns[KC_COL_VALUE].values.data;
     CHECK_EQ(ends[1], 150000);
-    CHECK_EQ(ends[2], 220000);
+    CHECK_EQ(ends[2], 280000);
     CHECK(t->columns[KC_COL_VALUE].data.size <= t->columns[KC_COL_VALUE].data.capacity);
-    CHECK_EQ(ends[3], 220003);
-    CHECK(memcmp(t->columns[KC_COL_VALUE].data.data + 150000, payload, 70000) == 0);
+    CHECK_EQ(ends[3], 280003);
+    CHECK(memcmp(t->columns[KC_COL_VALUE].data.data + 150000, payload, 130000) == 0);
     kc_table_release(t);
 }
