@@ -407,8 +407,7 @@ class Partition:
 
     def transactions(self, start_offset: int | None = None, end_offset: int | None = None) -> Transactions:
         """The aborted and open transactions that matter for a span of the log."""
-        segments = [segment for segment in self.segments if kind_of(segment.path).has_batches]
-        return scan_transactions(self.path, segments, start_offset, end_offset)
+        return scan_transactions(self.path, self.segments, start_offset, end_offset)
 
     def verify(self, *, threads: int | None = 1) -> Report:
         """Inspect every segment as `Segment.verify` does, and the partition.

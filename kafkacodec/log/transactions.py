@@ -21,6 +21,7 @@ from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import ProducerSnapshot, read_producer_snapshot
 from kafkacodec.log.files import MappedFile, note, reason_of
 from kafkacodec.log.indexes import read_transaction_index
+from kafkacodec.log.kinds import kind_of
 from kafkacodec.log.lookup import Lookup
 from kafkacodec.log.ranges import SegmentRange
 from kafkacodec.log.segment import Segment
@@ -182,6 +183,8 @@ class TransactionTracker:
 
     def read_segment(self, segment: Segment, begin: int | None = None, end: int | None = None) -> None:
         """Read a segment, from the batch of an offset on, up to that of another."""
+        if not kind_of(segment.path).has_batches:  # no transactions
+            return
         found = len(self.aborted)
         with MappedFile(segment.path) as file:
             index = TransactionIndex(segment.path, self.problems)
@@ -337,7 +340,8 @@ def _snapshot_before(directory: str, offset: int | None) -> ProducerSnapshot | N
     """The newest readable producer snapshot at or before an offset."""
     if offset is None:
         return None
-    names = [layout.parse_file_name(name) for name in os.listdir(directory or ".")]
+    listed = [name for name in os.listdir(directory or ".") if name.endswith(layout.PRODUCER_SNAPSHOT_SUFFIX)]
+    names = [layout.parse_file_name(name) for name in listed]
     offsets = [n.base_offset for n in names if n is not None and n.suffix == layout.PRODUCER_SNAPSHOT_SUFFIX]
     for candidate in sorted((o for o in offsets if o <= offset), reverse=True):
         path = os.path.join(directory, layout.file_name(candidate, layout.PRODUCER_SNAPSHOT_SUFFIX))
