@@ -73,7 +73,7 @@ def _target(lookup: Lookup, start: int, end: int, first_offset: int, share: floa
     scaled = None if limits.records is None else math.ceil(limits.records / share)
     for most in (limits.offsets, scaled):
         if most is not None:
-            position = lookup.position_of_offset(first_offset + most)
+            position = lookup.position_of_offset(first_offset + most, start)
             if position < end:
                 targets.append(max(position, start + 1))
     return min(targets, default=None)

@@ -41,9 +41,12 @@ class Lookup:
         self._indexes: dict[str, IndexFile | None] = {}
         self._reasons: set[str] | None = None
 
-    def position_of_offset(self, offset: int) -> int:
-        """The position of the first batch with `offset` or a later one, or the end of the complete batches."""
-        start = self.start_for_offset(offset)
+    def position_of_offset(self, offset: int, least: int = 0) -> int:
+        """The position of the first batch with `offset` or a later one, or the end of the complete batches.
+
+        `least` is a boundary between batches, before which all offsets are smaller.
+        """
+        start = max(least, self.start_for_offset(offset))
         end = start
         for headers in self._batches(start):
             at = np.flatnonzero(headers["last_offset"] >= offset)
@@ -178,11 +181,15 @@ class Lookup:
         return None
 
     def _batches(self, start: int) -> Iterator[BatchHeaders]:
-        """Headers from a position on: a few at first, since a match is mostly near."""
-        headers = first_batches(self.file, start, FEW_BATCHES)
-        yield headers
-        if len(headers) == FEW_BATCHES:
-            yield from walk(self.file, headers.consumed, max_batches=MAX_BATCHES)
+        """Headers from a position on: a few at first, since a match is mostly near, then more and more."""
+        count = FEW_BATCHES
+        while count < MAX_BATCHES:
+            headers = first_batches(self.file, start, count)
+            yield headers
+            if len(headers) < count:
+                return
+            start, count = headers.consumed, count * 2
+        yield from walk(self.file, start, max_batches=MAX_BATCHES)
 
     def _index(self, suffix: str) -> IndexFile | None:
         """An index file of the segment, up to its first fault; None if it is missing or unreadable."""

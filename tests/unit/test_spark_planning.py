@@ -11,6 +11,7 @@ import pytest
 import kafkacodec as kc
 from kafkacodec.log import Partition, Segment
 from kafkacodec.log.pool import in_threads
+from kafkacodec.records.headers import scan
 from kafkacodec.spark.planning import MAX_RECORDS, plan
 from kafkacodec.spark.reading import read_ranges
 from tests.corpus import ROOT
@@ -195,3 +196,20 @@ def test_limits_are_checked():
     for name in ("max_bytes", "max_offsets", "max_records"):
         with pytest.raises(ValueError, match=name):
             Segment(__file__).ranges(**{name: 0})
+
+
+@pytest.mark.parametrize("most", [1, 70, 3000])
+def test_cutting_a_segment_without_an_index_takes_linear_time(tmp_path, monkeypatch, most):
+    batches = 6000
+    stretched(tmp_path / "t-0", batches, batches)
+    headers = []
+
+    def counting(*arguments, **more):
+        found = scan(*arguments, **more)
+        headers.append(len(found))
+        return found
+
+    monkeypatch.setattr("kafkacodec.log.walk.scan", counting)
+    tasks = plan(options(tmp_path, maxRecordsPerPartition=most))
+    assert len(tasks) == -(-batches // most)
+    assert sum(headers) <= 300 * batches
