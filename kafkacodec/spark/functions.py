@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import arrow_udf
 from pyspark.sql.types import BinaryType, StructType
 
 import kafkacodec as kc
 from kafkacodec.records.arguments import limit
-from kafkacodec.records.decode import DEFAULT_MAX_TOTAL_BYTES, OnError
+from kafkacodec.records.decode import DEFAULT_MAX_TOTAL_BYTES
+from kafkacodec.spark.blobs import PROBLEMS, Explosion
 from kafkacodec.spark.errors import OptionError
-from kafkacodec.spark.reading import ROWS, Shaper, log_problems
 from kafkacodec.spark.schema import spark_schema
 
 __all__ = ["decode_batches", "split_confluent"]
 
 RECORD_COLUMNS = ("key", "value", "offset", "timestamp", "timestampType", "headers")
-
-# Blobs are decoded in groups of about this many bytes, whose records fit one or a few Arrow batches.
-_BLOB_BYTES = 1 << 20
 
 
 def decode_batches(
@@ -33,6 +28,7 @@ def decode_batches(
     columns: Sequence[str] = RECORD_COLUMNS,
     keep: Sequence[str] = (),
     mode: str = "FAILFAST",
+    problems: bool = False,
     max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES,
 ) -> DataFrame:
     """Explode a column of raw record sets (one blob of batches per row) into a row per record.
@@ -43,7 +39,12 @@ def decode_batches(
         columns: the columns to build, of ``key``, ``value``, ``offset``, ``timestamp``, ``timestampType``,
             ``headers``, with the types of the format ``kafkalog``. Other columns are not decoded.
         keep: columns of `df` to keep, before the others; their names must differ from `columns`.
-        mode: ``FAILFAST`` fails the job at the first damaged blob, ``PERMISSIVE`` logs and skips damage.
+        mode: ``FAILFAST`` fails the job at the first damaged blob, ``PERMISSIVE`` skips damage, and logs it
+            unless `problems` is true.
+        problems: with ``PERMISSIVE``, add a last column ``problems``, which is null for records, and a row for each
+            damaged blob: its kept columns, no record, and an array of structs, in the order of the blob, of
+            ``position`` and ``size`` (bigint, the bytes of the blob that were left out), ``baseOffset`` (bigint, of the
+            batch there; null if its header is not reliable) and ``message`` (string).
         max_total_bytes: a task's memory limit, in bytes, for the records of about 1 MiB of blobs or of one larger blob.
             Exceeding it fails the job in either mode.
 
@@ -51,28 +52,25 @@ def decode_batches(
         OptionError: an argument is wrong; the message starts with its name.
     """
     _check(df, column, columns, keep, mode)
+    _check_problems(problems, mode, keep)
     try:
         limit("max_total_bytes", max_total_bytes)
     except (TypeError, ValueError) as error:
         raise OptionError(str(error)) from None
-    kept = StructType([df.schema[name] for name in keep])
-    schema = StructType([*kept.fields, *spark_schema(columns).fields])
-    on_error: OnError = "skip" if mode.upper() == "PERMISSIVE" else "raise"
+    explosion = Explosion(
+        column=column,
+        columns=tuple(columns),
+        keep=tuple(keep),
+        on_error="skip" if mode.upper() == "PERMISSIVE" else "raise",
+        problems=problems,
+        max_total_bytes=max_total_bytes,
+    )
 
     def explode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        shaper = Shaper(columns)
-        for batch in batches:
-            blobs = batch.column(column)
-            for start, stop in _groups(blobs):
-                chunk = kc.decode_batches(
-                    blobs[start:stop],
-                    columns=shaper.core_columns,
-                    on_error=on_error,
-                    max_total_bytes=max_total_bytes,
-                )
-                log_problems(f"column {column}", chunk)
-                yield from _with_kept(shaper.shape(chunk), batch, keep, chunk["row"] + start)
+        return explosion.explode(batches)
 
+    damage = [PROBLEMS] if problems else []
+    schema = StructType([*(df.schema[name] for name in keep), *spark_schema(columns).fields, *damage])
     return df.select(column, *[name for name in keep if name != column]).mapInArrow(explode, schema)
 
 
@@ -108,25 +106,10 @@ def _check(df: DataFrame, column: str, columns: Sequence[str], keep: Sequence[st
         raise OptionError(f"mode: expected FAILFAST or PERMISSIVE, not {mode!r}")
 
 
-def _groups(blobs: pa.Array) -> Iterator[tuple[int, int]]:
-    """Runs of rows whose blobs total about `_BLOB_BYTES`; a larger blob is a run by itself."""
-    lengths = np.asarray(pc.fill_null(pc.binary_length(blobs), 0))
-    ends = np.cumsum(lengths, dtype=np.int64)
-    start = 0
-    while start < len(ends):
-        before = ends[start - 1] if start else 0
-        stop = max(start + 1, int(np.searchsorted(ends, before + _BLOB_BYTES, side="right")))
-        yield start, stop
-        start = stop
-
-
-def _with_kept(
-    records: pa.RecordBatch, source: pa.RecordBatch, keep: Sequence[str], rows: np.ndarray
-) -> Iterator[pa.RecordBatch]:
-    """The records after the kept columns of their source rows, in batches of `ROWS`."""
-    names = [*keep, *records.schema.names]
-    for start in range(0, records.num_rows, ROWS):
-        part = records.slice(start, ROWS)
-        indices = pa.array(rows[start : start + ROWS])
-        kept = [source.column(name).take(indices) for name in keep]
-        yield pa.RecordBatch.from_arrays([*kept, *part.columns], names=names)
+def _check_problems(problems: bool, mode: str, keep: Sequence[str]) -> None:
+    if not isinstance(problems, bool):
+        raise OptionError(f"problems: expected True or False, not {problems!r}")
+    if problems and mode.upper() != "PERMISSIVE":
+        raise OptionError("problems: needs mode='PERMISSIVE'; FAILFAST fails at the first problem")
+    if problems and PROBLEMS.name in keep:
+        raise OptionError(f"keep: {PROBLEMS.name!r} is also the column of problems; rename it first")

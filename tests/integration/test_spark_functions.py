@@ -1,5 +1,8 @@
 """DataFrame functions in a real Spark session."""
 
+import struct
+import zlib
+
 import pyarrow as pa
 import pytest
 from pyspark.errors import PythonException
@@ -49,6 +52,45 @@ def test_damaged_blobs(spark, raw, samples):
     assert kept >= len(consumer_records([good]))
 
 
+def test_problems_column(spark):
+    good = max(blobs("fetch", "builder", magics={2}), key=lambda s: len(s.expected.batches))
+    second = good.expected.batches[1]
+    data = {"good": bytearray(good.data()), "damaged": bytearray(good.data()), "noise": bytearray(b"\x7f" * 200)}
+    data["damaged"][second["position"] + 70] ^= 1
+    frame = spark.createDataFrame(list(data.items()), "name string, value binary").coalesce(1)
+    options = {"columns": ["offset"], "keep": ["name"], "mode": "PERMISSIVE"}
+    both = kc.spark.decode_batches(frame, problems=True, **options)
+    assert both.columns == ["name", "offset", "problems"]
+    records = both.where("problems IS NULL").select("name", "offset").collect()
+    assert records == kc.spark.decode_batches(frame, **options).collect()
+
+    damage = {row.name: row for row in both.where("problems IS NOT NULL").collect()}
+    assert set(damage) == {"damaged", "noise"}
+    assert all(row.offset is None for row in damage.values())
+    (problem,) = damage["damaged"].problems
+    assert problem.position == second["position"]
+    assert problem.baseOffset == second["baseOffset"]
+    assert problem.message.startswith(f"batch at offset {problem.baseOffset}: the CRC-32C of a batch is wrong")
+    lost = {row.offset for row in records if row.name == "good"} - {r.offset for r in records if r.name == "damaged"}
+    assert lost == set(range(second["baseOffset"], second["lastOffset"] + 1))
+    assert damage["noise"].problems == [(0, 200, None, "unknown magic 127 (byte 16)")]
+
+
+def test_more_problems_than_a_table_lists(spark):
+    """Two blobs of one group, each with 6,000 damaged places between intact messages: each keeps its own."""
+    content = bytes(2) + b"\xff" * 8  # format v0 without key and value
+    crc = zlib.crc32(content)
+    intact, damaged = (bytes(8) + struct.pack(">iI", 14, value) + content for value in (crc, crc ^ 1))
+    blobs = [(n, bytearray((damaged + intact) * 6_000)) for n in range(2)]
+    frame = spark.createDataFrame(blobs, "n int, value binary").coalesce(1)
+    options = {"columns": ["offset"], "keep": ["n"], "mode": "PERMISSIVE", "problems": True}
+    rows = kc.spark.decode_batches(frame, **options)
+    assert rows.where("problems IS NULL").count() == 12_000
+    positions = [(0, range(0, 6_000 * 52, 52)), (1, range(0, 6_000 * 52, 52))]
+    found = rows.where("problems IS NOT NULL").select("n", "problems.position").collect()
+    assert [(n, list(at)) for n, at in found] == [(n, list(at)) for n, at in positions]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -58,6 +100,8 @@ def test_damaged_blobs(spark, raw, samples):
         ({"column": "blob", "columns": ["topic"]}, "columns: unknown column 'topic'"),
         ({"column": "blob", "columns": []}, "columns: no column given"),
         ({"column": "blob", "mode": "DROP"}, "mode: expected FAILFAST or PERMISSIVE"),
+        ({"column": "blob", "problems": True}, "problems: needs mode='PERMISSIVE'"),
+        ({"column": "blob", "mode": "PERMISSIVE", "problems": "yes"}, "problems: expected True or False, not 'yes'"),
     ],
 )
 def test_wrong_arguments(raw, arguments, message):
