@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 from kafkacodec.log.continuity import Gaps
 from kafkacodec.patterns import PatternError, whole_matcher
 from kafkacodec.spark.errors import OptionError
+from kafkacodec.spark.foreign import is_foreign, warn_foreign
 from kafkacodec.spark.schema import COLUMNS
 
 __all__ = [
@@ -73,6 +74,11 @@ _READ_OPTIONS = (
     "replicas",
 )
 _STREAM_OPTIONS = (*_READ_OPTIONS, "maxOffsetsPerTrigger")
+
+_NO_TABLES = (
+    "Spark passes no options when a table of a Python data source is read; "
+    "use CREATE TEMPORARY VIEW name USING kafkalog OPTIONS (path '...')"
+)
 
 
 @dataclass(frozen=True)
@@ -148,6 +154,7 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -
         OptionError: an option is unknown, malformed or contradicts another one.
     """
     given = refuse_unknown(options, _STREAM_OPTIONS if streaming else _READ_OPTIONS)
+    warn_foreign(options)
     columns, headers = parse_columns(given)
     start, end = _start(given, streaming), _end(given, streaming)
     strategy = take(given, "startingOffsetsByTimestampStrategy", one_of("error", "latest"), None)
@@ -186,8 +193,11 @@ def parse_columns(options: Mapping[str, str]) -> tuple[tuple[str, ...] | None, b
     """The value of `columns`, and whether to read headers, of a batch or a stream.
 
     Raises:
-        OptionError: an option is unknown to both, `columns` or `includeHeaders` is malformed, or they contradict.
+        OptionError: an option is unknown to both, `columns` or `includeHeaders` is malformed, or they contradict; or
+            these are the properties of a table in a catalog.
     """
+    if {"owner", "provider"} <= options.keys():
+        raise OptionError(f"CREATE TABLE: {_NO_TABLES}")
     given = refuse_unknown(options, _STREAM_OPTIONS)
     columns = _columns(given)
     headers = take(given, "includeHeaders", _boolean, None)
@@ -198,7 +208,7 @@ def parse_columns(options: Mapping[str, str]) -> tuple[tuple[str, ...] | None, b
 
 
 def refuse_unknown(options: Mapping[str, str], known: Iterable[str]) -> dict[str, str]:
-    """The options by their exact names; option names are not case-sensitive.
+    """The options by their exact names, without foreign ones; option names are not case-sensitive.
 
     Raises:
         OptionError: an option is not one of `known`.
@@ -206,6 +216,8 @@ def refuse_unknown(options: Mapping[str, str], known: Iterable[str]) -> dict[str
     names = {name.lower(): name for name in known}
     given = {}
     for option, value in options.items():
+        if is_foreign(option):
+            continue
         name = names.get(option.lower())
         if name is None:
             close = difflib.get_close_matches(option.lower(), names, n=1)
@@ -232,7 +244,8 @@ def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
     else:
         paths = tuple(part.strip() for part in given.get("path", "").split(",") if part.strip())
     if not paths:
-        raise OptionError("path: missing; give a directory, a glob or segment files")
+        hint = f" (for a table of a catalog: {_NO_TABLES})" if not given else ""
+        raise OptionError(f"path: missing; give a directory, a glob or segment files{hint}")
     return paths
 
 

@@ -42,12 +42,14 @@ class KafkaLogDataSource(DataSource):
         """The name of the format."""
         return "kafkalog"
 
+    @without_traceback()
     def schema(self) -> StructType:
         """The schema that the options `columns` and `includeHeaders` ask for."""
         # It is not known here whether this is a batch or a stream: the readers check the other options.
         columns, headers = parse_columns(self.options)
         return spark_schema(columns or column_names(headers=headers))
 
+    @without_traceback()
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader that accepts Spark's filters, in sessions that push them down; else a plain one."""
         # Spark rejects a reader that accepts filters if the session does not push them down, and a data source cannot
@@ -56,6 +58,7 @@ class KafkaLogDataSource(DataSource):
         kind = FilteringReader if hands_down else SegmentReader
         return kind(parse_read_options(self.options), check_schema(schema))
 
+    @without_traceback()
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """A reader that follows growing segments. Needs Spark 4.2."""
         from kafkacodec.spark.streaming import SegmentStreamReader
@@ -69,6 +72,7 @@ class KafkaLogDataSource(DataSource):
 
         return SegmentsSink(self.options, schema, overwrite)
 
+    @without_traceback()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """A writer that appends to the partitions of a log directory."""
         return SegmentsWriter(self.options, schema, overwrite)

@@ -13,6 +13,7 @@ from kafkacodec.log.writer import DEFAULT_SEGMENT_BYTES, check_topic
 from kafkacodec.records.compression import CODECS
 from kafkacodec.records.encode import DEFAULT_BATCH_BYTES, BatchOptions, EncodePlan
 from kafkacodec.spark.errors import OptionError
+from kafkacodec.spark.foreign import warn_foreign
 from kafkacodec.spark.journal import MAX_ID, Transaction
 from kafkacodec.spark.options import local_path, one_of, positive, refuse_unknown, take, whole_number
 
@@ -69,6 +70,7 @@ def parse_write_options(options: Mapping[str, str], *, streaming: bool = False) 
     if streaming and any(name.lower() == "txnversion" for name in options):
         raise OptionError("txnVersion: a stream numbers its micro-batches itself; remove the option")
     given = refuse_unknown(options, _STREAM_OPTIONS if streaming else _OPTIONS)
+    warn_foreign(options)
     if not given.get("path", "").strip():
         raise OptionError("path: missing; give the log directory to write to")
     if not streaming and ("txnAppId" in given) != ("txnVersion" in given):

@@ -1,11 +1,12 @@
 """Options of the format `kafkalog`: how they are parsed, and which ones are refused by name."""
 
+import logging
 import re
 
 import pytest
 
 from kafkacodec.spark.errors import OptionError
-from kafkacodec.spark.options import EARLIEST, LATEST, parse_read_options
+from kafkacodec.spark.options import EARLIEST, LATEST, parse_columns, parse_read_options
 
 
 def parse(**options):
@@ -69,7 +70,6 @@ def test_columns_keep_the_order_they_are_given_in():
     ("options", "message"),
     [
         ({"subscrib": "t"}, "subscrib: unknown option; did you mean subscribe?"),
-        ({"kafka.bootstrap.servers": "x"}, "kafka.bootstrap.servers: unknown option"),
         ({"path": ""}, "path: missing"),
         ({"paths": "[1]", "path": None}, "paths: expected a JSON list"),
         ({"paths": "["}, "path: given twice"),
@@ -146,3 +146,27 @@ def test_data_loss_and_the_end(given, streaming, fails, gaps, to_high_watermark)
     options = parse_read_options({"path": "/logs", **given}, streaming=streaming)
     assert (options.fail_on_data_loss, options.gaps) == (fails, gaps)
     assert options.to_high_watermark == to_high_watermark
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_options_of_a_broker_are_ignored_and_named_once_without_their_values(streaming, caplog):
+    brought = {
+        "Kafka.Bootstrap.Servers": "broker:9092",
+        "kafka.sasl.jaas.config": "secret",
+        "groupIdPrefix": "g",
+        "kafkaConsumer.pollTimeoutMs": "1",
+    }
+    with caplog.at_level(logging.WARNING, logger="kafkacodec.spark"):
+        options = parse_read_options({"path": "/logs", "subscribe": "a", **brought}, streaming=streaming)
+    assert options == parse_read_options({"path": "/logs", "subscribe": "a"}, streaming=streaming)
+    [message] = [record.getMessage() for record in caplog.records]
+    assert all(name in message for name in brought)
+    assert "secret" not in message
+
+
+def test_a_table_of_a_catalog_is_refused_with_what_to_use_instead():
+    properties = {"owner": "me", "path": "file:/logs", "location": "file:/logs", "provider": "kafkalog"}
+    with pytest.raises(OptionError, match="CREATE TEMPORARY VIEW"):
+        parse_columns(properties)
+    with pytest.raises(OptionError, match="CREATE TEMPORARY VIEW"):
+        parse_read_options({})  # what the reader of such a table gets
