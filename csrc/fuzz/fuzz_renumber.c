@@ -43,7 +43,7 @@ static int64_t compare(const uint8_t *old, const uint8_t *new, uint64_t end, con
         const int64_t base = (int64_t)kc_load_u64(new + at);
         MUST(base >= 0 && (uint64_t)base == kc_load_u64(old + at) + (uint64_t)how->by);
         MUST((int32_t)kc_load_u32(new + at + 12) == how->leader_epoch);
-        MUST(memcmp(new + at + 8, old + at + 8, 4) == 0 && memcmp(new + at + 16, old + at + 16, size - 16) == 0);
+        MUST(memcmp(new + at + 8, old + at + 8, 4) == 0 && memcmp(new + at + 16, old + at + 16, (size_t)size - 16) == 0);
         const uint32_t delta = kc_load_u32(old + at + 23);
         MUST(delta <= INT32_MAX && base < INT64_MAX - (int64_t)delta);
         next = base + (int64_t)delta + 1;
@@ -60,7 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const result r = renumber(data, size, &how, 1 + numbers[12] % MOST);
     const int64_t next = compare(data, r.data, r.position, &how);
     if (next >= 0) MUST(r.next_offset == next);
-    MUST(memcmp(r.data + r.position, data + r.position, size - r.position) == 0);
+    MUST(memcmp(r.data + r.position, data + r.position, size - (size_t)r.position) == 0);
     MUST(r.error.code == KC_OK ? r.position == size : r.error.what && r.error.position >= r.position);
     /* The same with other room, and again: nothing changes. */
     const result other = renumber(data, size, &how, 1);

@@ -421,7 +421,7 @@ TEST(zstd_headers_of_every_form) {
             error = zstd_fault(data, cut, &frame, &position);
             CHECK(error.position <= cut);
             /* The magic, a field of the header, the block with its data, or the checksum. */
-            const size_t field = cut < 4 ? 0 : cut < at ? error.position : cut < at + 5 ? at : at + 5;
+            const size_t field = cut < 4 ? 0 : cut < at ? (size_t)error.position : cut < at + 5 ? at : at + 5;
             CHECK_ERROR(error, KC_TRUNCATED, field, 0, 0);
             CHECK(cut < 4 || cut >= at || error.position >= 4);
             CHECK_EQ(position, 0);
