@@ -43,7 +43,8 @@ static int64_t compare(const uint8_t *old, const uint8_t *new, uint64_t end, con
         const int64_t base = (int64_t)kc_load_u64(new + at);
         MUST(base >= 0 && (uint64_t)base == kc_load_u64(old + at) + (uint64_t)how->by);
         MUST((int32_t)kc_load_u32(new + at + 12) == how->leader_epoch);
-        MUST(memcmp(new + at + 8, old + at + 8, 4) == 0 && memcmp(new + at + 16, old + at + 16, (size_t)size - 16) == 0);
+        MUST(memcmp(new + at + 8, old + at + 8, 4) == 0 &&
+             memcmp(new + at + 16, old + at + 16, (size_t)size - 16) == 0);
         const uint32_t delta = kc_load_u32(old + at + 23);
         MUST(delta <= INT32_MAX && base < INT64_MAX - (int64_t)delta);
         next = base + (int64_t)delta + 1;

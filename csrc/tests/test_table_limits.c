@@ -71,7 +71,9 @@ TEST(tables_fit_up_to_the_limit_of_every_column) {
 }
 
 TEST(tables_do_not_join_beyond_a_limit) {
-    for (int64_t spare = 0; spare < 2; spare++) {
+    /* Columns with room for that many entries do not fit 32-bit addresses. */
+    const int64_t cases = sizeof(size_t) > 4 ? 2 : 1;
+    for (int64_t spare = 0; spare < cases; spare++) {
         kc_table *t = one_row(), *u = one_row();
         kc_error error = {0};
         claim(t, ENTRIES, INT32_MAX - spare);
