@@ -75,6 +75,19 @@ pytest: $(VENV)/.dev $(VENV)/.built
 	@tools/system_packages valgrind:valgrind || true
 	$(PY) -m pytest -n $(JOBS) --dist loadgroup $(TESTS) $(PYTEST_ARGS)
 
+# Besides the version in .venv. Each has 450 MB, in a separate environment that takes all other packages from .venv.
+SPARK_VERSIONS := 3.5 4.0 4.1 4.2
+.PHONY: spark-versions
+spark-versions: $(SPARK_VERSIONS:%=.cache/spark-%/.installed) ## what older versions of Spark can do, and what they say
+	$(PY) -m pytest -q tests/integration/test_spark_versions.py
+
+SITE := -c 'import sysconfig; print(sysconfig.get_path("purelib"))'
+.cache/spark-%/.installed: | $(VENV)/.dev $(VENV)/.built
+	$(PY) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet 'pyspark==$*.*'
+	$(PY) $(SITE) > "$$($(@D)/bin/python $(SITE))/zz_others.pth"
+	@touch $@
+
 # Without the library of a codec, the decode fuzz target uses its records as they are.
 CODEC_HEADERS := zlib.h:zlib1g-dev lz4.h:liblz4-dev zstd.h:libzstd-dev snappy-c.h:libsnappy-dev
 

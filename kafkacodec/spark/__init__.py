@@ -51,23 +51,33 @@ def register(spark: SparkSession) -> None:
     Not needed if this package is installed as a wheel: Spark finds the module `pyspark_kafkacodec` by itself.
 
     Raises:
-        KafkaCodecError: pyspark is not installed.
+        KafkaCodecError: pyspark is not installed or too old.
     """
     require_pyspark()
+    from pyspark.errors import AnalysisException
+
     from kafkacodec.spark.source import KafkaLogDataSource
 
-    spark.dataSource.register(KafkaLogDataSource)
+    try:
+        spark.dataSource.register(KafkaLogDataSource)
+    except AnalysisException as error:
+        # Spark 4.0 refuses to register what it has found by itself.
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
 
 
 def require_pyspark() -> None:
-    """Check that pyspark is installed, with the packages it needs for Arrow.
+    """Check that pyspark is installed and has Python data sources (Spark 4.0), with the packages it needs for Arrow.
 
     Raises:
-        KafkaCodecError: a package is missing; the message names it and how to install it.
+        KafkaCodecError: a package is missing or too old; the message names it and how to install it.
     """
     for package in ("pyspark", "pyarrow", "pandas"):
         if find_spec(package) is None:
             raise KafkaCodecError(f"kafkacodec.spark needs {package}; run: pip install 'kafkacodec[spark]'")
+    from kafkacodec.spark.versions import require_spark
+
+    require_spark("kafkacodec.spark", (4, 0))
 
 
 def __getattr__(name: str) -> Any:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import arrow_udf
 from pyspark.sql.types import BinaryType, StructType
 
 import kafkacodec as kc
@@ -15,6 +14,7 @@ from kafkacodec.records.decode import DEFAULT_MAX_TOTAL_BYTES
 from kafkacodec.spark.blobs import PROBLEMS, Explosion
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.schema import spark_schema
+from kafkacodec.spark.versions import require_spark
 
 __all__ = ["decode_batches", "split_confluent"]
 
@@ -77,8 +77,14 @@ def decode_batches(
 def split_confluent(column: Column | str) -> Column:
     """Split values in Confluent's framing into a struct of ``schema_id`` (int) and ``payload`` (binary).
 
-    A value without the framing becomes the payload, with a null id; a null value is null in both.
+    A value without the framing becomes the payload, with a null id; a null value is null in both. Needs Spark 4.1.
+
+    Raises:
+        KafkaCodecError: Spark is older.
     """
+    require_spark("kafkacodec.spark.split_confluent", (4, 1))
+    from pyspark.sql.functions import arrow_udf
+
     return arrow_udf(_split_confluent, "schema_id int, payload binary")(column)
 
 

@@ -86,7 +86,7 @@ def session(
 
     Raises:
         NoUsableJava: no supported JVM was found.
-        KafkaCodecError: pyspark is not installed.
+        KafkaCodecError: pyspark is not installed or too old.
     """
     from kafkacodec.spark import register, require_pyspark
 

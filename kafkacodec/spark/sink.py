@@ -6,17 +6,13 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from kafkacodec.spark.errors import OptionError, without_traceback
 from kafkacodec.spark.journal import Transaction
 from kafkacodec.spark.write_options import check_schema, parse_write_options
 from kafkacodec.spark.writing import Staged, WriteJob, abort_job, publish_job
-
-try:
-    from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
-except ImportError:
-    raise OptionError("format: writing a stream to kafkalog needs Spark 4.1 or later") from None
 
 __all__ = ["SegmentsSink"]
 

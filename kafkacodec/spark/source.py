@@ -12,23 +12,25 @@ from pyspark.sql.datasource import (
     DataSourceArrowWriter,
     DataSourceReader,
     DataSourceStreamReader,
-    Filter,
     InputPartition,
 )
 from pyspark.sql.types import StructType
 
 from kafkacodec.spark.errors import without_traceback
-from kafkacodec.spark.filters import prune
 from kafkacodec.spark.options import ReadOptions, parse_columns, parse_read_options
 from kafkacodec.spark.planning import Pruning, plan
 from kafkacodec.spark.reading import read_ranges
 from kafkacodec.spark.schema import check_schema, column_names, spark_schema
+from kafkacodec.spark.versions import new_enough, require_spark
 from kafkacodec.spark.writing import SegmentsWriter
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceStreamArrowWriter
+    from pyspark.sql.datasource import DataSourceStreamArrowWriter, Filter
 
 __all__ = ["KafkaLogDataSource"]
+
+STREAM_READS = (4, 2)
+"""The first Spark whose streams of Python data sources have read limits and ``availableNow``."""
 
 
 class KafkaLogDataSource(DataSource):
@@ -61,6 +63,8 @@ class KafkaLogDataSource(DataSource):
     @without_traceback()
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """A reader that follows growing segments. Needs Spark 4.2."""
+        if not new_enough(STREAM_READS):
+            return RefusingStreamReader()
         from kafkacodec.spark.streaming import SegmentStreamReader
 
         return SegmentStreamReader(parse_read_options(self.options, streaming=True), check_schema(schema))
@@ -68,6 +72,7 @@ class KafkaLogDataSource(DataSource):
     @without_traceback()
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
         """A sink that appends micro-batches to the partitions of a log directory. Needs Spark 4.1."""
+        require_spark("writing streams to kafkalog", (4, 1))
         from kafkacodec.spark.sink import SegmentsSink
 
         return SegmentsSink(self.options, schema, overwrite)
@@ -108,5 +113,24 @@ class FilteringReader(SegmentReader):
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Record what the filters exclude. Returns all of them, since batches are skipped, not single records."""
+        from kafkacodec.spark.filters import prune  # Spark 4.0 has no filters, and never calls this
+
         self.pruning = prune(filters)
         return filters
+
+
+class RefusingStreamReader(DataSourceStreamReader):
+    """Ends the query with one sentence where Spark is too old for `SegmentStreamReader`.
+
+    These versions replace an error of `DataSource.streamReader` by an unrelated one, so it is raised by the first call.
+    """
+
+    @without_traceback()
+    def latestOffset(self) -> dict[str, str]:
+        """Raises KafkaCodecError: Spark is too old."""
+        require_spark("reading streams of kafkalog", STREAM_READS)
+        return {}
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Is not called."""
+        return iter(())
