@@ -48,13 +48,16 @@ __all__ = [
 def register(spark: SparkSession) -> None:
     """Register the format ``kafkalog`` with a session, for ``spark.read.format`` and ``df.write.format``.
 
-    Not needed if this package is installed as a wheel: Spark finds the module `pyspark_kafkacodec` by itself.
+    Not needed if this package is installed as a wheel: Spark finds the module `pyspark_kafkacodec` by itself. Call it
+    at the start of each thread that writes, apart from the one that made the session: it makes `spark` the active
+    session of the thread, without which Spark finds no Python data source to write to.
 
     Raises:
         KafkaCodecError: pyspark is not installed or too old.
     """
     require_pyspark()
     from pyspark.errors import AnalysisException
+    from pyspark.sql.utils import is_remote
 
     from kafkacodec.spark.source import KafkaLogDataSource
 
@@ -64,6 +67,8 @@ def register(spark: SparkSession) -> None:
         # Spark 4.0 refuses to register what it has found by itself.
         if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
             raise
+    if not is_remote():
+        spark._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
 
 
 def require_pyspark() -> None:

@@ -6,6 +6,7 @@ Usage: python -m tests.integration.spark_version SEGMENT DIRECTORY
 import json
 import re
 import sys
+import threading
 
 import kafkacodec as kc
 
@@ -23,6 +24,20 @@ def write(spark, _, directory):
     rows = spark.range(100).selectExpr("string(id) AS value")
     rows.write.format("kafkalog").mode("append").option("topic", "written").save(f"{directory}/written")
     return read(spark, f"{directory}/written", directory)
+
+
+def write_in_thread(spark, segment, directory):
+    """As `write`, in a thread that has registered the format."""
+    counts = []
+
+    def run():
+        kc.spark.register(spark)
+        counts.append(write(spark, segment, f"{directory}/thread"))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    return counts[0] if counts else "failed"
 
 
 def read_stream(spark, segment, directory):
@@ -51,7 +66,7 @@ def split_confluent(spark, *_):
     return values.select(kc.spark.split_confluent("value").alias("s")).select("s.schema_id").first()[0]
 
 
-ATTEMPTS = (read, read_filtered, write, read_stream, write_stream, decode_batches, split_confluent)
+ATTEMPTS = (read, read_filtered, write, write_in_thread, read_stream, write_stream, decode_batches, split_confluent)
 
 
 def outcome(call, *arguments):

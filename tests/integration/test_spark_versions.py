@@ -21,6 +21,7 @@ WORKS = {
     "read": RECORDS,
     "read_filtered": sum(20 <= offset <= 39 for offset in OFFSETS),
     "write": 100,
+    "write_in_thread": 100,
     "read_stream": RECORDS,
     "write_stream": 2,
     "decode_batches": RECORDS,
