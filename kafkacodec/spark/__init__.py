@@ -53,21 +53,25 @@ def register(spark: SparkSession) -> None:
     session of the thread, without which Spark finds no Python data source to write to.
 
     Raises:
-        KafkaCodecError: pyspark is not installed or too old.
+        KafkaCodecError: pyspark is not installed or too old, this package is imported from a zip, or Spark has no
+            interpreter on the driver.
     """
     require_pyspark()
     from pyspark.errors import AnalysisException
     from pyspark.sql.utils import is_remote
 
+    from kafkacodec.spark.shipping import can_register
     from kafkacodec.spark.source import KafkaLogDataSource
 
-    try:
-        spark.dataSource.register(KafkaLogDataSource)
-    except AnalysisException as error:
-        # Spark 4.0 refuses to register what it has found by itself.
-        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
-            raise
-    if not is_remote():
+    local = not is_remote()
+    if not local or can_register(spark.sparkContext.pythonExec):
+        try:
+            spark.dataSource.register(KafkaLogDataSource)
+        except AnalysisException as error:
+            # Spark 4.0 refuses to register what it has found by itself.
+            if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+                raise
+    if local:
         spark._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
 
 
@@ -75,8 +79,12 @@ def require_pyspark() -> None:
     """Check that pyspark is installed and has Python data sources (Spark 4.0), with the packages it needs for Arrow.
 
     Raises:
-        KafkaCodecError: a package is missing or too old; the message names it and how to install it.
+        KafkaCodecError: a package is missing or too old, or this one is imported from a zip; the message names it and
+            what to do.
     """
+    from kafkacodec.spark.shipping import require_unpacked
+
+    require_unpacked()
     for package in ("pyspark", "pyarrow", "pandas"):
         if find_spec(package) is None:
             raise KafkaCodecError(f"kafkacodec.spark needs {package}; run: pip install 'kafkacodec[spark]'")
