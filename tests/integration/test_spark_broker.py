@@ -19,7 +19,7 @@ def write(spark, rows, broker, **options):
     """Append rows by several tasks."""
     records = [(EPOCH + timedelta(milliseconds=time), key, value, pairs) for _, time, _, key, value, pairs in rows]
     frame = spark.createDataFrame(records, SCHEMA).repartition(3)
-    options = {"topic": "orders", "numPartitions": 4, "segmentBytes": 30_000, "batchBytes": 4000, **options}
+    options = {"topic": "orders", "numPartitions": 4, "segmentBytes": 15_000, "batchBytes": 4000, **options}
     frame.write.format("kafkalog").mode("append").options(**options).save(str(broker.logs))
 
 
