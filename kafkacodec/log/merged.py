@@ -130,12 +130,8 @@ class MergedPartition(Partition):
         span = self._offsets(start_offset, end_offset, start_timestamp, end_timestamp)
         if span is None:
             return []
-        first, stop = span
-        transactions = None
-        if isolation_level == "read_committed":
-            transactions = self.transactions(first, stop)
-            bounds = [bound for bound in (stop, transactions.last_stable_offset) if bound is not None]
-            stop = min(bounds, default=None)
+        first, end = span
+        stop, transactions = self._stable(first, end, isolation_level)
         found: list[SegmentRange] = []
         for part, low, high in self._between(first, stop):
             last = part is self.parts[-1]

@@ -243,11 +243,8 @@ class Partition:
         if span is None:
             return []
         first, end = span
-        stop, transactions = end, None
         log = self.identity()
-        if isolation_level == "read_committed":
-            transactions = self.transactions(first, end)
-            stop = _least(end, transactions.last_stable_offset)
+        stop, transactions = self._stable(first, end, isolation_level)
         limits = checked_limits(max_bytes, max_offsets, max_records)
 
         def cut(segment: Segment) -> list[SegmentRange]:
@@ -266,6 +263,15 @@ class Partition:
         if found and found[-1].following is None and found[-1].size_in_bytes and found[-1].kind.has_batches:
             log = log._replace(end_offset=self.end_offset())
         return [replace(piece, log=log) for piece in found]
+
+    def _stable(
+        self, first: int | None, end: int | None, isolation_level: IsolationLevel
+    ) -> tuple[int | None, Transactions | None]:
+        """Where reading a span of the log stops, and the transactions that matter for it if only they are read."""
+        if isolation_level != "read_committed":
+            return end, None
+        transactions = self.transactions(first, end)
+        return _least(end, transactions.last_stable_offset), transactions
 
     def _ranges_of(self, segment: Segment, first: int | None, stop: int | None, limits: Limits) -> list[SegmentRange]:
         """The ranges of one segment. One in the middle that needs no cut is not opened: its name has the offsets."""

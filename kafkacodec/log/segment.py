@@ -206,31 +206,31 @@ class Segment:
         self, identity: FileIdentity, following: int, start_offset: int | None, end_offset: int | None
     ) -> SegmentRange:
         """The range of all batches, planned from the names of this segment and of the next one. Does not open it."""
+        return self._to_end(0, identity, start_offset, end_offset, following)
+
+    def nothing_to_read(self, start_offset: int | None = None, end_offset: int | None = None) -> SegmentRange:
+        """An empty range at the end of the file, with the offset bounds of the reading that it is part of."""
+        identity = FileIdentity.of(os.stat(self.path))
+        return self._to_end(identity.size, identity, start_offset, end_offset)
+
+    def _to_end(
+        self,
+        position: int,
+        identity: FileIdentity,
+        start_offset: int | None,
+        end_offset: int | None,
+        following: int | None = None,
+    ) -> SegmentRange:
         return SegmentRange(
             self.path,
             self.topic,
             self.partition,
-            0,
+            position,
             identity.size,
             self.base_offset or 0,
             start_offset=start_offset,
             end_offset=end_offset,
             following=following,
-            identity=identity,
-        )
-
-    def nothing_to_read(self, start_offset: int | None = None, end_offset: int | None = None) -> SegmentRange:
-        """An empty range at the end of the file, with the offset bounds of the reading that it is part of."""
-        identity = FileIdentity.of(os.stat(self.path))
-        return SegmentRange(
-            self.path,
-            self.topic,
-            self.partition,
-            identity.size,
-            identity.size,
-            self.base_offset or 0,
-            start_offset=start_offset,
-            end_offset=end_offset,
             identity=identity,
         )
 
