@@ -109,3 +109,14 @@ class RangeEnds:
                 if not isinstance(part, Damage) and len(part):
                     position, last = part.consumed, max(last, int(part["last_offset"].max()))
         return position, last + 1
+
+
+def misplaced_ends(piece: SegmentRange) -> list[DecodeError]:
+    """The errors of the first and the last batch of a range at the end of its segment.
+
+    Raises:
+        OSError: the segment cannot be read.
+    """
+    with MappedFile(piece.path) as file:
+        ends = RangeEnds(file, piece, piece.start_offset, piece.end_offset)
+        return [error for error in (ends.misplaced_start(), ends.misplaced_end()) if error is not None]

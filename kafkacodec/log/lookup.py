@@ -14,6 +14,7 @@ import numpy as np
 from kafkacodec.errors import CorruptIndex, DecodeError, KafkaCodecError
 from kafkacodec.log import layout
 from kafkacodec.log.files import MappedFile, note, reason_of
+from kafkacodec.log.identity import BatchMark
 from kafkacodec.log.indexes import IndexFile, read_offset_index, read_time_index
 from kafkacodec.log.walk import FEW_BATCHES, MAX_BATCHES, first_batches, walk
 from kafkacodec.records.columns import BatchHeaders
@@ -67,6 +68,15 @@ class Lookup:
         if int(batch["magic"][0]) >= 2 and int(batch["base_offset"][0]) >= end_offset:
             return position
         return position + int(batch["size_in_bytes"][0])
+
+    def mark_of(self, offset: int) -> BatchMark | None:
+        """The batch that has an offset; None if none has it, or it is of a format before v2."""
+        batch = first_batches(self.file, self.position_of_offset(offset))
+        if not len(batch) or int(batch["magic"][0]) < 2 or int(batch["base_offset"][0]) > offset:
+            return None
+        base, last, crc, count = (int(batch[name][0]) for name in ("base_offset", "last_offset", "crc", "count"))
+        whole = count == last - base + 1 and int(batch["delete_horizon_ms"][0]) == 0
+        return BatchMark(base, last, crc, whole)
 
     def offset_of_timestamp(self, timestamp: int, start_offset: int = 0) -> int | None:
         """The first offset from `start_offset` on whose record is at or after the timestamp (ms), or None.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -13,12 +12,11 @@ from kafkacodec.log.files import MappedFile
 from kafkacodec.log.identity import BatchMark, LogIdentity
 from kafkacodec.log.lookup import Lookup
 from kafkacodec.log.partition import Partition
-from kafkacodec.log.ranges import SegmentRange
+from kafkacodec.log.range_planning import Portion
 from kafkacodec.log.replicas import Part, Replica, merge
-from kafkacodec.log.segment import Segment, Timestamp
+from kafkacodec.log.segment import Segment
 from kafkacodec.log.transactions import Transactions, TransactionTracker
 from kafkacodec.log.walk import Damage, first_batches, walk, walk_over_damage
-from kafkacodec.records.arguments import ISOLATION_LEVELS, IsolationLevel, one_of
 
 __all__ = ["MergedPartition", "observe"]
 
@@ -89,15 +87,6 @@ class MergedPartition(Partition):
             return self.replicas[part.replica].batch_at(offset)
         return None
 
-    def offset_of_timestamp(self, timestamp: Timestamp) -> int | None:
-        """As `Partition.offset_of_timestamp`."""
-        for part, first, end in self._between(self.log_start_offset, None):
-            for segment in self.replicas[part.replica].segments_between(first, end):
-                found = segment.offset_of_timestamp(timestamp, start_offset=first)
-                if found is not None and found < end:
-                    return found
-        return None
-
     def transactions(self, start_offset: int | None = None, end_offset: int | None = None) -> Transactions:
         """The aborted and open transactions that matter for a span of the log."""
         tracker = TransactionTracker()
@@ -112,52 +101,13 @@ class MergedPartition(Partition):
                     return tracker.result()
         return tracker.result()
 
-    def ranges(
-        self,
-        *,
-        start_offset: int | None = None,
-        end_offset: int | None = None,
-        start_timestamp: Timestamp | None = None,
-        end_timestamp: Timestamp | None = None,
-        isolation_level: IsolationLevel = "read_uncommitted",
-        max_bytes: int | None = None,
-        max_offsets: int | None = None,
-        max_records: int | None = None,
-        threads: int | None = 1,
-    ) -> list[SegmentRange]:
-        """As `Partition.ranges`; each range is of the replica that its offsets are read from."""
-        one_of("isolation_level", isolation_level, ISOLATION_LEVELS)
-        span = self._offsets(start_offset, end_offset, start_timestamp, end_timestamp)
-        if span is None:
-            return []
-        first, end = span
-        stop, transactions = self._stable(first, end, isolation_level)
-        found: list[SegmentRange] = []
-        for part, low, high in self._between(first, stop):
-            last = part is self.parts[-1]
-            pieces = self.replicas[part.replica].ranges(
-                start_offset=low,
-                end_offset=stop if last else high,
-                max_bytes=max_bytes,
-                max_offsets=max_offsets,
-                max_records=max_records,
-                threads=threads,
-            )
-            if not last:
-                pieces = self._ending(part, pieces, low, high)
-            if transactions is not None:
-                pieces = [transactions.exclude_aborted(piece, high - 1) for piece in pieces]
-            found += pieces
-        return found
-
-    def _ending(self, part: Part, pieces: list[SegmentRange], first: int, end: int) -> list[SegmentRange]:
-        """The ranges of a part, whose last one finds offsets that are missing before the next part."""
-        segments = self.replicas[part.replica].segments
-        if not pieces and segments:
-            pieces = [segments[-1].nothing_to_read(first, end)]
-        if pieces and pieces[-1].following is None:  # the replica ends there
-            pieces[-1] = replace(pieces[-1], following=part.end_offset)
-        return pieces
+    def portions(self, start_offset: int | None, end_offset: int | None) -> Iterator[Portion]:
+        """The replicas that the offsets of a span are read from, in order."""
+        for part, first, end in self._between(start_offset, end_offset):
+            if part is self.parts[-1]:
+                yield Portion(self.replicas[part.replica], first, end_offset)
+            else:
+                yield Portion(self.replicas[part.replica], first, end, following=part.end_offset)
 
     def _between(self, start_offset: int | None, end_offset: int | None) -> Iterator[tuple[Part, int, int]]:
         """The parts that have offsets in a span, and which these are."""

@@ -6,33 +6,29 @@ import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from functools import cached_property
 from typing import Unpack
 
-from kafkacodec.errors import DecodeError, KafkaCodecError, MissingOffsets
+from kafkacodec.errors import DecodeError
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch, known_offsets, read_leader_epochs
 from kafkacodec.log.continuity import Gaps, Surroundings, check_gaps
-from kafkacodec.log.cuts import Limits
-from kafkacodec.log.ends import RangeEnds
-from kafkacodec.log.files import FileIdentity, MappedFile, directory_name
+from kafkacodec.log.ends import misplaced_ends
+from kafkacodec.log.files import MappedFile, directory_name
 from kafkacodec.log.identity import BatchMark, LogIdentity, identify
 from kafkacodec.log.kinds import kind_of
 from kafkacodec.log.listing import segment_files
 from kafkacodec.log.lookup import Lookup
-from kafkacodec.log.pool import in_threads
-from kafkacodec.log.ranges import SegmentRange
-from kafkacodec.log.relocate import locate
-from kafkacodec.log.report import Finding, Report
+from kafkacodec.log.range_planning import Portion, least, plan_ranges
+from kafkacodec.log.ranges import SegmentRange, layout_of
+from kafkacodec.log.report import Report
 from kafkacodec.log.segment import Segment, Timestamp, checked_limits
 from kafkacodec.log.segment07 import segment_at
 from kafkacodec.log.transactions import Transactions, scan_transactions
-from kafkacodec.log.verify_files import check_partition_files, reporting
-from kafkacodec.log.walk import first_batches
-from kafkacodec.records.arguments import ISOLATION_LEVELS, IsolationLevel, num_threads, one_of
+from kafkacodec.log.verify_partition import verify_files, verify_partition
+from kafkacodec.records.arguments import ISOLATION_LEVELS, IsolationLevel, one_of
 from kafkacodec.records.columns import RecordColumns
-from kafkacodec.records.decode import DEFAULT_MAX_ROWS, DecodeOptions, Layout, check_layout, plan_of
+from kafkacodec.records.decode import DEFAULT_MAX_ROWS, DecodeOptions, plan_of
 from kafkacodec.records.signatures import shows_options
 
 _NO_OFFSET = 1 << 63
@@ -198,10 +194,11 @@ class Partition:
 
         Deleted records do not count.
         """
-        for segment in self.segments_between(self.log_start_offset, None):
-            offset = segment.offset_of_timestamp(timestamp, start_offset=self.log_start_offset)
-            if offset is not None:
-                return offset
+        for partition, first, end, _ in self.portions(self.log_start_offset, None):
+            for segment in partition.segments_between(first, end):
+                offset = segment.offset_of_timestamp(timestamp, start_offset=first or 0)
+                if offset is not None and (end is None or offset < end):
+                    return offset
         return None
 
     def ranges(
@@ -239,66 +236,15 @@ class Partition:
             DecodeError, OSError: as the methods of `Segment`.
         """
         one_of("isolation_level", isolation_level, ISOLATION_LEVELS)
+        limits = checked_limits(max_bytes, max_offsets, max_records)
         span = self._offsets(start_offset, end_offset, start_timestamp, end_timestamp)
         if span is None:
             return []
-        first, end = span
-        log = self.identity()
-        stop, transactions = self._stable(first, end, isolation_level)
-        limits = checked_limits(max_bytes, max_offsets, max_records)
+        return plan_ranges(self, *span, limits, committed=isolation_level == "read_committed", threads=threads)
 
-        def cut(segment: Segment) -> list[SegmentRange]:
-            pieces = self._ranges_of(segment, first, stop, limits)
-            if transactions is None:
-                return pieces
-            following = self.surroundings(segment).following
-            last = None if following is None else max(following - 1, segment.last_offset() or 0)
-            return [transactions.exclude_aborted(piece, last) for piece in pieces]
-
-        found = [piece for pieces in in_threads(cut, self.segments_between(first, stop), threads) for piece in pieces]
-        if stop is not None and stop != end:
-            # After the last stable offset, look only for gaps: a transaction whose marker is lost there seems open.
-            for segment in self.segments_between(stop, end):
-                found.append(self.surroundings(segment).place(segment.nothing_to_read(stop, end)))
-        if found and found[-1].following is None and found[-1].size_in_bytes and found[-1].kind.has_batches:
-            log = log._replace(end_offset=self.end_offset())
-        return [replace(piece, log=log) for piece in found]
-
-    def _stable(
-        self, first: int | None, end: int | None, isolation_level: IsolationLevel
-    ) -> tuple[int | None, Transactions | None]:
-        """Where reading a span of the log stops, and the transactions that matter for it if only they are read."""
-        if isolation_level != "read_committed":
-            return end, None
-        transactions = self.transactions(first, end)
-        return _least(end, transactions.last_stable_offset), transactions
-
-    def _ranges_of(self, segment: Segment, first: int | None, stop: int | None, limits: Limits) -> list[SegmentRange]:
-        """The ranges of one segment. One in the middle that needs no cut is not opened: its name has the offsets."""
-        around = self.surroundings(segment)
-        base, following = segment.base_offset, around.following
-        swapped = segment.path.endswith(layout.SWAP_SUFFIXES)
-        if base is not None and following is not None and kind_of(segment.path).has_batches and not swapped:
-            inside = (first is None or first <= base) and (stop is None or following <= stop)
-            if inside and following - base <= (limits.fewest_offsets or following):
-                identity = FileIdentity.of(os.stat(segment.path))
-                most = limits.bytes or identity.size
-                # With more offsets than bytes, it was compacted, or compresses well: its headers show which.
-                if 0 < identity.size <= most and (limits.records is None or following - base <= identity.size):
-                    return [segment.whole(identity, following, first, stop)]
-        # One that the cleaner swaps in may have the records of the next segments too, until those are renamed.
-        until = _least(stop, following) if swapped else stop
-        pieces = segment.ranges(
-            max_bytes=limits.bytes,
-            max_offsets=limits.offsets,
-            max_records=limits.records,
-            start_offset=first,
-            end_offset=until,
-        )
-        if following is not None or around.flushed is not None:
-            # Even without anything to read, the empty range finds offsets that are missing.
-            pieces.append(around.place(pieces.pop() if pieces else segment.nothing_to_read(first, stop)))
-        return pieces
+    def portions(self, start_offset: int | None, end_offset: int | None) -> Iterable[Portion]:
+        """The directories that the offsets of a span are read from, in order: this one."""
+        return [Portion(self, start_offset, end_offset)]
 
     def identity(self) -> LogIdentity:
         """Which log this is, by topic id and leader epochs; read again by each call."""
@@ -310,12 +256,9 @@ class Partition:
             if not kind_of(segment.path).has_batches:
                 continue
             with MappedFile(segment.path) as file:
-                batch = first_batches(file, Lookup(file, segment.base_offset).position_of_offset(offset))
-                if not len(batch) or int(batch["magic"][0]) < 2 or int(batch["base_offset"][0]) > offset:
-                    continue
-                base, last, crc, count = (int(batch[n][0]) for n in ("base_offset", "last_offset", "crc", "count"))
-                whole = count == last - base + 1 and int(batch["delete_horizon_ms"][0]) == 0
-                return BatchMark(base, last, crc, whole)
+                mark = Lookup(file, segment.base_offset).mark_of(offset)
+            if mark is not None:
+                return mark
         return None
 
     def relisted(self) -> Partition:
@@ -345,13 +288,11 @@ class Partition:
         Raises:
             OSError: a segment cannot be read.
         """
-        found: list[DecodeError | None] = []
+        found: list[DecodeError] = []
         for segment in self.segments:
             piece = self.surroundings(segment).place(segment.nothing_to_read(start_offset, end_offset))
-            with MappedFile(segment.path) as file:
-                ends = RangeEnds(file, piece, start_offset, end_offset)
-                found += [ends.misplaced_start(), ends.misplaced_end()]
-        return [error for error in found if error is not None]
+            found += misplaced_ends(piece)
+        return found
 
     @cached_property
     def _base_offsets(self) -> list[int]:
@@ -402,7 +343,7 @@ class Partition:
             isolation_level=isolation_level,
         )
         if "layout" in options:
-            options["layout"] = _layout(selected, options["layout"])
+            options["layout"] = layout_of(selected, options["layout"])
         for piece in selected:
             for chunk in piece.read(
                 gaps=gaps, max_rows=max_rows, max_bytes=max_bytes, mapped=mapped, threads=threads, **options
@@ -427,21 +368,7 @@ class Partition:
         Raises:
             OSError: the directory or a segment cannot be read.
         """
-        threads = num_threads(threads)
-        report = Report(self.path)
-        epochs: list[LeaderEpoch] = []
-        with suppress(OSError, KafkaCodecError):  # `verify_files` reports it
-            epochs = self.leader_epochs
-        last = -1
-        for segment in self.segments:
-            if segment.base_offset is not None and segment.base_offset <= last:
-                text = f"the segment begins at offset {segment.base_offset}, but the one before it ends at {last}"
-                report.add(Finding("error", "offset-order", segment.path, text))
-            report.include(segment.verify_among(self.surroundings(segment), epochs, threads))
-            end = segment.last_offset()
-            last = last if end is None else end
-        report.include(self.verify_files())
-        return report
+        return verify_partition(self, threads)
 
     def verify_files(self) -> Report:
         """Inspect the other files: transaction indexes, leader epochs, producer snapshots, the topic id.
@@ -449,31 +376,12 @@ class Partition:
         Raises:
             OSError: the directory or a segment cannot be read.
         """
-        report = Report(self.path)
-        epochs: list[LeaderEpoch] = []
-        with reporting(report, "leader-epoch", os.path.join(self.path, layout.LEADER_EPOCH_CHECKPOINT)):
-            epochs = self.leader_epochs
-        self._check_start(epochs, report)
-        for problem in self.transactions().problems:
-            if problem.path is not None and problem.path.endswith(layout.TRANSACTION_INDEX_SUFFIX):
-                report.add(Finding("warning", "transaction-index", problem.path, problem.reason, problem.position))
-        check_partition_files(self.path, epochs, self.end_offset_now if self.has_all else None, report)
-        return report
+        return verify_files(self)
 
     def end_offset_now(self) -> int:
         """As `end_offset`, including segments added since they were listed."""
         now = Partition(self.path, topic=self.topic, partition=self.partition, log_start_offset=0, recovery_point=0)
         return now.end_offset()
-
-    def _check_start(self, epochs: list[LeaderEpoch], report: Report) -> None:
-        """Report a log that once began before its first segment: the start was deleted, moved or lost."""
-        first = self.segments[0].base_offset if self.segments else None
-        if first is None or not (self.has_all and epochs):
-            return
-        known = max(self.log_start_offset, epochs[0].start_offset)
-        if known < first:
-            text = "the start of the log is missing: deleted, moved to tiered storage, or lost"
-            report.add(Finding("warning", "log-start", self.path, text, None, None, known, first))
 
     def _offsets(
         self,
@@ -491,7 +399,7 @@ class Partition:
                 return None
             start_offset = found if start_offset is None else max(start_offset, found)
         if end_timestamp is not None:
-            end_offset = _least(end_offset, self.offset_of_timestamp(end_timestamp))
+            end_offset = least(end_offset, self.offset_of_timestamp(end_timestamp))
         return start_offset, end_offset
 
     def segments_between(self, start_offset: int | None, end_offset: int | None) -> list[Segment]:
@@ -510,20 +418,3 @@ class Partition:
 def _base_offset(segment: Segment) -> int:
     """By which segments are ordered; those without one are last."""
     return _NO_OFFSET if segment.base_offset is None else segment.base_offset
-
-
-def _least(a: int | None, b: int | None) -> int | None:
-    """The smaller of two bounds; None is no bound."""
-    return b if a is None else a if b is None else min(a, b)
-
-
-def _layout(pieces: list[SegmentRange], wanted: Layout) -> Layout:
-    """The layout of all pieces: that of the first one with bytes."""
-    check_layout(wanted)
-    for piece in pieces:
-        if piece.size_in_bytes:
-            for part in locate(piece):
-                if not isinstance(part, MissingOffsets):
-                    with part[1] as file:
-                        return piece.kind.layout(file, part[0], wanted)
-    return wanted

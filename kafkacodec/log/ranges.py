@@ -17,7 +17,7 @@ from kafkacodec.log.kinds import SegmentKind, kind_of
 from kafkacodec.log.relocate import MAX_TRIES, find, locate
 from kafkacodec.records.arguments import num_threads, one_of
 from kafkacodec.records.columns import Problem, Problems, RecordColumns
-from kafkacodec.records.decode import DEFAULT_MAX_ROWS, DecodeOptions, plan_of
+from kafkacodec.records.decode import DEFAULT_MAX_ROWS, DecodeOptions, Layout, check_layout, plan_of
 from kafkacodec.records.signatures import shows_options
 
 KEPT_BEFORE = 8 << 20
@@ -225,6 +225,18 @@ class SegmentRange:
         empty.consumed = problem.position + problem.size_in_bytes
         empty.problems = Problems([problem])
         return empty
+
+
+def layout_of(pieces: list[SegmentRange], wanted: Layout) -> Layout:
+    """The layout of the records of all ranges: that of the first one with bytes."""
+    check_layout(wanted)
+    for piece in pieces:
+        if piece.size_in_bytes:
+            for part in locate(piece):
+                if not isinstance(part, MissingOffsets):
+                    with part[1] as file:
+                        return piece.kind.layout(file, part[0], wanted)
+    return wanted
 
 
 def _larger(a: int | None, b: int | None) -> int | None:

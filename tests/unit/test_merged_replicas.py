@@ -190,6 +190,29 @@ def test_an_open_transaction_ends_what_is_read(tmp_path):
     assert values(tmp_path, isolationLevel="read_committed") == [(0, "a")]
 
 
+@pytest.fixture(params=["one directory", "replicas", "parts"])
+def lost_marker(request, tmp_path):
+    """A transaction whose marker is in a segment that is lost everywhere, so that it seems open."""
+    txn = {"producer_id": 7, "producer_epoch": 0, "is_transactional": True}
+    first, rest = [batch(0, 1, "a"), batch(1, 1, "b", **txn)], {5: [batch(5, 1, "f")], 6: [batch(6, 1, "g")]}
+    if request.param == "parts":  # 2 has lost the start, 1 the end
+        replica(tmp_path / "1", {0: first}, [(1, 0)])
+        replica(tmp_path / "2", rest, [(1, 0)])
+    else:
+        for number in "12" if request.param == "replicas" else "1":
+            replica(tmp_path / number, {0: first, **rest}, [(1, 0)])
+    return tmp_path
+
+
+def test_a_lost_marker_is_no_open_transaction(lost_marker):
+    committed = {"isolationLevel": "read_committed"}
+    with pytest.raises(kc.MissingOffsets, match="gap of 3 offsets from 2 on"):
+        values(lost_marker, **committed)
+    assert values(lost_marker, **committed, gaps="accept") == [(0, "a")]
+    assert values(lost_marker, **committed, endingOffsets='{"t": {"0": 2}}') == [(0, "a")]
+    assert values(lost_marker, **committed, startingOffsets='{"t": {"0": 5}}') == []  # the gap is before it
+
+
 def test_high_watermarks_count_as_far_as_the_replica_agrees(diverged):
     [merged] = selected(options(diverged, replicas="merge"))
     assert merged.high_watermark == 2

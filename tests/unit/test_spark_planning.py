@@ -9,7 +9,7 @@ import time
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.log import Partition, Segment
+from kafkacodec.log import Partition, Segment, range_planning
 from kafkacodec.log.pool import in_threads
 from kafkacodec.records.headers import scan
 from kafkacodec.spark.planning import MAX_RECORDS, plan
@@ -92,13 +92,13 @@ def test_ranges_planned_by_names_are_those_that_opening_finds():
 
 def test_many_segments_are_planned_by_several_threads(tmp_path, monkeypatch):
     log(tmp_path / "t-0", 700)
-    threads, ordinary = set(), Partition._ranges_of
+    threads, ordinary = set(), range_planning.segment_ranges
 
-    def noting(self, *arguments):
+    def noting(*arguments):
         threads.add(threading.get_ident())
-        return ordinary(self, *arguments)
+        return ordinary(*arguments)
 
-    monkeypatch.setattr(Partition, "_ranges_of", noting)
+    monkeypatch.setattr(range_planning, "segment_ranges", noting)
     one = Partition(tmp_path / "t-0").ranges()
     assert threads == {threading.get_ident()}
     threads.clear()

@@ -1,0 +1,63 @@
+"""Inspection of a partition: its segments one after another, and the files beside them."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from kafkacodec.errors import KafkaCodecError
+from kafkacodec.log import layout
+from kafkacodec.log.checkpoints import LeaderEpoch
+from kafkacodec.log.report import Finding, Report
+from kafkacodec.log.verify_files import check_partition_files, reporting
+from kafkacodec.records.arguments import num_threads
+
+if TYPE_CHECKING:
+    from kafkacodec.log.partition import Partition
+
+__all__ = ["verify_files", "verify_partition"]
+
+
+def verify_partition(partition: Partition, threads: int | None) -> Report:
+    """See `Partition.verify`."""
+    threads = num_threads(threads)
+    report = Report(partition.path)
+    epochs: list[LeaderEpoch] = []
+    with suppress(OSError, KafkaCodecError):  # `verify_files` reports it
+        epochs = partition.leader_epochs
+    last = -1
+    for segment in partition.segments:
+        if segment.base_offset is not None and segment.base_offset <= last:
+            text = f"the segment begins at offset {segment.base_offset}, but the one before it ends at {last}"
+            report.add(Finding("error", "offset-order", segment.path, text))
+        report.include(segment.verify_among(partition.surroundings(segment), epochs, threads))
+        end = segment.last_offset()
+        last = last if end is None else end
+    report.include(verify_files(partition))
+    return report
+
+
+def verify_files(partition: Partition) -> Report:
+    """See `Partition.verify_files`."""
+    report = Report(partition.path)
+    epochs: list[LeaderEpoch] = []
+    with reporting(report, "leader-epoch", os.path.join(partition.path, layout.LEADER_EPOCH_CHECKPOINT)):
+        epochs = partition.leader_epochs
+    _check_start(partition, epochs, report)
+    for problem in partition.transactions().problems:
+        if problem.path is not None and problem.path.endswith(layout.TRANSACTION_INDEX_SUFFIX):
+            report.add(Finding("warning", "transaction-index", problem.path, problem.reason, problem.position))
+    check_partition_files(partition.path, epochs, partition.end_offset_now if partition.has_all else None, report)
+    return report
+
+
+def _check_start(partition: Partition, epochs: list[LeaderEpoch], report: Report) -> None:
+    """Report a log that once began before its first segment: the start was deleted, moved or lost."""
+    first = partition.segments[0].base_offset if partition.segments else None
+    if first is None or not (partition.has_all and epochs):
+        return
+    known = max(partition.log_start_offset, epochs[0].start_offset)
+    if known < first:
+        text = "the start of the log is missing: deleted, moved to tiered storage, or lost"
+        report.add(Finding("warning", "log-start", partition.path, text, None, None, known, first))
