@@ -9,7 +9,7 @@ from kafkacodec.cli.destination import Destination, destination_options
 from kafkacodec.cli.inputs import on_error_option, warn
 from kafkacodec.cli.output import Column, counted, print_table
 from kafkacodec.errors import DecodeError
-from kafkacodec.log.groups import read_consumer_groups
+from kafkacodec.log.groups import Group, read_consumer_groups
 
 
 @click.command()
@@ -33,8 +33,7 @@ def groups(directory: str, as_json: bool, output: Destination, problems: list[De
         return
     if as_json:
         for group in found:
-            members = [member._asdict() for member in group.members]
-            say_json(group._asdict() | {"members": members})
+            say_json(group.to_dict())
         return
     columns = [
         Column("group", stretch=True),
@@ -43,6 +42,7 @@ def groups(directory: str, as_json: bool, output: Destination, problems: list[De
         Column("protocol", stretch=True),
         Column("members", right=True),
         Column("topics", stretch=True),
+        Column("owned partitions", stretch=True),
     ]
     rows = (
         [
@@ -52,8 +52,29 @@ def groups(directory: str, as_json: bool, output: Destination, problems: list[De
             group.protocol or group.protocol_type or "-",
             str(len(group.members)),
             ", ".join(sorted({topic for member in group.members for topic in member.topics})) or "-",
+            _owned(group) or "-",
         ]
         for group in found
     )
     print_table(columns, rows)
     say(counted(len(found), "group"))
+
+
+def _owned(group: Group) -> str:
+    """The partitions of all members, as ``orders 0-2,5; returns 0``."""
+    owned: dict[str, list[int]] = {}
+    for member in group.members:
+        for topic, partitions in member.owned:
+            owned.setdefault(topic, []).extend(partitions)
+    return "; ".join(f"{topic} {_spans(sorted(owned[topic]))}" for topic in sorted(owned))
+
+
+def _spans(numbers: list[int]) -> str:
+    """Numbers in order as spans: ``0-2,5``."""
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and number <= spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)

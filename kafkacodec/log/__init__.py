@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         CommittedOffset,
         Group,
         GroupMember,
+        OwnedPartitions,
         read_committed_offsets,
         read_consumer_groups,
     )
@@ -45,6 +46,7 @@ _HOMES = {
     "CommittedOffset": "groups",
     "Group": "groups",
     "GroupMember": "groups",
+    "OwnedPartitions": "groups",
     "groups_table": "tables",
     "metadata_table": "tables",
     "offsets_table": "tables",
@@ -63,6 +65,7 @@ __all__ = [
     "LeaderEpoch",
     "LogDirectory",
     "LogWriter",
+    "OwnedPartitions",
     "Partition",
     "PendingSegment",
     "ProducerSnapshot",

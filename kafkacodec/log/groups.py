@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import errno
 import os
+import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-from kafkacodec.errors import DecodeError
+from kafkacodec.errors import DecodeError, KafkaCodecError
+from kafkacodec.log import layout
+from kafkacodec.log.checkpoints import read_topic_id
 from kafkacodec.log.directory import LogDirectory
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.stored import note_record, sound_chunks
 from kafkacodec.log.transactions import COMMIT, marker_type
 from kafkacodec.messages import ConsumerProtocolSubscription
+from kafkacodec.messages.consumer_protocol import decode_assignment
 from kafkacodec.messages.stored import decode_coordinator_record
 from kafkacodec.records.record import Record
 
-__all__ = ["CommittedOffset", "Group", "GroupMember", "read_committed_offsets", "read_consumer_groups"]
+__all__ = [
+    "CommittedOffset",
+    "Group",
+    "GroupMember",
+    "OwnedPartitions",
+    "read_committed_offsets",
+    "read_consumer_groups",
+]
 
 TOPIC = "__consumer_offsets"
 
@@ -34,14 +46,26 @@ class CommittedOffset(NamedTuple):
     expire_timestamp: int
 
 
+class OwnedPartitions(NamedTuple):
+    """Partitions of a topic that a member owns. `topic` is its id where the name is not known."""
+
+    topic: str
+    partitions: list[int]
+
+
 class GroupMember(NamedTuple):
-    """A member of a group; `topics` are its subscribed topics, empty if unknown."""
+    """A member of a group; `topics` are its subscribed topics, `owned` its partitions, empty if unknown."""
 
     member_id: str
     instance_id: str | None
     client_id: str
     client_host: str
     topics: list[str]
+    owned: list[OwnedPartitions]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, for JSON and Arrow."""
+        return self._asdict() | {"owned": [owned._asdict() for owned in self.owned]}
 
 
 class Group(NamedTuple):
@@ -54,6 +78,10 @@ class Group(NamedTuple):
     protocol: str | None
     leader: str | None
     members: list[GroupMember]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, for JSON and Arrow."""
+        return self._asdict() | {"members": [member.to_dict() for member in self.members]}
 
 
 def read_committed_offsets(
@@ -96,10 +124,12 @@ def read_consumer_groups(path: str | os.PathLike[str], *, problems: list[DecodeE
     """All groups by name, with their members; arguments and errors as in `read_committed_offsets`.
 
     A group with committed offsets and no other record is, as for a broker, a classic group of generation 0 without a
-    protocol type.
+    protocol type. The newer kinds of groups store topic ids, whose names come from the partitions in the directory.
     """
+    names = _topic_names(path)
     groups: dict[str, Group] = {}
     members: dict[str, dict[str, GroupMember]] = {}
+    owned: dict[tuple[str, str], list[OwnedPartitions]] = {}
     commits: dict[str, set[tuple[str, int]]] = {}
     for _, key, value in _group_records(path, problems):
         name = type(key).__name__
@@ -117,6 +147,9 @@ def read_consumer_groups(path: str | os.PathLike[str], *, problems: list[DecodeE
             of_group.pop(key.member_id, None)
             if value is not None:
                 of_group[key.member_id] = _member(key.member_id, value)
+        elif name in _ASSIGNMENTS:
+            found = [] if value is None else value.assigned_partitions
+            owned[key.group_id, key.member_id] = [_owned(names.get(p.topic_id, p.topic_id), p) for p in found]
         elif name in _COMMITS:
             places = commits.setdefault(key.group, set())
             (places.discard if value is None else places.add)((key.topic, key.partition))
@@ -125,7 +158,8 @@ def read_consumer_groups(path: str | os.PathLike[str], *, problems: list[DecodeE
             groups[name] = Group(name, "classic", 0, "", None, None, [])
     for name, of_group in members.items():
         if name in groups and groups[name].kind != "classic":
-            groups[name] = groups[name]._replace(members=[of_group[member] for member in sorted(of_group)])
+            current = [of_group[member]._replace(owned=owned.get((name, member), [])) for member in sorted(of_group)]
+            groups[name] = groups[name]._replace(members=current)
     return [groups[name] for name in sorted(groups)]
 
 
@@ -138,11 +172,19 @@ _KINDS = {
     "StreamsGroupMetadataKey": "streams",
 }
 _MEMBERS = ("ConsumerGroupMemberMetadataKey", "ShareGroupMemberMetadataKey", "StreamsGroupMemberMetadataKey")
+_ASSIGNMENTS = ("ConsumerGroupCurrentMemberAssignmentKey", "ShareGroupCurrentMemberAssignmentKey")
 
 
 def _classic_group(name: str, value: Any) -> Group:
     members = [
-        GroupMember(m.member_id, m.group_instance_id, m.client_id, m.client_host, _subscribed(value, m.subscription))
+        GroupMember(
+            m.member_id,
+            m.group_instance_id,
+            m.client_id,
+            m.client_host,
+            _subscribed(value, m.subscription),
+            _assigned(value, m.assignment),
+        )
         for m in value.members
     ]
     return Group(name, "classic", value.generation, value.protocol_type, value.protocol, value.leader, members)
@@ -160,9 +202,34 @@ def _subscribed(group: Any, subscription: bytes) -> list[str]:
     return list(found.topics)
 
 
+def _assigned(group: Any, assignment: bytes) -> list[OwnedPartitions]:
+    """The partitions in a classic consumer's assignment."""
+    if group.protocol_type != "consumer":
+        return []
+    try:
+        return [_owned(part.topic, part) for part in decode_assignment(assignment).assigned_partitions]
+    except DecodeError:
+        return []
+
+
 def _member(member_id: str, value: Any) -> GroupMember:
     topics = list(getattr(value, "subscribed_topic_names", None) or [])
-    return GroupMember(member_id, getattr(value, "instance_id", None), value.client_id, value.client_host, topics)
+    return GroupMember(member_id, getattr(value, "instance_id", None), value.client_id, value.client_host, topics, [])
+
+
+def _owned(topic: object, part: Any) -> OwnedPartitions:
+    return OwnedPartitions(str(topic), sorted(part.partitions))
+
+
+def _topic_names(path: str | os.PathLike[str]) -> dict[uuid.UUID, str]:
+    """The names of the topics in a data directory, by id; those without a readable id are left out."""
+    names: dict[uuid.UUID, str] = {}
+    if Partition(path).topic != TOPIC:
+        for partition in LogDirectory(path).all_partitions:
+            with suppress(OSError, KafkaCodecError):
+                topic_id = read_topic_id(os.path.join(partition.path, layout.PARTITION_METADATA))
+                names[topic_id] = partition.topic or str(topic_id)
+    return names
 
 
 def _group_records(path: str | os.PathLike[str], problems: list[DecodeError] | None) -> Iterator[tuple[int, Any, Any]]:

@@ -44,6 +44,7 @@ _MEMBER = pa.struct(
         "client_id": pa.string(),
         "client_host": pa.string(),
         "topics": pa.list_(pa.string()),
+        "owned": pa.list_(pa.struct({"topic": pa.string(), "partitions": pa.list_(pa.int32())})),
     }
 )
 
@@ -120,8 +121,7 @@ def offsets_table(commits: Iterable[CommittedOffset], *, max_total_bytes: int = 
 
 def groups_table(groups: Iterable[Group], *, max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES) -> pa.Table:
     """The result of `read_consumer_groups` as a table of the schema `GROUPS`; errors as in `offsets_table`."""
-    rows = (group._asdict() | {"members": [member._asdict() for member in group.members]} for group in groups)
-    return _table(rows, GROUPS, max_total_bytes)
+    return _table((group.to_dict() for group in groups), GROUPS, max_total_bytes)
 
 
 def metadata_table(metadata: ClusterMetadata, name: str, *, max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES) -> pa.Table:

@@ -55,10 +55,9 @@ def test_offsets_of_a_group_as_csv_and_json_lines(kafkacodec, tmp_path):
 
 def test_groups_in_every_format(kafkacodec, tmp_path):
     directory = ROOT / "logs" / "v0-0.9.0.1"
-    expected = [
-        group._asdict() | {"members": [m._asdict() for m in group.members]} for group in read_consumer_groups(directory)
-    ]
+    expected = [group.to_dict() for group in read_consumer_groups(directory)]
     assert expected[0]["members"][0]["topics"] == ["gzip"]
+    assert expected[0]["members"][0]["owned"] == [{"topic": "gzip", "partitions": [0]}]
     for suffix in ("arrow", "parquet", "jsonl", "csv"):
         assert kafkacodec("groups", directory, "--output", tmp_path / f"groups.{suffix}")[0] == DONE
     assert pa.ipc.open_file(tmp_path / "groups.arrow").read_all().to_pylist() == expected

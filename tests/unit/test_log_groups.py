@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import uuid
 from pathlib import Path
 
 import pytest
@@ -89,3 +91,38 @@ def test_a_subscription_is_read_as_version_0(tmp_path: Path, version: int, rest:
     (partition / "00000000000000000000.log").write_bytes(kc.encode([record]))
     (group,) = read_consumer_groups(tmp_path)
     assert [found.topics for found in group.members] == [["work"]]
+
+
+def coordinator(key: messages.Message, value: messages.Message) -> tuple[bytes, bytes]:
+    assert key.api_key is not None
+    return key.api_key.to_bytes(2, "big") + key.encode(0), b"\0\0" + value.encode(0)
+
+
+def test_members_of_a_consumer_group_own_partitions_by_topic_id(tmp_path: Path) -> None:
+    """The name of a topic comes from its partition.metadata; a topic of another data directory has only its id."""
+    known, elsewhere = uuid.UUID(int=7 << 64 | 1), uuid.UUID(int=9)
+    (tmp_path / "orders-0").mkdir()
+    text = base64.urlsafe_b64encode(known.bytes).decode().rstrip("=")
+    (tmp_path / "orders-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {text}\n")
+    Current = messages.ConsumerGroupCurrentMemberAssignmentValue
+    parts = [
+        Current.TopicPartitions(topic_id=known, partitions=[4, 1]),
+        Current.TopicPartitions(topic_id=elsewhere, partitions=[0]),
+    ]
+    records = [
+        coordinator(messages.ConsumerGroupMetadataKey(group_id="g"), messages.ConsumerGroupMetadataValue(epoch=3)),
+        coordinator(
+            messages.ConsumerGroupMemberMetadataKey(group_id="g", member_id="m"),
+            messages.ConsumerGroupMemberMetadataValue(
+                client_id="c", client_host="h", subscribed_topic_names=["orders"]
+            ),
+        ),
+        coordinator(
+            messages.ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="m"),
+            Current(member_epoch=3, assigned_partitions=parts),
+        ),
+    ]
+    (tmp_path / "__consumer_offsets-0").mkdir()
+    (tmp_path / "__consumer_offsets-0" / "00000000000000000000.log").write_bytes(kc.encode(records))
+    (group,) = read_consumer_groups(tmp_path)
+    assert group.members[0].owned == [("orders", [1, 4]), (str(elsewhere), [0])]

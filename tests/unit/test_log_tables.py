@@ -8,7 +8,7 @@ import pytest
 import kafkacodec as kc
 from kafkacodec import messages
 from kafkacodec.log.cluster_metadata import ClusterMetadata, read_cluster_metadata
-from kafkacodec.log.groups import CommittedOffset, Group, GroupMember
+from kafkacodec.log.groups import CommittedOffset, Group, GroupMember, OwnedPartitions
 from tests.corpus import ROOT
 
 pa = pytest.importorskip("pyarrow")
@@ -49,7 +49,7 @@ def test_offsets():
 
 
 def test_groups():
-    member = GroupMember("m-1", None, "client", "/10.0.0.1", ["orders", "returns"])
+    member = GroupMember("m-1", None, "client", "/10.0.0.1", ["orders", "returns"], [OwnedPartitions("orders", [0, 2])])
     table = groups_table([Group("billing", "classic", 7, "consumer", "range", "m-1", [member])])
     assert table.schema == GROUPS
     (row,) = table.to_pylist()
@@ -61,6 +61,7 @@ def test_groups():
             "client_id": "client",
             "client_host": "/10.0.0.1",
             "topics": ["orders", "returns"],
+            "owned": [{"topic": "orders", "partitions": [0, 2]}],
         }
     ]
 
