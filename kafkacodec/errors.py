@@ -245,3 +245,7 @@ def __getattr__(name: str) -> Any:
     if name.startswith("_") or name not in _classes():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _classes()[name]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

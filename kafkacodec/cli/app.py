@@ -7,6 +7,7 @@ import importlib
 import click
 
 import kafkacodec
+from kafkacodec.records.arguments import suggestion
 
 # Command -> one line of help. The module kafkacodec.cli.<command> has a click command of that name.
 COMMANDS = {
@@ -47,6 +48,14 @@ class Commands(click.Group):
         module = importlib.import_module(f"kafkacodec.cli.{cmd_name}")
         command: click.Command = getattr(module, cmd_name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Suggest a command for an unknown one."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            ctx.fail(f"No such command {args[0]!r}; {suggestion(args[0], COMMANDS, 'commands')}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the table without importing any command."""

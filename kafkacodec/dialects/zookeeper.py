@@ -20,6 +20,7 @@ from typing import ClassVar, TypeAlias
 from kafkacodec.dialects.assignment import assign_range
 from kafkacodec.errors import DecodeError, EncodeError, LimitExceeded
 from kafkacodec.patterns import PatternError, whole_matcher
+from kafkacodec.records.signatures import suggests_options
 
 __all__ = [
     "DEFAULT_MAX_PARTITIONS",
@@ -357,6 +358,7 @@ class Registry:
         problems (list[DecodeError]): nodes with invalid data, which are ignored; ``path`` is the node's.
     """
 
+    @suggests_options
     def __init__(
         self,
         nodes: Mapping[str, str | None],
@@ -439,3 +441,7 @@ class Registry:
         total = sum(counts.values())
         if total > self._max_partitions:
             raise LimitExceeded(f"{total} partitions exceed the limit of {self._max_partitions}", path=topic)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

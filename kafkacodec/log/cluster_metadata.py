@@ -16,6 +16,7 @@ from kafkacodec.log.segment import Segment
 from kafkacodec.log.stored import note_record, sound_chunks
 from kafkacodec.messages.stored import decode_metadata_record
 from kafkacodec.records.decode import DecodeOptions
+from kafkacodec.records.signatures import suggests_options
 
 __all__ = ["ClusterMetadata", "read_cluster_metadata"]
 
@@ -165,6 +166,7 @@ _CHANGES: dict[str, Callable[[ClusterMetadata, Any], None]] = {
 """The change that a record makes, by the name of its class; other records make none."""
 
 
+@suggests_options
 def read_cluster_metadata(
     path: str | os.PathLike[str], *, problems: list[DecodeError] | None = None
 ) -> ClusterMetadata:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Unpack
@@ -18,7 +19,7 @@ from kafkacodec.log.report import Report
 from kafkacodec.log.verify_files import check_offset_checkpoints
 from kafkacodec.records.arguments import num_threads
 from kafkacodec.records.columns import RecordColumns
-from kafkacodec.records.signatures import shows_options
+from kafkacodec.records.signatures import shows_options, suggests_options
 
 LOST_AND_FOUND = "lost+found"
 """A directory at the root of a file system, which only root can list."""
@@ -31,17 +32,21 @@ class LogDirectory:
     """A broker's data directory (one of its ``log.dirs``), or a copy of one: a directory per partition.
 
     Args:
-        path: the directory. It is listed once, on first use; make a new object to see changes.
+        path: the directory. It is listed once, when its partitions are first asked for; make a new object to see
+            changes.
 
     Attributes:
         path (str): the directory.
 
     Raises:
+        FileNotFoundError, NotADirectoryError: there is no such directory.
         OSError: it cannot be listed; raised on first use.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
+        if not stat.S_ISDIR(os.stat(self.path).st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), self.path)
 
     def __repr__(self) -> str:
         return f"LogDirectory({self.path!r})"
@@ -97,6 +102,7 @@ class LogDirectory:
         """
         return self.partition(topic, partition).read(**options)
 
+    @suggests_options
     def verify(self, *, threads: int | None = 1) -> Report:
         """Inspect every partition as `Partition.verify` does, and the offset checkpoints.
 
@@ -154,6 +160,7 @@ class LogDirectory:
         return [p for p in self.all_partitions if p.state in ("current", "remote")]
 
 
+@suggests_options
 def discover(
     paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,

@@ -20,6 +20,7 @@ from kafkacodec.messages import ConsumerProtocolSubscription
 from kafkacodec.messages.consumer_protocol import decode_assignment
 from kafkacodec.messages.stored import decode_coordinator_record
 from kafkacodec.records.record import Record
+from kafkacodec.records.signatures import suggests_options
 
 __all__ = [
     "CommittedOffset",
@@ -84,6 +85,7 @@ class Group(NamedTuple):
         return self._asdict() | {"members": [member.to_dict() for member in self.members]}
 
 
+@suggests_options
 def read_committed_offsets(
     path: str | os.PathLike[str], *, problems: list[DecodeError] | None = None
 ) -> list[CommittedOffset]:
@@ -120,6 +122,7 @@ def read_committed_offsets(
     return [last[place][1] for place in sorted(last)]
 
 
+@suggests_options
 def read_consumer_groups(path: str | os.PathLike[str], *, problems: list[DecodeError] | None = None) -> list[Group]:
     """All groups by name, with their members; arguments and errors as in `read_committed_offsets`.
 

@@ -18,6 +18,7 @@ from kafkacodec.errors import CorruptIndex, DecodeError, EncodeError
 from kafkacodec.log import layout
 from kafkacodec.log.files import read_file
 from kafkacodec.records.arguments import one_of
+from kafkacodec.records.signatures import suggests_options
 
 Entries = npt.NDArray[np.void]
 
@@ -56,6 +57,7 @@ class IndexFile:
         return self.entries[name]
 
 
+@suggests_options
 def read_offset_index(path: str | os.PathLike[str], *, on_error: Literal["raise", "stop"] = "raise") -> IndexFile:
     """Read an ``.index`` file: for some batches, the offset and the position in the segment.
 
@@ -81,6 +83,7 @@ def read_offset_index(path: str | os.PathLike[str], *, on_error: Literal["raise"
     return _read(path, layout.OFFSET_INDEX_ENTRY, convert, good, on_error, padded=True)
 
 
+@suggests_options
 def read_time_index(path: str | os.PathLike[str], *, on_error: Literal["raise", "stop"] = "raise") -> IndexFile:
     """Read a ``.timeindex`` file: increasing timestamps and the offsets of the records that have them.
 
@@ -99,6 +102,7 @@ def read_time_index(path: str | os.PathLike[str], *, on_error: Literal["raise", 
     return _read(path, layout.TIME_INDEX_ENTRY, convert, good, on_error, padded=True)
 
 
+@suggests_options
 def read_transaction_index(path: str | os.PathLike[str], *, on_error: Literal["raise", "stop"] = "raise") -> IndexFile:
     """Read a ``.txnindex`` file: the transactions whose abort marker is in the segment.
 

@@ -29,7 +29,7 @@ from kafkacodec.log.verify_partition import verify_files, verify_partition
 from kafkacodec.records.arguments import ISOLATION_LEVELS, IsolationLevel, one_of
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.decode import DEFAULT_MAX_ROWS, DecodeOptions, plan_of
-from kafkacodec.records.signatures import shows_options
+from kafkacodec.records.signatures import shows_options, suggests_options
 
 _NO_OFFSET = 1 << 63
 
@@ -66,6 +66,7 @@ class Partition:
         has_all (bool): these are all segments in the directory, not only some that were named.
     """
 
+    @suggests_options
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -201,6 +202,7 @@ class Partition:
                     return offset
         return None
 
+    @suggests_options
     def ranges(
         self,
         *,
@@ -356,6 +358,7 @@ class Partition:
         """The aborted and open transactions that matter for a span of the log."""
         return scan_transactions(self.path, self.segments, start_offset, end_offset)
 
+    @suggests_options
     def verify(self, *, threads: int | None = 1) -> Report:
         """Inspect every segment as `Segment.verify` does, and the partition.
 

@@ -169,6 +169,7 @@ class SegmentRange:
                     rows -= len(chunk)
         return self.offsets[1] if rows else first
 
+    @shows_options(DecodeOptions, plan_of)
     def read_from(
         self,
         file: MappedFile,

@@ -26,6 +26,7 @@ from kafkacodec.log.side_files import leads_out, links_out, read_inside
 from kafkacodec.log.verify import verify_segment
 from kafkacodec.records.columns import BatchHeaders
 from kafkacodec.records.encode import EncodedBatch
+from kafkacodec.records.signatures import suggests_options
 
 _NO_TIMESTAMP = np.iinfo(np.int64).min
 
@@ -37,6 +38,7 @@ _DIRECTORY_FILES = ("meta.properties", "bootstrap.checkpoint")
 _PARTITION_FILES = ("quorum-state",)
 
 
+@suggests_options
 def recover(
     src: str | os.PathLike[str], dest: str | os.PathLike[str], *, advance: Callable[[int], object] | None = None
 ) -> Report:

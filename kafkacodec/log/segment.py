@@ -28,7 +28,7 @@ from kafkacodec.records.decode import (
     plan_of,
 )
 from kafkacodec.records.headers import scan
-from kafkacodec.records.signatures import shows_options
+from kafkacodec.records.signatures import shows_options, suggests_options
 
 Timestamp = int | datetime
 """Milliseconds since the epoch, or a datetime; one without a time zone is taken as UTC."""
@@ -62,6 +62,7 @@ class Segment:
     An empty file is a segment without batches, as the log cleaner leaves them.
     """
 
+    @suggests_options
     def __init__(self, path: str | os.PathLike[str], *, topic: str | None = None, partition: int | None = None) -> None:
         self.path = os.fspath(path)
         name = layout.parse_file_name(os.path.basename(self.path))
@@ -81,6 +82,7 @@ class Segment:
         """The file's current size."""
         return os.stat(self.path).st_size
 
+    @suggests_options
     def scan(
         self,
         *,
@@ -155,6 +157,7 @@ class Segment:
             if start == 0:
                 _check_is_segment(file, consumed)
 
+    @suggests_options
     def ranges(
         self,
         *,
@@ -250,6 +253,7 @@ class Segment:
         with MappedFile(self.path) as file:
             return self._lookup(file).position_of_offset(offset)
 
+    @suggests_options
     def offset_of_timestamp(self, timestamp: Timestamp, *, start_offset: int = 0) -> int | None:
         """The first offset whose record is at or after `timestamp`; None if there is none.
 
@@ -263,6 +267,7 @@ class Segment:
         with MappedFile(self.path) as file:
             return self._lookup(file).end()[0]
 
+    @suggests_options
     def verify(
         self,
         *,

@@ -19,6 +19,7 @@ from kafkacodec.log.publishing import temporary_name, write_file
 from kafkacodec.log.segment import Segment
 from kafkacodec.records.arguments import require_int
 from kafkacodec.records.encode import EncodedBatch
+from kafkacodec.records.signatures import suggests_options
 
 DEFAULT_INDEX_INTERVAL = 4096
 """Bytes between two index entries: `log.index.interval.bytes` of a broker."""
@@ -95,6 +96,7 @@ class PendingSegment:
     num_records: int
     beside: tuple[str, ...] = ()
 
+    @suggests_options
     def commit(self, directory: str | None = None, *, sync: bool = True) -> str:
         """Rename the files to their final names, in `directory` if it is given (on the same file system).
 
@@ -156,6 +158,7 @@ class SegmentWriter(publishing.Committing):
         OSError: for example, the directory is missing or not writable, the disk is full; `filename` names the file.
     """
 
+    @suggests_options
     def __init__(
         self,
         directory: str | os.PathLike[str],

@@ -18,6 +18,7 @@ from kafkacodec.log.cluster_metadata import ClusterMetadata
 from kafkacodec.log.groups import CommittedOffset, Group
 from kafkacodec.records.arguments import limit
 from kafkacodec.records.decode import DEFAULT_MAX_TOTAL_BYTES
+from kafkacodec.records.signatures import suggests_options
 
 __all__ = ["GROUPS", "METADATA", "OFFSETS", "groups_table", "metadata_table", "offsets_table"]
 
@@ -103,6 +104,7 @@ METADATA = {
 """The schemas of `metadata_table`. Ids are text; types and operations of access control are Kafka's numbers."""
 
 
+@suggests_options
 def offsets_table(commits: Iterable[CommittedOffset], *, max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES) -> pa.Table:
     """The result of `read_committed_offsets` as a table of the schema `OFFSETS`.
 
@@ -119,11 +121,13 @@ def offsets_table(commits: Iterable[CommittedOffset], *, max_total_bytes: int = 
     return _table(map(row, commits), OFFSETS, max_total_bytes)
 
 
+@suggests_options
 def groups_table(groups: Iterable[Group], *, max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES) -> pa.Table:
     """The result of `read_consumer_groups` as a table of the schema `GROUPS`; errors as in `offsets_table`."""
     return _table((group.to_dict() for group in groups), GROUPS, max_total_bytes)
 
 
+@suggests_options
 def metadata_table(metadata: ClusterMetadata, name: str, *, max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES) -> pa.Table:
     """A part of the result of `read_cluster_metadata` as a table.
 

@@ -25,7 +25,7 @@ from kafkacodec.log.segment_writer import DEFAULT_INDEX_INTERVAL, BatchRun, Segm
 from kafkacodec.records.arguments import refuse_unknown, require_int
 from kafkacodec.records.encode import BatchOptions, EncodedBatch, EncodePlan, iter_encoded
 from kafkacodec.records.headers import scan
-from kafkacodec.records.signatures import shows_options
+from kafkacodec.records.signatures import shows_options, suggests_options
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -85,6 +85,7 @@ class LogWriter(publishing.Committing):
         OSError: the destination cannot be written; `filename` names it.
     """
 
+    @suggests_options
     def __init__(
         self,
         log_dir: str | os.PathLike[str],
@@ -161,6 +162,7 @@ class LogWriter(publishing.Committing):
         )
         return sum(self._append(run) for run in _runs(batches))
 
+    @suggests_options
     def write_batches(self, data: Buffer, *, verify_crc: bool = True) -> int:
         """Write record batches unchanged: those of another log, of `kafkacodec.encode` or `control_batch`.
 

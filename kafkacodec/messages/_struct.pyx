@@ -353,7 +353,11 @@ cdef class Struct:
             for name in layout.names:
                 surplus.pop(name, None)
             if surplus:
-                raise TypeError(f"{type(self).__qualname__} has no field {next(iter(surplus))!r}")
+                from kafkacodec.records.arguments import suggestion  # not needed until something is wrong
+
+                wrong = next(iter(surplus))
+                hint = suggestion(wrong, layout.names, "fields")
+                raise TypeError(f"{type(self).__qualname__} has no field {wrong!r}; {hint}")
 
     @property
     def unknown_tagged_fields(self):

@@ -43,3 +43,7 @@ __all__ = [
     "split_frames",
     "supported_ranges",
 ]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -29,6 +29,7 @@ from kafkacodec.protocol.framed import FramedConnection
 from kafkacodec.protocol.frames import MAX_FRAME_SIZE, SIZE_BYTES, decode_response, encode_request, encode_response
 from kafkacodec.protocol.headers import API_VERSIONS, PRODUCE, decode_request_header
 from kafkacodec.protocol.versions import api_versions_response, highest_common, ranges_in, supported_ranges
+from kafkacodec.records.signatures import suggests_options
 
 if TYPE_CHECKING:
     from kafkacodec.messages import Message, RequestHeader, ResponseHeader
@@ -104,6 +105,7 @@ class Connection(FramedConnection[_Pending, Any]):
         max_pending: the most requests that may wait for their responses.
     """
 
+    @suggests_options
     def __init__(
         self,
         role: Literal["client", "broker"],

@@ -18,6 +18,7 @@ __all__ = [
     "one_of",
     "refuse_unknown",
     "require_int",
+    "suggestion",
 ]
 
 IsolationLevel = Literal["read_uncommitted", "read_committed"]
@@ -111,3 +112,11 @@ def refuse_unknown(options: Collection[str], known: Collection[str]) -> None:
     for name in options:
         if name not in known:
             raise TypeError(f"unknown option {name!r}")
+
+
+def suggestion(wrong: str, known: Collection[str], what: str = "options") -> str:
+    """The end of an error about an unknown name: the known one that is most similar, or all of them."""
+    from difflib import get_close_matches  # not needed until something is wrong
+
+    close = get_close_matches(wrong, known, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"{what} are {', '.join(known)}"

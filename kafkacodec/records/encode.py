@@ -17,7 +17,7 @@ from kafkacodec.errors import EncodeError
 from kafkacodec.records._encoder import ArrowChunk, BatchEncoder, ListChunk, RecordChunk
 from kafkacodec.records.arguments import num_threads, one_of, refuse_unknown, require_int
 from kafkacodec.records.compression import CODECS, compress, compressor
-from kafkacodec.records.signatures import shows_options
+from kafkacodec.records.signatures import shows_options, suggests_options
 
 __all__ = [
     "DEFAULT_BATCH_BYTES",
@@ -237,6 +237,7 @@ def _batches_of_threads(plan: EncodePlan, records: Any, threads: int) -> Iterato
         yield EncodedBatch(*batch)
 
 
+@suggests_options
 def control_batch(
     kind: Literal["commit", "abort"],
     *,

@@ -11,6 +11,7 @@ from kafkacodec.records import _decoder
 from kafkacodec.records.arguments import column_names, limit, num_threads, one_of
 from kafkacodec.records.columns import BatchHeaders, Problem, Problems
 from kafkacodec.records.decode import DEFAULT_MAX_TOTAL_BYTES, budget_of, checked_range
+from kafkacodec.records.signatures import suggests_options
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -30,6 +31,7 @@ ScanResult = tuple[BatchHeaders, int, int, Exception | None, bool]
 _LAST = (1 << 63) - 1
 
 
+@suggests_options
 def scan(
     data: Buffer,
     *,

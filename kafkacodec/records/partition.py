@@ -10,6 +10,7 @@ from kafkacodec.arrow._reader import ArrowReader
 from kafkacodec.errors import EncodeError
 from kafkacodec.records._partitioner import arrow_partitions, list_partitions, murmur2
 from kafkacodec.records.arguments import one_of, require_int
+from kafkacodec.records.signatures import suggests_options
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["murmur2", "partition"]
 
 
+@suggests_options
 def partition(
     keys: Any,
     num_partitions: int,

@@ -1,18 +1,23 @@
-"""Signatures that show the keyword options of functions."""
+"""Signatures that show the keyword options of functions, and errors that suggest the right one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from inspect import Parameter, signature
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection
+from functools import cache, wraps
+from inspect import Parameter, isgeneratorfunction, signature
+from typing import Any, NoReturn, TypeVar, cast
 
-__all__ = ["shows_options"]
+from kafkacodec.records.arguments import suggestion
+
+__all__ = ["shows_options", "suggests_options"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def shows_options(options: type, defaults: Callable[..., Any]) -> Callable[[Function], Function]:
     """Replace ``**options`` in the signature of a function, so that `help` shows each option with type and default.
+
+    The function also suggests options, as by `suggests_options`.
 
     Args:
         options: the TypedDict of the function's ``**options: Unpack[...]``, which type checkers use.
@@ -27,6 +32,42 @@ def shows_options(options: type, defaults: Callable[..., Any]) -> Callable[[Func
         named = {p.name for p in parameters}
         parameters += [p for p in shown if p.name not in named]
         function.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-        return function
+        return suggests_options(function)
 
     return decorate
+
+
+def suggests_options(function: Function) -> Function:
+    """Make a function's error for an unknown option name the one that was probably meant.
+
+    A generator function raises it when it is called, not when the first value is requested.
+    """
+
+    @cache
+    def known() -> tuple[str, ...]:
+        return tuple(name for name in signature(function).parameters if name != "self")
+
+    if isgeneratorfunction(function):
+
+        @wraps(function)
+        def checked(*args: Any, **options: Any) -> Any:
+            if not options.keys() <= set(known()):
+                _refuse(options, known())
+            return function(*args, **options)
+    else:
+
+        @wraps(function)
+        def checked(*args: Any, **options: Any) -> Any:
+            try:
+                return function(*args, **options)
+            except TypeError:
+                if options.keys() <= set(known()):
+                    raise
+            _refuse(options, known())
+
+    return cast(Function, checked)
+
+
+def _refuse(options: Collection[str], known: tuple[str, ...]) -> NoReturn:
+    wrong = next(name for name in options if name not in known)
+    raise TypeError(f"unknown option {wrong!r}; {suggestion(wrong, known)}")

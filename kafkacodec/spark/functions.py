@@ -11,6 +11,7 @@ from pyspark.sql.types import BinaryType, StructType
 import kafkacodec as kc
 from kafkacodec.records.arguments import limit
 from kafkacodec.records.decode import DEFAULT_MAX_TOTAL_BYTES
+from kafkacodec.records.signatures import suggests_options
 from kafkacodec.spark.blobs import PROBLEMS, Explosion
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.schema import spark_schema
@@ -21,6 +22,7 @@ __all__ = ["decode_batches", "split_confluent"]
 RECORD_COLUMNS = ("key", "value", "offset", "timestamp", "timestampType", "headers")
 
 
+@suggests_options
 def decode_batches(
     df: DataFrame,
     column: str = "value",

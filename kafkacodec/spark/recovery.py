@@ -18,6 +18,7 @@ from kafkacodec.log import layout, publishing
 from kafkacodec.log.checkpoints import known_offsets
 from kafkacodec.log.files import exists, is_directory, read_file
 from kafkacodec.log.locks import LOCK_FILE, PartitionLock
+from kafkacodec.records.signatures import suggests_options
 from kafkacodec.spark.errors import UnfinishedWrite
 from kafkacodec.spark.journal import (
     Identity,
@@ -120,6 +121,7 @@ def roll_back_locked(log_dir: str, lock: PartitionLock) -> State:
     return read_state(log_dir)
 
 
+@suggests_options
 def recover_write(log_dir: str | os.PathLike[str], *, keep: bool = False) -> list[str]:
     """Resolve a write whose driver was killed while it published.
 

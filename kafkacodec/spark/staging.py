@@ -19,6 +19,7 @@ from typing import NamedTuple
 from kafkacodec.errors import LimitExceeded
 from kafkacodec.log import layout, publishing
 from kafkacodec.log.files import close_read, read_file
+from kafkacodec.records.signatures import suggests_options
 from kafkacodec.spark import owner
 
 __all__ = ["Owner", "in_use", "new_directory", "new_task", "remove", "remove_abandoned"]
@@ -94,6 +95,7 @@ def _remove_tree(directory: str) -> None:
     shutil.rmtree(directory, ignore_errors=True)
 
 
+@suggests_options
 def remove_abandoned(
     log_dir: str | os.PathLike[str], *, older_than: float = ABANDONED_AFTER, query: str | None = None
 ) -> list[str]:

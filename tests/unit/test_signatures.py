@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable
 from pathlib import Path
@@ -76,8 +77,80 @@ def test_the_shown_defaults_are_those_of_the_call(name: str) -> None:
 @pytest.mark.parametrize("name", CALLS)
 def test_other_options_are_unknown(name: str) -> None:
     call, arguments = CALLS[name]
-    with pytest.raises(TypeError):
-        rows(call(*arguments, no_such_option=1))
+    with pytest.raises(TypeError, match=r"^unknown option 'no_such_option'; options are \w+"):
+        call(*arguments, no_such_option=1)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_misspelt_option_suggests_the_right_one_before_anything_is_read(name: str) -> None:
+    call, arguments = CALLS[name]
+    option = next(p.name for p in inspect.signature(call).parameters.values() if p.kind is p.KEYWORD_ONLY)
+    with pytest.raises(TypeError) as caught:
+        call(*arguments, **{f"{option}s": 1})
+    assert str(caught.value) == f"unknown option '{option}s'; did you mean {option!r}?"
+    assert caught.value.__context__ is None
+
+
+MODULES = [kc, kc.log, kc.protocol, kc.errors, kc.spark, kc.dialects, kc.dialects.kafka07, kc.dialects.line]
+MODULES += [kc.dialects.rewrite, kc.dialects.zookeeper]
+
+# One option each, called for every frame or line.
+SMALL = {"encode_request", "encode_response", "frame_size", "split_frames", "api_versions_response"}
+SMALL |= {"parse_response", "split_lines", "decode_request", "decode_response", "LineReader", "MemoryStorage"}
+
+
+def functions_with_options() -> list[Any]:
+    found = {}
+    for module in MODULES:
+        for name in dir(module):
+            value = getattr(module, name)
+            calls = [(name, value)] if callable(value) else []
+            if inspect.isclass(value):
+                own = [a for a in vars(value) if callable(getattr(value, a)) and not a.startswith("_")]
+                calls = [(f"{name}.{a}", getattr(value, a)) for a in own]
+                if "__init__" in vars(value) and not issubclass(value, BaseException):
+                    calls.append((name, value.__init__))
+            for label, call in calls:
+                if call.__module__ and call.__module__.startswith("kafkacodec") and label not in {*SMALL, *CALLS}:
+                    with contextlib.suppress(ValueError):
+                        options = [p for p in inspect.signature(call).parameters.values() if p.kind is p.KEYWORD_ONLY]
+                        if len(options) > ("." in label and not label.startswith(("Log", "Part", "Seg"))):
+                            found[label] = pytest.param(call, options[0].name, id=label)
+    return list(found.values())
+
+
+@pytest.mark.parametrize(("call", "option"), functions_with_options())
+def test_every_public_function_with_options_suggests_them(call: Any, option: str) -> None:
+    positional = [p for p in inspect.signature(call).parameters.values() if p.default is p.empty]
+    arguments = [None for p in positional if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    with pytest.raises(TypeError, match=f"^unknown option '{option}x'; did you mean '{option}'"):
+        call(*arguments, **{f"{option}x": None})
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_completion_shows_public_names_alone(module: Any) -> None:
+    shown = set(dir(module)) - {"__version__"}
+    assert shown == set(module.__all__)
+    assert all(hasattr(module, name) for name in shown)
+
+
+def test_completion_of_messages_shows_every_message() -> None:
+    assert set(dir(messages)) == {*messages.__all__, *messages.message_names()}
+
+
+def test_a_misspelt_field_of_a_message_suggests_the_right_one() -> None:
+    with pytest.raises(TypeError, match="FetchRequest has no field 'max_wiat_ms'; did you mean 'max_wait_ms'"):
+        messages.FetchRequest(**{"max_wiat_ms": 1})
+
+
+def test_a_missing_log_directory_is_an_error_at_once(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        kc.log.LogDirectory(tmp_path / "nope")
+    assert caught.value.filename == str(tmp_path / "nope")
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError) as caught_file:
+        kc.log.LogDirectory(tmp_path / "file")
+    assert caught_file.value.filename == str(tmp_path / "file")
 
 
 def test_a_writer_has_the_options_of_batches(tmp_path: Path) -> None:

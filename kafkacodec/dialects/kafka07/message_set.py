@@ -28,7 +28,7 @@ from kafkacodec.records.decode import (
     read_chunks,
     read_whole,
 )
-from kafkacodec.records.signatures import shows_options
+from kafkacodec.records.signatures import shows_options, suggests_options
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -165,6 +165,7 @@ def valid_bytes(data: Buffer) -> int:
     return kept.consumed
 
 
+@suggests_options
 def encode_messages(payloads: Iterable[Buffer], *, magic: int = 1, codec: str = "none") -> bytes:
     """A message set of these payloads; with a codec, in one compressed message.
 

@@ -34,3 +34,7 @@ __all__ = [
     "parse_response",
     "split_lines",
 ]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -17,6 +17,7 @@ from kafkacodec.dialects.line.partitions import Partitions
 from kafkacodec.dialects.line.replication import Partition
 from kafkacodec.dialects.line.storage import Storage
 from kafkacodec.errors import KafkaCodecError, LocalProtocolError
+from kafkacodec.records.signatures import suggests_options
 
 __all__ = ["Broker", "Reply"]
 
@@ -64,6 +65,7 @@ class Broker:
         OSError: on construction, from the storage.
     """
 
+    @suggests_options
     def __init__(
         self,
         storage: Storage,

@@ -11,6 +11,7 @@ from kafkacodec.dialects.line._tokens import read_words
 from kafkacodec.dialects.line.commands import COMMANDS, RECORD, Args, Command
 from kafkacodec.dialects.line.errors import ErrorCode, LineProtocolError
 from kafkacodec.errors import EncodeError
+from kafkacodec.records.signatures import suggests_options
 
 __all__ = ["Request", "Response", "parse_request", "parse_response"]
 
@@ -154,6 +155,7 @@ def _is_text(line: str) -> bool:
     return line.isascii() or _SURROGATES.search(line) is None
 
 
+@suggests_options
 def parse_request(
     line: str, *, replication_factor: int | None = None, commands: Mapping[str, Command] = COMMANDS
 ) -> Request:

@@ -66,3 +66,7 @@ __all__ = [
     "Stop",
     "Strategy",
 ]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -29,6 +29,7 @@ from kafkacodec.dialects.rewrite.rpcs import (
     Rpc,
 )
 from kafkacodec.errors import LocalProtocolError
+from kafkacodec.records.signatures import suggests_options
 
 __all__ = ["Broker", "GroupController", "Reply"]
 
@@ -81,6 +82,7 @@ class GroupController:
         LocalProtocolError: on construction, a number of partitions that the layout cannot represent.
     """
 
+    @suggests_options
     def __init__(
         self,
         broker: Broker,

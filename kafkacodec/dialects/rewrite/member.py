@@ -32,6 +32,7 @@ from kafkacodec.dialects.rewrite.rpcs import (
     Rpc,
 )
 from kafkacodec.errors import LocalProtocolError, RemoteProtocolError
+from kafkacodec.records.signatures import suggests_options
 
 __all__ = ["Action", "Assigned", "Failed", "GroupMember", "MemberState", "Rewound", "Send", "Stop"]
 
@@ -119,6 +120,7 @@ class GroupMember:
             take a session timeout longer.
     """
 
+    @suggests_options
     def __init__(self, client_id: str, group: str, consumer_id: str, *, request_timeout_ms: int = 30_000) -> None:
         self.client_id = client_id
         self.group = group
