@@ -72,7 +72,7 @@ def _target(lookup: Lookup, start: int, end: int, first_offset: int, share: floa
         targets.append(start + limits.bytes)
     scaled = None if limits.records is None else math.ceil(limits.records / share)
     for most in (limits.offsets, scaled):
-        if most is not None:
+        if most is not None and first_offset + most <= (lookup.end()[1] or 0):
             position = lookup.position_of_offset(first_offset + most, start)
             if position < end:
                 targets.append(max(position, start + 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import TracebackType
@@ -14,6 +15,9 @@ from kafkacodec.errors import CorruptRecord, DecodeError, LimitExceeded, Truncat
 from kafkacodec.log import layout
 from kafkacodec.log._mapping import Mapping
 from kafkacodec.records.columns import MAX_PROBLEMS
+
+SETTLED_SECONDS = 2.0
+"""What changed this recently may change again without a new time: file systems round times."""
 
 
 class FileIdentity(NamedTuple):
@@ -41,7 +45,8 @@ class FileIdentity(NamedTuple):
 class MappedFile:
     """A regular file mapped for reading: a buffer in `data`, `size` bytes long. Use it as a context manager.
 
-    `identity` is that of the open file; `shortened` says whether `check_size` found that it was shortened.
+    `identity` is that of the open file, `settled` whether it had not been changed for so long that any later change
+    shows in its identity; `shortened` says whether `check_size` found that it was shortened.
 
     The file is never written to. Deleting or replacing it while it is mapped does no harm. If a writer shortens it, or
     the system fails to read it, missing pages read as zeros: call `check_size`, which raises then, before using
@@ -58,7 +63,9 @@ class MappedFile:
         self._fd = _open_regular(path)
         try:
             with naming(path):
+                now = time.time_ns()
                 self.identity = FileIdentity.of(os.fstat(self._fd))
+                self.settled = now - max(self.identity.mtime_ns, self.identity.ctime_ns) >= SETTLED_SECONDS * 1e9
                 self.size = self.identity.size
                 # An empty file cannot be mapped.
                 self.data: Mapping | bytes = Mapping(self._fd, self.size) if self.size else b""

@@ -14,9 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from kafkacodec.log import layout
-
-SETTLED_SECONDS = 2.0
-"""A directory that changed this recently may have changed during the listing too: file systems round times."""
+from kafkacodec.log.files import SETTLED_SECONDS
 
 
 class SegmentFile(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from kafkacodec.log.listing import SETTLED_SECONDS
+from kafkacodec.log.files import SETTLED_SECONDS
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.segment import Segment
 

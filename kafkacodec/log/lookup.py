@@ -7,7 +7,7 @@ the start of the segment. Wrong entries are recorded in `Lookup.problems`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -33,12 +33,14 @@ class Lookup:
 
     Attributes:
         problems (list[DecodeError]): faults found in the index files so far.
+        known_end (tuple[int, int | None] | None): the result of `end`, once it is known.
     """
 
     def __init__(self, file: MappedFile, base_offset: int | None) -> None:
         self.file = file
         self.base_offset = base_offset
         self.problems: list[DecodeError] = []
+        self.known_end: tuple[int, int | None] | None = None
         self._indexes: dict[str, IndexFile | None] = {}
         self._reasons: set[str] | None = None
 
@@ -49,7 +51,7 @@ class Lookup:
         """
         start = max(least, self.start_for_offset(offset))
         end = start
-        for headers in self._batches(start):
+        for headers in self._batches(start, ("position", "last_offset")):
             at = np.flatnonzero(headers["last_offset"] >= offset)
             if len(at):
                 return int(headers["position"][at[0]])
@@ -102,14 +104,16 @@ class Lookup:
 
     def end(self) -> tuple[int, int | None]:
         """The end position of the complete batches, and their last offset; None without a batch."""
-        index = self._index(layout.OFFSET_INDEX_SUFFIX)
-        start = self.start_for_offset(int(index["offset"][-1])) if index is not None and len(index) else 0
-        position, last = start, None
-        for headers in walk(self.file, start):
-            position = headers.consumed
-            if len(headers):
-                last = int(headers["last_offset"].max())
-        return position, last
+        if self.known_end is None:
+            index = self._index(layout.OFFSET_INDEX_SUFFIX)
+            start = self.start_for_offset(int(index["offset"][-1])) if index is not None and len(index) else 0
+            position, last = start, None
+            for headers in walk(self.file, start, columns=("last_offset",)):
+                position = headers.consumed
+                if len(headers):
+                    last = int(headers["last_offset"].max())
+            self.known_end = position, last
+        return self.known_end
 
     def end_of_readable(self, start: int) -> int:
         """The end position of the batches from `start` on; the end of the file if damage follows them."""
@@ -190,16 +194,16 @@ class Lookup:
         self._note(index, i, layout.OFFSET_INDEX_ENTRY.itemsize, reason)
         return None
 
-    def _batches(self, start: int) -> Iterator[BatchHeaders]:
+    def _batches(self, start: int, columns: Sequence[str] | None = None) -> Iterator[BatchHeaders]:
         """Headers from a position on: a few at first, since a match is mostly near, then more and more."""
         count = FEW_BATCHES
         while count < MAX_BATCHES:
-            headers = first_batches(self.file, start, count)
+            headers = next(walk(self.file, start, max_batches=count, columns=columns))
             yield headers
             if len(headers) < count:
                 return
             start, count = headers.consumed, count * 2
-        yield from walk(self.file, start, max_batches=MAX_BATCHES)
+        yield from walk(self.file, start, columns=columns)
 
     def _index(self, suffix: str) -> IndexFile | None:
         """An index file of the segment, up to its first fault; None if it is missing or unreadable."""

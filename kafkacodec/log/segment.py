@@ -73,6 +73,7 @@ class Segment:
         self.topic = topic if topic is not None or directory is None else directory.topic
         self.partition = partition if partition is not None or directory is None else directory.partition
         self.index_problems: list[DecodeError] = []
+        self._known_end: tuple[FileIdentity, tuple[int, int | None]] | None = None
 
     def __repr__(self) -> str:
         return f"Segment({self.path!r})"
@@ -188,7 +189,7 @@ class Segment:
             start = 0 if start_offset is None else lookup.position_of_offset(start_offset)
             end = file.size if end_offset is None else lookup.end_of_offsets(end_offset)
             first = max(_first_offset(file, start), self.base_offset or 0)
-            return [
+            found = [
                 SegmentRange(
                     self.path,
                     self.topic,
@@ -204,6 +205,8 @@ class Segment:
                 )
                 for piece in cut(lookup, start, end, first, limits)
             ]
+            self._keep_end(lookup)
+            return found
 
     def whole(
         self, identity: FileIdentity, following: int, start_offset: int | None, end_offset: int | None
@@ -245,8 +248,7 @@ class Segment:
 
     def last_offset(self) -> int | None:
         """The last offset of the complete batches; None without a batch. Reads from the last valid index entry on."""
-        with MappedFile(self.path) as file:
-            return self._lookup(file).end()[1]
+        return self._end()[1]
 
     def position_of_offset(self, offset: int) -> int:
         """The position of the first batch with `offset` or a later one, or the end of the batches, in bytes."""
@@ -264,8 +266,7 @@ class Segment:
 
     def end_position(self) -> int:
         """The end of the complete batches, in bytes: before a torn or a preallocated tail, or before damage."""
-        with MappedFile(self.path) as file:
-            return self._lookup(file).end()[0]
+        return self._end()[0]
 
     @suggests_options
     def verify(
@@ -299,6 +300,21 @@ class Segment:
         return verify_segment(
             self.path, self.base_offset, surroundings=surroundings, leader_epochs=leader_epochs, threads=threads
         )
+
+    def _end(self) -> tuple[int, int | None]:
+        """The end position of the complete batches, and their last offset; read once while the file stays the same."""
+        known = self._known_end
+        if known is not None and known[0] == FileIdentity.of(os.stat(self.path)):
+            return known[1]
+        with MappedFile(self.path) as file:
+            lookup = self._lookup(file)
+            end = lookup.end()
+            self._keep_end(lookup)
+        return end
+
+    def _keep_end(self, lookup: Lookup) -> None:
+        if lookup.known_end is not None and lookup.file.settled:
+            self._known_end = lookup.file.identity, lookup.known_end
 
     def _lookup(self, file: MappedFile) -> Lookup:
         lookup = Lookup(file, self.base_offset)

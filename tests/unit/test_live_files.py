@@ -288,3 +288,29 @@ def test_an_index_that_is_shortened_meanwhile_is_worked_around(suffix: str, tmp_
         assert segment.offset_of_timestamp(15_000) == 15_000
         (piece, *_) = segment.ranges(start_offset=15_000)
         assert sum(map(len, piece.read())) == 5_000
+
+
+@pytest.mark.parametrize("settled", [True, False])
+def test_the_end_of_a_segment_is_read_again_if_the_file_may_have_changed(tmp_path, monkeypatch, settled):
+    """A write into a preallocated file, a moment after another, need not show in its size or times."""
+    monkeypatch.setattr(files, "SETTLED_SECONDS", -1.0 if settled else 3600.0)
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(kc.encode([(None, b"a")] * 3))
+    segment, opened, ordinary = Segment(path), [], os.open
+
+    def counting(name, *arguments, **more):
+        opened.append(name)
+        return ordinary(name, *arguments, **more)
+
+    monkeypatch.setattr(os, "open", counting)
+    ends = [segment.last_offset(), segment.last_offset(), segment.end_position(), segment.last_offset()]
+    assert ends == [2, 2, path.stat().st_size, 2]
+    assert opened.count(str(path)) == (1 if settled else 4)
+    with path.open("ab") as file:
+        file.write(kc.encode([(None, b"b")] * 4, base_offset=3))
+    assert segment.last_offset() == 6
+    os.truncate(path, 30)
+    assert segment.last_offset() is None
+    path.unlink()
+    with pytest.raises(FileNotFoundError):
+        segment.last_offset()

@@ -90,21 +90,35 @@ def test_ranges_planned_by_names_are_those_that_opening_finds():
                 assert found.first_offset <= piece.first_offset
 
 
-def test_many_segments_are_planned_by_several_threads(tmp_path, monkeypatch):
+def test_threads_join_when_files_are_waited_for(tmp_path, monkeypatch):
+    """Without waiting one thread is faster."""
     log(tmp_path / "t-0", 700)
-    threads, ordinary = set(), range_planning.segment_ranges
+    threads, ordinary, delay = set(), range_planning.segment_ranges, 0.0
 
     def noting(*arguments):
         threads.add(threading.get_ident())
+        time.sleep(delay)
         return ordinary(*arguments)
 
     monkeypatch.setattr(range_planning, "segment_ranges", noting)
     one = Partition(tmp_path / "t-0").ranges()
     assert threads == {threading.get_ident()}
-    threads.clear()
+    delay = 0.001
     assert Partition(tmp_path / "t-0").ranges(threads=4) == one
-    assert threads
-    assert threading.get_ident() not in threads
+    assert 2 <= len(threads) <= 5
+
+
+@pytest.mark.parametrize("chunk", [1, 64])
+def test_the_calling_thread_begins(chunk):
+    """After the first wait other threads do the rest."""
+    here = threading.get_ident()
+
+    def action(_):
+        time.sleep(0.003)
+        return threading.get_ident() == here
+
+    alone = list(in_threads(action, range(200), 16, chunk=chunk))
+    assert alone == [True] * min(chunk, 16) + [False] * (200 - min(chunk, 16))
 
 
 def test_an_error_ends_the_work_of_all_threads():
