@@ -42,6 +42,13 @@ if TYPE_CHECKING:
     from kafkacodec.log.histograms import SizeHistogram, TimeHistogram
     from kafkacodec.log.key_statistics import KeyStatistics, KeyUse
     from kafkacodec.log.recompression import CodecResult, CodecTrial, codec_trial
+    from kafkacodec.log.partition_statistics import (
+        PartitionStatistics,
+        merge_statistics,
+        per_topic,
+        statistics,
+    )
+    from kafkacodec.log.segment_totals import SegmentStatistics, segment_statistics
     from kafkacodec.log.tables import groups_table, metadata_table, offsets_table
 
 # Public name -> the module that holds it.
@@ -59,13 +66,19 @@ _HOMES = {
     "SizeHistogram": "histograms",
     "TimeHistogram": "histograms",
     "codec_trial": "recompression",
+    "PartitionStatistics": "partition_statistics",
+    "SegmentStatistics": "segment_totals",
     "groups_table": "tables",
+    "merge_statistics": "partition_statistics",
     "metadata_table": "tables",
     "offsets_table": "tables",
+    "per_topic": "partition_statistics",
     "read_cluster_metadata": "cluster_metadata",
     "read_committed_offsets": "groups",
     "read_consumer_groups": "groups",
     "record_statistics": "contents",
+    "segment_statistics": "segment_totals",
+    "statistics": "partition_statistics",
 }
 
 __all__ = [
@@ -84,12 +97,14 @@ __all__ = [
     "LogWriter",
     "OwnedPartitions",
     "Partition",
+    "PartitionStatistics",
     "PendingSegment",
     "ProducerSnapshot",
     "RecordStatistics",
     "Report",
     "Segment",
     "SegmentRange",
+    "SegmentStatistics",
     "SegmentWriter",
     "SizeHistogram",
     "TimeHistogram",
@@ -97,8 +112,10 @@ __all__ = [
     "codec_trial",
     "discover",
     "groups_table",
+    "merge_statistics",
     "metadata_table",
     "offsets_table",
+    "per_topic",
     "read_checkpoint",
     "read_cluster_metadata",
     "read_committed_offsets",
@@ -113,6 +130,8 @@ __all__ = [
     "record_statistics",
     "recover",
     "remove_unfinished",
+    "segment_statistics",
+    "statistics",
 ]
 
 

@@ -290,11 +290,13 @@ class Partition:
         Raises:
             OSError: a segment cannot be read.
         """
-        found: list[DecodeError] = []
-        for segment in self.segments:
-            piece = self.surroundings(segment).place(segment.nothing_to_read(start_offset, end_offset))
-            found += misplaced_ends(piece)
-        return found
+        return [error for s in self.segments for error in self.breaks_around(s, start_offset, end_offset)]
+
+    def breaks_around(
+        self, segment: Segment, start_offset: int | None = None, end_offset: int | None = None
+    ) -> list[DecodeError]:
+        """As `breaks`, at the start and the end of one segment."""
+        return misplaced_ends(self.surroundings(segment).place(segment.nothing_to_read(start_offset, end_offset)))
 
     @cached_property
     def _base_offsets(self) -> list[int]:

@@ -111,7 +111,7 @@ class Segment:
             except DecodeError as error:
                 raise error.within(self.path) from None
             if max_batches != 0:
-                _check_is_segment(file, headers.consumed)
+                check_is_segment(file, headers.consumed)
             return headers
 
     @shows_options(DecodeOptions, plan_of)
@@ -156,7 +156,7 @@ class Segment:
                 consumed = chunk.consumed
                 yield chunk
             if start == 0:
-                _check_is_segment(file, consumed)
+                check_is_segment(file, consumed)
 
     @suggests_options
     def ranges(
@@ -352,7 +352,7 @@ def _first_offset(file: MappedFile, position: int) -> int:
     return int(batch["base_offset"][0]) if len(batch) and int(batch["magic"][0]) >= 2 else 0
 
 
-def _check_is_segment(file: MappedFile, consumed: int) -> None:
+def check_is_segment(file: MappedFile, consumed: int) -> None:
     """Raise if a file without a batch does not begin like one; a torn first batch is not an error."""
     if consumed == 0 and int.from_bytes(file.data[:8], "big") << 8 * max(0, 8 - file.size) >= _LARGEST_PLAUSIBLE_OFFSET:
         raise CorruptRecord("not a log segment: the first 8 bytes are not an offset", position=0, path=file.path)

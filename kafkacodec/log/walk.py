@@ -26,6 +26,7 @@ def walk(
     verify_crc: bool = False,
     max_batches: int = MAX_BATCHES,
     columns: Sequence[str] | None = None,
+    threads: int | None = 1,
 ) -> Iterator[BatchHeaders]:
     """The headers of the complete batches in file[start, end); damage after them is not raised.
 
@@ -45,6 +46,7 @@ def walk(
             start_position=position,
             end_position=end,
             max_batches=max_batches,
+            threads=threads,
         )
         file.check_size()
         yield headers
@@ -72,13 +74,20 @@ class Damage(NamedTuple):
     error: DecodeError
 
 
-def walk_over_damage(file: MappedFile, start: int = 0, end: int | None = None) -> Iterator[BatchHeaders | Damage]:
+def walk_over_damage(
+    file: MappedFile,
+    start: int = 0,
+    end: int | None = None,
+    *,
+    verify_crc: bool = False,
+    threads: int | None = 1,
+) -> Iterator[BatchHeaders | Damage]:
     """As `walk`, but continues with the next intact batch after damage, and yields the damage too."""
     search: Resync | None = None
     position, size = start, file.size if end is None else min(end, file.size)
     while True:
         headers = None
-        for headers in walk(file, position, size):
+        for headers in walk(file, position, size, verify_crc=verify_crc, threads=threads):
             yield headers
         fault = headers.consumed if headers is not None else size
         if headers is None or fault >= size:

@@ -117,6 +117,7 @@ cdef class Decoder(ChunkDecoder):
     cdef k.kc_backing *source  # of the bytes, for views
     cdef Decompressor decompressor  # created for the first compressed batch; keeps the records of the current one
     cdef bint can_decompress        # it was created
+    cdef readonly uint64_t decompressed_bytes  # of all compressed batches so far
     cdef size_t key_hint
     cdef size_t value_hint
     cdef int64_t header_rows
@@ -268,6 +269,7 @@ cdef class Decoder(ChunkDecoder):
         if k.kc_decoder_provide(&self.decoder, payload.content, payload.size, error):
             self.fault = self.explain(exception_from(error))
             return False
+        self.decompressed_bytes += payload.size
         return True
 
     cdef k.kc_event advance(
@@ -287,6 +289,7 @@ cdef class Decoder(ChunkDecoder):
             self.decoder.provided = self.decompressor.backing
             if k.kc_decoder_provide(&self.decoder, self.decompressor.content, self.decompressor.size, error):
                 return k.KC_EVENT_FAULT
+            self.decompressed_bytes += self.decompressor.size
 
     cdef void expect_rows(self, k.kc_table *table, int64_t rows) noexcept nogil:
         """Reserve the memory that the previous chunk needed, which avoids copies as columns grow."""

@@ -1,0 +1,114 @@
+"""What batch headers do not say about a segment: its records are decoded and added up."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kafkacodec.dialects import kafka07
+from kafkacodec.errors import DecodeError
+from kafkacodec.log.batch_rows import NO_TIME
+from kafkacodec.log.batch_totals import BatchTotals
+from kafkacodec.log.files import MappedFile
+from kafkacodec.log.ranges import KEPT_BEFORE
+from kafkacodec.log.walk import Damage
+from kafkacodec.records.columns import RecordColumns
+from kafkacodec.records.decode import DEFAULT_MAX_VIEW_BYTES, plan_of, read_chunks
+
+__all__ = ["count_messages", "count_records"]
+
+_HEADER_SIZE = 61
+"""The part of a batch of magic 2 that is never compressed, in bytes."""
+
+_ROWS = 65536
+_COLUMNS = ("offset", "timestamp", "key", "value", "is_control")
+
+
+def count_records(file: MappedFile, total: BatchTotals) -> Iterator[Damage]:
+    """Read a segment's records, and set in `total`, which has its batches, what only records show.
+
+    Yields:
+        Damage: each place that cannot be read, whose records are not counted.
+    """
+    plan = plan_of(columns=_COLUMNS, include_control=True, on_error="skip", layout="view")
+    decoder = plan.decoder(file.data)
+    whole = yield from _count(file, read_chunks(decoder, "skip", _ROWS, DEFAULT_MAX_VIEW_BYTES), total)
+    if whole:
+        compressed = sum(n for name, n in total.formats.items() if name.startswith("v2/") and name != "v2/none")
+        plain = total.codec_bytes["none"]
+        total.uncompressed_bytes = plain + compressed * _HEADER_SIZE + decoder.decompressed_bytes
+    else:
+        total.uncompressed_bytes = None
+
+
+def count_messages(file: MappedFile, base_offset: int, total: BatchTotals) -> Iterator[Damage]:
+    """As `count_records`, for a segment of Kafka 0.6 or 0.7; the uncompressed size is not known."""
+    chunks = kafka07.iter_columns(
+        file.data, initial_offset=base_offset, columns=("offset", "timestamp", "key", "value"), on_error="skip"
+    )
+    yield from _count(file, chunks, total)
+    total.uncompressed_bytes = None
+
+
+def _count(file: MappedFile, chunks: Iterable[RecordColumns], total: BatchTotals) -> Generator[Damage, None, bool]:
+    """Add the records of chunks; returns whether all of them could be read."""
+    whole = True
+    sums = dict.fromkeys(("num_records", "num_keys", "tombstones", "key_bytes", "value_bytes"), 0)
+    total.first_offset = total.last_offset = total.first_timestamp = total.last_timestamp = None
+    for chunk in chunks:
+        file.check_size()
+        for name, number in _sums(chunk).items():
+            sums[name] += number
+        if len(chunk):
+            _extend(total, chunk)
+        for problem in chunk.problems:
+            whole = False
+            assert isinstance(problem.exception, DecodeError)
+            stop = problem.position + problem.size_in_bytes
+            yield Damage(problem.position, stop, problem.exception.within(file.path))
+        file.drop_before(chunk.consumed - KEPT_BEFORE)
+    for name, number in sums.items():
+        setattr(total, name, number)
+    return whole
+
+
+def _sums(chunk: RecordColumns) -> dict[str, int]:
+    data: npt.NDArray[np.bool_] | bool = ~chunk["is_control"] if "is_control" in chunk.column_names else True
+    return {
+        "num_records": len(chunk),
+        "num_keys": int(np.count_nonzero(_valid(chunk, "key") & data)),
+        "tombstones": int(np.count_nonzero(~_valid(chunk, "value") & data)),
+        "key_bytes": int(_sizes(chunk, "key").sum(where=data, dtype=np.int64)),
+        "value_bytes": int(_sizes(chunk, "value").sum(where=data, dtype=np.int64)),
+    }
+
+
+def _extend(total: BatchTotals, chunk: RecordColumns) -> None:
+    """Extend the offsets and times of the records by those of a chunk."""
+    offsets, times = chunk["offset"], chunk["timestamp"].astype(np.int64)
+    total.first_offset = int(offsets[0]) if total.first_offset is None else total.first_offset
+    total.last_offset = int(offsets[-1])
+    times = times[times != NO_TIME]
+    if not len(times):
+        return
+    if total.first_timestamp is None or total.last_timestamp is None:
+        total.first_timestamp, total.last_timestamp = int(times[0]), int(times[0])
+    total.last_timestamp = max(total.last_timestamp, int(times.max()))
+
+
+def _valid(chunk: RecordColumns, name: str) -> npt.NDArray[np.bool_]:
+    """Which rows of a column are not null."""
+    validity = chunk.buffers(name)["validity"]
+    if validity is None:
+        return np.ones(len(chunk), np.bool_)
+    return np.unpackbits(validity, count=len(chunk), bitorder="little").view(np.bool_)
+
+
+def _sizes(chunk: RecordColumns, name: str) -> npt.NDArray[np.int32]:
+    """The sizes of keys or values; 0 for null."""
+    parts: dict[str, Any] = chunk.buffers(name)
+    sizes: npt.NDArray[np.int32] = parts["views"]["size"] if "views" in parts else np.diff(parts["offsets"])
+    return sizes

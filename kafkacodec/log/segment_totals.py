@@ -1,0 +1,103 @@
+"""Statistics of one segment, from its batch headers; of records too, if they are asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafkacodec.errors import DecodeError
+from kafkacodec.log.batch_rows import batches_of, messages_of
+from kafkacodec.log.batch_totals import BatchTotals
+from kafkacodec.log.files import MappedFile, note
+from kafkacodec.log.kinds import kind_of
+from kafkacodec.log.record_totals import count_messages, count_records
+from kafkacodec.log.segment import Segment, check_is_segment
+from kafkacodec.log.walk import Damage
+
+__all__ = ["SegmentStatistics", "segment_statistics"]
+
+
+@dataclass
+class SegmentStatistics(BatchTotals):
+    """What is known about a segment from its batch headers. All attributes of `BatchTotals`, and:
+
+    Attributes:
+        path (str): the file.
+        topic (str | None), partition (int | None): None if the directory's name does not say.
+        size_in_bytes (int): the file's size.
+        damaged_bytes (int): bytes that are not batches.
+        trailing_bytes (int): bytes after the last batch or damage: a torn batch, or the unused part of a file.
+        missing_offsets (int): offsets that are missing between two batches with damage between them.
+        problems (list[DecodeError]): the faults that were found, without wrong checksums.
+    """
+
+    path: str = ""
+    topic: str | None = None
+    partition: int | None = None
+    size_in_bytes: int = 0
+    damaged_bytes: int = 0
+    trailing_bytes: int = 0
+    missing_offsets: int = 0
+    problems: list[DecodeError] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything for JSON; problems as text."""
+        return super().to_dict() | {"problems": [str(problem) for problem in self.problems]}
+
+
+def segment_statistics(
+    segment: Segment,
+    *,
+    start_offset: int | None = None,
+    end_offset: int | None = None,
+    records: bool = False,
+    verify_crc: bool = False,
+    threads: int | None = 1,
+) -> SegmentStatistics:
+    """The statistics of one segment; errors as in `statistics`.
+
+    Args:
+        segment: the segment.
+        start_offset, end_offset: count only batches with offsets in this range; damage counts in any case.
+        records: count the records too, of the whole segment.
+        verify_crc, threads: as in `statistics`.
+    """
+    total = SegmentStatistics(
+        path=segment.path,
+        topic=segment.topic,
+        partition=segment.partition,
+        crc_failures=0 if verify_crc else None,
+    )
+    old = not kind_of(segment.path).has_batches
+    after, after_damage = 0, False
+    with MappedFile(segment.path) as file:
+        total.size_in_bytes = file.size
+        parts = (
+            messages_of(file, segment.base_offset or 0, verify_crc=verify_crc)
+            if old
+            else batches_of(file, segment.base_offset, verify_crc=verify_crc, threads=threads)
+        )
+        for part in parts:
+            if isinstance(part, Damage):
+                note(total.problems, part.error)
+                total.damaged_bytes += part.end - part.start
+                after, after_damage = part.end, True
+                continue
+            if after_damage and part.has_first[0]:
+                total.missing_offsets += max(int(part.first[0] - part.before[0]), 0)
+            total.add(part.between(start_offset, end_offset))
+            after, after_damage = int(part.position[-1] + part.size[-1]), False
+        total.trailing_bytes = file.size - after
+        if records:
+            total.problems.clear()  # those inside batches are found too
+            total.damaged_bytes = 0
+            counted = count_messages(file, segment.base_offset or 0, total) if old else count_records(file, total)
+            for damage in counted:
+                note(total.problems, damage.error)
+                total.damaged_bytes += damage.end - damage.start
+        if not old and not after and not total.problems:
+            try:
+                check_is_segment(file, 0)
+            except DecodeError as error:
+                note(total.problems, error)
+    return total
