@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     )
     from kafkacodec.log.histograms import SizeHistogram, TimeHistogram
     from kafkacodec.log.key_statistics import KeyStatistics, KeyUse
-    from kafkacodec.log.recompression import CodecResult, CodecTrial, codec_trial
     from kafkacodec.log.partition_statistics import (
         PartitionStatistics,
         merge_statistics,
         per_topic,
         statistics,
     )
+    from kafkacodec.log.recompression import CodecResult, CodecTrial, codec_trial
     from kafkacodec.log.segment_totals import SegmentStatistics, segment_statistics
     from kafkacodec.log.tables import groups_table, metadata_table, offsets_table
 
