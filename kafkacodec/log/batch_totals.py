@@ -51,7 +51,7 @@ class BatchTotals:
 
     Known only if the records were read, else None; without those of control batches:
         num_keys (int | None): records with a key.
-        tombstones (int | None): records without a value, which delete their key in a compacted topic.
+        tombstones (int | None): records with a key and without a value, which delete the key in a compacted topic.
         key_bytes, value_bytes (int | None): sizes of all keys and values.
         uncompressed_bytes (int | None): the size of the batches without compression. Also None if a batch could not be
             read, and in logs of Kafka 0.6 and 0.7.

@@ -15,6 +15,7 @@ from kafkacodec.log.kinds import kind_of
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.segment import Segment
 from kafkacodec.log.segment_totals import SegmentStatistics, segment_statistics
+from kafkacodec.records.signatures import suggests_options
 
 __all__ = [
     "PartitionStatistics",
@@ -100,6 +101,7 @@ _PARTITION_SUMS = (
 )
 
 
+@suggests_options
 def statistics(
     partitions: str | os.PathLike[str] | Partition | Iterable[str | os.PathLike[str] | Partition],
     *,

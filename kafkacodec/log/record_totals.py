@@ -77,10 +77,11 @@ def _count(file: MappedFile, chunks: Iterable[RecordColumns], total: BatchTotals
 
 def _sums(chunk: RecordColumns) -> dict[str, int]:
     data: npt.NDArray[np.bool_] | bool = ~chunk["is_control"] if "is_control" in chunk.column_names else True
+    with_key = _valid(chunk, "key") & data
     return {
         "num_records": len(chunk),
-        "num_keys": int(np.count_nonzero(_valid(chunk, "key") & data)),
-        "tombstones": int(np.count_nonzero(~_valid(chunk, "value") & data)),
+        "num_keys": int(np.count_nonzero(with_key)),
+        "tombstones": int(np.count_nonzero(with_key & ~_valid(chunk, "value"))),
         "key_bytes": int(_sizes(chunk, "key").sum(where=data, dtype=np.int64)),
         "value_bytes": int(_sizes(chunk, "value").sum(where=data, dtype=np.int64)),
     }

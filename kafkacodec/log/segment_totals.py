@@ -13,6 +13,7 @@ from kafkacodec.log.kinds import kind_of
 from kafkacodec.log.record_totals import count_messages, count_records
 from kafkacodec.log.segment import Segment, check_is_segment
 from kafkacodec.log.walk import Damage
+from kafkacodec.records.signatures import suggests_options
 
 __all__ = ["SegmentStatistics", "segment_statistics"]
 
@@ -45,6 +46,7 @@ class SegmentStatistics(BatchTotals):
         return super().to_dict() | {"problems": [str(problem) for problem in self.problems]}
 
 
+@suggests_options
 def segment_statistics(
     segment: Segment,
     *,
