@@ -39,6 +39,7 @@ _HOMES: dict[str, str | None] = {
     "iter_columns": "kafkacodec.records.decode",
     "iter_records": "kafkacodec.records.decode",
     "scan": "kafkacodec.records.headers",
+    "Search": "kafkacodec.records.searching",
     "MemoryInUse": "kafkacodec.memory",
     "memory_in_use": "kafkacodec.memory",
     "trim_memory": "kafkacodec.memory",
@@ -125,6 +126,7 @@ if TYPE_CHECKING:  # `x as x` makes a name public for type checkers
     from kafkacodec.records.headers import scan as scan
     from kafkacodec.records.partition import murmur2 as murmur2, partition as partition
     from kafkacodec.records.record import Record as Record
+    from kafkacodec.records.searching import Search as Search
 
 
 def __getattr__(name: str) -> Any:

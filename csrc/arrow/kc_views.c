@@ -95,6 +95,19 @@ int kc_views_move(kc_views *v, kc_views *from, int32_t *first, kc_budget *budget
     return KC_OK;
 }
 
+int kc_views_share(kc_views *v, const kc_views *from, kc_budget *budget, kc_error *error) {
+    if (!from->list.size) return KC_OK;
+    const int code = reserve(v, kc_views_count(from), budget, error);
+    if (code) return code;
+    memcpy(v->list.data, from->list.data, from->list.size);
+    v->list.size = from->list.size;
+    v->kept = from->kept;
+    for (int32_t i = 0; i < kc_views_count(v); i++) {
+        if (buffers_of(v)[i].backing) kc_backing_retain(buffers_of(v)[i].backing);
+    }
+    return KC_OK;
+}
+
 size_t kc_views_bytes(const kc_views *v) {
     size_t bytes = 0;
     for (int32_t i = 0; i < kc_views_count(v); i++) {

@@ -55,6 +55,9 @@ KC_MUST_CHECK int kc_views_own(kc_views *v, const kc_backing *backing, kc_budget
 /* Moves all buffers of `from` after those of `v`; *first becomes the number of the first of them. */
 KC_MUST_CHECK int kc_views_move(kc_views *v, kc_views *from, int32_t *first, kc_budget *budget, kc_error *error);
 
+/* Adds a reference to each buffer of `from` to `v`, which has none: the views of `from` are then valid for it. */
+KC_MUST_CHECK int kc_views_share(kc_views *v, const kc_views *from, kc_budget *budget, kc_error *error);
+
 /* Memory that the buffers keep, without the source: all of the decompressed records that they are parts of. */
 size_t kc_views_bytes(const kc_views *v);
 

@@ -108,6 +108,18 @@ cdef extern from "arrow/kc_table.h" nogil:
     size_t kc_type_width(kc_type type)
 
 
+cdef extern from "arrow/kc_find_rows.h" nogil:
+    ctypedef enum kc_match:
+        KC_MATCH_INSIDE
+        KC_MATCH_WHOLE
+
+    void kc_find_rows(const kc_column *c, const kc_needle *n, kc_match match, uint8_t *hits)
+
+
+cdef extern from "arrow/kc_take.h" nogil:
+    int kc_table_take(kc_table *t, const kc_table *source, const int64_t *rows, int64_t count, kc_error *error)
+
+
 cdef extern from "arrow/kc_arrow_export.h" nogil:
     int kc_arrow_export_schema(const kc_table *t, ArrowSchema *out, kc_error *error)
     int kc_arrow_export_array(kc_table *t, ArrowArray *out, kc_error *error)

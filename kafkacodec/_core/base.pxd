@@ -95,5 +95,14 @@ cdef extern from "base/kc_mapping.h" nogil:
     void kc_mapping_close(kc_mapping *m)
 
 
+cdef extern from "base/kc_find.h" nogil:
+    ctypedef struct kc_needle:
+        const uint8_t *bytes
+        size_t size
+
+    int kc_needle_init(kc_needle *n, const void *bytes, size_t size, kc_error *error)
+    void kc_needle_free(kc_needle *n)
+
+
 cdef extern from "base/kc_utf8.h" nogil:
     bint kc_utf8_valid(const uint8_t *s, size_t size)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
 
 from kafkacodec.arrow._columns import Table
+from kafkacodec.arrow._rows import take
 from kafkacodec.errors import CorruptRecord, KafkaCodecError
 from kafkacodec.records import _decoder
 from kafkacodec.records.record import Record
@@ -150,6 +153,32 @@ class Columns(Table):
             bytes takes the place of the last three), and ``data``, a list of uint8 arrays; else ``values``.
         """
         return super().buffers(name)
+
+    def take(self, rows: npt.ArrayLike) -> Self:
+        """A new table with the rows of these numbers, in their order.
+
+        Keys and values as views share their memory with this table. `consumed` and `problems` are this table's.
+
+        Raises:
+            IndexError: there is no such row; negative numbers do not count from the end.
+        """
+        made = take(self, rows)
+        made.consumed = self.consumed
+        made.problems = getattr(self, "problems", Problems())
+        return made
+
+    def filter(self, mask: npt.ArrayLike) -> Self:
+        """A new table with the rows for which `mask` is true, as `take` makes it.
+
+        Raises:
+            ValueError: `mask` is not an array of one bool for each row.
+        """
+        chosen = np.asarray(mask)
+        if chosen.dtype != np.bool_ or chosen.shape != (len(self),):
+            raise ValueError(
+                f"a mask has one bool for each of {len(self)} rows, not {chosen.dtype}{list(chosen.shape)}"
+            )
+        return self.take(np.flatnonzero(chosen))
 
     def to_pyarrow(self) -> Any:
         """The table as a ``pyarrow.RecordBatch``, without a copy. Needs pyarrow."""

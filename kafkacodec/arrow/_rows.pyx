@@ -1,0 +1,96 @@
+"""Rows of a table: which ones contain given bytes, and a table of chosen ones."""
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from kafkacodec._core cimport arrow as k
+from kafkacodec._core._errors cimport check
+from kafkacodec.arrow._columns cimport Table, new_table
+
+import numpy as np
+
+
+cdef class Needle:
+    """Bytes to find, prepared once for any number of searches."""
+    cdef k.kc_needle needle
+
+    def __cinit__(self, bytes needle not None):
+        cdef k.kc_error error
+        error.code = k.KC_OK
+        if k.kc_needle_init(&self.needle, PyBytes_AS_STRING(needle), PyBytes_GET_SIZE(needle), &error):
+            check(&error)
+
+    def __dealloc__(self):
+        k.kc_needle_free(&self.needle)
+
+    def __reduce_ex__(self, protocol):
+        raise TypeError("a Needle cannot be copied or pickled")
+
+    def rows(self, Table table not None, str name not None, bint whole=False):
+        """Which rows of a column of bytes contain the bytes or, with `whole`, are equal to them."""
+        return self.found(table, table.column(name), whole)
+
+    def header_values(self, Table table not None, bint whole=False):
+        """The same for all headers of all rows, in order."""
+        return self.found(table, part_of_headers(table, 1), whole)
+
+    def header_keys(self, Table table not None, bint whole=True):
+        """The same for the keys of the headers."""
+        return self.found(table, part_of_headers(table, 0), whole)
+
+    cdef object found(self, Table table, const k.kc_column *column, bint whole):
+        cdef k.kc_match match = k.KC_MATCH_WHOLE if whole else k.KC_MATCH_INSIDE
+        cdef uint8_t[::1] hits
+        if column.field.type not in (k.KC_BINARY, k.KC_STRING, k.KC_BINARY_VIEW):
+            raise TypeError(f"column {column.field.name.decode()!r} is not bytes")
+        result = np.zeros(column.length, np.bool_)
+        if column.length:
+            hits = result.view(np.uint8)
+            with nogil:
+                k.kc_find_rows(column, &self.needle, match, &hits[0])
+        return result
+
+
+cdef const k.kc_column *part_of_headers(Table table, int part) except NULL:
+    """The keys (0) or values (1) of the entries of the column headers."""
+    cdef const k.kc_column *headers = table.column("headers")
+    return &headers.children[0].children[part]
+
+
+def header_ends(Table table not None):
+    """The end of each row's headers among those of all rows."""
+    cdef const k.kc_column *headers = table.column("headers")
+    cdef const int32_t *ends = <const int32_t *> <const void *> headers.values.data
+    if headers.length == 0:
+        return np.zeros(0, np.int32)
+    return np.array(<int32_t[:headers.length]> <int32_t *> &ends[1])
+
+
+def take(Table table not None, rows):
+    """A table with the rows of these numbers, in their order. Raises IndexError for one that does not exist."""
+    cdef k.kc_error error
+    cdef int code = k.KC_OK
+    chosen = np.ascontiguousarray(rows, np.int64)
+    if chosen.ndim != 1:
+        raise TypeError("the numbers of rows must be one array")
+    if len(chosen) and not 0 <= chosen.min() <= chosen.max() < len(table):
+        raise IndexError(f"a row outside 0 to {len(table) - 1}")
+    cdef const int64_t[::1] numbers = chosen
+    cdef const int64_t *first = &numbers[0] if len(chosen) else NULL
+    cdef int64_t count = len(chosen)
+    cdef k.kc_table *source = table.filled()
+    cdef Table made = new_table_like(table)
+    error.code = k.KC_OK
+    with nogil:
+        code = k.kc_table_take(made.table, source, first, count, &error)
+    if code:
+        check(&error)
+    return made
+
+
+cdef Table new_table_like(Table table):
+    cdef unsigned long long wanted = 0
+    cdef int i
+    for i in range(table.table.num_columns):
+        if table.table.columns[i].wanted:
+            wanted |= (<unsigned long long> 1) << i
+    return new_table(type(table), table.fields(), table.table.num_columns, wanted, None)
