@@ -164,7 +164,8 @@ class Columns(Table):
         """
         made = take(self, rows)
         made.consumed = self.consumed
-        made.problems = getattr(self, "problems", Problems())
+        problems: Problems = getattr(self, "problems", Problems())
+        made.problems = problems
         return made
 
     def filter(self, mask: npt.ArrayLike) -> Self:

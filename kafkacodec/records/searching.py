@@ -7,7 +7,7 @@ pyarrow; both take time linear in the data.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,8 +25,6 @@ __all__ = ["Search"]
 
 Text = str | bytes
 """What to find; str is encoded as UTF-8."""
-
-T = TypeVar("T")
 
 
 class Search:
@@ -192,8 +190,8 @@ def _rows_of_headers(table: RecordColumns, headers: Mask) -> Mask:
     return rows
 
 
-def _several(given: T | Iterable[T], one: tuple[type, ...]) -> list[T]:
-    return [given] if isinstance(given, one) else list(given)  # type: ignore[list-item, arg-type]
+def _several(given: Any, one: tuple[type, ...]) -> list[Any]:
+    return [given] if isinstance(given, one) else list(given)
 
 
 def _bytes(text: Text) -> bytes:
