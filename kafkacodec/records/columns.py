@@ -164,8 +164,7 @@ class Columns(Table):
         """
         made = take(self, rows)
         made.consumed = self.consumed
-        problems: Problems = getattr(self, "problems", Problems())
-        made.problems = problems
+        made.problems = self.problems if hasattr(self, "problems") else Problems()
         return made
 
     def filter(self, mask: npt.ArrayLike) -> Self:
