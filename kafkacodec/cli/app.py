@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib
+from typing import TYPE_CHECKING
 
 import click
 
 import kafkacodec
-from kafkacodec.records.arguments import suggestion
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 # Command -> one line of help. The module kafkacodec.cli.<command> has a click command of that name.
 COMMANDS = {
@@ -55,8 +58,18 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Suggest a command for an unknown one."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from kafkacodec.records.arguments import suggestion
+
             ctx.fail(f"No such command {args[0]!r}; {suggestion(args[0], COMMANDS, 'commands')}")
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete a command's name from the table, an option as click does."""
+        from click.shell_completion import CompletionItem
+
+        if incomplete.startswith("-"):
+            return super(click.Group, self).shell_complete(ctx, incomplete)
+        return [CompletionItem(name, help=line) for name, line in COMMANDS.items() if name.startswith(incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the table without importing any command."""

@@ -42,6 +42,15 @@ def _shows(code: int) -> bool:
 _AS_TEXT, _AS_JSON = _Spelling(), _JsonSpelling()
 
 
+# Paths of temporary files -> what is printed instead.
+_shown_as: dict[str, str] = {}
+
+
+def show_as(path: str, name: str) -> None:
+    """Print `name` wherever `path`, a temporary file, would be printed."""
+    _shown_as[path] = name
+
+
 def visible(text: str) -> str:
     """The text on one line, with control and invisible characters as ``\\x1b``, ``\\n``, ``\\u202e``."""
     return text if text.isascii() and text.isprintable() else text.translate(_AS_TEXT)
@@ -82,5 +91,7 @@ def _has_styles(stream: TextIO | None) -> bool:
 
 
 def _write(stream: TextIO | None, line: str) -> None:
+    for path, name in _shown_as.items():
+        line = line.replace(path, name)
     if stream is not None:  # closed when the process started
         print(line, file=stream, flush=True)

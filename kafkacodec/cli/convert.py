@@ -43,7 +43,7 @@ def convert(reading: Reading, output: Destination, batch_columns: bool, threads:
         chunks = (reading.read(piece, advance, columns=columns, threads=threads) for piece in pieces)
         rows = output.write(schema, (_filled(chunk, schema) for found in chunks for chunk in found))
     summary = f"{counted(rows, 'record')} from {counted(len(pieces), 'segment')} ({size(total)})"
-    note(f"{output.path}: {summary}")
+    note(f"{output.shown}: {summary}")
 
 
 def _schema(segments: list[str], columns: DecodeOptions) -> pa.Schema:

@@ -2,28 +2,50 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import stat
+import sys
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import click
 
-from kafkacodec.cli.inputs import Command, gathered
-from kafkacodec.log.publishing import new_file
+from kafkacodec.cli.console import is_terminal
+from kafkacodec.cli.gathering import Command, gathered
+from kafkacodec.cli.standard_input import STANDARD
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# Format -> the suffixes of its files. Feather's second version is the Arrow file format.
 FORMATS = {
-    "parquet": [".parquet", ".pq"],
-    "arrow": [".arrow", ".feather", ".ipc"],
-    "csv": [".csv"],
-    "jsonl": [".jsonl", ".ndjson"],
+    "parquet": (".parquet", ".pq"),
+    "arrow": (".arrow", ".ipc"),
+    "feather": (".feather",),
+    "arrow-stream": (".arrows",),
+    "csv": (".csv",),
+    "json": (".json",),
+    "jsonl": (".jsonl", ".ndjson"),
+}
+TEXT_FORMATS = ("csv", "json", "jsonl")
+
+_ARROW_CODECS = ("none", "lz4", "zstd")
+COMPRESSIONS = {
+    "parquet": ("none", "snappy", "gzip", "brotli", "lz4", "zstd"),
+    "arrow": _ARROW_CODECS,
+    "feather": _ARROW_CODECS,
+    "arrow-stream": _ARROW_CODECS,
 }
 
-COMPRESSIONS = {"parquet": ("none", "snappy", "gzip", "brotli", "lz4", "zstd"), "arrow": ("none", "lz4", "zstd")}
+
+def format_of(path: str) -> str | None:
+    """The format that a file's suffix names; None for any other."""
+    suffix = os.path.splitext(path)[1].lower()
+    return next((name for name, suffixes in FORMATS.items() if suffix in suffixes), None)
 
 
 @dataclass(frozen=True)
@@ -44,15 +66,18 @@ class Destination:
         return self.path is not None
 
     def check(self, inputs: Iterable[str], *, as_json: bool = False) -> None:
-        """Refuse an unknown format, a file that exists or is part of the input, and ``--json``.
+        """Refuse an unknown format, a file that exists or is part of the input, ``--json``, bytes on a terminal.
 
         Raises:
             click.UsageError: with the reason.
         """
         if as_json:
             raise click.UsageError("--json and --output exclude each other")
-        self._format()
-        path = self._name()
+        kind, path = self._format(), self._name()
+        if path == STANDARD:
+            if kind not in TEXT_FORMATS and is_terminal(sys.stdout):
+                raise click.UsageError(f"{kind} is not text: redirect standard output to a file or a pipe")
+            return
         if not os.path.lexists(path):
             return
         if os.path.exists(path) and any(os.path.samefile(path, name) or _is_inside(path, name) for name in inputs):
@@ -64,7 +89,7 @@ class Destination:
             raise click.UsageError(f"{path} exists; --force replaces it")
 
     def write(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
-        """Write batches of one schema; returns the number of rows. The file appears when it is complete.
+        """Write batches of one schema; returns the number of rows. A file appears when it is complete.
 
         Raises:
             OSError: the file cannot be written, or was created meanwhile and ``--force`` is not given.
@@ -75,7 +100,7 @@ class Destination:
         writer = SafeCsvWriter if self.csv_safe else WRITERS[self._format()]
         rows = 0
         with (
-            new_file(self._name(), replace=self.force) as file,
+            self._open() as file,
             writer(file, schema, self.compression) as table,
         ):
             for batch in batches:
@@ -89,21 +114,55 @@ class Destination:
         """Write a table."""
         self.write(table.schema, table.to_batches())
 
+    @property
+    def shown(self) -> str:
+        """The destination in messages."""
+        return "standard output" if self.path == STANDARD else self._name()
+
+    def _open(self) -> AbstractContextManager[BinaryIO]:
+        if self._name() == STANDARD:
+            if sys.stdout is None:
+                raise OSError(errno.EBADF, "standard output is closed")
+            return nullcontext(cast(BinaryIO, _Counted(sys.stdout.buffer)))
+        from kafkacodec.log.publishing import new_file
+
+        return new_file(self._name(), replace=self.force)
+
     def _name(self) -> str:
         assert self.path is not None
         return self.path
 
     def _format(self) -> str:
-        suffix = os.path.splitext(self._name())[1].lower()
-        kind = self.kind or next((name for name, suffixes in FORMATS.items() if suffix in suffixes), None)
+        kind = self.kind or format_of(self._name())
         if kind is None:
-            raise click.UsageError(f"{self.path}: the suffix names no known format; add --format")
+            reason = "standard output" if self.path == STANDARD else f"{self.path}: the suffix"
+            raise click.UsageError(f"{reason} names no known format; add --format")
         if self.compression is not None and self.compression not in COMPRESSIONS.get(kind, ()):
             hint = f"; use one of {', '.join(COMPRESSIONS[kind])}" if kind in COMPRESSIONS else ""
             raise click.UsageError(f"--compression {self.compression} does not apply to {kind}{hint}")
         if self.csv_safe and kind != "csv":
             raise click.UsageError(f"--csv-safe does not apply to {kind}")
         return kind
+
+
+class _Counted(io.RawIOBase):
+    """Standard output with a position, which the formats with a table of contents need; a pipe has none."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self._position = stream, 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._position += self._stream.write(data)
+        return memoryview(data).nbytes
+
+    def tell(self) -> int:
+        return self._position
+
+    def flush(self) -> None:
+        self._stream.flush()
 
 
 def _is_inside(path: str, directory: str) -> bool:
@@ -116,8 +175,8 @@ def destination_options(*, required: bool = False) -> Callable[[Command], Comman
         click.option(
             *("-o", "--output", "path"),
             required=required,
-            type=click.Path(dir_okay=False),
-            help="The file to write: Parquet, Arrow IPC, CSV or JSON lines.",
+            type=click.Path(dir_okay=False, allow_dash=True),
+            help="The file to write, or - for standard output, with --format.",
         ),
         click.option("--format", "kind", type=click.Choice(list(FORMATS)), help="Default: by the output's suffix."),
         click.option(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
-from contextlib import ExitStack, closing
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Unpack
 
@@ -12,8 +12,8 @@ import click
 
 import kafkacodec
 from kafkacodec.cli.console import note
-from kafkacodec.cli.destination import FORMATS
 from kafkacodec.cli.output import counted, progress
+from kafkacodec.cli.sources import READ_FORMATS, Source
 from kafkacodec.log import LogWriter
 from kafkacodec.log.writer import check_topic
 from kafkacodec.records.compression import CODECS
@@ -29,7 +29,13 @@ DECODERS = ("hex", "base64")
 
 
 @click.command()
-@click.argument("inputs", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False), metavar="FILE...")
+@click.argument(
+    "inputs",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True),
+    metavar="FILE...",
+)
 @click.option("-o", "--output", required=True, type=click.Path(file_okay=False), help="Log directory to write to.")
 @click.option("--topic", required=True, help="The topic; a partition's directory is TOPIC-N.")
 @click.option("--partition", type=click.IntRange(0, MAX_INT32), help="The partition to write; 0 by default.")
@@ -38,7 +44,7 @@ DECODERS = ("hex", "base64")
     type=click.IntRange(1, MAX_INT32),
     help="Spread records over this many partitions by key, as Kafka does.",
 )
-@click.option("--format", "kind", type=click.Choice(list(FORMATS)), help="Default: by the files' suffixes.")
+@click.option("--format", "kind", type=click.Choice(READ_FORMATS), help="Default: by the files' suffixes.")
 @click.option("--codec", type=click.Choice(CODECS), default="zstd", show_default=True)
 @click.option("--level", type=int, help="Compression level of the codec.")
 @click.option("--batch-bytes", type=int, default=65536, show_default=True, help="Bytes of a batch before compression.")
@@ -76,12 +82,13 @@ def encode(
     value_encoding: str,
     **encoding: Unpack[BatchOptions],
 ) -> None:
-    """Write records from Parquet, Arrow IPC, CSV or JSON lines as segments that a broker opens.
+    """Write records from Parquet, Arrow IPC, CSV, JSON or lines as segments that a broker opens.
 
     Reads the columns key, value, timestamp and headers, as `kafkacodec convert` writes them. A column named by an
-    option must exist. Text is stored as UTF-8; in JSON lines, {"base64": "..."} holds bytes. In any format, keys and
-    values may be hex or base64. With --partitions, records without a key go to the partitions in turn. Segments appear
-    when they are complete.
+    option must exist. Text is stored as UTF-8; in JSON, {"base64": "..."} holds bytes, and times are milliseconds or
+    ISO 8601. In any format, keys and values may be hex or base64. With --format lines, each line is a value. FILE may
+    be - for standard input; text formats may be compressed with gzip or zstd. With --partitions, records without a key
+    go to the partitions in turn. After an error or an interrupt, new partitions are removed.
     """
     if partition is not None and partitions is not None:
         raise click.UsageError("--partition and --partitions exclude each other")
@@ -92,70 +99,85 @@ def encode(
         EncodePlan.of(encoding)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    kinds = [kind or _kind(path) for path in inputs]
+    sources = [Source(path, kind) for path in inputs]
     asked = {"key": key_column, "value": value_column, "timestamp": timestamp_column, "headers": None}
     if keep_offsets:
         asked["offset"] = "offset"
-    required = frozenset(column for column, name in asked.items() if name is not None)
-    names = {column: name or column for column, name in asked.items()}
-    encodings = {"key": key_encoding, "value": value_encoding}
     numbers = list(range(partitions)) if partitions is not None else [partition or 0]
-    written = 0
-    with ExitStack() as stack:
-        batches = stack.enter_context(closing(_batches(inputs, kinds, names, required, encodings)))
+    with closing(_batches(sources, asked, {"key": key_encoding, "value": value_encoding})) as batches:
         # Check inputs and columns before a directory is made.
         first = list(islice(batches, 1))
         for batch in first:
             kafkacodec.encode(batch.slice(0, 1), **encoding)
-        try:
-            writers = [
-                stack.enter_context(LogWriter(output, topic, number, append=append, segment_bytes=segment_bytes))
-                for number in numbers
-            ]
-        except FileExistsError as error:
-            raise click.ClickException(f"{error.filename}: the partition has records; --append adds to it") from None
-        for batch in chain(first, batches):
-            for writer, part in zip(writers, _spread(batch, len(writers)), strict=True):
-                written += writer.write(part, **encoding)
+        with _writers(output, topic, numbers, append=append, segment_bytes=segment_bytes) as writers:
+            spread = _Spread(len(writers))
+            written = 0
+            for batch in chain(first, batches):
+                for writer, part in zip(writers, spread(batch), strict=True):
+                    written += writer.write(part, **encoding)
     note(f"{output}: {counted(written, 'record')} in {counted(len(numbers), 'partition')} of {topic}")
 
 
-def _kind(path: str) -> str:
-    suffix = os.path.splitext(path)[1].lower()
-    for name, suffixes in FORMATS.items():
-        if suffix in suffixes:
-            return name
-    raise click.UsageError(f"{path}: the suffix names no known format; add --format")
+@contextmanager
+def _writers(
+    output: str, topic: str, numbers: list[int], *, append: bool, segment_bytes: int
+) -> Iterator[list[LogWriter]]:
+    """Writers that commit together at the end, and withdraw what they wrote after an error or an interrupt."""
+    writers: list[LogWriter] = []
+    starts: list[int] = []
+    try:
+        for number in numbers:
+            writers.append(LogWriter(output, topic, number, append=append, segment_bytes=segment_bytes))
+            starts.append(writers[-1].next_offset)
+        yield writers
+        for writer in writers:
+            writer.commit()
+    except BaseException as error:
+        for writer in reversed(writers):
+            writer.withdraw()
+        for writer, start in zip(writers, starts, strict=False):
+            if writer.next_offset > start and os.path.isdir(writer.path):
+                note(f"kafkacodec: warning: {writer.path}: keeps the records appended at offset {start} and later")
+        if isinstance(error, FileExistsError):
+            raise click.ClickException(f"{error.filename}: the partition has records; --append adds to it") from None
+        raise
 
 
 def _batches(
-    inputs: tuple[str, ...],
-    kinds: list[str],
-    names: dict[str, str],
-    required: frozenset[str],
-    encodings: dict[str, str],
+    sources: list[Source], asked: dict[str, str | None], encodings: dict[str, str]
 ) -> Generator[pa.RecordBatch, None, None]:
+    """The rows of all inputs; `asked` has the columns' names in the files, None for those that need not exist."""
     import pyarrow as pa
 
     from kafkacodec.cli.readers import READERS, Names, decoded
 
-    with progress("encoding", sum(map(os.path.getsize, inputs))) as advance:
-        for path, kind in zip(inputs, kinds, strict=True):
+    required = frozenset(column for column, name in asked.items() if name is not None)
+    names = Names({column: name or column for column, name in asked.items()}, required)
+    total = sum(source.size_in_bytes for source in sources)
+    with progress("encoding", total or None) as advance:
+        for source in sources:
+            source.advance = advance
             try:
-                for batch in READERS[kind](path, Names(names, required)):
+                for batch in READERS[source.kind](source, names):
                     yield decoded(batch, encodings)
             except (pa.ArrowException, ValueError) as error:
-                raise click.ClickException(f"{path}: {error}") from None
-            advance(os.path.getsize(path))
+                raise click.ClickException(f"{source.name}: {error}") from None
 
 
-def _spread(batch: pa.RecordBatch, count: int) -> list[pa.RecordBatch]:
-    """The rows of each partition, in their order."""
-    import numpy as np
-    import pyarrow as pa
+class _Spread:
+    """Distributes rows over partitions: by key, and those without a key in turn."""
 
-    if count == 1:
-        return [batch]
-    keys = batch.column("key") if "key" in batch.schema.names else pa.nulls(batch.num_rows, pa.binary())
-    places = kafkacodec.partition(keys, count, null_keys="round_robin")
-    return [batch.take(pa.array(np.flatnonzero(places == number))) for number in range(count)]
+    def __init__(self, count: int) -> None:
+        self._count, self._next = count, 0
+
+    def __call__(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+        """The rows of each partition, in their order."""
+        import numpy as np
+        import pyarrow as pa
+
+        if self._count == 1:
+            return [batch]
+        keys = batch.column("key") if "key" in batch.schema.names else pa.nulls(batch.num_rows, pa.binary())
+        places = kafkacodec.partition(keys, self._count, null_keys="round_robin", first_partition=self._next)
+        self._next = (self._next + keys.null_count) % self._count
+        return [batch.take(pa.array(np.flatnonzero(places == number))) for number in range(self._count)]

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import dataclasses
 import fnmatch
-import functools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Literal
 
 import click
 
+from kafkacodec.cli.completion import complete_topic
 from kafkacodec.cli.console import note
+from kafkacodec.cli.gathering import Command, gathered
+from kafkacodec.cli.standard_input import paths_with_copy
 from kafkacodec.errors import DecodeError, MissingOffsets
-from kafkacodec.log import LogDirectory, Partition, Segment, SegmentRange, discover
-from kafkacodec.records.arguments import MAX_THREADS, num_threads
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the log's modules take longer to import than --help and completions may take
     from kafkacodec import Problem, RecordColumns
     from kafkacodec.cli.output import Advance
+    from kafkacodec.log import LogDirectory, Partition, SegmentRange
     from kafkacodec.records.decode import DecodeOptions
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -36,6 +34,8 @@ class Choice:
 
     def partitions(self) -> list[Partition]:
         """The chosen partitions, within a directory by topic and number."""
+        from kafkacodec.log import discover
+
         found = discover(self.paths)
         chosen = [partition for partition in found if self._wanted(partition)]
         if not chosen:
@@ -44,6 +44,8 @@ class Choice:
 
     def log_directories(self) -> list[LogDirectory]:
         """The paths that are data directories, not partitions or segments."""
+        from kafkacodec.log import LogDirectory, Partition
+
         return [LogDirectory(path) for path in self.paths if os.path.isdir(path) and not Partition(path).segments]
 
     def _wanted(self, partition: Partition) -> bool:
@@ -115,6 +117,8 @@ class Reading(Span):
             self.warn(piece, chunk.problems)
         if done == 0 and piece.kind.has_batches:
             # No batch at all: raise if the file does not begin like a segment.
+            from kafkacodec.log import Segment
+
             on_error: Literal["raise", "stop"] = "raise" if self.on_error == "raise" else "stop"
             Segment(piece.path).scan(verify_crc=False, on_error=on_error, max_batches=1)
         advance(piece.end_position - done)
@@ -142,8 +146,22 @@ def _time(context: click.Context, option: click.Parameter, value: str | None) ->
 
 
 _CHOICE_OPTIONS = (
-    click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, readable=True)),
-    click.option("--topic", "topics", metavar="GLOB", multiple=True, help="Only topics matching GLOB; repeatable."),
+    click.argument(
+        "paths",
+        metavar="PATH...",
+        nargs=-1,
+        required=True,
+        type=click.Path(exists=True, readable=True, allow_dash=True),
+        callback=paths_with_copy,
+    ),
+    click.option(
+        "--topic",
+        "topics",
+        metavar="GLOB",
+        multiple=True,
+        shell_complete=complete_topic,
+        help="Only topics matching GLOB; repeatable.",
+    ),
     click.option("--partition", "numbers", metavar="N", type=int, multiple=True, help="Only partition N; repeatable."),
 )
 _SPAN_OPTIONS = (
@@ -201,6 +219,8 @@ on_error_option = click.option(
 
 
 def _threads(context: click.Context, option: click.Parameter, value: str) -> int | None:
+    from kafkacodec.records.arguments import MAX_THREADS, num_threads
+
     try:
         return None if value == "all" else num_threads(int(value))
     except ValueError:
@@ -238,20 +258,6 @@ def span_options(command: Command) -> Command:
 def reading_options(command: Command) -> Command:
     """Add PATH... and the options of `Reading` to a command, as one argument, ``reading``."""
     return gathered(command, "reading", Reading, _CHOICE_OPTIONS + _SPAN_OPTIONS + _READING_OPTIONS)
-
-
-def gathered(command: Command, name: str, kind: type[Any], options: tuple[Callable[..., Any], ...]) -> Command:
-    """Add options to a command, collected in one argument, an instance of the dataclass `kind`."""
-
-    @functools.wraps(command)
-    def wrapped(**arguments: Any) -> Any:
-        taken = {field.name: arguments.pop(field.name) for field in dataclasses.fields(kind)}
-        return command(**{name: kind(**taken)}, **arguments)
-
-    result = cast(Command, wrapped)
-    for option in reversed(options):
-        result = option(result)
-    return result
 
 
 def place(topic: str | None, partition: int | None, path: str) -> str:

@@ -177,8 +177,11 @@ Advance = Callable[[int], object]
 
 
 @contextmanager
-def progress(title: str, total: int) -> Iterator[Advance]:
-    """A progress bar for `total` bytes on standard error while the body runs; nothing if that is not a terminal."""
+def progress(title: str, total: int | None) -> Iterator[Advance]:
+    """A progress bar for `total` bytes on standard error while the body runs; nothing if that is not a terminal.
+
+    Without a known total, it shows that bytes are read, and how many.
+    """
     if not is_terminal(sys.stderr) or os.environ.get("TERM") == "dumb":
         yield lambda count: None
         return

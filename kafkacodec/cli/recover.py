@@ -8,6 +8,7 @@ import click
 
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.output import counted, progress, size
+from kafkacodec.cli.standard_input import path_with_copy
 from kafkacodec.errors import KafkaCodecError
 
 if TYPE_CHECKING:
@@ -15,15 +16,16 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("source", type=click.Path(exists=True))
+@click.argument("source", type=click.Path(exists=True, allow_dash=True), callback=path_with_copy)
 @click.argument("destination", type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Print the report as a JSON object.")
 def recover(source: str, destination: str, as_json: bool) -> None:
     """Copy every intact batch of SOURCE to a new log directory, DESTINATION.
 
-    SOURCE is a broker's data directory, a partition directory or a segment; it is not changed. Batches keep their
-    bytes; offset, time and transaction indexes are rebuilt. DESTINATION must be empty or not exist. Prints what is
-    missing and writes it to DESTINATION/recovery-report.json. The exit code is 1 if records were lost.
+    SOURCE is a broker's data directory, a partition directory, a segment or - for a segment on standard input; it is
+    not changed. Batches keep their bytes; offset, time and transaction indexes are rebuilt. DESTINATION must be empty
+    or not exist. Prints what is missing and writes it to DESTINATION/recovery-report.json. The exit code is 1 if
+    records were lost.
     """
     from kafkacodec import log
 

@@ -52,9 +52,11 @@ class Writer(ABC):
 class ArrowWriter(Writer):
     """Arrow IPC, the file format."""
 
+    _new = staticmethod(pa.ipc.new_file)
+
     def _open(self, file: BinaryIO, schema: pa.Schema, compression: str | None) -> None:
         options = pa.ipc.IpcWriteOptions(compression=None if compression == "none" else compression)
-        self._writer = pa.ipc.new_file(file, schema, options=options)
+        self._writer = self._new(file, schema, options=options)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write the rows as one record batch."""
@@ -65,6 +67,12 @@ class ArrowWriter(Writer):
 
     def _close(self) -> None:
         self._writer.close()
+
+
+class ArrowStreamWriter(ArrowWriter):
+    """Arrow IPC, the stream format."""
+
+    _new = staticmethod(pa.ipc.new_stream)
 
 
 class ParquetWriter(Writer):
@@ -136,7 +144,10 @@ class JsonLinesWriter(Writer):
     def write(self, batch: pa.RecordBatch) -> None:
         """Write a line per row."""
         for row in zip(*map(_as_json, batch.columns), strict=True):
-            self._file.write(f"{json_line(dict(zip(self._names, row, strict=True)))}\n".encode())
+            self._write_row(json_line(dict(zip(self._names, row, strict=True))).encode())
+
+    def _write_row(self, row: bytes) -> None:
+        self._file.write(row + b"\n")
 
     def _finish(self) -> None:
         pass
@@ -145,9 +156,27 @@ class JsonLinesWriter(Writer):
         pass
 
 
+class JsonWriter(JsonLinesWriter):
+    """One JSON array, with an object per line."""
+
+    def _open(self, file: BinaryIO, schema: pa.Schema, compression: str | None) -> None:
+        super()._open(file, schema, compression)
+        self._before = b"[\n"
+
+    def _write_row(self, row: bytes) -> None:
+        self._file.write(self._before + row)
+        self._before = b",\n"
+
+    def _finish(self) -> None:
+        self._file.write(b"[]\n" if self._before == b"[\n" else b"\n]\n")
+
+
 WRITERS: dict[str, type[Writer]] = {
     "arrow": ArrowWriter,
+    "arrow-stream": ArrowStreamWriter,
     "csv": CsvWriter,
+    "feather": ArrowWriter,
+    "json": JsonWriter,
     "jsonl": JsonLinesWriter,
     "parquet": ParquetWriter,
 }

@@ -187,7 +187,7 @@ class TransactionTracker:
             return
         found = len(self.aborted)
         with MappedFile(segment.path) as file:
-            index = TransactionIndex(segment.path, self.problems)
+            index = TransactionIndex(segment, self.problems)
             lookup = Lookup(file, segment.base_offset)
             start = 0 if begin is None else lookup.position_of_offset(begin)
             stop = None if end is None else lookup.end_of_offsets(end)
@@ -205,7 +205,7 @@ class TransactionTracker:
                     first = int(part["base_offset"][0]) if first is None else first
                     self.next_offset = int(part["last_offset"].max()) + 1
         self.aborted += index.inside(lost)
-        if not lost and start == 0 and stop in (None, file.size):
+        if segment.base_offset is not None and not lost and start == 0 and stop in (None, file.size):
             # An index that is being written has markers that were added after the segment was opened.
             grown = os.path.getsize(segment.path) > file.size
             index.compare(self.aborted[found:], self.problems, before=self.next_offset if grown else None)
@@ -276,13 +276,18 @@ class TransactionTracker:
 
 
 class TransactionIndex:
-    """The transaction index of a segment; without entries if it is missing or unreadable."""
+    """The transaction index of a segment; without entries if it is missing or unreadable.
 
-    def __init__(self, segment_path: str, problems: list[DecodeError]) -> None:
-        self.path = layout.sibling(segment_path, layout.TRANSACTION_INDEX_SUFFIX)
+    A segment whose name is not an offset has none.
+    """
+
+    def __init__(self, segment: Segment, problems: list[DecodeError]) -> None:
+        self.path = layout.sibling(segment.path, layout.TRANSACTION_INDEX_SUFFIX)
         self.entries: npt.NDArray[np.void] = np.empty(0, ABORTED)
-        self.there = True
+        self.there = segment.base_offset is not None
         try:
+            if not self.there:
+                raise FileNotFoundError
             index = read_transaction_index(self.path, on_error="stop")
         except FileNotFoundError:
             self.there = False

@@ -8,6 +8,7 @@ import errno
 import math
 import os
 import re
+import shutil
 import uuid
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Unpack
@@ -18,7 +19,7 @@ from kafkacodec.errors import CorruptRecord, CrcMismatch, DecodeError, EncodeErr
 from kafkacodec.log import layout, publishing
 from kafkacodec.log.checkpoints import LeaderEpoch, encode_leader_epochs, read_topic_id
 from kafkacodec.log.files import directory_name, exists, is_directory
-from kafkacodec.log.locks import PartitionLock
+from kafkacodec.log.locks import LOCK_FILE, PartitionLock
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.producers import ProducerState
 from kafkacodec.log.segment_writer import DEFAULT_INDEX_INTERVAL, BatchRun, SegmentWriter, remove_leftovers
@@ -120,6 +121,8 @@ class LogWriter(publishing.Committing):
         self._producers: ProducerState | None = None
         self._prepared = self._made = False
         self._seen = 0  # the directory's last modification that this writer knows of
+        self._created = False  # the partition, by this writer
+        self._new_log_dir = None if os.path.isdir(log_dir) else log_dir
         os.makedirs(log_dir, exist_ok=True)
         self._lock = PartitionLock(log_dir, os.path.basename(self.path))
         self._lock.acquire(wait)
@@ -228,6 +231,28 @@ class LogWriter(publishing.Committing):
             self._remove_directory()
         self._let_go()
 
+    def withdraw(self) -> None:
+        """Discard everything that this writer wrote, and release the lock.
+
+        Of a partition that it created, committed segments are removed too; in any other they stay. So is a log
+        directory that it created, if there is nothing else in it.
+        """
+        segment, self._segment = self._segment, None
+        if segment is not None:
+            segment.discard()
+        if self._created:
+            with contextlib.suppress(OSError):  # another writer has continued the partition
+                self._lock.acquire()
+                if self._lock.exclusive:
+                    shutil.rmtree(self.path)
+                    self._created = self._made = self._prepared = False
+        self._let_go()
+        if self._new_log_dir is not None:
+            with contextlib.suppress(OSError):
+                if os.listdir(self._new_log_dir) == [LOCK_FILE]:
+                    os.unlink(os.path.join(self._new_log_dir, LOCK_FILE))
+                os.rmdir(self._new_log_dir)
+
     def prepare(self) -> None:
         """Take the lock, and create the partition's directory with its metadata and leader epochs, unless done before.
 
@@ -243,7 +268,7 @@ class LogWriter(publishing.Committing):
             return
         if not is_directory(self.path):
             os.mkdir(self.path)
-            self._made = True
+            self._made = self._created = True
             if self._sync:
                 publishing.sync_path(os.path.dirname(self.path) or os.curdir)
         metadata = os.path.join(self.path, layout.PARTITION_METADATA)

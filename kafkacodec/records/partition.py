@@ -24,6 +24,7 @@ def partition(
     num_partitions: int,
     *,
     null_keys: Literal["error", "round_robin", "random"] = "error",
+    first_partition: int = 0,
     seed: int | None = None,
 ) -> npt.NDArray[np.int32]:
     """The partition of each key by Kafka's default partitioner: ``toPositive(murmur2(key)) % num_partitions``.
@@ -37,8 +38,10 @@ def partition(
             hashed as UTF-8, integers as encoded by Kafka's LongSerializer and IntegerSerializer.
         num_partitions: number of partitions of the topic.
         null_keys: the partition of rows without a key. Kafka's client fills one partition at a time ("sticky"), which
-            depends on its state. "error" raises; "round_robin" assigns partitions in turn, starting at 0; "random"
-            picks a random partition for each row.
+            depends on its state. "error" raises; "round_robin" assigns partitions in turn; "random" picks a
+            random partition for each row.
+        first_partition: where "round_robin" starts: after a column with n null keys, the next one starts at
+            ``(first_partition + n) % num_partitions``.
         seed: makes "random" repeatable.
 
     Returns:
@@ -52,6 +55,7 @@ def partition(
     """
     require_int("num_partitions", num_partitions, 1, 2**31 - 1)
     one_of("null_keys", null_keys, ("error", "round_robin", "random"))
+    require_int("first_partition", first_partition, 0, num_partitions - 1)
     result, num_nulls = _partitions(keys, num_partitions)
     if not num_nulls:
         return result
@@ -59,7 +63,7 @@ def partition(
     if null_keys == "error":
         raise EncodeError("null key; set null_keys to assign such rows", path=f"keys[{nulls[0]}]")
     if null_keys == "round_robin":
-        result[nulls] = np.arange(len(nulls)) % num_partitions
+        result[nulls] = (first_partition + np.arange(len(nulls))) % num_partitions
     else:
         result[nulls] = np.random.default_rng(seed).integers(0, num_partitions, len(nulls), np.int32)
     return result

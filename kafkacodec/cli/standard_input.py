@@ -1,0 +1,52 @@
+"""Standard input as a segment: the library maps files, so the bytes are first copied to a temporary one."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import sys
+import tempfile
+
+import click
+
+from kafkacodec.cli import console
+
+STANDARD = "-"
+"""The path of standard input or output."""
+
+_PIECE = 1 << 20
+
+
+def paths_with_copy(context: click.Context, option: click.Parameter, paths: tuple[str, ...]) -> tuple[str, ...]:
+    """The paths of a command, with that of a copy for ``-``; the copy is removed when the command ends."""
+    if STANDARD not in paths or context.resilient_parsing:
+        return paths
+    if paths.count(STANDARD) > 1:
+        raise click.BadParameter("- is given twice", context, option)
+    copy = _copy(context)
+    return tuple(copy if path == STANDARD else path for path in paths)
+
+
+def path_with_copy(context: click.Context, option: click.Parameter, path: str) -> str:
+    """The same for one path."""
+    return paths_with_copy(context, option, (path,))[0]
+
+
+def _copy(context: click.Context) -> str:
+    if sys.stdin is None:
+        raise OSError(errno.EBADF, "standard input is closed")
+    directory = tempfile.mkdtemp(prefix="kafkacodec.")
+    context.call_on_close(lambda: shutil.rmtree(directory, ignore_errors=True))
+    # Names a partition's directory cannot have, so that topic and partition are unknown.
+    path = os.path.join(directory, "stdin")
+    console.show_as(path, "standard input")
+    try:
+        with open(path, "xb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file, _PIECE)
+    except BaseException as error:
+        shutil.rmtree(directory, ignore_errors=True)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = "standard input"
+        raise
+    return path
