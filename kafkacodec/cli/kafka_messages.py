@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import base64
 import json
-import math
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
 import click
 
 from kafkacodec import messages, protocol
 from kafkacodec.cli.console import say
-from kafkacodec.cli.output import Column, print_table
+from kafkacodec.cli.output import Column, json_tree, print_table
 from kafkacodec.errors import KafkaCodecError
+from kafkacodec.messages.embedded import expand
 from kafkacodec.messages.model import FieldSpec, StructSpec, version_text
 
 
@@ -26,27 +26,40 @@ def _class_of(name: str) -> Any:
     return getattr(messages, name)
 
 
-def decoded(name: str | None, version: int | None, raw: bytes, frame: bool) -> Any:
-    """A body or a frame as JSON values, bytes and records in base64. A request's frame holds its key and version."""
+def decoded(name: str | None, version: int | None, raw: bytes, frame: bool, expanded: bool = False) -> Any:
+    """A body or a frame as JSON values, bytes and records in base64. A request's frame holds its key and version.
+
+    With `expanded`, what is inside the bytes is shown, and other bytes are text if they are UTF-8.
+    """
+    if expanded:
+        return json_tree(_decoded(name, version, raw, frame, expand))
+    return json_tree(_decoded(name, version, raw, frame, lambda message: message.to_dict()), _base64)
+
+
+def _decoded(
+    name: str | None, version: int | None, raw: bytes, frame: bool, fields: Callable[[messages.Message], dict[str, Any]]
+) -> dict[str, Any]:
     if frame and (name is None or name.endswith("Request")):
-        return _plain(_request_frame(name, version, raw))
+        return _request_frame(name, version, raw, fields)
     if name is None or version is None:
         raise click.UsageError("--rpc and --version are required, except with --frame for a request")
     cls = _class_of(name)
     if not frame:
-        return _plain(cls.decode(raw, version).to_dict())
+        return fields(cls.decode(raw, version))
     if not name.endswith("Response") or cls.api_key is None:
         raise click.UsageError(f"{name} is neither a request nor a response; decode it without --frame")
     header, found = protocol.decode_response(raw, cls.api_key, version)
-    return _plain({"type": name, "version": version, "header": header.to_dict(), "message": found.to_dict()})
+    return {"type": name, "version": version, "header": header.to_dict(), "message": fields(found)}
 
 
-def _request_frame(name: str | None, version: int | None, raw: bytes) -> dict[str, Any]:
+def _request_frame(
+    name: str | None, version: int | None, raw: bytes, fields: Callable[[messages.Message], dict[str, Any]]
+) -> dict[str, Any]:
     header, found = protocol.decode_request(raw)
     kind, number = type(found).__name__, header.request_api_version
     if name not in (None, kind) or version not in (None, number):
         raise click.ClickException(f"the frame holds {kind} version {number}")
-    return {"type": kind, "version": number, "header": header.to_dict(), "message": found.to_dict()}
+    return {"type": kind, "version": number, "header": header.to_dict(), "message": fields(found)}
 
 
 @click.command()
@@ -113,17 +126,8 @@ def _field_rows(spec: StructSpec, valid: range, version: int | None, depth: int)
             yield from _field_rows(field.struct, valid, version, depth + 1)
 
 
-def _plain(value: Any) -> Any:
-    """A value for JSON: bytes in base64; uuids, NaN and infinities as text."""
-    if isinstance(value, dict):
-        return {name: _plain(inner) for name, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, (bytes, memoryview)):
-        return base64.b64encode(value).decode("ascii")
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
 
 
 def _typed(values: Any, spec: StructSpec) -> Any:

@@ -42,17 +42,22 @@ message.add_command(describe)
 @click.option(
     "--answers", metavar="REQUEST", help="DATA is the response to this request in hex (kafka07) or command (line)."
 )
+@click.option(
+    "--expand",
+    is_flag=True,
+    help="kafka: decode the record sets of Produce and Fetch, and subscriptions and assignments of consumers.",
+)
 @click.argument("data", type=click.File("rb"), default="-")
 def decode(
-    protocol: str, rpc: str | None, version: int | None, frame: bool, answers: str | None, data: BinaryIO
+    protocol: str, rpc: str | None, version: int | None, frame: bool, answers: str | None, expand: bool, data: BinaryIO
 ) -> None:
     """Decode messages to JSON.
 
     DATA is a file, or - for standard input. It holds one body (kafka, rewrite) or one frame (kafka07, kafka with
     --frame) as hex or as bytes; for the line protocol, a message per line.
 
-    In the JSON of kafka, bytes are base64; in that of the other protocols they are text if they are UTF-8, else
-    {"base64": "..."}.
+    In the JSON of kafka, bytes are base64, and message encode reads it; in that of the other protocols, and with
+    --expand, they are text if they are UTF-8, else {"base64": "..."}.
     """
     from kafkacodec.dialects.line import split_lines
 
@@ -65,7 +70,7 @@ def decode(
         return
     raw = _bytes(content)
     if protocol == "kafka":
-        say_json(decoded(rpc, version, raw, frame), indent=2)
+        say_json(decoded(rpc, version, raw, frame, expand), indent=2)
     else:
         say_json(_kafka07(raw, answers) if protocol == "kafka07" else _rewrite(raw, rpc))
 

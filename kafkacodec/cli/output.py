@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import datetime
 import json
+import math
 import os
 import shutil
 import sys
@@ -46,6 +47,19 @@ def json_value(value: bytes | None) -> str | dict[str, str] | None:
         return value.decode("utf-8")
     except UnicodeDecodeError:
         return {"base64": base64.b64encode(value).decode("ascii")}
+
+
+def json_tree(value: Any, of_bytes: Callable[[bytes], Any] = json_value) -> Any:
+    """Nested values for JSON: bytes by `of_bytes`; uuids, NaN and infinities as text."""
+    if isinstance(value, dict):
+        return {str(name): json_tree(inner, of_bytes) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [json_tree(inner, of_bytes) for inner in value]
+    if isinstance(value, (bytes, memoryview)):
+        return of_bytes(bytes(value))
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
 
 
 def json_line(value: dict[str, Any]) -> str:

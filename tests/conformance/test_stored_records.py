@@ -7,9 +7,14 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec import messages
-from kafkacodec.messages.stored import decode_coordinator_record, decode_metadata_record
+from kafkacodec.messages.stored import (
+    decode_control_record,
+    decode_coordinator_record,
+    decode_internal_record,
+    decode_metadata_record,
+)
 from tests.message_values import damage
-from tests.protocol_vectors import vectors
+from tests.protocol_vectors import plain_json, same, vectors, without_absent
 
 COORDINATORS = ["group", "transaction", "share"]
 
@@ -80,3 +85,38 @@ def test_damaged_records_are_decode_errors_and_no_others():
     for kind in ("metadata", *COORDINATORS):
         assert min(outcomes[kind, "known"], outcomes[kind, "refused"]) > 300, outcomes
         assert outcomes[kind, "unknown"] > 10, outcomes
+
+
+def test_internal_topics_by_name():
+    topics = {"group": "__consumer_offsets", "transaction": "__transaction_state", "share": "__share_group_state"}
+    for coordinator, name in topics.items():
+        values = golden(coordinator, "coordinator-value")
+        for schema, stored_keys in golden(coordinator, "coordinator-key").items():
+            key, message = stored_keys[-1]
+            assert decode_internal_record(name, key, None) == (message, None, None)
+            for value, content in values[schema.removesuffix("Key").replace("Legacy", "") + "Value"]:
+                version = int.from_bytes(value[:2], "big")
+                assert decode_internal_record(name, key, value) == (message, content, version)
+            assert decode_internal_record("orders", key, None) is None
+    for records in golden("metadata", "metadata").values():
+        for stored, message in records:
+            found = decode_internal_record("__cluster_metadata", None, stored)
+            assert found[:2] == (None, message)
+            assert message.encode(found.version) == stored[-len(message.encode(found.version)) :]
+
+
+def test_control_records_by_name():
+    names = Counter()
+    for vector in vectors("control"):
+        key, value = bytes.fromhex(vector["key_hex"]), bytes.fromhex(vector["value_hex"])
+        found = decode_control_record(key, memoryview(value))
+        assert (found.type, found.version) == (vector["name"], vector["version"])
+        values = found.value.to_dict()
+        assert same(plain_json(vector["json"], values), without_absent(values, vector["json"]))
+        names[found.type] += 1
+        assert decode_control_record(key, value[:-1]) is None
+        assert decode_control_record(key, value + b"\0") is None
+    assert len(names) == 7
+    assert decode_control_record(b"\0\0\x7f\xff", b"\0\0") is None
+    for key, value in ((None, b""), (b"", None), (b"\0\0\0\1", None), (b"\0\0\0\1", b"\0\7\0\0\0\0")):
+        assert decode_control_record(key, value) is None

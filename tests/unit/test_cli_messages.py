@@ -142,3 +142,16 @@ def test_stored_records_that_cannot_be_read(damaged):
     assert read_cluster_metadata(damaged, problems=problems).topics
     assert [type(problem) for problem in problems] == [kc.CrcMismatch]
     assert "1 group" in run("groups", str(damaged), "--on-error", "skip")
+
+
+def test_message_decode_expands_records_and_subscriptions():
+    Produce = messages.ProduceRequest
+    records = kc.encode([(b"k", b"\xff"), ("ключ".encode(), None)], base_offset=4)
+    data = Produce.PartitionProduceData(index=0, records=records)
+    body = Produce(topic_data=[Produce.TopicProduceData(name="orders", partition_data=[data])]).encode(9).hex()
+    shown = json.loads(run("message", "decode", "--rpc", "ProduceRequest", "--version", "9", "--expand", stdin=body))[
+        "topic_data"
+    ][0]["partition_data"][0]["records"]
+    assert [(r["offset"], r["key"], r["value"]) for r in shown] == [(4, "k", {"base64": "/w=="}), (5, "ключ", None)]
+    frame = protocol.encode_request(messages.MetadataRequest(), 12, 5, "me").hex()
+    assert json.loads(run("message", "decode", "--frame", "--expand", stdin=frame))["header"]["client_id"] == "me"
