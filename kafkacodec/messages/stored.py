@@ -92,7 +92,7 @@ INTERNAL_TOPICS: dict[str, Coordinator | None] = {
     "__share_group_state": "share",
     "__cluster_metadata": None,
 }
-"""The topics whose records `decode_internal_record` decodes, and the coordinator that writes them; None: a controller."""
+"""The topics that `decode_internal_record` decodes, and the coordinator that writes them; None: a controller."""
 
 
 class StoredRecord(NamedTuple):
