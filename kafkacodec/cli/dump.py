@@ -10,7 +10,7 @@ import click
 
 from kafkacodec.cli.console import say_json
 from kafkacodec.cli.inputs import Reading, place, reading_options
-from kafkacodec.cli.output import Column, json_value, print_table, text, timestamp
+from kafkacodec.cli.output import Column, full_option, json_value, print_table, text, timestamp
 
 if TYPE_CHECKING:
     from kafkacodec import Record
@@ -22,6 +22,7 @@ _CHUNK_ROWS = 1024
 
 @click.command()
 @reading_options
+@full_option
 @click.option("-n", "--limit", metavar="N", type=click.IntRange(min=0), help="Print at most N records.")
 @click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table.")
 @click.option(

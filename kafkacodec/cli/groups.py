@@ -7,7 +7,7 @@ import click
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.destination import Destination, destination_options
 from kafkacodec.cli.inputs import on_error_option, warn
-from kafkacodec.cli.output import Column, counted, print_table
+from kafkacodec.cli.output import Column, counted, full_option, print_table
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.groups import Group, read_consumer_groups
 
@@ -16,6 +16,7 @@ from kafkacodec.log.groups import Group, read_consumer_groups
 @click.argument("directory", type=click.Path(exists=True, file_okay=False))
 @click.option("--json", "as_json", is_flag=True, help="JSON lines, with the members, instead of a table.")
 @on_error_option
+@full_option
 @destination_options()
 def groups(directory: str, as_json: bool, output: Destination, problems: list[DecodeError] | None) -> None:
     """List the consumer groups in DIRECTORY: a broker's data directory or a __consumer_offsets partition.

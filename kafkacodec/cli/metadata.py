@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any
+
 import click
 
+from kafkacodec.cli.completion import complete_topic
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.destination import Destination, destination_options
 from kafkacodec.cli.inputs import on_error_option, warn
-from kafkacodec.cli.output import Column, counted, print_table
+from kafkacodec.cli.output import Column, counted, full_option, print_table
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.cluster_metadata import ClusterMetadata, read_cluster_metadata
 
@@ -38,38 +44,78 @@ TABLES = ["topics", "partitions", "configs", "acls", "brokers", "features"]
 @click.command()
 @click.argument("directory", type=click.Path(exists=True, file_okay=False))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of tables.")
-@click.option("--table", type=click.Choice(TABLES), help="The table to write to --output.")
+@click.option("--table", type=click.Choice(TABLES), help="Only this table; --output needs one.")
+@click.option(
+    "--topic",
+    "globs",
+    metavar="GLOB",
+    multiple=True,
+    shell_complete=complete_topic,
+    help="Only topics matching GLOB, their configs and ACLs; repeatable.",
+)
 @on_error_option
+@full_option
 @destination_options()
 def metadata(
-    directory: str, as_json: bool, table: str | None, output: Destination, problems: list[DecodeError] | None
+    directory: str,
+    as_json: bool,
+    table: str | None,
+    globs: tuple[str, ...],
+    output: Destination,
+    problems: list[DecodeError] | None,
 ) -> None:
     """Show the cluster's metadata as of the end of the metadata log in DIRECTORY, a node's data directory."""
-    if bool(output) != (table is not None):
-        raise click.UsageError(f"--output and --table require each other; tables are {', '.join(TABLES)}")
     if output:
+        if table is None:
+            raise click.UsageError(f"--output needs --table: {', '.join(TABLES)}")
         output.check([directory], as_json=as_json)
     found = read_cluster_metadata(directory, problems=problems)
     warn(problems)
-    if table is not None:
+    if globs:
+        found = _of_topics(found, globs)
+        if not found.topics:
+            raise click.ClickException(f"{directory}: no topic matches --topic")
+    if output and table is not None:
         from kafkacodec.log.tables import metadata_table
 
         output.write_table(metadata_table(found, table))
-        return
-    if as_json:
-        say_json(_plain(found))
-        return
-    _print_topics(found)
-    _print_configs(found)
-    _print_acls(found)
-    for broker, facts in found.brokers.items():
-        fenced = " (fenced)" if facts["fenced"] else ""
-        say(f"broker {broker}{fenced}: {', '.join(facts['endpoints'])}")
-    features = ", ".join(f"{name} {level}" for name, level in found.features.items())
-    say(f"{counted(len(found.topics), 'topic')}; features: {features or 'none'}; end offset {found.offset}")
+    elif as_json:
+        everything = _plain(found)
+        part = "topics" if table == "partitions" else table
+        say_json(everything if part is None else {part: everything[part]})
+    elif table is not None:
+        _PRINT[table](found)
+    else:
+        for name in ("partitions", "configs", "acls"):
+            if name == "partitions" or getattr(found, name):
+                _PRINT[name](found)
+        _print_rest(found)
+
+
+def _of_topics(found: ClusterMetadata, globs: tuple[str, ...]) -> ClusterMetadata:
+    """The metadata of the topics whose names match; without configs and ACLs of anything else."""
+    topics = {name: facts for name, facts in found.topics.items() if any(fnmatchcase(name, glob) for glob in globs)}
+    configs = {name: values for name, values in found.configs.items() if name.removeprefix("topic:") in topics}
+    acls = {key: acl for key, acl in found.acls.items() if any(_applies(acl, topic) for topic in topics)}
+    return replace(found, topics=topics, configs=configs, acls=acls)
+
+
+def _applies(acl: Mapping[str, Any], topic: str) -> bool:
+    if _name(RESOURCES, acl["resource_type"]) != "TOPIC":
+        return False
+    if _name(PATTERNS, acl["pattern_type"]) == "PREFIXED":
+        return topic.startswith(acl["resource_name"])
+    return acl["resource_name"] in (topic, "*")
 
 
 def _print_topics(found: ClusterMetadata) -> None:
+    rows = (
+        [name, str(len(topic["partitions"])), str(topic["topic_id"])] for name, topic in sorted(found.topics.items())
+    )
+    print_table([Column("topic", stretch=True), Column("partitions", right=True), Column("topic id")], rows)
+
+
+def _print_partitions(found: ClusterMetadata) -> None:
     columns = [
         Column("topic", stretch=True),
         Column("partition", right=True),
@@ -99,8 +145,7 @@ def _print_configs(found: ClusterMetadata) -> None:
     rows = [
         [resource, name, value] for resource, values in sorted(found.configs.items()) for name, value in values.items()
     ]
-    if rows:
-        print_table([Column("resource", stretch=True), Column("config"), Column("value", stretch=True)], rows)
+    print_table([Column("resource", stretch=True), Column("config"), Column("value", stretch=True)], rows)
 
 
 def _print_acls(found: ClusterMetadata) -> None:
@@ -116,9 +161,39 @@ def _print_acls(found: ClusterMetadata) -> None:
         ]
         for acl in found.acls.values()
     )
-    if rows:
-        titles = ["principal", "host", "permission", "operation", "resource type", "pattern", "resource"]
-        print_table([Column(title, stretch=title in ("principal", "resource")) for title in titles], rows)
+    titles = ["principal", "host", "permission", "operation", "resource type", "pattern", "resource"]
+    print_table([Column(title, stretch=title in ("principal", "resource")) for title in titles], rows)
+
+
+def _print_brokers(found: ClusterMetadata) -> None:
+    rows = [
+        [str(broker), "fenced" if facts["fenced"] else "active", facts["rack"] or "-", ", ".join(facts["endpoints"])]
+        for broker, facts in sorted(found.brokers.items())
+    ]
+    print_table([Column("broker"), Column("state"), Column("rack"), Column("endpoints", stretch=True)], rows)
+
+
+def _print_features(found: ClusterMetadata) -> None:
+    rows = [[name, str(level)] for name, level in sorted(found.features.items())]
+    print_table([Column("feature"), Column("level", right=True)], rows)
+
+
+def _print_rest(found: ClusterMetadata) -> None:
+    for broker, facts in found.brokers.items():
+        fenced = " (fenced)" if facts["fenced"] else ""
+        say(f"broker {broker}{fenced}: {', '.join(facts['endpoints'])}")
+    features = ", ".join(f"{name} {level}" for name, level in found.features.items())
+    say(f"{counted(len(found.topics), 'topic')}; features: {features or 'none'}; end offset {found.offset}")
+
+
+_PRINT = {
+    "topics": _print_topics,
+    "partitions": _print_partitions,
+    "configs": _print_configs,
+    "acls": _print_acls,
+    "brokers": _print_brokers,
+    "features": _print_features,
+}
 
 
 def _name(names: dict[int, str], number: int) -> str:

@@ -7,7 +7,7 @@ import click
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.destination import Destination, destination_options
 from kafkacodec.cli.inputs import on_error_option, warn
-from kafkacodec.cli.output import Column, counted, print_table, timestamp
+from kafkacodec.cli.output import Column, counted, full_option, print_table, timestamp
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.groups import read_committed_offsets
 
@@ -17,6 +17,7 @@ from kafkacodec.log.groups import read_committed_offsets
 @click.option("--group", "-g", "groups", multiple=True, help="Only this group; repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table.")
 @on_error_option
+@full_option
 @destination_options()
 def offsets(
     directory: str, groups: tuple[str, ...], as_json: bool, output: Destination, problems: list[DecodeError] | None

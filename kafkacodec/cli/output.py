@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
+import click
 from rich.cells import cell_len, set_cell_size
 
 from kafkacodec.cli.console import is_terminal, say, visible
@@ -24,6 +25,8 @@ from kafkacodec.cli.console import is_terminal, say, visible
 _SAMPLE_ROWS = 200
 _MIN_STRETCH = 8
 _MIN_WRAP = 16
+# A cell's width where no terminal limits it: enough to recognize a value, and lines stay readable.
+_MAX_CELL = 100
 _GAP = "  "
 _ESCAPES = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"})
 
@@ -96,8 +99,8 @@ def counted(count: int, singular: str, plural: str | None = None) -> str:
 class Column:
     """A column of a table.
 
-    ``right`` aligns it right. To fit the terminal, a column with ``optional`` is left out, one with ``stretch`` is cut,
-    and the last column may ``wrap`` onto further lines.
+    ``right`` aligns it right. A column with ``stretch`` has cells of any length, which are cut. To fit the terminal,
+    one with ``optional`` is left out, and the last column may ``wrap`` onto further lines.
     """
 
     title: str
@@ -107,10 +110,29 @@ class Column:
     wrap: bool = False
 
 
+_FULL = "kafkacodec.full"
+
+full_option = click.option(
+    "--full",
+    "--wide",
+    is_flag=True,
+    expose_value=False,
+    callback=lambda context, option, value: context.meta.__setitem__(_FULL, value),
+    help="Print long cells of the table whole.",
+)
+"""For commands that print a table with cells of any length; `print_table` finds what was asked for."""
+
+
+def _is_full() -> bool:
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(_FULL))
+
+
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
     """Print rows as they arrive; an error that `rows` raises is raised after the rows before it are printed.
 
-    On a terminal, lines are cut to its width. Control characters are escaped.
+    On a terminal, lines are cut to its width; elsewhere, cells that may have any length are cut. With `full_option`,
+    nothing is. Control characters are escaped.
     """
     rows = ([visible(cell) for cell in row] for row in rows)
     sample: list[Sequence[str]] = []
@@ -121,16 +143,20 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Non
         if not sample:
             raise
         failure = error
+    full = _is_full()
     widths = [max(map(cell_len, cells)) for cells in zip([c.title for c in columns], *sample, strict=True)]
-    width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
+    widths = [min(w, _MAX_CELL) if c.stretch else w for c, w in zip(columns, widths, strict=True)]
+    width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) and not full else None
     shown = list(range(len(columns)))
     if width is not None:
         shown, widths = _fit(columns, widths, width)
     columns = [columns[i] for i in shown]
     for line in _lines(columns, widths, [c.title for c in columns], width):
         say(line, bold=True)
+    most = None if full else _MAX_CELL
     for row in chain(sample, rows):
-        for line in _lines(columns, widths, [row[i] for i in shown], width):
+        cells = [_cut(row[i], most) if columns[n].stretch else row[i] for n, i in enumerate(shown)]
+        for line in _lines(columns, widths, cells, width):
             say(line)
     if failure is not None:
         raise failure
@@ -182,8 +208,10 @@ def _lines(
         yield _cut(indent + part, available or 0)
 
 
-def _cut(cell: str, width: int) -> str:
-    return cell if cell_len(cell) <= width else set_cell_size(cell, width - 1) + "…"
+def _cut(cell: str, width: int | None) -> str:
+    if width is None or cell_len(cell) <= width:
+        return cell
+    return set_cell_size(cell[:width], width - 1) + "…"  # a slice first: a cell may have megabytes
 
 
 Advance = Callable[[int], object]
@@ -202,7 +230,7 @@ def progress(title: str, total: int | None) -> Iterator[Advance]:
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-    numbers = DownloadColumn(binary_units=True), TransferSpeedColumn(), TimeRemainingColumn()
+    numbers = [DownloadColumn(binary_units=True), TransferSpeedColumn(), *([TimeRemainingColumn()] if total else [])]
     bar = Progress(
         TextColumn("{task.description}"), BarColumn(), *numbers, console=Console(stderr=True), transient=True
     )

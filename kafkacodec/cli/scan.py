@@ -13,7 +13,7 @@ import numpy as np
 
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.inputs import Span, place, span_options, threads_option
-from kafkacodec.cli.output import Column, counted, print_table, progress, size, timestamp
+from kafkacodec.cli.output import Column, counted, full_option, print_table, progress, size, timestamp
 from kafkacodec.errors import DecodeError, MissingOffsets
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ class Summary:
 
 @click.command()
 @span_options
+@full_option
 @click.option("--batches/--segments", default=None, help="A line per batch (default for one file) or per segment.")
 @click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table.")
 @threads_option

@@ -8,7 +8,7 @@ import click
 
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.inputs import Choice, choice_options, place, threads_option
-from kafkacodec.cli.output import Column, counted, print_table, progress, size
+from kafkacodec.cli.output import Column, counted, full_option, print_table, progress, size
 
 if TYPE_CHECKING:
     from kafkacodec.log import LogDirectory, Partition, Report
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @choice_options
+@full_option
 @click.option("--strict", is_flag=True, help="Fail on warnings too: wrong index files or checkpoints, torn tails.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON object per partition instead of a table.")
 @threads_option

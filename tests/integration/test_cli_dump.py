@@ -2,9 +2,13 @@
 
 import json
 
+import pytest
+
+import kafkacodec as kc
 from kafkacodec.cli.__main__ import BAD_INPUT, DONE, WRONG_USAGE
 from tests.corpus import ROOT, read_committed, sample
 from tests.integration.cli_samples import BROKER, SEGMENT, expected, from_json, is_binary
+from tests.terminal import on_a_terminal
 
 
 def test_dump_gives_every_record_as_json(kafkacodec):
@@ -69,7 +73,7 @@ def test_dump_skips_a_fault_with_a_warning(kafkacodec, damaged):
 
 
 def test_dump_shows_text_or_hex(kafkacodec):
-    _, out, _ = kafkacodec("dump", ROOT / SEGMENT)
+    _, out, _ = kafkacodec("dump", ROOT / SEGMENT, "--full")
     rows = [row for row in sample(SEGMENT).expected.records if not row.is_control]
     lines = out.splitlines()[1:]
     assert len(lines) == len(rows)
@@ -78,3 +82,20 @@ def test_dump_shows_text_or_hex(kafkacodec):
         assert ("0x" in line) == any(map(is_binary, [row.key, row.value, *(value for _, value in row.headers)]))
         if is_binary(row.value):
             assert "0x" + row.value.hex() in line
+
+
+@pytest.mark.parametrize("option", ["--full", "--wide"])
+def test_long_cells_are_cut_unless_all_is_asked_for(kafkacodec, tmp_path, option):
+    value = "ü" * 200 + "end"
+    (tmp_path / "t-0").mkdir()
+    (tmp_path / "t-0" / f"{0:020d}.log").write_bytes(kc.encode([(None, value), (None, "東" * 60), (None, "short")]))
+    _, out, _ = kafkacodec("dump", tmp_path)
+    first, second, third = (line.split("null", 1)[1].strip() for line in out.splitlines()[1:])
+    assert (first, third) == ("ü" * 99 + "…", "short")
+    assert second.rstrip(" …") == "東" * 49  # a character of two cells that would be cut in half is left out
+    _, out, _ = kafkacodec("dump", tmp_path, option)
+    assert value in out
+    code, shown = on_a_terminal("dump", tmp_path, option)
+    assert (code, value in shown) == (DONE, True)
+    _, shown = on_a_terminal("dump", tmp_path)
+    assert all(len(line) <= 80 for line in shown.replace("\r\n", "\n").split("\n"))

@@ -3,14 +3,15 @@
 import csv
 import json
 import shutil
+import uuid
 
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from kafkacodec.cli.__main__ import DONE, WRONG_USAGE
+from kafkacodec.cli.__main__ import BAD_INPUT, DONE, WRONG_USAGE
 from kafkacodec.cli.metadata import TABLES
-from kafkacodec.log.cluster_metadata import read_cluster_metadata
+from kafkacodec.log.cluster_metadata import ClusterMetadata, read_cluster_metadata
 from kafkacodec.log.groups import read_consumer_groups
 from kafkacodec.log.tables import METADATA
 from tests.conformance.test_internal_topics import WRITERS, expected_offsets
@@ -88,7 +89,6 @@ def test_tables_of_metadata_have_one_list_of_names():
     ("arguments", "message"),
     [
         (["metadata", BROKER, "-o", "x.csv"], "--table"),
-        (["metadata", BROKER, "--table", "acls"], "--output"),
         (["offsets", BROKER, "-o", "x"], "--format"),
         (["offsets", BROKER, "--format", "csv"], "--output"),
         (["groups", BROKER, "--force"], "--output"),
@@ -114,3 +114,43 @@ def test_neither_inputs_nor_other_files_are_replaced(kafkacodec, tmp_path):
     assert (inside.read_text(), outside.read_text()) == ("mine", "mine")
     assert kafkacodec("groups", data, "-o", outside, "--force")[0] == DONE
     assert outside.read_text().startswith('"group","kind"')
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_metadata_tables_are_printed(kafkacodec, name):
+    code, out, err = kafkacodec("metadata", BROKER, "--table", name)
+    assert (code, err) == (DONE, "")
+    state = read_cluster_metadata(BROKER)
+    counts = {
+        "partitions": sum(len(topic["partitions"]) for topic in state.topics.values()),
+        "configs": sum(map(len, state.configs.values())),
+    }
+    assert len(out.splitlines()) == 1 + counts.get(name, len(getattr(state, name, ())))
+
+
+def test_metadata_of_some_topics(kafkacodec):
+    code, out, _ = kafkacodec("metadata", BROKER, "--topic", "compact-t*", "--topic", "zstd", "--table", "configs")
+    assert code == DONE
+    resources = {line.split()[0] for line in out.splitlines()[1:]}
+    assert resources == {"topic:compact-tombstones", "topic:compact-txn", "topic:zstd"}
+    code, out, _ = kafkacodec("metadata", BROKER, "--topic", "zstd", "--json")
+    assert list(json.loads(out)["topics"]) == ["zstd"]
+    _, out, _ = kafkacodec("metadata", BROKER, "--topic", "zstd", "--json", "--table", "configs")
+    assert json.loads(out) == {"configs": {"topic:zstd": {"internal.segment.bytes": "20000"}}}
+    code, _, err = kafkacodec("metadata", BROKER, "--topic", "none-of-them")
+    assert (code, "no topic matches --topic" in err) == (BAD_INPUT, True)
+
+
+def test_acls_that_apply_to_a_topic(kafkacodec, monkeypatch):
+    """By the rules of KIP-290: of this name, of all names, or of a prefix; those of groups never."""
+    names = [(2, 3, "orders"), (2, 3, "*"), (2, 4, "ord"), (2, 3, "ord"), (2, 4, "x"), (3, 3, "orders")]
+    entry = {"principal": "User:u", "host": "*", "operation": 3, "permission_type": 3}
+    acls = {
+        uuid.UUID(int=n): entry | {"resource_type": kind, "pattern_type": pattern, "resource_name": name}
+        for n, (kind, pattern, name) in enumerate(names)
+    }
+    state = ClusterMetadata(topics={"orders": {"topic_id": uuid.UUID(int=9), "partitions": {}}}, acls=acls)
+    monkeypatch.setattr("kafkacodec.cli.metadata.read_cluster_metadata", lambda directory, problems: state)
+    code, out, _ = kafkacodec("metadata", BROKER, "--topic", "o*", "--table", "acls")
+    assert code == DONE
+    assert sorted(line.split()[-1] for line in out.splitlines()[1:]) == ["*", "ord", "orders"]
