@@ -1,7 +1,8 @@
 """Tables of columns as Python objects: Arrow capsules and numpy views of memory owned by C."""
 from cpython.buffer cimport PyBuffer_FillInfo
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.pycapsule cimport PyCapsule_GetPointer
-from libc.stdint cimport int32_t, uint8_t, uint64_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from kafkacodec._core cimport arrow as k
 from kafkacodec.arrow._capsules cimport drop_array, drop_schema, new_capsule
@@ -99,6 +100,36 @@ cdef Table new_table(object cls, const k.kc_field *fields, int num_fields, uint6
     return t
 
 
+cdef object cell(const k.kc_column *c, int64_t row):
+    """A value as a Python object: times as milliseconds, a list as a tuple of its entries, a struct of its fields."""
+    cdef const uint8_t *data
+    cdef const int32_t *ends
+    cdef int32_t size
+    cdef int i
+    if c.null_count and not c.validity.data[row >> 3] >> (row & 7) & 1:
+        return None
+    if c.field.type in (k.KC_BINARY, k.KC_BINARY_VIEW, k.KC_STRING):
+        data = k.kc_column_bytes(c, row, &size)
+        found = PyBytes_FromStringAndSize(<const char *> data, size)
+        return found.decode() if c.field.type == k.KC_STRING else found
+    if c.field.type == k.KC_LIST:
+        ends = <const int32_t *> c.values.data + row
+        return tuple([cell(&c.children[0], i) for i in range(ends[0], ends[1])])
+    if c.field.type == k.KC_STRUCT:
+        return tuple([cell(&c.children[i], row) for i in range(c.field.num_children)])
+    if c.field.type == k.KC_BOOL:
+        return bool(c.values.data[row >> 3] >> (row & 7) & 1)
+    if c.field.type == k.KC_INT8:
+        return (<const int8_t *> c.values.data)[row]
+    if c.field.type == k.KC_INT16:
+        return (<const int16_t *> c.values.data)[row]
+    if c.field.type == k.KC_INT32:
+        return (<const int32_t *> c.values.data)[row]
+    if c.field.type == k.KC_UINT32:
+        return (<const uint32_t *> c.values.data)[row]
+    return (<const int64_t *> c.values.data)[row]
+
+
 cdef class Table:
     """A table of columns. Without a decoder it has no columns and no rows."""
 
@@ -193,6 +224,27 @@ cdef class Table:
         else:
             raise TypeError(f"column {name!r} is {type_name(c.field)}; use Arrow")
         return parts
+
+    def _is_fixed(self, str name):
+        """Whether numpy can hold the column's values as they are."""
+        cdef k.kc_type type = self.column(name).field.type
+        return type == k.KC_BOOL or type in DTYPES
+
+    def _cells(self, str name):
+        """The values of a column as Python objects in an array: bytes, text, numbers, tuples of pairs; None is null."""
+        cdef k.kc_column *c = self.column(name)
+        cdef int64_t row
+        found = np.empty(c.length, object)
+        for row in range(c.length):
+            found[row] = cell(c, row)
+        return found
+
+    def _row(self, int64_t row):
+        """The cells of a row."""
+        cdef int i
+        if not 0 <= row < len(self):
+            raise IndexError(f"row {row} of {len(self)}")
+        return tuple([cell(&self.table.columns[i], row) for i in range(self.table.num_columns) if self.table.columns[i].wanted])
 
     cdef object view_buffer(self, int32_t i):
         """One of the buffers of views."""

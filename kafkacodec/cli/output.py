@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import datetime
 import json
 import math
 import os
@@ -20,6 +19,7 @@ import click
 from rich.cells import cell_len, set_cell_size
 
 from kafkacodec.cli.console import is_terminal, say, visible
+from kafkacodec.records.shown import text as text, timestamp as timestamp
 
 # Column widths come from the first rows, so that output starts early; later rows may be wider.
 _SAMPLE_ROWS = 200
@@ -28,18 +28,6 @@ _MIN_WRAP = 16
 # A cell's width where no terminal limits it: enough to recognize a value, and lines stay readable.
 _MAX_CELL = 100
 _GAP = "  "
-_ESCAPES = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"})
-
-
-def text(value: bytes | None) -> str:
-    """Bytes as text if they are printable UTF-8, else as hex."""
-    if value is None:
-        return "null"
-    try:
-        decoded = value.decode("utf-8").translate(_ESCAPES)
-    except UnicodeDecodeError:
-        return "0x" + value.hex()
-    return decoded if decoded.isprintable() else "0x" + value.hex()
 
 
 def json_value(value: bytes | None) -> str | dict[str, str] | None:
@@ -68,17 +56,6 @@ def json_tree(value: Any, of_bytes: Callable[[bytes], Any] = json_value) -> Any:
 def json_line(value: dict[str, Any]) -> str:
     """JSON on one line, to be written to a file; `console.say_json` prints."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def timestamp(milliseconds: int | None) -> str:
-    """A time in UTC with milliseconds; ``-`` for none; before 1970 or after 9999, the number."""
-    if milliseconds is None or milliseconds < 0:
-        return "-" if milliseconds is None or milliseconds == -1 else str(milliseconds)
-    try:
-        time = datetime.datetime.fromtimestamp(milliseconds // 1000, datetime.UTC)
-    except (OverflowError, ValueError, OSError):
-        return str(milliseconds)
-    return f"{time:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03d}"
 
 
 def size(count: float) -> str:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from collections import namedtuple
+from collections.abc import Iterator
+from functools import cache
+from operator import index
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
 
 import numpy as np
 
@@ -10,16 +14,22 @@ from kafkacodec.arrow._columns import Table
 from kafkacodec.arrow._rows import take
 from kafkacodec.errors import CorruptRecord, KafkaCodecError
 from kafkacodec.records import _decoder
+from kafkacodec.records.arguments import limit
 from kafkacodec.records.record import Record
+from kafkacodec.records.shown import cell_text, html_table
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-__all__ = ["BatchHeaders", "Columns", "Field", "Problem", "Problems", "RecordColumns", "Schema"]
+__all__ = ["BatchHeaders", "Columns", "Field", "Problem", "Problems", "RecordColumns", "Schema", "import_extra"]
 
 MAX_PROBLEMS = 10_000
 """Limit on the problems that a table lists: each takes about 700 bytes of memory, and a damaged batch as few as 26."""
+
+
+_SHOWN_ROWS = 10
+"""Rows of a table that a notebook shows."""
 
 
 class Problem(NamedTuple):
@@ -126,22 +136,53 @@ class Columns(Table):
         """The names of the columns, in order."""
         return [name for name, _ in self.columns]
 
-    def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        """The column as a read-only numpy array over the same memory.
+    @overload
+    def __getitem__(self, key: str) -> npt.NDArray[Any]: ...
+    @overload
+    def __getitem__(self, key: slice) -> Self: ...
+    @overload
+    def __getitem__(self, key: int) -> Any: ...
+    def __getitem__(self, key: str | slice | int) -> Any:
+        """A column, by name; a row, by number; or a table of some rows, by a slice.
 
-        Timestamps are ``datetime64[ms]`` in UTC with NaT for null. Booleans are unpacked from bits into a new array.
-        Nulls of the other fixed-width types are 0; ``buffers(name)["validity"]`` marks them.
+        A column of a fixed-width type is a read-only numpy array over the same memory. Timestamps are
+        ``datetime64[ms]`` in UTC with NaT for null. Booleans are unpacked from bits into a new array. Nulls of the
+        other fixed-width types are 0; ``buffers(name)["validity"]`` marks them.
+
+        A column of bytes, text or headers is a new numpy array of Python objects (bytes, str, or a tuple of pairs for
+        each row), None for null: convenient for looking at some rows; Arrow or `buffers` are for bulk work.
+
+        A row is a named tuple, as in iteration. A slice is a new table, as `take` makes it.
 
         Raises:
             KeyError: the table does not have this column.
-            TypeError: the type is binary, binary_view, string or list, which numpy cannot view (see `buffers`), or the
-                argument is not a name: rows cannot be indexed.
+            IndexError: the table does not have this row.
+            TypeError: the argument is neither a name nor a number nor a slice.
         """
-        if not isinstance(name, str):
-            raise TypeError(f"expected a column name, not {type(name).__name__}")
-        return self.view(name)
+        if isinstance(key, str):
+            return self.view(key) if self._is_fixed(key) else self._cells(key)
+        if isinstance(key, slice):
+            return self.take(np.arange(*key.indices(len(self))))
+        if not hasattr(key, "__index__"):
+            raise TypeError(f"expected a column name, a row number or a slice, not {type(key).__name__}")
+        row = index(key)
+        return self._row_type()._make(self._row(row + len(self) if row < 0 else row))
 
-    __iter__ = None  # otherwise Python would iterate with __getitem__(0)
+    def __iter__(self) -> Iterator[Any]:
+        """The rows as named tuples of the columns; times are milliseconds, headers tuples of pairs."""
+        make = self._row_type()._make
+        return (make(self._row(row)) for row in range(len(self)))
+
+    def head(self, n: int = 5) -> Self:
+        """A table of the first rows.
+
+        Args:
+            n: the most rows.
+        """
+        return self[: limit("n", n)]
+
+    def _row_type(self) -> Any:
+        return _row_type(tuple(self.column_names))
 
     def buffers(self, name: str) -> dict[str, Any]:
         """The Arrow buffers of a column as numpy views.
@@ -182,17 +223,38 @@ class Columns(Table):
 
     def to_pyarrow(self) -> Any:
         """The table as a ``pyarrow.RecordBatch``, without a copy. Needs pyarrow."""
-        return _import("pyarrow", "arrow").record_batch(self)
+        return import_extra("pyarrow").record_batch(self)
+
+    def to_arrow(self) -> Any:
+        """The table as a ``pyarrow.Table``, without a copy. Needs pyarrow."""
+        return import_extra("pyarrow").table(self)
 
     def to_pandas(self) -> Any:
         """The table as a ``pandas.DataFrame``. Needs pandas and pyarrow."""
-        _import("pandas", "spark")
+        import_extra("pandas")
         return self.to_pyarrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """The table as a ``polars.DataFrame``, without a copy of keys and values. Needs polars."""
+        return import_extra("polars").DataFrame(self)
 
     def __repr__(self) -> str:
         names = ", ".join(self.column_names)
         faults = f", {len(self.problems)} problems" if getattr(self, "problems", None) else ""
         return f"<{type(self).__name__}: {len(self)} rows ({names}), {self.nbytes} bytes{faults}>"
+
+    def _repr_html_(self) -> str:
+        kinds = [kind for _, kind in self.columns]
+        rows = min(len(self), _SHOWN_ROWS)
+        cells = ([cell_text(*pair) for pair in zip(self._row(row), kinds, strict=True)] for row in range(rows))
+        more = f", the first {rows} of which are" if rows < len(self) else ""
+        faults = f"; {len(self.problems)} problems" if getattr(self, "problems", None) else ""
+        return html_table(f"{type(self).__name__}: {len(self):,} rows{more}{faults}", self.column_names, cells)
+
+
+@cache
+def _row_type(names: tuple[str, ...]) -> Any:
+    return Record if names == Record._fields else namedtuple("Row", names)
 
 
 class RecordColumns(Columns):
@@ -227,6 +289,12 @@ class RecordColumns(Columns):
             raise KeyError(", ".join(sorted(missing)))
         return list(_decoder.RecordIterator((self,), Record))
 
+    def __iter__(self) -> Iterator[Any]:
+        """The rows: a `kafkacodec.Record` each, or a named tuple of the columns if these are others."""
+        if self.column_names == [*Record._fields]:
+            return iter(_decoder.RecordIterator((self,), Record))
+        return super().__iter__()
+
 
 class BatchHeaders(Columns):
     """Batch headers, one batch per row, read without decompressing.
@@ -246,10 +314,18 @@ class BatchHeaders(Columns):
         return len(self)
 
 
-def _import(module: str, extra: str) -> Any:
+_INSTALL = {"pyarrow": "'kafkacodec[arrow]'", "pandas": "'kafkacodec[spark]'", "polars": "polars"}
+
+
+def import_extra(module: str) -> Any:
+    """An optional package.
+
+    Raises:
+        ImportError: it is not installed; the message says how to install it.
+    """
     import importlib
 
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise ImportError(f"{module} is not installed: pip install 'kafkacodec[{extra}]'") from None
+        raise ImportError(f"{module} is not installed: pip install {_INSTALL[module]}", name=module) from None

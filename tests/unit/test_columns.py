@@ -116,8 +116,6 @@ def test_numpy_types(log: Sample) -> None:
     assert columns["is_control"].dtype == np.bool_
     assert columns["magic"].tolist() == [2] * len(columns)
     assert columns.nbytes > 0
-    with pytest.raises(TypeError, match="binary"):
-        columns["key"]
     with pytest.raises(TypeError, match="Arrow"):
         columns.buffers("headers")
     with pytest.raises(KeyError):
@@ -158,12 +156,94 @@ def test_a_stream_can_be_asked_for_twice(log: Sample) -> None:
     assert pa.table(columns).equals(pa.table(columns))
 
 
-def test_rows_are_neither_indexed_nor_iterated(log: Sample) -> None:
-    table = kc.decode(log.data())
-    with pytest.raises(TypeError, match="expected a column name"):
-        table[0]  # type: ignore[index]
-    with pytest.raises(TypeError, match="not iterable"):
-        iter(table)  # type: ignore[call-overload]
+@pytest.fixture(params=["copy", "view"])
+def table(request: pytest.FixtureRequest, log: Sample) -> Any:
+    return kc.decode(log.data(), include_control=True, layout=request.param)
+
+
+def test_iteration_and_row_numbers_give_records(log: Sample, table: Any) -> None:
+    wanted = [(r.offset, r.timestamp, r.key, tuple(r.headers)) for r in log.expected.records]
+    assert [(r.offset, r.timestamp, r.key, r.headers) for r in table] == wanted
+    rows = [table[row] for row in range(len(table))]
+    assert all(type(row) is kc.Record for row in rows)
+    assert rows == table.records() == list(table)
+    assert table[-1] == rows[-1]
+    for row in (len(table), -len(table) - 1):
+        with pytest.raises(IndexError):
+            table[row]
+
+
+def test_iteration_over_other_columns_gives_named_tuples(log: Sample) -> None:
+    table = kc.decode(log.data(), include_control=True, columns=["offset", "key"])
+    assert [(row.offset, row.key) for row in table] == [(r.offset, r.key) for r in log.expected.records]
+    assert table[1]._fields == ("offset", "key")
+    headers = kc.scan(log.data())
+    assert [(h.base_offset, h.is_control, h.delete_horizon_ms) for h in headers] == [
+        (b["baseOffset"], b["isControl"], None) for b in log.expected.batches
+    ]
+
+
+@pytest.mark.parametrize(
+    "part", [slice(3), slice(5, 5), slice(7, None), slice(-4, -1), slice(9, 2), slice(10**9), slice(8, 2, -3)]
+)
+def test_slices_are_tables_of_copies(log: Sample, table: Any, part: slice) -> None:
+    cut = table[part]
+    assert type(cut) is kc.RecordColumns
+    assert list(cut) == list(table)[part]
+    pa.record_batch(cut).validate(full=True)
+    assert pa.record_batch(cut).to_pylist() == pa.record_batch(table).to_pylist()[part]
+
+
+def test_a_slice_lives_longer_than_its_table(log: Sample) -> None:
+    for layout in ("copy", "view"):
+        cut = kc.decode(bytes(log.data()), include_control=True, layout=layout).head(7)
+        gc.collect()
+        assert [r.key for r in cut] == [r.key for r in log.expected.records[:7]]
+    assert [r.offset for r in kc.decode(log.data()).head()] == [r.offset for r in log.expected.records[:5]]
+
+
+def test_columns_of_bytes_are_arrays_of_objects(log: Sample, table: Any) -> None:
+    records = log.expected.records
+    assert table["key"].dtype == object
+    assert table["key"].tolist() == [r.key for r in records]
+    assert table["headers"].tolist() == [tuple(r.headers) for r in records]
+
+
+def test_wrong_keys(table: Any) -> None:
+    with pytest.raises(TypeError, match="expected a column name, a row number or a slice, not float"):
+        table[0.5]
+    with pytest.raises(KeyError):
+        table["no such column"]
+    with pytest.raises(ValueError, match="n is -1"):
+        table.head(-1)
+
+
+def test_empty_tables_have_all_faces() -> None:
+    table = kc.decode(b"")
+    assert (list(table), list(table.head()), len(table[1:]), table["key"].tolist()) == ([], [], 0, [])
+    assert "0 rows" in table._repr_html_()
+
+
+def test_html_is_escaped_and_short() -> None:
+    hostile = b"<script>alert('\xe2\x80\xae\x1b[31m')</script>"
+    data = kc.encode([(hostile, b"x" * 10_000), ("Grüße".encode() * 100, None), (b"\xff", b"a\nb")] * 20)
+    shown = kc.decode(data)._repr_html_()
+    assert "60 rows, the first 10 of which are" in shown
+    assert "<script" not in shown
+    assert hostile.hex() in shown
+    assert "x" * 99 + "…" in shown
+    assert "x" * 100 not in shown
+    assert '<td style="text-align:left">null</td>' in shown
+    assert "a\\nb" in shown
+    assert "Grüße" in shown
+    headers = pa.table({"value": [b"v"], "headers": [[{"key": "<b>", "value": b"1"}, {"key": "n", "value": None}]]})
+    assert "&lt;b&gt;=1, n=null" in kc.decode(kc.encode(headers))._repr_html_()
+
+
+def test_polars_and_arrow_by_name(log: Sample) -> None:
+    table = kc.decode(log.data(), include_control=True)
+    assert table.to_polars()["offset"].to_list() == [r.offset for r in log.expected.records]
+    assert table.to_arrow().equals(pa.table(table))
 
 
 def test_repr_tells_the_shape(log: Sample) -> None:

@@ -243,8 +243,7 @@ def test_what_a_table_says() -> None:
     assert 32 * ROWS < table.nbytes < 64 * ROWS  # the source is not its own memory
     packed = kc.decode(record_set("lz4"), layout="view")
     assert packed.nbytes > table.nbytes + sum(len(value or b"") for value in VALUES)
-    with pytest.raises(TypeError, match=r"'value' is binary_view, which numpy cannot view; use buffers\('value'\)"):
-        table["value"]
+    assert table["value"].tolist() == VALUES
     with pytest.raises(TypeError, match="to_pyarrow"):
         pickle.dumps(table)
     assert expected(pa.table(pickle.loads(pickle.dumps(pa.table(table)))))

@@ -1,0 +1,75 @@
+"""Values as text, and tables as HTML: how records are shown in terminals and notebooks."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+__all__ = ["cell_text", "html_table", "text", "timestamp"]
+
+_ESCAPES = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"})
+
+_LONGEST_CELL = 100
+"""Characters of a cell that a table in a notebook shows."""
+
+_LONGEST_SOURCE = 2 * _LONGEST_CELL
+"""Bytes of a value that are looked at for one cell."""
+
+
+def text(value: bytes | None) -> str:
+    """Bytes as text if they are printable UTF-8, else as hex."""
+    if value is None:
+        return "null"
+    try:
+        decoded = value.decode("utf-8").translate(_ESCAPES)
+    except UnicodeDecodeError:
+        return "0x" + value.hex()
+    return decoded if decoded.isprintable() else "0x" + value.hex()
+
+
+def timestamp(milliseconds: int | None) -> str:
+    """A time in UTC with milliseconds; ``-`` for none; before 1970 or after 9999, the number."""
+    if milliseconds is None or milliseconds < 0:
+        return "-" if milliseconds is None or milliseconds == -1 else str(milliseconds)
+    try:
+        time = datetime.datetime.fromtimestamp(milliseconds // 1000, datetime.UTC)
+    except (OverflowError, ValueError, OSError):
+        return str(milliseconds)
+    return f"{time:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03d}"
+
+
+def cell_text(value: Any, kind: str = "") -> str:
+    """A value of a column of an Arrow type as short text on one line."""
+    if isinstance(value, bytes):
+        shown = text(_beginning(value))
+    elif value is None:
+        shown = "null"
+    elif kind.startswith("timestamp"):
+        shown = timestamp(value)
+    elif isinstance(value, tuple) and kind.startswith("list"):
+        pairs = (f"{cell_text(key)}={cell_text(part)}" for key, part in value)
+        shown = ", ".join(pairs)
+    else:
+        shown = str(value)
+        shown = shown if shown.isprintable() else ascii(shown)[1:-1]
+    return shown if len(shown) <= _LONGEST_CELL else shown[: _LONGEST_CELL - 1] + "…"
+
+
+def _beginning(value: bytes) -> bytes:
+    """Enough of a long value for a cell, without a part of a character at its end."""
+    if len(value) <= _LONGEST_SOURCE:
+        return value
+    head = value[:_LONGEST_SOURCE]
+    cut = head.decode("utf-8", "ignore").encode()
+    return cut if len(cut) > len(head) - 4 else head
+
+
+def html_table(caption: str, names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table for notebooks. All text is escaped."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in names)
+    body = "".join(
+        "<tr>" + "".join(f'<td style="text-align:left">{escape(cell)}</td>' for cell in row) + "</tr>" for row in rows
+    )
+    return f"<div><p>{escape(caption)}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
