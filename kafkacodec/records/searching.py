@@ -13,6 +13,7 @@ import numpy as np
 
 from kafkacodec.arrow._rows import Needle, header_ends
 from kafkacodec.patterns import PatternError
+from kafkacodec.records.signatures import suggests_options
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -52,6 +53,7 @@ class Search:
         ImportError: `regex` without pyarrow.
     """
 
+    @suggests_options
     def __init__(
         self,
         *,
