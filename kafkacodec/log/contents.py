@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from kafkacodec.log.histograms import SizeHistogram, TimeHistogram
 from kafkacodec.log.key_statistics import MAX_KEYS, KeyStatistics, KeyUse
 from kafkacodec.records.columns import RecordColumns
+from kafkacodec.records.signatures import suggests_options
 
 __all__ = ["COLUMNS", "RecordStatistics", "record_statistics"]
 
@@ -91,6 +92,7 @@ class RecordStatistics:
         }
 
 
+@suggests_options
 def record_statistics(chunks: Iterable[RecordColumns], *, max_keys: int = MAX_KEYS) -> RecordStatistics:
     """Statistics of the records of one topic, in bounded memory.
 

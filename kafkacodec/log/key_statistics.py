@@ -15,6 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafkacodec.records.signatures import suggests_options
+
 __all__ = ["KeyStatistics", "KeyUse"]
 
 MAX_KEYS: Final = 200_000
@@ -54,6 +56,7 @@ class KeyStatistics:
         records_error, bytes_error (int): by how much a count, or its bytes, may be too small; 0: all are exact.
     """
 
+    @suggests_options
     def __init__(self, *, max_keys: int = MAX_KEYS, max_key_bytes: int = MAX_KEY_BYTES) -> None:
         self.max_keys = max_keys
         self.max_key_bytes = max_key_bytes

@@ -19,6 +19,7 @@ from kafkacodec.log.sampling import HEADER_BYTES, STRETCH_BYTES, Stretch, read_s
 from kafkacodec.log.segment import Segment
 from kafkacodec.records.arguments import limit
 from kafkacodec.records.compression import CODECS, compress, compressor, decompress
+from kafkacodec.records.signatures import suggests_options
 
 __all__ = ["DEFAULT_CODECS", "CodecResult", "CodecTrial", "codec_trial"]
 
@@ -109,6 +110,7 @@ class CodecTrial:
         return vars(self) | {"codecs": dict(self.codecs), "results": rows}
 
 
+@suggests_options
 def codec_trial(
     partitions: Partition | Iterable[Partition],
     *,
