@@ -28,6 +28,7 @@ _MIN_WRAP = 16
 # A cell's width where no terminal limits it: enough to recognize a value, and lines stay readable.
 _MAX_CELL = 100
 _GAP = "  "
+_BELOW = "    "
 
 
 def json_value(value: bytes | None) -> str | dict[str, str] | None:
@@ -67,6 +68,11 @@ def size(count: float) -> str:
     return f"{count:.1f} TiB"
 
 
+def offsets(first: int | None, last: int | None) -> str:
+    """``3..9``; ``..9`` if only the last one is known; ``-`` without any."""
+    return "-" if last is None else f"{'' if first is None else first}..{last}"
+
+
 def counted(count: int, singular: str, plural: str | None = None) -> str:
     """``1 segment``, ``2 segments``."""
     return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
@@ -76,8 +82,9 @@ def counted(count: int, singular: str, plural: str | None = None) -> str:
 class Column:
     """A column of a table.
 
-    ``right`` aligns it right. A column with ``stretch`` has cells of any length, which are cut. To fit the terminal,
-    one with ``optional`` is left out, and the last column may ``wrap`` onto further lines.
+    ``right`` aligns it right. A column with ``stretch`` has cells of any length, which are cut, at their start with
+    ``cut_start``. To fit the terminal, one with ``optional`` is left out, and the last column may ``wrap`` onto further
+    lines or go ``below`` its line.
     """
 
     title: str
@@ -85,6 +92,8 @@ class Column:
     stretch: bool = False
     optional: bool = False
     wrap: bool = False
+    cut_start: bool = False
+    below: bool = False
 
 
 _FULL = "kafkacodec.full"
@@ -105,14 +114,14 @@ def _is_full() -> bool:
     return context is not None and bool(context.meta.get(_FULL))
 
 
-def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
+def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str] | str]) -> None:
     """Print rows as they arrive; an error that `rows` raises is raised after the rows before it are printed.
 
-    On a terminal, lines are cut to its width; elsewhere, cells that may have any length are cut. With `full_option`,
+    A row that is a string is a heading for those after it. On a terminal, lines are cut to its width; elsewhere, cells that may have any length are cut. With `full_option`,
     nothing is. Control characters are escaped.
     """
-    rows = ([visible(cell) for cell in row] for row in rows)
-    sample: list[Sequence[str]] = []
+    rows = (visible(row) if isinstance(row, str) else [visible(cell) for cell in row] for row in rows)
+    sample: list[Sequence[str] | str] = []
     failure: Exception | None = None
     try:
         sample.extend(islice(rows, _SAMPLE_ROWS))
@@ -121,20 +130,27 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Non
             raise
         failure = error
     full = _is_full()
-    widths = [max(map(cell_len, cells)) for cells in zip([c.title for c in columns], *sample, strict=True)]
+    cells = [row for row in sample if not isinstance(row, str)]
+    widths = [max(map(cell_len, column)) for column in zip([c.title for c in columns], *cells, strict=True)]
     widths = [min(w, _MAX_CELL) if c.stretch else w for c, w in zip(columns, widths, strict=True)]
     width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) and not full else None
+    below = width is not None and columns[-1].below and sum(widths) + len(_GAP) * (len(widths) - 1) > width
     shown = list(range(len(columns)))
     if width is not None:
-        shown, widths = _fit(columns, widths, width)
+        shown, widths = _fit(columns[:-1] if below else columns, widths, width)
     columns = [columns[i] for i in shown]
     for line in _lines(columns, widths, [c.title for c in columns], width):
         say(line, bold=True)
     most = None if full else _MAX_CELL
     for row in chain(sample, rows):
-        cells = [_cut(row[i], most) if columns[n].stretch else row[i] for n, i in enumerate(shown)]
-        for line in _lines(columns, widths, cells, width):
+        if isinstance(row, str):
+            say(_cut(row, width), bold=True)
+            continue
+        for line in _lines(columns, widths, [_shortened(columns[n], row[i], most) for n, i in enumerate(shown)], width):
             say(line)
+        if below and width is not None:
+            for line in textwrap.wrap(row[-1], max(width - len(_BELOW), _MIN_STRETCH)):
+                say(_BELOW + line)
     if failure is not None:
         raise failure
 
@@ -146,7 +162,7 @@ def _fit(columns: Sequence[Column], widths: Sequence[int], available: int) -> tu
     narrowed until it fits or all have the minimum width. A column that wraps gets the rest of the line.
     """
     shown = list(range(len(columns)))
-    fitted = [min(w, _MIN_WRAP) if c.wrap else w for c, w in zip(columns, widths, strict=True)]
+    fitted = [min(w, _MIN_WRAP) if c.wrap else w for c, w in zip(columns, widths, strict=False)]
 
     def excess() -> int:
         return sum(fitted[i] for i in shown) + len(_GAP) * (len(shown) - 1) - available
@@ -174,8 +190,8 @@ def _lines(
     for column, width, cell in zip(columns, widths, row, strict=True):
         if available is not None and column.wrap:
             cell, *rest = textwrap.wrap(cell, width) or [""]
-        elif available is not None and column.stretch:
-            cell = _cut(cell, width)
+        elif available is not None:
+            cell = _shortened(column, cell, width)
         padding = " " * (width - cell_len(cell))
         cells.append(padding + cell if column.right else cell + padding)
     line = _GAP.join(cells).rstrip()
@@ -185,10 +201,25 @@ def _lines(
         yield _cut(indent + part, available or 0)
 
 
+def _shortened(column: Column, cell: str, width: int | None) -> str:
+    if width is None or not column.stretch:
+        return cell
+    return _cut_start(cell, width) if column.cut_start else _cut(cell, width)
+
+
 def _cut(cell: str, width: int | None) -> str:
     if width is None or cell_len(cell) <= width:
         return cell
     return set_cell_size(cell[:width], width - 1) + "…"  # a slice first: a cell may have megabytes
+
+
+def _cut_start(cell: str, width: int) -> str:
+    if cell_len(cell) <= width:
+        return cell
+    first = max(len(cell) - width, 0)  # most characters take one column or more
+    while cell_len(cell[first:]) > width - 1:
+        first += 1
+    return "…" + cell[first:]
 
 
 Advance = Callable[[int], object]
