@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 # Command -> one line of help. The module kafkacodec.cli.<command> has a click command of that name.
 COMMANDS = {
+    "topics": "List topics: records, offsets, times, sizes, codecs, producers.",
     "scan": "List segments and batches without decompressing them.",
     "dump": "Print records.",
     "verify": "Check all records, index files and checkpoints.",

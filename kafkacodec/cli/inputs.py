@@ -32,11 +32,11 @@ class Choice:
     topics: tuple[str, ...]
     numbers: tuple[int, ...]
 
-    def partitions(self) -> list[Partition]:
-        """The chosen partitions, within a directory by topic and number."""
+    def partitions(self, levels: int = 0) -> list[Partition]:
+        """The chosen partitions, within a directory by topic and number; `levels` as in `discover`."""
         from kafkacodec.log import discover
 
-        found = discover(self.paths)
+        found = discover(self.paths, levels=levels)
         chosen = [partition for partition in found if self._wanted(partition)]
         if not chosen:
             raise click.ClickException(f"{', '.join(self.paths)}: no partition matches --topic and --partition")

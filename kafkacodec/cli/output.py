@@ -117,8 +117,8 @@ def _is_full() -> bool:
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str] | str]) -> None:
     """Print rows as they arrive; an error that `rows` raises is raised after the rows before it are printed.
 
-    A row that is a string is a heading for those after it. On a terminal, lines are cut to its width; elsewhere, cells that may have any length are cut. With `full_option`,
-    nothing is. Control characters are escaped.
+    A row that is a string is a heading for those after it. On a terminal, lines are cut to its width; elsewhere, cells
+    that may have any length are cut. With `full_option`, nothing is. Control characters are escaped.
     """
     rows = (visible(row) if isinstance(row, str) else [visible(cell) for cell in row] for row in rows)
     sample: list[Sequence[str] | str] = []

@@ -41,7 +41,8 @@ class BatchRows:
         first, last: offsets.
         end: the offset that follows: the last one + 1; before 0.8, the position of the next message in the log.
         before: the offset after the batch before, in the file; at the start of a file the first offset.
-        has_first: whether the first offset and the number of records are known: not for compressed sets before magic 2.
+        has_first: whether the first offset is known: not for compressed sets of magic 0 and 1.
+        has_count: whether the number of records is known: likewise, and not for compressed messages before 0.8.
         count: records.
         magic, codec: the format; the codec's place in `CODECS`, or after it if it has none.
         first_time, max_time: timestamps of the first record and the largest one, in ms, or `NO_TIME`.
@@ -57,6 +58,7 @@ class BatchRows:
     end: Ints
     before: Ints
     has_first: Flags
+    has_count: Flags
     count: Ints
     magic: Ints
     codec: npt.NDArray[np.uint8]
@@ -102,6 +104,7 @@ class BatchRows:
             end=end,
             before=_shifted(end, int(first[0]) if before is None else before),
             has_first=known,
+            has_count=known,
             count=headers["count"],
             magic=magic,
             codec=_PLACES[names["data"][names["offsets"][:-1]]],
@@ -128,7 +131,8 @@ class BatchRows:
             last=offset,
             end=messages["next_offset"],
             before=_shifted(messages["next_offset"], int(offset[0]) if before is None else before),
-            has_first=codec == CODECS.index("none"),
+            has_first=np.ones(count, np.bool_),
+            has_count=codec == CODECS.index("none"),
             count=np.ones(count, np.int64),
             magic=messages["magic"],
             codec=codec,

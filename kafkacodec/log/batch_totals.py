@@ -123,12 +123,12 @@ class BatchTotals:
             self.crc_failures += int(np.count_nonzero(rows.wrong_crc))
         self.gaps += int(np.count_nonzero((rows.first > rows.before) & rows.has_first))
         wrong = rows.first < rows.before
-        wrong |= rows.has_first & ((rows.count < 0) | (rows.count > rows.end - rows.first))
+        wrong |= rows.has_count & ((rows.count < 0) | (rows.count > rows.end - rows.first))
         self.invalid_headers += int(np.count_nonzero(wrong))
 
     def _count_records(self, rows: BatchRows) -> None:
         if self.num_records is not None:
-            self.num_records = self.num_records + int(rows.count.sum()) if rows.has_first.all() else None
+            self.num_records = self.num_records + int(rows.count.sum()) if rows.has_count.all() else None
         if rows.is_control.any():
             self.control_batches += int(np.count_nonzero(rows.is_control))
             self.control_records += int(rows.count[rows.is_control].sum())

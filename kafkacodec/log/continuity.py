@@ -22,6 +22,8 @@ Cause = Literal["loss", "compaction", "unknown"]
 
 ALWAYS_COMPACTED = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 NEVER_COMPACTED = ("__cluster_metadata",)
+INTERNAL_TOPICS = (*ALWAYS_COMPACTED, *NEVER_COMPACTED, "__remote_log_metadata")
+"""Topics that brokers write for themselves."""
 
 
 def check_gaps(gaps: str) -> None:
