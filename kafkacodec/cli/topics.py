@@ -118,12 +118,12 @@ def _cells(by_partition: bool, records: bool, replicas: dict[str | None, int]) -
     sums = {
         Column("records", right=True): lambda s: _number(s.num_records),
         Column("size", right=True): lambda s: size(s.size_in_bytes),
-        Column("latest (UTC)"): lambda s: timestamp(s.last_timestamp)[:16],
+        Column("latest (UTC)", optional=records): lambda s: timestamp(s.last_timestamp)[:16],
         Column("codec", stretch=True): lambda s: ",".join(s.codecs) or "-",
     }
     of_records: dict[Column, Cell] = {
-        Column("ratio", right=True, optional=True): lambda s: _ratio(s.compression_ratio),
-        Column("tombstones", right=True, optional=True): lambda s: _number(s.tombstones),
+        Column("ratio", right=True, optional=not records): lambda s: _ratio(s.compression_ratio),
+        Column("tombstones", right=True, optional=not records): lambda s: _number(s.tombstones),
     }
     of_batches: dict[Column, Cell] = {
         Column("B/record", right=True, optional=True): lambda s: _mean(s.batch_bytes, s.num_records, "{:,.0f}".format),
@@ -172,7 +172,7 @@ def _notes(line: PartitionStatistics, replicas: int) -> Iterator[str]:
     if line.open_transactions:
         yield counted(line.open_transactions, "open transaction")
     if line.aborted_transactions:
-        yield f"{line.aborted_transactions:,} aborted"
+        yield counted(line.aborted_transactions, "aborted transaction")
     start, first = line.log_start_offset, line.first_offset
     if start is not None and first is not None and start > first:
         yield f"offsets before {start} are deleted"

@@ -2,12 +2,15 @@
 
 import json
 import shutil
+from datetime import UTC, datetime
 
 import pytest
 
 from kafkacodec.cli.__main__ import BAD_INPUT, DONE
 from tests.corpus import ROOT, log_directories, sample, segments
+from tests.dialect_vectors import ROOT as DIALECTS
 from tests.integration.cli_samples import BROKER, SEGMENT
+from tests.terminal import on_a_terminal
 
 
 def test_scan_lists_the_batches_of_a_file(kafkacodec):
@@ -120,3 +123,45 @@ def test_scan_goes_on_to_the_next_segment(kafkacodec, tmp_path):
     assert code == BAD_INPUT
     assert "the first message is incomplete" in err
     assert [json.loads(line)["topic"] for line in out.splitlines()][:2] == ["a", "zstd"]
+
+
+def test_scan_lists_messages_of_kafka_07(kafkacodec):
+    path = DIALECTS / "kafka07/segments/broker-0/short-0"
+    code, out, err = kafkacodec("scan", path, "--batches", "--json")
+    assert (code, err) == (DONE, "")
+    lines = [json.loads(line) for line in out.splitlines()]
+    sizes = {file.name: file.stat().st_size for file in path.iterdir()}
+    for name, size in sizes.items():
+        part = [line for line in lines if line["path"].endswith(name)]
+        assert sum(line["size_in_bytes"] for line in part) == size
+        assert part[0]["base_offset"] == int(name.partition(".")[0])
+        assert all(line["base_offset"] - line["position"] == part[0]["base_offset"] for line in part)
+    code, out, _ = kafkacodec("scan", path, "--json")
+    assert code == DONE
+    assert [json.loads(line)["num_records"] for line in out.splitlines()] == [3, 4, 2]
+
+
+def test_scan_groups_by_topic_with_files_and_start_times(kafkacodec):
+    code, out, _ = kafkacodec("scan", BROKER / "none-0", BROKER / "gzip-0", BROKER / "partitions-1")
+    assert code == DONE
+    lines = out.splitlines()
+    headings = [line.split(":")[0] for line in lines if " segment" in line][:-1]
+    assert headings == ["gzip", "none", "partitions"]
+    first = sample("logs/kraft-4.1.0/gzip-0/00000000000000000000.log").expected.records[0]
+    start = datetime.fromtimestamp(first.timestamp / 1000, UTC)
+    row = next(line for line in lines if line.startswith("gzip-0"))
+    assert row.split()[1] == "00000000000000000000.log"
+    assert f"{start:%Y-%m-%d %H:%M}" in row
+
+
+@pytest.mark.parametrize("columns", [80, 200])
+def test_scan_keeps_its_notes_on_any_terminal(columns):
+    """Below the row where the line is too long; the file's name is cut at its start."""
+    code, out = on_a_terminal("scan", ROOT / "logs/truncated/kraft-4.1.0", columns=columns)
+    assert code == DONE
+    lines = out.replace("\r", "").splitlines()
+    assert all(len(line) <= columns for line in lines)
+    torn = sample("logs/truncated/kraft-4.1.0/gzip-0/00000000000000000157.log").expected.trailing_bytes
+    row = next(i for i, line in enumerate(lines) if line.startswith("gzip-0"))
+    assert "157.log" in lines[row]
+    assert f"{torn} B after the last batch" in lines[row + (columns == 80)]

@@ -32,6 +32,10 @@ SUFFIXES = ("parquet", "arrow", "csv", "jsonl")
 
 # PATH stands for the tree, OUT for a place that does not exist yet; {suffix} for each output format.
 READING = [
+    "topics PATH",
+    "topics PATH --json --records",
+    "topics PATH --partitions --sort size",
+    "topics PATH --partitions --json",
     "scan PATH",
     "scan PATH --json",
     "scan PATH --batches",
