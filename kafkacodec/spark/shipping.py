@@ -8,7 +8,7 @@ import shutil
 import kafkacodec
 from kafkacodec.errors import KafkaCodecError
 
-__all__ = ["can_register", "require_unpacked"]
+__all__ = ["require_interpreter", "require_unpacked"]
 
 
 def require_unpacked() -> None:
@@ -25,19 +25,17 @@ def require_unpacked() -> None:
         )
 
 
-def can_register(python: str) -> bool:
-    """Whether the executors' interpreter exists on the driver, where Spark uses it for a registered data source too.
+def require_interpreter(python: str) -> None:
+    """Check that the executors' Python is on the driver too: Spark plans with it there.
 
-    If it does not, Spark has to find the data source by itself, for which it uses PYSPARK_DRIVER_PYTHON.
+    A data source that Spark has found by itself is planned and run with PYSPARK_DRIVER_PYTHON, on the executors as
+    well, so that variable is no way out.
 
     Raises:
-        KafkaCodecError: that is not set, or does not exist either.
+        KafkaCodecError: it is not there; the message names it and says what to do.
     """
-    if shutil.which(python):
-        return True
-    if not shutil.which(os.environ.get("PYSPARK_DRIVER_PYTHON", "")):
+    if not shutil.which(python):
         raise KafkaCodecError(
-            f"PYSPARK_PYTHON={python} does not exist on the driver, where Spark plans with it too; "
-            "set PYSPARK_DRIVER_PYTHON to the driver's Python before Spark starts"
+            f"the executors' Python, {python}, does not exist on the driver, where Spark plans with it: "
+            "unpack the environment there too, so that this path is right"
         )
-    return False

@@ -1,0 +1,93 @@
+"""A standalone cluster of Spark on the loopback interface: a master and two workers, each a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pyspark
+
+import kafkacodec as kc
+from tests.integration.kafka_jvm import free_port
+
+SPARK_HOME = Path(pyspark.__file__).parent
+WORKERS = 2
+
+_CONF = """spark.driver.bindAddress 127.0.0.1
+spark.driver.host 127.0.0.1
+spark.executor.memory 512m
+spark.ui.enabled false
+"""
+
+
+class SparkCluster:
+    """Started by the constructor; `stop` ends it. `work` has the directories in which executors run."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.work = directory / "work"
+        self.master = f"spark://127.0.0.1:{free_port()}"
+        (directory / "conf").mkdir(parents=True)
+        (directory / "conf" / "spark-defaults.conf").write_text(_CONF)
+        self._processes: list[subprocess.Popen[bytes]] = []
+        host, port = "127.0.0.1", self.master.rpartition(":")[2]
+        deploy = "org.apache.spark.deploy"
+        self.run("master", "bin/spark-class", f"{deploy}.master.Master", "--host", host, "--port", port)
+        for number in range(WORKERS):
+            worker = ["--host", host, "-c", "1", "-m", "600m", "-d", str(self.work / str(number)), self.master]
+            self.run(f"worker-{number}", "bin/spark-class", f"{deploy}.worker.Worker", *worker)
+        for number in range(WORKERS):
+            self.wait(f"worker-{number}", "Successfully registered with master")
+
+    def environment(self, **more: str) -> dict[str, str]:
+        """Variables for a program that uses the cluster, without this process's own Python."""
+        found = {
+            name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYSPARK", "SPARK"))
+        }
+        java = kc.spark.java_home(quick_start=True)
+        return {
+            **found,
+            **({"JAVA_HOME": str(java)} if java else {}),
+            "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # starts faster
+            "PATH": f"{SPARK_HOME / 'bin'}:{os.environ['PATH']}",
+            "SPARK_HOME": str(SPARK_HOME),
+            "SPARK_CONF_DIR": str(self.directory / "conf"),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_NO_DAEMONIZE": "1",
+            "CLUSTER": self.master,
+            **more,
+        }
+
+    def run(self, name: str, program: str, *arguments: str, **environment: str) -> None:
+        """Run a program of Spark in the background."""
+        with open(self._log(name), "wb") as output:
+            self._processes.append(
+                subprocess.Popen(
+                    [SPARK_HOME / program, *arguments],
+                    env=self.environment(**environment),
+                    cwd=self.directory,
+                    stdout=output,
+                    stderr=output,
+                    start_new_session=True,
+                )
+            )
+
+    def wait(self, name: str, text: str, seconds: int = 120) -> None:
+        """Until the program has said something."""
+        end = time.monotonic() + seconds
+        while text not in self._log(name).read_text():
+            assert self._processes[0].poll() is None, self._log("master").read_text()
+            assert time.monotonic() < end, self._log(name).read_text()
+            time.sleep(0.1)
+
+    def _log(self, name: str) -> Path:
+        return self.directory / f"{name}.log"
+
+    def stop(self) -> None:
+        """End all programs, those that use the cluster first."""
+        for process in reversed(self._processes):
+            process.terminate()
+        for process in self._processes:
+            process.wait(60)
