@@ -22,6 +22,7 @@ COMMANDS = {
     "convert": "Write records to Parquet, Arrow IPC, CSV or JSON lines.",
     "encode": "Write segments from Parquet, Arrow IPC, CSV or JSON lines.",
     "offsets": "List the committed offsets of consumer groups.",
+    "lag": "Show how far consumer groups are behind.",
     "groups": "List consumer groups and their members.",
     "metadata": "Show a KRaft cluster's topics, configs, ACLs and brokers.",
     "recover": "Copy the intact batches of damaged logs to a new directory.",

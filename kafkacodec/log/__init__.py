@@ -31,6 +31,7 @@ from kafkacodec.log.writer import LogWriter
 if TYPE_CHECKING:
     from kafkacodec.log.cluster_metadata import ClusterMetadata, read_cluster_metadata
     from kafkacodec.log.contents import RecordStatistics, record_statistics
+    from kafkacodec.log.group_lag import PartitionLag, lag
     from kafkacodec.log.groups import (
         CommittedOffset,
         Group,
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     )
     from kafkacodec.log.recompression import CodecResult, CodecTrial, codec_trial
     from kafkacodec.log.segment_totals import SegmentStatistics, segment_statistics
-    from kafkacodec.log.tables import groups_table, metadata_table, offsets_table
+    from kafkacodec.log.tables import groups_table, lag_table, metadata_table, offsets_table
 
 # Public name -> the module that holds it.
 _HOMES = {
@@ -62,6 +63,7 @@ _HOMES = {
     "KeyStatistics": "key_statistics",
     "KeyUse": "key_statistics",
     "OwnedPartitions": "groups",
+    "PartitionLag": "group_lag",
     "RecordStatistics": "contents",
     "SizeHistogram": "histograms",
     "TimeHistogram": "histograms",
@@ -69,6 +71,8 @@ _HOMES = {
     "PartitionStatistics": "partition_statistics",
     "SegmentStatistics": "segment_totals",
     "groups_table": "tables",
+    "lag": "group_lag",
+    "lag_table": "tables",
     "merge_statistics": "partition_statistics",
     "metadata_table": "tables",
     "offsets_table": "tables",
@@ -97,6 +101,7 @@ __all__ = [
     "LogWriter",
     "OwnedPartitions",
     "Partition",
+    "PartitionLag",
     "PartitionStatistics",
     "PendingSegment",
     "ProducerSnapshot",
@@ -112,6 +117,8 @@ __all__ = [
     "codec_trial",
     "discover",
     "groups_table",
+    "lag",
+    "lag_table",
     "merge_statistics",
     "metadata_table",
     "offsets_table",

@@ -15,12 +15,13 @@ import pyarrow as pa
 
 from kafkacodec.errors import CorruptRecord, LimitExceeded
 from kafkacodec.log.cluster_metadata import ClusterMetadata
+from kafkacodec.log.group_lag import PartitionLag
 from kafkacodec.log.groups import CommittedOffset, Group
 from kafkacodec.records.arguments import limit
 from kafkacodec.records.decode import DEFAULT_MAX_TOTAL_BYTES
 from kafkacodec.records.signatures import suggests_options
 
-__all__ = ["GROUPS", "METADATA", "OFFSETS", "groups_table", "metadata_table", "offsets_table"]
+__all__ = ["GROUPS", "LAG", "METADATA", "OFFSETS", "groups_table", "lag_table", "metadata_table", "offsets_table"]
 
 _TIME = pa.timestamp("ms", tz="UTC")
 
@@ -61,6 +62,27 @@ GROUPS = pa.schema(
     }
 )
 """A row for a group, as `kafkacodec.log.groups.Group`."""
+
+LAG = pa.schema(
+    {
+        "group": pa.string(),
+        "topic": pa.string(),
+        "partition": pa.int32(),
+        "offset": pa.int64(),
+        "commit_timestamp": _TIME,
+        "start_offset": pa.int64(),
+        "end_offset": pa.int64(),
+        "log_end_offset": pa.int64(),
+        "lag": pa.int64(),
+        "timestamp": _TIME,
+        "end_timestamp": _TIME,
+        "lag_ms": pa.int64(),
+        "member_id": pa.string(),
+        "client_id": pa.string(),
+        "client_host": pa.string(),
+    }
+)
+"""A row for a group and partition, as `kafkacodec.log.PartitionLag`."""
 
 METADATA = {
     "topics": pa.schema({"topic": pa.string(), "topic_id": pa.string(), "num_partitions": pa.int32()}),
@@ -119,6 +141,12 @@ def offsets_table(commits: Iterable[CommittedOffset], *, max_total_bytes: int = 
         return fields
 
     return _table(map(row, commits), OFFSETS, max_total_bytes)
+
+
+@suggests_options
+def lag_table(lags: Iterable[PartitionLag], *, max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES) -> pa.Table:
+    """The result of `lag` as a table of the schema `LAG`; errors as in `offsets_table`."""
+    return _table((lag._asdict() for lag in lags), LAG, max_total_bytes)
 
 
 @suggests_options

@@ -74,6 +74,9 @@ WRITING = [
     "convert PATH -o OUT.arrow --compression lz4 --on-error skip",
 ]
 TABLES = [
+    "lag PATH",
+    "lag PATH --json --on-error skip --isolation-level read_committed",
+    "lag PATH --on-error skip -o OUT.{suffix}",
     "offsets PATH",
     "offsets PATH --json",
     "offsets PATH --json --on-error skip --group g",
