@@ -78,15 +78,7 @@ class Destination:
             if kind not in TEXT_FORMATS and is_terminal(sys.stdout):
                 raise click.UsageError(f"{kind} is not text: redirect standard output to a file or a pipe")
             return
-        if not os.path.lexists(path):
-            return
-        if os.path.exists(path) and any(os.path.samefile(path, name) or _is_inside(path, name) for name in inputs):
-            raise click.UsageError(f"{path} is part of the input; choose another output")
-        mode = os.lstat(path).st_mode
-        if not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
-            raise click.UsageError(f"{path} is a device or a pipe; choose a regular file")
-        if not self.force:
-            raise click.UsageError(f"{path} exists; --force replaces it")
+        check_new_file(path, inputs, force=self.force)
 
     def write(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
         """Write batches of one schema; returns the number of rows. A file appears when it is complete.
@@ -100,7 +92,7 @@ class Destination:
         writer = SafeCsvWriter if self.csv_safe else WRITERS[self._format()]
         rows = 0
         with (
-            self._open() as file,
+            open_output(self._name(), force=self.force) as file,
             writer(file, schema, self.compression) as table,
         ):
             for batch in batches:
@@ -119,15 +111,6 @@ class Destination:
         """The destination in messages."""
         return "standard output" if self.path == STANDARD else self._name()
 
-    def _open(self) -> AbstractContextManager[BinaryIO]:
-        if self._name() == STANDARD:
-            if sys.stdout is None:
-                raise OSError(errno.EBADF, "standard output is closed")
-            return nullcontext(cast(BinaryIO, _Counted(sys.stdout.buffer)))
-        from kafkacodec.log.publishing import new_file
-
-        return new_file(self._name(), replace=self.force)
-
     def _name(self) -> str:
         assert self.path is not None
         return self.path
@@ -143,6 +126,38 @@ class Destination:
         if self.csv_safe and kind != "csv":
             raise click.UsageError(f"--csv-safe does not apply to {kind}")
         return kind
+
+
+def check_new_file(path: str, inputs: Iterable[str], *, force: bool) -> None:
+    """Refuse a file that exists, unless `force` is set, or that is part of the input.
+
+    Raises:
+        click.UsageError: with the reason.
+    """
+    if not os.path.lexists(path):
+        return
+    if os.path.exists(path) and any(os.path.samefile(path, name) or _is_inside(path, name) for name in inputs):
+        raise click.UsageError(f"{path} is part of the input; choose another output")
+    mode = os.lstat(path).st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
+        raise click.UsageError(f"{path} is a device or a pipe; choose a regular file")
+    if not force:
+        raise click.UsageError(f"{path} exists; --force replaces it")
+
+
+def open_output(path: str, *, force: bool) -> AbstractContextManager[BinaryIO]:
+    """A file to write to, which appears at the end, when it is complete; or standard output.
+
+    Raises:
+        OSError: the file cannot be written, or was created meanwhile and `force` is not set.
+    """
+    if path == STANDARD:
+        if sys.stdout is None:
+            raise OSError(errno.EBADF, "standard output is closed")
+        return nullcontext(cast(BinaryIO, _Counted(sys.stdout.buffer)))
+    from kafkacodec.log.publishing import new_file
+
+    return new_file(path, replace=force)
 
 
 class _Counted(io.RawIOBase):

@@ -12,13 +12,10 @@ import click
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.inputs import Reading, reading_options
 from kafkacodec.cli.output import Advance, Column, counted, json_value, print_table, progress, size, text, timestamp
-from kafkacodec.log.histograms import SizeHistogram, TimeHistogram
-from kafkacodec.log.recompression import DEFAULT_CODECS, CodecTrial, codec_trial
-from kafkacodec.records.compression import CODECS, compressor
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # importing the log's modules takes longer than completing an option may
     from kafkacodec import RecordColumns
-    from kafkacodec.log import Partition, RecordStatistics
+    from kafkacodec.log import CodecTrial, Partition, RecordStatistics, SizeHistogram, TimeHistogram
 
 _TIME_ROWS = 24
 _JSON_TIMES = 500
@@ -27,6 +24,9 @@ _BAR = 24
 
 def _codec(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> list[tuple[str, int | None]]:
     """NAME or NAME:LEVEL."""
+    from kafkacodec.log.recompression import DEFAULT_CODECS
+    from kafkacodec.records.compression import CODECS, compressor
+
     found = []
     for value in values:
         name, _, level = value.partition(":")
@@ -70,6 +70,8 @@ def stats(reading: Reading, top: int, codecs: list[tuple[str, int | None]], samp
     The codecs compress a sample of batches, spread over the logs. All else comes from all chosen records. Sizes of
     records are those of key and value before compression.
     """
+    from kafkacodec.log import SizeHistogram, TimeHistogram, codec_trial
+
     partitions = reading.partitions()
     topics: list[dict[str, Any]] = []
     values, times = SizeHistogram(), TimeHistogram()

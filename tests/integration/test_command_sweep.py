@@ -64,6 +64,8 @@ READING = [
 WRITING = [
     "recover PATH OUT",
     "recover PATH OUT --json",
+    "report PATH -o OUT.html",
+    "report PATH -o OUT.html --no-verify",
     "convert PATH -o OUT.{suffix}",
     "convert PATH -o OUT.{suffix} --batch-columns --on-error skip",
     "convert PATH -o OUT.{suffix} --batch-columns --on-error stop --isolation-level read_committed --control",

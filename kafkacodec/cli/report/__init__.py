@@ -1,0 +1,72 @@
+"""``kafkacodec report``: one page with plots and tables of log directories, for a browser or a printer."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from kafkacodec.cli.console import note, say
+from kafkacodec.cli.destination import check_new_file, open_output
+from kafkacodec.cli.inputs import Choice, choice_options, threads_option
+from kafkacodec.cli.output import counted, progress, size
+from kafkacodec.cli.standard_input import STANDARD
+
+if TYPE_CHECKING:
+    from kafkacodec.log import Partition
+
+
+@click.command()
+@choice_options
+@click.option(
+    *("-o", "--output", "path"),
+    metavar="FILE",
+    required=True,
+    type=click.Path(dir_okay=False),
+    help="The page to write, such as report.html; - for standard output.",
+)
+@click.option("--force", is_flag=True, help="Replace the page if it exists.")
+@click.option(
+    "--verify/--no-verify",
+    default=True,
+    help="Read and check all records (default), or only the headers of batches, which finds less damage.",
+)
+@threads_option
+def report(choice: Choice, path: str, force: bool, verify: bool, threads: int | None) -> None:
+    """Write a page with plots and tables: sizes, records over time, compression, and a map of damage.
+
+    The page is one HTML file, which loads nothing from elsewhere and runs no scripts. It appears when it is complete.
+    Damage is shown in the page and is not an error here: verify exits with 1.
+    """
+    if path != STANDARD:
+        check_new_file(path, choice.paths, force=force)
+    from kafkacodec.cli.report.page import render
+    from kafkacodec.log.survey import survey
+
+    partitions = _partitions(choice)
+    with progress("reading", sum(map(_size, partitions))) as advance:
+        found = survey(partitions, verify=verify, threads=threads, advance=advance)
+    page = render(found, choice.paths).encode("utf-8")
+    with open_output(path, force=force) as file:
+        file.write(page)
+    if path != STANDARD:
+        say(f"{path}: {counted(len(partitions), 'partition')}, {size(sum(map(_size, partitions)))}")
+
+
+def _partitions(choice: Choice) -> list[Partition]:
+    """The chosen partitions; none, with a warning, for directories without any."""
+    try:
+        return choice.partitions()
+    except FileNotFoundError as error:
+        if not all(map(os.path.exists, choice.paths)):
+            raise
+        note(f"kafkacodec: warning: {error.filename}: {error.strerror}")
+        return []
+
+
+def _size(partition: Partition) -> int:
+    try:
+        return partition.size_in_bytes
+    except OSError:  # the page says why
+        return 0

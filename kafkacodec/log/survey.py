@@ -1,0 +1,133 @@
+"""All that a report shows of some partitions: their statistics, what changed over time, damage, other codecs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from kafkacodec.errors import DecodeError
+from kafkacodec.log.batch_rows import batches_of, messages_of
+from kafkacodec.log.files import MappedFile, reason_of
+from kafkacodec.log.histograms import TimeHistogram
+from kafkacodec.log.kinds import kind_of
+from kafkacodec.log.partition import Partition
+from kafkacodec.log.partition_statistics import PartitionStatistics, partition_statistics
+from kafkacodec.log.recompression import CodecTrial, codec_trial
+from kafkacodec.log.report import Report
+from kafkacodec.log.segment import Segment
+from kafkacodec.log.walk import Damage
+
+__all__ = ["Survey", "survey"]
+
+LARGEST_TOPICS: Final = 6
+"""The number of topics with a time histogram of their own."""
+
+SAMPLE_BYTES: Final = 4 << 20
+
+
+@dataclass
+class Survey:
+    """What is known of some partitions.
+
+    Attributes:
+        partitions (list[PartitionStatistics]): those that could be read, in the order given.
+        reports (list[Report]): what `Partition.verify` found in each; empty if it was not asked for.
+        unreadable (list[tuple[str, str]]): path and reason of partitions that could not be read.
+        times (dict[str | None, TimeHistogram]): records and stored bytes by time, of the largest topics by name, the
+            largest first, and of all others together under None. Batches count at their largest timestamp.
+        trial (CodecTrial | None): the sizes with other codecs; None if records were not read.
+    """
+
+    partitions: list[PartitionStatistics] = field(default_factory=list)
+    reports: list[Report] = field(default_factory=list)
+    unreadable: list[tuple[str, str]] = field(default_factory=list)
+    times: dict[str | None, TimeHistogram] = field(default_factory=dict)
+    trial: CodecTrial | None = None
+
+    @property
+    def verified(self) -> bool:
+        """Whether all records were read and checked."""
+        return len(self.reports) == len(self.partitions)
+
+
+def survey(
+    partitions: Iterable[Partition],
+    *,
+    verify: bool = True,
+    threads: int | None = 1,
+    advance: Callable[[int], object] = lambda count: None,
+) -> Survey:
+    """Survey partitions. Damage and unreadable files are part of the result, not errors.
+
+    Args:
+        partitions: the partitions.
+        verify: read and check all records, and try other codecs with a sample of 4 MiB. Without it, only the headers of
+            batches are read, which finds less damage.
+        threads: as in `Segment.verify`.
+        advance: called with the number of bytes of each partition when it is done.
+    """
+    found = Survey()
+    readable: list[Partition] = []
+    for partition in partitions:
+        size = 0
+        try:
+            size = partition.size_in_bytes
+            statistics = partition_statistics(partition)
+            report = partition.verify(threads=threads) if verify else None
+        except (OSError, DecodeError) as error:  # DecodeError: shortened while it was read
+            found.unreadable.append((partition.path, reason_of(error)))
+        else:
+            found.partitions.append(statistics)
+            found.reports += [report] if report is not None else []
+            readable.append(partition)
+        advance(size)
+    _add_times(found, readable)
+    if verify:
+        found.trial = _unless_unreadable(found, readable)
+    return found
+
+
+def _unless_unreadable(found: Survey, partitions: list[Partition]) -> CodecTrial | None:
+    try:
+        return codec_trial(partitions, sample_bytes=SAMPLE_BYTES)
+    except (OSError, DecodeError) as error:
+        found.unreadable.append((getattr(error, "filename", None) or "", reason_of(error)))
+        return None
+
+
+def _add_times(found: Survey, partitions: list[Partition]) -> None:
+    sizes: dict[str, int] = {}
+    for statistics in found.partitions:
+        if statistics.topic is not None:
+            sizes[statistics.topic] = sizes.get(statistics.topic, 0) + statistics.batch_bytes
+    largest = sorted(sizes, key=lambda topic: (-sizes[topic], topic))
+    # One more topic takes no more room than "others" would.
+    named = largest[: LARGEST_TOPICS if len(largest) > LARGEST_TOPICS + 1 else LARGEST_TOPICS + 1]
+    found.times = {topic: TimeHistogram() for topic in [*named, None]}
+    for partition in partitions:
+        histogram = found.times.get(partition.topic, found.times[None])
+        for segment in partition.segments:
+            try:
+                _add_segment(histogram, segment)
+            except (OSError, DecodeError) as error:
+                found.unreadable.append((segment.path, reason_of(error)))
+
+
+def _add_segment(histogram: TimeHistogram, segment: Segment) -> None:
+    """Add the batches of a segment; records by their own times where the headers do not have their number."""
+    old = not kind_of(segment.path).has_batches
+    counted, every_count = TimeHistogram(), True
+    with MappedFile(segment.path) as file:
+        for part in messages_of(file, segment.base_offset or 0) if old else batches_of(file, segment.base_offset):
+            if not isinstance(part, Damage):
+                histogram.add(part.max_time, np.zeros(len(part), np.int64), part.size)
+                counted.add(part.max_time, part.count, np.zeros(len(part), np.int64))
+                every_count = every_count and bool(part.has_first.all())
+    if not every_count:
+        counted = TimeHistogram()
+        for chunk in segment.read(columns=("timestamp",), include_control=True, on_error="skip"):
+            counted.add(chunk["timestamp"], np.ones(len(chunk), np.int64), np.zeros(len(chunk), np.int64))
+    histogram.merge(counted)

@@ -1,0 +1,221 @@
+"""``kafkacodec report``: its numbers compared with other commands and with the sidecars, and hostile input."""
+
+import json
+import shutil
+import unicodedata
+from collections import Counter
+
+import pytest
+
+from kafkacodec.cli.__main__ import BAD_INPUT, DONE, WRONG_USAGE
+from tests import hostile_trees
+from tests.corpus import ROOT, sample, segments
+from tests.dialect_vectors import ROOT as DIALECTS
+from tests.integration.cli_samples import BROKER, SEGMENT, command, expected
+from tests.report_page import Page
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+
+
+@pytest.fixture
+def report(kafkacodec, tmp_path):
+    """Make a report; gives the parsed page."""
+
+    def call(*arguments):
+        path = tmp_path / "report.html"
+        code, _, err = kafkacodec("report", *arguments, "-o", path, "--force")
+        assert code == DONE, err
+        return Page(path.read_text("utf-8"))
+
+    return call
+
+
+def logs(place):
+    """The segments of a data directory."""
+    return [s for s in segments() if s.path.parent.parent == ROOT / "logs" / place and s.path.suffix == ".log"]
+
+
+def scanned(kafkacodec, path):
+    code, out, err = kafkacodec("scan", path, "--segments", "--json")
+    assert code == DONE, err
+    return [json.loads(line) for line in out.splitlines()]
+
+
+@pytest.mark.parametrize("place", ["kraft-4.1.0", "v2-2.8.2"])
+def test_numbers_are_those_of_scan(kafkacodec, report, place):
+    page, rows = report(ROOT / "logs" / place), scanned(kafkacodec, ROOT / "logs" / place)
+    assert page.totals["topics"] == len({row["topic"] for row in rows})
+    assert page.totals["partitions"] == len({(row["topic"], row["partition"]) for row in rows})
+    assert page.totals["segments"] == len(rows)
+    assert page.totals["size"] == sum(row["size_in_bytes"] for row in rows)
+    assert page.totals["batches"] == sum(row["num_batches"] for row in rows)
+    assert page.totals["records"] == sum(row["num_records"] for row in rows)
+    assert page.totals["last-record"] == max(row["max_timestamp"] for row in rows if row["max_timestamp"] is not None)
+    for name, by in (("topics", lambda row: row["topic"]), ("partitions", lambda r: f"{r['topic']}-{r['partition']}")):
+        table = page.tables[name]
+        for title, key in (("size", "size_in_bytes"), ("records", "num_records"), ("batches", "num_batches")):
+            expected = Counter()
+            for row in rows:
+                expected[by(row)] += row[key]
+            assert table.column(title) == expected
+        assert set(table.column("damaged").values()) == {0}
+    assert "All records were read and are intact." in page.texts
+
+
+@pytest.mark.parametrize("place", ["kraft-4.1.0", "v1-0.10.2.2", "v0-0.8.2.2"])
+def test_numbers_are_those_of_the_sidecars(report, place):
+    page = report(ROOT / "logs" / place)
+    files = logs(place)
+    records = Counter()
+    for s in files:
+        records[s.path.parent.name] += len(s.expected.records)
+    found = page.tables["partitions"].column("records")
+    assert found == {name: records[name] for name in found}
+    assert page.totals["records"] == sum(records.values())
+    assert page.totals["batches"] == sum(len(s.expected.batches) for s in files)
+
+
+def test_plots_have_titles_and_units(report):
+    page = report(BROKER)
+    titles = ["Size by topic", "Size over time", "Records over time", "Batch sizes"]
+    titles += ["Compression: bytes by codec", "Compression: size with other codecs"]
+    assert page.headings[: len(titles)] == titles
+    assert [svg.get("aria-label") for svg in page.svgs] == titles
+    units = {"bytes of segments", "bytes of batches", "batches", "size of a batch"}
+    assert units <= {text.strip() for text in page.svg_texts()}
+    assert any(text.endswith(" UTC") for text in page.svg_texts())
+
+
+def test_a_damaged_batch_is_in_the_map(report, damaged, tmp_path):
+    (tmp_path / "broker" / "none-0").mkdir(parents=True)
+    path = damaged.rename(tmp_path / "broker" / "none-0" / damaged.name)
+    page = report(path.parent.parent)
+    bad = next(b for b in sample(SEGMENT).expected.batches if b["position"] > 2000)
+    table = page.tables["damage"]
+    name = f"none-0/{path.name}"
+    assert table.column("damaged") == {name: bad["sizeInBytes"]}
+    assert table.column("places") == {name: 1}
+    lost = bad["lastOffset"] - bad["baseOffset"] + 1
+    assert table.column("offsets missing") == {name: lost}
+    assert page.tables["topics"].column("damaged") == {"none": bad["sizeInBytes"]}
+    assert page.headings[0] == "Damage map"
+    assert any(text.startswith("Damaged: ") for text in page.texts)
+    assert any("CRC-32C" in row[-1][0] for row in table.rows)
+
+
+def test_a_missing_segment_is_missing_offsets(report, tmp_path):
+    shutil.copytree(BROKER / "none-0", tmp_path / "broker" / "none-0")
+    found = sorted((tmp_path / "broker" / "none-0").glob("*.log"))
+    assert len(found) > 2
+    for path in (tmp_path / "broker" / "none-0").glob(f"{found[1].stem}.*"):
+        path.unlink()
+    lost = int(found[2].stem) - int(found[1].stem)
+    page = report(tmp_path / "broker")
+    assert list(page.tables["damage"].column("offsets missing").values()) == [lost]
+    assert any(f"{lost} offsets missing" in text for text in page.texts)
+
+
+def test_a_partition_that_cannot_be_read_is_named(report, tmp_path):
+    shutil.copytree(BROKER / "none-0", tmp_path / "broker" / "none-0")
+    (tmp_path / "broker" / "other-0").mkdir()
+    (tmp_path / "broker" / "other-0" / "00000000000000000000.log").symlink_to("00000000000000000000.log")
+    page = report(tmp_path / "broker")
+    assert "Could not be read" in page.headings
+    assert any("could not be read." in text for text in page.texts)
+    assert list(page.tables["topics"].column("size")) == ["none"]
+
+
+def test_without_reading_records(report):
+    page = report(BROKER, "--no-verify")
+    assert any(text.startswith("Only headers of batches were read") for text in page.texts)
+    assert "Compression: size with other codecs" not in page.headings
+    assert page.totals["records"] == sum(len(s.expected.records) for s in logs("kraft-4.1.0"))
+
+
+def test_logs_without_timestamps(report):
+    page = report(DIALECTS / "kafka07/segments/broker-0")
+    assert page.totals["last-record"] is None
+    assert "Records over time" not in [svg.get("aria-label") for svg in page.svgs]
+    assert any("without a timestamp" in text for text in page.texts)
+
+
+def test_an_empty_directory(kafkacodec, report, tmp_path):
+    (tmp_path / "empty").mkdir()
+    page = report(tmp_path / "empty")
+    assert "There are no partitions here." in page.texts
+    assert page.totals["partitions"] == 0
+    code, _, err = kafkacodec("report", tmp_path / "missing", "-o", tmp_path / "x.html")
+    assert code != DONE
+    assert "missing" in err
+    assert not (tmp_path / "x.html").exists()
+
+
+def test_the_page_loads_nothing_and_runs_nothing(report):
+    page = report(BROKER)
+    policy = [a["content"] for tag, a in page.tags if a.get("http-equiv") == "Content-Security-Policy"]
+    assert policy == ["default-src 'none'; style-src 'unsafe-inline'"]
+    for tag, attributes in page.tags:
+        assert tag not in ("script", "iframe", "object", "embed", "link", "img", "base", "form")
+        for name, value in attributes.items():
+            assert not name.startswith("on")
+            if name in ("src", "href", "xlink:href"):
+                assert value.startswith("#")
+            assert "url(" not in (value or "").replace("url(#", "")
+
+
+@pytest.mark.parametrize(
+    "text", ["<script>alert(1)</script>", "<\x2fstyle><b>", '"onload="x', "$x^2$ {{ 7*7 }} {% x %}"]
+)
+def test_markup_in_names_is_text(report, tmp_path, text):
+    name = text.replace("/", "")
+    shutil.copytree(BROKER / "none-0", tmp_path / "broker" / f"{name}-0")
+    page = report(tmp_path / "broker")
+    assert list(page.tables["topics"].column("size")) == [name]
+    assert name in page.svg_texts()
+    assert not {"script", "b"} & {tag for tag, _ in page.tags}
+
+
+def test_no_control_characters_for_any_name(kafkacodec, tmp_path):
+    count = 0
+    for _, tree in hostile_trees.strange_names(tmp_path / "trees"):
+        path = tmp_path / "page.html"
+        code, _, err = kafkacodec("report", tree, "-o", path, "--force")
+        assert code == DONE, err
+        html = path.read_bytes().decode("utf-8")
+        assert {c for c in html if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")} <= {"\n"}
+        Page(html)
+        count += 1
+    assert count > 10
+
+
+def test_the_file_appears_when_it_is_complete(kafkacodec, tmp_path, monkeypatch):
+    from kafkacodec.cli.report import page
+
+    path = tmp_path / "report.html"
+
+    def fail(*_, **__):
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(page, "render", fail)
+        assert kafkacodec("report", BROKER / "none-0", "-o", path)[0] == BAD_INPUT
+    assert list(tmp_path.iterdir()) == []
+    assert kafkacodec("report", BROKER / "none-0", "-o", path)[0] == DONE
+    before = path.read_bytes()
+    code, _, err = kafkacodec("report", BROKER / "none-0", "-o", path)
+    assert code == WRONG_USAGE
+    assert "--force replaces it" in err
+    assert path.read_bytes() == before
+    copied = tmp_path / "copy"
+    shutil.copytree(BROKER / "none-0", copied / "none-0")
+    segment = next((copied / "none-0").glob("*.log"))
+    code, _, err = kafkacodec("report", copied, "-o", segment, "--force")
+    assert code == WRONG_USAGE
+    assert "part of the input" in err
+
+
+def test_standard_output():
+    done = command("report", BROKER / "none-0", "-o", "-", capture_output=True)
+    assert (done.returncode, done.stderr) == (DONE, "")
+    assert Page(done.stdout).totals["records"] == len(expected("none"))
