@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from typing import Any, TextIO
 
 # Letters and marks by Unicode category that are invisible.
@@ -75,6 +76,28 @@ def say_json(value: Any, *, indent: int | None = None) -> None:
     text = json.dumps(value, ensure_ascii=not unicode, indent=indent, separators=separators)
     # json.dumps breaks lines only to indent.
     _write(sys.stdout, "\n".join(_json_line(line) for line in text.split("\n")))
+
+
+def say_bytes(made: Callable[[Callable[[bytes], bytes]], bytes]) -> None:
+    """Write bytes on standard output, as they are in a file or a pipe.
+
+    `made` gets a function for the untrusted parts: for a terminal, it escapes what `visible` escapes.
+    """
+    stream: TextIO | None = sys.stdout
+    if stream is None:  # closed when the process started
+        return
+    data = made(_escaped if is_terminal(stream) else bytes)
+    buffer = getattr(stream, "buffer", None)
+    if buffer is None:  # replaced by a stream of text
+        stream.write(data.decode(errors="backslashreplace"))
+    else:
+        stream.flush()
+        buffer.write(data)
+    stream.flush()
+
+
+def _escaped(data: bytes) -> bytes:
+    return visible(data.decode(errors="surrogateescape")).encode(errors="backslashreplace")
 
 
 def _json_line(line: str) -> str:

@@ -114,17 +114,18 @@ def _is_full() -> bool:
     return context is not None and bool(context.meta.get(_FULL))
 
 
-def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str] | str]) -> None:
+def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str] | str | None]) -> None:
     """Print rows as they arrive; an error that `rows` raises is raised after the rows before it are printed.
 
-    A row that is a string is a heading for those after it. On a terminal, lines are cut to its width; elsewhere, cells
+    A row that is a string is a heading for those after it. None says that there are no more rows for now: those before
+    it are printed, even if they are few to choose the widths of columns by. On a terminal, lines are cut to its width; elsewhere, cells
     that may have any length are cut. With `full_option`, nothing is. Control characters are escaped.
     """
-    rows = (visible(row) if isinstance(row, str) else [visible(cell) for cell in row] for row in rows)
+    rows = map(_visible_row, rows)
     sample: list[Sequence[str] | str] = []
     failure: Exception | None = None
     try:
-        sample.extend(islice(rows, _SAMPLE_ROWS))
+        sample.extend(_before_pause(islice(rows, _SAMPLE_ROWS)))
     except Exception as error:
         if not sample:
             raise
@@ -143,6 +144,8 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str] | str]) 
         say(line, bold=True)
     most = None if full else _MAX_CELL
     for row in chain(sample, rows):
+        if row is None:
+            continue
         if isinstance(row, str):
             say(_cut(row, width), bold=True)
             continue
@@ -153,6 +156,17 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str] | str]) 
                 say(_BELOW + line)
     if failure is not None:
         raise failure
+
+
+def _visible_row(row: Sequence[str] | str | None) -> Sequence[str] | str | None:
+    return row if row is None else visible(row) if isinstance(row, str) else [visible(cell) for cell in row]
+
+
+def _before_pause(rows: Iterable[Sequence[str] | str | None]) -> Iterator[Sequence[str] | str]:
+    for row in rows:
+        if row is None:
+            return
+        yield row
 
 
 def _fit(columns: Sequence[Column], widths: Sequence[int], available: int) -> tuple[list[int], list[int]]:

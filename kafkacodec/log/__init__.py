@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from kafkacodec.log.cluster_metadata import ClusterMetadata, read_cluster_metadata
     from kafkacodec.log.contents import RecordStatistics, record_statistics
     from kafkacodec.log.group_lag import PartitionLag, lag
+    from kafkacodec.log.following import Follower, Growth
+    from kafkacodec.log.from_end import read_last
     from kafkacodec.log.groups import (
         CommittedOffset,
         Group,
@@ -58,8 +60,10 @@ _HOMES = {
     "CodecResult": "recompression",
     "CodecTrial": "recompression",
     "CommittedOffset": "groups",
+    "Follower": "following",
     "Group": "groups",
     "GroupMember": "groups",
+    "Growth": "following",
     "KeyStatistics": "key_statistics",
     "KeyUse": "key_statistics",
     "OwnedPartitions": "groups",
@@ -80,6 +84,7 @@ _HOMES = {
     "read_cluster_metadata": "cluster_metadata",
     "read_committed_offsets": "groups",
     "read_consumer_groups": "groups",
+    "read_last": "from_end",
     "record_statistics": "contents",
     "segment_statistics": "segment_totals",
     "statistics": "partition_statistics",
@@ -91,8 +96,10 @@ __all__ = [
     "CodecTrial",
     "CommittedOffset",
     "Finding",
+    "Follower",
     "Group",
     "GroupMember",
+    "Growth",
     "IndexFile",
     "KeyStatistics",
     "KeyUse",
@@ -127,6 +134,7 @@ __all__ = [
     "read_cluster_metadata",
     "read_committed_offsets",
     "read_consumer_groups",
+    "read_last",
     "read_leader_epochs",
     "read_offset_index",
     "read_producer_snapshot",

@@ -25,8 +25,8 @@ MAX_BYTES = 256 << 20
 """Limit on the memory of the columns of one record set; a larger one stays bytes."""
 
 
-def expand(message: Message) -> dict[str, Any]:
-    """As ``message.to_dict()``, with the structures inside bytes as dicts and lists.
+def expand(message: Message, version: int | None = None) -> dict[str, Any]:
+    """As ``message.to_dict()``, with the structures inside bytes as dicts and lists; with `version`, only its fields.
 
     - Fields of type records (Produce, Fetch) become what `expand_records` returns.
     - Subscriptions and assignments of consumers (JoinGroup, SyncGroup, DescribeGroups, ``GroupMetadataValue``) become
@@ -37,6 +37,8 @@ def expand(message: Message) -> dict[str, Any]:
     Anything that is not what it should be stays bytes.
     """
     values = message.to_dict()
+    if version is not None:
+        values = _of_version(values, message._spec, version)
     _expand_record_sets(values, message._spec)
     expander = _GROUP_MESSAGES.get(type(message).__name__)
     if expander is not None:
@@ -73,6 +75,22 @@ def _records(columns: RecordColumns) -> list[dict[str, Any]]:
             fields["control"] = control.to_dict() | {"producer_id": producer_id, "producer_epoch": producer_epoch}
         made.append(fields)
     return made
+
+
+def _of_version(values: dict[str, Any], spec: StructSpec, version: int) -> dict[str, Any]:
+    """Without the fields that the version lacks."""
+    kept = dict(values)
+    for field in spec.fields:
+        value = values[field.attribute]
+        if version not in field.versions:
+            del kept[field.attribute]
+        elif field.struct is not None and value is not None:
+            kept[field.attribute] = (
+                [_of_version(inner, field.struct, version) for inner in value]
+                if field.array
+                else _of_version(value, field.struct, version)
+            )
+    return kept
 
 
 def _expand_record_sets(values: dict[str, Any], spec: StructSpec) -> None:
@@ -150,7 +168,7 @@ def _subscription(data: bytes, uncertain: bool, assignor: str | None) -> dict[st
     version = int.from_bytes(data[:2], "big")
     if uncertain and (version > 3 or consumer.encode_subscription(found, version) != data):
         raise DecodeError("not certainly a subscription")
-    fields = {"version": version, **found.to_dict()}
+    fields = {"version": version, **_of_version(found.to_dict(), found._spec, min(version, 3))}
     if found.user_data is not None and assignor in ("sticky", "cooperative-sticky"):
         with suppress(DecodeError):
             sticky = consumer.decode_sticky_user_data(found.user_data, cooperative=assignor != "sticky")
@@ -163,4 +181,4 @@ def _assignment(data: bytes, uncertain: bool, assignor: str | None) -> dict[str,
     version = int.from_bytes(data[:2], "big")
     if uncertain and (version > 3 or consumer.encode_assignment(found, version) != data):
         raise DecodeError("not certainly an assignment")
-    return {"version": version, **found.to_dict()}
+    return {"version": version, **_of_version(found.to_dict(), found._spec, min(version, 3))}

@@ -40,6 +40,18 @@ def kafkacodec(capsys):
 
 
 @pytest.fixture
+def kafkacodec_bytes(capfdbinary):
+    """Run the command; gives exit code and standard output as bytes."""
+    from kafkacodec.cli.__main__ import run
+
+    def call(*arguments):
+        code = run([str(argument) for argument in arguments])
+        return code, capfdbinary.readouterr().out
+
+    return call
+
+
+@pytest.fixture
 def broker(tmp_path):
     broker = kafka_jvm.Broker(tmp_path)
     broker.start()

@@ -1,0 +1,70 @@
+"""Records one by one, with their place and the fields of their batch, for `kafkacodec dump`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kafkacodec.records.decode import BATCH_COLUMNS
+
+if TYPE_CHECKING:
+    from kafkacodec import Record, RecordColumns
+
+FIELDS = ("topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers")
+"""The fields of a record, in the order of the JSON."""
+
+COLUMNS = (*FIELDS, *BATCH_COLUMNS)
+"""The fields that can be chosen."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where records are from; `name` is that in tables."""
+
+    topic: str | None
+    partition: int | None
+    name: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """A record; `batch` has the fields of its batch that were asked for."""
+
+    place: Place
+    record: Record
+    batch: dict[str, Any]
+
+    def field(self, name: str) -> Any:
+        """One of `COLUMNS`; None for a field of the batch that the format lacks."""
+        if name in ("topic", "partition"):
+            return getattr(self.place, name)
+        return getattr(self.record, name) if name in FIELDS else self.batch.get(name)
+
+
+def rows(place: Place, chunks: Iterable[RecordColumns], batch_fields: Iterable[str]) -> Iterator[Row]:
+    """The records of chunks that were read with the columns of the batch, if fields of it are asked for."""
+    for chunk in chunks:
+        if not len(chunk):
+            continue
+        names = [name for name in batch_fields if name in chunk.column_names]
+        values = [_values(chunk, name) for name in names]
+        for i, record in enumerate(chunk.records()):
+            yield Row(place, record, {name: column[i] for name, column in zip(names, values, strict=True)})
+
+
+def _values(chunk: RecordColumns, name: str) -> list[Any]:
+    """The values of a column of the batch, None where they are null."""
+    buffers = chunk.buffers(name)
+    if "offsets" in buffers:
+        text, ends = buffers["data"].tobytes(), buffers["offsets"].tolist()
+        found = [text[start:end].decode() for start, end in pairwise(ends)]
+    else:
+        found = buffers["values"].tolist()
+    if buffers["validity"] is None:
+        return found
+    valid = np.unpackbits(buffers["validity"], count=len(chunk), bitorder="little").tolist()
+    return [value if known else None for value, known in zip(found, valid, strict=True)]

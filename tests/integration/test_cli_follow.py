@@ -1,0 +1,140 @@
+"""``kafkacodec dump --follow`` on a partition that grows, in its own process."""
+
+import json
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import kafkacodec as kc
+
+SECONDS = 30
+
+
+class Followed:
+    """The command, with its lines of output as they come."""
+
+    def __init__(self, *arguments):
+        command = [sys.executable, "-m", "kafkacodec.cli", "dump", "--follow", *map(str, arguments)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.printed = queue.Queue()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.printed.put(line)
+
+    def line(self):
+        return self.printed.get(timeout=SECONDS)
+
+    def value(self):
+        return json.loads(self.line())["value"]
+
+    def end(self, how=signal.SIGINT):
+        if how is not None:
+            self.process.send_signal(how)
+        code, err = self.process.wait(SECONDS), self.process.stderr.read()
+        self.close()
+        return code, err
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.reader.join()
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+
+@pytest.fixture
+def follow():
+    started = []
+
+    def start(*arguments):
+        started.append(Followed(*arguments))
+        return started[-1]
+
+    yield start
+    for followed in started:
+        followed.close()
+
+
+@pytest.fixture
+def partition(tmp_path):
+    path = tmp_path / "orders-0"
+    path.mkdir()
+    append(path, 0, b"a", b"b", b"c")
+    return path
+
+
+def append(partition, base_offset, *values, segment=0):
+    with open(partition / f"{segment:020}.log", "ab") as file:
+        file.write(kc.encode([(None, value) for value in values], base_offset=base_offset))
+
+
+def test_records_appear_as_they_are_written(follow, partition):
+    followed = follow(partition, "--json")
+    assert [followed.value() for _ in range(3)] == ["a", "b", "c"]
+    append(partition, 3, b"d")
+    assert followed.value() == "d"
+    append(partition, 4, b"e", segment=4)
+    append(partition, 5, b"f", segment=4)
+    assert [followed.value() for _ in range(2)] == ["e", "f"]
+    code, err = followed.end()
+    assert (code, err.strip()) == (130, "kafkacodec: error: interrupted")
+
+
+def test_only_the_last_and_new_ones(follow, partition):
+    followed = follow(partition, "--json", "--tail", 1, "--grep", "c")
+    assert followed.value() == "c"
+    append(partition, 3, b"d", b"ccc")
+    assert followed.value() == "ccc"
+    none = follow(partition, "--json", "--tail", 0, "-n", 1)
+    table = follow(partition, "--columns", "offset,value")
+    assert [table.line().split() for _ in range(6)][-1] == ["4", "ccc"]
+    append(partition, 5, b"new")
+    assert (none.value(), table.line().split()) == ("new", ["5", "new"])
+    assert none.end(None) == (0, "")
+    assert table.end()[0] == 130
+
+
+def test_truncated_and_deleted_logs_are_said_in_a_sentence(follow, partition):
+    followed = follow(partition, "--json")
+    assert [followed.value() for _ in range(3)] == ["a", "b", "c"]
+    size = (partition / f"{0:020}.log").stat().st_size
+    append(partition, 3, b"d")
+    assert followed.value() == "d"
+    os.truncate(partition / f"{0:020}.log", size)
+    noted = followed.process.stderr.readline()
+    assert noted == (
+        f"kafkacodec: warning: {partition}: the log was truncated to offset 3; reading continues there (it was at 4)\n"
+    )
+    append(partition, 3, b"D")
+    assert followed.value() == "D"
+    shutil.rmtree(partition)
+    code, err = followed.end(None)
+    assert (code, err.splitlines()) == (
+        1,
+        [
+            f"kafkacodec: warning: {partition}: the partition was deleted",
+            "kafkacodec: error: nothing is left to follow",
+        ],
+    )
+
+
+def test_damage_is_an_error_after_the_records_before_it(follow, partition):
+    followed = follow(partition, "--json")
+    assert [followed.value() for _ in range(3)] == ["a", "b", "c"]
+    bad = bytearray(kc.encode([(None, b"d")], base_offset=3))
+    bad[-1] ^= 1
+    with open(partition / f"{0:020}.log", "ab") as file:
+        file.write(bad)
+    code, err = followed.end(None)
+    assert code == 1
+    assert "CRC-32C" in err
+    assert err.count("\n") == 1
