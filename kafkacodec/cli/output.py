@@ -118,8 +118,9 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str] | str | 
     """Print rows as they arrive; an error that `rows` raises is raised after the rows before it are printed.
 
     A row that is a string is a heading for those after it. None says that there are no more rows for now: those before
-    it are printed, even if they are few to choose the widths of columns by. On a terminal, lines are cut to its width; elsewhere, cells
-    that may have any length are cut. With `full_option`, nothing is. Control characters are escaped.
+    it are printed, even if they are few to choose the widths of columns by.
+    On a terminal, lines are cut to its width; elsewhere, cells that may have any length are cut. With `full_option`,
+    nothing is. Control characters are escaped.
     """
     rows = map(_visible_row, rows)
     sample: list[Sequence[str] | str] = []

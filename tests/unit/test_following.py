@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.log import Follower, Partition, read_last
+from kafkacodec.log import Follower, Growth, Partition, read_last
 from kafkacodec.log.following import grown
 from tests.corpus import ROOT, sample
 
@@ -21,9 +21,9 @@ def append(partition: Path, base_offset: int, *values: bytes, segment: int = 0, 
         file.write(kc.encode([(None, value) for value in values], base_offset=base_offset, **options))  # type: ignore[arg-type]
 
 
-def values(growth: object) -> list[bytes | None]:
-    partition, start, end, _ = growth  # type: ignore[misc]
-    chunks = partition.read(start_offset=start, end_offset=end)
+def values(growth: Growth | None) -> list[bytes | None]:
+    assert growth is not None
+    chunks = growth.partition.read(start_offset=growth.start_offset, end_offset=growth.end_offset)
     return [record.value for chunk in chunks for record in chunk.records()]
 
 
