@@ -31,9 +31,9 @@ from kafkacodec.log.writer import LogWriter
 if TYPE_CHECKING:
     from kafkacodec.log.cluster_metadata import ClusterMetadata, read_cluster_metadata
     from kafkacodec.log.contents import RecordStatistics, record_statistics
-    from kafkacodec.log.group_lag import PartitionLag, lag
     from kafkacodec.log.following import Follower, Growth
     from kafkacodec.log.from_end import read_last
+    from kafkacodec.log.group_lag import PartitionLag, lag
     from kafkacodec.log.groups import (
         CommittedOffset,
         Group,
