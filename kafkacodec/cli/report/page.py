@@ -83,7 +83,7 @@ def render(survey: Survey, paths: Iterable[str], made_at: datetime | None = None
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_template), autoescape=True, undefined=jinja2.StrictUndefined, finalize=_finalize
     )
-    return environment.get_template("page.html").render(
+    return environment.get_template("page.jinja").render(
         style=Markup(_template("page.css")),
         paths=list(paths),
         made_at=f"{made_at or datetime.now(UTC):%Y-%m-%d %H:%M:%S}",
