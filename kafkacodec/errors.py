@@ -23,7 +23,10 @@ __all__ = [
     "LimitExceeded",
     "LocalProtocolError",
     "MissingOffsets",
+    "RegistryError",
     "RemoteProtocolError",
+    "SchemaError",
+    "SchemaNotFound",
     "Truncated",
     "UnsupportedCodec",
     "UnsupportedMagic",
@@ -144,6 +147,18 @@ class UnsupportedVersion(_Located, ValueError):
 
 class UnsupportedCodec(DecodeError):
     """A compression codec that is unknown or not allowed here."""
+
+
+class SchemaError(_Located, ValueError):
+    """A schema of values that is invalid, or that columns cannot represent. Attributes as in `DecodeError`."""
+
+
+class SchemaNotFound(SchemaError):
+    """The source of schemas does not have this one."""
+
+
+class RegistryError(KafkaCodecError):
+    """A schema registry cannot be reached, refuses the request or answers with something else than a schema."""
 
 
 class LocalProtocolError(KafkaCodecError):

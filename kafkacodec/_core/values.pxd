@@ -1,0 +1,29 @@
+# csrc/values as Cython sees it, a section per header; with all of base.pxd.
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from kafkacodec._core.base cimport *
+
+
+cdef extern from "values/kc_avro.h" nogil:
+    ctypedef struct kc_avro_node:
+        int32_t kind
+        int32_t first
+        int32_t count
+        int32_t limit
+        int64_t width
+        int64_t least
+
+    ctypedef struct kc_avro_schema:
+        const kc_avro_node *nodes
+        int32_t count
+
+    ctypedef struct kc_avro_fault:
+        const char *what
+        int64_t position
+        int64_t got
+        int64_t want
+        int32_t node
+
+    bint kc_avro_schema_valid(const kc_avro_schema *schema)
+    int64_t kc_avro_check(const kc_avro_schema *schema, const uint8_t *data, const int64_t *ends, int64_t start,
+                          int64_t rows, int64_t *budget, kc_avro_fault *fault)

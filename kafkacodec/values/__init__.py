@@ -1,0 +1,52 @@
+"""Keys and values of records as typed Arrow columns: Avro, Protobuf and JSON, with schemas from files or a registry.
+
+Needs the extra ``values``: ``pip install 'kafkacodec[values]'``. Names load on first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kafkacodec.values.decoding import DecodedValues, ValueDecoder, decode
+    from kafkacodec.values.directory import SchemaDirectory
+    from kafkacodec.values.registry import Registry
+    from kafkacodec.values.schemas import Reference, Schema, SchemaKey, Schemas, SchemaSource
+
+# Public name -> its module.
+_HOMES = {
+    "DecodedValues": "decoding",
+    "Reference": "schemas",
+    "Registry": "registry",
+    "Schema": "schemas",
+    "SchemaDirectory": "directory",
+    "SchemaKey": "schemas",
+    "SchemaSource": "schemas",
+    "Schemas": "schemas",
+    "ValueDecoder": "decoding",
+    "decode": "decoding",
+}
+
+__all__ = [
+    "DecodedValues",
+    "Reference",
+    "Registry",
+    "Schema",
+    "SchemaDirectory",
+    "SchemaKey",
+    "SchemaSource",
+    "Schemas",
+    "ValueDecoder",
+    "decode",
+]
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        home = _HOMES[name]
+    except KeyError:
+        raise AttributeError(f"module 'kafkacodec.values' has no attribute {name!r}") from None
+    value = getattr(importlib.import_module(f"kafkacodec.values.{home}"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,60 @@
+# Checks Avro values against a schema, and copies the payloads of rows next to one another, without the GIL.
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.string cimport memcpy
+
+from kafkacodec._core cimport values as k
+
+
+cdef int32_t MOST_NODES = 1 << 24
+
+
+cdef class Checker:
+    """A schema as the nodes of kc_avro.h."""
+    cdef bytes nodes
+    cdef k.kc_avro_schema schema
+
+    def __init__(self, bytes nodes not None):
+        cdef size_t size = len(nodes)
+        self.nodes = nodes
+        self.schema.nodes = <const k.kc_avro_node *> <const char *> nodes
+        self.schema.count = <int32_t> min(size // sizeof(k.kc_avro_node), <size_t> MOST_NODES)
+        if size != self.schema.count * sizeof(k.kc_avro_node) or not k.kc_avro_schema_valid(&self.schema):
+            self.schema.count = 0
+            raise ValueError("the nodes are not a tree")
+
+    def check(self, const uint8_t[::1] data not None, const int64_t[::1] ends not None, int64_t start, int64_t budget):
+        cdef k.kc_avro_fault fault
+        cdef int64_t row, rows = ends.shape[0]
+        cdef const uint8_t *first = &data[0] if data.shape[0] else <const uint8_t *> self.schema.nodes
+        if self.schema.count == 0 or start < 0 or not in_order(ends, data.shape[0]):
+            raise ValueError("the ends of rows are out of order or after the data")
+        if start >= rows:
+            return rows, budget, None
+        with nogil:
+            row = k.kc_avro_check(&self.schema, first, &ends[0], start, rows, &budget, &fault)
+        if row == rows:
+            return rows, budget, None
+        return row, budget, (fault.what.decode(), fault.position, fault.node, fault.got, fault.want)
+
+
+cdef bint in_order(const int64_t[::1] ends, int64_t size) noexcept:
+    cdef int64_t i, last = 0
+    for i in range(ends.shape[0]):
+        if ends[i] < last:
+            return False
+        last = ends[i]
+    return last <= size
+
+
+def join(const uint8_t[::1] data not None, const int64_t[::1] starts not None, const int64_t[::1] sizes not None,
+         uint8_t[::1] out not None):
+    cdef int64_t i, at = 0, room = out.shape[0], size = data.shape[0]
+    if starts.shape[0] != sizes.shape[0]:
+        raise ValueError("as many starts as sizes are needed")
+    for i in range(starts.shape[0]):
+        if starts[i] < 0 or sizes[i] < 0 or starts[i] > size or sizes[i] > size - starts[i] or sizes[i] > room - at:
+            raise ValueError(f"row {i} is outside the data")
+        if sizes[i]:
+            memcpy(&out[at], &data[starts[i]], sizes[i])
+            at += sizes[i]
+    return at

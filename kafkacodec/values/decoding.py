@@ -1,0 +1,330 @@
+"""Decoding a column of keys or values to typed columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from importlib import import_module
+from typing import Any, Literal
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kafkacodec.errors import DecodeError, LimitExceeded, SchemaError, SchemaNotFound
+from kafkacodec.records.arguments import limit, one_of
+from kafkacodec.records.decode import DEFAULT_MAX_TOTAL_BYTES
+from kafkacodec.values.framing import FRAMINGS, UNKNOWN, Framed, Framing, Part, framed, with_message_indexes
+from kafkacodec.values.payloads import payloads_of
+from kafkacodec.values.plans import Plan, ResolvedSchema
+from kafkacodec.values.schemas import FORMATS, Format, Schema, SchemaKey, SchemaSource, resolved_references
+from kafkacodec.values.sources import source_of
+
+__all__ = ["DecodedValues", "OnValueError", "ValueDecoder", "decode"]
+
+OnValueError = Literal["raise", "null"]
+
+# Format -> the module and function that plans its decoders. Modules are loaded when a column needs them.
+_PLANNERS = {
+    "avro": ("kafkacodec.values.avro", "plan_avro"),
+    "protobuf": ("kafkacodec.values.protobuf", "plan_protobuf"),
+    "json": ("kafkacodec.values.json_values", "plan_json"),
+}
+
+_CHUNK_BYTES = 64 << 20
+_CHUNK_ROWS = 1 << 20
+
+_SCHEMA = pa.schema([("schema_id", pa.int64()), ("schema_uuid", pa.string()), ("error", pa.string())])
+
+
+class DecodedValues:
+    """Decoded keys or values, a row for each. Offers ``__arrow_c_stream__`` of the Arrow PyCapsule interface.
+
+    Attributes:
+        values (pa.ChunkedArray): the values, null where the input is null or a row has an error.
+        schema_ids (pa.ChunkedArray): int64, the number of each row's schema; null if it has none, or a UUID.
+        schema_uuids (pa.ChunkedArray): string, the GUID or UUID of each row's schema; null if it has none.
+        errors (pa.ChunkedArray): string, why a row was not decoded; null if it was.
+    """
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+        self.values, self.schema_ids, self.schema_uuids, self.errors = table.columns
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+    def to_pyarrow(self) -> pa.Table:
+        """The columns ``value``, ``schema_id``, ``schema_uuid`` and ``error`` as a table, without a copy."""
+        return self._table
+
+    @property
+    def num_errors(self) -> int:
+        """The number of rows with an error."""
+        return int(len(self.errors) - self.errors.null_count)
+
+    def __repr__(self) -> str:
+        return f"<DecodedValues: {len(self)} rows of {self.values.type}, {self.num_errors} errors>"
+
+
+def decode(
+    column: Any,
+    schemas: SchemaSource | Schema | Mapping[int | UUID, Schema | str] | str,
+    *,
+    format: Format | None = None,
+    reader_schema: Schema | str | None = None,
+    framing: Framing | None = None,
+    headers: Any = None,
+    part: Part = "value",
+    on_error: OnValueError = "raise",
+    max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES,
+) -> DecodedValues:
+    """Decode a column of keys or values in Avro, Protobuf or JSON to a typed column.
+
+    Rows may have different schemas. The column has the type of the reader's schema; without one, it has the fields of
+    all schemas of the rows, and a field that only some have is null in the others.
+
+    Args:
+        column: a binary or string column with the Arrow interface, in chunks or not; or a list of bytes and None.
+        schemas: where schemas come from: a `SchemaDirectory` or the path of one, a `Registry` or its URL (``http:`` or
+            ``https:``), a `SchemaTopic`, a dict of schemas by number or UUID, or a `Schema` that all values have.
+        format: ``avro``, ``protobuf`` or ``json``: the format of schemas given as text. Rows of another format have an
+            error. Default: whatever the source says.
+        reader_schema: the schema of the result, with fields, defaults and aliases as Avro's rules of schema resolution
+            have them; for Protobuf and JSON, the fields to read.
+        framing: where values have the number of their schema: ``confluent``, ``glue``, ``apicurio`` (numbers of eight
+            bytes), ``none``, or ``auto`` for the first two and for all headers. Default: ``none`` if `schemas` is a
+            `Schema`, else ``auto``.
+        headers: the column ``headers`` of the records, in which newer serializers have the schema.
+        part: ``value`` or ``key``, for the names of headers.
+        on_error: ``raise``, or ``null`` to make a row that cannot be decoded null and give the reason in ``errors``.
+        max_total_bytes: limit on the memory of the columns, in bytes.
+
+    Raises:
+        DecodeError: a value does not match its schema, or has none, and `on_error` is ``raise``; `path` names the row,
+            and the reason the field and byte.
+        SchemaError: a schema is missing or cannot be used, and `on_error` is ``raise``; or the reader's is wrong.
+        RegistryError: the registry does not answer, for any `on_error`.
+        LimitExceeded: the columns need more memory than the limit, for any `on_error`.
+        ImportError: a package of the extra ``values`` is missing.
+        ValueError, TypeError: an argument is wrong.
+    """
+    decoder = ValueDecoder(
+        schemas,
+        format=format,
+        reader_schema=reader_schema,
+        framing=framing,
+        part=part,
+        on_error=on_error,
+        max_total_bytes=max_total_bytes,
+    )
+    return decoder.decode(column, headers=headers)
+
+
+class ValueDecoder:
+    """Decodes many columns with the same schemas, which are looked up and parsed once. Arguments as in `decode`.
+
+    Without a reader's schema, the type of a column depends on the schemas of its rows; after `prepare` it is that of
+    all schemas given there, for every column.
+    """
+
+    def __init__(
+        self,
+        schemas: SchemaSource | Schema | Mapping[int | UUID, Schema | str] | str,
+        *,
+        format: Format | None = None,
+        reader_schema: Schema | str | None = None,
+        framing: Framing | None = None,
+        part: Part = "value",
+        on_error: OnValueError = "raise",
+        max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES,
+    ) -> None:
+        if format is not None:
+            one_of("format", format, FORMATS)
+        one_of("on_error", on_error, ("raise", "null"))
+        one_of("part", part, ("value", "key"))
+        self._framing = framing if framing is not None else "none" if isinstance(schemas, Schema) else "auto"
+        one_of("framing", self._framing, FRAMINGS)
+        self._source = source_of(schemas, format or "avro")
+        self._format = format
+        self._part = part
+        self._on_error = on_error
+        self._max_bytes = limit("max_total_bytes", max_total_bytes)
+        self._reader_schema = reader_schema
+        self._found: dict[SchemaKey, ResolvedSchema | SchemaError] = {}
+        self._plans: dict[tuple[SchemaKey, ...], Plan] = {}
+        self._prepared: Plan | None = None
+
+    def keys(self, column: Any, *, headers: Any = None) -> list[SchemaKey]:
+        """What identifies the schemas of a column's rows, each once."""
+        return self._framed(column, headers).keys
+
+    def prepare(self, keys: Iterable[SchemaKey]) -> pa.DataType:
+        """Fix the type of columns to that of these schemas, and return it. Rows of other schemas then have an error."""
+        plan = self._plan(tuple(keys))
+        self._prepared = plan
+        return pa.null() if plan.type is None else plan.type
+
+    def decode(self, column: Any, *, headers: Any = None) -> DecodedValues:
+        """Decode a column. Raises as `kafkacodec.values.decode`."""
+        rows = self._framed(column, headers)
+        plan = self._prepared or self._plan(tuple(rows.keys))
+        kind = pa.null() if plan.type is None else plan.type
+        pieces: list[pa.RecordBatch] = []
+        left = self._max_bytes
+        for part in _chunks(rows.payloads.sizes):
+            pieces.append(self._piece(rows, part, plan, kind, left))
+            left -= pieces[-1].nbytes
+            if left < 0:
+                raise LimitExceeded(f"the columns need more than {self._max_bytes} bytes (max_total_bytes)")
+        schema = _SCHEMA.insert(0, pa.field("value", kind))
+        return DecodedValues(pa.Table.from_batches(pieces, schema=schema))
+
+    # --- schemas ------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _reader(self) -> ResolvedSchema | None:
+        reader = self._reader_schema
+        if reader is None:
+            return None
+        if isinstance(reader, str):
+            reader = Schema(reader, self._format or "avro")
+        return ResolvedSchema(reader, resolved_references(reader, self._source))
+
+    def _schema(self, key: SchemaKey) -> ResolvedSchema | SchemaError:
+        """The schema of a key, or what is wrong with it; looked up once."""
+        if key not in self._found:
+            try:
+                schema = self._source.find(key)
+                self._found[key] = ResolvedSchema(schema, resolved_references(schema, self._source))
+            except SchemaNotFound as error:
+                return error  # it may be registered later
+            except SchemaError as error:
+                self._found[key] = error
+        return self._found[key]
+
+    def _plan(self, keys: tuple[SchemaKey, ...]) -> Plan:
+        if keys not in self._plans:
+            self._plans[keys] = self._new_plan(keys)
+        return self._plans[keys]
+
+    def _new_plan(self, keys: tuple[SchemaKey, ...]) -> Plan:
+        schemas: dict[SchemaKey, ResolvedSchema] = {}
+        failures: dict[SchemaKey, SchemaError] = {}
+        for key in sorted(keys, key=_age):
+            found = self._schema(key)
+            if isinstance(found, SchemaError):
+                failures[key] = found
+            else:
+                schemas[key] = found
+        reader = self._reader
+        wanted = self._format or (reader.schema.format if reader else _only_format(schemas))
+        for key in [key for key, found in schemas.items() if found.schema.format != wanted]:
+            failures[key] = SchemaError(f"{key} is {schemas.pop(key).schema.format}, not {wanted}")
+        if wanted is None:
+            return Plan(None, {}, failures)
+        module, name = _PLANNERS[wanted]
+        plan: Plan = getattr(import_module(module), name)(schemas, reader)
+        return plan._replace(failures={**failures, **plan.failures})
+
+    # --- rows ---------------------------------------------------------------------------------------------------------
+
+    def _framed(self, column: Any, headers: Any) -> Framed:
+        payloads, nulls = payloads_of(column)
+        rows = framed(payloads, nulls, self._framing, headers=headers, part=self._part)
+        return with_message_indexes(rows, [i for i, key in enumerate(rows.keys) if self._has_indexes(key)])
+
+    def _has_indexes(self, key: SchemaKey) -> bool:
+        """Whether payloads start with message indexes: Protobuf's do in Confluent's framing, if no header has them."""
+        if key.kind not in ("id", "guid") or key.message:
+            return False
+        found = self._schema(key)
+        return isinstance(found, ResolvedSchema) and found.schema.format == "protobuf"
+
+    def _piece(self, rows: Framed, part: slice, plan: Plan, kind: pa.DataType, max_bytes: int) -> pa.RecordBatch:
+        """The rows of a slice."""
+        key_of = rows.key_of[part]
+        problems = {row - part.start: text for row, text in rows.problems.items() if part.start <= row < part.stop}
+        failures: dict[int, SchemaError] = {}
+        columns, places = [], np.full(len(key_of), -1, np.int64)
+        done = 0
+        for number in np.unique(key_of[key_of != UNKNOWN]).tolist():
+            members = np.flatnonzero(key_of == number)
+            key = rows.keys[number]
+            decoder = plan.decoders.get(key)
+            if decoder is None:
+                failures[int(members[0])] = failure = _failure(key, plan)
+                problems |= dict.fromkeys(members.tolist(), str(failure))
+                continue
+            decoded = decoder.decode(rows.payloads.take(members + part.start), max_bytes)
+            problems |= {int(members[row]): text for row, text in decoded.problems.items()}
+            columns.append(decoded.column)
+            places[members] = np.arange(done, done + len(members))
+            done += len(members)
+        if problems and self._on_error == "raise":
+            first = min(problems)
+            place = f"values[{part.start + first}]"
+            if first in failures:
+                failure = failures[first]
+                raise type(failure)(failure.reason, path=failure.path).within(place)
+            raise DecodeError(problems[first], path=place)
+        column = _placed(columns, places, kind)
+        schema = _SCHEMA.insert(0, pa.field("value", kind))
+        return pa.record_batch([column, *_descriptions(rows.keys, key_of, problems)], schema=schema)
+
+
+def _failure(key: SchemaKey, plan: Plan) -> SchemaError:
+    return plan.failures.get(key) or SchemaError(f"{key} is not one of the schemas that were prepared")
+
+
+def _age(key: SchemaKey) -> tuple[str, int, tuple[int, ...]]:
+    """Sorts older schemas first, as far as their numbers tell."""
+    return key.kind, key.value if isinstance(key.value, int) else 0, key.message
+
+
+def _only_format(schemas: Mapping[SchemaKey, ResolvedSchema]) -> str | None:
+    """The one format of the schemas; None if there are no schemas.
+
+    Raises:
+        SchemaError: there are several.
+    """
+    formats = sorted({found.schema.format for found in schemas.values()})
+    if len(formats) > 1:
+        raise SchemaError(f"rows have schemas of {' and '.join(formats)}; choose one with format=")
+    return formats[0] if formats else None
+
+
+def _chunks(sizes: npt.NDArray[np.int64]) -> Iterable[slice]:
+    """Runs of rows of a limited total size."""
+    ends = np.cumsum(sizes)
+    start = 0
+    while start < len(sizes):
+        before = int(ends[start - 1]) if start else 0
+        stop = int(np.searchsorted(ends, before + _CHUNK_BYTES, "right"))
+        stop = min(max(stop, start + 1), start + _CHUNK_ROWS)
+        yield slice(start, stop)
+        start = stop
+
+
+def _placed(columns: list[pa.Array], places: npt.NDArray[np.int64], kind: pa.DataType) -> pa.Array:
+    """The rows of the columns at their places; null where the place is -1."""
+    if not columns:
+        return pa.nulls(len(places), kind)
+    if len(columns) == 1 and len(columns[0]) == len(places):
+        return columns[0]
+    return pa.concat_arrays(columns).take(pa.array(places, mask=places < 0))
+
+
+def _descriptions(keys: list[SchemaKey], key_of: npt.NDArray[np.int64], problems: Mapping[int, str]) -> list[pa.Array]:
+    """The columns of numbers, UUIDs and errors."""
+    known = pa.array(key_of, mask=key_of == UNKNOWN)
+    numbers = [key.value if isinstance(key.value, int) and key.kind != "given" else None for key in keys]
+    uuids = [str(key.value) if isinstance(key.value, UUID) else None for key in keys]
+    errors = pa.nulls(len(key_of), pa.string())
+    if problems:
+        errors = pa.array([problems.get(row) for row in range(len(key_of))], pa.string())
+    return [pa.array(numbers, pa.int64()).take(known), pa.array(uuids, pa.string()).take(known), errors]
