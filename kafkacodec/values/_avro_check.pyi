@@ -1,9 +1,6 @@
 import numpy as np
 import numpy.typing as npt
 
-Fault = tuple[str, int, int, int, int]
-"""What is wrong, the position in the data, the number of the node, the actual and the expected number."""
-
 class Checker:
     """A schema to check values against.
 
@@ -18,9 +15,10 @@ class Checker:
     def __init__(self, nodes: bytes) -> None: ...
     def check(
         self, data: npt.NDArray[np.uint8], ends: npt.NDArray[np.int64], start: int, budget: int
-    ) -> tuple[int, int, Fault | None]:
+    ) -> tuple[int, int, tuple[str, int, int, int, int] | None]:
         """The first row from `start` that is no value of the schema, the memory left of `budget`, and the fault.
 
+        A fault is what is wrong, the position in the data, the number of the node, the actual and the expected number.
         The row is the number of rows, and the fault None, where all are. Row i ends at ``ends[i]``, where the next
         one starts.
         """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +17,10 @@ from kafkacodec.values.avro_types import arrow_type, branch_names, column_of
 from kafkacodec.values.columns import Decoded, spread
 from kafkacodec.values.payloads import Joined, Payloads
 
-if TYPE_CHECKING:
-    from kafkacodec.values._avro_check import Fault
-
 __all__ = ["AvroDecoder"]
+
+Fault = tuple[str, int, int, int, int]
+"""What the checker found: what is wrong, the position in the data, the node, the actual and the expected number."""
 
 _NODE = np.dtype([("kind", "i4"), ("first", "i4"), ("count", "i4"), ("limit", "i4"), ("width", "i8"), ("least", "i8")])
 
