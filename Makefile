@@ -12,7 +12,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 BINDINGS := $(shell find kafkacodec -name '_*.pyx')
 SOURCES := $(wildcard csrc/*/kc_*.[ch]) $(BINDINGS) $(shell find kafkacodec -name '*.pxd')
-PACKAGE := $(shell find kafkacodec -name '*.py' -o -name '*.pyi' -o -name '*.kmsg' -o -name '*.txt' -o -name '*.jinja' -o -name '*.css' -o -name py.typed)
+PACKAGE := $(shell find kafkacodec -name '*.py' -o -name '*.pyi' -o -name '*.kmsg' -o -name '*.txt' -o -name '*.jinja' -o -name '*.css' -o -name py.typed -o -path '*/sample_data/*' -type f)
 EXTENSIONS := $(subst /,.,$(BINDINGS:.pyx=))
 C_FILES := $(shell find csrc -name '*.[ch]')
 export PIP_DISABLE_PIP_VERSION_CHECK := 1

@@ -43,6 +43,7 @@ _HOMES: dict[str, str | None] = {
     "iter_records": "kafkacodec.records.decode",
     "scan": "kafkacodec.records.headers",
     "Search": "kafkacodec.records.searching",
+    "sample": "kafkacodec.log.sample",
     "MemoryInUse": "kafkacodec.memory",
     "memory_in_use": "kafkacodec.memory",
     "trim_memory": "kafkacodec.memory",
@@ -101,6 +102,7 @@ if TYPE_CHECKING:  # `x as x` makes a name public for type checkers
         spark as spark,
         values as values,
     )
+    from kafkacodec.log.sample import sample as sample
     from kafkacodec.memory import (
         MemoryInUse as MemoryInUse,
         memory_in_use as memory_in_use,

@@ -25,6 +25,7 @@ from kafkacodec.log.recover import recover
 from kafkacodec.log.report import Finding, Report
 from kafkacodec.log.segment import Segment
 from kafkacodec.log.segment_writer import PendingSegment, SegmentWriter, remove_unfinished
+from kafkacodec.log.topic import Topic
 from kafkacodec.log.transactions import Transactions
 from kafkacodec.log.writer import LogWriter
 
@@ -120,6 +121,7 @@ __all__ = [
     "SegmentWriter",
     "SizeHistogram",
     "TimeHistogram",
+    "Topic",
     "Transactions",
     "codec_trial",
     "discover",

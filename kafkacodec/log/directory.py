@@ -8,17 +8,20 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Unpack
+from typing import NoReturn, Unpack
 
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import known_offsets
 from kafkacodec.log.files import directory_name
 from kafkacodec.log.listings import Listings
-from kafkacodec.log.partition import Partition, ReadOptions
+from kafkacodec.log.partition import Partition
+from kafkacodec.log.readable import ReadOptions
 from kafkacodec.log.report import Report
+from kafkacodec.log.topic import Topic
 from kafkacodec.log.verify_files import check_offset_checkpoints
-from kafkacodec.records.arguments import num_threads
+from kafkacodec.records.arguments import num_threads, suggestion
 from kafkacodec.records.columns import RecordColumns
+from kafkacodec.records.shown import html_table
 from kafkacodec.records.signatures import shows_options, suggests_options
 
 LOST_AND_FOUND = "lost+found"
@@ -51,6 +54,14 @@ class LogDirectory:
     def __repr__(self) -> str:
         return f"LogDirectory({self.path!r})"
 
+    def __fspath__(self) -> str:
+        return self.path
+
+    def _repr_html_(self) -> str:
+        found = [self.topic(name) for name in self.topics]
+        rows = ([t.name, str(len(t.partitions)), f"{t.size_in_bytes:,}"] for t in found)
+        return html_table(f"{self!r}: {len(found)} topics", ["topic", "partitions", "bytes"], rows)
+
     @cached_property
     def all_partitions(self) -> list[Partition]:
         """Every partition's directory, including those set aside, by topic and number."""
@@ -67,6 +78,24 @@ class LogDirectory:
         """The topics' names, sorted."""
         return sorted({p.topic for p in self._current if p.topic is not None})
 
+    def topic(self, name: str) -> Topic:
+        """One topic, with all its partitions in this directory.
+
+        Raises:
+            FileNotFoundError: the directory does not have this topic; the message names a similar one.
+        """
+        partitions = self.partitions(name)
+        if not partitions:
+            self._refuse_topic(name)
+        return Topic(name, partitions, self.path)
+
+    def _refuse_topic(self, name: str) -> NoReturn:
+        if not self.topics:
+            text = f"no topic {name!r}: this directory has no partitions"
+        else:
+            text = f"no topic {name!r} in this directory; {suggestion(name, self.topics, 'topics')}"
+        raise FileNotFoundError(errno.ENOENT, text, self.path)
+
     def partitions(self, topic: str) -> list[Partition]:
         """The partitions of a topic, by number; an empty list for an unknown topic."""
         return [p for p in self._current if p.topic == topic]
@@ -75,13 +104,9 @@ class LogDirectory:
         """One partition.
 
         Raises:
-            FileNotFoundError: the directory does not have this partition.
+            FileNotFoundError: the directory does not have this partition or topic.
         """
-        for candidate in self.partitions(topic):
-            if candidate.partition == partition:
-                return candidate
-        path = os.path.join(self.path, f"{topic}-{partition}")
-        raise FileNotFoundError(errno.ENOENT, f"no partition {partition} of topic {topic!r} in this directory", path)
+        return self.topic(topic).partition(partition)
 
     @shows_options(ReadOptions, Partition.read)
     def read(self, topic: str, partition: int, **options: Unpack[ReadOptions]) -> Iterator[RecordColumns]:

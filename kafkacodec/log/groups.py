@@ -13,6 +13,7 @@ from kafkacodec.errors import DecodeError, KafkaCodecError
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import read_topic_id
 from kafkacodec.log.directory import LogDirectory
+from kafkacodec.log.named_rows import NamedRows
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.stored import note_record, sound_chunks
 from kafkacodec.log.transactions import COMMIT, marker_type
@@ -85,10 +86,24 @@ class Group(NamedTuple):
         return self._asdict() | {"members": [member.to_dict() for member in self.members]}
 
 
+class CommittedOffsets(NamedRows[CommittedOffset]):
+    """A list of `CommittedOffset` that notebooks show as a table, with `to_arrow`, `to_pandas` and `to_polars`."""
+
+    row_type = CommittedOffset
+    table = "offsets_table"
+
+
+class Groups(NamedRows[Group]):
+    """A list of `Group`, likewise."""
+
+    row_type = Group
+    table = "groups_table"
+
+
 @suggests_options
 def read_committed_offsets(
     path: str | os.PathLike[str], *, problems: list[DecodeError] | None = None
-) -> list[CommittedOffset]:
+) -> CommittedOffsets:
     """The committed offsets of all groups, by group, topic and partition.
 
     Commits of aborted or open transactions do not count.
@@ -119,11 +134,11 @@ def read_committed_offsets(
                 value.expire_timestamp,
             )
             last[place] = written_at, commit
-    return [last[place][1] for place in sorted(last)]
+    return CommittedOffsets(last[place][1] for place in sorted(last))
 
 
 @suggests_options
-def read_consumer_groups(path: str | os.PathLike[str], *, problems: list[DecodeError] | None = None) -> list[Group]:
+def read_consumer_groups(path: str | os.PathLike[str], *, problems: list[DecodeError] | None = None) -> Groups:
     """All groups by name, with their members; arguments and errors as in `read_committed_offsets`.
 
     A group with committed offsets and no other record is, as for a broker, a classic group of generation 0 without a
@@ -163,7 +178,7 @@ def read_consumer_groups(path: str | os.PathLike[str], *, problems: list[DecodeE
         if name in groups and groups[name].kind != "classic":
             current = [of_group[member]._replace(owned=owned.get((name, member), [])) for member in sorted(of_group)]
             groups[name] = groups[name]._replace(members=current)
-    return [groups[name] for name in sorted(groups)]
+    return Groups(groups[name] for name in sorted(groups))
 
 
 _COMMITS = ("OffsetCommitKey", "LegacyOffsetCommitKey")

@@ -16,11 +16,12 @@ from kafkacodec.log.continuity import Gaps, Surroundings, check_gaps
 from kafkacodec.log.ends import misplaced_ends
 from kafkacodec.log.files import MappedFile, directory_name
 from kafkacodec.log.identity import BatchMark, LogIdentity, identify
-from kafkacodec.log.kinds import kind_of
+from kafkacodec.log.kinds import BATCHES, SegmentKind, kind_of
 from kafkacodec.log.listing import segment_files
 from kafkacodec.log.lookup import Lookup
 from kafkacodec.log.range_planning import Portion, least, plan_ranges
 from kafkacodec.log.ranges import SegmentRange, layout_of
+from kafkacodec.log.readable import Readable, ReadOptions
 from kafkacodec.log.report import Report
 from kafkacodec.log.segment import Segment, Timestamp, checked_limits
 from kafkacodec.log.segment07 import segment_at
@@ -29,25 +30,13 @@ from kafkacodec.log.verify_partition import verify_files, verify_partition
 from kafkacodec.records.arguments import ISOLATION_LEVELS, IsolationLevel, one_of
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.decode import DEFAULT_MAX_ROWS, DecodeOptions, plan_of
+from kafkacodec.records.shown import html_table
 from kafkacodec.records.signatures import shows_options, suggests_options
 
 _NO_OFFSET = 1 << 63
 
 
-class ReadOptions(DecodeOptions, total=False):
-    """The keyword options that `Partition.read` and `LogDirectory.read` share."""
-
-    start_timestamp: Timestamp | None
-    end_timestamp: Timestamp | None
-    isolation_level: IsolationLevel
-    gaps: Gaps
-    max_rows: int
-    max_bytes: int | None
-    mapped: bool
-    threads: int | None
-
-
-class Partition:
+class Partition(Readable):
     """The directory of one partition.
 
     Args:
@@ -95,6 +84,13 @@ class Partition:
 
     def __repr__(self) -> str:
         return f"Partition({self.path!r})"
+
+    def __fspath__(self) -> str:
+        return self.path
+
+    def _repr_html_(self) -> str:
+        rows = ([os.path.basename(s.path), str(s.base_offset), f"{s.size_in_bytes:,}"] for s in self.segments)
+        return html_table(f"{self!r}: {len(self.segments)} segments", ["segment", "base offset", "bytes"], rows)
 
     @cached_property
     def segments(self) -> list[Segment]:
@@ -355,6 +351,18 @@ class Partition:
                 yield chunk
                 if chunk.problems and options.get("on_error") == "stop":
                     return
+
+    def _pieces(self, options: ReadOptions) -> list[SegmentRange]:
+        return self.ranges(
+            start_offset=options.get("start_offset"),
+            end_offset=options.get("end_offset"),
+            start_timestamp=options.get("start_timestamp"),
+            end_timestamp=options.get("end_timestamp"),
+        )
+
+    @property
+    def _kind(self) -> SegmentKind:
+        return kind_of(self.segments[0].path) if self.segments else BATCHES
 
     def transactions(self, start_offset: int | None = None, end_offset: int | None = None) -> Transactions:
         """The aborted and open transactions that matter for a span of the log."""

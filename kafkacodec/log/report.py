@@ -7,9 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from kafkacodec.errors import MissingOffsets
+from kafkacodec.records.shown import html_table
 
 MAX_FINDINGS = 1000
 """The number of findings that a report keeps; its counts include the others."""
+
+_SHOWN_FINDINGS = 10
+"""The number of findings that a report shows of itself."""
 
 Level = Literal["error", "warning", "note"]
 
@@ -64,7 +68,7 @@ _SUMS = (
 )
 
 
-@dataclass
+@dataclass(repr=False)
 class Report:
     """The contents and the faults of a segment, a partition or a log directory.
 
@@ -136,6 +140,24 @@ class Report:
             "findings": [vars(finding) for finding in self.findings],
         }
 
+    def __repr__(self) -> str:
+        """The summary and the first findings; `str` has all that are kept."""
+        lines = str(self).split("\n")
+        if len(self.findings) > _SHOWN_FINDINGS:
+            hidden = sum(self.counts.values()) - _SHOWN_FINDINGS
+            lines[1 + _SHOWN_FINDINGS : -1] = [f"and {hidden} more findings: see findings and counts"]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        shown = self.findings[:_SHOWN_FINDINGS]
+        rows = ([f.level, f.kind, f.path, _number(f.position), _number(f.first_offset), f.text] for f in shown)
+        lines = repr(self).split("\n")
+        hidden = sum(self.counts.values()) - len(shown)
+        caption = f"{lines[0]}: {lines[-1]}" + (
+            f"; the first {len(shown)} findings of {hidden + len(shown)}" if hidden else ""
+        )
+        return html_table(caption, ["level", "kind", "file", "byte", "offset", "finding"], rows)
+
     def __str__(self) -> str:
         formats = ", ".join(f"{count} {name}" for name, count in sorted(self.formats.items()))
         lines = [
@@ -149,3 +171,7 @@ class Report:
             lines.append(f"and {hidden} more findings")
         lines.append("intact" if self.clean else "readable, with warnings" if self.ok else "damaged")
         return "\n".join(lines)
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else f"{value}"

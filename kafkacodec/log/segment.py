@@ -13,8 +13,10 @@ from kafkacodec.log.checkpoints import LeaderEpoch
 from kafkacodec.log.continuity import ALONE, Surroundings
 from kafkacodec.log.cuts import Limits, cut
 from kafkacodec.log.files import FileIdentity, MappedFile
+from kafkacodec.log.kinds import SegmentKind, kind_of
 from kafkacodec.log.lookup import Lookup
 from kafkacodec.log.ranges import SegmentRange
+from kafkacodec.log.readable import Readable, ReadOptions
 from kafkacodec.log.report import Report
 from kafkacodec.log.verify import verify_segment
 from kafkacodec.log.walk import first_batches
@@ -39,7 +41,7 @@ _LAST_TIME = (1 << 63) - 1
 _LARGEST_PLAUSIBLE_OFFSET = 1 << 56
 
 
-class Segment:
+class Segment(Readable):
     """A ``.log`` file (or any file of record batches, such as a KRaft ``.checkpoint``).
 
     Each method opens, maps and closes the file; none writes to it. Reading holds the last chunk, one decompressed batch
@@ -77,6 +79,9 @@ class Segment:
 
     def __repr__(self) -> str:
         return f"Segment({self.path!r})"
+
+    def __fspath__(self) -> str:
+        return self.path
 
     @property
     def size_in_bytes(self) -> int:
@@ -157,6 +162,16 @@ class Segment:
                 yield chunk
             if start == 0:
                 check_is_segment(file, consumed)
+
+    def _pieces(self, options: ReadOptions) -> list[SegmentRange]:
+        """The whole file, in which `read` finds the offsets."""
+        start, end = options.get("start_offset"), options.get("end_offset")
+        size = self.size_in_bytes
+        return [SegmentRange(self.path, self.topic, self.partition, 0, size, start_offset=start, end_offset=end)]
+
+    @property
+    def _kind(self) -> SegmentKind:
+        return kind_of(self.path)
 
     @suggests_options
     def ranges(

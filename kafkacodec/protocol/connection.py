@@ -121,6 +121,10 @@ class Connection(FramedConnection[_Pending, Any]):
         self.peer_versions: Mapping[int, range] | None = None
         self._next_correlation_id = 0
 
+    def _state(self) -> str:
+        agreed = self.role == "client" and f", versions {'unknown' if self.peer_versions is None else 'agreed'}"
+        return (agreed or "") + super()._state()
+
     # A client's side
 
     def version_of(self, api_key: int) -> int:

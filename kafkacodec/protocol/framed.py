@@ -41,6 +41,14 @@ class FramedConnection(ABC, Generic[Waiting, Event]):
         self._received = bytearray()
         self._failure: str | None = None
 
+    def __repr__(self) -> str:
+        waiting = f"{self.pending} pending, {len(self._received)} bytes of an incomplete frame"
+        return f"<{type(self).__name__}: {self.role}, {waiting}{self._state()}>"
+
+    def _state(self) -> str:
+        """More of the state for `repr`: what failed."""
+        return "" if self._failure is None else f", failed: {self._failure}"
+
     @property
     def pending(self) -> int:
         """The number of requests that wait for their responses."""

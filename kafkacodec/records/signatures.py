@@ -31,8 +31,9 @@ def shows_options(options: type, defaults: Callable[..., Any]) -> Callable[[Func
         parameters = [p for p in own.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
         named = {p.name for p in parameters}
         parameters += [p for p in shown if p.name not in named]
-        function.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-        return suggests_options(function)
+        checked = suggests_options(function)
+        checked.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return checked
 
     return decorate
 
@@ -45,7 +46,7 @@ def suggests_options(function: Function) -> Function:
 
     @cache
     def known() -> tuple[str, ...]:
-        return tuple(name for name in signature(function).parameters if name != "self")
+        return tuple(name for name in signature(checked).parameters if name != "self")
 
     if isgeneratorfunction(function):
 

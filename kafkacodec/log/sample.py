@@ -1,0 +1,59 @@
+"""A small log directory that a broker wrote, for trying things out; it is part of the package."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from pathlib import Path
+
+from kafkacodec.log.directory import LogDirectory
+from kafkacodec.records.signatures import suggests_options
+
+__all__ = ["SAMPLE", "sample"]
+
+SAMPLE = Path(__file__).parent / "sample_data"
+"""Written by tools/sample.py of the source tree with a broker of Kafka 3.9.1."""
+
+
+@suggests_options
+def sample(copy_to: str | os.PathLike[str] | None = None, *, damaged: bool = False) -> LogDirectory:
+    """A real log directory of 70 KB, written by a broker of Kafka 3.9.1.
+
+    It has 600 ``orders`` in three partitions and all codecs; 120 ``payments`` in transactions, of which 24 records are
+    aborted and the last 8 not decided; ``customers``, which the log cleaner has compacted; the consumer groups
+    ``billing``, which has read 60 % of the orders, and ``reports``, which has read all; and the broker's own topics.
+
+    Args:
+        copy_to: copy it to this directory, which must not exist or be empty. Without it, the files are those of the
+            installed package: only read them.
+        damaged: damage the copy in three places: a changed byte in a batch of ``orders-0`` (13 records), a missing
+            segment of ``orders-1`` (70 records), and ``orders-2`` cut inside its last batch (3 records).
+
+    Raises:
+        ValueError: `damaged` without `copy_to`.
+        FileExistsError: `copy_to` is not empty.
+        OSError: it cannot be written.
+    """
+    if copy_to is None:
+        if damaged:
+            raise ValueError("damaged=True needs copy_to: the sample of the package stays as it is")
+        return LogDirectory(SAMPLE)
+    target = Path(copy_to)
+    if target.is_dir() and any(target.iterdir()):
+        raise FileExistsError(errno.EEXIST, "the directory is not empty", os.fspath(target))
+    shutil.copytree(SAMPLE, target, copy_function=shutil.copyfile, dirs_exist_ok=True)
+    if damaged:
+        _damage(target)
+    return LogDirectory(target)
+
+
+def _damage(directory: Path) -> None:
+    """Three faults. Positions and names are those of the sample's files."""
+    first = directory / "orders-0" / "00000000000000000082.log"
+    data = bytearray(first.read_bytes())
+    data[len(data) // 2] ^= 1
+    first.write_bytes(data)
+    (directory / "orders-1" / "00000000000000000077.log").unlink()
+    with open(directory / "orders-2" / "00000000000000000078.log", "r+b") as last:
+        last.truncate(last.seek(0, os.SEEK_END) - 10)
