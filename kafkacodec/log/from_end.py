@@ -8,7 +8,8 @@ from typing import Unpack
 
 import numpy as np
 
-from kafkacodec.log.partition import Partition, ReadOptions
+from kafkacodec.log.partition import Partition
+from kafkacodec.log.readable import ReadOptions
 from kafkacodec.records.arguments import limit
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.searching import Search

@@ -111,7 +111,7 @@ def test_unknown_topics_and_partitions_suggest_others(tmp_path: Path) -> None:
     log = kc.log.LogDirectory(KRAFT)
     with pytest.raises(FileNotFoundError, match="no topic 'txm' in this directory; did you mean 'txn'"):
         log.topic("txm")
-    with pytest.raises(FileNotFoundError, match="no partition 3 of topic 'partitions' .*; it has 0, 1, 2"):
+    with pytest.raises(FileNotFoundError, match=r"no partition 3 of topic 'partitions' .*; it has 0, 1, 2"):
         log.partition("partitions", 3)
     with pytest.raises(FileNotFoundError, match="this directory has no partitions"):
         kc.log.LogDirectory(tmp_path).topic("orders")
