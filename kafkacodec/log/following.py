@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from kafkacodec.log.partition import Partition
 from kafkacodec.records.arguments import IsolationLevel
+from kafkacodec.records.signatures import suggests_options
 
 __all__ = ["Follower", "Growth"]
 
@@ -42,6 +43,7 @@ class Follower:
         next_offset (int): the first offset that was not returned by `poll`. It may be set back to read again.
     """
 
+    @suggests_options
     def __init__(
         self,
         partition: Partition,
