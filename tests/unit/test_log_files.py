@@ -34,8 +34,8 @@ def test_errors_of_the_system_name_the_file(tmp_path):
     with pytest.raises(OSError, match="not a regular file"):
         first(path)
     with pytest.raises(FileNotFoundError):
-        kc.log.LogDirectory(tmp_path / "none").topics  # noqa: B018
-    with pytest.raises(FileNotFoundError, match="no partition 3 of topic 'x'"):
+        kc.log.LogDirectory(tmp_path / "none")
+    with pytest.raises(FileNotFoundError, match="no topic 'x': this directory has no partitions"):
         kc.log.LogDirectory(tmp_path).partition("x", 3)
 
 
