@@ -19,7 +19,7 @@ COMMANDS = {
     "dump": "Print records.",
     "verify": "Check all records, index files and checkpoints.",
     "stats": "Show what codecs would save, hot keys, sizes and times of records.",
-    "report": "Write a page with plots of sizes, times, compression and damage.",
+    "report": "Write a page with plots of sizes, times, compression, lag and damage.",
     "convert": "Write records to Parquet, Arrow IPC, CSV or JSON lines.",
     "encode": "Write segments from Parquet, Arrow IPC, CSV or JSON lines.",
     "offsets": "List the committed offsets of consumer groups.",

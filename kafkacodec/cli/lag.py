@@ -11,7 +11,7 @@ import click
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.destination import Destination, destination_options
 from kafkacodec.cli.inputs import on_error_option, warn
-from kafkacodec.cli.output import Column, counted, full_option, print_table, timestamp
+from kafkacodec.cli.output import Column, counted, duration, full_option, print_table, timestamp
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.group_lag import PartitionLag, lag as read_lag
 
@@ -105,7 +105,7 @@ def _row(line: PartitionLag) -> list[str]:
         _number(line.offset),
         _number(line.end_offset),
         "-" if line.lag is None else f"{line.lag:,}",
-        _duration(line.lag_ms),
+        duration(line.lag_ms),
         line.client_id or "-",
         timestamp(line.commit_timestamp)[:19],
         line.client_host or "-",
@@ -116,16 +116,3 @@ def _row(line: PartitionLag) -> list[str]:
 
 def _number(value: int | None) -> str:
     return "-" if value is None else str(value)
-
-
-_UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
-
-
-def _duration(milliseconds: int | None) -> str:
-    """``2 d``, ``1.5 h``, ``310 ms``; ``-`` if unknown."""
-    if milliseconds is None:
-        return "-"
-    for unit, name in _UNITS:
-        if milliseconds >= unit:
-            return f"{milliseconds / unit:.1f} {name}"
-    return f"{milliseconds} ms"

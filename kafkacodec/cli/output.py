@@ -73,6 +73,34 @@ def offsets(first: int | None, last: int | None) -> str:
     return "-" if last is None else f"{'' if first is None else first}..{last}"
 
 
+def round_size(count: int) -> str:
+    """As `size`, for a power of two or a tick of an axis: ``1 MiB``, not ``1.0 MiB``."""
+    return size(count).replace(".0 ", " ")
+
+
+_UNITS = (
+    (86_400_000, "d", "day"),
+    (3_600_000, "h", "hour"),
+    (60_000, "min", "minute"),
+    (1000, "s", "second"),
+    (1, "ms", "millisecond"),
+)
+
+
+def duration(milliseconds: int | None) -> str:
+    """``2.0 d``, ``1.5 h``, ``310 ms``; ``-`` if unknown."""
+    if milliseconds is None:
+        return "-"
+    unit, name, _ = next((entry for entry in _UNITS if milliseconds >= entry[0]), _UNITS[-1])
+    return f"{milliseconds} {name}" if unit == 1 else f"{milliseconds / unit:.1f} {name}"
+
+
+def interval(milliseconds: int) -> str:
+    """The width of a bucket, in the largest unit that divides it: ``1 hour``, ``10 minutes``."""
+    unit, _, name = next(entry for entry in _UNITS if milliseconds % entry[0] == 0)
+    return counted(milliseconds // unit, name)
+
+
 def counted(count: int, singular: str, plural: str | None = None) -> str:
     """``1 segment``, ``2 segments``."""
     return f"{count:,} {singular if count == 1 else plural or singular + 's'}"

@@ -11,7 +11,19 @@ import click
 
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.inputs import Reading, reading_options
-from kafkacodec.cli.output import Advance, Column, counted, json_value, print_table, progress, size, text, timestamp
+from kafkacodec.cli.output import (
+    Advance,
+    Column,
+    counted,
+    interval,
+    json_value,
+    print_table,
+    progress,
+    round_size,
+    size,
+    text,
+    timestamp,
+)
 
 if TYPE_CHECKING:  # importing the log's modules takes longer than completing an option may
     from kafkacodec import RecordColumns
@@ -211,12 +223,7 @@ def _print_sizes(values: SizeHistogram) -> None:
 
 
 def _size_range(start: int, end: int) -> str:
-    return "0 B" if not start else f"{_power(start)} to {_power(end)}"
-
-
-def _power(count: int) -> str:
-    """A power of two without the ``.0`` of `size`."""
-    return size(count).replace(".0 ", " ")
+    return "0 B" if not start else f"{round_size(start)} to {round_size(end)}"
 
 
 def _print_times(times: TimeHistogram) -> None:
@@ -230,23 +237,12 @@ def _print_times(times: TimeHistogram) -> None:
             [_time(start, shown.width), f"{records:,}", size(count), records]
             for start, records, count in zip(*(part.tolist() for part in shown.filled()), strict=True)
         ]
-        columns = [Column(f"each {_width(shown.width)}"), Column("records", right=True), Column("bytes", right=True)]
+        columns = [Column(f"each {interval(shown.width)}"), Column("records", right=True), Column("bytes", right=True)]
         _print_bars(columns, rows)
     if outside:
         say(f"{counted(outside, 'record')} before or after these times")
     if times.without_time:
         say(f"{counted(times.without_time, 'record')} without a timestamp")
-
-
-_UNITS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1000, "second"), (1, "millisecond"))
-
-
-def _width(milliseconds: int) -> str:
-    for unit, name in _UNITS:
-        if milliseconds % unit == 0:
-            count = milliseconds // unit
-            return name if count == 1 else f"{count} {name}s"
-    raise AssertionError
 
 
 def _time(milliseconds: int, width: int) -> str:

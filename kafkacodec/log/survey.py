@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -11,6 +11,8 @@ import numpy as np
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.batch_rows import batches_of, messages_of
 from kafkacodec.log.files import MappedFile, reason_of
+from kafkacodec.log.group_lag import PartitionLag, lag
+from kafkacodec.log.groups import TOPIC
 from kafkacodec.log.histograms import TimeHistogram
 from kafkacodec.log.kinds import kind_of
 from kafkacodec.log.partition import Partition
@@ -39,6 +41,8 @@ class Survey:
         times (dict[str | None, TimeHistogram]): records and stored bytes by time, of the largest topics by name, the
             largest first, and of all others together under None. Batches count at their largest timestamp.
         trial (CodecTrial | None): the sizes with other codecs; None if records were not read.
+        lags (list[PartitionLag]): of all consumer groups, if the log directories have them.
+        lag_problems (int): batches and records of groups that could not be read.
     """
 
     partitions: list[PartitionStatistics] = field(default_factory=list)
@@ -46,6 +50,8 @@ class Survey:
     unreadable: list[tuple[str, str]] = field(default_factory=list)
     times: dict[str | None, TimeHistogram] = field(default_factory=dict)
     trial: CodecTrial | None = None
+    lags: list[PartitionLag] = field(default_factory=list)
+    lag_problems: int = 0
 
     @property
     def verified(self) -> bool:
@@ -56,6 +62,7 @@ class Survey:
 def survey(
     partitions: Iterable[Partition],
     *,
+    log_dirs: Sequence[str] = (),
     verify: bool = True,
     threads: int | None = 1,
     advance: Callable[[int], object] = lambda count: None,
@@ -64,6 +71,7 @@ def survey(
 
     Args:
         partitions: the partitions.
+        log_dirs: the directories to look for consumer groups and their logs in.
         verify: read and check all records, and try other codecs with a sample of 4 MiB. Without it, only the headers of
             batches are read, which finds less damage.
         threads: as in `Segment.verify`.
@@ -85,6 +93,7 @@ def survey(
             readable.append(partition)
         advance(size)
     _add_times(found, readable)
+    _add_lags(found, log_dirs)
     if verify:
         found.trial = _unless_unreadable(found, readable)
     return found
@@ -96,6 +105,17 @@ def _unless_unreadable(found: Survey, partitions: list[Partition]) -> CodecTrial
     except (OSError, DecodeError) as error:
         found.unreadable.append((getattr(error, "filename", None) or "", reason_of(error)))
         return None
+
+
+def _add_lags(found: Survey, log_dirs: Sequence[str]) -> None:
+    problems: list[DecodeError] = []
+    try:
+        found.lags = lag(log_dirs, problems=problems) if log_dirs else []
+    except FileNotFoundError:  # no directory has consumer groups
+        pass
+    except (OSError, DecodeError) as error:
+        found.unreadable.append((getattr(error, "filename", None) or TOPIC, reason_of(error)))
+    found.lag_problems = len(problems)
 
 
 def _add_times(found: Survey, partitions: list[Partition]) -> None:

@@ -79,12 +79,32 @@ def test_numbers_are_those_of_the_sidecars(report, place):
 def test_plots_have_titles_and_units(report):
     page = report(BROKER)
     titles = ["Size by topic", "Size over time", "Records over time", "Batch sizes"]
-    titles += ["Compression: bytes by codec", "Compression: size with other codecs"]
+    titles += ["Compression: bytes by codec", "Compression: size with other codecs", "Lag of consumer groups"]
     assert page.headings[: len(titles)] == titles
     assert [svg.get("aria-label") for svg in page.svgs] == titles
     units = {"bytes of segments", "bytes of batches", "batches", "size of a batch"}
     assert units <= {text.strip() for text in page.svg_texts()}
     assert any(text.endswith(" UTC") for text in page.svg_texts())
+
+
+def test_lag_is_that_of_the_command_lag(kafkacodec, report):
+    page = report(BROKER)
+    code, out, err = kafkacodec("lag", BROKER, "--json")
+    assert (code, err) == (DONE, "")
+    lines = [json.loads(line) for line in out.splitlines()]
+    table = page.tables["lag"]
+    shown = {tuple(row[i][0] if i < 2 else row[i][1] for i in (0, 1, 2, 3, 4)) for row in table.rows}
+    wanted = ("offset", "end_offset", "lag")
+    assert shown == {(x["group"], f"{x['topic']}-{x['partition']}", *(x[name] for name in wanted)) for x in lines}
+    sums = Counter()
+    for line in lines:
+        sums[line["group"]] += line["lag"] or 0
+    (plot,) = [svg for svg in page.svgs if svg.get("aria-label") == "Lag of consumer groups"]
+    texts = {text.text for text in plot.iter("{http://www.w3.org/2000/svg}text")}
+    assert {f"{count:,}" for count in sums.values() if count} <= texts
+    assert {group for group in sums if sums[group]} <= texts
+    only = report(BROKER, "--topic", "gzip")
+    assert {row[1][0] for row in only.tables["lag"].rows} == {"gzip-0"}
 
 
 def test_a_damaged_batch_is_in_the_map(report, damaged, tmp_path):

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 )
 @threads_option
 def report(choice: Choice, path: str, force: bool, verify: bool, threads: int | None) -> None:
-    """Write a page with plots and tables: sizes, records over time, compression, and a map of damage.
+    """Write a page with plots and tables: sizes, records over time, compression, lag, and a map of damage.
 
     The page is one HTML file, which loads nothing from elsewhere and runs no scripts. It appears when it is complete.
     Damage is shown in the page and is not an error here: verify exits with 1.
@@ -46,7 +46,11 @@ def report(choice: Choice, path: str, force: bool, verify: bool, threads: int | 
 
     partitions = _partitions(choice)
     with progress("reading", sum(map(_size, partitions))) as advance:
-        found = survey(partitions, verify=verify, threads=threads, advance=advance)
+        directories = [given for given in choice.paths if os.path.isdir(given)]
+        found = survey(partitions, log_dirs=directories, verify=verify, threads=threads, advance=advance)
+    if choice.topics or choice.numbers:
+        chosen = {(partition.topic, partition.partition) for partition in partitions}
+        found.lags = [line for line in found.lags if (line.topic, line.partition) in chosen]
     page = render(found, choice.paths).encode("utf-8")
     with open_output(path, force=force) as file:
         file.write(page)

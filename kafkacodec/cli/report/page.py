@@ -16,7 +16,7 @@ from markupsafe import Markup
 import kafkacodec
 from kafkacodec.cli.console import visible
 from kafkacodec.cli.inputs import place
-from kafkacodec.cli.output import size, timestamp
+from kafkacodec.cli.output import counted, duration, interval, size, timestamp
 from kafkacodec.cli.report import plots
 from kafkacodec.cli.report.plots import Bar
 from kafkacodec.log.damage_map import SegmentDamage, damage_map
@@ -33,6 +33,7 @@ _TOPIC_ROWS = 200
 _PARTITION_ROWS = 500
 _DAMAGE_ROWS = 25
 _FINDING_ROWS = 200
+_LAG_ROWS = 200
 _BUCKETS = 120
 
 _FIRST_TIME, _LAST_TIME = 0, 253_370_764_800_000  # 1970 to 9999, the years that a time axis has
@@ -95,6 +96,8 @@ def render(survey: Survey, paths: Iterable[str], made_at: datetime | None = None
         more_unreadable=max(0, len(survey.unreadable) - _FINDING_ROWS),
         plots=[plot for plot in _plots(survey, total, topics) if plot is not None],
         damage=_damage(damaged),
+        lag=_lag(survey),
+        lags=_lag_table(survey),
         damaged=_damage_table(damaged, survey.reports),
         findings=_findings(survey.reports),
         topics=_topic_table(topics, survey),
@@ -118,13 +121,13 @@ def _state(survey: Survey, total: PartitionStatistics) -> tuple[str, str]:
     """A word for the page's class, and a sentence."""
     if not survey.partitions and not survey.unreadable:
         return "empty", "There are no partitions here."
-    unread = f" {_counted(len(survey.unreadable), 'file or directory', 'files or directories')} could not be read."
+    unread = f" {counted(len(survey.unreadable), 'file or directory', 'files or directories')} could not be read."
     unread = unread if survey.unreadable else ""
     reports = survey.reports
     if unread or total.damaged or not all(report.ok for report in reports):
         lost = sum(report.damaged_bytes for report in reports) if survey.verified else total.damaged_bytes
         missing = sum(report.missing_offsets for report in reports) if survey.verified else total.missing_offsets
-        what = [_counted(missing, "offset") + " missing"] if missing else []
+        what = [counted(missing, "offset") + " missing"] if missing else []
         what = [size(lost) + " damaged", *what] if lost else what
         return "bad", ("Damaged: " + ", ".join(what) + "." if what else "Damaged." if not unread else "") + unread
     if not survey.verified:
@@ -160,10 +163,6 @@ def _records(statistics: PartitionStatistics, reports: Sequence[Report]) -> int 
 
 def _minute(milliseconds: int | None) -> str:
     return timestamp(milliseconds)[:16]
-
-
-def _counted(count: int, singular: str, plural: str | None = None) -> str:
-    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
 
 # --- plots ------------------------------------------------------------------------------------------------------------
@@ -202,9 +201,9 @@ def _times(survey: Survey) -> list[Plot | None]:
     shown = shown.between(_BUCKETS)
     remarks = []
     if outside + implausible:
-        remarks.append(f"{_counted(outside + implausible, 'record')} before or after these times.")
+        remarks.append(f"{counted(outside + implausible, 'record')} before or after these times.")
     if every.without_time:
-        remarks.append(f"{_counted(every.without_time, 'record')} without a timestamp.")
+        remarks.append(f"{counted(every.without_time, 'record')} without a timestamp.")
     if not len(shown.starts):
         return [Plot("Records over time", "", remarks)] if remarks else []
     starts, records, _ = shown.filled()
@@ -215,7 +214,7 @@ def _times(survey: Survey) -> list[Plot | None]:
     ]
     title = "Size over time"
     sized = plots.stacked_over_time(starts, shown.width, series, title=title, unit="bytes of batches")
-    each = f"records in {_span(shown.width)}"
+    each = f"records in {interval(shown.width)}"
     return [
         Plot(title, sized, ["The sum of what is still in the log, by the time of its records.", *remarks]),
         Plot(
@@ -239,15 +238,6 @@ def _cumulative(times: TimeHistogram, starts: Any, width: int) -> Any:
     first = np.searchsorted(times.starts, starts[0])
     sums = np.concatenate([[0], np.cumsum(times.size_in_bytes)])
     return sums[ends] - sums[first]
-
-
-_UNITS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1000, "second"), (1, "millisecond"))
-
-
-def _span(milliseconds: int) -> str:
-    """``1 hour``, ``10 minutes``."""
-    unit, name = next((unit, name) for unit, name in _UNITS if milliseconds % unit == 0)
-    return _counted(milliseconds // unit, name)
 
 
 def _batch_sizes(total: PartitionStatistics) -> Plot | None:
@@ -280,7 +270,7 @@ def _trial(survey: Survey) -> Plot | None:
         rows.append(Bar(name, result.estimated_bytes, f"{size(result.estimated_bytes)}, {change:+.0f} %", margin))
     of = "all batches" if trial.complete else f"{size(trial.sample_bytes)} of {size(trial.log_bytes)}"
     title = "Compression: size with other codecs"
-    places = "" if trial.complete else f" from {_counted(trial.num_stretches, 'place')}; lines show the 95 % interval"
+    places = "" if trial.complete else f" from {counted(trial.num_stretches, 'place')}; lines show the 95 % interval"
     remark = f"Estimated by compressing {of}{places}. Default levels of Kafka's producer, and others of zstd."
     return Plot(title, plots.bars(rows, title=title, unit="bytes of segments", of_bytes=True), [remark])
 
@@ -295,7 +285,7 @@ def _damage(damaged: Sequence[SegmentDamage]) -> Plot | None:
     title = "Damage map"
     hidden = len(damaged) - len(rows)
     remarks = ["Red: bytes that are not intact batches; at least a line wide. A segment without red lacks offsets."]
-    remarks += [f"{_counted(hidden, 'more damaged segment')} not shown."] if hidden else []
+    remarks += [f"{counted(hidden, 'more damaged segment')} not shown."] if hidden else []
     return Plot(title, plots.damage(rows, title=title), remarks)
 
 
@@ -321,7 +311,7 @@ def _damage_table(damaged: Sequence[SegmentDamage], reports: Sequence[Report]) -
     ]
     listed = sum(len(segment.reasons) for segment in damaged[:_DAMAGE_ROWS])
     every = sum(count for report in reports for (level, _), count in report.counts.items() if level == "error")
-    rest = f"{_counted(every - listed, 'more error')} not listed." if every > listed else ""
+    rest = f"{counted(every - listed, 'more error')} not listed." if every > listed else ""
     titles = ["segment", "size", "damaged", "places", "offsets missing", "which", "why"]
     return Table(titles, rows, rest)
 
@@ -349,8 +339,58 @@ def _findings(reports: Sequence[Report]) -> Table | None:
         return None
     rows = [[Cell(f.level), Cell(_file(f.path)), Cell(f.kind), Cell(f.text)] for f in found[:_FINDING_ROWS]]
     every = sum(count for report in reports for (level, _), count in report.counts.items() if level != "error")
-    rest = f"{_counted(every - len(rows), 'more')} not listed." if every > len(rows) else ""
+    rest = f"{counted(every - len(rows), 'more')} not listed." if every > len(rows) else ""
     return Table(["level", "file", "kind", "what"], rows, rest)
+
+
+# --- consumer groups --------------------------------------------------------------------------------------------------
+
+
+def _lag(survey: Survey) -> Plot | None:
+    """The lag of each group, summed up over its partitions."""
+    groups: dict[str, int] = {}
+    for line in survey.lags:
+        groups[line.group] = groups.get(line.group, 0) + (line.lag or 0)
+    if not groups:
+        return None
+    behind = sorted(((name, lag) for name, lag in groups.items() if lag), key=lambda group: (-group[1], group[0]))
+    shown = behind[:_BARS] if len(behind) > _BARS + 1 else behind
+    rows = [Bar(name, lag, f"{lag:,}") for name, lag in shown]
+    rest = sum(lag for _, lag in behind[len(shown) :])
+    if len(shown) < len(behind):
+        rows.append(Bar(f"{len(behind) - len(shown):,} other groups", rest, f"{rest:,}", is_rest=True))
+    title = "Lag of consumer groups"
+    known = {line.group for line in survey.lags if line.lag is not None}
+    remarks = [f"{counted(len(groups), 'group')}, {len(known) - len(behind):,} of them without lag."]
+    unknown = sum(line.lag is None for line in survey.lags)
+    if unknown:
+        remarks.append(f"Unknown for {counted(unknown, 'partition')}: the log is not here, or nothing was committed.")
+    if survey.lag_problems:
+        remarks.append(f"{counted(survey.lag_problems, 'batch or record', 'batches or records')} could not be read.")
+    return Plot(title, plots.bars(rows, title=title, unit="offsets") if rows else "", remarks)
+
+
+def _lag_table(survey: Survey) -> Table | None:
+    if not survey.lags:
+        return None
+    order = sorted(survey.lags, key=lambda line: -1 if line.lag is None else line.lag, reverse=True)
+    rows = [
+        [
+            Cell(line.group),
+            Cell(f"{line.topic}-{line.partition}"),
+            _count(line.offset),
+            _count(line.end_offset),
+            _count(line.lag),
+            Cell(duration(line.lag_ms), line.lag_ms),
+            Cell(line.client_id or "-"),
+            Cell(", ".join(line.notes)),
+        ]
+        for line in order[:_LAG_ROWS]
+    ]
+    hidden = order[_LAG_ROWS:]
+    total = sum(line.lag or 0 for line in hidden)
+    rest = f"{counted(len(hidden), 'more line')} with a smaller lag not listed: {total:,} together." if hidden else ""
+    return Table(["group", "partition", "committed", "end", "lag", "behind", "client", "notes"], rows, rest)
 
 
 # --- topics and partitions --------------------------------------------------------------------------------------------
@@ -412,7 +452,7 @@ def _rest(others: Sequence[PartitionStatistics], what: str) -> str:
     if not others:
         return ""
     return (
-        f"{_counted(len(others), f'smaller {what}')} not listed: {size(sum(o.size_in_bytes for o in others))} together."
+        f"{counted(len(others), f'smaller {what}')} not listed: {size(sum(o.size_in_bytes for o in others))} together."
     )
 
 

@@ -24,7 +24,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 from rich.cells import cell_len, set_cell_size
 
 from kafkacodec.cli.console import visible
-from kafkacodec.cli.output import size
+from kafkacodec.cli.output import round_size, size
 
 __all__ = ["Bar", "bars", "columns_by_size", "damage", "over_time", "stacked_over_time"]
 
@@ -135,7 +135,7 @@ def columns_by_size(buckets: Sequence[tuple[int, int, int]], *, title: str, unit
         step = max(1, math.ceil(len(buckets) / 9))
         edges = [(i - 0.5, start) for i, (start, _, _) in enumerate(buckets)]
         edges.append((len(buckets) - 0.5, buckets[-1][1]))
-        axes.set_xticks([x for x, _ in edges[::step]], [size(edge).replace(".0 ", " ") for _, edge in edges[::step]])
+        axes.set_xticks([x for x, _ in edges[::step]], [round_size(edge) for _, edge in edges[::step]])
         axes.set_xlabel("size of a batch")
         axes.set_ylabel(unit)
         axes.grid(axis="y")
@@ -289,5 +289,5 @@ def _scale(axis: Any, most: float, of_bytes: bool) -> None:
     ticks = np.asarray(MaxNLocator(5, steps=[1, 2, 5, 10], integer=unit == 1).tick_values(0, (most or 1) / unit))
     ticks = ticks[(ticks >= 0) & (ticks <= (most or 1) / unit * 1.05)] * unit
     axis.set_major_locator(FixedLocator(ticks.tolist()))
-    label: Callable[[float], str] = (lambda value: size(value).replace(".0 ", " ")) if of_bytes else number
+    label: Callable[[Any], str] = round_size if of_bytes else number
     axis.set_major_formatter(FuncFormatter(lambda value, _: label(value)))
