@@ -11,6 +11,8 @@ cdef class Table:
     cdef k.kc_table *table
 
     cdef k.kc_column *column(self, str name) except NULL
+    cdef dict buffers_of(self, k.kc_column *c)
+    cdef object values_of(self, k.kc_column *c)
     cdef object view_buffer(self, int32_t i)
     cdef const k.kc_field *fields(self) noexcept
     cdef k.kc_table *filled(self) except NULL

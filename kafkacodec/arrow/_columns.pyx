@@ -199,30 +199,40 @@ cdef class Table:
 
     def view(self, str name):
         cdef k.kc_column *c = self.column(name)
+        if c.field.type != k.KC_BOOL and c.field.type not in DTYPES:
+            raise TypeError(f"column {name!r} is {type_name(c.field)}, which numpy cannot view; use buffers({name!r}) or Arrow")
+        return self.values_of(c)
+
+    cdef object values_of(self, k.kc_column *c):
+        """The values of a fixed-width type, booleans unpacked."""
         if c.field.type == k.KC_BOOL:
             bits = np.ndarray((c.values.size,), np.uint8, share(self.table, &c.values, c.values.size))
             return np.unpackbits(bits, count=c.length, bitorder="little").view(np.bool_)
-        dtype = DTYPES.get(c.field.type)
-        if dtype is None:
-            raise TypeError(f"column {name!r} is {type_name(c.field)}, which numpy cannot view; use buffers({name!r}) or Arrow")
-        return np.ndarray((c.length,), dtype, share(self.table, &c.values, c.values.size))
+        return np.ndarray((c.length,), DTYPES[c.field.type], share(self.table, &c.values, c.values.size))
 
     def buffers(self, str name):
-        cdef k.kc_column *c = self.column(name)
+        return self.buffers_of(self.column(name))
+
+    cdef dict buffers_of(self, k.kc_column *c):
         cdef size_t bits = (c.length + 7) // 8
+        cdef int i
         parts = {
             "validity": np.ndarray((bits,), np.uint8, share(self.table, &c.validity, bits)) if c.null_count else None,
         }
-        if c.field.type in (k.KC_BINARY, k.KC_STRING):
+        if c.field.type in (k.KC_BINARY, k.KC_STRING, k.KC_LIST):
             parts["offsets"] = np.ndarray((c.length + 1,), np.int32, share(self.table, &c.values, c.values.size))
+        if c.field.type in (k.KC_BINARY, k.KC_STRING):
             parts["data"] = np.ndarray((c.data.size,), np.uint8, share(self.table, &c.data, c.data.size))
+        elif c.field.type == k.KC_LIST:
+            parts["items"] = self.buffers_of(&c.children[0])
+        elif c.field.type == k.KC_STRUCT:
+            for i in range(c.field.num_children):
+                parts[c.children[i].field.name.decode()] = self.buffers_of(&c.children[i])
         elif c.field.type == k.KC_BINARY_VIEW:
             parts["views"] = np.ndarray((c.length,), VIEW, share(self.table, &c.values, c.values.size))
             parts["data"] = [self.view_buffer(i) for i in range(k.kc_views_count(c.views))]
-        elif c.field.type in DTYPES or c.field.type == k.KC_BOOL:
-            parts["values"] = self.view(name)
         else:
-            raise TypeError(f"column {name!r} is {type_name(c.field)}; use Arrow")
+            parts["values"] = self.values_of(c)
         return parts
 
     def _is_fixed(self, str name):

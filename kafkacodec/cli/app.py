@@ -17,6 +17,7 @@ COMMANDS = {
     "topics": "List topics: records, offsets, times, sizes, codecs, producers.",
     "scan": "List segments and batches without decompressing them.",
     "dump": "Print records.",
+    "diff": "Compare two copies of logs.",
     "verify": "Check all records, index files and checkpoints.",
     "stats": "Show what codecs would save, hot keys, sizes and times of records.",
     "report": "Write a page with plots of sizes, times, compression, lag and damage.",

@@ -32,6 +32,7 @@ from kafkacodec.log.writer import LogWriter
 if TYPE_CHECKING:
     from kafkacodec.log.cluster_metadata import ClusterMetadata, read_cluster_metadata
     from kafkacodec.log.contents import RecordStatistics, record_statistics
+    from kafkacodec.log.difference import ChangedRecord, Difference, OffsetRange
     from kafkacodec.log.following import Follower, Growth
     from kafkacodec.log.from_end import read_last
     from kafkacodec.log.group_lag import PartitionLag, lag
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     )
     from kafkacodec.log.histograms import SizeHistogram, TimeHistogram
     from kafkacodec.log.key_statistics import KeyStatistics, KeyUse
+    from kafkacodec.log.log_diff import diff
     from kafkacodec.log.partition_statistics import (
         PartitionStatistics,
         merge_statistics,
@@ -57,16 +59,19 @@ if TYPE_CHECKING:
 
 # Public name -> the module that holds it.
 _HOMES = {
+    "ChangedRecord": "difference",
     "ClusterMetadata": "cluster_metadata",
     "CodecResult": "recompression",
     "CodecTrial": "recompression",
     "CommittedOffset": "groups",
     "Follower": "following",
+    "Difference": "difference",
     "Group": "groups",
     "GroupMember": "groups",
     "Growth": "following",
     "KeyStatistics": "key_statistics",
     "KeyUse": "key_statistics",
+    "OffsetRange": "difference",
     "OwnedPartitions": "groups",
     "PartitionLag": "group_lag",
     "RecordStatistics": "contents",
@@ -75,6 +80,7 @@ _HOMES = {
     "codec_trial": "recompression",
     "PartitionStatistics": "partition_statistics",
     "SegmentStatistics": "segment_totals",
+    "diff": "log_diff",
     "groups_table": "tables",
     "lag": "group_lag",
     "lag_table": "tables",
@@ -92,10 +98,12 @@ _HOMES = {
 }
 
 __all__ = [
+    "ChangedRecord",
     "ClusterMetadata",
     "CodecResult",
     "CodecTrial",
     "CommittedOffset",
+    "Difference",
     "Finding",
     "Follower",
     "Group",
@@ -107,6 +115,7 @@ __all__ = [
     "LeaderEpoch",
     "LogDirectory",
     "LogWriter",
+    "OffsetRange",
     "OwnedPartitions",
     "Partition",
     "PartitionLag",
@@ -124,6 +133,7 @@ __all__ = [
     "Topic",
     "Transactions",
     "codec_trial",
+    "diff",
     "discover",
     "groups_table",
     "lag",

@@ -191,7 +191,8 @@ class Columns(Table):
             dict: ``validity`` (uint8, a bit per row, least significant first; None if nothing is null), and
             ``offsets`` (int32, rows + 1) with ``data`` (uint8) for binary and string; for binary_view ``views``, a
             struct of ``size``, ``prefix`` (4 bytes), ``buffer`` and ``position`` for each row (a value of up to 12
-            bytes takes the place of the last three), and ``data``, a list of uint8 arrays; else ``values``.
+            bytes takes the place of the last three), and ``data``, a list of uint8 arrays; for list ``offsets`` with
+            ``items``, the buffers of its items; for struct the buffers of its fields by name; else ``values``.
         """
         return super().buffers(name)
 

@@ -64,6 +64,8 @@ READING = [
     "stats PATH --json --on-error skip --codec zstd",
     "bench PATH --seconds 0 --limit 1",
     "bench PATH --seconds 0 --limit 1 --json",
+    "diff PATH PATH",
+    "diff PATH PATH --json --limit 3",
 ]
 WRITING = [
     "recover PATH OUT",

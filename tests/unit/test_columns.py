@@ -116,8 +116,13 @@ def test_numpy_types(log: Sample) -> None:
     assert columns["is_control"].dtype == np.bool_
     assert columns["magic"].tolist() == [2] * len(columns)
     assert columns.nbytes > 0
-    with pytest.raises(TypeError, match="Arrow"):
-        columns.buffers("headers")
+    headers = columns.buffers("headers")
+    counts = [len(record.headers) for record in log.expected.records]
+    assert np.diff(headers["offsets"]).tolist() == counts
+    keys = headers["items"]["key"]
+    joined = "".join(key for record in log.expected.records for key, _ in record.headers)
+    assert bytes(keys["data"]) == joined.encode()
+    assert len(headers["items"]["value"]["offsets"]) == sum(counts) + 1
     with pytest.raises(KeyError):
         columns["nothing"]
 

@@ -1,0 +1,93 @@
+"""Comparing two log directories, partition by partition."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+from kafkacodec.log.difference import DEFAULT_LIMIT, Difference, compare
+from kafkacodec.log.directory import discover
+from kafkacodec.log.partition import Partition
+from kafkacodec.log.partition_statistics import partition_statistics
+from kafkacodec.records.arguments import limit as checked_limit
+from kafkacodec.records.signatures import suggests_options
+
+__all__ = ["diff", "difference", "pairs"]
+
+Source = str | os.PathLike[str] | Partition | Sequence[Partition]
+Pair = tuple[Partition | None, Partition | None]
+
+
+@suggests_options
+def diff(a: Source, b: Source, *, limit: int = DEFAULT_LIMIT) -> Iterator[Difference]:
+    """Compare two copies of logs: two log directories, partitions or segments, or a directory and an older copy.
+
+    Records are compared by offset: timestamp, key, value and headers, in bounded memory. How they are formed into
+    batches and compressed does not count, and neither does the name of the topic if both sides are one partition.
+    Deleted records, those before the log start offset, are not read.
+
+    Args:
+        a, b: paths, partitions, or lists of partitions.
+        limit: how many ranges of offsets, and how many records, a `Difference` lists; its counts include the others.
+
+    Yields:
+        Difference: for each partition of either side, by topic and number; damage is in its `problems`.
+
+    Raises:
+        FileNotFoundError: a path does not exist, or is a directory without a partition or a segment.
+        ValueError: one side has a partition in several directories.
+        OSError: a segment cannot be read.
+    """
+    most = checked_limit("limit", limit)
+    return (difference(*pair, most) for pair in pairs(_partitions(a), _partitions(b)))
+
+
+def _partitions(source: Source) -> list[Partition]:
+    if isinstance(source, (str, os.PathLike)):
+        return discover(source)
+    return [source] if isinstance(source, Partition) else list(source)
+
+
+Key = tuple[str, int]
+
+
+def pairs(a: Sequence[Partition], b: Sequence[Partition]) -> list[Pair]:
+    """The partitions of two sides that are compared with each other; None for one that a side does not have.
+
+    Raises:
+        ValueError: one side has a partition in several directories.
+    """
+    if len(a) == len(b) == 1:
+        return [(a[0], b[0])]
+    left, right = _by_name(a), _by_name(b)
+    return [(left.get(key), right.get(key)) for key in sorted(left.keys() | right.keys())]
+
+
+def _by_name(partitions: Sequence[Partition]) -> dict[Key, Partition]:
+    found: dict[Key, Partition] = {}
+    for partition in partitions:
+        key = partition.topic or partition.path, partition.partition or 0
+        if key in found:
+            both = f"{found[key].path} and {partition.path}"
+            raise ValueError(f"one side has {both}, which are the same partition; compare one log directory at a time")
+        found[key] = partition
+    return found
+
+
+def difference(a: Partition | None, b: Partition | None, limit: int = DEFAULT_LIMIT) -> Difference:
+    """The comparison of two partitions, one of which may be missing."""
+    if a is not None and b is not None:
+        return compare(a, b, limit)
+    there = a or b
+    assert there is not None
+    found = Difference(there.topic, there.partition, None if a is None else a.path, None if b is None else b.path)
+    statistics = partition_statistics(there)
+    if statistics.num_records is None:  # headers of old formats do not say
+        statistics = partition_statistics(there, records=True)
+    count = statistics.num_records or 0
+    if a is None:
+        found.b_records = found.b_only = count
+    else:
+        found.a_records = found.a_only = count
+    found.problems += statistics.problems
+    return found
