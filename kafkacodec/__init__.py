@@ -6,6 +6,7 @@ Names load on first use, so that importing the package alone stays cheap.
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 from kafkacodec.errors import (
@@ -30,6 +31,21 @@ from kafkacodec.errors import (
 )
 
 __version__ = "0.1.0"
+
+
+def _require_compiled(package: str) -> None:
+    """Raise ImportError in a source tree that is not compiled: Python finds it before an installed package."""
+    compiled = any(os.path.exists(os.path.join(package, "_core", f"libkafkacodec.{end}")) for end in ("so", "dylib"))
+    if not compiled and os.path.isdir(package):  # in a zip file it is not a directory
+        raise ImportError(
+            f"{package} has the sources of kafkacodec, which are not compiled: to use an installed kafkacodec, run "
+            f"Python in another directory; to use these sources, run `make build` in {os.path.dirname(package)}",
+            name="kafkacodec",
+            path=package,
+        )
+
+
+_require_compiled(__path__[0])
 
 # Public name -> the module that holds it. Names under None are submodules.
 _HOMES: dict[str, str | None] = {

@@ -22,7 +22,7 @@ def no_java(tmp_path):
     tools.mkdir()
     for directory in os.environ["PATH"].split(os.pathsep):
         for name in os.listdir(directory) if os.path.isdir(directory) else []:
-            if not name.startswith("java") and not (tools / name).exists():
+            if not name.startswith("java") and not (tools / name).is_symlink():  # its target may be missing
                 (tools / name).symlink_to(os.path.join(directory, name))
     environment = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "SPARK_HOME")}
     return {**environment, "PATH": str(tools)}
