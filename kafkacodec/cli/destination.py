@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import click
 
-from kafkacodec.cli.console import is_terminal
+from kafkacodec.cli.console import is_terminal, say
 from kafkacodec.cli.gathering import Command, gathered
 from kafkacodec.cli.standard_input import STANDARD
 
@@ -154,7 +154,7 @@ def open_output(path: str, *, force: bool) -> AbstractContextManager[BinaryIO]:
     if path == STANDARD:
         if sys.stdout is None:
             raise OSError(errno.EBADF, "standard output is closed")
-        return nullcontext(cast(BinaryIO, _Counted(sys.stdout.buffer)))
+        return nullcontext(cast(BinaryIO, _Terminal() if is_terminal(sys.stdout) else _Counted(sys.stdout.buffer)))
     from kafkacodec.log.publishing import new_file
 
     return new_file(path, replace=force)
@@ -178,6 +178,22 @@ class _Counted(io.RawIOBase):
 
     def flush(self) -> None:
         self._stream.flush()
+
+
+class _Terminal(io.RawIOBase):
+    """A terminal, which gets text line by line, without control characters."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        *lines, self._rest = (self._rest + bytes(data)).split(b"\n")
+        for line in lines:
+            say(line.decode("utf-8", "backslashreplace"))
+        return memoryview(data).nbytes
 
 
 def _is_inside(path: str, directory: str) -> bool:

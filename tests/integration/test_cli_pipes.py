@@ -170,6 +170,18 @@ def test_no_bytes_on_a_terminal_and_no_guessed_format() -> None:
     assert "add --format" in err
 
 
+@pytest.mark.parametrize("kind", ["csv", "json", "jsonl"])
+def test_text_on_a_terminal_has_no_control_characters(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "t-0").mkdir()
+    (tmp_path / "t-0" / f"{0:020d}.log").write_bytes(kc.encode([(None, "\x1b[2J\u202e"), (None, b"\x9b31m")]))
+    code, shown = on_a_terminal("convert", tmp_path, "-o", "-", "--format", kind)
+    assert code == DONE
+    assert "[2J" in shown
+    assert all(line.isprintable() for line in shown.replace("\r\n", "\n").split("\n"))
+    out, _ = piped("convert", tmp_path, "-o", "-", "--format", kind)
+    assert "\x1b[2J\u202e".encode() in out or json.dumps("\x1b")[1:-1].encode() in out  # a pipe gets the data
+
+
 @pytest.mark.parametrize("kind", READ)
 def test_a_reader_that_stops_early(kind: str) -> None:
     line = f"{' '.join(COMMAND)} convert {BROKER} -o - --format {kind} | head -c 10 >&2; exit ${{PIPESTATUS[0]}}"

@@ -1,0 +1,116 @@
+"""Every command over every directory in `tests/data`, and over damaged copies, plain and with ``--json``.
+
+`test_command_sweep` tries many options on a part of the trees; this is the reverse: few options, nothing left out.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kafkacodec.cli.__main__ import BAD_INPUT, DONE
+from kafkacodec.cli.app import COMMANDS
+from tests import hostile_trees
+from tests.command_runner import Runner, faults
+from tests.corpus import ROOT
+from tests.dialect_vectors import ROOT as DIALECTS
+
+DATA = ROOT.parent
+
+# Command -> its arguments, as often as it has forms. PATH stands for the directory, OUT for one that does not exist.
+READING = {
+    "scan": ["PATH", "PATH --json", "PATH --batches", "PATH --batches --json"],
+    "dump": ["PATH", "PATH --json"],
+    "verify": ["PATH", "PATH --json"],
+    "stats": ["PATH", "PATH --json"],
+}
+WRITING = {
+    "convert": ["PATH -o OUT --format parquet", "PATH -o OUT --format json --on-error skip"],
+    "recover": ["PATH OUT", "PATH OUT --json"],
+}
+# Command -> its arguments, and the topic that it reads.
+STORED = {"offsets": "__consumer_offsets", "groups": "__consumer_offsets", "metadata": "__cluster_metadata"}
+# No directory is their input.
+OTHERS = {"encode", "message", "bench", "demo"}
+
+
+BROKERS = [*(ROOT / "logs").iterdir(), *(DIALECTS / "kafka07/segments").glob("broker-*")]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
+    with Runner(tmp_path_factory.mktemp("runner")) as runner:
+        yield runner
+
+
+def codes(run: Runner, tree: Path, out: Path, forms: dict[str, list[str]]) -> dict[str, set[int | None]]:
+    """The exit codes of every command in its forms; fails on output that no command may have."""
+    found: dict[str, set[int | None]] = {}
+    wrong = []
+    for command, lines in forms.items():
+        for line in lines:
+            words = {"PATH": str(tree), "OUT": str(out)}
+            arguments = [command, *(words.get(word, word) for word in line.split())]
+            outcome = run(arguments)
+            wrong += [f"{command} {line} on {tree}: {fault}" for fault in faults(arguments, outcome)]
+            found.setdefault(command, set()).add(outcome.code)
+            shutil.rmtree(out) if out.is_dir() else out.unlink(missing_ok=True)
+    assert not wrong, "\n".join(wrong)
+    return found
+
+
+def test_no_command_is_left_out() -> None:
+    assert {*READING, *WRITING, *STORED, *OTHERS} == set(COMMANDS)
+
+
+def has(directory: Path, pattern: str) -> bool:
+    """Whether the directory, or a directory in it, has such a file."""
+    return any(directory.glob(pattern)) or any(directory.glob(f"*/{pattern}"))
+
+
+def is_of(directory: Path, topic: str) -> bool:
+    """Whether the directory is a partition of the topic, or has one."""
+    return directory.name.startswith(f"{topic}-") or any(directory.glob(f"{topic}-*/"))
+
+
+def expected(directory: Path, commands: Iterable[str]) -> dict[str, set[int]]:
+    """The exit codes by the table in docs/command.md."""
+    if has(directory, f"{DIGITS}.kafka"):
+        unsupported = {"scan", "recover"}
+        return {command: {BAD_INPUT if command in unsupported else DONE} for command in commands}
+    # The directories broker-0 and broker-1 have the names of partitions, and a partition may be empty.
+    readable = has(directory, f"{DIGITS}.log") or any(directory.glob("broker-[0-9]/"))
+    return {command: {DONE if readable else BAD_INPUT} for command in commands}
+
+
+DIGITS = "[0-9]" * 20
+DAMAGED = DIALECTS / "kafka07/segments/damaged"
+INTACT = sorted(Path(path) for path, _, _ in os.walk(DATA) if not Path(path).is_relative_to(DAMAGED))
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_every_directory(run: Runner, tmp_path: Path, part: int) -> None:
+    for directory in INTACT[part::8]:
+        assert codes(run, directory, tmp_path / "out", READING) == expected(directory, READING), directory
+        stored = codes(run, directory, tmp_path / "out", {command: ["PATH", "PATH --json"] for command in STORED})
+        codes_by_topic = {c: {DONE if is_of(directory, topic) else BAD_INPUT} for c, topic in STORED.items()}
+        assert stored == codes_by_topic, directory
+
+
+@pytest.mark.parametrize("broker", BROKERS, ids=lambda path: path.name)
+def test_what_is_written_from_every_broker(run: Runner, tmp_path: Path, broker: Path) -> None:
+    assert codes(run, broker, tmp_path / "out", WRITING) == expected(broker, WRITING)
+
+
+@pytest.mark.parametrize("directory", sorted(DAMAGED.iterdir()), ids=lambda path: path.name)
+def test_damaged_segments(run: Runner, tmp_path: Path, directory: Path) -> None:
+    codes(run, directory, tmp_path / "out", READING | WRITING)
+
+
+def test_damaged_copies(run: Runner, tmp_path: Path) -> None:
+    for _, tree in hostile_trees.damaged(tmp_path / "trees"):
+        codes(run, tree, tmp_path / "out", READING | WRITING | {command: ["PATH --json"] for command in STORED})
