@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -35,9 +36,16 @@ _EXTRAS = {
 
 def main() -> None:
     """Run the command with the arguments of the process, and exit."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # escape characters that the encoding lacks
-    sys.exit(run(sys.argv[1:]))
+    try:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # kafkacodec_command has set it
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")  # escape characters that the encoding lacks
+        code = run(sys.argv[1:])
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the interpreter's exit would print a traceback
+    except KeyboardInterrupt:
+        code = _fail("interrupted", INTERRUPTED)
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -22,10 +23,10 @@ COMMAND = [sys.executable, "-m", "kafkacodec.cli"]
 SECONDS = 120
 
 
-def start(*arguments: object, **options: object) -> subprocess.Popen[str]:
+def start(*arguments: object, command: Sequence[str] = COMMAND, **options: object) -> subprocess.Popen[str]:
     """The command in a new session, with SIGINT handled as a shell sets it."""
     return subprocess.Popen(
-        [*COMMAND, *map(str, arguments)],
+        [*command, *map(str, arguments)],
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -38,9 +39,19 @@ def start(*arguments: object, **options: object) -> subprocess.Popen[str]:
 # --- interrupts -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("module", ["click", "numpy", "kafkacodec.cli.convert", "pyarrow", "pyarrow.parquet"])
-def test_an_interrupt_while_something_is_imported(tmp_path: Path, module: str) -> None:
-    """The signal arrives while the module is being found."""
+SCRIPT = [sys.executable, "-c", "from kafkacodec_command import main; main()"]
+"""What the script does that pip makes."""
+
+
+@pytest.mark.parametrize(
+    ("module", "code"),
+    [
+        *((name, -signal.SIGINT) for name in ("kafkacodec", "kafkacodec.errors", "kafkacodec.cli.console")),
+        *((name, INTERRUPTED) for name in ("click", "numpy", "kafkacodec.cli.convert", "pyarrow", "pyarrow.parquet")),
+    ],
+)
+def test_an_interrupt_while_something_is_imported(tmp_path: Path, module: str, code: int) -> None:
+    """The signal arrives while the module is being found. Before `main` it ends the process, without a word."""
     (tmp_path / "sitecustomize.py").write_text(
         f"""
 import os, signal, sys
@@ -53,15 +64,25 @@ sys.meta_path.insert(0, Finder())
 """
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT.parents[2])])}
-    process = start("convert", BROKER, "-o", tmp_path / "out.parquet", env=environment)
+    process = start("convert", BROKER, "-o", tmp_path / "out.parquet", command=SCRIPT, env=environment)
     out, err = process.communicate(timeout=SECONDS)
-    assert (process.returncode, out) == (INTERRUPTED, ""), err
-    assert err.strip() == "kafkacodec: error: interrupted"
-    assert os.listdir(tmp_path) in (
-        ["sitecustomize.py"],
-        ["sitecustomize.py", "__pycache__"],
-        ["__pycache__", "sitecustomize.py"],
+    assert (process.returncode, out) == (code, ""), err
+    assert err.strip() == ("kafkacodec: error: interrupted" if code == INTERRUPTED else "")
+    assert {*os.listdir(tmp_path)} - {"__pycache__"} == {"sitecustomize.py"}
+
+
+def test_an_ignored_interrupt_stays_ignored() -> None:
+    """As in a shell's background job."""
+    process = subprocess.Popen(
+        [*SCRIPT, "dump", "-"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
     )
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate((BROKER / f"none-0/{0:020d}.log").read_bytes(), timeout=SECONDS)
+    assert (process.returncode, err) == (DONE, b"")
 
 
 @pytest.mark.spark
