@@ -23,6 +23,7 @@ DATA = ROOT.parent
 
 # Command -> its arguments, as often as it has forms. PATH stands for the directory, OUT for one that does not exist.
 READING = {
+    "topics": ["PATH", "PATH --json"],
     "scan": ["PATH", "PATH --json", "PATH --batches", "PATH --batches --json"],
     "dump": ["PATH", "PATH --json"],
     "verify": ["PATH", "PATH --json"],
@@ -31,9 +32,15 @@ READING = {
 WRITING = {
     "convert": ["PATH -o OUT --format parquet", "PATH -o OUT --format json --on-error skip"],
     "recover": ["PATH OUT", "PATH OUT --json"],
+    "report": ["PATH -o OUT"],
 }
 # Command -> its arguments, and the topic that it reads.
-STORED = {"offsets": "__consumer_offsets", "groups": "__consumer_offsets", "metadata": "__cluster_metadata"}
+STORED = {
+    "offsets": "__consumer_offsets",
+    "groups": "__consumer_offsets",
+    "lag": "__consumer_offsets",
+    "metadata": "__cluster_metadata",
+}
 # No directory is their input.
 OTHERS = {"encode", "message", "bench", "demo"}
 
@@ -67,9 +74,9 @@ def test_no_command_is_left_out() -> None:
     assert {*READING, *WRITING, *STORED, *OTHERS} == set(COMMANDS)
 
 
-def has(directory: Path, pattern: str) -> bool:
-    """Whether the directory, or a directory in it, has such a file."""
-    return any(directory.glob(pattern)) or any(directory.glob(f"*/{pattern}"))
+def has(directory: Path, pattern: str, levels: int = 0) -> bool:
+    """Whether the directory has such a file, or one in it, or one up to `levels` below that."""
+    return any(any(directory.glob("*/" * depth + pattern)) for depth in range(levels + 2))
 
 
 def is_of(directory: Path, topic: str) -> bool:
@@ -79,13 +86,20 @@ def is_of(directory: Path, topic: str) -> bool:
 
 def expected(directory: Path, commands: Iterable[str]) -> dict[str, set[int]]:
     """The exit codes by the table in docs/command.md."""
-    if has(directory, f"{DIGITS}.kafka"):
-        unsupported = {"scan", "recover"}
-        return {command: {BAD_INPUT if command in unsupported else DONE} for command in commands}
-    # The directories broker-0 and broker-1 have the names of partitions, and a partition may be empty.
-    readable = has(directory, f"{DIGITS}.log") or any(directory.glob("broker-[0-9]/"))
-    return {command: {DONE if readable else BAD_INPUT} for command in commands}
+    return {command: {DONE if can_read(directory, command) else BAD_INPUT} for command in commands}
 
+
+def can_read(directory: Path, command: str) -> bool:
+    levels = LEVELS.get(command, 0)
+    if command == "recover" and has(directory, f"{DIGITS}.kafka"):
+        return False
+    # The directories broker-0 and broker-1 have the names of partitions, and a partition may be empty.
+    empty = any(path.is_dir() for depth in range(levels + 1) for path in directory.glob("*/" * depth + "broker-[0-9]"))
+    return empty or any(has(directory, DIGITS + suffix, levels) for suffix in (".log", ".kafka"))
+
+
+LEVELS = {"topics": 2, "scan": 2}
+"""For the commands that take trees of log directories, how deep."""
 
 DIGITS = "[0-9]" * 20
 DAMAGED = DIALECTS / "kafka07/segments/damaged"
