@@ -8,7 +8,19 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import goals, inspection, java, messages, primitives, reading, report, spark, threads, writing
+from benchmarks import (
+    goals,
+    inspection,
+    java,
+    messages,
+    primitives,
+    reading,
+    report,
+    searching,
+    spark,
+    threads,
+    writing,
+)
 from benchmarks.cases import CASES, record_set
 from benchmarks.contest import Rates, run
 
@@ -41,6 +53,11 @@ def main() -> None:
         if case.name in ENCODED:
             results[f"encode, {case.name}"] = run(writing.contest(case), rounds)
             note(f"encode, {case.name}")
+    for case in cases:
+        if case.name in searching.COMPARED:
+            with searching.contest(case, record_sets[case.name]) as contest:
+                results[contest.name] = run(contest, rounds, clock=searching.processor_time)
+            note(contest.name)
     for contest in primitives.contests(record_sets):
         results[contest.name] = run(contest, rounds)
     with inspection.contests(cases) as contests:

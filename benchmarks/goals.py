@@ -53,6 +53,8 @@ GOALS = [
     Goal("none, 2 headers", "iter_columns", JAVA, 1.3),
     *(Goal(codec, "decode", "iter_columns", 0.9) for codec in libraries.CANDIDATES),
     Goal("bytes of none, 1 KiB values", "iter_columns", None, 8e9),
+    *(Goal(f"search, {case}", "Search, bytes", None, 1e9) for case in ("none", "none, 1 KiB values", "lz4")),
+    Goal("search, none", "Search, bytes", "pyarrow.compute.match_substring", 3),
     *(Goal(codec, "iter_columns", DECOMPRESSING, 0.85) for codec in libraries.CANDIDATES),
     Goal("magic 1", "iter_columns", "aiokafka", 8),
     Goal("magic 1", "iter_columns", JAVA, 1.5),

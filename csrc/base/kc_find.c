@@ -7,6 +7,9 @@
 /* Bytes of the data and of the needle that are examined to choose the bytes to look for. */
 enum { SAMPLE = 1024, CHOICES = 256 };
 
+/* One in so many bytes is common: memchr then stops too often. */
+enum { COMMON = 128 };
+
 /* Bytes that may be compared for each byte read, and in addition for a start. */
 enum { COMPARED_FOR_EACH = 4, COMPARED_AT_FIRST = 4096 };
 
@@ -52,6 +55,7 @@ kc_finder kc_finder_start(const kc_needle *n, const uint8_t *data, size_t size) 
     for (size_t i = 0; i < choices; i++) {
         if (i != f.rare && count[n->bytes[i]] < count[n->bytes[f.second]]) f.second = i;
     }
+    f.common = n->size > 1 && count[n->bytes[f.rare]] > size / step / COMMON;
     return f;
 }
 
@@ -69,22 +73,45 @@ static const uint8_t *find_by_borders(const kc_needle *n, const uint8_t *data, s
     return NULL;
 }
 
+/* The first place in [at, end) that has both bytes; `end` if there is none. */
+static const uint8_t *next_pair(const kc_finder *f, const uint8_t *at, const uint8_t *end) {
+    const uint8_t rare = f->needle->bytes[f->rare], second = f->needle->bytes[f->second];
+#if defined(__GNUC__)
+    typedef uint8_t block __attribute__((vector_size(16)));
+    for (; end - at >= (ptrdiff_t)sizeof(block); at += sizeof(block)) {
+        block a, b;
+        uint64_t halves[2];
+        memcpy(&a, at + f->rare, sizeof a);
+        memcpy(&b, at + f->second, sizeof b);
+        const block both = (block)(a == rare) & (block)(b == second);
+        memcpy(halves, &both, sizeof halves);
+        if (KC_UNLIKELY(halves[0] | halves[1])) break;
+    }
+#endif
+    while (at < end && (at[f->rare] != rare || at[f->second] != second)) at++;
+    return at;
+}
+
+static const uint8_t *next_place(const kc_finder *f, const uint8_t *at, const uint8_t *end) {
+    if (f->common) return next_pair(f, at, end);
+    const uint8_t *hit = memchr(at + f->rare, f->needle->bytes[f->rare], (size_t)(end - at));
+    return hit ? hit - f->rare : end;
+}
+
 const uint8_t *kc_find(kc_finder *f, const uint8_t *data, size_t size) {
     const kc_needle *n = f->needle;
     if (!n->size) return data;
     if (size < n->size) return NULL;
     const uint8_t *const end = data + (size - n->size) + 1; /* of the places where it can start */
-    const uint8_t rare = n->bytes[f->rare], second = n->bytes[f->second];
-    for (const uint8_t *at = data; at < end;) {
+    for (const uint8_t *at = data; at < end; at++) {
         if (kc_finder_is_slow(f)) return find_by_borders(n, at, size - (size_t)(at - data));
-        const uint8_t *hit = memchr(at + f->rare, rare, (size_t)(end - at));
-        f->read += (size_t)((hit ? hit - f->rare + 1 : end) - at);
-        if (!hit) return NULL;
-        const uint8_t *start = hit - f->rare;
-        at = start + 1;
-        if (start[f->second] != second) continue;
+        const uint8_t *place = next_place(f, at, end);
+        f->read += (size_t)(place - at) + 1;
+        if (place == end) return NULL;
+        at = place;
+        if (at[f->second] != n->bytes[f->second]) continue;
         f->compared += n->size;
-        if (memcmp(start, n->bytes, n->size) == 0) return start;
+        if (memcmp(at, n->bytes, n->size) == 0) return at;
     }
     return NULL;
 }

@@ -26,6 +26,7 @@ void kc_needle_free(kc_needle *n);
 typedef struct kc_finder {
     const kc_needle *needle;
     size_t rare, second;     /* positions in the needle of the two bytes that are rarest in the data */
+    bool common;             /* even the rarest is not rare */
     uint64_t read, compared; /* bytes */
 } kc_finder;
 

@@ -38,6 +38,22 @@ TEST(find_gives_the_first_occurrence) {
     CHECK_EQ(found_at("xyx", "xyzxyzxy"), -1);
 }
 
+/* Common bytes, in data of every size, at the end of its memory. */
+TEST(find_reads_no_byte_after_the_data) {
+    char data[101], needle[41];
+    uint64_t state = 11;
+    for (size_t size = 0; size <= 100; size++) {
+        for (size_t i = 0; i < size; i++) data[i] = (char)('a' + (next_random(&state) & 1));
+        data[size] = 0;
+        for (size_t length = 1; length <= 40; length += length < 5 ? 1 : 7) {
+            for (size_t i = 0; i < length; i++) needle[i] = (char)('a' + (next_random(&state) & 1));
+            needle[length] = 0;
+            const char *expected = strstr(data, needle);
+            CHECK_EQ(found_at(needle, data), expected ? expected - data : -1);
+        }
+    }
+}
+
 /* Half a million candidates of 2000 bytes each would be 10^9 comparisons; the search notices and changes. */
 TEST(find_changes_to_the_linear_algorithm) {
     enum { SIZE = 500000, HALF = 1000 };

@@ -72,6 +72,7 @@ def test_goals_name_cases_that_exist() -> None:
             .removeprefix("decode, ")
             .removeprefix("all ")
             .removeprefix("bytes of ")
+            .removeprefix("search, ")
             .removeprefix("threads, ")
         )
         others = "partition of 10 B keys", "Spark, sum of value lengths", "Spark, write", "verify", "resynchronisation"
