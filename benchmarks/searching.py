@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -49,7 +49,7 @@ def contest(case: Case, data: bytes) -> Iterator[Contest]:
         def grep() -> None:
             subprocess.run(["grep", "-acF", wanted, path], env={"LC_ALL": "C"}, stdout=subprocess.DEVNULL, check=False)
 
-        competitors = {
+        competitors: dict[str, Callable[[], object]] = {
             "Search, bytes": lambda: found_by(search),
             "Search, expression": lambda: found_by(expression),
             "pyarrow.compute.match_substring": found_by_pyarrow,
