@@ -62,7 +62,7 @@ $(VENV)/.built: $(VENV)/.runtime $(SOURCES) setup.py
 # --- use --------------------------------------------------------------------------------------------------------------
 
 .PHONY: demo
-demo: $(VENV)/.built ## Spark reads the Kafka segments in tests/data and writes Parquet
+demo: $(VENV)/.built ## records, transactions, recovery and SQL on a small log directory
 	$(PY) -m kafkacodec.cli demo
 
 # --- checks -----------------------------------------------------------------------------------------------------------

@@ -30,7 +30,8 @@ COMMANDS = {
     "recover": "Copy the intact batches of damaged logs to a new directory.",
     "message": "Decode, encode and describe protocol messages.",
     "bench": "Measure how fast this machine reads segments.",
-    "demo": "Convert a directory of segments to Parquet with Spark.",
+    "sample": "Copy a small log directory to try things out with.",
+    "demo": "Show records, transactions, recovery and SQL on a sample.",
 }
 
 EXIT_CODES = """\b

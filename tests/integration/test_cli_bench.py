@@ -1,6 +1,8 @@
 """``kafkacodec bench`` and ``kafkacodec demo``."""
 
 import json
+import os
+import re
 
 import pytest
 
@@ -38,11 +40,22 @@ def test_bench_of_nothing_fails(kafkacodec, tmp_path):
     assert "all segments are empty" in err
 
 
-def test_demo_replaces_nothing_but_parquet(kafkacodec, tmp_path):
-    """Refused before Spark starts."""
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "notes.txt").write_text("mine")
-    for output in (tmp_path / "mine", tmp_path / "mine" / "notes.txt"):
-        code, _, err = kafkacodec("demo", BROKER / "zstd-0", "-o", output)
-        assert (code, "choose another output" in err) == (BAD_INPUT, True)
-    assert (tmp_path / "mine" / "notes.txt").read_text() == "mine"
+def test_the_demo_and_the_commands_that_it_names(kafkacodec, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = kafkacodec("demo", "--no-spark")
+    assert (code, err) == (DONE, "")
+    assert re.search(r"read_uncommitted +120 .*\n.*read_committed +88 +without 24 of aborted and 8 of open", out)
+    assert re.findall(r"orders-(\d)/\d+\.log +(\d+) ", out) == [("0", "13"), ("1", "70"), ("2", "3")]
+    assert "Recovered 832 of 918 records to a new directory: 86 are lost, 0 bytes are damaged." in out
+    assert "records/s" not in out
+    assert os.listdir(tmp_path) == []
+    commands = [line.split()[1:] for line in out.splitlines() if line.startswith("  kafkacodec ")]
+    assert len(commands) == 3
+    for arguments in commands:
+        code, out, err = kafkacodec(*arguments)
+        assert (code, err) == (DONE, ""), arguments
+        assert out
+    code, _, err = kafkacodec("sample", "my-logs")
+    assert (code, "not empty" in err) == (BAD_INPUT, True)
+    assert kafkacodec("sample", "broken", "--damaged")[0] == DONE
+    assert kafkacodec("verify", "broken")[0] == BAD_INPUT

@@ -15,7 +15,7 @@ import pytest
 
 from kafkacodec.cli.__main__ import BAD_INPUT, DONE, INTERRUPTED, WRONG_USAGE
 from tests.corpus import ROOT
-from tests.hostile_trees import STRANGE, damaged, real, strange_names
+from tests.hostile_trees import STRANGE, real, strange_names
 from tests.terminal import on_a_terminal
 
 BROKER = ROOT / "logs" / "kraft-4.1.0"
@@ -87,8 +87,8 @@ def test_an_ignored_interrupt_stays_ignored() -> None:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("seconds", [0.7, 2, 5])
-def test_an_interrupted_demo_leaves_no_process(tmp_path: Path, seconds: float) -> None:
-    process = start("demo", BROKER, "-o", tmp_path / "out")
+def test_an_interrupted_demo_leaves_no_process(seconds: float) -> None:
+    process = start("demo")
     time.sleep(seconds)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=SECONDS)  # which ends when no child holds the pipes
@@ -111,16 +111,6 @@ def alive(session: int) -> list[str]:
         if int(its_session) == session and state != "Z":
             found.append((path.parent / "cmdline").read_text())
     return found
-
-
-@pytest.mark.spark
-def test_a_demo_of_damaged_segments_names_the_damage(tmp_path: Path) -> None:
-    tree = next(path for name, path in damaged(tmp_path / "trees") if name == "v2-flipped")
-    process = start("demo", tree, "-o", tmp_path / "out")
-    _, err = process.communicate(timeout=SECONDS)
-    assert process.returncode == BAD_INPUT
-    assert err.startswith(f"kafkacodec: error: {tree}")
-    assert err.count("\n") == 1
 
 
 # --- where the output goes --------------------------------------------------------------------------------------------
