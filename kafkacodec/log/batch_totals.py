@@ -48,6 +48,7 @@ class BatchTotals:
         gaps (int): places where offsets are missing between two batches.
         invalid_headers (int): batches whose header cannot be right: offsets that are not after those of the batch
             before, or more records than offsets.
+        missing_offsets (int): offsets that are missing where something is damaged; in logs of Kafka 0.6 and 0.7, bytes.
 
     Known only if the records were read, else None; without those of control batches:
         num_keys (int | None): records with a key.
@@ -77,6 +78,7 @@ class BatchTotals:
     crc_failures: int | None = None
     gaps: int = 0
     invalid_headers: int = 0
+    missing_offsets: int = 0
     num_keys: int | None = None
     tombstones: int | None = None
     key_bytes: int | None = None
@@ -199,6 +201,7 @@ _SUMS = (
     "control_batches",
     "gaps",
     "invalid_headers",
+    "missing_offsets",
 )
 OF_RECORDS = ("num_keys", "tombstones", "key_bytes", "value_bytes", "uncompressed_bytes")
 """The attributes that are known only if the records were read."""

@@ -43,8 +43,8 @@ class PartitionStatistics(BatchTotals):
         num_partitions (int), num_segments (int), size_in_bytes (int): what was read; sizes of files in bytes.
         num_offsets (int | None): offsets from the first to the last; None if `first_offset` is not known, or if offsets
             are byte positions, as before Kafka 0.8.
-        missing_offsets (int): offsets that are missing because of damage, and those missing between segments or before
-            the recovery point that compaction does not explain, as in `MissingOffsets`.
+        missing_offsets (int): also those missing between segments or before the recovery point that compaction does not
+            explain, as in `MissingOffsets`.
         damaged_bytes (int), trailing_bytes (int): as in `SegmentStatistics`.
         aborted_transactions (int), open_transactions (int): transactions, by their markers in the log.
         problems (list[DecodeError]): the faults that were found, without wrong checksums.
@@ -61,7 +61,6 @@ class PartitionStatistics(BatchTotals):
     num_segments: int = 0
     size_in_bytes: int = 0
     num_offsets: int | None = 0
-    missing_offsets: int = 0
     damaged_bytes: int = 0
     trailing_bytes: int = 0
     aborted_transactions: int = 0
@@ -93,7 +92,6 @@ _PARTITION_SUMS = (
     "num_partitions",
     "num_segments",
     "size_in_bytes",
-    "missing_offsets",
     "damaged_bytes",
     "trailing_bytes",
     "aborted_transactions",
@@ -202,7 +200,6 @@ def _statistics_of(partition: Partition, records: bool, verify_crc: bool, thread
         total.size_in_bytes += part.size_in_bytes
         total.damaged_bytes += part.damaged_bytes
         total.trailing_bytes += part.trailing_bytes
-        total.missing_offsets += part.missing_offsets
         for problem in (*part.problems, *_breaks(partition, segment, part)):
             note(total.problems, problem)
             if isinstance(problem, MissingOffsets):

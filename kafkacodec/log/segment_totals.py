@@ -28,7 +28,6 @@ class SegmentStatistics(BatchTotals):
         size_in_bytes (int): the file's size.
         damaged_bytes (int): bytes that are not batches.
         trailing_bytes (int): bytes after the last batch or damage: a torn batch, or the unused part of a file.
-        missing_offsets (int): offsets that are missing between two batches with damage between them.
         problems (list[DecodeError]): the faults that were found, without wrong checksums.
     """
 
@@ -38,7 +37,6 @@ class SegmentStatistics(BatchTotals):
     size_in_bytes: int = 0
     damaged_bytes: int = 0
     trailing_bytes: int = 0
-    missing_offsets: int = 0
     problems: list[DecodeError] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
@@ -92,8 +90,9 @@ def segment_statistics(
         total.trailing_bytes = file.size - after
         if records:
             total.problems.clear()  # those inside batches are found too
-            total.damaged_bytes = 0
-            counted = count_messages(file, segment.base_offset or 0, total) if old else count_records(file, total)
+            total.damaged_bytes = total.missing_offsets = 0
+            read = count_messages if old else count_records
+            counted = read(file, segment.base_offset, total)
             for damage in counted:
                 note(total.problems, damage.error)
                 total.damaged_bytes += damage.end - damage.start
