@@ -64,7 +64,7 @@ def count_messages(file: MappedFile, base_offset: int | None, total: BatchTotals
 def _count(
     file: MappedFile, chunks: Iterable[RecordColumns], base_offset: int | None, total: BatchTotals
 ) -> Generator[Damage, None, bool]:
-    """Add the records of chunks; returns whether all of them could be read. `base_offset` is where they should begin."""
+    """Add the records of chunks, which should begin at `base_offset`; returns whether all could be read."""
     whole = True
     sums = dict.fromkeys(("num_records", "num_keys", "tombstones", "key_bytes", "value_bytes"), 0)
     total.first_offset = total.last_offset = total.first_timestamp = total.last_timestamp = None
