@@ -1,7 +1,7 @@
 """Entry point of the command. Maps every outcome to an exit code.
 
-Exit codes: 0 success; 1 the input is damaged, is not Kafka data or cannot be read; 2 usage error, or an optional
-package is missing; 130 interrupted; 141 the output's reader closed the pipe.
+Exit codes: 0 success; 1 the input is damaged, is not Kafka data or cannot be read, or copies differ; 2 usage error, or
+an optional package is missing; 130 interrupted; 141 the output's reader closed the pipe.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ COMMANDS = {
 EXIT_CODES = """\b
 Exit codes:
   0    success
-  1    the input is damaged, is not Kafka data or cannot be read
+  1    the input is damaged, is not Kafka data or cannot be read; copies differ (diff)
   2    usage error, or an optional package is missing
   130  interrupted
   141  the output's reader closed the pipe"""

@@ -117,7 +117,7 @@ def _details(part: Difference, limit: int) -> list[str]:
         hidden = total - sum(found.num_records for found in ranges)
         if ranges and hidden:
             lines.append(f"{name}: only in {side}: {counted(hidden, 'more record')}")
-    lines += [f"{name}: offset {record.offset}: {', '.join(record.columns)} differ" for record in part.records]
+    lines += [f"{name}: offset {record.offset}: other {', '.join(record.columns)}" for record in part.records]
     hidden = part.changed - len(part.records)
     if part.records and hidden:
         lines.append(f"{name}: {counted(hidden, 'more record')} with other content")

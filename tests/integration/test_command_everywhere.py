@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkacodec.cli.__main__ import BAD_INPUT, DONE
+from kafkacodec.cli.__main__ import BAD_INPUT, DONE, WRONG_USAGE
 from kafkacodec.cli.app import COMMANDS
 from tests import hostile_trees
 from tests.command_runner import Runner, faults
@@ -28,6 +28,7 @@ READING = {
     "dump": ["PATH", "PATH --json"],
     "verify": ["PATH", "PATH --json"],
     "stats": ["PATH", "PATH --json"],
+    "diff": ["PATH PATH", "PATH PATH --json"],
 }
 WRITING = {
     "convert": ["PATH -o OUT --format parquet", "PATH -o OUT --format json --on-error skip"],
@@ -86,7 +87,20 @@ def is_of(directory: Path, topic: str) -> bool:
 
 def expected(directory: Path, commands: Iterable[str]) -> dict[str, set[int]]:
     """The exit codes by the table in docs/command.md."""
-    return {command: {DONE if can_read(directory, command) else BAD_INPUT} for command in commands}
+    found = {command: {DONE if can_read(directory, command) else BAD_INPUT} for command in commands}
+    if "diff" in found and is_ambiguous(directory):
+        found["diff"] = {WRONG_USAGE}
+    return found
+
+
+def is_ambiguous(tree: Path) -> bool:
+    """Whether directories in a tree have partitions of the same name, so that `diff` cannot pair them."""
+    names = [[path.name for path in tree.glob("*/" * depth + "*-*/") if is_partition(path)] for depth in range(3)]
+    return not names[0] and any(len(set(found)) < len(found) for found in names)
+
+
+def is_partition(path: Path) -> bool:
+    return path.name.rpartition("-")[2].isdecimal() and has(path, "*.log")
 
 
 def can_read(directory: Path, command: str) -> bool:
@@ -98,7 +112,7 @@ def can_read(directory: Path, command: str) -> bool:
     return empty or any(has(directory, DIGITS + suffix, levels) for suffix in (".log", ".kafka"))
 
 
-LEVELS = {"topics": 2, "scan": 2, "report": 2}
+LEVELS = {"topics": 2, "scan": 2, "diff": 2, "report": 2}
 """For the commands that take trees of log directories, how deep."""
 
 DIGITS = "[0-9]" * 20
