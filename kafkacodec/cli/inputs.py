@@ -23,6 +23,9 @@ if TYPE_CHECKING:  # the log's modules take longer to import than --help and com
     from kafkacodec.log import LogDirectory, Partition, SegmentRange
     from kafkacodec.records.decode import DecodeOptions
 
+_START = 4096
+_SMALLEST_UNUSED = 12  # bytes of zeros that cannot be the start of a batch
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -116,12 +119,21 @@ class Reading(Span):
             done = chunk.consumed
             self.warn(piece, chunk.problems)
         if done == 0 and piece.kind.has_batches:
-            # No batch at all: raise if the file does not begin like a segment.
-            from kafkacodec.log import Segment
-
-            on_error: Literal["raise", "stop"] = "raise" if self.on_error == "raise" else "stop"
-            Segment(piece.path).scan(verify_crc=False, on_error=on_error, max_batches=1)
+            self._check_without_batches(piece)
         advance(piece.end_position - done)
+
+    def _check_without_batches(self, piece: SegmentRange) -> None:
+        """Raise if the file does not begin like a segment; warn if it has no more than the start of a batch."""
+        from kafkacodec.log import Segment
+
+        on_error: Literal["raise", "stop"] = "raise" if self.on_error == "raise" else "stop"
+        headers = Segment(piece.path).scan(verify_crc=False, on_error=on_error, max_batches=1)
+        if headers.consumed or headers.problems or not piece.size_in_bytes:
+            return
+        with open(piece.path, "rb") as file:
+            start = file.read(_START)
+        if any(start) or piece.size_in_bytes < _SMALLEST_UNUSED:  # else it is preallocated
+            note(f"kafkacodec: warning: {piece.path}: no complete batch in {piece.size_in_bytes:,} bytes")
 
     @staticmethod
     def warn(piece: SegmentRange, problems: list[Problem]) -> None:

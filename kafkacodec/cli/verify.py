@@ -30,8 +30,7 @@ def verify(choice: Choice, strict: bool, as_json: bool, threads: int | None) -> 
     reports: list[tuple[Partition, Report]] = []
     with progress("verifying", sum(partition.size_in_bytes for partition in partitions)) as advance:
         for partition in partitions:
-            reports.append((partition, partition.verify(threads=threads)))
-            advance(partition.size_in_bytes)
+            reports.append((partition, partition.verify(threads=threads, advance=advance)))
     checkpoints = [_checkpoints(directory, partitions) for directory in choice.log_directories()]
     if as_json:
         for partition, report in reports:

@@ -8,6 +8,7 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import FileIO
 from types import TracebackType
 from typing import NamedTuple
 
@@ -18,6 +19,9 @@ from kafkacodec.records.columns import MAX_PROBLEMS
 
 SETTLED_SECONDS = 2.0
 """What changed this recently may change again without a new time: file systems round times."""
+
+
+_TRIES = 5  # to read a small file that others shorten
 
 
 class FileIdentity(NamedTuple):
@@ -111,6 +115,11 @@ class MappedFile:
             reason = "the file was shortened while it was read, and has grown again"
             raise Truncated(reason, position=torn, path=self.path)
 
+    def has_grown(self) -> bool:
+        """Whether the file has more bytes than when it was opened."""
+        with naming(self.path):
+            return os.fstat(self._fd).st_size > self.size
+
     def read_into(self, buffer: memoryview, position: int) -> int:
         """Fill a buffer with the bytes from `position` on, up to the end of the file; returns their number.
 
@@ -156,11 +165,25 @@ def read_file(path: str, limit: int) -> bytes:
         LimitExceeded: there are more than `limit`.
         OSError: missing, unreadable, or not a regular file; `filename` names it.
     """
-    with naming(path), open(_open_regular(path), "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if size > limit:
-            raise LimitExceeded(f"the file has {size} bytes, the limit is {limit}", position=limit, path=path)
-        return file.read(size)  # not what is appended in the meantime
+    with naming(path), open(_open_regular(path), "rb", buffering=0) as file:
+        for _ in range(_TRIES):
+            size = os.fstat(file.fileno()).st_size
+            if size > limit:
+                raise LimitExceeded(f"the file has {size} bytes, the limit is {limit}", position=limit, path=path)
+            data = _read_up_to(file, size)
+            if len(data) == size:
+                break
+            file.seek(0)  # it was shortened: a broker cuts a preallocated index when a segment is complete
+        return data
+
+
+def _read_up_to(file: FileIO, size: int) -> bytes:
+    """The first bytes; not what is appended in the meantime."""
+    parts = []
+    while size and (part := file.read(size)):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
 
 
 def is_directory(path: str) -> bool:

@@ -26,6 +26,7 @@ from kafkacodec.log.report import Report
 from kafkacodec.log.segment import Segment, Timestamp, checked_limits
 from kafkacodec.log.segment07 import segment_at
 from kafkacodec.log.transactions import Transactions, scan_transactions
+from kafkacodec.log.verify import Advance
 from kafkacodec.log.verify_partition import verify_files, verify_partition
 from kafkacodec.records.arguments import ISOLATION_LEVELS, IsolationLevel, one_of
 from kafkacodec.records.columns import RecordColumns
@@ -369,7 +370,7 @@ class Partition(Readable):
         return scan_transactions(self.path, self.segments, start_offset, end_offset)
 
     @suggests_options
-    def verify(self, *, threads: int | None = 1) -> Report:
+    def verify(self, *, threads: int | None = 1, advance: Advance | None = None) -> Report:
         """Inspect every segment as `Segment.verify` does, and the partition.
 
         That is: whether segments follow one another up to the recovery point, leader epochs, the transaction indexes,
@@ -377,11 +378,12 @@ class Partition(Readable):
 
         Args:
             threads: as in `Segment.verify`.
+            advance: called with the number of bytes read since the last call.
 
         Raises:
             OSError: the directory or a segment cannot be read.
         """
-        return verify_partition(self, threads)
+        return verify_partition(self, threads, advance)
 
     def verify_files(self) -> Report:
         """Inspect the other files: transaction indexes, leader epochs, producer snapshots, the topic id.

@@ -100,13 +100,18 @@ def _num_records(data: memoryview, max_decompressed_bytes: int) -> int | None:
 
 
 def checked(
-    data: Buffer, start: int, on_error: OnError, max_decompressed_bytes: int, threads: int = 1
+    data: Buffer,
+    start: int,
+    on_error: OnError,
+    max_decompressed_bytes: int,
+    threads: int = 1,
+    max_rows: int = ROWS_AT_ONCE,
 ) -> Iterator[RecordColumns]:
     """The records of batches, checked as by a reader, in chunks."""
     return iter_columns(
         data,
         start_position=start,
-        max_rows=ROWS_AT_ONCE,
+        max_rows=max_rows,
         columns=("headers",),  # the one column whose bytes are checked only when it is built
         include_control=True,
         on_error=on_error,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Callable
 from contextlib import suppress
 
 import numpy as np
@@ -23,7 +22,7 @@ from kafkacodec.log.report import Finding, Report
 from kafkacodec.log.segment import Segment
 from kafkacodec.log.segment_writer import SegmentWriter
 from kafkacodec.log.side_files import leads_out, links_out, read_inside
-from kafkacodec.log.verify import verify_segment
+from kafkacodec.log.verify import Advance, verify_segment
 from kafkacodec.records.columns import BatchHeaders
 from kafkacodec.records.encode import EncodedBatch
 from kafkacodec.records.signatures import suggests_options
@@ -39,9 +38,7 @@ _PARTITION_FILES = ("quorum-state",)
 
 
 @suggests_options
-def recover(
-    src: str | os.PathLike[str], dest: str | os.PathLike[str], *, advance: Callable[[int], object] | None = None
-) -> Report:
+def recover(src: str | os.PathLike[str], dest: str | os.PathLike[str], *, advance: Advance | None = None) -> Report:
     """Copy all intact batches of a log directory, a partition or a segment to a new log directory.
 
     Every batch with a right checksum and valid records is copied byte for byte into a segment of the same name, unless
@@ -57,7 +54,7 @@ def recover(
     Args:
         src: the damaged log directory, partition directory or segment.
         dest: the new log directory; it must not exist, or be empty.
-        advance: called with the size of each finished segment, in bytes.
+        advance: called with the number of bytes of the source that were read since the last call.
 
     Returns:
         Report: the faults in the source; findings of kind ``damaged`` and ``left-out`` name what was not copied, those
@@ -76,7 +73,7 @@ def recover(
         return _recover_into(building, src, partitions, advance or (lambda size: None))
 
 
-def _recover_into(dest: str, src: str, partitions: list[Partition], advance: Callable[[int], object]) -> Report:
+def _recover_into(dest: str, src: str, partitions: list[Partition], advance: Advance) -> Report:
     root = src if os.path.isdir(src) else os.path.dirname(src) or os.curdir
     report = Report(src)
     if root == src:
@@ -115,7 +112,7 @@ def _directory_name(partition: Partition) -> str:
     return f"{partition.topic}-{partition.partition}"
 
 
-def _recover_partition(partition: Partition, target: str, root: str, advance: Callable[[int], object]) -> Report:
+def _recover_partition(partition: Partition, target: str, root: str, advance: Advance) -> Report:
     os.mkdir(target)
     report = Report(partition.path)
     copier = _Copier(target, report)
@@ -123,8 +120,7 @@ def _recover_partition(partition: Partition, target: str, root: str, advance: Ca
         if os.path.isdir(root) and segment.path != root and leads_out(segment.path, root):
             _left_out(segment.path, "a symbolic link out of the source", report)
             continue
-        report.include(copier.copy(segment, partition.surroundings(segment)))
-        advance(segment.size_in_bytes)
+        report.include(copier.copy(segment, partition.surroundings(segment), advance))
     epochs = encode_leader_epochs(_earliest(copier.epochs, partition))
     write_file(os.path.join(target, layout.LEADER_EPOCH_CHECKPOINT), epochs, sync=True)
     _write_producer_files(target)
@@ -174,7 +170,7 @@ class _Copier:
         self.next_offset = 0
         self.epochs: list[LeaderEpoch] = []
 
-    def copy(self, segment: Segment, surroundings: Surroundings) -> Report:
+    def copy(self, segment: Segment, surroundings: Surroundings, advance: Advance) -> Report:
         base_offset = segment.base_offset
         if base_offset is None:
             base_offset = segment.first_offset() or 0
@@ -184,7 +180,9 @@ class _Copier:
             def keep(file: MappedFile, headers: BatchHeaders) -> None:
                 self._append(writer, file, headers)
 
-            report = verify_segment(segment.path, segment.base_offset, surroundings=surroundings, keep=keep)
+            report = verify_segment(
+                segment.path, segment.base_offset, surroundings=surroundings, keep=keep, advance=advance
+            )
             self.next_offset = writer.next_offset
         return report
 

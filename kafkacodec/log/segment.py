@@ -18,8 +18,8 @@ from kafkacodec.log.lookup import Lookup
 from kafkacodec.log.ranges import SegmentRange
 from kafkacodec.log.readable import Readable, ReadOptions
 from kafkacodec.log.report import Report
-from kafkacodec.log.verify import verify_segment
-from kafkacodec.log.walk import first_batches
+from kafkacodec.log.verify import Advance, verify_segment
+from kafkacodec.log.walk import NO_SEGMENT, begins_like_a_batch, first_batches
 from kafkacodec.records.arguments import limit
 from kafkacodec.records.columns import BatchHeaders, RecordColumns
 from kafkacodec.records.decode import (
@@ -38,7 +38,6 @@ Timestamp = int | datetime
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _LAST_TIME = (1 << 63) - 1
-_LARGEST_PLAUSIBLE_OFFSET = 1 << 56
 
 
 class Segment(Readable):
@@ -309,11 +308,20 @@ class Segment(Readable):
         return self.verify_among(surroundings, leader_epochs, threads)
 
     def verify_among(
-        self, surroundings: Surroundings, leader_epochs: list[LeaderEpoch] | None = None, threads: int | None = 1
+        self,
+        surroundings: Surroundings,
+        leader_epochs: list[LeaderEpoch] | None = None,
+        threads: int | None = 1,
+        advance: Advance | None = None,
     ) -> Report:
-        """As `verify`, with what the partition knows about the segment."""
+        """As `verify`, with what the partition knows about the segment, and calls of `advance` with bytes read."""
         return verify_segment(
-            self.path, self.base_offset, surroundings=surroundings, leader_epochs=leader_epochs, threads=threads
+            self.path,
+            self.base_offset,
+            surroundings=surroundings,
+            leader_epochs=leader_epochs,
+            threads=threads,
+            advance=advance,
         )
 
     def _end(self) -> tuple[int, int | None]:
@@ -369,5 +377,5 @@ def _first_offset(file: MappedFile, position: int) -> int:
 
 def check_is_segment(file: MappedFile, consumed: int) -> None:
     """Raise if a file without a batch does not begin like one; a torn first batch is not an error."""
-    if consumed == 0 and int.from_bytes(file.data[:8], "big") << 8 * max(0, 8 - file.size) >= _LARGEST_PLAUSIBLE_OFFSET:
-        raise CorruptRecord("not a log segment: the first 8 bytes are not an offset", position=0, path=file.path)
+    if consumed == 0 and not begins_like_a_batch(file):
+        raise CorruptRecord(NO_SEGMENT, position=0, path=file.path)

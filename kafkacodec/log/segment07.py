@@ -13,6 +13,7 @@ from kafkacodec.log.kinds import BATCHES, MESSAGES, kind_of
 from kafkacodec.log.ranges import SegmentRange
 from kafkacodec.log.report import Report
 from kafkacodec.log.segment import Segment, Timestamp
+from kafkacodec.log.verify import Advance
 from kafkacodec.records.columns import BatchHeaders
 
 
@@ -68,10 +69,17 @@ class Kafka07Segment(Segment):
         return None
 
     def verify_among(
-        self, surroundings: Surroundings, leader_epochs: list[LeaderEpoch] | None = None, threads: int | None = 1
+        self,
+        surroundings: Surroundings,
+        leader_epochs: list[LeaderEpoch] | None = None,
+        threads: int | None = 1,
+        advance: Advance | None = None,
     ) -> Report:
         """Inspect the segment: every message's checksum, and the compressed messages."""
-        return kafka07.verify(self.path, self._base, surroundings)
+        report = kafka07.verify(self.path, self._base, surroundings)
+        if advance is not None:
+            advance(report.size_in_bytes)
+        return report
 
     @property
     def _base(self) -> int:

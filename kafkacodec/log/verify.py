@@ -27,6 +27,12 @@ from kafkacodec.records.columns import BatchHeaders, Problem
 from kafkacodec.records.decode import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkacodec.records.headers import scan_stretches
 
+Advance = Callable[[int], object]
+"""Called with the number of bytes read since the last call."""
+
+ROWS_OF_REST = 8192
+"""Rows of a chunk from the first fault on, of which each shows as progress."""
+
 STRETCHES_AT_ONCE = 1024
 
 LONG_STRETCH = 256 << 10
@@ -42,6 +48,7 @@ def verify_segment(
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
     keep: Callable[[MappedFile, BatchHeaders], None] | None = None,
     threads: int | None = 1,
+    advance: Advance | None = None,
 ) -> Report:
     """Inspect one segment and its offset and time index.
 
@@ -53,6 +60,7 @@ def verify_segment(
         max_decompressed_bytes: larger batches count as damaged.
         keep: called with the headers of every piece of intact batches.
         threads: the number of threads that read the batches.
+        advance: called with the numbers of bytes read.
 
     Raises:
         OSError: the file cannot be read.
@@ -64,9 +72,11 @@ def verify_segment(
         report.size_in_bytes = file.size
         checker = SegmentChecker(file, base_offset, leader_epochs, indexes, report)
         threads = num_threads(threads)
-        position = _read_intact(checker, max_decompressed_bytes, threads) if keep is None else 0
+        read = _Progress(advance)
+        position = _read_intact(checker, max_decompressed_bytes, threads, read) if keep is None else 0
         waiting = _Stretches(checker, keep)
-        rest = checked(file.data, position, "skip", max_decompressed_bytes, threads) if position < file.size else ()
+        limits = max_decompressed_bytes, threads, ROWS_OF_REST
+        rest = checked(file.data, position, "skip", *limits) if position < file.size else ()
         for chunk in rest:
             for problem in chunk.problems:
                 waiting.add(position, problem.position, problem)
@@ -74,22 +84,38 @@ def verify_segment(
             waiting.add(position, chunk.consumed, None)
             report.num_records += len(chunk)
             position = max(position, chunk.consumed)
+            read.up_to(position)
             if waiting.enough(position):
                 waiting.check()
                 file.drop_before(position - KEPT_BEFORE)
         waiting.check()
         checker.tail(position, surroundings)
         checker.finish(position, surroundings)
+        read.up_to(file.size)
     return report
 
 
-def _read_intact(checker: SegmentChecker, max_decompressed_bytes: int, threads: int) -> int:
+class _Progress:
+    """Turns positions into numbers of bytes since the last one."""
+
+    def __init__(self, advance: Advance | None) -> None:
+        self._advance, self._position = advance, 0
+
+    def up_to(self, position: int) -> None:
+        """The bytes before the position are read."""
+        if self._advance is not None and position > self._position:
+            self._advance(position - self._position)
+            self._position = position
+
+
+def _read_intact(checker: SegmentChecker, max_decompressed_bytes: int, threads: int, progress: _Progress) -> int:
     """Check the pieces of the file that `intact_pieces` reads; returns the position after them, in bytes."""
     position = 0
     read = _Pieces()
     with closing(intact_pieces(checker.file, max_decompressed_bytes, threads)) as pieces:
         for piece in pieces:
             position = piece.start + piece.headers.consumed
+            progress.up_to(position)
             checker.report.num_records += piece.num_records
             read.add(piece.headers, piece.start)
             if len(read) >= ROWS_AT_ONCE:

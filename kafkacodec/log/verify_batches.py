@@ -18,6 +18,7 @@ from kafkacodec.log.evidence import gather, knows_base, unused
 from kafkacodec.log.files import MappedFile, reason_of
 from kafkacodec.log.indexes import IndexFile, read_offset_index, read_time_index
 from kafkacodec.log.report import MAX_FINDINGS, Finding, Level, Report
+from kafkacodec.log.walk import NO_SEGMENT, begins_like_a_batch
 from kafkacodec.records.columns import BatchHeaders, Problem
 from kafkacodec.records.compression import CODECS
 
@@ -139,9 +140,15 @@ class SegmentChecker:
         left = self.file.size - position
         if left <= 0:
             return
+        if position == 0 and not begins_like_a_batch(self.file):
+            self.report.damaged_bytes += left
+            self._note("error", "not-a-segment", NO_SEGMENT, position, left)
+            return
         # A few zeros may be the start of an offset.
         if left >= SMALLEST_UNUSED and unused(self.file, position):
             self._note("note", "preallocated", "unused preallocated space", position, left)
+            return
+        if self.file.has_grown():  # the batch is being written
             return
         text = "trailing partial batch"
         if surroundings is ALONE:

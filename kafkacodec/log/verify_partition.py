@@ -10,6 +10,7 @@ from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch
 from kafkacodec.log.report import Finding, Report
+from kafkacodec.log.verify import Advance
 from kafkacodec.log.verify_files import check_partition_files, reporting
 from kafkacodec.records.arguments import num_threads
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["verify_files", "verify_partition"]
 
 
-def verify_partition(partition: Partition, threads: int | None) -> Report:
+def verify_partition(partition: Partition, threads: int | None, advance: Advance | None = None) -> Report:
     """See `Partition.verify`."""
     threads = num_threads(threads)
     report = Report(partition.path)
@@ -31,7 +32,7 @@ def verify_partition(partition: Partition, threads: int | None) -> Report:
         if segment.base_offset is not None and segment.base_offset <= last:
             text = f"the segment begins at offset {segment.base_offset}, but the one before it ends at {last}"
             report.add(Finding("error", "offset-order", segment.path, text))
-        report.include(segment.verify_among(partition.surroundings(segment), epochs, threads))
+        report.include(segment.verify_among(partition.surroundings(segment), epochs, threads, advance))
         end = segment.last_offset()
         last = last if end is None else end
     report.include(verify_files(partition))

@@ -17,6 +17,14 @@ MAX_BATCHES = 65536
 FEW_BATCHES = 64
 """Rows of a piece if only the next few batches are needed."""
 
+NO_SEGMENT = "not a log segment: the first 8 bytes are not an offset"
+_LARGEST_PLAUSIBLE_OFFSET = 1 << 56
+
+
+def begins_like_a_batch(file: MappedFile) -> bool:
+    """Whether the first bytes are or may become an offset, with which every batch begins; so may an empty file."""
+    return int.from_bytes(file.data[:8], "big") << 8 * max(0, 8 - file.size) < _LARGEST_PLAUSIBLE_OFFSET
+
 
 def walk(
     file: MappedFile,

@@ -42,6 +42,20 @@ def test_segments_without_batches_are_fine(kafkacodec, tmp_path, content):
     assert parquet.read_table(output).num_rows == 0
 
 
+def test_a_file_of_three_bytes_is_not_taken_for_an_intact_segment(kafkacodec, tmp_path):
+    path = tmp_path / "t-0" / "00000000000000000000.log"
+    path.parent.mkdir()
+    path.write_bytes(b"\0\0\1")
+    assert "3 B after the last batch" in kafkacodec("scan", path.parent)[1]
+    assert kafkacodec("verify", path.parent)[1].splitlines()[1].split()[-1] == "warnings"
+    code, _, err = kafkacodec("dump", path.parent)
+    assert (code, err) == (DONE, f"kafkacodec: warning: {path}: no complete batch in 3 bytes\n")
+    path.write_bytes(b"abc")
+    for name in ("scan", "verify", "dump"):
+        code, out, err = kafkacodec(name, path.parent)
+        assert (code, "intact" in out, err.count("\n")) == (BAD_INPUT, False, 1)
+
+
 def test_missing_and_unreadable_paths(kafkacodec, tmp_path):
     code, _, err = kafkacodec("scan", tmp_path / "missing")
     assert code == WRONG_USAGE

@@ -314,3 +314,47 @@ def test_the_end_of_a_segment_is_read_again_if_the_file_may_have_changed(tmp_pat
     path.unlink()
     with pytest.raises(FileNotFoundError):
         segment.last_offset()
+
+
+def test_a_small_file_that_is_shortened_while_it_is_read_is_read_again(tmp_path, monkeypatch):
+    """As a broker cuts a preallocated index when a segment is complete: the size is asked for, then bytes go."""
+    path = tmp_path / f"{0:020}.index"
+    path.write_bytes(bytes(1_000_000))
+    ordinary = os.fstat
+
+    def cut(descriptor):
+        state = ordinary(descriptor)
+        if state.st_size == 1_000_000:
+            os.truncate(path, 1_200)
+        return state
+
+    monkeypatch.setattr(os, "fstat", cut)
+    assert files.read_file(str(path), 1 << 30) == bytes(1_200)
+
+
+def test_a_batch_that_is_being_written_is_not_torn(tmp_path, monkeypatch):
+    path = tmp_path / f"{0:020}.log"
+    data = kc.encode([(None, b"a" * 100)] * 2, batch_bytes=1)
+    path.write_bytes(data[:-10])
+    kinds = [finding.kind for finding in Segment(path).verify().findings if finding.level != "note"]
+    assert kinds == ["torn-tail"]
+
+    def grow(file):
+        path.write_bytes(data)
+        return ordinary(file)
+
+    ordinary = files.MappedFile.has_grown
+    monkeypatch.setattr(files.MappedFile, "has_grown", grow)
+    assert [finding.kind for finding in Segment(path).verify().findings if finding.level != "note"] == []
+
+
+@pytest.mark.parametrize(
+    ("content", "level"), [(b"abc", "error"), (b"\xff", "error"), (b"\0\0\0", "warning"), (b"\0\0\1", "warning")]
+)
+def test_a_file_of_a_few_bytes_is_not_an_intact_segment(tmp_path, content, level):
+    """Either it cannot become a segment, or it is the torn start of a batch."""
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(content)
+    report = Segment(path).verify()
+    assert [finding.level for finding in report.findings if finding.level != "note"] == [level]
+    assert (report.ok, report.clean) == (level != "error", False)
