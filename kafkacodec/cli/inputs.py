@@ -102,6 +102,7 @@ class Reading(Span):
         advance: Advance,
         *,
         max_rows: int = 8192,
+        max_bytes: int | None = None,
         columns: DecodeOptions | None = None,
         threads: int | None = 1,
     ) -> Iterator[RecordColumns]:
@@ -113,7 +114,7 @@ class Reading(Span):
             **(columns or {}),
         }
         done = piece.start_position
-        for chunk in piece.read(gaps=self.gaps, max_rows=max_rows, threads=threads, **options):
+        for chunk in piece.read(gaps=self.gaps, max_rows=max_rows, max_bytes=max_bytes, threads=threads, **options):
             yield chunk
             advance(chunk.consumed - done)
             done = chunk.consumed

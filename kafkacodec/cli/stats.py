@@ -116,11 +116,13 @@ def _by_topic(partitions: list[Partition]) -> Iterator[tuple[str | None, list[Pa
 
 
 def _statistics(reading: Reading, partitions: list[Partition], advance: Advance) -> RecordStatistics:
-    from kafkacodec.log.contents import COLUMNS, record_statistics
+    from kafkacodec.log.contents import CHUNK_BYTES, CHUNK_ROWS, COLUMNS, record_statistics
 
     def chunks() -> Iterator[RecordColumns]:
         for piece in reading.ranges(partitions):
-            yield from reading.read(piece, advance, columns={"columns": COLUMNS})
+            yield from reading.read(
+                piece, advance, max_rows=CHUNK_ROWS, max_bytes=CHUNK_BYTES, columns={"columns": COLUMNS}
+            )
 
     return record_statistics(chunks())
 

@@ -15,10 +15,14 @@ from kafkacodec.log.key_statistics import MAX_KEYS, KeyStatistics, KeyUse
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.signatures import suggests_options
 
-__all__ = ["COLUMNS", "RecordStatistics", "record_statistics"]
+__all__ = ["CHUNK_BYTES", "CHUNK_ROWS", "COLUMNS", "RecordStatistics", "record_statistics"]
 
 COLUMNS: Final = ("timestamp", "key", "value")
 """The columns that are needed."""
+
+CHUNK_ROWS: Final = 1 << 16
+"""Rows of a chunk, and the bytes of its keys and values, with which counting keys is fastest."""
+CHUNK_BYTES: Final = 8 << 20
 
 
 @dataclass

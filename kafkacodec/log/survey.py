@@ -29,6 +29,11 @@ LARGEST_TOPICS: Final = 6
 
 SAMPLE_BYTES: Final = 4 << 20
 
+MOST_FINDINGS: Final = 20_000
+"""The number of findings after which each further partition keeps its first few."""
+
+_FEW = 10
+
 
 @dataclass
 class Survey:
@@ -79,6 +84,7 @@ def survey(
     """
     found = Survey()
     readable: list[Partition] = []
+    findings = 0
     for partition in partitions:
         size = 0
         try:
@@ -89,7 +95,10 @@ def survey(
             found.unreadable.append((partition.path, reason_of(error)))
         else:
             found.partitions.append(statistics)
-            found.reports += [report] if report is not None else []
+            if report is not None:
+                del report.findings[max(_FEW, MOST_FINDINGS - findings) :]
+                findings += len(report.findings)
+                found.reports.append(report)
             readable.append(partition)
         advance(size)
     _add_times(found, readable)

@@ -153,6 +153,17 @@ def test_without_reading_records(report):
     assert page.totals["records"] == sum(len(s.expected.records) for s in logs("kraft-4.1.0"))
 
 
+def test_damage_that_headers_show(report, tmp_path):
+    shutil.copytree(BROKER / "none-0", tmp_path / "broker" / "none-0")
+    path = min((tmp_path / "broker" / "none-0").glob("*.log"))
+    data = bytearray(path.read_bytes())
+    data[1000:1400] = bytes(400)
+    path.write_bytes(data)
+    page = report(tmp_path / "broker", "--no-verify")
+    assert any(text.startswith("Damaged: ") for text in page.texts)
+    assert {row[1][0] for row in page.tables["findings"].rows} == {f"none-0/{path.name}"}
+
+
 def test_logs_without_timestamps(report):
     page = report(DIALECTS / "kafka07/segments/broker-0")
     assert page.totals["last-record"] is None
