@@ -54,12 +54,14 @@ if TYPE_CHECKING:
         statistics,
     )
     from kafkacodec.log.recompression import CodecResult, CodecTrial, codec_trial
+    from kafkacodec.log.schemas import read_schemas
     from kafkacodec.log.segment_totals import SegmentStatistics, segment_statistics
     from kafkacodec.log.tables import groups_table, lag_table, metadata_table, offsets_table
 
 # Public name -> the module that holds it.
 _HOMES = {
     "ChangedRecord": "difference",
+    "read_schemas": "schemas",
     "ClusterMetadata": "cluster_metadata",
     "CodecResult": "recompression",
     "CodecTrial": "recompression",
@@ -151,6 +153,7 @@ __all__ = [
     "read_offset_index",
     "read_producer_snapshot",
     "read_properties",
+    "read_schemas",
     "read_time_index",
     "read_topic_id",
     "read_transaction_index",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kafkacodec.values.directory import SchemaDirectory
     from kafkacodec.values.registry import Registry
     from kafkacodec.values.schemas import Reference, Schema, SchemaKey, Schemas, SchemaSource
+    from kafkacodec.values.topic import SchemaTopic
 
 # Public name -> its module.
 _HOMES = {
@@ -23,6 +24,7 @@ _HOMES = {
     "SchemaDirectory": "directory",
     "SchemaKey": "schemas",
     "SchemaSource": "schemas",
+    "SchemaTopic": "topic",
     "Schemas": "schemas",
     "ValueDecoder": "decoding",
     "decode": "decoding",
@@ -36,6 +38,7 @@ __all__ = [
     "SchemaDirectory",
     "SchemaKey",
     "SchemaSource",
+    "SchemaTopic",
     "Schemas",
     "ValueDecoder",
     "decode",

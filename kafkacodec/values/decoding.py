@@ -32,6 +32,8 @@ _PLANNERS = {
     "json": ("kafkacodec.values.json_values", "plan_json"),
 }
 
+_MOST_PLANS = 64
+
 _CHUNK_BYTES = 64 << 20
 _CHUNK_ROWS = 1 << 20
 
@@ -208,9 +210,14 @@ class ValueDecoder:
         return self._found[key]
 
     def _plan(self, keys: tuple[SchemaKey, ...]) -> Plan:
-        if keys not in self._plans:
-            self._plans[keys] = self._new_plan(keys)
-        return self._plans[keys]
+        if keys in self._plans:
+            return self._plans[keys]
+        plan = self._new_plan(keys)
+        if not any(isinstance(failure, SchemaNotFound) for failure in plan.failures.values()):
+            if len(self._plans) >= _MOST_PLANS:
+                self._plans.clear()
+            self._plans[keys] = plan
+        return plan
 
     def _new_plan(self, keys: tuple[SchemaKey, ...]) -> Plan:
         schemas: dict[SchemaKey, ResolvedSchema] = {}

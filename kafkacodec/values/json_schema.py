@@ -1,0 +1,174 @@
+"""JSON Schema to the types of columns.
+
+An object with properties is a struct, one with only ``additionalProperties`` a map, an array with one schema for its
+items a list; string, integer (int64), number (double) and boolean are what they are called. ``null`` beside one other
+type makes no difference: all columns are nullable. What has no such type (several types, objects or arrays of anything,
+recursive parts) is a string of JSON. Only types are checked, not formats, ranges or required properties.
+
+Source: JSON Schema, drafts 4 to 2020-12.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urldefrag
+
+import pyarrow as pa
+
+from kafkacodec.errors import SchemaError
+from kafkacodec.values.schemas import Schema
+
+__all__ = ["TEXT", "JsonType", "parse_json_schema"]
+
+MAX_TYPES = 10_000
+MAX_DEPTH = 60
+
+
+@dataclass(frozen=True, slots=True)
+class JsonType:
+    """The type of a column.
+
+    Attributes:
+        arrow (pa.DataType): the Arrow type.
+        kind (str): ``struct``, ``map``, ``list``, ``string``, ``integer``, ``number``, ``boolean``, ``null``, or
+            ``text`` for any JSON.
+        fields (tuple[tuple[str, JsonType], ...]): the properties of a struct; the part of a map or list has no name.
+    """
+
+    arrow: pa.DataType
+    kind: str
+    fields: tuple[tuple[str, JsonType], ...] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether Arrow's own reader knows the type."""
+        return self.kind not in ("text", "map", "null") and all(part.is_plain for _, part in self.fields)
+
+
+TEXT = JsonType(pa.string(), "text")
+
+_PLAIN = {
+    "string": JsonType(pa.string(), "string"),
+    "integer": JsonType(pa.int64(), "integer"),
+    "number": JsonType(pa.float64(), "number"),
+    "boolean": JsonType(pa.bool_(), "boolean"),
+    "null": JsonType(pa.null(), "null"),
+}
+
+
+def parse_json_schema(schema: Schema, references: Mapping[str, Schema]) -> JsonType:
+    """The type of the values of a schema.
+
+    Raises:
+        SchemaError: it is not a JSON Schema, or too large.
+    """
+    documents = {name: _json(used.text) for name, used in references.items()}
+    root = _json(schema.text)
+    return _Parser({"": root, **documents}).type(root, "", 0)
+
+
+def _json(text: str) -> Any:
+    try:
+        found = json.loads(text)
+    except RecursionError:
+        raise SchemaError("the schema is nested too deeply") from None
+    except ValueError as error:
+        raise SchemaError(f"the schema is not JSON: {error}") from None
+    if not isinstance(found, (dict, bool)):
+        raise SchemaError("a JSON Schema is an object or a boolean")
+    return found
+
+
+class _Parser:
+    def __init__(self, documents: Mapping[str, Any]) -> None:
+        self._documents = documents
+        self._open: list[int] = []
+        self._count = 0
+
+    def type(self, schema: Any, document: str, depth: int) -> JsonType:
+        """The type of a part of a document."""
+        self._count += 1
+        if self._count > MAX_TYPES:
+            raise SchemaError(f"the schema has more than {MAX_TYPES} types")
+        if not isinstance(schema, dict) or depth > MAX_DEPTH or id(schema) in self._open:
+            return TEXT
+        self._open.append(id(schema))
+        try:
+            return self._type(schema, document, depth + 1)
+        finally:
+            self._open.pop()
+
+    def _type(self, schema: dict[str, Any], document: str, depth: int) -> JsonType:
+        if isinstance(schema.get("$ref"), str):
+            target, where = self._referred(schema["$ref"], document)
+            return self.type(target, where, depth)
+        for key in ("oneOf", "anyOf"):
+            if isinstance(schema.get(key), list):
+                return self._one(schema[key], document, depth)
+        if isinstance(schema.get("allOf"), list):
+            schema = _merged([schema, *(self._resolved(part, document) for part in schema["allOf"])])
+        kinds = schema.get("type", "object" if "properties" in schema else None)
+        kinds = [kind for kind in (kinds if isinstance(kinds, list) else [kinds]) if kind != "null"] or ["null"]
+        if kinds == [None] and "enum" in schema:
+            return _PLAIN["string"] if all(isinstance(v, (str, type(None))) for v in schema["enum"]) else TEXT
+        if sorted(map(str, kinds)) == ["integer", "number"]:
+            kinds = ["number"]
+        if len(kinds) != 1:
+            return TEXT
+        if kinds[0] == "object":
+            return self._object(schema, document, depth)
+        if kinds[0] == "array":
+            return self._array(schema, document, depth)
+        return _PLAIN.get(str(kinds[0]), TEXT)
+
+    def _object(self, schema: dict[str, Any], document: str, depth: int) -> JsonType:
+        properties = schema.get("properties")
+        if isinstance(properties, dict) and properties:
+            fields = tuple((str(name), self.type(part, document, depth)) for name, part in properties.items())
+            return JsonType(pa.struct([pa.field(name, part.arrow) for name, part in fields]), "struct", fields)
+        if isinstance(schema.get("additionalProperties"), dict):
+            part = self.type(schema["additionalProperties"], document, depth)
+            return JsonType(pa.map_(pa.string(), part.arrow), "map", (("", part),))
+        return TEXT
+
+    def _array(self, schema: dict[str, Any], document: str, depth: int) -> JsonType:
+        if not isinstance(schema.get("items"), dict) or "prefixItems" in schema:
+            return TEXT
+        part = self.type(schema["items"], document, depth)
+        return JsonType(pa.list_(part.arrow), "list", (("", part),))
+
+    def _one(self, parts: list[Any], document: str, depth: int) -> JsonType:
+        others = [part for part in parts if not (isinstance(part, dict) and part.get("type") == "null")]
+        return self.type(others[0], document, depth) if len(others) == 1 else TEXT
+
+    def _resolved(self, schema: Any, document: str) -> Any:
+        if isinstance(schema, dict) and isinstance(schema.get("$ref"), str):
+            return self._referred(schema["$ref"], document)[0]
+        return schema
+
+    def _referred(self, reference: str, document: str) -> tuple[Any, str]:
+        name, fragment = urldefrag(reference)
+        where = name or document
+        found = self._documents.get(where)
+        if found is None:
+            raise SchemaError(f"unknown reference {reference!r}")
+        for part in filter(None, fragment.split("/")):
+            key = unquote(part).replace("~1", "/").replace("~0", "~")
+            if not isinstance(found, dict) or key not in found:
+                raise SchemaError(f"unknown reference {reference!r}")
+            found = found[key]
+        return found, where
+
+
+def _merged(parts: list[Any]) -> dict[str, Any]:
+    """One object schema of all parts of ``allOf``."""
+    found: dict[str, Any] = {}
+    properties: dict[str, Any] = {}
+    for part in parts:
+        if isinstance(part, dict):
+            found |= {key: value for key, value in part.items() if key != "allOf"}
+            properties |= part["properties"] if isinstance(part.get("properties"), dict) else {}
+    return {**found, **({"properties": properties} if properties else {})}

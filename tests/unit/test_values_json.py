@@ -1,0 +1,183 @@
+"""JSON values to columns: types of JSON Schema, what is refused, hostile values, Confluent's deserializer as oracle."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, strategies as st
+
+import kafkacodec as kc
+
+ORDER = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "integer"},
+        "name": {"type": ["null", "string"]},
+        "price": {"type": "number"},
+        "open": {"type": "boolean"},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "lines": {"type": "array", "items": {"type": "object", "properties": {"sku": {"type": "string"}}}},
+    },
+}
+NOTHING = dict.fromkeys(ORDER["properties"])
+
+
+def schema(description):
+    return kc.values.Schema(json.dumps(description), "json")
+
+
+def decoded(values, description=ORDER):
+    return kc.values.decode(values, schema(description), on_error="null")
+
+
+def test_types():
+    found = decoded([b'{"id": 1, "name": "a", "price": 2, "open": true, "tags": ["x", null], "lines": [{"sku": "s"}]}'])
+    assert found.values.type == pa.struct(
+        [
+            ("id", pa.int64()),
+            ("name", pa.string()),
+            ("price", pa.float64()),
+            ("open", pa.bool_()),
+            ("tags", pa.list_(pa.string())),
+            ("lines", pa.list_(pa.struct([("sku", pa.string())]))),
+        ]
+    )
+    want = {"id": 1, "name": "a", "price": 2.0, "open": True, "tags": ["x", None], "lines": [{"sku": "s"}]}
+    assert found.values.to_pylist() == [want]
+
+
+VALUES = {
+    "unknown properties": (b'{"id": 1, "more": {"a": [1, "x"]}}', {"id": 1}),
+    "an integer with a point": (b'{"id": 1.0}', {"id": 1}),
+    "on several lines": (b'{\n\t"id":\r\n 1\n}\n', {"id": 1}),
+    "escapes": (b'{"name": "\\u00e9\\n\\"}{"}', {"name": 'é\n"}{'}),
+    "NaN in text": (b'{"name": ":NaN"}', {"name": ":NaN"}),
+    "last of two": (b'{"id": 1, "id": 2}', {"id": 2}),
+    "deep unknown properties": (b'{"id": 1, "x": ' + b"[" * 900 + b"]" * 900 + b"}", {"id": 1}),
+    "brackets in text": (b'{"name": "' + b"[" * 900 + b'"}', {"name": "[" * 900}),
+    "empty": (b"{}", {}),
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values(name):
+    value, want = VALUES[name]
+    found = decoded([b'{"id": 9}', value])
+    assert found.errors.to_pylist() == [None, None]
+    assert found.values.to_pylist() == [{**NOTHING, "id": 9}, {**NOTHING, **want}]
+
+
+BAD = {
+    "nothing": (b"", "not JSON"),
+    "a word": (b"x", "not JSON"),
+    "two values": (b'{"id": 1}{"id": 2}', "not JSON"),
+    "the end of the line": (b'{"id": 1}}\n{"v": {"id": 2}', "not JSON"),
+    "more columns": (b'{"id": 1},"x":{"id": 2}', "not JSON"),
+    "ends early": (b'{"id": 1', "not JSON"),
+    "NaN": (b'{"price": NaN}', "not JSON"),
+    "infinity": (b'{"price": -Infinity}', "not JSON"),
+    "a line end in text": (b'{"name": "a\nb"}', "not JSON"),
+    "not UTF-8": (b'{"name": "\xff"}', "not JSON"),
+    "half a surrogate": (b'{"name": "\\ud800"}', "not JSON"),
+    "depth": (b'{"x": ' + b"[" * 1_000_000, "not JSON"),
+    "depth, closed": (b'{"x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "not JSON"),
+    "an array": (b"[]", "expected object, not array"),
+    "text for a number": (b'{"id": "1"}', "field id: expected integer, not string"),
+    "a fraction": (b'{"id": 1.5}', "field id: expected integer, not number"),
+    "a boolean for a number": (b'{"price": true}', "field price: expected number, not boolean"),
+    "a large number": (b'{"id": 9223372036854775808}', "field id: a number exceeds an integer of 64 bits"),
+    "deep in lists": (b'{"lines": [{"sku": "a"}, {"sku": 5}]}', r"field lines\[\].sku: expected string, not integer"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_values(name):
+    value, reason = BAD[name]
+    found = decoded([b'{"id": 1}', value, b'{"id": 2}'])
+    assert [row and row["id"] for row in found.values.to_pylist()] == [1, None, 2]
+    with pytest.raises(kc.DecodeError, match=rf"values\[1\]: {reason}"):
+        kc.values.decode([b'{"id": 1}', value], schema(ORDER))
+
+
+SCHEMAS = {
+    "map": ({"type": "object", "additionalProperties": {"type": "integer"}}, b'{"a": 1}', [("a", 1)]),
+    "anything": ({}, b'{"a": [1]}', '{"a":[1]}'),
+    "true": (True, b"5", "5"),
+    "several types": ({"type": ["string", "integer"]}, b"5", "5"),
+    "text of null": ({}, b"null", "null"),
+    "oneOf with null": ({"oneOf": [{"type": "null"}, {"type": "string"}]}, b'"x"', "x"),
+    "anyOf": ({"anyOf": [{"type": "integer"}, {"type": "string"}]}, b'"x"', '"x"'),
+    "integer and number": ({"type": ["integer", "number"]}, b"5", 5.0),
+    "enum of text": ({"enum": ["A", "B"]}, b'"A"', "A"),
+    "local reference": (
+        {"$defs": {"n": {"type": "integer"}}, "properties": {"a": {"$ref": "#/$defs/n"}}},
+        b'{"a":1}',
+        {"a": 1},
+    ),
+    "recursive": (
+        {"properties": {"n": {"type": "integer"}, "next": {"$ref": "#"}}},
+        b'{"n": 1, "next": {"n": 2}}',
+        {"n": 1, "next": '{"n":2}'},
+    ),
+    "allOf": (
+        {"allOf": [{"properties": {"a": {"type": "integer"}}}, {"properties": {"b": {"type": "string"}}}]},
+        b'{"a": 1, "b": "x"}',
+        {"a": 1, "b": "x"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_schemas(name):
+    description, value, want = SCHEMAS[name]
+    assert decoded([value], description).values.to_pylist() == [want]
+
+
+@pytest.mark.parametrize("text", ["{", "5", "[" * 100_000, '{"$ref": "other.json"}', '{"$ref": "#/nope"}'])
+def test_bad_schemas(text):
+    with pytest.raises(kc.SchemaError):
+        kc.values.decode([b"{}"], kc.values.Schema(text, "json"))
+
+
+def test_several_schemas_have_the_properties_of_all():
+    schemas = {
+        1: schema({"properties": {"a": {"type": "integer"}}}),
+        2: schema({"properties": {"b": {"type": "string"}, "a": {"type": "number"}}}),
+    }
+    found = kc.values.decode([b'\0\0\0\0\1{"a": 1}', b'\0\0\0\0\2{"b": "x", "a": 0.5}'], schemas)
+    assert found.values.to_pylist() == [{"b": None, "a": 1.0}, {"b": "x", "a": 0.5}]
+
+
+def test_memory_is_limited():
+    properties = {f"p{i}": {"type": "integer"} for i in range(500)}
+    wide = {"type": "array", "items": {"type": "object", "properties": properties}}
+    value = b"[" + b",".join([b"{}"] * 20_000) + b"]"
+    with pytest.raises(kc.DecodeError, match="may need more than"):
+        kc.values.decode([value], schema(wide), max_total_bytes=10 << 20)
+
+
+JSON_ORDERS = st.fixed_dictionaries(
+    {},
+    optional={
+        "id": st.integers(-(2**63), 2**63 - 1),
+        "name": st.none() | st.text(st.characters(exclude_categories=["Cs"])),
+        "price": st.floats(allow_nan=False, allow_infinity=False),
+        "open": st.booleans(),
+        "tags": st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=5), max_size=4),
+        "lines": st.lists(st.fixed_dictionaries({"sku": st.text('ab"\\{}[]\n', max_size=5)}), max_size=3),
+    },
+)
+
+
+@given(st.lists(JSON_ORDERS, max_size=8), st.sampled_from([None, 2]))
+def test_columns_have_what_confluents_deserializer_gives(orders, indent):
+    from confluent_kafka.schema_registry.json_schema import JSONDeserializer
+    from confluent_kafka.serialization import MessageField, SerializationContext
+
+    values = [b"\0\0\0\0\1" + json.dumps(order, indent=indent).encode() for order in orders]
+    oracle = JSONDeserializer(json.dumps({**ORDER, "title": "Order"}), from_dict=lambda found, _: found)
+    context = SerializationContext("orders", MessageField.VALUE)
+    want = [{**NOTHING, **oracle(value, context)} for value in values]
+    assert kc.values.decode(values, {1: schema(ORDER)}).values.to_pylist() == want
