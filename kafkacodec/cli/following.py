@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 
@@ -16,7 +17,8 @@ SECONDS = 0.25
 """Between looks at the files."""
 
 _TRIES = 8
-"""How often records that cannot be read are read again: a preallocated file shows a batch before all of its bytes."""
+"""How often to read again what cannot be read: a preallocated file shows a batch before all of its bytes, and a segment
+may be deleted between its listing and its reading."""
 
 
 def follow(followers: list[Follower], read: Callable[[Growth], Iterator[Row]]) -> Iterator[Row | None]:
@@ -26,18 +28,20 @@ def follow(followers: list[Follower], read: Callable[[Growth], Iterator[Row]]) -
         click.ClickException: all partitions were deleted.
         DecodeError: records could not be read, again and again.
     """
-    tries = dict.fromkeys(map(id, followers), 0)
+    left = dict.fromkeys(map(id, followers), _TRIES)
     while followers:
         for follower in list(followers):
             try:
                 yield from _new_rows(follower, read)
-                tries[id(follower)] = 0
+                left[id(follower)] = _TRIES
             except FileNotFoundError:
-                followers.remove(follower)
-                _warn(follower, "the partition was deleted")
+                left[id(follower)] -= 1
+                if left[id(follower)] == 0 or not os.path.exists(follower.partition.path):
+                    followers.remove(follower)
+                    _warn(follower, "the partition was deleted")
             except DecodeError:
-                tries[id(follower)] += 1
-                if tries[id(follower)] == _TRIES:
+                left[id(follower)] -= 1
+                if left[id(follower)] == 0:
                     raise
         yield None
         if followers:

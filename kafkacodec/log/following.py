@@ -61,6 +61,7 @@ class Follower:
 
         Raises:
             FileNotFoundError: the partition's directory, or the last of its segments, was deleted.
+            DecodeError: nothing can be read at `next_offset`, and what is there is not the start of a batch.
             OSError, DecodeError: as the methods of `Partition`.
         """
         files = self._listed()
@@ -69,8 +70,10 @@ class Follower:
         now = self.partition.relisted()
         start = now.start_offset()
         end = now.last_stable_offset() if self.isolation_level == "read_committed" else now.end_offset()
-        self._files = files
         growth = grown(now, self.next_offset, start, end)
+        if growth.start_offset == growth.end_offset:
+            _check_end(now)
+        self._files = files
         self.next_offset = growth.end_offset
         return growth
 
@@ -92,6 +95,13 @@ class Follower:
         if not found:
             raise FileNotFoundError(2, "the segments were deleted", self.partition.path)
         return frozenset(found)
+
+
+def _check_end(partition: Partition) -> None:
+    """Raise DecodeError if damage, not an incomplete batch, follows the last complete one."""
+    if partition.segments:
+        last = partition.segments[-1]
+        last.scan(columns=["position"], verify_crc=False, start_position=last.end_position(), max_batches=1)
 
 
 def grown(partition: Partition, next_offset: int, start_offset: int, end_offset: int) -> Growth:

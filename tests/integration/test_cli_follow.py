@@ -127,14 +127,15 @@ def test_truncated_and_deleted_logs_are_said_in_a_sentence(follow, partition):
     )
 
 
-def test_damage_is_an_error_after_the_records_before_it(follow, partition):
+@pytest.mark.parametrize(("position", "reason"), [(-1, "CRC-32C"), (16, "magic")])
+def test_damage_is_an_error_after_the_records_before_it(follow, partition, position, reason):
     followed = follow(partition, "--json")
     assert [followed.value() for _ in range(3)] == ["a", "b", "c"]
     bad = bytearray(kc.encode([(None, b"d")], base_offset=3))
-    bad[-1] ^= 1
+    bad[position] ^= 0x55
     with open(partition / f"{0:020}.log", "ab") as file:
         file.write(bad)
     code, err = followed.end(None)
     assert code == 1
-    assert "CRC-32C" in err
+    assert reason in err
     assert err.count("\n") == 1
