@@ -94,13 +94,27 @@ def test_only_the_last_and_new_ones(follow, partition):
     assert followed.value() == "c"
     append(partition, 3, b"d", b"ccc")
     assert followed.value() == "ccc"
-    none = follow(partition, "--json", "--tail", 0, "-n", 1)
     table = follow(partition, "--columns", "offset,value")
     assert [table.line().split() for _ in range(6)][-1] == ["4", "ccc"]
     append(partition, 5, b"new")
-    assert (none.value(), table.line().split()) == ("new", ["5", "new"])
-    assert none.end(None) == (0, "")
+    assert table.line().split() == ["5", "new"]
     assert table.end()[0] == 130
+
+
+def test_only_new_ones_and_no_more_than_asked_for(follow, partition):
+    followed = follow(partition, "--json", "--tail", 0, "-n", 2)
+    for n in range(3, 3 + 4 * SECONDS):  # it may start at any of these
+        append(partition, n, b"%d" % n)
+        try:
+            first = followed.printed.get(timeout=0.25)
+        except queue.Empty:
+            continue
+        append(partition, n + 1, b"last")
+        break
+    offset = json.loads(first)["offset"]
+    assert offset >= 3
+    assert json.loads(followed.line())["offset"] == offset + 1
+    assert followed.end(None) == (0, "")
 
 
 def test_truncated_and_deleted_logs_are_said_in_a_sentence(follow, partition):
