@@ -68,7 +68,7 @@ demo: $(VENV)/.built ## records, transactions, recovery and SQL on a small log d
 # --- checks -----------------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: $(VENV)/.dev $(VENV)/.built lint tidy ctest machines wheel pythons pytest plain instructions ## every check and every test
+test: $(VENV)/.dev $(VENV)/.built lint tidy ctest machines wheel pythons old-sparks pytest plain instructions ## every check and every test
 
 .PHONY: pytest
 pytest: $(VENV)/.dev $(VENV)/.built
@@ -77,6 +77,10 @@ pytest: $(VENV)/.dev $(VENV)/.built
 
 # Besides the version in .venv. Each has 450 MB, in a separate environment that takes all other packages from .venv.
 SPARK_VERSIONS := 3.5 4.0 4.1 4.2
+# The oldest one that is supported, and the last that is not.
+.PHONY: old-sparks
+old-sparks: .cache/spark-3.5/.installed .cache/spark-4.0/.installed
+
 .PHONY: spark-versions
 spark-versions: $(SPARK_VERSIONS:%=.cache/spark-%/.installed) ## what older versions of Spark can do, and what they say
 	$(PY) -m pytest -q tests/integration/test_spark_versions.py

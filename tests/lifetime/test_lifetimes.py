@@ -19,19 +19,21 @@ def run(*command: str | Path, cwd: Path = TREE, env: dict[str, str] | None = Non
     return done.stdout
 
 
-@pytest.mark.parametrize("way", ["success", "fault", "cycle", "fork", "thread", "end"])
+def others() -> dict[str, Path]:
+    """The interpreters that `make pythons` or `make lifetimes PYTHONS=...` has prepared: the newest of each version."""
+    return {python.parts[-3].split("-")[1]: python for python in sorted(ENVIRONMENTS.glob("cpython-*-*/bin/python"))}
+
+
+@pytest.mark.parametrize("way", ["success", "fault", "cycle", "fork", "thread", "end", *others()])
 def test_matrix(way: str) -> None:
-    run(sys.executable, "-m", "tests.lifetime.matrix", "--ways", way)
-
-
-@pytest.mark.parametrize("version", ["312", "313", "314"])
-def test_matrix_on_other_versions(version: str) -> None:
-    found = sorted(ENVIRONMENTS.glob(f"cpython-{version}-*/bin/python"))
-    if not found:
-        pytest.skip(f"needs CPython {version[0]}.{version[1:]} in .cache/lifetimes: make lifetimes PYTHONS=/path/to/it")
+    """Each way on this interpreter; two of them on each other version."""
+    python = others().get(way)
+    if python is None:
+        run(sys.executable, "-m", "tests.lifetime.matrix", "--ways", way)
+        return
     # Spark's tests, in the same process, set the path to this tree, whose extensions are for another version.
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    run(found[-1], "-m", "tests.lifetime.matrix", "--ways", "cycle,end", cwd=ENVIRONMENTS, env=env)
+    run(python, "-m", "tests.lifetime.matrix", "--ways", "cycle,end", cwd=ENVIRONMENTS, env=env)
 
 
 def test_no_memory() -> None:
