@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -39,6 +40,8 @@ BUSY = {
     "log_initial_task_delay_ms": "500",
     "replica_high_watermark_checkpoint_interval_ms": "500",
 }
+# Segments have their full size from the start; retention deletes what was written some seconds ago.
+DELETING = BUSY | {"log_cleanup_policy": "delete", "log_retention_bytes": "240000", "log_preallocate": "true"}
 
 
 class Process:
@@ -82,6 +85,14 @@ class Process:
         text = self._said.read_text()
         return text[text.rfind("FAILED") :][:3000] if "FAILED" in text else text[-3000:]
 
+    def lost(self) -> set[tuple[int, int]]:
+        """Partitions and offsets that the query said were deleted before it could read them."""
+        text = self._said.read_text()
+        planned = re.findall(r"offsets (\d+) to (\d+) of orders-(\d) were deleted before", text)
+        read = re.findall(r"orders-(\d): offsets? (\d+)(?: to (\d+))? can no longer be read", text)
+        spans = [*planned, *((first, last or first, partition) for partition, first, last in read)]
+        return {(int(partition), n) for first, last, partition in spans for n in range(int(first), int(last) + 1)}
+
     def wait(self, seconds: int = 240) -> int:
         return self._process.wait(seconds)
 
@@ -112,8 +123,8 @@ def directory(tmp_path):
 
 
 @pytest.fixture
-def busy_broker(tmp_path):
-    broker = kafka_jvm.Broker(tmp_path, **BUSY)
+def busy_broker(tmp_path, request):
+    broker = kafka_jvm.Broker(tmp_path, **getattr(request, "param", BUSY))
     broker.start()
     yield broker
     broker.stop()
@@ -161,25 +172,31 @@ def load(broker, lines, per_second=300):
         process.wait()
 
 
+def run(query, broker, delete):
+    """Let a query run and kill it now and then; returns the number of kills, and up to where records were deleted."""
+    rnd = random.Random(5)
+    killed, deleted = 0, 0
+    begin = time.monotonic()
+    while killed < KILLS or time.monotonic() - begin < SECONDS:
+        query.progress(rnd.randrange(1, 4))
+        time.sleep(rnd.uniform(0, 1))
+        if killed < KILLS and time.monotonic() - begin > SECONDS * (killed + 1) / (KILLS + 1):
+            query.kill()
+            killed += 1
+            if delete and killed % 2:  # what the query has read
+                for partition, offset in query.committed().items():
+                    kafka_jvm.tool("delete", broker.server, "orders", partition, offset)
+                    deleted = max(deleted, offset)
+            query.start()
+    return killed, deleted
+
+
 def test_every_record_once_while_the_cleaner_runs(spark, busy_broker, directory, tmp_path):
     """Of the records that are missing in the table, the cleaner may have removed all: their keys have newer ones."""
-    rnd = random.Random(5)
     kafka_jvm.tool("create", busy_broker.server, "orders", PARTITIONS)
-    killed, deleted = 0, 0
     with load(busy_broker, tmp_path / "produced"):
         query = directory(busy_broker, maxOffsetsPerTrigger="2000")
-        begin = time.monotonic()
-        while killed < KILLS or time.monotonic() - begin < SECONDS:
-            query.progress(rnd.randrange(1, 4))
-            time.sleep(rnd.uniform(0, 1))
-            if killed < KILLS and time.monotonic() - begin > SECONDS * (killed + 1) / (KILLS + 1):
-                query.kill()
-                killed += 1
-                if killed % 2:  # what the query has read
-                    for partition, offset in query.committed().items():
-                        kafka_jvm.tool("delete", busy_broker.server, "orders", partition, offset)
-                        deleted = max(deleted, offset)
-                query.start()
+        killed, deleted = run(query, busy_broker, delete=True)
     query.finish()
     expected = produced(tmp_path / "produced")
     found, count = rows_of(spark, query)
@@ -197,6 +214,32 @@ def test_every_record_once_while_the_cleaner_runs(spark, busy_broker, directory,
     assert [place for place in missing if newest[place[0], expected[place][0]] == place[1]] == []
     assert len(missing) > 0  # the cleaner was faster than the query
     assert deleted > 0
+
+
+@pytest.mark.parametrize("busy_broker", [DELETING], indirect=True, ids=["retention"])
+def test_every_record_once_or_reported_while_retention_deletes(spark, busy_broker, directory, tmp_path):
+    """A killed query may come too late for some records; it names them."""
+    kafka_jvm.tool("create", busy_broker.server, "orders", PARTITIONS)
+    produce(busy_broker, "first", 100)
+    query = directory(busy_broker, maxOffsetsPerTrigger="2000", failOnDataLoss="false")
+    until(lambda: query.batches, 180)  # from offset 0 on
+    with load(busy_broker, tmp_path / "produced"):
+        killed, _ = run(query, busy_broker, delete=False)
+    query.finish()
+    expected = produced(tmp_path / "produced")
+    found, count = rows_of(spark, query)
+    first = {place: row for place, row in found.items() if row[1].startswith("first")}
+    assert len(first) == 100
+    assert count == len(found)  # nothing twice
+    found = {place: row for place, row in found.items() if place not in first}
+    missing, lost = expected.keys() - found.keys(), query.lost()
+    print(
+        f"{len(expected)} produced, {count} rows, {len(missing)} deleted before they were read, {len(lost)} reported; "
+        f"{killed} kills, {query.batches} batches"
+    )
+    assert found.items() <= expected.items()
+    assert missing - lost == set()
+    assert min(int(log.stem) for log in busy_broker.logs.glob("orders-*/*.log")) > 0  # retention has deleted
 
 
 def test_a_truncated_log_and_a_topic_created_again(broker):
