@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kafkacodec.errors import CorruptRecord, DecodeError
 from kafkacodec.log import kafka07, layout
-from kafkacodec.log.continuity import gap_after, missing
+from kafkacodec.log.continuity import Surroundings, gap_after, missing
 from kafkacodec.log.evidence import gather, unused
 from kafkacodec.log.files import MappedFile
 from kafkacodec.log.lookup import Lookup
@@ -16,6 +16,7 @@ from kafkacodec.records.columns import RecordColumns
 
 if TYPE_CHECKING:
     from kafkacodec.log.ranges import SegmentRange
+    from kafkacodec.log.segment import Segment
 
 
 class RangeEnds:
@@ -111,12 +112,25 @@ class RangeEnds:
         return position, last + 1
 
 
-def misplaced_ends(piece: SegmentRange) -> list[DecodeError]:
-    """The errors of the first and the last batch of a range at the end of its segment.
+def misplaced_ends(segment: Segment, around: Surroundings, wanted: tuple[int | None, int | None]) -> list[DecodeError]:
+    """The errors of a segment's first and last batch among its neighbours.
+
+    A file without errors is not opened again while it and its neighbours stay the same.
+
+    Args:
+        segment: the segment.
+        around: its neighbours.
+        wanted: the first offset that may count as missing, and the one after the last; None: no bound.
 
     Raises:
         OSError: the segment cannot be read.
     """
+    piece = around.place(segment.nothing_to_read(*wanted))
+    if segment.in_place == (piece.identity, around):
+        return []
     with MappedFile(piece.path) as file:
-        ends = RangeEnds(file, piece, piece.start_offset, piece.end_offset)
-        return [error for error in (ends.misplaced_start(), ends.misplaced_end()) if error is not None]
+        ends = RangeEnds(file, piece, *wanted)
+        found = [error for error in (ends.misplaced_start(), ends.misplaced_end()) if error is not None]
+        if not found and wanted == (None, None) and file.settled:
+            segment.in_place = file.identity, around
+        return found

@@ -30,6 +30,7 @@ class MergedPartition(Partition):
 
     Args:
         replicas: the directories of the replicas, at least one; copies may be from different times.
+        threads: how many files to open at a time, where there are many; None: the number of processors.
 
     Attributes:
         replicas (tuple[Partition, ...]): as given.
@@ -39,9 +40,10 @@ class MergedPartition(Partition):
         DecodeError, OSError: a replica cannot be read.
     """
 
-    def __init__(self, replicas: Sequence[Partition]) -> None:
+    def __init__(self, replicas: Sequence[Partition], *, threads: int | None = 1) -> None:
         self.replicas = tuple(replicas)
-        self._merged = merge([observe(replica) for replica in replicas])
+        self._threads = threads
+        self._merged = merge([observe(replica, threads=threads) for replica in replicas])
         self.parts = self._merged.parts
         leader = self.replicas[self._merged.leader]
         self._leader = leader, leader.identity()
@@ -79,7 +81,7 @@ class MergedPartition(Partition):
 
     def relisted(self) -> MergedPartition:
         """The same partition as its directories are now."""
-        return MergedPartition([replica.relisted() for replica in self.replicas])
+        return MergedPartition([replica.relisted() for replica in self.replicas], threads=self._threads)
 
     def batch_at(self, offset: int) -> BatchMark | None:
         """As `Partition.batch_at`, in the replica that the offset is read from."""
@@ -118,14 +120,16 @@ class MergedPartition(Partition):
                 yield part, first, end
 
 
-def observe(partition: Partition) -> Replica:
+def observe(partition: Partition, *, threads: int | None = 1) -> Replica:
     """What the files of a replica show. Opens every segment, to find what is missing between them.
+
+    Segments that have been looked at before and have not changed are not opened again.
 
     Raises:
         DecodeError, OSError: they cannot be read.
     """
     end = partition.end_offset()
-    missing = [error for error in partition.breaks() if isinstance(error, MissingOffsets)]
+    missing = [error for error in partition.breaks(threads=threads) if isinstance(error, MissingOffsets)]
     return Replica(
         partition.start_offset(),
         end,

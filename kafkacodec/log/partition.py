@@ -6,7 +6,7 @@ import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Unpack
 
 from kafkacodec.errors import DecodeError
@@ -19,6 +19,7 @@ from kafkacodec.log.identity import BatchMark, LogIdentity, identify
 from kafkacodec.log.kinds import BATCHES, SegmentKind, kind_of
 from kafkacodec.log.listing import segment_files
 from kafkacodec.log.lookup import Lookup
+from kafkacodec.log.pool import in_threads
 from kafkacodec.log.range_planning import Portion, least, plan_ranges
 from kafkacodec.log.ranges import SegmentRange, layout_of
 from kafkacodec.log.readable import Readable, ReadOptions
@@ -187,16 +188,28 @@ class Partition(Readable):
         stable = self.transactions(start_offset=end).last_stable_offset
         return end if stable is None else stable
 
-    def offset_of_timestamp(self, timestamp: Timestamp) -> int | None:
+    @suggests_options
+    def offset_of_timestamp(self, timestamp: Timestamp, *, threads: int | None = 1) -> int | None:
         """The first offset whose record is at or after `timestamp` (milliseconds or datetime), or None.
 
-        Deleted records do not count.
+        Deleted records do not count. `threads` is as in `ranges`.
         """
-        for partition, first, end, _ in self.portions(self.log_start_offset, None):
-            for segment in partition.segments_between(first, end):
-                offset = segment.offset_of_timestamp(timestamp, start_offset=first or 0)
-                if offset is not None and (end is None or offset < end):
-                    return offset
+        for portion in self.portions(self.log_start_offset, None):
+            found = self._search(portion, timestamp, threads)
+            if found is not None:
+                return found
+        return None
+
+    @staticmethod
+    def _search(portion: Portion, timestamp: Timestamp, threads: int | None) -> int | None:
+        partition, first, end, _ = portion
+
+        def search(segment: Segment) -> int | None:
+            return segment.offset_of_timestamp(timestamp, start_offset=first or 0)
+
+        for offset in in_threads(search, partition.segments_between(first, end), threads, chunk=4):
+            if offset is not None and (end is None or offset < end):
+                return offset
         return None
 
     @suggests_options
@@ -236,7 +249,7 @@ class Partition(Readable):
         """
         one_of("isolation_level", isolation_level, ISOLATION_LEVELS)
         limits = checked_limits(max_bytes, max_offsets, max_records)
-        span = self._offsets(start_offset, end_offset, start_timestamp, end_timestamp)
+        span = self._offsets(start_offset, end_offset, start_timestamp, end_timestamp, threads)
         if span is None:
             return []
         return plan_ranges(self, *span, limits, committed=isolation_level == "read_committed", threads=threads)
@@ -274,11 +287,15 @@ class Partition(Readable):
         flushed = self.recovery_point or None if following is None else None
         return Surroundings(following, flushed, self.topic, self.partition)
 
-    def breaks(self, start_offset: int | None = None, end_offset: int | None = None) -> list[DecodeError]:
+    @suggests_options
+    def breaks(
+        self, start_offset: int | None = None, end_offset: int | None = None, *, threads: int | None = 1
+    ) -> list[DecodeError]:
         """Find gaps and overlaps between segments, from their first and last batches and the index files.
 
         Args:
             start_offset, end_offset: report only missing offsets between these.
+            threads: as in `ranges`.
 
         Returns:
             list[DecodeError]: `MissingOffsets` for a gap, or an end before the recovery point, that compaction does not
@@ -287,13 +304,15 @@ class Partition(Readable):
         Raises:
             OSError: a segment cannot be read.
         """
-        return [error for s in self.segments for error in self.breaks_around(s, start_offset, end_offset)]
+        self._base_offsets  # noqa: B018  # listed once, before there are threads
+        check = partial(self.breaks_around, start_offset=start_offset, end_offset=end_offset)
+        return [error for errors in in_threads(check, self.segments, threads) for error in errors]
 
     def breaks_around(
         self, segment: Segment, start_offset: int | None = None, end_offset: int | None = None
     ) -> list[DecodeError]:
         """As `breaks`, at the start and the end of one segment."""
-        return misplaced_ends(self.surroundings(segment).place(segment.nothing_to_read(start_offset, end_offset)))
+        return misplaced_ends(segment, self.surroundings(segment), (start_offset, end_offset))
 
     @cached_property
     def _base_offsets(self) -> list[int]:
@@ -404,17 +423,18 @@ class Partition(Readable):
         end_offset: int | None,
         start_timestamp: Timestamp | None,
         end_timestamp: Timestamp | None,
+        threads: int | None,
     ) -> tuple[int | None, int | None] | None:
         """The bounds as offsets; None if no record is late enough."""
         if start_offset is None and self.log_start_offset:
             start_offset = self.log_start_offset
         if start_timestamp is not None:
-            found = self.offset_of_timestamp(start_timestamp)
+            found = self.offset_of_timestamp(start_timestamp, threads=threads)
             if found is None:
                 return None
             start_offset = found if start_offset is None else max(start_offset, found)
         if end_timestamp is not None:
-            end_offset = least(end_offset, self.offset_of_timestamp(end_timestamp))
+            end_offset = least(end_offset, self.offset_of_timestamp(end_timestamp, threads=threads))
         return start_offset, end_offset
 
     def segments_between(self, start_offset: int | None, end_offset: int | None) -> list[Segment]:

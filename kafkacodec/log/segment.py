@@ -75,6 +75,7 @@ class Segment(Readable):
         self.partition = partition if partition is not None or directory is None else directory.partition
         self.index_problems: list[DecodeError] = []
         self._known_end: tuple[FileIdentity, tuple[int, int | None]] | None = None
+        self.in_place: tuple[FileIdentity | None, Surroundings] | None = None  # where it was found to fit: see `ends`
 
     def __repr__(self) -> str:
         return f"Segment({self.path!r})"

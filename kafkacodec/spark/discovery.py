@@ -16,10 +16,13 @@ from kafkacodec.log.relocate import MAX_TRIES, PAUSE_SECONDS
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.options import ReadOptions, Replicas, TopicPartition, local_path
 
-__all__ = ["partitions_of", "selected", "steadily"]
+__all__ = ["THREADS", "partitions_of", "selected", "steadily"]
 
 LEVELS = 2
 """How deep log directories may be below a path: ``brokers/1/data``."""
+
+THREADS = 16
+"""How many files are opened at a time: file systems on a network answer in about a millisecond."""
 
 # How often to look at a partition again if a file was shortened: damage has the same error, and stays.
 _SHORTENED_TRIES = 5
@@ -118,7 +121,10 @@ def _one_of(group: Sequence[Partition], replicas: Replicas) -> Partition:
             f"replicas: {name} is in {first.path} and {others[0].path}{more}; "
             "replicas=merge reads replicas as one log, replicas=all reads each of them"
         )
-    return steadily(first, lambda _: MergedPartition([p.relisted() for p in distinct.values()]))
+    found = list(distinct.values())
+    return steadily(
+        first, lambda now: MergedPartition(found if now is first else [p.relisted() for p in found], threads=THREADS)
+    )
 
 
 def _refuse(what: str, names: Iterable[str]) -> None:

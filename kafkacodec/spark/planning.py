@@ -14,7 +14,7 @@ from itertools import chain
 from kafkacodec.log import Partition, SegmentRange
 from kafkacodec.log.cuts import Limits
 from kafkacodec.log.pool import in_threads
-from kafkacodec.spark.discovery import partitions_of, steadily
+from kafkacodec.spark.discovery import THREADS, partitions_of, steadily
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.options import EARLIEST, LATEST, Bound, ReadOptions
 
@@ -24,9 +24,6 @@ _NO_LIMIT = (1 << 63) - 1
 
 MAX_RECORDS = 2_000_000
 """Records of a task unless `maxRecordsPerPartition` is given: compressed bytes do not show how many there are."""
-
-THREADS = 16
-"""How many files are opened at a time: file systems on a network answer in about a millisecond."""
 
 Span = tuple[Partition, int, int]
 """A partition, the first offset to read and the offset to stop before."""
@@ -86,9 +83,9 @@ def span(partition: Partition, options: ReadOptions) -> tuple[int, int]:
         name = f"{partition.topic}-{partition.partition}"
         raise OptionError(f"{options.start.option}: {start} for {name} is after {options.end.option}, {end}")
     if options.end.by_timestamp:
-        end = _or(partition.offset_of_timestamp(end), LATEST)
+        end = _or(partition.offset_of_timestamp(end, threads=THREADS), LATEST)
     if options.start.by_timestamp:
-        found = partition.offset_of_timestamp(start)
+        found = partition.offset_of_timestamp(start, threads=THREADS)
         if found is None and not options.latest_when_no_later_record:
             raise OptionError(f"{options.start.option}: no record in {partition.path} at or after timestamp {start}")
         start = _or(found, LATEST)

@@ -68,6 +68,25 @@ def test_an_idle_trigger_does_the_same_for_any_number_of_segments(tmp_path, monk
     assert ends(start) == {("t", 0): segments * 3, ("t", 1): segments * 3}
 
 
+@pytest.mark.parametrize("segments", [3, 300])
+def test_merged_replicas_are_opened_once(tmp_path, monkeypatch, segments):
+    for module in ("files", "listings"):
+        monkeypatch.setattr(f"kafkacodec.log.{module}.SETTLED_SECONDS", -1.0)
+    directories = [log(tmp_path / f"{n}" / "t-0", segments) for n in range(3)]
+    stream = reader(tmp_path, replicas="merge")
+    start = latest(stream, stream.initialOffset())
+    opened = calls_of(monkeypatch, "open")
+    assert latest(stream, start) == start
+    assert len([path for path in opened if path.endswith(".log")]) <= 3 * 4
+    os.unlink(directories[0] / f"{3:020}.log")
+    os.unlink(directories[1] / f"{3:020}.log")
+    end = latest(stream, start)
+    assert ends(end) == ends(start)
+    [*tasks] = stream.partitions({}, end)
+    holders = {piece.path.split("/")[-3] for task in tasks for piece in task.value if piece.first_offset == 3}
+    assert holders == {"2"}
+
+
 def test_what_is_appended_rolled_and_deleted_is_seen(tmp_path):
     """Whether the directory changed a moment ago or not."""
     directory = log(tmp_path / "t-0", 4)

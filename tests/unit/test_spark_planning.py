@@ -6,6 +6,7 @@ import os
 import threading
 import time
 
+import pyarrow as pa
 import pytest
 
 import kafkacodec as kc
@@ -106,6 +107,26 @@ def test_threads_join_when_files_are_waited_for(tmp_path, monkeypatch):
     delay = 0.001
     assert Partition(tmp_path / "t-0").ranges(threads=4) == one
     assert 2 <= len(threads) <= 5
+
+
+def test_timestamps_are_looked_for_in_several_files_at_a_time(tmp_path, monkeypatch):
+    """Of which the first counts that has one."""
+    for i in range(60):
+        times = pa.array([i * 10, i * 10 + 500 * (i % 7 == 0)], pa.timestamp("ms", "UTC"))  # some are early
+        rows = pa.table({"value": [b"x"] * 2, "timestamp": times})
+        (tmp_path / f"{i * 2:020}.log").write_bytes(kc.encode(rows, base_offset=i * 2))
+    ordinary, threads = Segment.offset_of_timestamp, set()
+
+    def slow(self, *arguments, **more):
+        threads.add(threading.get_ident())
+        time.sleep(0.001)
+        return ordinary(self, *arguments, **more)
+
+    monkeypatch.setattr(Segment, "offset_of_timestamp", slow)
+    partition = Partition(tmp_path)
+    for wanted, offset in ((0, 0), (1, 1), (501, 15), (571, 29), (1061, None), (1060, 113), (981, 99), (999, 113)):
+        assert partition.offset_of_timestamp(wanted, threads=4) == offset
+    assert len(threads) >= 2
 
 
 @pytest.mark.parametrize("chunk", [1, 64])
