@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kafkacodec.log.lookup import Lookup
-from kafkacodec.log.walk import FEW_BATCHES, first_batches
+from kafkacodec.log.walk import FEW_BATCHES, first_batches, walk
 
 __all__ = ["Limits", "Piece", "cut", "density"]
+
+_DENSITY = ("magic", "base_offset", "last_offset", "count")
 
 
 class Limits(NamedTuple):
@@ -51,7 +53,7 @@ class Piece(NamedTuple):
 def cut(lookup: Lookup, start: int, end: int, first_offset: int, limits: Limits) -> Iterator[Piece]:
     """Cut the part of a segment between two positions; the first one is a batch boundary."""
     while start < end:
-        share = 1.0 if limits.records is None else density(lookup, start)
+        share = 1.0 if _has_few(lookup, start, end, first_offset, limits) else density(lookup, start)
         target = _target(lookup, start, end, first_offset, share, limits)
         found = None if target is None else lookup.boundary(target, start)
         if found is None or found[0] >= end or not len(first_batches(lookup.file, found[0])):
@@ -63,6 +65,14 @@ def cut(lookup: Lookup, start: int, end: int, first_offset: int, limits: Limits)
             return
         yield Piece(start, found[0], first_offset, found[1], share)
         start, first_offset = found[0], found[1] + 1
+
+
+def _has_few(lookup: Lookup, start: int, end: int, first_offset: int, limits: Limits) -> bool:
+    """Whether there are not too many records, however many of the offsets have one; nor more offsets than bytes.
+
+    With more offsets than bytes, it was compacted, or compresses well: its headers show which.
+    """
+    return limits.records is None or (lookup.end()[1] or 0) - first_offset < min(limits.records, end - start)
 
 
 def _target(lookup: Lookup, start: int, end: int, first_offset: int, share: float, limits: Limits) -> int | None:
@@ -81,7 +91,7 @@ def _target(lookup: Lookup, start: int, end: int, first_offset: int, share: floa
 
 def density(lookup: Lookup, start: int) -> float:
     """The share of the offsets that records have, in the batches next to a position; compaction removes records."""
-    headers = first_batches(lookup.file, start, FEW_BATCHES)
+    headers = next(walk(lookup.file, start, max_batches=FEW_BATCHES, columns=_DENSITY))
     if not len(headers) or int(headers["magic"].min()) < 2:
         return 1.0
     offsets = int(headers["last_offset"][-1]) - int(headers["base_offset"][0]) + 1
