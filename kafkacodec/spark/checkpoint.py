@@ -14,7 +14,20 @@ from kafkacodec.log.checkpoints import LeaderEpoch
 from kafkacodec.log.identity import BatchMark, cut_before, epoch_at
 from kafkacodec.spark.options import TopicPartition
 
-__all__ = ["Loss", "Observed", "Position", "advance", "check", "dump", "parse", "resume", "share", "starts", "stays"]
+__all__ = [
+    "Loss",
+    "Observed",
+    "Position",
+    "advance",
+    "check",
+    "dump",
+    "parse",
+    "resume",
+    "share",
+    "starts",
+    "stays",
+    "vanished",
+]
 
 # topic -> partition (as text) -> the next offset to read, or an object with the fields of `Position`.
 Offsets = dict[str, dict[str, "int | dict[str, int | str]"]]
@@ -131,8 +144,7 @@ def resume(position: Position | None, log: Observed, batch: BatchMark | None = N
         cut = max(cut, log.start_offset)
         return cut, Loss(f"{{name}}, which was read up to offset {offset}, was truncated at offset {cut}", _at(cut))
     if offset < log.start_offset:
-        what = f"offsets {offset} to {log.start_offset - 1} of {{name}} were deleted before they were read"
-        return log.start_offset, Loss(what, _at(log.start_offset))
+        return log.start_offset, _deleted(offset, log.start_offset)
     if batch is not None and _is_another(position, batch):
         first = max(batch.base_offset, log.start_offset)
         return first, Loss(f"{{name}}, which was read up to offset {offset}, {_WRITTEN_AGAIN}", _at(first))
@@ -158,12 +170,10 @@ def check(
         return first, first, Loss(what, "with the new topic")
     cut = _cut(end.leader_epoch, end.offset, log)
     if cut is not None:
-        lost = f"offsets {max(first, cut)} to {end.offset - 1} of {{name}} cannot be read"
-        return first, max(first, cut), Loss(f"{lost}: the log was truncated at offset {cut}", _at(cut))
+        return first, max(first, cut), _truncated(max(first, cut), end.offset)._replace(go_on=_at(cut))
     if first < log.start_offset:
         start = min(log.start_offset, end.offset)
-        what = f"offsets {first} to {start - 1} of {{name}} were deleted before they were read"
-        return start, end.offset, Loss(what, _at(start))
+        return start, end.offset, _deleted(first, start)
     if batch is not None and _is_another(end, batch):
         cut = max(first, batch.base_offset)
         return (
@@ -172,6 +182,35 @@ def check(
             Loss(f"offsets {cut} to {end.offset - 1} of {{name}} cannot be read: the log {_WRITTEN_AGAIN}", _at(cut)),
         )
     return first, end.offset, None
+
+
+def vanished(
+    spans: Mapping[TopicPartition, tuple[int, int]], covered: Mapping[TopicPartition, tuple[int, int]]
+) -> dict[TopicPartition, Loss]:
+    """What was deleted or truncated after `check`, while the tasks of a micro-batch were planned.
+
+    Args:
+        spans: the first offset to read and the one to stop before.
+        covered: likewise, what there are files of; no entry if there are none.
+    """
+    losses = {}
+    for key, (first, stop) in spans.items():
+        begin, end = covered.get(key, (stop, stop))
+        if begin > first:
+            losses[key] = _deleted(first, min(begin, stop))
+        elif end < stop:
+            losses[key] = _truncated(end, stop)
+    return losses
+
+
+def _deleted(first: int, start: int) -> Loss:
+    return Loss(f"offsets {first} to {start - 1} of {{name}} were deleted before they were read", _at(start))
+
+
+def _truncated(cut: int, end: int) -> Loss:
+    return Loss(
+        f"offsets {cut} to {end - 1} of {{name}} cannot be read: the log was truncated at offset {cut}", _at(cut)
+    )
 
 
 def stays(position: Position | None, first: int, end: int) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from kafkacodec.log import Partition, layout
+from kafkacodec.log import Partition, SegmentRange, layout
 from kafkacodec.log.identity import BatchMark, LogIdentity, epoch_at
 from kafkacodec.log.listings import Listings
 from kafkacodec.spark.checkpoint import (
@@ -27,6 +27,7 @@ from kafkacodec.spark.checkpoint import (
     share,
     starts,
     stays,
+    vanished,
 )
 from kafkacodec.spark.discovery import partitions_of, selected, steadily
 from kafkacodec.spark.errors import OptionError, without_traceback
@@ -138,9 +139,15 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for _ in range(MAX_TRIES):
             found = self._observe_all(wanted)
             spans = self._spans(wanted, after, found)
-            tasks = divide(spans, self.options, Pruning())
-            if all(_is(log, partition.identity()) for partition, log in found.values()):
+            try:
+                tasks = divide(spans, self.options, Pruning())
+            except FileNotFoundError:  # a partition was deleted
+                tasks = []
+            losses = vanished({_key(p): (first, stop) for p, first, stop in spans}, _covered(tasks))
+            if not losses and all(_is(log, partition.identity()) for partition, log in found.values()):
                 break  # the tasks are of the logs that were compared with the positions
+        for key, loss in losses.items():
+            self._report(key, loss)
         return [InputPartition(ranges) for ranges in tasks or [()]]
 
     def _spans(
@@ -229,6 +236,21 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self.options.fail_on_data_loss:
             raise OptionError(loss.sentence(key))
         logger.warning("%s", loss.warning(key))
+
+
+def _covered(tasks: Iterable[Sequence[SegmentRange]]) -> dict[TopicPartition, tuple[int, int]]:
+    """The offsets of each partition for which the tasks have files, whether or not there are records."""
+    found: dict[TopicPartition, tuple[int, int]] = {}
+    for piece in (piece for task in tasks for piece in task):
+        begin, end = max(piece.base_offset or 0, piece.start_offset or 0), piece.offsets[1]
+        key = piece.topic or "", -1 if piece.partition is None else piece.partition
+        first, last = found.get(key, (begin, end))
+        found[key] = min(first, begin), max(last, end)
+    return found
+
+
+def _key(partition: Partition) -> TopicPartition:
+    return partition.topic or "", -1 if partition.partition is None else partition.partition
 
 
 def _is(log: Observed, identity: LogIdentity) -> bool:

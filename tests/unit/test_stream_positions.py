@@ -13,6 +13,7 @@ import kafkacodec as kc
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log import LeaderEpoch
 from kafkacodec.log.identity import BatchMark
+from kafkacodec.spark import streaming
 from kafkacodec.spark.checkpoint import Observed, Position, advance, check, dump, parse, resume
 from kafkacodec.spark.errors import OptionError
 from tests.changed_logs import (
@@ -197,11 +198,14 @@ def test_what_was_read_is_no_longer_in_the_log(log, change, reason, way, old, ca
     assert Query(log.parent, lenient.at).plan() == lenient.at
 
 
-@pytest.mark.parametrize(
+CHANGES = pytest.mark.parametrize(
     "change",
     [delete_first, delete_records, truncate, truncate_and_write, create_again, delete_partition],
     ids=lambda change: change.__name__,
 )
+
+
+@CHANGES
 def test_a_log_that_changes_between_planning_and_reading_a_micro_batch(log, change, caplog):
     query, lenient = Query(log.parent), Query(log.parent, failOnDataLoss="false")
     end = query.plan()
@@ -216,6 +220,44 @@ def test_a_log_that_changes_between_planning_and_reading_a_micro_batch(log, chan
     if change is create_again:
         assert lenient.step() == list(range(END))
     assert lenient.plan() == lenient.at or change is truncate
+
+
+@CHANGES
+@pytest.mark.parametrize("lenient", [False, True], ids=["strict", "lenient"])
+def test_a_log_that_changes_while_a_micro_batch_is_planned(log, change, lenient, caplog, monkeypatch):
+    """After its start and end were compared with the offsets to read, before its segments are listed again."""
+    query = Query(log.parent, **({"failOnDataLoss": "false"} if lenient else {}))
+    end, ordinary, kept = query.plan(), streaming.divide, None
+
+    def late(spans, *arguments):
+        nonlocal kept
+        if kept is None:
+            kept = change(log)
+            spans = [(partition.relisted(), first, stop) for partition, first, stop in spans]
+        return ordinary(spans, *arguments)
+
+    monkeypatch.setattr(streaming, "divide", late)
+    if lenient:
+        with caplog.at_level(logging.WARNING, logger="kafkacodec.spark"):
+            assert query.run(end) == kept
+        assert "none-0" in caplog.text
+    else:
+        with pytest.raises(OptionError, match=r"^failOnDataLoss: .*none-0"):
+            query.run(end)
+
+
+def test_a_log_that_changes_whenever_it_is_planned(log, caplog, monkeypatch):
+    """What is lost is reported all the same."""
+    query = Query(log.parent, failOnDataLoss="false")
+    end, ordinary = query.plan(), streaming.divide
+
+    def without_the_first_segment(spans, *arguments):
+        return [pieces for task in ordinary(spans, *arguments) if (pieces := task[1:])]
+
+    monkeypatch.setattr(streaming, "divide", without_the_first_segment)
+    with caplog.at_level(logging.WARNING, logger="kafkacodec.spark"):
+        assert query.run(end) == list(range(65, END))
+    assert "offsets 0 to 64 of none-0 were deleted before they were read; reading goes on at offset 65" in caplog.text
 
 
 def test_deleted_offsets_are_skipped_at_once(log):
