@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import TYPE_CHECKING
 
 from kafkacodec.errors import CorruptRecord, DecodeError
@@ -112,7 +113,18 @@ class RangeEnds:
         return position, last + 1
 
 
-def misplaced_ends(segment: Segment, around: Surroundings, wanted: tuple[int | None, int | None]) -> list[DecodeError]:
+def misplaced_ends(piece: SegmentRange) -> list[DecodeError]:
+    """The errors of the first and the last batch of a range at the end of its segment.
+
+    Raises:
+        OSError: the segment cannot be read.
+    """
+    with MappedFile(piece.path) as file:
+        ends = RangeEnds(file, piece, piece.start_offset, piece.end_offset)
+        return [error for error in (ends.misplaced_start(), ends.misplaced_end()) if error is not None]
+
+
+def breaks_around(segment: Segment, around: Surroundings, wanted: tuple[int | None, int | None]) -> list[DecodeError]:
     """The errors of a segment's first and last batch among its neighbours.
 
     A file without errors is not opened again while it and its neighbours stay the same.
@@ -125,12 +137,11 @@ def misplaced_ends(segment: Segment, around: Surroundings, wanted: tuple[int | N
     Raises:
         OSError: the segment cannot be read.
     """
+    now = time.time_ns()
     piece = around.place(segment.nothing_to_read(*wanted))
     if segment.in_place == (piece.identity, around):
         return []
-    with MappedFile(piece.path) as file:
-        ends = RangeEnds(file, piece, *wanted)
-        found = [error for error in (ends.misplaced_start(), ends.misplaced_end()) if error is not None]
-        if not found and wanted == (None, None) and file.settled:
-            segment.in_place = file.identity, around
-        return found
+    found = misplaced_ends(piece)
+    if not found and wanted == (None, None) and piece.identity is not None and piece.identity.is_settled(now):
+        segment.in_place = piece.identity, around
+    return found

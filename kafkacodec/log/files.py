@@ -45,6 +45,10 @@ class FileIdentity(NamedTuple):
         """The identity in the result of a `stat` call."""
         return cls(state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
 
+    def is_settled(self, now: int) -> bool:
+        """Whether any change after the time `now` (ns since 1970), when it was taken, gives another identity."""
+        return now - max(self.mtime_ns, self.ctime_ns) >= SETTLED_SECONDS * 1e9
+
 
 class MappedFile:
     """A regular file mapped for reading: a buffer in `data`, `size` bytes long. Use it as a context manager.
@@ -69,7 +73,7 @@ class MappedFile:
             with naming(path):
                 now = time.time_ns()
                 self.identity = FileIdentity.of(os.fstat(self._fd))
-                self.settled = now - max(self.identity.mtime_ns, self.identity.ctime_ns) >= SETTLED_SECONDS * 1e9
+                self.settled = self.identity.is_settled(now)
                 self.size = self.identity.size
                 # An empty file cannot be mapped.
                 self.data: Mapping | bytes = Mapping(self._fd, self.size) if self.size else b""

@@ -13,7 +13,7 @@ from kafkacodec.errors import DecodeError
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch, known_offsets, read_leader_epochs
 from kafkacodec.log.continuity import Gaps, Surroundings, check_gaps
-from kafkacodec.log.ends import misplaced_ends
+from kafkacodec.log.ends import breaks_around
 from kafkacodec.log.files import MappedFile, directory_name
 from kafkacodec.log.identity import BatchMark, LogIdentity, identify
 from kafkacodec.log.kinds import BATCHES, SegmentKind, kind_of
@@ -312,7 +312,7 @@ class Partition(Readable):
         self, segment: Segment, start_offset: int | None = None, end_offset: int | None = None
     ) -> list[DecodeError]:
         """As `breaks`, at the start and the end of one segment."""
-        return misplaced_ends(segment, self.surroundings(segment), (start_offset, end_offset))
+        return breaks_around(segment, self.surroundings(segment), (start_offset, end_offset))
 
     @cached_property
     def _base_offsets(self) -> list[int]:

@@ -13,7 +13,7 @@ import kafkacodec as kc
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log import LeaderEpoch
 from kafkacodec.log.identity import BatchMark
-from kafkacodec.spark import streaming
+from kafkacodec.spark import planning, streaming
 from kafkacodec.spark.checkpoint import Observed, Position, advance, check, dump, parse, resume
 from kafkacodec.spark.errors import OptionError
 from tests.changed_logs import (
@@ -227,7 +227,7 @@ def test_a_log_that_changes_between_planning_and_reading_a_micro_batch(log, chan
 def test_a_log_that_changes_while_a_micro_batch_is_planned(log, change, lenient, caplog, monkeypatch):
     """After its start and end were compared with the offsets to read, before its segments are listed again."""
     query = Query(log.parent, **({"failOnDataLoss": "false"} if lenient else {}))
-    end, ordinary, kept = query.plan(), streaming.divide, None
+    end, ordinary, kept = query.plan(), planning.divide, None
 
     def late(spans, *arguments):
         nonlocal kept
@@ -249,7 +249,7 @@ def test_a_log_that_changes_while_a_micro_batch_is_planned(log, change, lenient,
 def test_a_log_that_changes_whenever_it_is_planned(log, caplog, monkeypatch):
     """What is lost is reported all the same."""
     query = Query(log.parent, failOnDataLoss="false")
-    end, ordinary = query.plan(), streaming.divide
+    end, ordinary = query.plan(), planning.divide
 
     def without_the_first_segment(spans, *arguments):
         return [pieces for task in ordinary(spans, *arguments) if (pieces := task[1:])]
