@@ -72,12 +72,13 @@ def take(Table table not None, rows):
     chosen = np.ascontiguousarray(rows, np.int64)
     if chosen.ndim != 1:
         raise TypeError("the numbers of rows must be one array")
-    if len(chosen) and not 0 <= chosen.min() <= chosen.max() < len(table):
-        raise IndexError(f"a row outside 0 to {len(table) - 1}")
     cdef const int64_t[::1] numbers = chosen
-    cdef const int64_t *first = &numbers[0] if len(chosen) else NULL
-    cdef int64_t count = len(chosen)
+    cdef int64_t i, count = numbers.shape[0]
+    cdef const int64_t *first = &numbers[0] if count else NULL
     cdef k.kc_table *source = table.filled()
+    for i in range(count):
+        if not 0 <= first[i] < source.length:
+            raise IndexError(f"row {first[i]} of {source.length}")
     cdef Table made = new_table_like(table)
     error.code = k.KC_OK
     with nogil:

@@ -7,6 +7,7 @@ pyarrow; both take time linear in the data.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,13 +71,17 @@ class Search:
         for name, given in (("key", key), ("value", value)):
             if given is not None:
                 found = [pattern(_bytes(text), True) for text in _several(given, (str, bytes))]
-                tests.append(((name,), [_in_column(name, one) for one in found]))
+                tests.append(((name,), [partial(_in_column, name, one) for one in found]))
         if header is not None:
-            pairs = [(h, None) if isinstance(h, str) else h for h in _several(header, (str, tuple))]
-            tests.append((("headers",), [_has_header(name, text, pattern) for name, text in pairs]))
+            headers: list[Callable[[RecordColumns], Mask]] = []
+            for one in _several(header, (str, tuple)):
+                name, text = (one, None) if isinstance(one, str) else one
+                wanted = None if text is None else pattern(_bytes(text), True)
+                headers.append(partial(_has_header, Needle(_bytes(name)), wanted))
+            tests.append((("headers",), headers))
         if grep is not None:
             found = [pattern(_bytes(text), False) for text in _several(grep, (str, bytes))]
-            tests.append((("key", "value", "headers"), [_anywhere(one) for one in found]))
+            tests.append((("key", "value", "headers"), [partial(_anywhere, one) for one in found]))
         self._conditions = [tried for _, tried in tests]
         read = {name for names, _ in tests for name in names}
         self.columns = tuple(name for name in ("key", "value", "headers") if name in read)
@@ -97,14 +102,14 @@ class Search:
             for test in tried:
                 any_of |= test(table)
             matched &= any_of
-            if not matched.any():
+            if not np.count_nonzero(matched):
                 break
         return ~matched if self.invert else matched
 
     def select(self, table: RecordColumns) -> RecordColumns:
         """The records that match, with all columns of the table."""
         mask = self.mask(table)
-        return table if mask.all() else table.filter(mask)
+        return table if np.count_nonzero(mask) == len(table) else table.filter(mask)
 
 
 class _Bytes:
@@ -153,34 +158,20 @@ class _Expression:
 _Pattern = _Bytes | _Expression
 
 
-def _in_column(name: str, pattern: _Pattern) -> Callable[[RecordColumns], Mask]:
-    def test(table: RecordColumns) -> Mask:
-        return pattern.column(table, name)
-
-    return test
+def _in_column(name: str, pattern: _Pattern, table: RecordColumns) -> Mask:
+    return pattern.column(table, name)
 
 
-def _has_header(
-    name: str, text: Text | None, pattern: Callable[[bytes, bool], _Pattern]
-) -> Callable[[RecordColumns], Mask]:
-    key = Needle(_bytes(name))
-    value = None if text is None else pattern(_bytes(text), True)
-
-    def test(table: RecordColumns) -> Mask:
-        found = key.header_keys(table)
-        if value is not None and found.any():
-            found &= value.header_values(table)
-        return _rows_of_headers(table, found)
-
-    return test
+def _has_header(key: Needle, value: _Pattern | None, table: RecordColumns) -> Mask:
+    found = key.header_keys(table)
+    if value is not None and np.count_nonzero(found):
+        found &= value.header_values(table)
+    return _rows_of_headers(table, found)
 
 
-def _anywhere(pattern: _Pattern) -> Callable[[RecordColumns], Mask]:
-    def test(table: RecordColumns) -> Mask:
-        found = pattern.column(table, "value") | pattern.column(table, "key")
-        return found | _rows_of_headers(table, pattern.header_values(table))
-
-    return test
+def _anywhere(pattern: _Pattern, table: RecordColumns) -> Mask:
+    found = pattern.column(table, "value") | pattern.column(table, "key")
+    return found | _rows_of_headers(table, pattern.header_values(table))
 
 
 def _rows_of_headers(table: RecordColumns, headers: Mask) -> Mask:

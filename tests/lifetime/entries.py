@@ -55,6 +55,10 @@ def _rows(table: Any) -> Any:
     return [table.records(), table.consumed, [(p.position, p.size_in_bytes) for p in table.problems]]
 
 
+def _searched(table: kc.RecordColumns) -> kc.RecordColumns:
+    return kc.Search(grep="key 1", header=("header", b"x")).select(table)
+
+
 def _tables(tables: Any) -> Any:
     return [_rows(table) for table in tables]
 
@@ -124,6 +128,8 @@ def _entries() -> Iterator[tuple[str, Entry]]:
         "iter_columns of views in threads",
         Entry(SET, _spoiled(SET), lambda data: list(_in_threads(data, layout="view")), _tables),
     )
+    yield "search views and take", Entry(SET, _spoiled(SET), lambda data: _searched(_views(data)), _rows)
+    yield "search and take", Entry(SET, _spoiled(SET), lambda data: _searched(kc.decode(data)), _rows)
     yield "iter_columns", Entry(SET, _spoiled(SET), lambda data: list(kc.iter_columns(data, max_rows=7)), _tables)
     yield "iter_columns suspended", Entry(SET, None, _suspended, lambda held: _rows(held[1]))
     yield "iter_columns in threads", Entry(SET, _spoiled(SET), lambda data: list(_in_threads(data)), _tables)
