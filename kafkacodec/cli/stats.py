@@ -57,7 +57,7 @@ def _codec(context: click.Context, option: click.Parameter, values: tuple[str, .
 @click.command()
 @reading_options
 @click.option(
-    "--top", metavar="K", type=click.IntRange(0), default=10, show_default=True, help="How many keys to list."
+    "--top", metavar="K", type=click.IntRange(0, 1000), default=10, show_default=True, help="How many keys to list."
 )
 @click.option(
     "--codec",
@@ -87,7 +87,8 @@ def stats(reading: Reading, top: int, codecs: list[tuple[str, int | None]], samp
     partitions = reading.partitions()
     topics: list[dict[str, Any]] = []
     values, times = SizeHistogram(), TimeHistogram()
-    with progress("reading", sum(partition.size_in_bytes for partition in partitions)) as advance:
+    total = sum(partition.size_in_bytes for partition in partitions)
+    with progress("reading", total) as advance:
         for topic, part in _by_topic(partitions):
             found = _statistics(reading, part, advance)
             if as_json:
@@ -96,7 +97,8 @@ def stats(reading: Reading, top: int, codecs: list[tuple[str, int | None]], samp
                 values.merge(found.value_sizes)
                 times.merge(found.times)
                 topics.append(_plain(topic, found, top, text))
-    trial = codec_trial(partitions, codecs=codecs, sample_bytes=sample << 20)
+    with progress("compressing", min(sample << 20, total)) as advance:
+        trial = codec_trial(partitions, codecs=codecs, sample_bytes=sample << 20, advance=advance)
     if as_json:
         say_json({"codecs": trial.to_dict()})
         return
@@ -172,13 +174,12 @@ def _print_trial(trial: CodecTrial) -> None:
     if not trial.sample_bytes:
         say("no batches to compress")
         return
-    part = "everything" if trial.complete else f"a sample of {size(trial.sample_bytes)} of {size(trial.log_bytes)}"
-    places = "" if trial.complete else f" from {counted(trial.num_stretches, 'place')}"
-    stored = ", ".join(
-        f"{name} {count / trial.sample_bytes * 100:.0f} %"
-        for name, count in sorted(trial.codecs.items(), key=lambda c: -c[1])
-    )
-    say(f"Tried with {part}{places}: {counted(trial.num_batches, 'batch', 'batches')}, stored as {stored}.")
+    batches = counted(trial.num_batches, "batch", "batches")
+    sample = f"a sample of {size(trial.sample_bytes)} of {size(trial.log_bytes)}: {batches}"
+    places = f" from {counted(trial.num_stretches, 'place')}"
+    say(f"Compressed again: {f'all {batches}' if trial.complete else sample + places}.")
+    shares = sorted(((count / trial.sample_bytes * 100, name) for name, count in trial.codecs.items()), reverse=True)
+    say(f"Stored as {', '.join(f'{name} {share:.0f} %' for share, name in shares)}.")
     columns = [
         Column("codec"),
         Column("size of all", right=True),

@@ -17,6 +17,7 @@ from kafkacodec.log.partition import Partition
 from kafkacodec.log.ranges import SegmentRange
 from kafkacodec.log.sampling import HEADER_BYTES, STRETCH_BYTES, Stretch, read_stretch
 from kafkacodec.log.segment import Segment
+from kafkacodec.log.verify import Advance
 from kafkacodec.records.arguments import limit
 from kafkacodec.records.compression import CODECS, compress, compressor, decompress
 from kafkacodec.records.signatures import suggests_options
@@ -116,6 +117,7 @@ def codec_trial(
     *,
     codecs: Sequence[Codec] = DEFAULT_CODECS,
     sample_bytes: int = DEFAULT_SAMPLE_BYTES,
+    advance: Advance = lambda count: None,
 ) -> CodecTrial:
     """Compress a sample of batches with each of several codecs.
 
@@ -127,6 +129,7 @@ def codec_trial(
         partitions: the partitions.
         codecs: names and levels of the codecs to try; a level of None is the library's fast default.
         sample_bytes: how much of the log to read, in bytes.
+        advance: called with the number of bytes of the log that were tried since the last call.
 
     Raises:
         ValueError: a codec is unknown or does not have this level, or `sample_bytes` is not positive.
@@ -152,6 +155,7 @@ def codec_trial(
             trial.add(stretch)
             for attempt in attempts:
                 attempt.run(stretch)
+            advance(stored[-1])
     trial.sample_bytes = sum(stored)
     trial.complete = trial.sample_bytes + trial.unreadable_bytes >= trial.log_bytes
     for result, attempt in zip(trial.results, attempts, strict=True):
@@ -221,6 +225,9 @@ class _Attempt:
             result.margin = 0.0
         elif len(stored) > 1:
             n = len(stored)
-            variance = n / (n - 1) * np.sum((np.array(self.sizes) - ratio * stored) ** 2)
+            # Of a systematic sample, from the differences of neighbours: K. M. Wolter, "Introduction to Variance
+            # Estimation", chapter 8. Partitions with other ratios than the whole would make the usual one too large.
+            residuals = np.array(self.sizes) - ratio * stored
+            variance = n / (2 * (n - 1)) * np.sum(np.diff(residuals) ** 2)
             rest = 1 - trial.sample_bytes / trial.log_bytes
             result.margin = float(_NORMAL_95 * np.sqrt(variance * rest) / result.size_in_bytes)

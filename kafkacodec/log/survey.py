@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -20,6 +20,7 @@ from kafkacodec.log.partition_statistics import PartitionStatistics, partition_s
 from kafkacodec.log.recompression import CodecTrial, codec_trial
 from kafkacodec.log.report import Report
 from kafkacodec.log.segment import Segment
+from kafkacodec.log.verify import Advance
 from kafkacodec.log.walk import Damage
 
 __all__ = ["Survey", "survey"]
@@ -70,7 +71,7 @@ def survey(
     log_dirs: Sequence[str] = (),
     verify: bool = True,
     threads: int | None = 1,
-    advance: Callable[[int], object] = lambda count: None,
+    advance: Advance = lambda count: None,
 ) -> Survey:
     """Survey partitions. Damage and unreadable files are part of the result, not errors.
 
@@ -80,17 +81,17 @@ def survey(
         verify: read and check all records, and try other codecs with a sample of 4 MiB. Without it, only the headers of
             batches are read, which finds less damage.
         threads: as in `Segment.verify`.
-        advance: called with the number of bytes of each partition when it is done.
+        advance: called with the number of bytes read since the last call; all in all the size of the segments.
     """
     found = Survey()
     readable: list[Partition] = []
     findings = 0
     for partition in partitions:
-        size = 0
+        done = _Done(advance)
         try:
-            size = partition.size_in_bytes
+            done.total = partition.size_in_bytes
             statistics = partition_statistics(partition)
-            report = partition.verify(threads=threads) if verify else None
+            report = partition.verify(threads=threads, advance=done.advance) if verify else None
         except (OSError, DecodeError) as error:  # DecodeError: shortened while it was read
             found.unreadable.append((partition.path, reason_of(error)))
         else:
@@ -100,12 +101,28 @@ def survey(
                 findings += len(report.findings)
                 found.reports.append(report)
             readable.append(partition)
-        advance(size)
+        done.finish()
     _add_times(found, readable)
     _add_lags(found, log_dirs)
     if verify:
         found.trial = _unless_unreadable(found, readable)
     return found
+
+
+class _Done:
+    """Bytes of a partition that were read so far; those that are not read count at its end."""
+
+    def __init__(self, advance: Advance) -> None:
+        self._advance, self._read, self.total = advance, 0, 0
+
+    def advance(self, count: int) -> None:
+        """Count bytes that were read."""
+        self._read += count
+        self._advance(count)
+
+    def finish(self) -> None:
+        """Count the rest."""
+        self._advance(max(0, self.total - self._read))
 
 
 def _unless_unreadable(found: Survey, partitions: list[Partition]) -> CodecTrial | None:
