@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -10,6 +11,7 @@ from kafkacodec.cli.console import note
 from kafkacodec.cli.destination import Destination, destination_options
 from kafkacodec.cli.inputs import Reading, reading_options, threads_option
 from kafkacodec.cli.output import counted, progress, size
+from kafkacodec.cli.value_options import ValueOptions, value_options
 from kafkacodec.log.kinds import BATCHES, kind_of
 from kafkacodec.records.decode import PLACE_COLUMNS, RECORD_COLUMNS
 
@@ -24,14 +26,21 @@ if TYPE_CHECKING:
 @reading_options
 @destination_options(required=True)
 @click.option("--batch-columns", is_flag=True, help="Add columns of the batches: producer, sequence, codec, ...")
+@value_options
 @threads_option
-def convert(reading: Reading, output: Destination, batch_columns: bool, threads: int | None) -> None:
+def convert(
+    reading: Reading, output: Destination, batch_columns: bool, typed: ValueOptions, threads: int | None
+) -> None:
     """Write records to one file of Parquet, Arrow IPC, CSV or JSON lines.
 
     The columns topic and partition come first. In CSV and JSON lines, bytes that are UTF-8 are text; other bytes are
     hex after 0x in CSV and {"base64": "..."} in JSON lines. In CSV, headers are JSON. The file appears when it is
     complete. For logs of Kafka 0.6 and 0.7, --batch-columns adds only magic and codec.
+
+    With --values and --keys, Avro, Protobuf and JSON become typed columns; records are then read twice, first to find
+    their schemas. Columns with the number of the schema and with errors follow.
     """
+    record_values = typed.record_values()
     partitions = reading.partitions()
     segments = [segment.path for partition in partitions for segment in partition.segments]
     output.check(segments)
@@ -39,11 +48,24 @@ def convert(reading: Reading, output: Destination, batch_columns: bool, threads:
     total = sum(piece.size_in_bytes for piece in pieces)
     columns: DecodeOptions = {"columns": PLACE_COLUMNS + RECORD_COLUMNS, "batch_columns": batch_columns}
     schema = _schema(segments, columns)
-    with progress("converting", total) as advance:
-        chunks = (reading.read(piece, advance, columns=columns, threads=threads) for piece in pieces)
-        rows = output.write(schema, (_filled(chunk, schema) for found in chunks for chunk in found))
+    with progress("converting", total * (2 if record_values else 1)) as advance:
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for piece in pieces:
+                for chunk in reading.read(piece, advance, columns=columns, threads=threads):
+                    yield _filled(chunk, schema)
+
+        if record_values is None:
+            rows = output.write(schema, batches())
+        else:
+            for batch in batches():
+                record_values.look(batch)
+            fixed = record_values.fix(schema)
+            rows = output.write(fixed, record_values.typed(batches(), fixed))
     summary = f"{counted(rows, 'record')} from {counted(len(pieces), 'segment')} ({size(total)})"
     note(f"{output.shown}: {summary}")
+    if record_values is not None and record_values.num_errors:
+        note(f"{counted(record_values.num_errors, 'value')} could not be decoded; the column of errors says why")
 
 
 def _schema(segments: list[str], columns: DecodeOptions) -> pa.Schema:

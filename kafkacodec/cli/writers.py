@@ -9,7 +9,8 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from kafkacodec.cli.output import json_line, json_value
+from kafkacodec.cli.json_columns import json_values
+from kafkacodec.cli.output import json_line
 
 # Limits of a Parquet row group: large enough to compress and scan well, small enough to hold in memory.
 ROW_GROUP_ROWS = 1 << 18
@@ -143,7 +144,7 @@ class JsonLinesWriter(Writer):
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write a line per row."""
-        for row in zip(*map(_as_json, batch.columns), strict=True):
+        for row in zip(*map(json_values, batch.columns), strict=True):
             self._write_row(json_line(dict(zip(self._names, row, strict=True))).encode())
 
     def _write_row(self, row: bytes) -> None:
@@ -183,7 +184,7 @@ WRITERS: dict[str, type[Writer]] = {
 
 
 def _text_type(kind: pa.DataType) -> pa.DataType:
-    return pa.string() if pa.types.is_binary(kind) or pa.types.is_list(kind) else kind
+    return pa.string() if pa.types.is_binary(kind) or pa.types.is_nested(kind) else kind
 
 
 def _as_text(column: pa.Array) -> pa.Array:
@@ -193,8 +194,8 @@ def _as_text(column: pa.Array) -> pa.Array:
             return column.cast(pa.string())
         except pa.ArrowInvalid:  # some value is not UTF-8
             return pa.array([None if value is None else _text(value) for value in column.to_pylist()], pa.string())
-    if pa.types.is_list(column.type):
-        values = _as_json(column)
+    if pa.types.is_nested(column.type):
+        values = json_values(column)
         return pa.array([None if v is None else json.dumps(v, ensure_ascii=False) for v in values], pa.string())
     return column
 
@@ -219,24 +220,3 @@ def _without_formulas(texts: pa.Array) -> pa.Array:
     number = pc.match_substring_regex(texts, _NUMBER)
     marked = pc.binary_join_element_wise("'", texts, "")
     return pc.if_else(pc.and_not(formula, number), marked, texts)
-
-
-def _as_json(column: pa.Array) -> list[Any]:
-    """Values that JSON can hold; timestamps in milliseconds."""
-    if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.int64())
-    values: list[Any] = column.to_pylist()
-    if pa.types.is_binary(column.type) or pa.types.is_list(column.type):
-        return [_plain(value) for value in values]
-    return values
-
-
-def _plain(value: Any) -> Any:
-    """The value, with bytes in it converted by `json_value`."""
-    if isinstance(value, bytes):
-        return json_value(value)
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
-    return value

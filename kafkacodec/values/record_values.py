@@ -1,0 +1,86 @@
+"""Record batches with typed keys and values in place of bytes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+
+from kafkacodec.errors import DecodeError, SchemaError
+from kafkacodec.values.decoding import ValueDecoder
+from kafkacodec.values.framing import Part
+from kafkacodec.values.schemas import SchemaKey
+
+__all__ = ["RecordValues"]
+
+
+class RecordValues:
+    """Replaces the columns ``key`` and ``value`` of records by typed ones.
+
+    After the columns of the records come, for each replaced one, ``value_schema_id`` (int64) and ``value_error``
+    (string, why a value is null that was not), or the same with ``key``.
+
+    Args:
+        decoders: the decoder of ``key``, of ``value`` or of both, made with that `part`.
+    """
+
+    def __init__(self, decoders: Mapping[Part, ValueDecoder]) -> None:
+        self._decoders = decoders
+        self._keys: dict[Part, set[SchemaKey]] = {part: set() for part in decoders}
+        self._types: dict[Part, pa.DataType] = {}
+        self.num_errors = 0
+
+    def look(self, batch: pa.RecordBatch) -> None:
+        """Notes the schemas of a batch, for `fix`."""
+        for part, decoder in self._decoders.items():
+            self._keys[part].update(decoder.keys(batch.column(part), headers=_headers(batch)))
+
+    def fix(self, schema: pa.Schema) -> pa.Schema:
+        """The columns of typed batches, for records of this schema and all schemas that `look` has seen."""
+        for part, decoder in self._decoders.items():
+            self._types[part] = decoder.prepare(sorted(self._keys[part], key=str))
+            schema = schema.set(schema.get_field_index(part), pa.field(part, self._types[part]))
+            schema = schema.append(pa.field(f"{part}_schema_id", pa.int64()))
+            schema = schema.append(pa.field(f"{part}_error", pa.string()))
+        return schema
+
+    def typed(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterable[pa.RecordBatch]:
+        """The batches with the columns that `fix` returned.
+
+        Raises:
+            DecodeError, SchemaError, RegistryError: as `kafkacodec.values.decode` does.
+        """
+        for batch in batches:
+            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+            for part, decoder in self._decoders.items():
+                try:
+                    decoded = decoder.decode(batch.column(part), headers=_headers(batch))
+                except (DecodeError, SchemaError) as error:
+                    error.path = _placed(error.path or "", batch, part)
+                    raise
+                self.num_errors += decoded.num_errors
+                columns[part] = _one(decoded.values)
+                columns[f"{part}_schema_id"] = _one(decoded.schema_ids)
+                columns[f"{part}_error"] = _one(decoded.errors)
+            yield pa.record_batch([columns[name] for name in schema.names], schema=schema)
+
+
+def _placed(path: str, batch: pa.RecordBatch, part: str) -> str:
+    """The path of an error with the record's place instead of its row."""
+    match = re.match(r"values\[(\d+)\]", path)
+    if match is None or "offset" not in batch.schema.names:
+        return path
+    row = int(match[1])
+    place = f"offset {batch.column('offset')[row]}: {part}{path[match.end() :]}"
+    if not {"topic", "partition"} <= set(batch.schema.names):
+        return place
+    return f"{batch.column('topic')[row]}-{batch.column('partition')[row]}: {place}"
+
+
+def _headers(batch: pa.RecordBatch) -> pa.Array | None:
+    return batch.column("headers") if "headers" in batch.schema.names else None
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

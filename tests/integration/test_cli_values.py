@@ -1,0 +1,142 @@
+"""``kafkacodec convert --values``: typed columns from schemas in a directory, in a log directory, at a URL."""
+
+import json
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import kafkacodec as kc
+from kafkacodec.cli.__main__ import BAD_INPUT, DONE, WRONG_USAGE
+from tests.avro_samples import encoded
+from tests.registry_server import serving
+
+ONE = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
+TWO = {
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "tags", "type": {"type": "map", "values": "bytes"}},
+        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 2}},
+    ],
+}
+PROTO = 'syntax="proto3"; message Order { string name = 1; map<string, int32> counts = 2; }'
+
+
+def framed(number, payload):
+    return b"\x00" + number.to_bytes(4) + payload
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A data directory with orders of two schemas, and the topic of their registry."""
+    second = {"id": 2, "at": 1000, "tags": {"a": b"\xff", "b": b"x"}, "price": b"\x7d"}
+    plain = json.loads(json.dumps(TWO))
+    plain["fields"][1]["type"], plain["fields"][3]["type"] = "long", "bytes"
+    values = [framed(1, encoded(ONE, [{"id": 1}])[0]), framed(2, encoded(plain, [second])[0]), None]
+    directory = tmp_path / "data"
+    write(directory / "orders-0", [(framed(3, b"\x0a\x01k"), value) for value in values])
+    schemas = {1: ("AVRO", json.dumps(ONE)), 2: ("AVRO", json.dumps(TWO)), 3: ("PROTOBUF", PROTO)}
+    records = []
+    for number, (kind, text) in schemas.items():
+        key = {"keytype": "SCHEMA", "subject": f"s{number}", "version": 1, "magic": 1}
+        records.append((key, {"subject": f"s{number}", "version": 1, "id": number, "schemaType": kind, "schema": text}))
+    write(directory / "_schemas-0", [(json.dumps(k).encode(), json.dumps(v).encode()) for k, v in records])
+    return directory
+
+
+def write(directory, records):
+    directory.mkdir(parents=True)
+    (directory / f"{0:020}.log").write_bytes(kc.encode(records))
+
+
+AT = "1970-01-01 00:00:01.000Z"
+WANT = [
+    {"id": 1, "at": None, "tags": None, "price": None},
+    {"id": 2, "at": AT, "tags": {"a": {"base64": "/w=="}, "b": "x"}, "price": "1.25"},
+    None,
+]
+
+
+def test_values_become_columns(kafkacodec, tmp_path, data):
+    output = tmp_path / "out.parquet"
+    code, _, err = kafkacodec("convert", data, "--topic", "orders", "--values", "avro", "--schemas", data, "-o", output)
+    assert (code, "3 records" in err) == (DONE, True)
+    table = parquet.read_table(output)
+    assert table.column_names[-2:] == ["value_schema_id", "value_error"]
+    assert table["value_schema_id"].to_pylist() == [1, 2, None]
+    kind = table.schema.field("value").type
+    assert kind.field("price").type == pa.decimal128(6, 2)
+    assert [row and row["id"] for row in table["value"].to_pylist()] == [1, 2, None]
+
+
+def test_json_lines_have_objects(kafkacodec, tmp_path, data):
+    output = tmp_path / "out.jsonl"
+    arguments = ("--topic", "orders", "--values", "avro", "--schemas", data, "-o", output)
+    assert kafkacodec("convert", data, *arguments)[0] == DONE
+    assert [json.loads(line)["value"] for line in output.read_text().splitlines()] == WANT
+
+
+def test_csv_has_nested_values_as_json(kafkacodec, tmp_path, data):
+    output = tmp_path / "out.csv"
+    arguments = ("--topic", "orders", "--values", "avro", "--schemas", data, "-o", output)
+    assert kafkacodec("convert", data, *arguments)[0] == DONE
+    assert '""tags"": {""a"": {""base64"": ""/w==""}, ""b"": ""x""}' in output.read_text()
+
+
+def test_keys_become_columns(kafkacodec, tmp_path, data):
+    schemas = tmp_path / "schemas"
+    schemas.mkdir()
+    (schemas / "3.proto").write_text(PROTO)
+    output = tmp_path / "out.jsonl"
+    damaged = framed(3, b"\x00\x0a\x01k"), b"x"
+    write(data / "keyed-0", [damaged, (b"no", b"y"), (None, b"z")])
+    arguments = ("--topic", "keyed", "--keys", "protobuf", "--schemas", schemas, "-o", output)
+    code, _, err = kafkacodec("convert", data, *arguments)
+    assert (code, "keyed-0: offset 1: key: no schema id" in err) == (BAD_INPUT, True)
+    assert not output.exists()
+    code, _, err = kafkacodec("convert", data, *arguments, "--on-value-error", "null")
+    assert (code, "1 value could not be decoded" in err) == (DONE, True)
+    rows = [json.loads(line) for line in output.read_text().splitlines()]
+    assert [row["key"] for row in rows] == [{"name": "k", "counts": {}}, None, None]
+    assert [row["key_error"] for row in rows] == [None, "no schema id: the value starts with the byte 0x6e", None]
+
+
+def test_a_registry_and_a_readers_schema(kafkacodec, tmp_path, data, monkeypatch):
+    reader = tmp_path / "reader.avsc"
+    reader.write_text(json.dumps(ONE))
+    answers = {"/schemas/ids/1": {"schema": json.dumps(ONE)}, "/schemas/ids/2": {"schema": json.dumps(TWO)}}
+    output = tmp_path / "out.jsonl"
+    monkeypatch.setenv("KAFKACODEC_REGISTRY_TOKEN", "secret")
+    with serving(answers) as server:
+        arguments = ("--values", "avro", "--schemas", server.url, "--reader-schema", reader, "-o", output)
+        assert kafkacodec("convert", data, "--topic", "orders", *arguments)[0] == DONE
+        assert {headers["Authorization"] for _, headers in server.requests} == {"Bearer secret"}
+    assert [json.loads(line)["value"] for line in output.read_text().splitlines()] == [{"id": 1}, {"id": 2}, None]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--values", "avro"], "need --schemas"),
+        (["--schemas", "x"], "need --values or --keys"),
+        (["--values", "avro", "--schemas", "/no/such"], "is not a directory"),
+        (["--values", "avro", "--schemas", "http://me:pw@host"], "not in the URL"),
+        (["--values", "xml", "--schemas", "."], "xml"),
+    ],
+)
+def test_wrong_options(kafkacodec, tmp_path, data, arguments, reason):
+    code, _, err = kafkacodec("convert", data, "-o", tmp_path / "out.parquet", *arguments)
+    assert (code, reason in err) == (WRONG_USAGE, True)
+
+
+def test_missing_schemas_and_registries(kafkacodec, tmp_path, data):
+    (tmp_path / "empty").mkdir()
+    arguments = ("--topic", "orders", "--values", "avro", "-o", tmp_path / "out.jsonl")
+    code, _, err = kafkacodec("convert", data, *arguments, "--schemas", tmp_path / "empty")
+    assert (code, "there is no schema 1" in err) == (BAD_INPUT, True)
+    with serving({"/schemas/ids/1": (403, b"")}) as server:
+        code, _, err = kafkacodec("convert", data, *arguments, "--schemas", server.url)
+    assert (code, "HTTP 403" in err) == (BAD_INPUT, True)
