@@ -45,7 +45,7 @@ static int take_numbers(kc_column *c, const kc_column *from, const int64_t *rows
 static int take_views(kc_column *c, const kc_column *from, const int64_t *rows, int64_t count, kc_error *error) {
     for (int64_t i = 0; i < count; i++) {
         const kc_view *v = (const kc_view *)(const void *)from->values.data + rows[i];
-        if (v->size > KC_VIEW_INLINED) c->viewed += (uint64_t)v->size;
+        c->viewed += (uint64_t)v->size;
     }
     return take_numbers(c, from, rows, count, error);
 }

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "arrow/kc_find_rows.h"
-#include "arrow/kc_take.h"
 #include "check.h"
 
 static kc_needle needle_of(const char *text) {
@@ -116,24 +115,4 @@ TEST(find_rows_does_not_look_across_values) {
     CHECK_EQ(hits_of("", KC_MATCH_INSIDE, VALUES, 10), 0x3ff & ~(1 << 2));
     CHECK_EQ(hits_of("", KC_MATCH_WHOLE, VALUES, 10), 1 << 3);
     CHECK_EQ(hits_of("a", KC_MATCH_INSIDE, VALUES, 0), 0);
-}
-
-TEST(take_copies_chosen_rows) {
-    static const char *const VALUES[] = {"zero", NULL, "", "three"};
-    static const int64_t ROWS[] = {3, 1, 3, 0};
-    kc_table *t = two_columns(VALUES, 4), *taken = kc_table_new(FIELDS, 2, UINT64_MAX);
-    kc_error error;
-    CHECK(t && taken);
-    CHECK_EQ(kc_table_take(taken, t, ROWS, 4, &error), KC_OK);
-    kc_table_release(t);
-    CHECK_EQ(taken->length, 4);
-    for (int i = 0; i < 4; i++) {
-        int32_t size;
-        const char *expected = VALUES[ROWS[i]];
-        const uint8_t *bytes = kc_column_bytes(&taken->columns[1], i, &size);
-        CHECK_EQ(size, expected ? (int32_t)strlen(expected) : -1);
-        if (expected) CHECK(memcmp(bytes, expected, strlen(expected)) == 0);
-        CHECK_EQ(taken->columns[0].values.data[0] >> i & 1, ROWS[i] & 1);
-    }
-    kc_table_release(taken);
 }
