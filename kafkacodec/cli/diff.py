@@ -10,6 +10,7 @@ import click
 
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.output import Column, counted, full_option, print_table, progress
+from kafkacodec.cli.standard_input import paths_with_copy
 from kafkacodec.log import Partition, discover
 from kafkacodec.log.difference import Difference, OffsetRange
 from kafkacodec.log.log_diff import difference, pairs
@@ -22,12 +23,15 @@ _CAUSES = {
     "missing": "missing in {other}",
 }
 
-_path = click.Path(exists=True, readable=True)
-
 
 @click.command()
-@click.argument("a", metavar="A", type=_path)
-@click.argument("b", metavar="B", type=_path)
+@click.argument(
+    "paths",
+    metavar="A B",
+    nargs=2,
+    type=click.Path(exists=True, readable=True, allow_dash=True),
+    callback=paths_with_copy,
+)
 @click.option("--topic", "topics", metavar="GLOB", multiple=True, help="Only topics matching GLOB; repeatable.")
 @click.option(
     "--limit",
@@ -39,14 +43,14 @@ _path = click.Path(exists=True, readable=True)
 )
 @click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table.")
 @full_option
-def diff(a: str, b: str, topics: tuple[str, ...], limit: int, as_json: bool) -> None:
+def diff(paths: tuple[str, str], topics: tuple[str, ...], limit: int, as_json: bool) -> None:
     """Compare the records of A and B: log directories, partitions or segments, such as a directory and a backup.
 
     Compares timestamp, key, value and headers of records with the same offset; not how they are formed into batches and
     compressed. The exit code is 1 if anything differs or cannot be read.
     """
     try:
-        chosen = pairs(_chosen(a, topics), _chosen(b, topics))
+        chosen = pairs(*(_chosen(path, topics) for path in paths))
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     found = []

@@ -17,6 +17,8 @@ from kafkacodec.cli.scan_batches import print_batches
 from kafkacodec.errors import DecodeError, MissingOffsets
 from kafkacodec.log import Partition, Segment
 from kafkacodec.log.batch_totals import added
+from kafkacodec.log.files import reason_of
+from kafkacodec.log.partition_statistics import breaks_of
 from kafkacodec.log.segment_totals import SegmentStatistics, segment_statistics
 
 
@@ -91,13 +93,11 @@ def _listed(partition: Partition, segment: Segment, span: Span, threads: int | N
             verify_crc=span.verify_crc,
             threads=threads,
         )
-        breaks = _breaks(partition, segment, span)
-    except OSError as error:
+        complete = span.start_offset is span.end_offset is None
+        breaks = _chosen(breaks_of(partition, segment, found), span) if complete else _breaks(partition, segment, span)
+    except (OSError, DecodeError) as error:
         nothing = SegmentStatistics(path=segment.path, topic=segment.topic, partition=segment.partition)
-        return Listed(nothing, error.strerror or str(error))
-    except DecodeError as error:
-        nothing = SegmentStatistics(path=segment.path, topic=segment.topic, partition=segment.partition)
-        return Listed(nothing, str(error).removeprefix(f"{segment.path}: "))
+        return Listed(nothing, reason_of(error))
     found.missing_offsets += sum(e.missing_offsets for e in breaks if isinstance(e, MissingOffsets))
     errors = [str(error).removeprefix(f"{segment.path}: ") for error in (*found.problems, *breaks)]
     if found.invalid_headers:
@@ -107,8 +107,11 @@ def _listed(partition: Partition, segment: Segment, span: Span, threads: int | N
 
 def _breaks(partition: Partition, segment: Segment, span: Span) -> list[DecodeError]:
     """Errors between a segment and its neighbours: overlaps, and gaps unless they are accepted."""
-    found = partition.breaks_around(segment, span.start_offset, span.end_offset)
-    return [error for error in found if span.gaps == "error" or not isinstance(error, MissingOffsets)]
+    return _chosen(partition.breaks_around(segment, span.start_offset, span.end_offset), span)
+
+
+def _chosen(errors: list[DecodeError], span: Span) -> list[DecodeError]:
+    return [error for error in errors if span.gaps == "error" or not isinstance(error, MissingOffsets)]
 
 
 _PLAIN = (

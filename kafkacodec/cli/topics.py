@@ -109,11 +109,11 @@ Cell = Callable[[PartitionStatistics], str]
 
 def _cells(by_partition: bool, records: bool, replicas: dict[str | None, int]) -> dict[Column, Cell]:
     """The columns, and what is in them for a topic or a partition."""
-    name: dict[Column, Cell] = {Column("topic", stretch=True): lambda s: s.topic or s.path}
+    name: dict[Column, Cell] = {Column("topic", stretch=True): lambda s: s.topic or os.path.basename(s.path)}
     parts: dict[Column, Cell] = {Column("parts", right=True): lambda s: f"{s.num_partitions:,}"}
     if by_partition:
         title = Column("partition", stretch=True, cut_start=True)
-        name = {title: lambda s: s.path if s.topic is None else place(s.topic, s.partition, s.path)}
+        name = {title: lambda s: place(s.topic, s.partition, s.path)}
         parts = {Column("offsets"): lambda s: offsets(s.first_offset, s.last_offset)}
     sums = {
         Column("records", right=True): lambda s: _number(s.num_records),

@@ -59,7 +59,7 @@ class Difference:
 
     Attributes:
         topic (str | None), partition (int | None): which; None if unknown.
-        a, b (str | None): the directories; None if one side does not have the partition.
+        a, b (str | None): the directories, or files if one was named; None if a side does not have the partition.
         a_records, b_records (int): records that were read.
         equal_records (int): those that are the same.
         a_only, b_only (int): records that only one side has.
@@ -106,7 +106,7 @@ class Difference:
 
 def compare(a: Partition, b: Partition, limit: int = DEFAULT_LIMIT) -> Difference:
     """Compare two copies of a partition chunk by chunk; see `kafkacodec.log.diff`."""
-    found = Difference(a.topic, a.partition, a.path, b.path)
+    found = Difference(a.topic, a.partition, a.origin, b.origin)
     left, right = _Side(a, found.problems), _Side(b, found.problems)
     only_left, only_right = _Ranges(b, found.a_ranges, limit), _Ranges(a, found.b_ranges, limit)
     while (bound := _least(left.last(), right.last())) is not None:

@@ -66,7 +66,7 @@ def pairs(a: Sequence[Partition], b: Sequence[Partition]) -> list[Pair]:
 def _by_name(partitions: Sequence[Partition]) -> dict[Key, Partition]:
     found: dict[Key, Partition] = {}
     for partition in partitions:
-        key = partition.topic or partition.path, partition.partition or 0
+        key = partition.topic or partition.origin, partition.partition or 0
         if key in found:
             both = f"{found[key].path} and {partition.path}"
             raise ValueError(f"one side has {both}, which are the same partition; compare one log directory at a time")
@@ -80,7 +80,7 @@ def difference(a: Partition | None, b: Partition | None, limit: int = DEFAULT_LI
         return compare(a, b, limit)
     there = a or b
     assert there is not None
-    found = Difference(there.topic, there.partition, None if a is None else a.path, None if b is None else b.path)
+    found = Difference(there.topic, there.partition, None if a is None else a.origin, None if b is None else b.origin)
     statistics = partition_statistics(there)
     if statistics.num_records is None:  # headers of old formats do not say
         statistics = partition_statistics(there, records=True)

@@ -105,6 +105,11 @@ class Partition(Readable):
         return self._in_order(file.path for file in segment_files(self.path))
 
     @property
+    def origin(self) -> str:
+        """The directory, or the file if only one segment was named."""
+        return self.path if self.has_all or len(self.segments) != 1 else self.segments[0].path
+
+    @property
     def is_kafka07(self) -> bool:
         """Whether this is a log of Kafka 0.6 or 0.7, whose segments end in ``.kafka``."""
         return any(not kind_of(segment.path).has_batches for segment in self.segments)

@@ -17,14 +17,7 @@ from kafkacodec.log.segment import Segment
 from kafkacodec.log.segment_totals import SegmentStatistics, segment_statistics
 from kafkacodec.records.signatures import suggests_options
 
-__all__ = [
-    "PartitionStatistics",
-    "SegmentStatistics",
-    "merge_statistics",
-    "per_topic",
-    "segment_statistics",
-    "statistics",
-]
+__all__ = ["PartitionStatistics", "breaks_of", "merge_statistics", "partition_statistics", "per_topic", "statistics"]
 
 ATTEMPTS = 3
 """How often a partition is listed again if a broker removed a segment meanwhile."""
@@ -35,7 +28,7 @@ class PartitionStatistics(BatchTotals):
     """What is known about a partition, or about several together. All attributes of `BatchTotals`, and:
 
     Attributes:
-        path (str): the directory; empty for several partitions in different ones.
+        path (str): the directory, or the file if one was named; empty for several partitions.
         topic (str | None): the topic; None if it is unknown.
         partition (int | None): the number; None if it is unknown, or for several partitions.
         state (str): as in `Partition`; of several, ``current`` if one is.
@@ -184,7 +177,7 @@ def partition_statistics(
 
 def _statistics_of(partition: Partition, records: bool, verify_crc: bool, threads: int | None) -> PartitionStatistics:
     total = PartitionStatistics(
-        path=partition.path,
+        path=partition.origin,
         topic=partition.topic,
         partition=partition.partition,
         state=partition.state,
@@ -200,7 +193,7 @@ def _statistics_of(partition: Partition, records: bool, verify_crc: bool, thread
         total.size_in_bytes += part.size_in_bytes
         total.damaged_bytes += part.damaged_bytes
         total.trailing_bytes += part.trailing_bytes
-        for problem in (*part.problems, *_breaks(partition, segment, part)):
+        for problem in (*part.problems, *breaks_of(partition, segment, part)):
             note(total.problems, problem)
             if isinstance(problem, MissingOffsets):
                 total.missing_offsets += problem.missing_offsets
@@ -232,8 +225,8 @@ def _num_offsets(partition: Partition, total: BatchTotals) -> int | None:
     return total.last_offset - total.first_offset + 1
 
 
-def _breaks(partition: Partition, segment: Segment, found: SegmentStatistics) -> list[DecodeError]:
-    """Errors at the segment's ends, looked for only if its offsets are not those that its neighbours require."""
+def breaks_of(partition: Partition, segment: Segment, found: SegmentStatistics) -> list[DecodeError]:
+    """As `Partition.breaks_around`, but reads files only if offsets are not those that the neighbours require."""
     around = partition.surroundings(segment)
     due = around.flushed if around.following is None else around.following
     base = segment.base_offset

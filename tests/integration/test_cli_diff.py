@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -73,3 +75,12 @@ def test_diff_fits_a_terminal():
     code, out = on_a_terminal("diff", BROKER, BROKER)
     assert code == DONE
     assert all(len(line) <= 80 for line in out.replace("\r", "").splitlines())
+
+
+def test_a_segment_from_standard_input():
+    path = BROKER / "zstd-0" / "00000000000000000000.log"
+    for arguments, code in ((["-", path], DONE), ([path, "-"], DONE), (["-", BROKER / "gzip-0"], BAD_INPUT)):
+        with open(path, "rb") as file:
+            command = [sys.executable, "-m", "kafkacodec.cli", "diff", *map(str, arguments)]
+            finished = subprocess.run(command, stdin=file, capture_output=True, check=False)
+        assert finished.returncode == code, finished.stderr
