@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kafkacodec.spark.jvm import NoUsableJava, java_home, session
     from kafkacodec.spark.recovery import recover_write
     from kafkacodec.spark.staging import remove_abandoned
+    from kafkacodec.spark.values import decode_values
 
 # Public name -> its module. The modules import pyspark and are loaded on first use.
 _HOMES = {
@@ -23,6 +24,7 @@ _HOMES = {
     "OptionError": "errors",
     "UnfinishedWrite": "errors",
     "decode_batches": "functions",
+    "decode_values": "values",
     "java_home": "jvm",
     "recover_write": "recovery",
     "remove_abandoned": "staging",
@@ -35,6 +37,7 @@ __all__ = [
     "OptionError",
     "UnfinishedWrite",
     "decode_batches",
+    "decode_values",
     "java_home",
     "recover_write",
     "register",

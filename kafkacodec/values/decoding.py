@@ -166,9 +166,18 @@ class ValueDecoder:
         return self._framed(column, headers).keys
 
     def prepare(self, keys: Iterable[SchemaKey]) -> pa.DataType:
-        """Fix the type of columns to that of these schemas, and return it. Rows of other schemas then have an error."""
+        """Fix the type of columns to that of these schemas, and return it. Rows of other schemas then have an error.
+
+        With a reader's schema, the type is fixed already, and rows of any schema are read.
+
+        Raises:
+            SchemaError: none of the schemas can be used.
+        """
         plan = self._plan(tuple(keys))
-        self._prepared = plan
+        if self._reader is None:
+            self._prepared = plan
+        if plan.type is None and plan.failures:
+            raise next(iter(plan.failures.values()))
         return pa.null() if plan.type is None else plan.type
 
     def decode(self, column: Any, *, headers: Any = None) -> DecodedValues:

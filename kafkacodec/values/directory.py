@@ -16,12 +16,13 @@ from __future__ import annotations
 import json
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 from kafkacodec.errors import SchemaError, SchemaNotFound
-from kafkacodec.values.schemas import FORMATS, MAX_TEXT_BYTES, Format, Reference, Schema, SchemaKey
+from kafkacodec.values.schemas import FORMATS, MAX_TEXT_BYTES, Format, Reference, Schema, SchemaKey, Schemas
 
 __all__ = ["SchemaDirectory"]
 
@@ -72,6 +73,17 @@ class SchemaDirectory:
             return self._schema(self._by_version[subject, version])
         except KeyError:
             raise SchemaNotFound(f"there is no version {version} of {subject} in {self._path}") from None
+
+    def loaded(self) -> Schemas:
+        """All schemas of the directory, in memory. A damaged file is left out."""
+        by_value, by_version = {}, {}
+        for value, described in self._by_value.items():
+            with suppress(SchemaError):
+                by_value[value] = self._schema(described)
+        for version, described in self._by_version.items():
+            with suppress(SchemaError):
+                by_version[version] = self._schema(described)
+        return Schemas(by_value, by_version)
 
     def _add(self, described: dict[str, Any]) -> None:
         for value in (described.get("id"), described.get("uuid")):
