@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kafkacodec.errors import MissingOffsets
+from kafkacodec.errors import MissingOffsets, Truncated
 from kafkacodec.log.files import FileIdentity, MappedFile
 from kafkacodec.log.identity import LogIdentity, cut_before, epoch_at, identify
 from kafkacodec.log.listing import SegmentFile, segment_files
@@ -79,7 +79,7 @@ def find(piece: SegmentRange) -> Iterator[tuple[SegmentRange, MappedFile] | Miss
             continue
         try:
             part, file, stop = _part(piece, files, position, readable)
-        except FileNotFoundError:
+        except (FileNotFoundError, Truncated):
             tries += 1
             if tries > MAX_TRIES:
                 raise

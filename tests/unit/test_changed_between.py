@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from kafkacodec.errors import MissingOffsets
+from kafkacodec.log.files import MappedFile
 from kafkacodec.spark.options import parse_read_options
 from kafkacodec.spark.planning import plan
 from kafkacodec.spark.reading import read_ranges
@@ -140,6 +142,37 @@ def test_a_file_that_is_shortened_while_it_is_read(log, change, columns, rows):
     read = max(rows, cut - 133) if rows < 1000 else END - 133  # a chunk may have had more before the cut
     assert found == values[: min(read, END - 133)]
     assert [(error.first_offset, error.end_offset) for error in lost] == [(cut, END)]
+
+
+@pytest.mark.parametrize("rows", [200, 7])
+@pytest.mark.parametrize("grown", [False, True], ids=["planned", "grown"])
+@pytest.mark.parametrize("moment", ["__init__", "check_size"])
+def test_a_preallocated_segment_that_is_trimmed_at_any_moment(tmp_path, monkeypatch, rows, grown, moment):
+    """A broker does so when it begins the next one; it wrote into the file since planning."""
+    number = called = 0
+    ordinary = getattr(MappedFile, moment)
+
+    def trim(self, *arguments):
+        nonlocal called
+        ordinary(self, *arguments)
+        if self.path.endswith(f"{133:020}.log"):
+            called += 1
+            if called == number:
+                os.truncate(self.path, size)
+
+    while called >= number:
+        number, called = number + 1, 0
+        log = make_log(tmp_path / str(number))
+        path = log / f"{133:020}.log"
+        size = path.stat().st_size
+        os.truncate(path, size + 6000)
+        read = tasks(log, maxRecordsPerPartition=str(rows))
+        if grown:
+            os.utime(path, (1, 1))
+        with monkeypatch.context() as patches:
+            patches.setattr(MappedFile, moment, trim)
+            assert read() == list(range(END))
+    assert number >= 2
 
 
 def test_files_that_come_and_go_are_planned_again(log, monkeypatch):
