@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # Few rows without a search, so that the first ones appear at once.
 _CHUNK_ROWS, _SEARCHED_ROWS = 1024, 8192
 
-_TABLE = ("offset", "timestamp", "key", "value", "headers")
+_RECORD = ("offset", "timestamp", "key", "value")
 
 
 def _columns(context: click.Context, option: click.Parameter, value: str | None) -> tuple[str, ...] | None:
@@ -88,7 +88,7 @@ def dump(
     partitions = reading.partitions()
     if log_format is not None:
         _require_kind(partitions, log_format)
-    printer = _printer(columns, as_json, template, raw, several=len(partitions) > 1)
+    printer = _printer(partitions, columns, as_json, template, raw)
     source = _Source(reading, wanted.search(), _batch_fields(reading, columns, raw))
     if follow:
         rows: Iterator[Row | None] = source.followed(partitions, tail)
@@ -109,8 +109,16 @@ def _require_kind(partitions: list[Partition], name: str) -> None:
             )
 
 
+def _table(partitions: list[Partition], raw: bool) -> tuple[str, ...]:
+    """The columns of a table. Records of internal topics have no headers."""
+    from kafkacodec.messages.stored import INTERNAL_TOPICS
+
+    plain = raw or any(partition.topic not in INTERNAL_TOPICS for partition in partitions)
+    return ("place",) * (len(partitions) > 1) + _RECORD + ("headers",) * plain
+
+
 def _printer(
-    columns: tuple[str, ...] | None, as_json: bool, template: str | None, raw: bool, *, several: bool
+    partitions: list[Partition], columns: tuple[str, ...] | None, as_json: bool, template: str | None, raw: bool
 ) -> Printer:
     import os
 
@@ -127,7 +135,7 @@ def _printer(
         return partial(print_formatted, template=os.fsencode(template))
     if as_json:
         return partial(print_json, columns=columns, raw=raw)
-    return partial(print_rows, columns=columns or (("place", *_TABLE) if several else _TABLE), raw=raw)
+    return partial(print_rows, columns=columns or _table(partitions, raw), raw=raw)
 
 
 def _batch_fields(reading: Reading, columns: tuple[str, ...] | None, raw: bool) -> tuple[str, ...]:

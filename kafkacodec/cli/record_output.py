@@ -53,6 +53,7 @@ def print_rows(rows: Rows, *, columns: tuple[str, ...], raw: bool) -> None:
             _TITLES.get(name, "partition" if name == "place" else name),
             right=name in _NUMBERS,
             stretch=name in _STRETCHED,
+            cut_start=name == "place",  # the number is at its end
         )
         for name in columns
     ]
