@@ -105,7 +105,7 @@ def _require_kind(partitions: list[Partition], name: str) -> None:
     for path in (segment.path for partition in partitions for segment in partition.segments):
         if kind_of(path).name != name:
             raise click.ClickException(
-                f"{path}: not a segment of format {name}; the suffix of the file decides: .kafka for kafka07"
+                f"{path}: not a segment of format {name}; the suffix decides, .kafka for kafka07, or else the content"
             )
 
 

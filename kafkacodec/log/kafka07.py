@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,27 @@ if TYPE_CHECKING:
 
 # Options that apply to this format; the others are ignored.
 _SHARED = ("batch_columns", "verify_crc", "on_error", "max_decompressed_bytes")
+
+
+_LARGEST_FIRST = 64 << 20  # bytes of a message by which a file is recognized
+
+
+def begins_with_message(path: str) -> bool:
+    """Whether a file begins with a message of Kafka 0.6 or 0.7 whose checksum is right."""
+    try:
+        with open(path, "rb") as file:
+            start = file.read(10)
+            size = int.from_bytes(start[:4], "big", signed=True)
+            before = {0: 9, 1: 10}.get(start[4]) if len(start) == 10 else None  # magic 1 has attributes
+            if before is None or not before - 4 <= size <= _LARGEST_FIRST:
+                return False
+            file.seek(before)
+            payload = file.read(size + 4 - before)
+    except OSError:  # raised again when it is read
+        return False
+    return len(payload) == size + 4 - before and zlib.crc32(payload) == int.from_bytes(
+        start[before - 4 : before], "big"
+    )
 
 
 def read(

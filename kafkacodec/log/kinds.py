@@ -42,8 +42,13 @@ class SegmentKind:
 
 
 def kind_of(path: str) -> SegmentKind:
-    """The kind of a segment, by the suffix of its file."""
-    return _KINDS.get(os.path.splitext(path)[1], BATCHES)
+    """The kind of a segment: by the suffix of its file; if that is not a segment's, by its first message."""
+    known = _KINDS.get(os.path.splitext(path)[1])
+    if known is not None:
+        return known
+    name = layout.parse_file_name(os.path.basename(path))
+    being_replaced = name is not None and name.suffix.startswith(layout.LOG_SUFFIX)  # .log.swap, .log.deleted
+    return MESSAGES if not being_replaced and kafka07.begins_with_message(path) else BATCHES
 
 
 def _read_batches(
