@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
+import sys
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Unpack
 
 import click
 
 import kafkacodec
-from kafkacodec.cli.console import note
+from kafkacodec.cli.console import is_terminal, note
 from kafkacodec.cli.output import counted, progress
 from kafkacodec.cli.sources import READ_FORMATS, Source
+from kafkacodec.cli.standard_input import STANDARD
 from kafkacodec.log import LogWriter
 from kafkacodec.log.writer import check_topic
 from kafkacodec.records.compression import CODECS
@@ -36,8 +39,14 @@ DECODERS = ("hex", "base64")
     type=click.Path(exists=True, dir_okay=False, allow_dash=True),
     metavar="FILE...",
 )
-@click.option("-o", "--output", required=True, type=click.Path(file_okay=False), help="Log directory to write to.")
-@click.option("--topic", required=True, help="The topic; a partition's directory is TOPIC-N.")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(file_okay=False, allow_dash=True),
+    help="Log directory to write to, or - for one segment on standard output.",
+)
+@click.option("--topic", help="The topic; a partition's directory is TOPIC-N.")
 @click.option("--partition", type=click.IntRange(0, MAX_INT32), help="The partition to write; 0 by default.")
 @click.option(
     "--partitions",
@@ -68,7 +77,7 @@ DECODERS = ("hex", "base64")
 def encode(
     inputs: tuple[str, ...],
     output: str,
-    topic: str,
+    topic: str | None,
     partition: int | None,
     partitions: int | None,
     kind: str | None,
@@ -88,14 +97,19 @@ def encode(
     option must exist. Text is stored as UTF-8; in JSON, {"base64": "..."} holds bytes, and times are milliseconds or
     ISO 8601. In any format, keys and values may be hex or base64. With --format lines, each line is a value. FILE may
     be - for standard input; text formats may be compressed with gzip or zstd. With --partitions, records without a key
-    go to the partitions in turn. After an error or an interrupt, new partitions are removed.
+    go to the partitions in turn. After an error or an interrupt, new partitions are removed. With -o -, one segment
+    goes to standard output.
     """
     if partition is not None and partitions is not None:
         raise click.UsageError("--partition and --partitions exclude each other")
     if keep_offsets and partitions is not None:
         raise click.UsageError("--keep-offsets and --partitions exclude each other")
+    if output == STANDARD:
+        _check_standard_output(topic, partition, partitions, append)
+    elif topic is None:
+        raise click.UsageError("Missing option '--topic'.")
     try:
-        check_topic(topic)
+        check_topic(topic or "none")
         EncodePlan.of(encoding)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
@@ -109,13 +123,48 @@ def encode(
         first = list(islice(batches, 1))
         for batch in first:
             kafkacodec.encode(batch.slice(0, 1), **encoding)
-        with _writers(output, topic, numbers, append=append, segment_bytes=segment_bytes) as writers:
+        with _opened(output, topic, numbers, append=append, segment_bytes=segment_bytes) as writers:
             spread = _Spread(len(writers))
             written = 0
             for batch in chain(first, batches):
                 for writer, part in zip(writers, spread(batch), strict=True):
                     written += writer.write(part, **encoding)
-    note(f"{output}: {counted(written, 'record')} in {counted(len(numbers), 'partition')} of {topic}")
+    if topic is None:
+        note(f"standard output: {counted(written, 'record')}")
+    else:
+        note(f"{output}: {counted(written, 'record')} in {counted(len(numbers), 'partition')} of {topic}")
+
+
+def _opened(
+    output: str, topic: str | None, numbers: list[int], *, append: bool, segment_bytes: int
+) -> AbstractContextManager[Sequence[LogWriter | _StandardOutput]]:
+    if topic is None:
+        return nullcontext([_StandardOutput()])
+    return _writers(output, topic, numbers, append=append, segment_bytes=segment_bytes)
+
+
+def _check_standard_output(topic: str | None, partition: int | None, partitions: int | None, append: bool) -> None:
+    if topic is not None or partition is not None or partitions is not None or append:
+        raise click.UsageError("--topic, --partition, --partitions and --append need a log directory, not -o -")
+    if is_terminal(sys.stdout):
+        raise click.UsageError("a segment is not text: redirect standard output to a file or a pipe")
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, "standard output is closed")
+
+
+class _StandardOutput:
+    """Writes one segment, from offset 0 on."""
+
+    def __init__(self) -> None:
+        self._next_offset = 0
+
+    def write(self, records: pa.RecordBatch, **options: Unpack[BatchOptions]) -> int:
+        """Write records; returns their number."""
+        for batch in kafkacodec.iter_encoded(records, base_offset=self._next_offset, **options):
+            sys.stdout.buffer.write(batch.data)
+            self._next_offset = batch.last_offset + 1
+        count: int = records.num_rows
+        return count
 
 
 @contextmanager

@@ -12,8 +12,9 @@ import click
 
 from kafkacodec import messages, protocol
 from kafkacodec.cli.console import say
+from kafkacodec.cli.message_hints import hint
 from kafkacodec.cli.output import Column, json_tree, print_table
-from kafkacodec.errors import KafkaCodecError
+from kafkacodec.errors import DecodeError, KafkaCodecError
 from kafkacodec.messages.embedded import expand
 from kafkacodec.messages.model import FieldSpec, StructSpec, version_text
 
@@ -39,10 +40,22 @@ def decoded(name: str | None, version: int | None, raw: bytes, frame: bool, expa
 def _decoded(
     name: str | None, version: int | None, raw: bytes, frame: bool, fields: Callable[[messages.Message], dict[str, Any]]
 ) -> dict[str, Any]:
+    try:
+        return _decoded_as(name, version, raw, frame, fields)
+    except DecodeError as error:
+        looks = hint(raw, name, version, frame)
+        raise click.ClickException(f"{error}; {looks}") if looks else error from None
+
+
+def _decoded_as(
+    name: str | None, version: int | None, raw: bytes, frame: bool, fields: Callable[[messages.Message], dict[str, Any]]
+) -> dict[str, Any]:
     if frame and (name is None or name.endswith("Request")):
         return _request_frame(name, version, raw, fields)
     if name is None or version is None:
-        raise click.UsageError("--rpc and --version are required, except with --frame for a request")
+        looks = hint(raw, name, version, frame)
+        required = "--rpc and --version are required, except with --frame for a request"
+        raise click.UsageError(f"{required}; {looks}" if looks else required)
     cls = _class_of(name)
     if not frame:
         return fields(cls.decode(raw, version))

@@ -313,6 +313,20 @@ def test_lines_have_no_columns(tmp_path: Path) -> None:
     assert "lines have no columns" in err
 
 
+def test_a_segment_to_a_pipe() -> None:
+    rows = b"".join(b'{"key":null,"value":"%d"}\n' % n for n in range(20_000))
+    data, err = piped("encode", "-", "--format", "jsonl", "-o", "-", "--codec", "lz4", data=rows)
+    assert err == "standard output: 20,000 records\n"
+    assert [(r.offset, r.value) for r in kc.iter_records(data)] == [(n, b"%d" % n) for n in range(20_000)]
+    out, _ = piped("dump", "-", "--json", data=data)
+    assert out.count(b"\n") == 20_000
+    for options in (["--topic", "t"], ["--partitions", "2"], ["--append"]):
+        _, err = piped("encode", "-", "--format", "lines", "-o", "-", *options, code=WRONG_USAGE)
+        assert "need a log directory" in err
+    _, err = piped("encode", "-", "--format", "lines", "-o", "logs", code=WRONG_USAGE)
+    assert "Missing option '--topic'" in err
+
+
 # --- partitions, and what an interrupt leaves -------------------------------------------------------------------------
 
 
@@ -370,3 +384,27 @@ def test_an_interrupted_encode_says_what_it_appended(tmp_path: Path) -> None:
     assert "keeps the records appended at offset 1 and later" in err
     assert values(tmp_path)[0] == b"a"
     assert LogDirectory(tmp_path).verify().ok
+
+
+def test_an_interrupted_recover_leaves_nothing_in_the_way(tmp_path: Path) -> None:
+    source, saved = tmp_path / "logs", tmp_path / "saved"
+    (source / "t-0").mkdir(parents=True)
+    data = kc.encode([(None, os.urandom(1000)) for _ in range(2_000)], codec="none")
+    for n in range(40):
+        moved = kc.encode(kc.decode(data, columns=("value",)), codec="none", base_offset=2_000 * n)
+        (source / "t-0" / f"{2_000 * n:020d}.log").write_bytes(moved)
+    process = subprocess.Popen(
+        [*COMMAND, "recover", str(source), str(saved)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    deadline = time.monotonic() + SECONDS
+    while len(list(tmp_path.glob("saved*/t-0/*.log"))) < 3 and time.monotonic() < deadline:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=SECONDS)
+    assert (process.returncode, err.strip()) == (INTERRUPTED, b"kafkacodec: error: interrupted")
+    assert os.listdir(tmp_path) == ["logs"]
+    assert piped("recover", source, saved)[1] == ""
+    assert len(values(saved)) == 80_000
