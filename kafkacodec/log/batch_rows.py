@@ -27,6 +27,9 @@ NO_TIME = np.iinfo(np.int64).min
 
 _LOG_APPEND_TIME = 1
 
+_WINDOW = 32 << 20
+"""Bytes of a file whose headers are read at once."""
+
 # The initial of a codec's name -> its place in CODECS; the place after the last one is any other codec.
 _PLACES = np.full(256, len(CODECS), np.uint8)
 _PLACES[[ord(name[0]) for name in CODECS]] = range(len(CODECS))
@@ -153,7 +156,7 @@ def batches_of(
     `before` is the segment's base offset, which shows what is lost if the file begins with damage.
     """
     end: int | None = None
-    for part in walk_over_damage(file, verify_crc=verify_crc, threads=threads):
+    for part in walk_over_damage(file, verify_crc=verify_crc, window=_WINDOW, threads=threads):
         if isinstance(part, Damage):
             end = before if end is None else end
             yield part

@@ -34,33 +34,40 @@ def walk(
     verify_crc: bool = False,
     max_batches: int = MAX_BATCHES,
     columns: Sequence[str] | None = None,
+    window: int | None = None,
     threads: int | None = 1,
 ) -> Iterator[BatchHeaders]:
     """The headers of the complete batches in file[start, end); damage after them is not raised.
 
-    With few `columns` it takes half the time.
+    With few `columns` it takes half the time. A piece has `window` bytes at most, or one larger batch: so many bytes of
+    the mapped file are in memory.
 
     Yields:
         BatchHeaders: at least one, with positions from the start of the file. The last one's `consumed` is the end of
             the complete batches; its `problems` has the fault after them, unless the end or a partial batch follows.
     """
-    position = start
+    position, size, reach = start, file.size if end is None else min(end, file.size), window
     while True:
+        stop = size if reach is None else min(position + reach, size)
         headers = scan(
             file.data,
             columns=columns,
             verify_crc=verify_crc,
             on_error="stop",
             start_position=position,
-            end_position=end,
+            end_position=stop,
             max_batches=max_batches,
             threads=threads,
         )
         file.check_size()
+        at_window = reach is not None and stop < size and not headers.problems and len(headers) < max_batches
+        if at_window and not len(headers):  # a batch that is larger than the window, or damage that looks like one
+            reach = 2 * (stop - position)
+            continue
         yield headers
-        if len(headers) < max_batches:
+        if len(headers) < max_batches and not at_window:
             return
-        position = headers.consumed
+        position, reach = headers.consumed, window
         file.drop_before(position)
 
 
@@ -88,6 +95,7 @@ def walk_over_damage(
     end: int | None = None,
     *,
     verify_crc: bool = False,
+    window: int | None = None,
     threads: int | None = 1,
 ) -> Iterator[BatchHeaders | Damage]:
     """As `walk`, but continues with the next intact batch after damage, and yields the damage too."""
@@ -95,7 +103,7 @@ def walk_over_damage(
     position, size = start, file.size if end is None else min(end, file.size)
     while True:
         headers = None
-        for headers in walk(file, position, size, verify_crc=verify_crc, threads=threads):
+        for headers in walk(file, position, size, verify_crc=verify_crc, window=window, threads=threads):
             yield headers
         fault = headers.consumed if headers is not None else size
         if headers is None or fault >= size:

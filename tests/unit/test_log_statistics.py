@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 import kafkacodec as kc
+from kafkacodec.log import batch_rows
 from kafkacodec.log.batch_totals import MAX_PRODUCERS
+from tests import hostile_trees
 from tests.corpus import ROOT, log_directories, sample, segments
 from tests.dialect_vectors import ROOT as DIALECTS
 
@@ -275,3 +277,12 @@ def test_a_range_of_offsets_in_a_segment():
         inside[-1]["lastOffset"],
     )
     assert mine.gaps == mine.invalid_headers == 0
+
+
+@pytest.mark.parametrize("window", [1, 100, 5000])
+def test_pieces_of_any_size_add_up_to_the_same(tmp_path, monkeypatch, window):
+    """Most batches are larger than the smallest pieces; damage, torn tails and unused space are inside and at ends."""
+    trees = [*log_directories(), ROOT / "logs/truncated/kraft-4.1.0", *(t for _, t in hostile_trees.damaged(tmp_path))]
+    whole = [[s.to_dict() for s in kc.log.statistics(tree, verify_crc=True)] for tree in trees]
+    monkeypatch.setattr(batch_rows, "_WINDOW", window)
+    assert [[s.to_dict() for s in kc.log.statistics(tree, verify_crc=True)] for tree in trees] == whole
