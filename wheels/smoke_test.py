@@ -71,6 +71,14 @@ def test_reads_log_directories():
     assert [offset for chunk in chunks for offset in chunk["offset"].tolist()] == committed["offsets"]
 
 
+def test_has_the_sample():
+    log = kc.sample()
+    assert PACKAGE in Path(log).parents
+    assert log.verify().clean
+    assert log.topic("orders").count() == len(list(log.topic("orders"))) == 600
+    assert log.topic("payments").count(isolation_level="read_committed") == 88
+
+
 def test_speaks_the_protocol():
     request = kc.messages.ApiVersionsRequest(client_software_name="smoke", client_software_version="1")
     frame = kc.protocol.encode_request(request, 3, 7, "client")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Unpack
 
 from kafkacodec.arrow._columns import append
@@ -11,7 +12,7 @@ from kafkacodec.errors import LimitExceeded
 from kafkacodec.log.counting import count_by_headers
 from kafkacodec.log.kinds import BATCHES
 from kafkacodec.records import _decoder
-from kafkacodec.records.arguments import limit
+from kafkacodec.records.arguments import limit, refuse_unknown
 from kafkacodec.records.columns import Problem, Problems, RecordColumns, import_extra
 from kafkacodec.records.decode import DEFAULT_MAX_TOTAL_BYTES, DecodeOptions, plan_of
 from kafkacodec.records.record import Record
@@ -153,7 +154,8 @@ class Readable:
         Raises:
             As `read`.
         """
-        plan_of(**_decoding(options))  # checks them, since headers alone need few of them
+        refuse_unknown(options, signature(self.read).parameters)  # headers alone need few of them
+        plan_of(place_columns=True, **_decoding(options))
         if options.get("isolation_level", "read_uncommitted") == "read_uncommitted":
             found = count_by_headers(self._pieces(options), options)
             if found is not None:

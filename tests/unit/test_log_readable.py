@@ -214,6 +214,12 @@ def test_wrong_options_of_the_faces() -> None:
         partition.count(isolation_level="committed")  # type: ignore[typeddict-item]
     with pytest.raises(TypeError, match="unknown option 'colums'; did you mean 'columns'"):
         partition.to_arrow(**{"colums": ["offset"]})
+    for readable in (partition, partition.segments[0], kc.sample().topic("orders")):
+        with pytest.raises(TypeError, match="unknown option 'start_ofset'; did you mean 'start_offset'"):
+            readable.count(**{"start_ofset": 5})
+    with pytest.raises(TypeError, match="unknown option 'isolation_level'"):
+        partition.segments[0].count(isolation_level="read_uncommitted")
+    assert partition.count(columns=["topic", "offset"]) == len(PARTITIONS[KRAFT / "txn-0"])
     with pytest.raises(TypeError, match="unknown option 'isolation_level'"):
         partition.segments[0].head(isolation_level="read_committed")
 
