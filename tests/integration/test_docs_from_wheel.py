@@ -21,6 +21,9 @@ PAGES = {str(page.relative_to(ROOT)): page for page in (ROOT / "README.md", *sor
 WITH_PROMPTS = [name for name, page in PAGES.items() if ">>> " in page.read_text()]
 COMMAND = re.compile(r"^    (?:\$ )?((?:[^\n]* \| )?kafkacodec [^\n]+)$", re.M)
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
+INCOMPLETE = re.compile(
+    r"\.\.\.|[|<>]|--follow|--schemas|body\.|request\.bin|--protocol|\b[A-Z]{2,}\b|\bA B\b|--topic T\b"
+)
 FEWEST_COMMANDS = 15
 
 PROMPTS = """
@@ -90,8 +93,7 @@ def commands(page: str) -> list[str]:
 
 def is_complete(line: str) -> bool:
     """Whether a line can be run: others have placeholders, files of the reader, or other programs."""
-    others = re.search(r"\.\.\.|[|<>]|--follow|body\.|request\.bin|--protocol|\b[A-Z]{2,}\b|\bA B\b|--topic T\b", line)
-    return others is None and line not in ("kafkacodec demo", "kafkacodec message decode")
+    return INCOMPLETE.search(line) is None and line not in ("kafkacodec demo", "kafkacodec message decode")
 
 
 WITH_COMMANDS = [page for page in PAGES if commands(page)]
