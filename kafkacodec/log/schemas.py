@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kafkacodec.log.directory import LogDirectory
 from kafkacodec.log.stored import sound_chunks
+from kafkacodec.records.signatures import suggests_options
 
 if TYPE_CHECKING:
     from kafkacodec.values.topic import SchemaTopic
@@ -17,6 +18,7 @@ __all__ = ["read_schemas"]
 TOPIC = "_schemas"
 
 
+@suggests_options
 def read_schemas(path: str | os.PathLike[str], *, topic: str = TOPIC) -> SchemaTopic:
     """The schemas that a registry (Confluent's, Karapace) keeps in a topic, as a source for `kafkacodec.values.decode`.
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql.types import DataType
 
+from kafkacodec.records.signatures import suggests_options
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.versions import require_spark
 from kafkacodec.values import Schema, SchemaDirectory, SchemaKey, ValueDecoder
@@ -22,6 +23,7 @@ from kafkacodec.values.unify import conformed
 __all__ = ["decode_values"]
 
 
+@suggests_options
 def decode_values(
     column: Column | str,
     schemas: Any,

@@ -53,3 +53,7 @@ def __getattr__(name: str) -> Any:
     value = getattr(importlib.import_module(f"kafkacodec.values.{home}"), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

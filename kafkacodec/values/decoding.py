@@ -15,6 +15,7 @@ import pyarrow as pa
 from kafkacodec.errors import DecodeError, LimitExceeded, SchemaError, SchemaNotFound
 from kafkacodec.records.arguments import limit, one_of
 from kafkacodec.records.decode import DEFAULT_MAX_TOTAL_BYTES
+from kafkacodec.records.signatures import suggests_options
 from kafkacodec.values.framing import FRAMINGS, UNKNOWN, Framed, Framing, Part, framed, with_message_indexes
 from kafkacodec.values.payloads import payloads_of
 from kafkacodec.values.plans import Plan, ResolvedSchema
@@ -73,6 +74,7 @@ class DecodedValues:
         return f"<DecodedValues: {len(self)} rows of {self.values.type}, {self.num_errors} errors>"
 
 
+@suggests_options
 def decode(
     column: Any,
     schemas: SchemaSource | Schema | Mapping[int | UUID, Schema | str] | str,
@@ -134,6 +136,7 @@ class ValueDecoder:
     all schemas given there, for every column.
     """
 
+    @suggests_options
     def __init__(
         self,
         schemas: SchemaSource | Schema | Mapping[int | UUID, Schema | str] | str,

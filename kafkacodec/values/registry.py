@@ -20,6 +20,7 @@ from urllib.request import HTTPRedirectHandler, HTTPSHandler, OpenerDirector, Re
 from uuid import UUID
 
 from kafkacodec.errors import RegistryError, SchemaError, SchemaNotFound
+from kafkacodec.records.signatures import suggests_options
 from kafkacodec.values.schemas import MAX_TEXT_BYTES, Format, Reference, Schema, SchemaKey
 
 __all__ = ["Registry"]
@@ -69,6 +70,7 @@ class Registry:
         ValueError: the URL is neither ``http`` nor ``https``, or contains a password.
     """
 
+    @suggests_options
     def __init__(
         self,
         url: str,

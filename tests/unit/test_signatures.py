@@ -96,7 +96,7 @@ def test_a_misspelt_option_suggests_the_right_one_before_anything_is_read(name: 
 
 
 MODULES = [kc, kc.log, kc.protocol, kc.errors, kc.spark, kc.dialects, kc.dialects.kafka07, kc.dialects.line]
-MODULES += [kc.dialects.rewrite, kc.dialects.zookeeper]
+MODULES += [kc.dialects.rewrite, kc.dialects.zookeeper, kc.values]
 
 # One option each, called for every frame or line.
 SMALL = {"encode_request", "encode_response", "frame_size", "split_frames", "api_versions_response"}
