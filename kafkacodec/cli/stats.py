@@ -268,7 +268,8 @@ def _print_keys(topics: list[dict[str, Any]], top: int, by: str) -> None:
     keys = [(topic, key) for topic in topics for key in topic["keys"][f"by_{by}"]]
     keys.sort(key=lambda entry: -entry[1][name])
     if not keys:
-        say("no record has a key")
+        some = any(topic["keys"]["num_keys"] for topic in topics)
+        say("no key has many more than the others" if some else "no record has a key")
         return
     columns = [
         Column("key", stretch=True),

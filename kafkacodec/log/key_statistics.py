@@ -103,11 +103,12 @@ class KeyStatistics:
     def top(self, count: int, *, by: str = "records") -> list[KeyUse]:
         """The keys with the most records, or with ``by="bytes"`` with the most bytes.
 
-        Equal ones are ordered by the key.
+        Equal ones are ordered by the key. If the counts are not exact, keys that may have none are left out.
         """
         self._merge()
         order = [(by, "descending"), ("key", "ascending")]
-        rows = self._table.take(pc.select_k_unstable(self._table, k=count, sort_keys=order))
+        found = self._table if self.exact else self._table.filter(pc.field(by) > 0)
+        rows = found.take(pc.select_k_unstable(found, k=count, sort_keys=order))
         columns = (rows.column(name).to_pylist() for name in _SCHEMA.names)
         return [KeyUse(*row) for row in zip(*columns, strict=True)]
 

@@ -95,6 +95,18 @@ def test_hot_keys_among_more_keys_than_fit(by):
         assert count <= true[use.key] <= count + error
 
 
+def test_only_rare_keys_leave_nothing_to_list():
+    found = KeyStatistics(max_keys=10)
+    for i in range(100):
+        found.add(pa.array([b"%d" % i], pa.binary()), np.array([5]))
+        found.num_keys  # noqa: B018
+    assert (found.num_keys, found.exact) == (11, False)
+    for by in ("records", "bytes"):
+        for use in found.top(100, by=by):
+            assert 0 < use.records <= 1
+            assert 0 < use.size_in_bytes <= 5
+
+
 def test_large_keys_are_bounded_by_their_bytes():
     found = KeyStatistics(max_key_bytes=100_000)
     for i in range(300):
