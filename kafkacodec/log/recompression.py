@@ -15,7 +15,7 @@ from kafkacodec.log.files import MappedFile
 from kafkacodec.log.kinds import kind_of
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.ranges import SegmentRange
-from kafkacodec.log.sampling import HEADER_BYTES, STRETCH_BYTES, Stretch, read_stretch
+from kafkacodec.log.sampling import HEADER_BYTES, Stretch, read_stretch
 from kafkacodec.log.segment import Segment
 from kafkacodec.log.verify import Advance
 from kafkacodec.records.arguments import limit
@@ -40,6 +40,8 @@ DEFAULT_CODECS: Final[tuple[Codec, ...]] = (
 
 DEFAULT_SAMPLE_BYTES: Final = 16 << 20
 
+_FEWEST_STRETCHES: Final = 64
+_STRETCH_BYTES: Final = 256 << 10  # with fewer stretches than that, they are smaller
 _NORMAL_95: Final = 1.96  # standard deviations on each side of the mean that hold 95 % of a normal distribution
 
 
@@ -121,9 +123,10 @@ def codec_trial(
 ) -> CodecTrial:
     """Compress a sample of batches with each of several codecs.
 
-    The sample is spread evenly over the bytes of the log, in stretches of 256 KiB or 512 batches; a log of at most
-    `sample_bytes` is taken from its first to its last segment. Batches keep their records: what is compressed are the
-    bytes that a broker or producer would compress. Memory holds one stretch.
+    The sample is spread evenly over the bytes of the log, in 64 stretches of consecutive batches, or more of 256 KiB
+    each; a stretch ends after 512 batches. A log of at most `sample_bytes` is taken from its first to its last segment.
+    Batches keep their records: what is compressed are the bytes that a broker or producer would compress. Memory holds
+    one stretch.
 
     Args:
         partitions: the partitions.
@@ -147,8 +150,9 @@ def codec_trial(
     trial = CodecTrial(log_bytes=sum(sizes), results=[CodecResult(*codec) for codec in codecs])
     attempts = [_Attempt(CODECS.index(codec), level) for codec, level in codecs]
     stored = []
-    for piece in _places(segments, sizes, sample_bytes):
-        stretch = read_stretch(piece)
+    stretch_bytes = min(_STRETCH_BYTES, -(-sample_bytes // _FEWEST_STRETCHES))
+    for piece in _places(segments, sizes, sample_bytes, stretch_bytes):
+        stretch = read_stretch(piece, stretch_bytes)
         trial.unreadable_bytes += stretch.unreadable_bytes
         if stretch.stored:
             stored.append(sum(stretch.stored.values()))
@@ -172,10 +176,10 @@ def _used_bytes(segment: Segment) -> int:
         return end if unused(file, end) else file.size
 
 
-def _places(segments: list[Segment], sizes: list[int], sample_bytes: int) -> Iterator[SegmentRange]:
+def _places(segments: list[Segment], sizes: list[int], sample_bytes: int, stretch_bytes: int) -> Iterator[SegmentRange]:
     """The ranges that stretches are at the start of. Opens only the segments that have one."""
     total = sum(sizes)
-    stride = max(STRETCH_BYTES, -(-total // -(-sample_bytes // STRETCH_BYTES)))
+    stride = max(stretch_bytes, -(-total // -(-sample_bytes // stretch_bytes)))
     start, target = 0, stride // 2  # bytes, as if all segments were one file
     for segment, size in zip(segments, sizes, strict=True):
         if size and (total <= sample_bytes or target < start + size):

@@ -18,10 +18,7 @@ from kafkacodec.records.decode import DEFAULT_MAX_DECOMPRESSED_BYTES, decode
 from kafkacodec.records.encode import DEFAULT_BATCH_BYTES, encode
 from kafkacodec.records.headers import scan
 
-__all__ = ["HEADER_BYTES", "STRETCH_BYTES", "Stretch", "read_stretch"]
-
-STRETCH_BYTES: Final = 256 << 10
-"""Size of a stretch, which ends with the batch that reaches it."""
+__all__ = ["HEADER_BYTES", "Stretch", "read_stretch"]
 
 STRETCH_BATCHES: Final = 512
 """A stretch ends after this many batches: codecs take longest for many small ones."""
@@ -56,14 +53,14 @@ class Stretch:
         self.payloads += payloads
 
 
-def read_stretch(piece: SegmentRange) -> Stretch:
-    """The stretch at the start of a range.
+def read_stretch(piece: SegmentRange, max_bytes: int) -> Stretch:
+    """The stretch at the start of a range. It ends with the batch that reaches `max_bytes`.
 
     Raises:
         OSError: the file cannot be read.
         Truncated: it was shortened while it was read.
     """
-    return _batches(piece) if piece.kind.has_batches else _messages(piece)
+    return _batches(piece, max_bytes) if piece.kind.has_batches else _messages(piece, max_bytes)
 
 
 class _Run(NamedTuple):
@@ -77,12 +74,12 @@ class _Run(NamedTuple):
     intact: bool
 
 
-def _batches(piece: SegmentRange) -> Stretch:
+def _batches(piece: SegmentRange, max_bytes: int) -> Stretch:
     stretch = Stretch()
     with MappedFile(piece.path) as file:
         headers = first_batches(file, piece.start_position, STRETCH_BATCHES, verify_crc=True)
         end = piece.start_position
-        for run in _runs(headers, min(piece.end_position, piece.start_position + STRETCH_BYTES)):
+        for run in _runs(headers, min(piece.end_position, piece.start_position + max_bytes)):
             end = run.end
             data = memoryview(file.data)[run.start : run.end]
             try:
@@ -92,7 +89,7 @@ def _batches(piece: SegmentRange) -> Stretch:
             except DecodeError:
                 stretch.unreadable_bytes += len(data)
         if headers.problems and end == headers.consumed:
-            stretch.unreadable_bytes += min(piece.end_position - end, STRETCH_BYTES)
+            stretch.unreadable_bytes += min(piece.end_position - end, max_bytes)
     return stretch
 
 
@@ -144,11 +141,11 @@ def _joined(records: RecordColumns, batch_bytes: int) -> list[Any]:
     return [data[start + HEADER_BYTES : start + size] for start, size in zip(starts, sizes, strict=True)]
 
 
-def _messages(piece: SegmentRange) -> Stretch:
+def _messages(piece: SegmentRange, max_bytes: int) -> Stretch:
     """A stretch of a log of Kafka 0.6 or 0.7."""
     stretch, done = Stretch(), piece.start_position
     columns = (*_COLUMNS, "codec")
-    for chunk in piece.read(on_error="stop", gaps="accept", max_bytes=STRETCH_BYTES, columns=columns):
+    for chunk in piece.read(on_error="stop", gaps="accept", max_bytes=max_bytes, columns=columns):
         if len(chunk):
             codecs = chunk.buffers("codec")
             bounds = zip(codecs["offsets"][:-1], codecs["offsets"][1:], strict=True)

@@ -102,7 +102,7 @@ def test_a_sample_of_a_large_log_is_spread_over_it(tmp_path):
     partition = kc.log.Partition(tmp_path / "t-0")
     codecs = [("none", None), ("zstd", 1)]
     trial = kc.log.codec_trial(partition, codecs=codecs, sample_bytes=2 << 20)
-    assert trial.num_stretches == 8
+    assert 50 <= trial.num_stretches <= 64
     assert 1 << 20 < trial.sample_bytes < 3 << 20
     assert not trial.complete
     none, zstd = trial.results
@@ -112,7 +112,7 @@ def test_a_sample_of_a_large_log_is_spread_over_it(tmp_path):
     assert exact.complete
     true = exact.results[1].size_in_bytes
     assert abs(zstd.estimated_bytes - true) <= zstd.margin * zstd.estimated_bytes
-    assert 0.05 < zstd.margin < 1
+    assert 0.01 < zstd.margin < 0.2
 
 
 def test_nothing_to_try(tmp_path):

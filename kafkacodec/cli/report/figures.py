@@ -10,7 +10,7 @@ import numpy as np
 
 from kafkacodec.cli.output import counted, interval, size
 from kafkacodec.cli.report import plots
-from kafkacodec.cli.report.plots import Bar
+from kafkacodec.cli.report.plots import Bar, Series
 from kafkacodec.cli.report.tables import DAMAGE_ROWS, file_name, topic_name
 from kafkacodec.log.damage_map import SegmentDamage
 from kafkacodec.log.histograms import TimeHistogram
@@ -20,6 +20,7 @@ from kafkacodec.log.survey import Survey
 __all__ = ["Plot", "damage_plot", "lag_plot", "plots_of"]
 
 _BARS = 12  # the rest is summed up
+_LARGEST_REST = 4  # times the largest bar
 _BUCKETS = 120
 
 _FIRST_TIME, _LAST_TIME = 0, 253_370_764_800_000  # 1970 to 9999, the years that a time axis has
@@ -49,10 +50,21 @@ def _sizes(topics: Sequence[PartitionStatistics]) -> Plot | None:
     shown = topics[:_BARS] if len(topics) > _BARS + 1 else topics
     rows = [Bar(topic_name(topic), topic.size_in_bytes, size(topic.size_in_bytes)) for topic in shown]
     rest = sum(topic.size_in_bytes for topic in topics[len(shown) :])
-    if len(shown) < len(topics):
-        rows.append(Bar(f"{len(topics) - len(shown):,} other topics", rest, size(rest), is_rest=True))
+    remarks = _add_rest(rows, rest, size(rest), counted(len(topics) - len(shown), "other topic"))
     title = "Size by topic"
-    return Plot(title, plots.bars(rows, title=title, unit="bytes of segments", of_bytes=True)) if rows else None
+    return (
+        Plot(title, plots.bars(rows, title=title, unit="bytes of segments", of_bytes=True), remarks) if rows else None
+    )
+
+
+def _add_rest(rows: list[Bar], rest: int, text: str, label: str) -> list[str]:
+    """Add a bar for those that have none of their own, or a remark if it would make all others invisible."""
+    if not rest:
+        return []
+    if rest > _LARGEST_REST * max(row.value for row in rows):
+        return [f"{label}: {text} together."]
+    rows.append(Bar(label, rest, text, is_rest=True))
+    return []
 
 
 def _times(survey: Survey) -> list[Plot | None]:
@@ -73,18 +85,15 @@ def _times(survey: Survey) -> list[Plot | None]:
     names = [name for name, histogram in survey.times.items() if histogram.size_in_bytes.sum()]
     others = "other topics" if len(names) > 1 else "unknown topic"
     series = [
-        (others if name is None else name, _cumulative(survey.times[name], starts, shown.width)) for name in names
+        Series(others if name is None else name, _cumulative(survey.times[name], starts, shown.width), name is None)
+        for name in names
     ]
-    title = "Size over time"
-    sized = plots.stacked_over_time(starts, shown.width, series, title=title, unit="bytes of batches")
-    each = f"records in {interval(shown.width)}"
+    stacked, counts = "Size over time", "Records over time"
+    sized = plots.stacked_over_time(starts, shown.width, series, title=stacked, unit="bytes of batches")
+    unit = f"records in {interval(shown.width)}"
     return [
-        Plot(title, sized, ["The sum of what is still in the log, by the time of its records.", *remarks]),
-        Plot(
-            "Records over time",
-            plots.over_time(starts, shown.width, records, title="Records over time", unit=each),
-            remarks,
-        ),
+        Plot(stacked, sized, ["The sum of what is still in the log, by the time of its records.", *remarks]),
+        Plot(counts, plots.over_time(starts, shown.width, records, title=counts, unit=unit), remarks),
     ]
 
 
@@ -161,11 +170,10 @@ def lag_plot(survey: Survey) -> Plot | None:
     shown = behind[:_BARS] if len(behind) > _BARS + 1 else behind
     rows = [Bar(name, lag, f"{lag:,}") for name, lag in shown]
     rest = sum(lag for _, lag in behind[len(shown) :])
-    if len(shown) < len(behind):
-        rows.append(Bar(f"{len(behind) - len(shown):,} other groups", rest, f"{rest:,}", is_rest=True))
+    remarks = _add_rest(rows, rest, f"{rest:,}", counted(len(behind) - len(shown), "other group"))
     title = "Lag of consumer groups"
     known = {line.group for line in survey.lags if line.lag is not None}
-    remarks = [f"{counted(len(groups), 'group')}, {len(known) - len(behind):,} of them without lag."]
+    remarks += [f"{counted(len(groups), 'group')}, {len(known) - len(behind):,} of them without lag."]
     unknown = sum(line.lag is None for line in survey.lags)
     if unknown:
         remarks.append(f"Unknown for {counted(unknown, 'partition')}: the log is not here, or nothing was committed.")

@@ -26,7 +26,7 @@ from rich.cells import cell_len, set_cell_size
 from kafkacodec.cli.console import visible
 from kafkacodec.cli.output import round_size, size
 
-__all__ = ["Bar", "bars", "columns_by_size", "damage", "over_time", "stacked_over_time"]
+__all__ = ["Bar", "Series", "bars", "columns_by_size", "damage", "over_time", "stacked_over_time"]
 
 # Stands for a CSS variable; no other colour is used.
 _VARIABLES = {
@@ -35,7 +35,7 @@ _VARIABLES = {
     "#030303": "--grid",
     "#040404": "--bad",
     "#050505": "--intact",
-    **{f"#0{i}0{i}f{i}": f"--series-{i}" for i in range(1, 8)},
+    **{f"#0{i}0{i}f{i}": f"--series-{i}" for i in range(1, 9)},
 }
 _INK, _MUTED, _GRID, _BAD, _INTACT, *SERIES = _VARIABLES
 
@@ -73,6 +73,15 @@ class Bar:
     value: float
     text: str
     margin: float = 0.0
+    is_rest: bool = False
+
+
+@dataclass(frozen=True)
+class Series:
+    """A line or an area with its label. Values are those at the end of each bucket; `is_rest` greys it."""
+
+    label: str
+    values: npt.NDArray[Any]
     is_rest: bool = False
 
 
@@ -154,23 +163,17 @@ def over_time(starts: npt.NDArray[Any], width: int, values: npt.NDArray[Any], *,
         return plot.svg(title)
 
 
-def stacked_over_time(
-    starts: npt.NDArray[Any], width: int, series: Sequence[tuple[str, npt.NDArray[Any]]], *, title: str, unit: str
-) -> str:
-    """Areas of bytes on top of each other, the first at the bottom; values are those at the end of each bucket."""
+def stacked_over_time(starts: npt.NDArray[Any], width: int, series: Sequence[Series], *, title: str, unit: str) -> str:
+    """Areas of bytes on top of each other, the first at the bottom."""
     with _figure(3.4) as plot:
         axes = plot.axes
         edges = np.append(starts, starts[-1] + width)
-        heights = [np.insert(values, 0, 0) for _, values in series]
-        axes.stackplot(
-            _days(edges),
-            heights,
-            colors=[*SERIES[: len(series) - 1], SERIES[-1]] if len(series) > 1 else SERIES,
-            labels=[short(name) for name, _ in series],
-        )
+        heights = [np.insert(part.values, 0, 0) for part in series]
+        colours = [SERIES[-1] if part.is_rest else SERIES[i] for i, part in enumerate(series)]
+        axes.stackplot(_days(edges), heights, colors=colours, labels=[short(part.label) for part in series])
         _time_axis(axes, starts, width)
         axes.set_ylabel(unit)
-        _scale(axes.yaxis, int(sum(values[-1] for _, values in series)), True)
+        _scale(axes.yaxis, int(sum(part.values[-1] for part in series)), True)
         if len(series) > 1:
             handles, labels = axes.get_legend_handles_labels()
             plot.figure.legend(handles, labels, loc="outside upper left", ncols=2, fontsize=8)
