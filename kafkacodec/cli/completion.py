@@ -15,7 +15,8 @@ def complete_topic(context: click.Context, option: click.Parameter, incomplete: 
     from click.shell_completion import CompletionItem
 
     # An option without its value ends click's parsing, and leaves the words before it here.
-    given = context.params.get("paths") or context.params.get("directory") or context.args
+    typed = (context.params.get(name) for name in ("paths", "directories", "directory"))
+    given = next(filter(None, typed), context.args)
     topics = {topic for path in ([given] if isinstance(given, str) else given) for topic in _topics_in(path)}
     return [CompletionItem(topic) for topic in sorted(topics) if topic.startswith(incomplete) and topic.isprintable()]
 

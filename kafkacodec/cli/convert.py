@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 def convert(
     reading: Reading, output: Destination, batch_columns: bool, typed: ValueOptions, threads: int | None
 ) -> None:
-    """Write records to one file of Parquet, Arrow IPC, CSV or JSON lines.
+    """Write records to one file of Parquet, Arrow IPC, CSV or JSON.
 
-    The columns topic and partition come first. In CSV and JSON lines, bytes that are UTF-8 are text; other bytes are
-    hex after 0x in CSV and {"base64": "..."} in JSON lines. In CSV, headers are JSON. The file appears when it is
+    The columns topic and partition come first. In CSV and JSON, bytes that are UTF-8 are text; other bytes are
+    hex after 0x in CSV and {"base64": "..."} in JSON. In CSV, headers are JSON. The file appears when it is
     complete. For logs of Kafka 0.6 and 0.7, --batch-columns adds only magic and codec.
 
     With --values and --keys, Avro, Protobuf and JSON become typed columns; records are then read twice, first to find

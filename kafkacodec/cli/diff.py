@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import click
 
+from kafkacodec.cli.completion import complete_topic
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.output import Column, counted, full_option, print_table, progress
 from kafkacodec.cli.standard_input import paths_with_copy
@@ -32,7 +33,14 @@ _CAUSES = {
     type=click.Path(exists=True, readable=True, allow_dash=True),
     callback=paths_with_copy,
 )
-@click.option("--topic", "topics", metavar="GLOB", multiple=True, help="Only topics matching GLOB; repeatable.")
+@click.option(
+    "--topic",
+    "topics",
+    metavar="GLOB",
+    multiple=True,
+    shell_complete=complete_topic,
+    help="Only topics matching GLOB; repeatable.",
+)
 @click.option(
     "--limit",
     metavar="N",

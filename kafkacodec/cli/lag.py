@@ -8,6 +8,7 @@ from typing import Literal
 
 import click
 
+from kafkacodec.cli.completion import complete_topic
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.destination import Destination, destination_options
 from kafkacodec.cli.inputs import on_error_option, warn
@@ -19,7 +20,14 @@ from kafkacodec.log.group_lag import PartitionLag, lag as read_lag
 @click.command()
 @click.argument("directories", metavar="DIR...", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False))
 @click.option("--group", "-g", "groups", metavar="GLOB", multiple=True, help="Only groups matching GLOB; repeatable.")
-@click.option("--topic", "topics", metavar="GLOB", multiple=True, help="Only topics matching GLOB; repeatable.")
+@click.option(
+    "--topic",
+    "topics",
+    metavar="GLOB",
+    multiple=True,
+    shell_complete=complete_topic,
+    help="Only topics matching GLOB; repeatable.",
+)
 @click.option(
     "--isolation-level",
     type=click.Choice(["read_uncommitted", "read_committed"]),

@@ -15,6 +15,7 @@ from kafkacodec.cli.output import (
     Advance,
     Column,
     counted,
+    full_option,
     interval,
     json_value,
     print_table,
@@ -56,6 +57,7 @@ def _codec(context: click.Context, option: click.Parameter, values: tuple[str, .
 
 @click.command()
 @reading_options
+@full_option
 @click.option(
     "--top", metavar="K", type=click.IntRange(0, 1000), default=10, show_default=True, help="How many keys to list."
 )
