@@ -14,7 +14,18 @@ BROKER = ROOT / "logs" / "kraft-4.1.0"
 V0 = ROOT / "logs" / "v0-0.9.0.1"
 
 
-def completions(line: str, *, more: str = "") -> list[str]:
+SCRIPT = """
+import sys
+from kafkacodec_command import main
+sys.argv = ["kafkacodec"]
+try:
+    main()
+finally:
+    {after}
+"""
+
+
+def completions(line: str, *, after: str = "pass") -> list[str]:
     """What bash would offer for the last word of a command line."""
     words = line.split(" ")
     environment = os.environ | {
@@ -22,15 +33,8 @@ def completions(line: str, *, more: str = "") -> list[str]:
         "COMP_WORDS": line,
         "COMP_CWORD": str(len(words) - 1),
     }
-    script = (
-        f"import sys; from kafkacodec_command import main; sys.argv = ['kafkacodec']\ntry:\n main()\nfinally:\n {more}"
-    )
     finished = subprocess.run(
-        [sys.executable, "-c", script if more else script.partition("\ntry")[0] + "; main()"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-c", SCRIPT.format(after=after)], env=environment, capture_output=True, text=True, check=False
     )
     assert finished.stderr == ""
     return [item.partition(",")[2] for item in finished.stdout.splitlines() if item.startswith("plain,")]
@@ -53,6 +57,6 @@ def test_topics_of_several_paths_and_of_none() -> None:
 
 def test_commands_and_options_without_heavy_imports() -> None:
     heavy = "assert not {'numpy', 'pyarrow', 'kafkacodec.log', 'kafkacodec.cli.scan'} & set(sys.modules)"
-    assert completions("kafkacodec d", more=heavy) == ["dump", "diff", "demo"]
-    assert completions("kafkacodec --ver", more=heavy) == ["--version"]
-    assert completions("kafkacodec verify --stri", more=heavy) == ["--strict"]
+    assert completions("kafkacodec d", after=heavy) == ["dump", "diff", "demo"]
+    assert completions("kafkacodec --ver", after=heavy) == ["--version"]
+    assert completions("kafkacodec verify --stri", after=heavy) == ["--strict"]
