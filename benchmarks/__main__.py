@@ -19,6 +19,7 @@ from benchmarks import (
     searching,
     spark,
     threads,
+    values,
     writing,
 )
 from benchmarks.cases import CASES, record_set
@@ -64,6 +65,9 @@ def main() -> None:
         for contest in contests:
             results[contest.name] = run(contest, rounds)
             note(contest.name)
+    for contest in values.contests() if not arguments.only or arguments.only in "values" else ():
+        results[contest.name] = run(contest, rounds)
+        note(contest.name)
     for body in bodies:
         for contest in messages.contests(body):
             results[contest.name] = run(contest, rounds)

@@ -55,6 +55,7 @@ GOALS = [
     Goal("bytes of none, 1 KiB values", "iter_columns", None, 8e9),
     *(Goal(f"search, {case}", "Search, bytes", None, 1e9) for case in ("none", "none, 1 KiB values", "lz4")),
     Goal("search, none", "Search, bytes", "pyarrow.compute.match_substring", 3),
+    Goal("values in Avro", "values.decode", "Confluent's deserializer", 10),
     *(Goal(codec, "iter_columns", DECOMPRESSING, 0.85) for codec in libraries.CANDIDATES),
     Goal("magic 1", "iter_columns", "aiokafka", 8),
     Goal("magic 1", "iter_columns", JAVA, 1.5),

@@ -280,4 +280,6 @@ def with_message_indexes(found: Framed, numbers: list[int]) -> Framed:
         for message, size, rows in groups:
             key_of[rows] = keys.setdefault(found.keys[number]._replace(message=message), len(keys))
             skipped[rows] = size
-    return Framed(list(keys), key_of, found.payloads.without(skipped), problems)
+    used, key_of[key_of != UNKNOWN] = np.unique(key_of[key_of != UNKNOWN], return_inverse=True)
+    names = list(keys)
+    return Framed([names[number] for number in used], key_of, found.payloads.without(skipped), problems)

@@ -120,7 +120,7 @@ def _by_arrow(joined: Joined, kind: JsonType) -> pa.Array | None:
     try:
         joints = [pa.scalar(text, pa.large_string()) for text in ('{"v":', "}\n", "")]
         lines = pc.binary_join_element_wise(joints[0], column.cast(pa.large_string()), *joints[1:]).buffers()[2]
-        if _NOT_JSON.search(lines):
+        if (b"NaN" in data or b"Inf" in data) and _NOT_JSON.search(lines):
             return None
         table = reader.read_json(
             pa.BufferReader(lines),
