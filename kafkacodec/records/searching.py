@@ -129,8 +129,11 @@ class _Expression:
     """A regular expression, matched anywhere in a value."""
 
     def __init__(self, wanted: bytes, whole: bool) -> None:
-        import pyarrow as pa
-
+        try:
+            import pyarrow as pa
+        except ImportError:
+            missing = "regular expressions need pyarrow: pip install 'kafkacodec[arrow]'"
+            raise ImportError(missing, name="pyarrow") from None
         self.wanted = wanted
         try:
             self._matches(pa.array([b""], pa.binary()))
