@@ -67,12 +67,15 @@ class Segment(Readable):
     def __init__(self, path: str | os.PathLike[str], *, topic: str | None = None, partition: int | None = None) -> None:
         self.path = os.fspath(path)
         name = layout.parse_file_name(os.path.basename(self.path))
-        tiered = None if name is None else name.segment_id is not None
-        parent = os.path.basename(os.path.dirname(os.path.abspath(self.path)))
-        directory = layout.parse_directory_name(parent, tiered=tiered)
         self.base_offset = name.base_offset if name is not None else None
-        self.topic = topic if topic is not None or directory is None else directory.topic
-        self.partition = partition if partition is not None or directory is None else directory.partition
+        if topic is None or partition is None:
+            tiered = None if name is None else name.segment_id is not None
+            parent = os.path.basename(os.path.dirname(os.path.abspath(self.path)))
+            directory = layout.parse_directory_name(parent, tiered=tiered)
+            if directory is not None:
+                topic = directory.topic if topic is None else topic
+                partition = directory.partition if partition is None else partition
+        self.topic, self.partition = topic, partition
         self.index_problems: list[DecodeError] = []
         self._known_end: tuple[FileIdentity, tuple[int, int | None]] | None = None
         self.in_place: tuple[FileIdentity | None, Surroundings] | None = None  # where it was found to fit: see `ends`
