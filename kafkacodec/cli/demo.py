@@ -38,10 +38,11 @@ def demo(spark: bool | None) -> None:
     _records(log)
     _transactions(log.topic("payments"))
     _damage()
-    if find_spec("pyspark") if spark is None else spark:
+    if spark is None and find_spec("pyspark") is None:
+        say("The SQL query is left out, since Spark is not installed: pip install 'kafkacodec[spark]'")
+        say("")
+    elif spark is not False:
         _sql(log)
-    else:
-        say("SQL is left out: pip install 'kafkacodec[spark]'")
     say("Try next:", bold=True)
     for line in NEXT:
         say(f"  {line}")
@@ -53,9 +54,11 @@ def _records(log: LogDirectory) -> None:
     count = sum(len(chunk) for chunk in orders.read())
     seconds = time.perf_counter() - begin
     say(f"Records: 5 of {count} orders, decoded in {seconds * 1000:.0f} ms", bold=True)
-    columns = [Column("partition", right=True), Column("offset", right=True), Column("time (UTC)"), Column("key")]
+    columns = [Column("partition", right=True), Column("offset", right=True), Column("UTC"), Column("key")]
     chosen = orders.head(5, columns=["partition", "offset", "timestamp", "key", "value"])
-    rows = ([str(r.partition), str(r.offset), timestamp(r.timestamp), text(r.key), text(r.value)] for r in chosen)
+    rows = (
+        [str(r.partition), str(r.offset), timestamp(r.timestamp)[11:19], text(r.key), text(r.value)] for r in chosen
+    )
     print_table([*columns, Column("value", stretch=True)], rows)
     say("")
 
@@ -87,8 +90,8 @@ def _damage() -> None:
         print_table([*columns, Column("finding", wrap=True)], rows)
         recovered = kafkacodec.log.recover(broken, saved)
         found = kafkacodec.log.LogDirectory(saved).verify()
-        lost_records = f"{recovered.missing_offsets} are lost, {found.damaged_bytes} bytes are damaged"
-        say(f"Recovered {found.num_records} of {intact} records to a new directory: {lost_records}.")
+        saved_records = f"{found.num_records} of {intact} records"
+        say(f"Recovered {saved_records} to a new directory; {recovered.missing_offsets} are lost.")
         say("")
 
 
