@@ -1,6 +1,6 @@
 """Log files on disk: segments, partitions and log directories, with their indexes.
 
-Modules that decode the messages of internal topics load on first use.
+Modules that write, and those that decode the messages of internal topics, load on first use.
 """
 
 from __future__ import annotations
@@ -21,13 +21,10 @@ from kafkacodec.log.directory import LogDirectory, discover
 from kafkacodec.log.indexes import IndexFile, read_offset_index, read_time_index, read_transaction_index
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.ranges import SegmentRange
-from kafkacodec.log.recover import recover
 from kafkacodec.log.report import Finding, Report
 from kafkacodec.log.segment import Segment
-from kafkacodec.log.segment_writer import PendingSegment, SegmentWriter, remove_unfinished
 from kafkacodec.log.topic import Topic
 from kafkacodec.log.transactions import Transactions
-from kafkacodec.log.writer import LogWriter
 
 if TYPE_CHECKING:
     from kafkacodec.log.cluster_metadata import ClusterMetadata, read_cluster_metadata
@@ -54,12 +51,20 @@ if TYPE_CHECKING:
         statistics,
     )
     from kafkacodec.log.recompression import CodecResult, CodecTrial, codec_trial
+    from kafkacodec.log.recovery import recover
     from kafkacodec.log.schemas import read_schemas
     from kafkacodec.log.segment_totals import SegmentStatistics, segment_statistics
+    from kafkacodec.log.segment_writer import PendingSegment, SegmentWriter, remove_unfinished
     from kafkacodec.log.tables import groups_table, lag_table, metadata_table, offsets_table
+    from kafkacodec.log.writer import LogWriter
 
 # Public name -> the module that holds it.
 _HOMES = {
+    "LogWriter": "writer",
+    "PendingSegment": "segment_writer",
+    "SegmentWriter": "segment_writer",
+    "recover": "recovery",
+    "remove_unfinished": "segment_writer",
     "ChangedRecord": "difference",
     "read_schemas": "schemas",
     "ClusterMetadata": "cluster_metadata",

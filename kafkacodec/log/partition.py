@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property, partial
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from kafkacodec.errors import DecodeError
 from kafkacodec.log import layout
@@ -27,13 +27,15 @@ from kafkacodec.log.report import Report
 from kafkacodec.log.segment import Segment, Timestamp, checked_limits
 from kafkacodec.log.segment07 import segment_at
 from kafkacodec.log.transactions import Transactions, scan_transactions
-from kafkacodec.log.verify import Advance
 from kafkacodec.log.verify_partition import verify_files, verify_partition
 from kafkacodec.records.arguments import ISOLATION_LEVELS, IsolationLevel, one_of
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.decode import DEFAULT_MAX_ROWS, DecodeOptions, plan_of
 from kafkacodec.records.shown import html_table
 from kafkacodec.records.signatures import shows_options, suggests_options
+
+if TYPE_CHECKING:
+    from kafkacodec.log.verify import Advance
 
 _NO_OFFSET = 1 << 63
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from time import thread_time
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +17,12 @@ from kafkacodec.log.partition import Partition
 from kafkacodec.log.ranges import SegmentRange
 from kafkacodec.log.sampling import HEADER_BYTES, Stretch, read_stretch
 from kafkacodec.log.segment import Segment
-from kafkacodec.log.verify import Advance
 from kafkacodec.records.arguments import limit
 from kafkacodec.records.compression import CODECS, compress, compressor, decompress
 from kafkacodec.records.signatures import suggests_options
+
+if TYPE_CHECKING:
+    from kafkacodec.log.verify import Advance
 
 __all__ = ["DEFAULT_CODECS", "CodecResult", "CodecTrial", "codec_trial"]
 

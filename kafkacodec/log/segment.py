@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Literal, Unpack
+from typing import TYPE_CHECKING, Literal, Unpack
 
 from kafkacodec.errors import CorruptRecord, DecodeError
 from kafkacodec.log import layout
@@ -18,7 +18,6 @@ from kafkacodec.log.lookup import Lookup
 from kafkacodec.log.ranges import SegmentRange
 from kafkacodec.log.readable import Readable, ReadOptions
 from kafkacodec.log.report import Report
-from kafkacodec.log.verify import Advance, verify_segment
 from kafkacodec.log.walk import NO_SEGMENT, begins_like_a_batch, first_batches
 from kafkacodec.records.arguments import limit
 from kafkacodec.records.columns import BatchHeaders, RecordColumns
@@ -31,6 +30,9 @@ from kafkacodec.records.decode import (
 )
 from kafkacodec.records.headers import scan
 from kafkacodec.records.signatures import shows_options, suggests_options
+
+if TYPE_CHECKING:
+    from kafkacodec.log.verify import Advance
 
 Timestamp = int | datetime
 """Milliseconds since the epoch, or a datetime; one without a time zone is taken as UTC."""
@@ -319,6 +321,8 @@ class Segment(Readable):
         advance: Advance | None = None,
     ) -> Report:
         """As `verify`, with what the partition knows about the segment, and calls of `advance` with bytes read."""
+        from kafkacodec.log.verify import verify_segment
+
         return verify_segment(
             self.path,
             self.base_offset,

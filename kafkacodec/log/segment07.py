@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kafkacodec.errors import UnsupportedMagic
 from kafkacodec.log import kafka07
@@ -13,8 +13,10 @@ from kafkacodec.log.kinds import BATCHES, MESSAGES, kind_of
 from kafkacodec.log.ranges import SegmentRange
 from kafkacodec.log.report import Report
 from kafkacodec.log.segment import Segment, Timestamp
-from kafkacodec.log.verify import Advance
 from kafkacodec.records.columns import BatchHeaders
+
+if TYPE_CHECKING:
+    from kafkacodec.log.verify import Advance
 
 
 class Kafka07Segment(Segment):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -20,8 +20,10 @@ from kafkacodec.log.partition_statistics import PartitionStatistics, partition_s
 from kafkacodec.log.recompression import CodecTrial, codec_trial
 from kafkacodec.log.report import Report
 from kafkacodec.log.segment import Segment
-from kafkacodec.log.verify import Advance
 from kafkacodec.log.walk import Damage
+
+if TYPE_CHECKING:
+    from kafkacodec.log.verify import Advance
 
 __all__ = ["Survey", "survey"]
 

@@ -10,12 +10,12 @@ from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch
 from kafkacodec.log.report import Finding, Report
-from kafkacodec.log.verify import Advance
 from kafkacodec.log.verify_files import check_partition_files, reporting
 from kafkacodec.records.arguments import num_threads
 
 if TYPE_CHECKING:
     from kafkacodec.log.partition import Partition
+    from kafkacodec.log.verify import Advance
 
 __all__ = ["verify_files", "verify_partition"]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import kafkacodec as kc
 from kafkacodec.cli.__main__ import run
 from kafkacodec.log import LogDirectory, LogWriter, layout, recover
-from kafkacodec.log.recover import REPORT_FILE
+from kafkacodec.log.recovery import REPORT_FILE
 from kafkacodec.spark import publish as spark_publish
 from kafkacodec.spark.journal import Transaction
 from kafkacodec.spark.publish import StagedTask
