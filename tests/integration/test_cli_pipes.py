@@ -190,6 +190,16 @@ def test_a_reader_that_stops_early(kind: str) -> None:
     assert b"Traceback" not in finished.stderr
 
 
+@pytest.mark.parametrize(
+    ("target", "reason"), [("> /dev/full", "No space left on device"), (">&-", "standard output is closed")]
+)
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "jsonl"])
+def test_output_that_cannot_be_written(kind: str, target: str, reason: str) -> None:
+    line = f"{' '.join(COMMAND)} convert {ROOT / SEGMENT} -o - --format {kind} {target}"
+    finished = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+    assert (finished.returncode, finished.stderr) == (BAD_INPUT, f"kafkacodec: error: {reason}\n")
+
+
 # --- input of encode --------------------------------------------------------------------------------------------------
 
 TEXTS = ["a", "", "ü", "x" * 3_000_000, "\r", "last"]
