@@ -11,7 +11,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any
 
@@ -169,7 +169,7 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str] | str | 
     if width is not None:
         shown, widths = _fit(columns[:-1] if below else columns, widths, width)
     columns = [columns[i] for i in shown]
-    for line in _lines(columns, widths, [c.title for c in columns], width):
+    for line in _lines([replace(c, cut_start=False) for c in columns], widths, [c.title for c in columns], width):
         say(line, bold=True)
     most = None if full else _MAX_CELL
     for row in chain(sample, rows):
