@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
-from kafkacodec.cli.inputs import Reading, place, reading_options
+from kafkacodec.cli.inputs import Reading, reading_options
 from kafkacodec.cli.output import full_option
 from kafkacodec.cli.search_options import Wanted, search_options
 
 if TYPE_CHECKING:
-    from kafkacodec import RecordColumns, Search
     from kafkacodec.cli.record_output import Printer
-    from kafkacodec.cli.record_rows import Place, Row
-    from kafkacodec.log import Growth, Partition, SegmentRange
-    from kafkacodec.records.decode import DecodeOptions
-
-# Few rows without a search, so that the first ones appear at once.
-_CHUNK_ROWS, _SEARCHED_ROWS = 1024, 8192
+    from kafkacodec.cli.record_rows import Row
+    from kafkacodec.log import Partition
 
 _RECORD = ("offset", "timestamp", "key", "value")
 
@@ -83,13 +78,15 @@ def dump(
     JSON they are strings if they are UTF-8, else {"base64": "..."}; timestamps are milliseconds since 1970. Records of
     internal topics, such as __consumer_offsets, and control records are shown by the names of their fields.
     """
+    from kafkacodec.cli.record_source import Source
+
     if follow and (reading.end_offset is not None or reading.end_time is not None):
         raise click.UsageError("--follow reads on: --end-offset and --end-time do not apply")
     partitions = reading.partitions()
     if log_format is not None:
         _require_kind(partitions, log_format)
     printer = _printer(partitions, columns, as_json, template, raw)
-    source = _Source(reading, wanted.search(), _batch_fields(reading, columns, raw))
+    source = Source(reading, wanted.search(), _batch_fields(reading, columns, raw))
     if follow:
         rows: Iterator[Row | None] = source.followed(partitions, tail)
     elif tail is not None:
@@ -120,8 +117,6 @@ def _table(partitions: list[Partition], raw: bool) -> tuple[str, ...]:
 def _printer(
     partitions: list[Partition], columns: tuple[str, ...] | None, as_json: bool, template: str | None, raw: bool
 ) -> Printer:
-    import os
-
     from kafkacodec.cli.record_format import compiled
     from kafkacodec.cli.record_output import print_formatted, print_json, print_rows
 
@@ -159,75 +154,3 @@ def _limited(rows: Iterator[Row | None], limit: int | None) -> Iterator[Row | No
             return
         found += row is not None
         yield row
-
-
-@dataclass(frozen=True)
-class _Source:
-    """The records to print."""
-
-    reading: Reading
-    search: Search | None
-    batch_fields: tuple[str, ...]
-
-    def all(self, partitions: list[Partition]) -> Iterator[Row]:
-        """All records, partition by partition."""
-        from kafkacodec.cli.record_rows import rows
-
-        for piece in self.reading.ranges(partitions):
-            yield from rows(_place(piece), self._chunks(piece, self.reading), self.batch_fields)
-
-    def last(self, partition: Partition, count: int) -> Iterator[Row]:
-        """The last records of a partition."""
-        from kafkacodec.cli.record_rows import rows
-        from kafkacodec.log.from_end import last_chunks
-
-        def read(span: tuple[int | None, int | None]) -> Iterator[RecordColumns]:
-            part = replace(self.reading, start_offset=span[0], end_offset=span[1])
-            return (chunk for piece in part.ranges([partition]) for chunk in self._chunks(piece, part))
-
-        bounds = self.reading.start_offset, self.reading.end_offset
-        return rows(_place(partition), last_chunks(partition, count, bounds, read), self.batch_fields)
-
-    def followed(self, partitions: list[Partition], count: int | None) -> Iterator[Row | None]:
-        """All records, or the last ones, then new ones as they are written."""
-        from kafkacodec.cli.following import follow
-        from kafkacodec.log import Follower
-
-        followers = []
-        for partition in partitions:
-            if partition.is_kafka07:
-                raise click.UsageError(f"{partition.path}: --follow does not support logs of Kafka 0.6 and 0.7")
-            follower = Follower(partition, self._start(partition), isolation_level=self.reading.isolation_level)
-            if count is not None:
-                growth = follower.poll()
-                if growth is not None:
-                    until = replace(self, reading=replace(self.reading, end_offset=growth.end_offset))
-                    yield from until.last(growth.partition, count)
-            followers.append(follower)
-        yield from follow(followers, self._new)
-
-    def _start(self, partition: Partition) -> int | None:
-        """The first offset to print, by --start-offset and --start-time."""
-        if self.reading.start_time is None:
-            return self.reading.start_offset
-        found = partition.offset_of_timestamp(self.reading.start_time)
-        found = partition.end_offset() if found is None else found
-        return max(found, self.reading.start_offset or 0)
-
-    def _new(self, growth: Growth) -> Iterator[Row]:
-        start, end = growth.start_offset, growth.end_offset
-        part = replace(self, reading=replace(self.reading, start_offset=start, end_offset=end, start_time=None))
-        return part.all([growth.partition])
-
-    def _chunks(self, piece: SegmentRange, reading: Reading) -> Iterator[RecordColumns]:
-        """The records of a range, or those that are searched for."""
-        options: DecodeOptions = {"batch_columns": bool(self.batch_fields)}
-        rows = _CHUNK_ROWS if self.search is None else _SEARCHED_ROWS
-        for chunk in reading.read(piece, lambda count: None, max_rows=rows, columns=options):
-            yield chunk if self.search is None else self.search.select(chunk)
-
-
-def _place(where: SegmentRange | Partition) -> Place:
-    from kafkacodec.cli.record_rows import Place
-
-    return Place(where.topic, where.partition, place(where.topic, where.partition, where.path))
