@@ -24,6 +24,9 @@ NO_TIME: Final = np.iinfo(np.int64).min
 """A missing time: numpy's "not a time" as an integer."""
 
 
+_LAST: Final = np.iinfo(np.int64).max
+
+
 def _wider(width: int) -> int:
     return next((larger for larger in WIDTHS if larger > width), width * 2)
 
@@ -87,19 +90,19 @@ class TimeHistogram:
     def without_outliers(self, share: float = 0.001) -> tuple[TimeHistogram, int]:
         """The part that is shown in a plot, and the number of records before and after it.
 
-        Up to `share` of the records at each end are left out if that makes the time at least ten times shorter:
-        a few wrong timestamps would otherwise be all that a plot shows.
+        A few wrong timestamps would otherwise be all that a plot shows. If the records without `share` of them at each
+        end are in less than a tenth of the time, those are left out that are further away than these records extend.
         """
         total = int(self.records.sum())
         if len(self.starts) < 3 or not total:
             return self, 0
         before = np.cumsum(self.records)
-        first = int(np.searchsorted(before, total * share, side="right"))
-        last = int(np.searchsorted(before, total - total * share, side="left"))
-        whole = int(self.starts[-1]) - int(self.starts[0])
-        if int(self.starts[last]) - int(self.starts[first]) > whole // 10:
+        first = int(self.starts[np.searchsorted(before, total * share, side="right")])
+        last = int(self.starts[np.searchsorted(before, total - total * share, side="left")])
+        whole, most = int(self.starts[-1]) - int(self.starts[0]), last - first + self.width
+        if most > whole // 10:
             return self, 0
-        kept = slice(first, last + 1)
+        kept = slice(*np.searchsorted(self.starts, [max(first - most, int(NO_TIME)), min(last + most, _LAST)]))
         inside = TimeHistogram(self.width, self.starts[kept], self.records[kept], self.size_in_bytes[kept])
         return inside, total - int(inside.records.sum())
 

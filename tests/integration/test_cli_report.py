@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 import unicodedata
 from collections import Counter
 
@@ -244,6 +246,17 @@ def test_the_file_appears_when_it_is_complete(kafkacodec, tmp_path, monkeypatch)
     code, _, err = kafkacodec("report", copied, "-o", segment, "--force")
     assert code == WRONG_USAGE
     assert "part of the input" in err
+
+
+@pytest.mark.parametrize("package", ["jinja2", "matplotlib"])
+def test_a_missing_package_is_named_before_anything_is_read(tmp_path, package):
+    script = f"import sys; sys.modules['{package}'] = None; from kafkacodec.cli.__main__ import main; main()"
+    page = tmp_path / "report.html"
+    arguments = [sys.executable, "-c", script, "report", str(BROKER / "none-0"), "-o", str(page)]
+    done = subprocess.run(arguments, capture_output=True, text=True)
+    assert done.returncode == WRONG_USAGE
+    assert done.stderr == f"kafkacodec: error: missing package {package}; run: pip install 'kafkacodec[report]'\n"
+    assert not page.exists()
 
 
 def test_standard_output():
