@@ -86,7 +86,7 @@ def stats(reading: Reading, top: int, codecs: list[tuple[str, int | None]], samp
     """
     from kafkacodec.log import SizeHistogram, TimeHistogram, codec_trial
 
-    partitions = reading.partitions()
+    partitions = reading.partitions(levels=2)
     topics: list[dict[str, Any]] = []
     values, times = SizeHistogram(), TimeHistogram()
     total = sum(partition.size_in_bytes for partition in partitions)

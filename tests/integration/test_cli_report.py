@@ -109,6 +109,18 @@ def test_lag_is_that_of_the_command_lag(kafkacodec, report):
     assert {row[1][0] for row in only.tables["lag"].rows} == {"gzip-0"}
 
 
+def test_several_log_directories_below_a_path(report, tmp_path):
+    for disk, names in (("disk1", ["none-0", "__consumer_offsets-0"]), ("disk2", ["gzip-0", "__consumer_offsets-1"])):
+        for name in names:
+            shutil.copytree(BROKER / name, tmp_path / "broker" / disk / name)
+    page = report(tmp_path / "broker")
+    assert set(page.tables["topics"].column("size")) == {"none", "gzip", "__consumer_offsets"}
+    assert "gzip-0" in {row[1][0] for row in page.tables["lag"].rows}
+    (plot,) = [svg for svg in page.svgs if svg.get("aria-label") == "Size over time"]
+    texts = [(text.text or "").strip() for text in plot.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"none", "gzip", "__consumer_offsets"} <= set(texts)
+
+
 def test_a_damaged_batch_is_in_the_map(report, damaged, tmp_path):
     (tmp_path / "broker" / "none-0").mkdir(parents=True)
     path = damaged.rename(tmp_path / "broker" / "none-0" / damaged.name)

@@ -46,8 +46,9 @@ def report(choice: Choice, path: str, force: bool, verify: bool, threads: int | 
 
     partitions = _partitions(choice)
     with progress("reading", sum(map(_size, partitions))) as advance:
-        directories = [given for given in choice.paths if os.path.isdir(given)]
-        found = survey(partitions, log_dirs=directories, verify=verify, threads=threads, advance=advance)
+        found = survey(
+            partitions, log_dirs=_log_directories(choice, partitions), verify=verify, threads=threads, advance=advance
+        )
     if choice.topics or choice.numbers:
         chosen = {(partition.topic, partition.partition) for partition in partitions}
         found.lags = [line for line in found.lags if (line.topic, line.partition) in chosen]
@@ -61,12 +62,19 @@ def report(choice: Choice, path: str, force: bool, verify: bool, threads: int | 
 def _partitions(choice: Choice) -> list[Partition]:
     """The chosen partitions; none, with a warning, for directories without any."""
     try:
-        return choice.partitions()
+        return choice.partitions(levels=2)
     except FileNotFoundError as error:
         if not all(map(os.path.exists, choice.paths)):
             raise
         note(f"kafkacodec: warning: {error.filename}: {error.strerror}")
         return []
+
+
+def _log_directories(choice: Choice, partitions: list[Partition]) -> list[str]:
+    """The log directories of the partitions, if they are among the paths or below them."""
+    given = [os.path.join(os.path.abspath(path), "") for path in choice.paths]
+    found = {os.path.dirname(os.path.abspath(partition.path)) for partition in partitions}
+    return sorted(path for path in found if os.path.join(path, "").startswith(tuple(given)))
 
 
 def _size(partition: Partition) -> int:

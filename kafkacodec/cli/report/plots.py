@@ -164,13 +164,16 @@ def over_time(starts: npt.NDArray[Any], width: int, values: npt.NDArray[Any], *,
 
 
 def stacked_over_time(starts: npt.NDArray[Any], width: int, series: Sequence[Series], *, title: str, unit: str) -> str:
-    """Areas of bytes on top of each other, the first at the bottom."""
+    """Areas of bytes on top of each other, the first at the bottom.
+
+    Labels begin with a space, since matplotlib leaves out those that begin with an underscore, as internal topics do.
+    """
     with _figure(3.4) as plot:
         axes = plot.axes
         edges = np.append(starts, starts[-1] + width)
         heights = [np.insert(part.values, 0, 0) for part in series]
         colours = [SERIES[-1] if part.is_rest else SERIES[i] for i, part in enumerate(series)]
-        axes.stackplot(_days(edges), heights, colors=colours, labels=[short(part.label) for part in series])
+        axes.stackplot(_days(edges), heights, colors=colours, labels=[f" {short(part.label)}" for part in series])
         _time_axis(axes, starts, width)
         axes.set_ylabel(unit)
         _scale(axes.yaxis, int(sum(part.values[-1] for part in series)), True)
