@@ -40,7 +40,7 @@ class Choice:
         from kafkacodec.log import discover
 
         found = discover(self.paths, levels=levels)
-        chosen = [partition for partition in found if self._wanted(partition)]
+        chosen = [partition for partition in found if self.wants(partition)]
         if not chosen:
             raise click.ClickException(f"{', '.join(self.paths)}: no partition matches --topic and --partition")
         return chosen
@@ -51,7 +51,8 @@ class Choice:
 
         return [LogDirectory(path) for path in self.paths if os.path.isdir(path) and not Partition(path).segments]
 
-    def _wanted(self, partition: Partition) -> bool:
+    def wants(self, partition: Partition) -> bool:
+        """Whether --topic and --partition choose it."""
         topic = not self.topics or any(fnmatch.fnmatchcase(partition.topic or "", glob) for glob in self.topics)
         return topic and (not self.numbers or partition.partition in self.numbers)
 

@@ -82,7 +82,7 @@ def _set_aside(choice: Choice, partitions: Sequence[Partition]) -> list[Partitio
     parents = sorted({os.path.dirname(os.path.abspath(path)) for path in taken} - {os.path.abspath(p) for p in taken})
     given = [os.path.abspath(path) for path in choice.paths]
     inside = [path for path in parents if any(path == g or path.startswith(g.rstrip("/") + "/") for g in given)]
-    return [p for path in inside for p in LogDirectory(path).set_aside if p.path not in taken]
+    return [p for path in inside for p in LogDirectory(path).set_aside if p.path not in taken and choice.wants(p)]
 
 
 def _replicas(found: Sequence[PartitionStatistics]) -> dict[str | None, int]:

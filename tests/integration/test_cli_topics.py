@@ -78,6 +78,8 @@ def test_a_tree_of_log_directories(kafkacodec, tmp_path):
     assert "1 partition in several directories" in rows["gzip"]
     assert "zstd" not in rows
     assert f"not counted: {aside} (delete" in out
+    _, out, _ = kafkacodec("topics", tmp_path / "brokers", "--topic", "gzip")
+    assert "not counted" not in out
 
 
 def test_damage_is_an_error_after_the_table(kafkacodec, tmp_path):
