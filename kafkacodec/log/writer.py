@@ -239,10 +239,11 @@ class LogWriter(publishing.Committing):
         """
         segment, self._segment = self._segment, None
         if segment is not None:
+            self.next_offset = segment.base_offset
             segment.discard()
         if self._created:
             with contextlib.suppress(OSError):  # another writer has continued the partition
-                self._lock.acquire()
+                self._hold()
                 if self._lock.exclusive:
                     shutil.rmtree(self.path)
                     self._created = self._made = self._prepared = False

@@ -365,3 +365,32 @@ def test_producers_are_followed_from_where_they_were_last_written_down(tmp_path:
     assert kc.log.read_producer_snapshot(snapshots[2]).entries.tolist() == [(7, 2, 1, 14, 4, 99, 3, -1)]
     index = kc.log.read_transaction_index(tmp_path / "orders-0" / f"{15:020d}.txnindex")
     assert index.entries.tolist() == [(0, 7, 10, 15, 16)]
+
+
+def test_what_was_committed_is_withdrawn_from_a_new_partition(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path / "logs", "orders", 0, segment_bytes=2_000)
+    writer.write(records(500))
+    assert len(names(Path(writer.path))) > 5
+    writer.withdraw()
+    assert not (tmp_path / "logs").exists()
+
+
+def test_a_partition_that_was_there_keeps_its_records_and_the_committed_ones(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, "orders", 0) as first:
+        first.write(records(3))
+    second = LogWriter(tmp_path, "orders", 0, append=True, segment_bytes=2_000)
+    second.write(records(500))
+    second.withdraw()
+    found = offsets(tmp_path)
+    assert found == list(range(second.next_offset))
+    assert 3 < len(found) < 503  # without the last segment
+
+
+def test_records_of_another_writer_are_not_withdrawn(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path, "orders", 0)
+    writer.write(records(3))
+    writer.commit()
+    with LogWriter(tmp_path, "orders", 0, append=True) as other:
+        other.write(records(2))
+    writer.withdraw()
+    assert offsets(tmp_path) == [0, 1, 2, 3, 4]

@@ -90,6 +90,11 @@ class TestNullKeys:
         a, b = expected([b"a", b"b"], 3)
         assert kc.partition(self.KEYS, 3, null_keys="round_robin").tolist() == [0, a, 1, 2, b, 0]
 
+    def test_go_on_where_the_last_column_ended(self) -> None:
+        nulls = pa.nulls(2, pa.binary())
+        parts = [kc.partition(nulls, 3, null_keys="round_robin", first_partition=2 * n % 3) for n in range(3)]
+        assert [part.tolist() for part in parts] == [[0, 1], [2, 0], [1, 2]]
+
     def test_are_drawn(self) -> None:
         many = pa.nulls(10_000, pa.binary())
         drawn = kc.partition(many, 4, null_keys="random", seed=1)
@@ -105,6 +110,8 @@ class TestNullKeys:
         ([b"a"], {"num_partitions": 2**31}, ValueError, "num_partitions"),
         ([b"a"], {"num_partitions": 1.0}, TypeError, "num_partitions"),
         ([b"a"], {"num_partitions": 3, "null_keys": "sticky"}, ValueError, "null_keys"),
+        ([None], {"num_partitions": 3, "first_partition": 3}, ValueError, "first_partition"),
+        ([None], {"num_partitions": 3, "first_partition": -1}, ValueError, "first_partition"),
         ([b"a", 5], {"num_partitions": 3}, kc.EncodeError, r"keys\[1\]: int is not bytes"),
         (pa.array([1.5]), {"num_partitions": 3}, TypeError, "neither bytes nor text"),
     ],
