@@ -65,7 +65,8 @@ static int take_lists(kc_column *c, const kc_column *from, const int64_t *rows, 
     c->length = count;
     c->values.size = (size_t)(count + 1) * sizeof(int32_t);
     if (!entries) return KC_OK;
-    int64_t *children = kc_alloc((size_t)entries * sizeof *children);
+    const bool fits = (uint64_t)entries <= PTRDIFF_MAX / sizeof(int64_t);
+    int64_t *children = fits ? kc_alloc((size_t)entries * sizeof *children) : NULL;
     if (!children) return kc_fail(error, KC_NO_MEMORY, "no memory for the chosen rows", 0, 0, 0);
     int64_t at = 0;
     for (int64_t i = 0; i < count; i++) {
