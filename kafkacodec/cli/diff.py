@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import fnmatch
 import os
 from collections.abc import Sequence
 
 import click
 
-from kafkacodec.cli.completion import complete_topic
 from kafkacodec.cli.console import say, say_json
+from kafkacodec.cli.inputs import matches, topics_option
 from kafkacodec.cli.output import Column, counted, full_option, print_table, progress
 from kafkacodec.cli.standard_input import paths_with_copy
 from kafkacodec.log import Partition, discover
@@ -33,14 +32,7 @@ _CAUSES = {
     type=click.Path(exists=True, readable=True, allow_dash=True),
     callback=paths_with_copy,
 )
-@click.option(
-    "--topic",
-    "topics",
-    metavar="GLOB",
-    multiple=True,
-    shell_complete=complete_topic,
-    help="Only topics matching GLOB; repeatable.",
-)
+@topics_option
 @click.option(
     "--limit",
     metavar="N",
@@ -79,7 +71,7 @@ def diff(paths: tuple[str, str], topics: tuple[str, ...], limit: int, as_json: b
 
 def _chosen(path: str, topics: Sequence[str]) -> list[Partition]:
     found = discover(path, levels=_LEVELS)
-    chosen = [p for p in found if not topics or any(fnmatch.fnmatchcase(p.topic or "", glob) for glob in topics)]
+    chosen = [p for p in found if matches(p.topic or "", topics)]
     if not chosen:
         raise click.ClickException(f"{path}: no partition matches --topic")
     return chosen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
@@ -53,7 +53,7 @@ class Choice:
 
     def wants(self, partition: Partition) -> bool:
         """Whether --topic and --partition choose it."""
-        topic = not self.topics or any(fnmatch.fnmatchcase(partition.topic or "", glob) for glob in self.topics)
+        topic = matches(partition.topic or "", self.topics)
         return topic and (not self.numbers or partition.partition in self.numbers)
 
 
@@ -159,6 +159,21 @@ def _time(context: click.Context, option: click.Parameter, value: str | None) ->
         raise click.BadParameter(reason, context, option) from None
 
 
+def matches(name: str, globs: Sequence[str]) -> bool:
+    """Whether one of the globs matches; without any, all names do."""
+    return not globs or any(fnmatch.fnmatchcase(name, glob) for glob in globs)
+
+
+topics_option = click.option(
+    "--topic",
+    "topics",
+    metavar="GLOB",
+    multiple=True,
+    shell_complete=complete_topic,
+    help="Only topics matching GLOB; repeatable.",
+)
+"""For commands that take globs for `matches`."""
+
 _CHOICE_OPTIONS = (
     click.argument(
         "paths",
@@ -168,14 +183,7 @@ _CHOICE_OPTIONS = (
         type=click.Path(exists=True, readable=True, allow_dash=True),
         callback=paths_with_copy,
     ),
-    click.option(
-        "--topic",
-        "topics",
-        metavar="GLOB",
-        multiple=True,
-        shell_complete=complete_topic,
-        help="Only topics matching GLOB; repeatable.",
-    ),
+    topics_option,
     click.option("--partition", "numbers", metavar="N", type=int, multiple=True, help="Only partition N; repeatable."),
 )
 _SPAN_OPTIONS = (

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Sequence
 from typing import Literal
 
 import click
 
-from kafkacodec.cli.completion import complete_topic
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.destination import Destination, destination_options
-from kafkacodec.cli.inputs import on_error_option, warn
+from kafkacodec.cli.inputs import matches, on_error_option, topics_option, warn
 from kafkacodec.cli.output import Column, counted, duration, full_option, print_table, timestamp
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.group_lag import PartitionLag, lag as read_lag
@@ -20,14 +18,7 @@ from kafkacodec.log.group_lag import PartitionLag, lag as read_lag
 @click.command()
 @click.argument("directories", metavar="DIR...", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False))
 @click.option("--group", "-g", "groups", metavar="GLOB", multiple=True, help="Only groups matching GLOB; repeatable.")
-@click.option(
-    "--topic",
-    "topics",
-    metavar="GLOB",
-    multiple=True,
-    shell_complete=complete_topic,
-    help="Only topics matching GLOB; repeatable.",
-)
+@topics_option
 @click.option(
     "--isolation-level",
     type=click.Choice(["read_uncommitted", "read_committed"]),
@@ -58,7 +49,7 @@ def lag(
     found = [
         line
         for line in read_lag(directories, isolation_level=isolation_level, problems=problems)
-        if _matches(line.group, groups) and _matches(line.topic, topics)
+        if matches(line.group, groups) and matches(line.topic, topics)
     ]
     warn(problems)
     if output:
@@ -70,10 +61,6 @@ def lag(
             say_json(line._asdict() | {"notes": line.notes})
     else:
         _print_table(found)
-
-
-def _matches(name: str, globs: Sequence[str]) -> bool:
-    return not globs or any(fnmatch.fnmatchcase(name, glob) for glob in globs)
 
 
 def _print_table(found: Sequence[PartitionLag]) -> None:

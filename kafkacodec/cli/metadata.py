@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from typing import Any
 
 import click
@@ -12,7 +11,7 @@ import click
 from kafkacodec.cli.completion import complete_topic
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.destination import Destination, destination_options
-from kafkacodec.cli.inputs import on_error_option, warn
+from kafkacodec.cli.inputs import matches, on_error_option, warn
 from kafkacodec.cli.output import Column, counted, full_option, print_table
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.cluster_metadata import ClusterMetadata, read_cluster_metadata
@@ -94,7 +93,7 @@ def metadata(
 
 def _of_topics(found: ClusterMetadata, globs: tuple[str, ...]) -> ClusterMetadata:
     """The metadata of the topics whose names match; without configs and ACLs of anything else."""
-    topics = {name: facts for name, facts in found.topics.items() if any(fnmatchcase(name, glob) for glob in globs)}
+    topics = {name: facts for name, facts in found.topics.items() if matches(name, globs)}
     configs = {name: values for name, values in found.configs.items() if name.removeprefix("topic:") in topics}
     acls = {key: acl for key, acl in found.acls.items() if any(_applies(acl, topic) for topic in topics)}
     return replace(found, topics=topics, configs=configs, acls=acls)
