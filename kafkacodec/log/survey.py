@@ -107,7 +107,7 @@ def survey(
     _add_times(found, readable)
     _add_lags(found, log_dirs)
     if verify:
-        found.trial = _unless_unreadable(found, readable)
+        found.trial = _trial(found, readable)
     return found
 
 
@@ -127,7 +127,7 @@ class _Done:
         self._advance(max(0, self.total - self._read))
 
 
-def _unless_unreadable(found: Survey, partitions: list[Partition]) -> CodecTrial | None:
+def _trial(found: Survey, partitions: list[Partition]) -> CodecTrial | None:
     try:
         return codec_trial(partitions, sample_bytes=SAMPLE_BYTES)
     except (OSError, DecodeError) as error:
