@@ -42,6 +42,9 @@ _KINDS = {
     "union": 11,
 }
 
+EMPTY_ITEM_BYTES = 1024
+"""What an item without bytes counts: no bytes limit their number, and they are decoded one by one."""
+
 _SIZES = {"float": 4, "double": 8}
 
 # Bytes of a value in a column; of lists, text and bytes the offset.
@@ -120,9 +123,9 @@ class _Tree:
         while at < len(kinds):
             each, place = kinds[at], self.places[at]
             children = _children(each)
-            rows.append(
-                (_number(each), len(kinds) if children else 0, len(children), _limit(each), width(each), least(each))
-            )
+            is_item = each.is_empty and parents[at] >= 0 and kinds[parents[at]].kind == "array"
+            size = EMPTY_ITEM_BYTES if is_item else width(each)
+            rows.append((_number(each), len(kinds), len(children), _limit(each), size, least(each)))
             for name, child in children:
                 kinds.append(child)
                 self.places.append(f"{place}{name}")

@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafkacodec.values.avro_convert import converter, default_column, matched_fields
+from kafkacodec.errors import SchemaError
+from kafkacodec.values.avro_convert import PROMOTIONS, converter, default_column, matched_fields
 from kafkacodec.values.avro_decode import AvroDecoder
 from kafkacodec.values.avro_schema import AvroType
 from kafkacodec.values.avro_types import arrow_type, column_of
@@ -46,7 +47,7 @@ class AvroResolver:
         self._convert = converter(writer, reader)
         try:
             self._change: Change | None = _change(writer, reader)
-        except _ByValue:
+        except (_ByValue, SchemaError):  # an error of one branch concerns the values that have it
             self._change, writer = None, _stored(writer)
         self._decoder = AvroDecoder(writer)
 
@@ -81,7 +82,8 @@ def _change(writer: AvroType, reader: AvroType) -> Change:
     if writer.kind == "union" or reader.kind == "union":
         return _change_union(writer, reader)
     if writer.kind != reader.kind:
-        if writer.kind == "bytes" or writer.logical or reader.logical:
+        promoted = reader.kind in PROMOTIONS.get(writer.kind, ())
+        if not promoted or writer.kind == "bytes" or writer.logical or reader.logical:
             raise _ByValue
         target = arrow_type(reader)
         return lambda column: column.cast(target, safe=False)
@@ -128,7 +130,7 @@ def _change_record(writer: AvroType, reader: AvroType) -> Change:
 
     def change(column: pa.Array) -> pa.Array:
         if not steps:
-            return pa.array([{}] * len(column), target)
+            return pa.array([{} if valid else None for valid in column.is_valid().to_pylist()], target)
         children = [step(column if place < 0 else column.field(place)) for place, step in steps]
         mask = column.is_null() if column.null_count else None
         return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Literal
 from uuid import UUID
 
@@ -31,6 +32,12 @@ _PLANNERS = {
     "avro": ("kafkacodec.values.avro", "plan_avro"),
     "protobuf": ("kafkacodec.values.protobuf", "plan_protobuf"),
     "json": ("kafkacodec.values.json_values", "plan_json"),
+}
+
+_PACKAGES = {
+    "avro": ("polars_avro", "fastavro"),
+    "protobuf": ("google", "ptars", "grpc_tools"),
+    "json": ("orjson",),
 }
 
 _MOST_PLANS = 64
@@ -246,6 +253,7 @@ class ValueDecoder:
             failures[key] = SchemaError(f"{key} is {schemas.pop(key).schema.format}, not {wanted}")
         if wanted is None:
             return Plan(None, {}, failures)
+        _require(wanted)
         module, name = _PLANNERS[wanted]
         plan: Plan = getattr(import_module(module), name)(schemas, reader)
         return plan._replace(failures={**failures, **plan.failures})
@@ -294,6 +302,14 @@ class ValueDecoder:
         column = _placed(columns, places, kind)
         schema = _SCHEMA.insert(0, pa.field("value", kind))
         return pa.record_batch([column, *_descriptions(rows.keys, key_of, problems)], schema=schema)
+
+
+def _require(format: str) -> None:
+    """Raise ImportError if a package for the format is missing."""
+    for package in _PACKAGES[format]:
+        if find_spec(package) is None:
+            reason = f"{format} values need the package {package}; run: pip install 'kafkacodec[values]'"
+            raise ModuleNotFoundError(reason, name=package)
 
 
 def _failure(key: SchemaKey, plan: Plan) -> SchemaError:

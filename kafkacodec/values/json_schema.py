@@ -112,7 +112,7 @@ class _Parser:
             schema = _merged([schema, *(self._resolved(part, document) for part in schema["allOf"])])
         kinds = schema.get("type", "object" if "properties" in schema else None)
         kinds = [kind for kind in (kinds if isinstance(kinds, list) else [kinds]) if kind != "null"] or ["null"]
-        if kinds == [None] and "enum" in schema:
+        if kinds == [None] and isinstance(schema.get("enum"), list):
             return _PLAIN["string"] if all(isinstance(v, (str, type(None))) for v in schema["enum"]) else TEXT
         if sorted(map(str, kinds)) == ["integer", "number"]:
             kinds = ["number"]

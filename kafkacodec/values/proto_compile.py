@@ -69,10 +69,8 @@ def _compiled(schema: Schema, references: Mapping[str, Schema]) -> bytes:
         return (root / "out").read_bytes()
 
 
-def _refusal(output: str) -> Exception:
+def _refusal(output: str) -> SchemaError:
     """What the compiler says first about a file."""
-    if "No module named" in output:
-        return ModuleNotFoundError("Protobuf schemas need grpcio-tools", name="grpc_tools")
     lines = [line for line in output.splitlines() if ".proto:" in line] or ["no reason given"]
     return SchemaError(f"the schema is not a .proto file: {lines[0].replace(f'{_NAME}:', 'line ')}")
 

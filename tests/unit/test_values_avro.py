@@ -214,6 +214,11 @@ HOSTILE = {
     "least count": (LIST, b"\xff" * 9 + b"\x01\x00", "field items: a block of -9223372036854775808 items"),
     "block size lies": (LIST, b"\x01\x08\x02a\x00\x00\x00", "does not end where its size says"),
     "nulls without end": ({"type": "array", "items": "null"}, b"\x80" * 8 + b"\x20\x00", "exceeds the memory limit"),
+    "nulls that fit the memory, but not the time": (
+        {"type": "array", "items": "null"},
+        b"\x80\xa8\xd6\xb9\x07\x00",
+        "exceeds the memory limit",
+    ),
     "empty records without end": ({"type": "array", "items": record()}, b"\x80" * 8 + b"\x20\x00", "memory limit"),
     "decimal of no bytes": (annotated("bytes", "decimal", precision=4), b"\x00", "a decimal has 0 bytes"),
     "decimal of many digits": (

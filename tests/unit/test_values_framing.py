@@ -218,3 +218,13 @@ def test_damaged_mapping_files(directory, text, reason):
 def test_wrong_arguments(arguments, error):
     with pytest.raises(error):
         kc.values.decode(**{"column": [b"\x00\x00\x00\x00\x07\x06"], "schemas": SCHEMAS, **arguments})
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    from kafkacodec.values import decoding
+
+    monkeypatch.setattr(decoding, "find_spec", lambda name: None)
+    with pytest.raises(
+        ImportError, match=r"avro values need the package polars_avro; run: pip install 'kafkacodec\[values\]'"
+    ):
+        kc.values.decode([b"\x00\x00\x00\x00\x07\x06"], SCHEMAS)
