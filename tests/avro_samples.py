@@ -108,7 +108,8 @@ def _unions(draw: st.DrawFn, name: str, depth: int, most: int) -> Types:
     branches: dict[str, Types] = {}
     for i in range(draw(st.integers(1, most))):
         branch = draw(types(f"{name}_{i}", depth - 1, branch=True))
-        branches.setdefault(_python_kind(branch[0]), branch)  # fastavro chooses the branch by the value
+        if all(branch[2] != other[2] for other in branches.values()):
+            branches.setdefault(_python_kind(branch[0]), branch)  # fastavro chooses the branch by the value
     return _union(draw, list(branches.values()))
 
 
