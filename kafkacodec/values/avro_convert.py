@@ -112,7 +112,19 @@ def _plain_converter(writer: AvroType, reader: AvroType) -> Convert:
         reader.precision,
     ):
         raise SchemaError("the decimals of writer and reader have another precision or scale")
-    return lambda value: value
+    return _decimal(reader) if reader.logical == "decimal" else lambda value: value
+
+
+def _decimal(reader: AvroType) -> Convert:
+    """Checks that bytes are a decimal of the reader's precision."""
+    limit = 10**reader.precision
+
+    def convert(value: bytes) -> bytes:
+        if not value or abs(int.from_bytes(value[:64], signed=True)) >= limit or len(value) > 64:
+            raise ValueError(f"bytes that are not a decimal of {reader.precision} digits")
+        return value
+
+    return convert
 
 
 def _promotion(writer: AvroType, reader: AvroType) -> Convert:
@@ -122,7 +134,12 @@ def _promotion(writer: AvroType, reader: AvroType) -> Convert:
         return float
     if reader.kind == "string":
         return _text
-    return str.encode if reader.kind == "bytes" else int
+    if reader.kind != "bytes":
+        return int
+    if reader.logical == "decimal":
+        check = _decimal(reader)
+        return lambda value: check(value.encode())
+    return str.encode
 
 
 def _text(value: bytes) -> str:

@@ -38,7 +38,7 @@ def merged(first: AvroType, second: AvroType) -> AvroType:
 def _promoted(first: AvroType, second: AvroType) -> AvroType:
     for narrow, wide in ((first, second), (second, first)):
         if wide.kind in PROMOTIONS.get(narrow.kind, ()) and wide.kind != "string":
-            return wide
+            return replace(wide, logical=None, precision=0, scale=0)
     raise SchemaError(f"schemas of this column have both {first.label} and {second.label} here")
 
 

@@ -300,6 +300,12 @@ RESOLVED = {
         [{"l": [{"x": 1}, {"x": 2}]}, {"l": []}],
         [{"l": [{"y": 7, "x": 1}, {"y": 7, "x": 2}]}, {"l": []}],
     ),
+    "decimal of the reader": (
+        record(("d", "bytes")),
+        record(("d", annotated("bytes", "decimal", precision=3, scale=1))),
+        [{"d": b"\x7d"}, {"d": b"\x7f\xff"}, {"d": b""}],
+        [{"d": Decimal("12.5")}, None, None],
+    ),
     "logical type of the reader": (
         record(("t", "long")),
         record(("t", annotated("long", "timestamp-millis"))),
