@@ -91,5 +91,5 @@ class Commands(click.Group):
 def application() -> None:
     """Read and write Kafka's log segments and messages without a broker.
 
-    A PATH is a segment file, a partition directory, or a broker's data directory.
+    A PATH is a segment file, a partition directory, a broker's data directory, or - for a segment on standard input.
     """

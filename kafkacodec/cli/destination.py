@@ -21,7 +21,7 @@ from kafkacodec.cli.standard_input import STANDARD
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Format -> the suffixes of its files. Feather's second version is the Arrow file format.
+# Format -> the suffixes of its files. Feather's second version is the Arrow file format, NDJSON a name of JSON lines.
 FORMATS = {
     "parquet": (".parquet", ".pq"),
     "arrow": (".arrow", ".ipc"),
@@ -29,9 +29,10 @@ FORMATS = {
     "arrow-stream": (".arrows",),
     "csv": (".csv",),
     "json": (".json",),
-    "jsonl": (".jsonl", ".ndjson"),
+    "jsonl": (".jsonl",),
+    "ndjson": (".ndjson",),
 }
-TEXT_FORMATS = ("csv", "json", "jsonl")
+TEXT_FORMATS = ("csv", "json", "jsonl", "ndjson")
 
 _ARROW_CODECS = ("none", "lz4", "zstd")
 COMPRESSIONS = {

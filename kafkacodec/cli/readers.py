@@ -178,6 +178,7 @@ READERS: dict[str, Callable[[Source, Names], Iterator[pa.RecordBatch]]] = {
     "json": read_json,
     "jsonl": read_jsonl,
     "lines": read_lines,
+    "ndjson": read_jsonl,
     "parquet": read_parquet,
 }
 

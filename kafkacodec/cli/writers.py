@@ -179,6 +179,7 @@ WRITERS: dict[str, type[Writer]] = {
     "feather": ArrowWriter,
     "json": JsonWriter,
     "jsonl": JsonLinesWriter,
+    "ndjson": JsonLinesWriter,
     "parquet": ParquetWriter,
 }
 

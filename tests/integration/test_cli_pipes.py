@@ -139,6 +139,7 @@ READ: dict[str, Callable[[bytes], Any]] = {
     "csv": lambda data: list(csv.DictReader(io.StringIO(data.decode(), newline=""))),
     "json": json.loads,
     "jsonl": lambda data: [json.loads(line) for line in data.splitlines()],
+    "ndjson": lambda data: [json.loads(line) for line in data.splitlines()],
 }
 
 
