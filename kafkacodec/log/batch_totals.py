@@ -156,6 +156,8 @@ class BatchTotals:
         self._include_producers(set(np.unique(ids[changed]).tolist()) - {-1})
 
     def _include_producers(self, ids: set[int]) -> None:
+        if self.more_producers and len(self.producers) == MAX_PRODUCERS:
+            return
         self.producers |= ids
         if len(self.producers) > MAX_PRODUCERS:
             self.more_producers = True

@@ -9,6 +9,7 @@ import pytest
 import kafkacodec as kc
 from kafkacodec.log import batch_rows
 from kafkacodec.log.batch_totals import MAX_PRODUCERS
+from kafkacodec.log.partition_statistics import partition_statistics
 from tests import hostile_trees
 from tests.corpus import ROOT, log_directories, sample, segments
 from tests.dialect_vectors import ROOT as DIALECTS
@@ -286,3 +287,28 @@ def test_pieces_of_any_size_add_up_to_the_same(tmp_path, monkeypatch, window):
     whole = [[s.to_dict() for s in kc.log.statistics(tree, verify_crc=True)] for tree in trees]
     monkeypatch.setattr(batch_rows, "_WINDOW", window)
     assert [[s.to_dict() for s in kc.log.statistics(tree, verify_crc=True)] for tree in trees] == whole
+
+
+def test_segments_that_a_broker_deletes_meanwhile_do_not_count(tmp_path):
+    copy = tmp_path / "txn-0"
+    shutil.copytree(BROKER / "txn-0", copy)
+    partition = kc.log.Partition(copy)
+    first, second, *rest = [Path(segment.path) for segment in partition.segments]  # listed before they are deleted
+    first.unlink()
+    second.unlink()
+    mine = partition_statistics(partition)
+    expected = [
+        b
+        for item in segments(writer="kraft-4.1.0")
+        for b in item.expected.batches
+        if item.path.name in names(rest) and item.path.parent.name == "txn-0"
+    ]
+    assert (mine.num_segments, mine.num_batches) == (len(rest), len(expected))
+    assert (mine.damaged, mine.first_offset) == (False, int(rest[0].stem))
+    shutil.rmtree(copy)
+    with pytest.raises(FileNotFoundError):
+        partition_statistics(kc.log.Partition(copy))
+
+
+def names(paths):
+    return {path.name for path in paths}
