@@ -1,6 +1,9 @@
 """The report's page: labels that do not overlap, colours, and its size with many topics and partitions."""
 
+import fnmatch
 import re
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +23,8 @@ from kafkacodec.log.histograms import TimeHistogram
 from kafkacodec.log.partition_statistics import PartitionStatistics
 from kafkacodec.log.report import Finding, Report
 from kafkacodec.log.survey import Survey
+
+REPOSITORY = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.filterwarnings("ignore:Glyph")  # letters that matplotlib's font lacks
 
@@ -133,6 +138,17 @@ def test_ten_thousand_partitions_are_summed_up():
     assert any(text.startswith("3,322 other topics: ") for text in page.texts)
     labels = [text for text in Page(render(many(60), ["/data"])).svg_texts() if "other topics" in text]
     assert labels == ["8 other topics"]
+
+
+def test_wheel_and_sdist_have_the_template():
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+    in_wheel = project["tool"]["setuptools"]["package-data"]["*"]
+    (line,) = re.findall("recursive-include kafkacodec (.*)", (REPOSITORY / "MANIFEST.in").read_text())
+    files = [p.name for p in (REPOSITORY / "kafkacodec/cli/report").iterdir() if p.is_file() and p.suffix != ".py"]
+    assert sorted(files) == ["page.css", "page.jinja"]
+    for name in files:
+        assert any(fnmatch.fnmatch(name, pattern) for pattern in in_wheel)
+        assert any(fnmatch.fnmatch(name, pattern) for pattern in line.split())
 
 
 def test_many_ranges_of_damage_stay_small():
