@@ -11,7 +11,7 @@ import click
 from kafkacodec.cli.gathering import Command, gathered
 
 if TYPE_CHECKING:
-    from kafkacodec.values import SchemaSource
+    from kafkacodec.values import Schema, SchemaSource
     from kafkacodec.values.decoding import OnValueError
     from kafkacodec.values.framing import Framing, Part
     from kafkacodec.values.record_values import RecordValues
@@ -39,7 +39,7 @@ class ValueOptions:
         if not (self.values or self.keys) and (self.schemas or self.framing or self.reader_schema):
             raise click.UsageError("--schemas, --framing and --reader-schema need --values or --keys")
         if (self.values or self.keys) and self.schemas is None:
-            raise click.UsageError("--values and --keys need --schemas: a directory, a URL or a log directory")
+            raise click.UsageError("--values and --keys need --schemas: a directory, a URL, a log directory or a file")
 
     def record_values(self) -> RecordValues | None:
         """What decodes keys and values of records; None if they stay bytes.
@@ -52,13 +52,13 @@ class ValueOptions:
         from kafkacodec.values import Schema, ValueDecoder
         from kafkacodec.values.record_values import RecordValues
 
-        source, reader = self._source(), self.reader_schema
+        reader = self.reader_schema
         decoders: dict[Part, ValueDecoder] = {}
         formats: dict[Part, Format | None] = {"key": self.keys, "value": self.values}
         for part, format in formats.items():
             if format is not None:
                 decoders[part] = ValueDecoder(
-                    source,
+                    self._source(format),
                     format=format,
                     framing=self.framing,
                     part=part,
@@ -67,9 +67,10 @@ class ValueOptions:
                 )
         return RecordValues(decoders)
 
-    def _source(self) -> SchemaSource:
+    def _source(self, format: Format) -> SchemaSource | Schema:
+        """The schemas; a file has the one schema of all values, which then have no framing."""
         from kafkacodec.log import LogDirectory, read_schemas
-        from kafkacodec.values import Registry, SchemaDirectory
+        from kafkacodec.values import Registry, Schema, SchemaDirectory
 
         place = self.schemas or ""
         if place.startswith(("http://", "https://")):
@@ -78,8 +79,10 @@ class ValueOptions:
                 return Registry(place, auth=(user, os.environ.get(PASSWORD, "")) if user else None, token=token)
             except ValueError as error:
                 raise click.UsageError(f"--schemas: {error}") from None
+        if os.path.isfile(place):
+            return Schema(_text(place), format)
         if not os.path.isdir(place):
-            raise click.UsageError(f"--schemas: {place} is not a directory")
+            raise click.UsageError(f"--schemas: {place} is not a directory, a file or a URL")
         if "_schemas" in LogDirectory(place).topics:
             return read_schemas(place)
         return SchemaDirectory(place)
@@ -93,7 +96,11 @@ def _text(path: str) -> str:
 _OPTIONS = (
     click.option("--values", type=_FORMATS, help="Decode values to typed columns."),
     click.option("--keys", type=_FORMATS, help="Decode keys to typed columns."),
-    click.option("--schemas", metavar="PLACE", help="A directory of schemas, a registry's URL, or a log directory."),
+    click.option(
+        "--schemas",
+        metavar="PLACE",
+        help="A directory of schemas, a URL, a log directory with _schemas, or a file with the schema of all.",
+    ),
     click.option("--framing", type=_FRAMINGS, help="Where records have the number of their schema."),
     click.option("--reader-schema", metavar="FILE", help="Read values as columns of this schema."),
     click.option(

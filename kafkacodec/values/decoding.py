@@ -181,12 +181,12 @@ class ValueDecoder:
         With a reader's schema, the type is fixed already, and rows of any schema are read.
 
         Raises:
-            SchemaError: none of the schemas can be used.
+            SchemaError: none of the schemas can be used, and `on_error` is ``raise``.
         """
         plan = self._plan(tuple(keys))
         if self._reader is None:
             self._prepared = plan
-        if plan.type is None and plan.failures:
+        if plan.type is None and plan.failures and self._on_error == "raise":
             raise next(iter(plan.failures.values()))
         return pa.null() if plan.type is None else plan.type
 

@@ -117,6 +117,28 @@ def test_a_registry_and_a_readers_schema(kafkacodec, tmp_path, data, monkeypatch
     assert [json.loads(line)["value"] for line in output.read_text().splitlines()] == [{"id": 1}, {"id": 2}, None]
 
 
+def test_plain_values_have_the_schema_of_a_file(kafkacodec, tmp_path, data):
+    schema = tmp_path / "order.json"
+    schema.write_text('{"type": "object", "properties": {"id": {"type": "integer"}, "name": {"type": "string"}}}')
+    write(data / "plain-0", [(None, b'{"id": 1, "name": "a"}'), (None, b"{"), (None, None)])
+    output = tmp_path / "out.jsonl"
+    arguments = ("--topic", "plain", "--values", "json", "--schemas", schema, "--on-value-error", "null", "-o", output)
+    assert kafkacodec("convert", data, *arguments)[0] == DONE
+    rows = [json.loads(line) for line in output.read_text().splitlines()]
+    assert [row["value"] for row in rows] == [{"id": 1, "name": "a"}, None, None]
+    assert [row["value_schema_id"] for row in rows] == [None, None, None]
+    assert [row["value_error"] and row["value_error"][:8] for row in rows] == [None, "not JSON", None]
+
+
+def test_values_without_their_schemas_may_be_null(kafkacodec, tmp_path, data):
+    (tmp_path / "empty").mkdir()
+    output = tmp_path / "out.jsonl"
+    arguments = ("--values", "avro", "--schemas", tmp_path / "empty", "--on-value-error", "null", "-o", output)
+    code, _, err = kafkacodec("convert", data, "--topic", "orders", *arguments)
+    assert (code, "2 values could not be decoded" in err) == (DONE, True)
+    assert [json.loads(line)["value"] for line in output.read_text().splitlines()] == [None, None, None]
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
