@@ -38,8 +38,8 @@ class ValueOptions:
     def __post_init__(self) -> None:
         if not (self.values or self.keys) and (self.schemas or self.framing or self.reader_schema):
             raise click.UsageError("--schemas, --framing and --reader-schema need --values or --keys")
-        if (self.values or self.keys) and self.schemas is None:
-            raise click.UsageError("--values and --keys need --schemas: a directory, a URL, a log directory or a file")
+        if {self.values, self.keys} & {"avro", "protobuf"} and self.schemas is None:
+            raise click.UsageError("avro and protobuf need --schemas: a directory, a URL, a log directory or a file")
 
     def record_values(self) -> RecordValues | None:
         """What decodes keys and values of records; None if they stay bytes.
@@ -50,13 +50,16 @@ class ValueOptions:
         if not (self.values or self.keys):
             return None
         from kafkacodec.values import Schema, ValueDecoder
+        from kafkacodec.values.json_infer import JsonInference
         from kafkacodec.values.record_values import RecordValues
 
         reader = self.reader_schema
-        decoders: dict[Part, ValueDecoder] = {}
+        decoders: dict[Part, ValueDecoder | JsonInference] = {}
         formats: dict[Part, Format | None] = {"key": self.keys, "value": self.values}
         for part, format in formats.items():
-            if format is not None:
+            if format is not None and self.schemas is None:
+                decoders[part] = JsonInference(on_error=self.on_value_error)
+            elif format is not None:
                 decoders[part] = ValueDecoder(
                     self._source(format),
                     format=format,

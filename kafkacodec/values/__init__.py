@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kafkacodec.values.decoding import DecodedValues, ValueDecoder, decode
     from kafkacodec.values.directory import SchemaDirectory
+    from kafkacodec.values.json_infer import infer_json
     from kafkacodec.values.registry import Registry
     from kafkacodec.values.schemas import Reference, Schema, SchemaKey, Schemas, SchemaSource
     from kafkacodec.values.topic import SchemaTopic
@@ -28,6 +29,7 @@ _HOMES = {
     "Schemas": "schemas",
     "ValueDecoder": "decoding",
     "decode": "decoding",
+    "infer_json": "json_infer",
 }
 
 __all__ = [
@@ -42,6 +44,7 @@ __all__ = [
     "Schemas",
     "ValueDecoder",
     "decode",
+    "infer_json",
 ]
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 from kafkacodec.errors import DecodeError, SchemaError
 from kafkacodec.values.decoding import ValueDecoder
 from kafkacodec.values.framing import Part
+from kafkacodec.values.json_infer import JsonInference
 from kafkacodec.values.schemas import SchemaKey
 
 __all__ = ["RecordValues"]
@@ -22,10 +23,11 @@ class RecordValues:
     (string, why a value is null that was not), or the same with ``key``.
 
     Args:
-        decoders: the decoder of ``key``, of ``value`` or of both, made with that `part`.
+        decoders: the decoder of ``key``, of ``value`` or of both, made with that `part`; a `JsonInference` for JSON
+            without a schema.
     """
 
-    def __init__(self, decoders: Mapping[Part, ValueDecoder]) -> None:
+    def __init__(self, decoders: Mapping[Part, ValueDecoder | JsonInference]) -> None:
         self._decoders = decoders
         self._keys: dict[Part, set[SchemaKey]] = {part: set() for part in decoders}
         self._types: dict[Part, pa.DataType] = {}

@@ -130,6 +130,23 @@ def test_plain_values_have_the_schema_of_a_file(kafkacodec, tmp_path, data):
     assert [row["value_error"] and row["value_error"][:8] for row in rows] == [None, "not JSON", None]
 
 
+def test_plain_json_needs_no_schema(kafkacodec, tmp_path, data):
+    rows = [b'{"id": 1, "x": [1]}', b'{"id": 2.5, "x": [null], "y": "a"}', b"null", b'{"y": 5}', b"{"]
+    write(data / "plain-0", [(None, row) for row in rows])
+    output = tmp_path / "out.jsonl"
+    arguments = ("--topic", "plain", "--values", "json", "-o", output)
+    code, _, err = kafkacodec("convert", data, *arguments)
+    assert (code, "plain-0: offset 4: value: not JSON" in err) == (BAD_INPUT, True)
+    assert kafkacodec("convert", data, *arguments, "--on-value-error", "null")[0] == DONE
+    assert [json.loads(line)["value"] for line in output.read_text().splitlines()] == [
+        {"id": 1.0, "x": [1], "y": None},
+        {"id": 2.5, "x": [None], "y": '"a"'},
+        None,
+        {"id": None, "x": None, "y": "5"},
+        None,
+    ]
+
+
 def test_values_without_their_schemas_may_be_null(kafkacodec, tmp_path, data):
     (tmp_path / "empty").mkdir()
     output = tmp_path / "out.jsonl"

@@ -181,3 +181,28 @@ def test_columns_have_what_confluents_deserializer_gives(orders, indent):
     context = SerializationContext("orders", MessageField.VALUE)
     want = [{**NOTHING, **oracle(value, context)} for value in values]
     assert kc.values.decode(values, {1: schema(ORDER)}).values.to_pylist() == want
+
+
+INFERRED: dict[str, tuple[list[bytes | None], pa.DataType]] = {
+    "numbers": ([b'{"a": 1}', b'{"a": 0.5}'], pa.struct([("a", pa.float64())])),
+    "large numbers": ([b"18446744073709551615"], pa.float64()),
+    "several types": ([b'{"a": 1}', b'{"a": [1]}'], pa.struct([("a", pa.string())])),
+    "fields of all": (
+        [b'{"a": 1}', None, b'{"b": {"c": true}}'],
+        pa.struct([("a", pa.int64()), ("b", pa.struct([("c", pa.bool_())]))]),
+    ),
+    "lists": ([b"[]", b"[null]", b'["a"]'], pa.list_(pa.string())),
+    "names that are data": ([json.dumps({f"k{i}": 1 for i in range(2000)}).encode()], pa.string()),
+    "many names in all": ([json.dumps({f"k{j}{i}": 1 for i in range(600)}).encode() for j in "ab"], pa.string()),
+    "nothing": ([b"{", None], pa.null()),
+    "empty objects": ([b"{}"], pa.string()),
+}
+
+
+@pytest.mark.parametrize("name", INFERRED)
+def test_types_of_values_without_a_schema(name):
+    values, want = INFERRED[name]
+    found = kc.values.infer_json([values])
+    decoded = kc.values.decode(values, found, on_error="null")
+    assert decoded.values.type == want
+    assert [error is None for error in decoded.errors.to_pylist()] == [value != b"{" for value in values]
