@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pyspark
@@ -86,8 +88,9 @@ class SparkCluster:
         return self.directory / f"{name}.log"
 
     def stop(self) -> None:
-        """End all programs, those that use the cluster first."""
+        """End all programs, those that use the cluster first; scripts do not end the JVM that they have started."""
         for process in reversed(self._processes):
-            process.terminate()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
         for process in self._processes:
             process.wait(60)
