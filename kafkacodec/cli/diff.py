@@ -12,8 +12,8 @@ from kafkacodec.cli.inputs import matches, topics_option
 from kafkacodec.cli.output import Column, counted, full_option, print_table, progress
 from kafkacodec.cli.standard_input import paths_with_copy
 from kafkacodec.log import Partition, discover
-from kafkacodec.log.difference import Difference, OffsetRange
-from kafkacodec.log.log_diff import difference, pairs
+from kafkacodec.log.analysis.difference import Difference, OffsetRange
+from kafkacodec.log.analysis.log_diff import difference, pairs
 
 _LEVELS = 2
 _CAUSES = {

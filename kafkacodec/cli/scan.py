@@ -16,10 +16,10 @@ from kafkacodec.cli.output import Column, counted, full_option, offsets, print_t
 from kafkacodec.cli.scan_batches import print_batches
 from kafkacodec.errors import DecodeError, MissingOffsets
 from kafkacodec.log import Partition, Segment
-from kafkacodec.log.batch_totals import added
+from kafkacodec.log.analysis.batch_totals import added
+from kafkacodec.log.analysis.partition_statistics import breaks_of
+from kafkacodec.log.analysis.segment_totals import SegmentStatistics, segment_statistics
 from kafkacodec.log.files import reason_of
-from kafkacodec.log.partition_statistics import breaks_of
-from kafkacodec.log.segment_totals import SegmentStatistics, segment_statistics
 
 
 @dataclass

@@ -37,7 +37,7 @@ _BAR = 24
 
 def _codec(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> list[tuple[str, int | None]]:
     """NAME or NAME:LEVEL."""
-    from kafkacodec.log.recompression import DEFAULT_CODECS
+    from kafkacodec.log.analysis.recompression import DEFAULT_CODECS
     from kafkacodec.records.compression import CODECS, compressor
 
     found = []
@@ -120,7 +120,7 @@ def _by_topic(partitions: list[Partition]) -> Iterator[tuple[str | None, list[Pa
 
 
 def _statistics(reading: Reading, partitions: list[Partition], advance: Advance) -> RecordStatistics:
-    from kafkacodec.log.contents import CHUNK_BYTES, CHUNK_ROWS, COLUMNS, record_statistics
+    from kafkacodec.log.analysis.contents import CHUNK_BYTES, CHUNK_ROWS, COLUMNS, record_statistics
 
     def chunks() -> Iterator[RecordColumns]:
         for piece in reading.ranges(partitions):

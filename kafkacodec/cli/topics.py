@@ -13,13 +13,13 @@ from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.inputs import Choice, choice_options, place
 from kafkacodec.cli.output import Column, counted, full_option, offsets, print_table, progress, size, timestamp
 from kafkacodec.log import LogDirectory, Partition
-from kafkacodec.log.continuity import INTERNAL_TOPICS
-from kafkacodec.log.partition_statistics import (
+from kafkacodec.log.analysis.partition_statistics import (
     PartitionStatistics,
     merge_statistics,
     partition_statistics,
     per_topic,
 )
+from kafkacodec.log.continuity import INTERNAL_TOPICS
 
 _LEVELS = 2
 """How deep in a tree of directories log directories are looked for."""

@@ -27,9 +27,20 @@ from kafkacodec.log.topic import Topic
 from kafkacodec.log.transactions import Transactions
 
 if TYPE_CHECKING:
+    from kafkacodec.log.analysis.contents import RecordStatistics, record_statistics
+    from kafkacodec.log.analysis.difference import ChangedRecord, Difference, OffsetRange
+    from kafkacodec.log.analysis.histograms import SizeHistogram, TimeHistogram
+    from kafkacodec.log.analysis.key_statistics import KeyStatistics, KeyUse
+    from kafkacodec.log.analysis.log_diff import diff
+    from kafkacodec.log.analysis.partition_statistics import (
+        PartitionStatistics,
+        merge_statistics,
+        per_topic,
+        statistics,
+    )
+    from kafkacodec.log.analysis.recompression import CodecResult, CodecTrial, codec_trial
+    from kafkacodec.log.analysis.segment_totals import SegmentStatistics, segment_statistics
     from kafkacodec.log.cluster_metadata import ClusterMetadata, read_cluster_metadata
-    from kafkacodec.log.contents import RecordStatistics, record_statistics
-    from kafkacodec.log.difference import ChangedRecord, Difference, OffsetRange
     from kafkacodec.log.following import Follower, Growth
     from kafkacodec.log.from_end import read_last
     from kafkacodec.log.group_lag import PartitionLag, lag
@@ -41,67 +52,56 @@ if TYPE_CHECKING:
         read_committed_offsets,
         read_consumer_groups,
     )
-    from kafkacodec.log.histograms import SizeHistogram, TimeHistogram
-    from kafkacodec.log.key_statistics import KeyStatistics, KeyUse
-    from kafkacodec.log.log_diff import diff
-    from kafkacodec.log.partition_statistics import (
-        PartitionStatistics,
-        merge_statistics,
-        per_topic,
-        statistics,
-    )
-    from kafkacodec.log.recompression import CodecResult, CodecTrial, codec_trial
     from kafkacodec.log.recovery import recover
     from kafkacodec.log.schemas import read_schemas
-    from kafkacodec.log.segment_totals import SegmentStatistics, segment_statistics
     from kafkacodec.log.segment_writer import PendingSegment, SegmentWriter, remove_unfinished
     from kafkacodec.log.tables import groups_table, lag_table, metadata_table, offsets_table
     from kafkacodec.log.writer import LogWriter
 
 # Public name -> the module that holds it.
 _HOMES = {
-    "LogWriter": "writer",
-    "PendingSegment": "segment_writer",
-    "SegmentWriter": "segment_writer",
-    "recover": "recovery",
-    "remove_unfinished": "segment_writer",
-    "ChangedRecord": "difference",
-    "read_schemas": "schemas",
+    "ChangedRecord": "analysis.difference",
     "ClusterMetadata": "cluster_metadata",
-    "CodecResult": "recompression",
-    "CodecTrial": "recompression",
+    "CodecResult": "analysis.recompression",
+    "CodecTrial": "analysis.recompression",
     "CommittedOffset": "groups",
+    "Difference": "analysis.difference",
     "Follower": "following",
-    "Difference": "difference",
     "Group": "groups",
     "GroupMember": "groups",
     "Growth": "following",
-    "KeyStatistics": "key_statistics",
-    "KeyUse": "key_statistics",
-    "OffsetRange": "difference",
+    "KeyStatistics": "analysis.key_statistics",
+    "KeyUse": "analysis.key_statistics",
+    "LogWriter": "writer",
+    "OffsetRange": "analysis.difference",
     "OwnedPartitions": "groups",
     "PartitionLag": "group_lag",
-    "RecordStatistics": "contents",
-    "SizeHistogram": "histograms",
-    "TimeHistogram": "histograms",
-    "codec_trial": "recompression",
-    "PartitionStatistics": "partition_statistics",
-    "SegmentStatistics": "segment_totals",
-    "diff": "log_diff",
+    "PartitionStatistics": "analysis.partition_statistics",
+    "PendingSegment": "segment_writer",
+    "RecordStatistics": "analysis.contents",
+    "SegmentStatistics": "analysis.segment_totals",
+    "SegmentWriter": "segment_writer",
+    "SizeHistogram": "analysis.histograms",
+    "TimeHistogram": "analysis.histograms",
+    "codec_trial": "analysis.recompression",
+    "diff": "analysis.log_diff",
     "groups_table": "tables",
     "lag": "group_lag",
     "lag_table": "tables",
-    "merge_statistics": "partition_statistics",
+    "merge_statistics": "analysis.partition_statistics",
     "metadata_table": "tables",
     "offsets_table": "tables",
-    "per_topic": "partition_statistics",
+    "per_topic": "analysis.partition_statistics",
     "read_cluster_metadata": "cluster_metadata",
     "read_committed_offsets": "groups",
     "read_consumer_groups": "groups",
     "read_last": "from_end",
-    "record_statistics": "contents",
-    "segment_statistics": "segment_totals",
-    "statistics": "partition_statistics",
+    "read_schemas": "schemas",
+    "record_statistics": "analysis.contents",
+    "recover": "recovery",
+    "remove_unfinished": "segment_writer",
+    "segment_statistics": "analysis.segment_totals",
+    "statistics": "analysis.partition_statistics",
 }
 
 __all__ = [

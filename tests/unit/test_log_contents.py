@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.log.histograms import MAX_BUCKETS, NO_TIME, SizeHistogram, TimeHistogram
+from kafkacodec.log.analysis.histograms import MAX_BUCKETS, NO_TIME, SizeHistogram, TimeHistogram
 from tests.corpus import ROOT, Digest, segments
 
 pa = pytest.importorskip("pyarrow")
 
-from kafkacodec.log.key_statistics import KeyStatistics  # noqa: E402
+from kafkacodec.log.analysis.key_statistics import KeyStatistics  # noqa: E402
 
 COLUMNS = ("timestamp", "key", "value")
 TOPICS = [

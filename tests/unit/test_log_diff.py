@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.log import difference
-from kafkacodec.log.difference import ChangedRecord, OffsetRange, compare
+from kafkacodec.log.analysis import difference
+from kafkacodec.log.analysis.difference import ChangedRecord, OffsetRange, compare
 from kafkacodec.records.comparing import COMPARED
 from tests.corpus import ROOT, log_directories, sample, segments
 from tests.dialect_vectors import ROOT as DIALECTS

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.log import batch_rows
-from kafkacodec.log.batch_totals import MAX_PRODUCERS
-from kafkacodec.log.partition_statistics import partition_statistics
+from kafkacodec.log.analysis import batch_rows
+from kafkacodec.log.analysis.batch_totals import MAX_PRODUCERS
+from kafkacodec.log.analysis.partition_statistics import partition_statistics
 from tests import hostile_trees
 from tests.corpus import ROOT, log_directories, sample, segments
 from tests.dialect_vectors import ROOT as DIALECTS

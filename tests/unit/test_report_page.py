@@ -18,11 +18,11 @@ from matplotlib.textpath import TextToPath
 
 from kafkacodec.cli.report import plots
 from kafkacodec.cli.report.page import render
-from kafkacodec.log.damage_map import damage_map
-from kafkacodec.log.histograms import TimeHistogram
-from kafkacodec.log.partition_statistics import PartitionStatistics
+from kafkacodec.log.analysis.damage_map import damage_map
+from kafkacodec.log.analysis.histograms import TimeHistogram
+from kafkacodec.log.analysis.partition_statistics import PartitionStatistics
+from kafkacodec.log.analysis.survey import Survey
 from kafkacodec.log.report import Finding, Report
-from kafkacodec.log.survey import Survey
 
 REPOSITORY = Path(__file__).parents[2]
 

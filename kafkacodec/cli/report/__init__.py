@@ -42,7 +42,7 @@ def report(choice: Choice, path: str, force: bool, verify: bool, threads: int | 
     if path != STANDARD:
         check_new_file(path, choice.paths, force=force)
     from kafkacodec.cli.report.page import render
-    from kafkacodec.log.survey import survey
+    from kafkacodec.log.analysis.survey import survey
 
     partitions = _partitions(choice)
     with progress("reading", sum(map(_size, partitions))) as advance:

@@ -12,10 +12,10 @@ from kafkacodec.cli.output import counted, interval, size
 from kafkacodec.cli.report import plots
 from kafkacodec.cli.report.plots import Bar, Series
 from kafkacodec.cli.report.tables import DAMAGE_ROWS, file_name, topic_name
-from kafkacodec.log.damage_map import SegmentDamage
-from kafkacodec.log.histograms import TimeHistogram
-from kafkacodec.log.partition_statistics import PartitionStatistics
-from kafkacodec.log.survey import Survey
+from kafkacodec.log.analysis.damage_map import SegmentDamage
+from kafkacodec.log.analysis.histograms import TimeHistogram
+from kafkacodec.log.analysis.partition_statistics import PartitionStatistics
+from kafkacodec.log.analysis.survey import Survey
 
 __all__ = ["Plot", "damage_plot", "lag_plot", "plots_of"]
 

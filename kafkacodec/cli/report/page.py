@@ -23,9 +23,9 @@ from kafkacodec.cli.report.tables import (
     partition_table,
     topic_table,
 )
-from kafkacodec.log.damage_map import damage_map
-from kafkacodec.log.partition_statistics import PartitionStatistics, merge_statistics, per_topic
-from kafkacodec.log.survey import Survey
+from kafkacodec.log.analysis.damage_map import damage_map
+from kafkacodec.log.analysis.partition_statistics import PartitionStatistics, merge_statistics, per_topic
+from kafkacodec.log.analysis.survey import Survey
 
 __all__ = ["render"]
 

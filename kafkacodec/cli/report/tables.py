@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from kafkacodec.cli.inputs import place
 from kafkacodec.cli.output import counted, duration, size, timestamp
-from kafkacodec.log.damage_map import SegmentDamage
-from kafkacodec.log.partition_statistics import PartitionStatistics
+from kafkacodec.log.analysis.damage_map import SegmentDamage
+from kafkacodec.log.analysis.partition_statistics import PartitionStatistics
+from kafkacodec.log.analysis.survey import Survey
 from kafkacodec.log.report import Report
-from kafkacodec.log.survey import Survey
 
 __all__ = [
     "DAMAGE_ROWS",

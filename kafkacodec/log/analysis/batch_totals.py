@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kafkacodec.log.batch_rows import NO_TIME, BatchRows, Ints
+from kafkacodec.log.analysis.batch_rows import NO_TIME, BatchRows, Ints
 from kafkacodec.records.compression import CODECS
 
 __all__ = ["MAX_PRODUCERS", "OF_RECORDS", "BatchTotals", "added"]

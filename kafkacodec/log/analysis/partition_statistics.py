@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kafkacodec.errors import DecodeError, MissingOffsets
-from kafkacodec.log.batch_totals import OF_RECORDS, BatchTotals, added
+from kafkacodec.log.analysis.batch_totals import OF_RECORDS, BatchTotals, added
+from kafkacodec.log.analysis.segment_totals import SegmentStatistics, segment_statistics
 from kafkacodec.log.directory import discover
 from kafkacodec.log.files import note
 from kafkacodec.log.kinds import kind_of
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.segment import Segment
-from kafkacodec.log.segment_totals import SegmentStatistics, segment_statistics
 from kafkacodec.records.signatures import suggests_options
 
 __all__ = ["PartitionStatistics", "breaks_of", "merge_statistics", "partition_statistics", "per_topic", "statistics"]

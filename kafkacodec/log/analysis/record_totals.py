@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from kafkacodec.dialects import kafka07
 from kafkacodec.errors import DecodeError
-from kafkacodec.log.batch_rows import NO_TIME
-from kafkacodec.log.batch_totals import BatchTotals
+from kafkacodec.log.analysis.batch_rows import NO_TIME
+from kafkacodec.log.analysis.batch_totals import BatchTotals
 from kafkacodec.log.files import MappedFile
 from kafkacodec.log.ranges import KEPT_BEFORE
 from kafkacodec.log.walk import Damage

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafkacodec.log.histograms import SizeHistogram, TimeHistogram
-from kafkacodec.log.key_statistics import MAX_KEYS, KeyStatistics, KeyUse
+from kafkacodec.log.analysis.histograms import SizeHistogram, TimeHistogram
+from kafkacodec.log.analysis.key_statistics import MAX_KEYS, KeyStatistics, KeyUse
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.signatures import suggests_options
 

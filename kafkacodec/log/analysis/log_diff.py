@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
-from kafkacodec.log.difference import DEFAULT_LIMIT, Difference, compare
+from kafkacodec.log.analysis.difference import DEFAULT_LIMIT, Difference, compare
+from kafkacodec.log.analysis.partition_statistics import partition_statistics
 from kafkacodec.log.directory import discover
 from kafkacodec.log.partition import Partition
-from kafkacodec.log.partition_statistics import partition_statistics
 from kafkacodec.records.arguments import limit as checked_limit
 from kafkacodec.records.signatures import suggests_options
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from kafkacodec.errors import DecodeError
-from kafkacodec.log.batch_rows import batches_of, messages_of
+from kafkacodec.log.analysis.batch_rows import batches_of, messages_of
+from kafkacodec.log.analysis.histograms import TimeHistogram
+from kafkacodec.log.analysis.partition_statistics import PartitionStatistics, partition_statistics
+from kafkacodec.log.analysis.recompression import CodecTrial, codec_trial
 from kafkacodec.log.files import MappedFile, reason_of
 from kafkacodec.log.group_lag import PartitionLag, lag
 from kafkacodec.log.groups import TOPIC
-from kafkacodec.log.histograms import TimeHistogram
 from kafkacodec.log.kinds import kind_of
 from kafkacodec.log.partition import Partition
-from kafkacodec.log.partition_statistics import PartitionStatistics, partition_statistics
-from kafkacodec.log.recompression import CodecTrial, codec_trial
 from kafkacodec.log.report import Report
 from kafkacodec.log.segment import Segment
 from kafkacodec.log.walk import Damage

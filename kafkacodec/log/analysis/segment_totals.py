@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kafkacodec.errors import DecodeError
-from kafkacodec.log.batch_rows import batches_of, messages_of
-from kafkacodec.log.batch_totals import BatchTotals
+from kafkacodec.log.analysis.batch_rows import batches_of, messages_of
+from kafkacodec.log.analysis.batch_totals import BatchTotals
+from kafkacodec.log.analysis.record_totals import count_messages, count_records
 from kafkacodec.log.files import MappedFile, note
 from kafkacodec.log.kinds import kind_of
-from kafkacodec.log.record_totals import count_messages, count_records
 from kafkacodec.log.segment import Segment, check_is_segment
 from kafkacodec.log.walk import Damage
 from kafkacodec.records.signatures import suggests_options

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from kafkacodec.log.analysis.sampling import HEADER_BYTES, Stretch, read_stretch
 from kafkacodec.log.evidence import unused
 from kafkacodec.log.files import MappedFile
 from kafkacodec.log.kinds import kind_of
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.ranges import SegmentRange
-from kafkacodec.log.sampling import HEADER_BYTES, Stretch, read_stretch
 from kafkacodec.log.segment import Segment
 from kafkacodec.records.arguments import limit
 from kafkacodec.records.compression import CODECS, compress, compressor, decompress
