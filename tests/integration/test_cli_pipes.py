@@ -7,6 +7,8 @@ import gzip
 import io
 import json
 import os
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -82,6 +84,24 @@ def test_in_a_shell() -> None:
     line = f"cat {ROOT / SEGMENT} | {kafkacodec} convert - -o - --format jsonl | head -n 3"
     finished = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
     assert [json.loads(row)["offset"] for row in finished.stdout.splitlines()] == [row.offset for row in RECORDS[:3]]
+
+
+@pytest.mark.parametrize("kind", ["csv", "ndjson"])
+def test_into_duckdb(kind: str) -> None:
+    reader = {"csv": "read_csv", "ndjson": "read_json"}[kind]
+    query = f"SELECT sum(t.offset) FROM {reader}('/dev/stdin') t"
+    program = f"import duckdb; print(duckdb.connect().execute({query!r}).fetchall()[0][0])"
+    command = f"{' '.join(COMMAND)} convert {ROOT / SEGMENT} -o - --format {kind}"
+    line = f"{command} | {sys.executable} -c {shlex.quote(program)}"
+    finished = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+    assert finished.stdout.strip() == str(sum(row.offset for row in RECORDS)), finished.stderr
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
+def test_into_jq() -> None:
+    line = f"{' '.join(COMMAND)} dump {ROOT / SEGMENT} --json | jq .offset"
+    finished = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+    assert list(map(int, finished.stdout.split())) == [row.offset for row in RECORDS]
 
 
 def test_errors_name_standard_input(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def can_read(directory: Path, command: str) -> bool:
     return empty or any(has(directory, DIGITS + suffix, levels) for suffix in (".log", ".kafka"))
 
 
-LEVELS = {"topics": 2, "scan": 2, "diff": 2, "report": 2}
+LEVELS = {"topics": 2, "scan": 2, "diff": 2, "stats": 2, "report": 2}
 """For the commands that take trees of log directories, how deep."""
 
 DIGITS = "[0-9]" * 20
