@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Any, BinaryIO
 
+import click
 import pyarrow as pa
 
 from kafkacodec.cli.json_columns import json_values
@@ -82,7 +83,10 @@ class ParquetWriter(Writer):
     def _open(self, file: BinaryIO, schema: pa.Schema, compression: str | None) -> None:
         from pyarrow import parquet
 
-        self._writer = parquet.ParquetWriter(file, schema, compression=compression or "zstd")
+        try:
+            self._writer = parquet.ParquetWriter(file, schema, compression=compression or "zstd")
+        except pa.ArrowNotImplementedError as error:  # structs without fields
+            raise click.UsageError(f"Parquet lacks a type of these columns; choose another --format: {error}") from None
         self._held: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
 

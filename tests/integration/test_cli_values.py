@@ -130,6 +130,16 @@ def test_plain_values_have_the_schema_of_a_file(kafkacodec, tmp_path, data):
     assert [row["value_error"] and row["value_error"][:8] for row in rows] == [None, "not JSON", None]
 
 
+def test_parquet_without_a_type(kafkacodec, tmp_path, data):
+    schema = tmp_path / "empty.avsc"
+    schema.write_text('{"type": "record", "name": "E", "fields": []}')
+    write(data / "empty-0", [(None, b"")])
+    output = tmp_path / "out.parquet"
+    arguments = ("--topic", "empty", "--values", "avro", "--schemas", schema, "-o", output)
+    code, _, err = kafkacodec("convert", data, *arguments)
+    assert (code, "choose another --format" in err, output.exists()) == (WRONG_USAGE, True, False)
+
+
 def test_plain_json_needs_no_schema(kafkacodec, tmp_path, data):
     rows = [b'{"id": 1, "x": [1]}', b'{"id": 2.5, "x": [null], "y": "a"}', b"null", b'{"y": 5}', b"{"]
     write(data / "plain-0", [(None, row) for row in rows])
