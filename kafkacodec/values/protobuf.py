@@ -72,11 +72,20 @@ class _Message:
             ValueError: one is not a message of this type, or has a time that 64 bits cannot hold.
         """
         batch = self._handler.array_to_record_batch(column)
+        self._check(column)
         if _has_saturated(batch.columns):
             raise ValueError("a timestamp or duration exceeds 64 bits of nanoseconds")
         if not batch.num_columns:
             return pa.array([{}] * len(column), self.type)
         return conformed(pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema)), self.type)
+
+    def _check(self, column: pa.Array) -> None:
+        """Raise for what protobuf refuses and ptars reads: groups that end with the number of another one."""
+        try:
+            for value in column.to_pylist():
+                self.parse(value)
+        except Exception as refusal:  # DecodeError of protobuf
+            raise ValueError(str(refusal)) from None
 
 
 def _has_saturated(columns: list[pa.Array]) -> bool:
