@@ -72,7 +72,8 @@ test: $(VENV)/.dev $(VENV)/.built lint tidy ctest machines wheel pythons old-spa
 
 .PHONY: pytest
 pytest: $(VENV)/.dev $(VENV)/.built
-	@tools/system_packages valgrind:valgrind || true
+	@tools/system_packages valgrind:valgrind jq:jq || true
+	@tools/system_packages chromium:chromium || true
 	$(PY) -m pytest -n $(JOBS) --dist loadgroup $(TESTS) $(PYTEST_ARGS)
 
 # Besides the version in .venv. Each has 450 MB, in a separate environment that takes all other packages from .venv.
