@@ -12,13 +12,14 @@ tests alike::
 
 Responses arrive in the order of the requests. A Produce request with acks=0 has none. A fault of the peer raises
 RemoteProtocolError, after which the connection must be closed. A fault of the caller raises LocalProtocolError and
-changes nothing.
+changes nothing. A broker with `max_pending` requests to answer is paused: `Connection.paused`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Literal
 
 import kafkacodec
@@ -71,7 +72,8 @@ class VersionsRefused:
 @dataclass(frozen=True, slots=True)
 class RequestReceived:
     """A request. `message` is None for an ApiVersions request of an unsupported version: answer it with the result of
-    `Connection.api_versions`. `wants_response` is False for a Produce request with acks=0.
+    `Connection.api_versions`. `wants_response` is False for a Produce request with acks=0. `trailing` are bytes after
+    the message, which only a connection with ``allow_trailing_bytes`` accepts.
     """
 
     correlation_id: int
@@ -80,6 +82,7 @@ class RequestReceived:
     header: RequestHeader
     message: Message | None
     wants_response: bool
+    trailing: bytes = b""
 
 
 @dataclass(slots=True)
@@ -102,7 +105,10 @@ class Connection(FramedConnection[_Pending, Any]):
         client_id: the client id of requests.
         versions: the versions to use by API key. Default: all that the library supports.
         max_frame_size: the largest frame accepted, in bytes. No more than this and one read is kept.
-        max_pending: the most requests that may wait for their responses.
+        max_pending: the most requests that may wait for their responses. A client sends no more, a broker pauses.
+        allow_trailing_bytes: on a broker, accept bytes after the message of a request, as Kafka's brokers do: some
+            clients send them. They are in `RequestReceived.trailing`. Default: such a request raises
+            RemoteProtocolError.
     """
 
     @suggests_options
@@ -114,8 +120,12 @@ class Connection(FramedConnection[_Pending, Any]):
         versions: Mapping[int, range] | None = None,
         max_frame_size: int = MAX_FRAME_SIZE,
         max_pending: int = 1000,
+        allow_trailing_bytes: bool = False,
     ) -> None:
         super().__init__(role, max_frame_size=max_frame_size, max_pending=max_pending)
+        if allow_trailing_bytes and role != "broker":
+            raise ValueError("allow_trailing_bytes is an option of brokers: it is about requests")
+        self.allow_trailing_bytes = allow_trailing_bytes
         self.client_id = client_id
         self.versions: Mapping[int, range] = versions if versions is not None else supported_ranges()
         self.peer_versions: Mapping[int, range] | None = None
@@ -148,8 +158,22 @@ class Connection(FramedConnection[_Pending, Any]):
             request.client_software_name, request.client_software_version = "kafkacodec", _SOFTWARE_VERSION
         return self.send_request(request, version)
 
-    def send_request(self, message: Message, version: int | None = None) -> tuple[int, bytes]:
-        """A request: its correlation id and the bytes to send. The default of `version` is the highest common one.
+    @suggests_options
+    def send_request(
+        self,
+        message: Message,
+        version: int | None = None,
+        *,
+        client_id: str | EllipsisType | None = ...,
+        header_tags: dict[int, bytes] | None = None,
+    ) -> tuple[int, bytes]:
+        """A request: its correlation id and the bytes to send.
+
+        Args:
+            message: the request.
+            version: default: the highest common one.
+            client_id: the client id of this request; None sends null. Default: that of the connection.
+            header_tags: tagged fields of the header, in flexible versions.
 
         Raises:
             LocalProtocolError: not a client; not a request; too many pending requests; the versions are unknown.
@@ -164,7 +188,8 @@ class Connection(FramedConnection[_Pending, Any]):
         if version is None:
             version = self.version_of(api.key)
         correlation_id = self._next_correlation_id
-        data = encode_request(message, version, correlation_id, self.client_id)
+        sender = self.client_id if client_id is ... else client_id
+        data = encode_request(message, version, correlation_id, sender, header_tags=header_tags)
         if _wants_response(api.key, message):
             self._pending.append(_Pending(correlation_id, api.key, version, message))
         self._next_correlation_id = (correlation_id + 1) & 0x7FFFFFFF
@@ -230,18 +255,23 @@ class Connection(FramedConnection[_Pending, Any]):
         return [VersionsAgreed(self.peer_versions)]
 
     def _request_events(self, frame: bytes) -> list[Any]:
-        if len(self._pending) >= self.max_pending:
-            self._fail_full()
         header, at = decode_request_header(frame, SIZE_BYTES)
         api, version = APIS[header.request_api_key], header.request_api_version
         supported = version in self.versions.get(api.key, range(0))
         if not supported and api.key != API_VERSIONS:
             self._fail(f"{api.name} version {version} is not supported")
-        message = api.request.decode(frame, version, at) if supported else None
+        message, end = self._request_at(frame, at, api.request, version) if supported else (None, len(frame))
         wants_response = message is None or _wants_response(api.key, message)
         if wants_response:
             self._pending.append(_Pending(header.correlation_id, api.key, version, message, supported))
-        return [RequestReceived(header.correlation_id, api.key, version, header, message, wants_response)]
+        trailing = frame[end:]
+        return [RequestReceived(header.correlation_id, api.key, version, header, message, wants_response, trailing)]
+
+    def _request_at(self, frame: bytes, at: int, request: type[Message], version: int) -> tuple[Message, int]:
+        """The request at `at` and where it ends."""
+        if self.allow_trailing_bytes:
+            return request.decode_prefix(frame, version, at)
+        return request.decode(frame, version, at), len(frame)
 
 
 def _wants_response(api_key: int, message: Any) -> bool:

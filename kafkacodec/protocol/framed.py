@@ -22,7 +22,7 @@ class FramedConnection(ABC, Generic[Waiting, Event]):
     Args:
         role: ``"client"`` or ``"broker"``.
         max_frame_size: the largest frame accepted, in bytes. No more than this and one read is kept.
-        max_pending: the most requests that may wait for their responses.
+        max_pending: the most requests that may wait for their responses. A client sends no more, a broker pauses.
     """
 
     def __init__(
@@ -42,31 +42,59 @@ class FramedConnection(ABC, Generic[Waiting, Event]):
         self._failure: str | None = None
 
     def __repr__(self) -> str:
-        waiting = f"{self.pending} pending, {len(self._received)} bytes of an incomplete frame"
+        kept = "received later" if self.paused else "of an incomplete frame"
+        waiting = f"{self.pending} pending, {len(self._received)} bytes {kept}"
         return f"<{type(self).__name__}: {self.role}, {waiting}{self._state()}>"
 
     def _state(self) -> str:
-        """More of the state for `repr`: what failed."""
-        return "" if self._failure is None else f", failed: {self._failure}"
+        """More of the state for `repr`: whether it is paused, what failed."""
+        paused = ", paused" if self.paused else ""
+        return paused if self._failure is None else f"{paused}, failed: {self._failure}"
 
     @property
     def pending(self) -> int:
         """The number of requests that wait for their responses."""
         return len(self._pending)
 
+    @property
+    def paused(self) -> bool:
+        """Whether this is a broker whose pending requests are `max_pending`: later ones are kept as bytes.
+
+        Stop reading from the socket. After responses, ``receive(b"")`` returns the requests that were kept.
+        """
+        return self.role == "broker" and self._failure is None and len(self._pending) >= self.max_pending
+
+    @property
+    def room(self) -> int:
+        """The most bytes that `receive` takes while paused: what is left of `max_frame_size` and a size field.
+
+        A connection that is not paused takes a read of any size, since it keeps only what is not a complete frame or
+        comes after the request that pauses it.
+        """
+        return max(0, self.max_frame_size + SIZE_BYTES - len(self._received))
+
     def receive(self, data: Buffer) -> list[Event]:
         """Takes received bytes (any buffer) and returns the events that they complete, in order.
 
+        A paused broker returns no events. With fewer pending requests it goes on where it paused, also for ``b""``.
+
         Raises:
+            LocalProtocolError: more than `room` bytes while paused; none of them is taken.
             RemoteProtocolError: the bytes break the protocol. Every later call raises it again. Its cause is the
                 DecodeError, if there is one; its `events` are those of the complete frames before the fault.
         """
         if self._failure is not None:
             raise RemoteProtocolError(self._failure)
-        self._received += memoryview(data).cast("B")
+        view = memoryview(data).cast("B")
+        if self.paused and len(view) > self.room:
+            raise LocalProtocolError(
+                f"{len(view)} bytes received while paused, with room for {self.room}: "
+                f"send responses to the {self.pending} pending requests before reading more"
+            )
+        self._received += view
         events: list[Event] = []
         try:
-            while (frame := self._next_frame()) is not None:
+            while not self.paused and (frame := self._next_frame()) is not None:
                 if self.role == "broker":
                     events += self._request_events(frame)
                 else:
@@ -108,9 +136,6 @@ class FramedConnection(ABC, Generic[Waiting, Event]):
             raise LocalProtocolError(f"this is a {self.role} connection; only a {role} connection does this")
         if self._failure is not None:
             raise LocalProtocolError(f"the connection has failed: {self._failure}")
-
-    def _fail_full(self) -> NoReturn:
-        self._fail(f"too many pending requests (at most {self.max_pending})")
 
     def _fail(self, reason: str) -> NoReturn:
         self._note_failure(reason)

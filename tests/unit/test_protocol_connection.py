@@ -5,6 +5,7 @@ import pytest
 import kafkacodec as kc
 from kafkacodec import messages, protocol
 from kafkacodec.protocol import Connection, RequestReceived, ResponseReceived, VersionsAgreed, VersionsRefused
+from tests.protocol_vectors import vectors
 
 
 def negotiated(**broker_options):
@@ -172,10 +173,6 @@ def test_memory_is_bounded():
     broker = Connection("broker", max_frame_size=100, max_pending=2)
     with pytest.raises(kc.RemoteProtocolError, match="exceeds the limit of 100"):
         broker.receive((101).to_bytes(4, "big"))
-    client, broker = negotiated(max_pending=2)
-    data = b"".join(client.send_request(messages.HeartbeatRequest())[1] for _ in range(3))
-    with pytest.raises(kc.RemoteProtocolError, match=r"too many pending requests \(at most 2\)"):
-        broker.receive(data)
     client = Connection("client", max_pending=1)
     client.send_request(messages.HeartbeatRequest(), 0)
     with pytest.raises(kc.LocalProtocolError, match=r"too many pending requests \(at most 1\)"):
@@ -212,3 +209,74 @@ def test_what_is_no_request_is_refused(thing):
 def test_limits_that_let_nothing_in(options):
     with pytest.raises(ValueError, match="at least 1"):
         Connection("client", **options)
+
+
+def test_client_id_and_header_tags_of_one_request():
+    client, broker = negotiated()
+    named = [
+        client.send_request(messages.HeartbeatRequest()),
+        client.send_request(messages.HeartbeatRequest(), client_id="other", header_tags={7: b"trace"}),
+        client.send_request(messages.HeartbeatRequest(), client_id=None),
+        client.send_request(messages.HeartbeatRequest()),
+    ]
+    headers = [event.header for event in broker.receive(b"".join(data for _, data in named))]
+    assert [header.client_id for header in headers] == ["me", "other", None, "me"]
+    assert [header.unknown_tagged_fields for header in headers] == [{}, {7: b"trace"}, {}, {}]
+
+
+def test_header_tags_need_a_flexible_version():
+    client = Connection("client")
+    with pytest.raises(kc.EncodeError, match="has no tagged fields"):
+        client.send_request(messages.HeartbeatRequest(), 3, header_tags={7: b"trace"})
+    assert client.pending == 0
+    assert client.send_request(messages.HeartbeatRequest(), 3)[0] == 0
+
+
+# kafka-go's DescribeAcls requests of versions 2 and 3 end with a byte too many.
+ACLS = protocol.encode_request(messages.DescribeAclsRequest(resource_type_filter=2), 3, 5, "kafka-go")
+ACLS_LONGER = (len(ACLS) - 4 + 1).to_bytes(4, "big") + ACLS[4:] + b"\0"
+
+
+def test_bytes_after_a_request_are_refused():
+    with pytest.raises(kc.RemoteProtocolError, match="unexpected bytes after the message"):
+        Connection("broker").receive(ACLS_LONGER)
+
+
+def test_bytes_after_a_request_are_reported_where_they_are_allowed():
+    broker = Connection("broker", allow_trailing_bytes=True)
+    longer, plain = broker.receive(ACLS_LONGER + ACLS)
+    assert (longer.trailing, plain.trailing) == (b"\0", b"")
+    assert longer.message == plain.message == messages.DescribeAclsRequest(resource_type_filter=2)
+    (unknown,) = broker.receive(bytes.fromhex("0000000b0012006300000001ffff00"))
+    assert (unknown.message, unknown.trailing) == (None, b"")
+
+
+def test_damage_inside_a_request_is_refused_anyway():
+    with pytest.raises(kc.RemoteProtocolError):
+        Connection("broker", allow_trailing_bytes=True).receive((len(ACLS) - 5).to_bytes(4, "big") + ACLS[4:-1])
+
+
+def test_what_kafka_reads_with_bytes_to_spare():
+    """Every request with an extra byte that Kafka's reader accepted, as its golden data records."""
+    found = 0
+    for vector in vectors("bad"):
+        if (vector["kind"], vector["case"]) != ("request", "trailing-1"):
+            continue
+        remaining = [result["remaining"] for result in vector["java"].values() if result.get("remaining")]
+        api, version, body = vector["key"], vector["version"], bytes.fromhex(vector["hex"])
+        if not remaining:
+            continue
+        header = protocol.headers.encode_request_header(api, version, 1, "c")
+        frame = (len(header) + len(body)).to_bytes(4, "big") + header + body
+        with pytest.raises(kc.RemoteProtocolError, match="unexpected bytes after the message"):
+            Connection("broker").receive(frame)
+        (event,) = Connection("broker", allow_trailing_bytes=True).receive(frame)
+        assert event.trailing == body[-remaining[0] :]
+        assert event.message == messages.by_key(api)[0].decode(body[: -remaining[0]], version)
+        found += 1
+    assert found > 80
+
+
+def test_only_brokers_read_requests():
+    with pytest.raises(ValueError, match="allow_trailing_bytes is an option of brokers"):
+        Connection("client", allow_trailing_bytes=True)

@@ -101,8 +101,13 @@ class Connection(FramedConnection[Request, "RequestReceived | ResponseReceived"]
         """The peer has closed its side.
 
         Raises:
+            LocalProtocolError: a paused broker keeps received bytes: send responses and call `receive` first.
             RemoteProtocolError: inside a frame, or while a client waits for responses.
         """
+        if self.paused and self._received:
+            raise LocalProtocolError(
+                f"paused, with {len(self._received)} received bytes: send responses, then call receive(b'')"
+            )
         if self._received:
             self._fail(f"connection closed inside a frame, of which {len(self._received)} bytes were received")
         if self.role == "client" and self._pending:
@@ -111,8 +116,6 @@ class Connection(FramedConnection[Request, "RequestReceived | ResponseReceived"]
     def _request_events(self, frame: bytes) -> list[RequestReceived | ResponseReceived]:
         request = decode_request(frame, max_size=self.max_frame_size)
         if request.has_response:
-            if len(self._pending) >= self.max_pending:
-                self._fail_full()
             self._pending.append(request)
         return [RequestReceived(request, request.has_response)]
 
