@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kafkacodec.protocol.client_defaults import client_request
 from kafkacodec.protocol.connection import (
     Connection,
     RequestReceived,
@@ -30,6 +31,7 @@ __all__ = [
     "VersionsAgreed",
     "VersionsRefused",
     "api_versions_response",
+    "client_request",
     "decode_request",
     "decode_response",
     "encode_request",

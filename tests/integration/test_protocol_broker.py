@@ -73,7 +73,7 @@ def leads(client, name, partitions):
     asked = messages.ListOffsetsRequest
     places = [asked.ListOffsetsPartition(partition_index=i, timestamp=-1) for i in range(partitions)]
     topic = asked.ListOffsetsTopic(name=name, partitions=places)
-    found = client.ask(asked(replica_id=-1, topics=[topic]))
+    found = client.ask(protocol.client_request(asked, topics=[topic]))
     return all(partition.error_code == 0 for partition in found.topics[0].partitions)
 
 
@@ -187,7 +187,7 @@ def test_produce_list_offsets_and_fetch(client):
 
     place = messages.ListOffsetsRequest.ListOffsetsPartition(partition_index=1, timestamp=-1)
     topic = messages.ListOffsetsRequest.ListOffsetsTopic(name=name, partitions=[place])
-    latest = client.ask(messages.ListOffsetsRequest(replica_id=-1, topics=[topic]))
+    latest = client.ask(protocol.client_request(messages.ListOffsetsRequest, topics=[topic]))
     assert latest.topics[0].partitions[0].offset == 4
 
     for version in (4, 11, 12, client.connection.version_of(1)):
