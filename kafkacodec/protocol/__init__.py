@@ -21,11 +21,13 @@ from kafkacodec.protocol.frames import (
     split_frames,
 )
 from kafkacodec.protocol.headers import request_header_version, response_header_version
+from kafkacodec.protocol.produce import PackedRequest, produce_requests
 from kafkacodec.protocol.versions import api_versions_response, highest_common, ranges_in, supported_ranges
 
 __all__ = [
     "MAX_FRAME_SIZE",
     "Connection",
+    "PackedRequest",
     "RequestReceived",
     "ResponseReceived",
     "VersionsAgreed",
@@ -39,6 +41,7 @@ __all__ = [
     "fetch_to_columns",
     "frame_size",
     "highest_common",
+    "produce_requests",
     "ranges_in",
     "request_header_version",
     "response_header_version",
