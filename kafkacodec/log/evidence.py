@@ -160,6 +160,16 @@ def knows_base(headers: BatchHeaders) -> Flags:
     return known
 
 
+def first_offset_in(file: MappedFile, position: int, size: int) -> int | None:
+    """The offset of the first record of the batch in file[position, position + size); None if it cannot be decoded."""
+    data = file.data[position : position + size]
+    for chunk in iter_columns(data, columns=("offset",), include_control=True, on_error="stop", max_rows=1):
+        file.check_size()
+        if len(chunk):
+            return int(chunk["offset"][0])
+    return None
+
+
 def jumps(headers: BatchHeaders, last_offset: int | None) -> npt.NDArray[np.int64]:
     """The number of offsets missing before each batch, if known; `last_offset` is the last one before all batches."""
     base = np.where(headers["magic"] >= 2, headers["base_offset"], headers["last_offset"])

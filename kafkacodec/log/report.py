@@ -76,9 +76,10 @@ class Report:
         path (str): the inspected file or directory.
         num_segments, size_in_bytes, num_batches, num_records (int): what was read; only intact batches and records.
         damaged_bytes (int): bytes that are not intact batches, without torn and unused tails.
-        missing_offsets (int): the number of offsets lost in damaged batches and in gaps between segments. The number of
-            lost records may be smaller: compaction may have removed some before. Damage at the end of a log, whose
-            offsets are unknown, is not counted. In logs of Kafka 0.6 and 0.7, a number of bytes.
+        missing_offsets (int): the number of offsets lost in damaged batches and in gaps between segments: those between
+            the intact batches around the damage, from the damaged batch's own first offset on if its header has a
+            plausible one. The number of lost records may be smaller: compaction may have removed some before. Damage at
+            the end of a log, whose offsets are unknown, is not counted. In logs of Kafka 0.6 and 0.7, in bytes.
         compacted_offsets (int): the number of offsets between batches that no batch has, as compaction leaves them.
         formats (Counter): batches by magic and codec, such as ``v2/lz4``.
         findings (list[Finding]): the first `MAX_FINDINGS`, in the order of the log.

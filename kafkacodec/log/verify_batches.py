@@ -14,7 +14,7 @@ from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch
 from kafkacodec.log.continuity import ALONE, Surroundings, gap_after, missing
-from kafkacodec.log.evidence import gather, knows_base, unused
+from kafkacodec.log.evidence import first_offset_in, gather, knows_base, unused
 from kafkacodec.log.files import MappedFile, reason_of
 from kafkacodec.log.indexes import IndexFile, read_offset_index, read_time_index
 from kafkacodec.log.report import MAX_FINDINGS, Finding, Level, Report
@@ -27,6 +27,8 @@ __all__ = ["Indexes", "Ints", "SegmentChecker"]
 Ints = npt.NDArray[np.signedinteger[Any]]
 
 SMALLEST_UNUSED = 12  # bytes of zeros that cannot be the start of a batch
+
+_MAGIC_AT = 16  # where a batch or a message has its magic
 
 NO_TIMESTAMP = np.iinfo(np.int64).min  # numpy's "not a time" as an integer
 
@@ -75,7 +77,12 @@ class SegmentChecker:
         at = np.searchsorted(positions, np.append(starts, self.file.size))
         place = np.flatnonzero(at[1:] > at[:-1])
         first, base, last = at[place], headers["base_offset"], headers["last_offset"]
-        before, damaged = self._follow(place, base[first], np.maximum.reduceat(last, first), problems)
+        known = knows_base(headers)
+        starts_at = [
+            int(base[row]) if known[row] else (int(positions[row]), int(headers["size_in_bytes"][row]))
+            for row in first.tolist()
+        ]
+        before, damaged = self._follow(place, starts_at, np.maximum.reduceat(last, first), problems)
         if len(headers):
             self._count(headers)
             rows = Rows(
@@ -86,7 +93,7 @@ class SegmentChecker:
                 size=headers["size_in_bytes"],
                 time=headers["max_timestamp"].astype(np.int64),
                 epoch=headers["partition_leader_epoch"].astype(np.int64),
-                base_known=knows_base(headers),
+                base_known=known,
                 first=first,
                 place=place,
                 before=before,
@@ -100,16 +107,20 @@ class SegmentChecker:
         self._report_found()
 
     def _follow(
-        self, place: Ints, bases: Ints, lasts: Ints, problems: Sequence[Problem | None]
+        self, place: Ints, bases: list[int | tuple[int, int]], lasts: Ints, problems: Sequence[Problem | None]
     ) -> tuple[Ints, npt.NDArray[np.bool_]]:
-        """The last offset before each stretch, and whether there is damage before it."""
+        """The last offset before each stretch, and whether there is damage before it.
+
+        `bases` has the first offset of each stretch, or position and size of its first batch, in which it is.
+        """
         before: list[int] = []
         damaged: list[bool] = []
-        stretches = zip(place.tolist(), bases.tolist(), lasts.tolist(), strict=True)
+        stretches = zip(place.tolist(), bases, lasts.tolist(), strict=True)
         following = next(stretches, None)
         for i, problem in enumerate(problems):
             if following is not None and following[0] == i:
-                self._end_damage(following[1], i)
+                if self.open_damage is not None:
+                    self._end_damage(self._first_offset(following[1]), i)
                 before.append(self.last_offset)
                 damaged.append(self.report.damaged_bytes > 0)
                 self.last_offset = max(self.last_offset, following[2])
@@ -117,6 +128,9 @@ class SegmentChecker:
             if problem is not None:
                 self._damaged(problem, i)
         return np.array(before, np.int64), np.array(damaged, np.bool_)
+
+    def _first_offset(self, base: int | tuple[int, int]) -> int | None:
+        return base if isinstance(base, int) else first_offset_in(self.file, *base)
 
     def _report_found(self) -> None:
         """Report the findings in the order of the log."""
@@ -130,10 +144,16 @@ class SegmentChecker:
         base_offset = problem.base_offset
         if base_offset is not None and not 0 < base_offset - self.last_offset < 2**31:
             base_offset = None  # implausible
+        if self._may_be_last(problem.position) and not (self.base_offset is None and self.last_offset < 0):
+            base_offset = None
         self._end_damage(base_offset, place)
         self.open_damage = problem
         self.lost_from = self.last_offset + 1 if base_offset is None else base_offset
         self.report.damaged_bytes += problem.size_in_bytes
+
+    def _may_be_last(self, position: int) -> bool:
+        """Whether the batch at a position may have its last offset in its header: a compressed set of magic 0 or 1."""
+        return self.file.data[position + _MAGIC_AT : position + _MAGIC_AT + 1] < b"\x02"
 
     def tail(self, position: int, surroundings: Surroundings) -> None:
         """Report the bytes after the last batch."""
@@ -193,6 +213,8 @@ class SegmentChecker:
         problem, self.open_damage = self.open_damage, None
         if problem is None:
             return
+        if next_offset is not None and next_offset <= self.lost_from:  # the header of the damaged batch was wrong
+            self.lost_from = min(self.lost_from, self.last_offset + 1)
         end = next_offset if next_offset is not None and next_offset >= self.lost_from else None
         self.last_offset = max(self.last_offset, -1 if end is None else end - 1)  # not a gap next to the damage
         self.report.missing_offsets += 0 if end is None else end - self.lost_from

@@ -9,7 +9,7 @@ from typing import Any
 
 from kafkacodec.errors import DecodeError, MissingOffsets
 from kafkacodec.log.analysis.batch_totals import OF_RECORDS, BatchTotals, added
-from kafkacodec.log.analysis.segment_totals import SegmentStatistics, segment_statistics
+from kafkacodec.log.analysis.segment_totals import SegmentStatistics, statistics_among
 from kafkacodec.log.directory import discover
 from kafkacodec.log.files import note
 from kafkacodec.log.kinds import kind_of
@@ -37,7 +37,7 @@ class PartitionStatistics(BatchTotals):
         num_offsets (int | None): offsets from the first to the last; None if `first_offset` is not known, or if offsets
             are byte positions, as before Kafka 0.8.
         missing_offsets (int): also those missing between segments or before the recovery point that compaction does not
-            explain, as in `MissingOffsets`.
+            explain, as in `MissingOffsets`. If the records were read, the number that `Partition.verify` counts.
         damaged_bytes (int), trailing_bytes (int): as in `SegmentStatistics`.
         aborted_transactions (int), open_transactions (int): transactions, by their markers in the log.
         problems (list[DecodeError]): the faults that were found, without wrong checksums.
@@ -186,7 +186,9 @@ def _statistics_of(partition: Partition, records: bool, verify_crc: bool, thread
         **_known(records),
     )
     for segment in partition.segments:
-        part = segment_statistics(segment, records=records, verify_crc=verify_crc, threads=threads)
+        around = partition.surroundings(segment)
+        part = statistics_among(segment, around, records=records, verify_crc=verify_crc, threads=threads)
+        counts_all = records and part.problems and not partition.is_kafka07  # see `statistics_among`
         total.gaps += _gap_between(total, part)
         total.include(part)
         total.num_segments += 1
@@ -195,7 +197,7 @@ def _statistics_of(partition: Partition, records: bool, verify_crc: bool, thread
         total.trailing_bytes += part.trailing_bytes
         for problem in (*part.problems, *breaks_of(partition, segment, part)):
             note(total.problems, problem)
-            if isinstance(problem, MissingOffsets):
+            if isinstance(problem, MissingOffsets) and not counts_all:
                 total.missing_offsets += problem.missing_offsets
     total.num_offsets = _num_offsets(partition, total)
     if total.transactional_batches:

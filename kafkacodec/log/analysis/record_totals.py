@@ -27,12 +27,11 @@ _ROWS = 65536
 _COLUMNS = ("offset", "timestamp", "key", "value", "is_control")
 
 
-def count_records(file: MappedFile, base_offset: int | None, total: BatchTotals) -> Iterator[Damage]:
+def count_records(file: MappedFile, total: BatchTotals) -> Iterator[Damage]:
     """Read a segment's records, and set in `total`, which has its batches, what only records show.
 
     Args:
         file: the segment.
-        base_offset: the offset in its name, None if it has none.
         total: what is known from the headers; changed.
 
     Yields:
@@ -40,7 +39,7 @@ def count_records(file: MappedFile, base_offset: int | None, total: BatchTotals)
     """
     plan = plan_of(columns=_COLUMNS, include_control=True, on_error="skip", layout="view")
     decoder = plan.decoder(file.data)
-    whole = yield from _count(file, read_chunks(decoder, "skip", _ROWS, DEFAULT_MAX_VIEW_BYTES), base_offset, total)
+    whole = yield from _count(file, read_chunks(decoder, "skip", _ROWS, DEFAULT_MAX_VIEW_BYTES), total)
     if whole:
         compressed = sum(n for name, n in total.formats.items() if name.startswith("v2/") and name != "v2/none")
         plain = total.codec_bytes["none"]
@@ -49,37 +48,31 @@ def count_records(file: MappedFile, base_offset: int | None, total: BatchTotals)
         total.uncompressed_bytes = None
 
 
-def count_messages(file: MappedFile, base_offset: int | None, total: BatchTotals) -> Iterator[Damage]:
+def count_messages(file: MappedFile, total: BatchTotals, base_offset: int) -> Iterator[Damage]:
     """As `count_records`, for a segment of Kafka 0.6 or 0.7; the uncompressed size is not known."""
     chunks = kafka07.iter_columns(
-        file.data, initial_offset=base_offset or 0, columns=("offset", "timestamp", "key", "value"), on_error="skip"
+        file.data, initial_offset=base_offset, columns=("offset", "timestamp", "key", "value"), on_error="skip"
     )
     missing = 0
-    for damage in _count(file, chunks, None, total):
+    for damage in _count(file, chunks, total):
         missing += damage.end - damage.start
         yield damage
     total.uncompressed_bytes, total.missing_offsets = None, missing
 
 
-def _count(
-    file: MappedFile, chunks: Iterable[RecordColumns], base_offset: int | None, total: BatchTotals
-) -> Generator[Damage, None, bool]:
-    """Add the records of chunks, which should begin at `base_offset`; returns whether all could be read."""
+def _count(file: MappedFile, chunks: Iterable[RecordColumns], total: BatchTotals) -> Generator[Damage, None, bool]:
+    """Add the records of chunks; returns whether all could be read."""
     whole = True
     sums = dict.fromkeys(("num_records", "num_keys", "tombstones", "key_bytes", "value_bytes"), 0)
     total.first_offset = total.last_offset = total.first_timestamp = total.last_timestamp = None
-    end, damaged = base_offset, False
     for chunk in chunks:
         file.check_size()
         for name, number in _sums(chunk).items():
             sums[name] += number
         if len(chunk):
             _extend(total, chunk)
-            if damaged and end is not None:
-                total.missing_offsets += max(int(chunk["offset"][0]) - end, 0)
-            end, damaged = int(chunk["offset"][-1]) + 1, False
         for problem in chunk.problems:
-            whole, damaged = False, True
+            whole = False
             assert isinstance(problem.exception, DecodeError)
             stop = problem.position + problem.size_in_bytes
             yield Damage(problem.position, stop, problem.exception.within(file.path))

@@ -6,16 +6,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kafkacodec.errors import DecodeError
-from kafkacodec.log.analysis.batch_rows import batches_of, messages_of
+from kafkacodec.log.analysis.batch_rows import BatchRows, batches_of, messages_of
 from kafkacodec.log.analysis.batch_totals import BatchTotals
 from kafkacodec.log.analysis.record_totals import count_messages, count_records
+from kafkacodec.log.continuity import ALONE, Surroundings
+from kafkacodec.log.evidence import first_offset_in
 from kafkacodec.log.files import MappedFile, note
 from kafkacodec.log.kinds import kind_of
 from kafkacodec.log.segment import Segment, check_is_segment
 from kafkacodec.log.walk import Damage
 from kafkacodec.records.signatures import suggests_options
 
-__all__ = ["SegmentStatistics", "segment_statistics"]
+__all__ = ["SegmentStatistics", "segment_statistics", "statistics_among"]
 
 
 @dataclass
@@ -62,6 +64,28 @@ def segment_statistics(
         records: count the records too, of the whole segment.
         verify_crc, threads: as in `statistics`.
     """
+    return statistics_among(
+        segment,
+        ALONE,
+        start_offset=start_offset,
+        end_offset=end_offset,
+        records=records,
+        verify_crc=verify_crc,
+        threads=threads,
+    )
+
+
+def statistics_among(
+    segment: Segment,
+    surroundings: Surroundings,
+    *,
+    start_offset: int | None = None,
+    end_offset: int | None = None,
+    records: bool = False,
+    verify_crc: bool = False,
+    threads: int | None = 1,
+) -> SegmentStatistics:
+    """As `segment_statistics`; with `records`, `missing_offsets` has those after the segment too, if it is damaged."""
     total = SegmentStatistics(
         path=segment.path,
         topic=segment.topic,
@@ -83,22 +107,31 @@ def segment_statistics(
                 total.damaged_bytes += part.end - part.start
                 after, after_damage = part.end, True
                 continue
-            if after_damage and part.has_first[0]:
-                total.missing_offsets += max(int(part.first[0] - part.before[0]), 0)
+            if after_damage:
+                total.missing_offsets += _lost_before(file, part)
             total.add(part.between(start_offset, end_offset))
             after, after_damage = int(part.position[-1] + part.size[-1]), False
         total.trailing_bytes = file.size - after
         if records:
             total.problems.clear()  # those inside batches are found too
             total.damaged_bytes = total.missing_offsets = 0
-            read = count_messages if old else count_records
-            counted = read(file, segment.base_offset, total)
-            for damage in counted:
+            read = count_messages(file, total, segment.base_offset or 0) if old else count_records(file, total)
+            for damage in read:
                 note(total.problems, damage.error)
                 total.damaged_bytes += damage.end - damage.start
+            if total.problems and not old:
+                total.missing_offsets = segment.verify_among(surroundings, threads=threads).missing_offsets
         if not old and not after and not total.problems:
             try:
                 check_is_segment(file, 0)
             except DecodeError as error:
                 note(total.problems, error)
     return total
+
+
+def _lost_before(file: MappedFile, rows: BatchRows) -> int:
+    """The number of offsets between the batch before some damage and the first one after it."""
+    first: int | None = int(rows.first[0])
+    if not rows.has_first[0]:
+        first = first_offset_in(file, int(rows.position[0]), int(rows.size[0]))
+    return 0 if first is None else max(first - int(rows.before[0]), 0)
