@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkacodec.cli.console import say, say_json
+from kafkacodec.cli.console import note, say, say_json
 from kafkacodec.cli.inputs import Reading, reading_options
 from kafkacodec.cli.output import (
     Advance,
@@ -85,6 +85,7 @@ def stats(reading: Reading, top: int, codecs: list[tuple[str, int | None]], samp
     records are those of key and value before compression.
     """
     from kafkacodec.log import SizeHistogram, TimeHistogram, codec_trial
+    from kafkacodec.log.analysis.copies import copies_of, copies_sentence
 
     partitions = reading.partitions(levels=2)
     topics: list[dict[str, Any]] = []
@@ -94,11 +95,15 @@ def stats(reading: Reading, top: int, codecs: list[tuple[str, int | None]], samp
         for topic, part in _by_topic(partitions):
             found = _statistics(reading, part, advance)
             if as_json:
-                say_json(_plain(topic, found, top, json_value) | {"times": found.times.between(_JSON_TIMES).to_dict()})
+                more = {"times": found.times.between(_JSON_TIMES).to_dict(), "copies": copies_of(part)}
+                say_json(_plain(topic, found, top, json_value) | more)
             else:
                 values.merge(found.value_sizes)
                 times.merge(found.times)
                 topics.append(_plain(topic, found, top, text))
+    sentence = copies_sentence(copies_of(partitions))
+    if sentence:
+        note(f"kafkacodec: warning: {sentence}")
     with progress("compressing", min(sample << 20, total)) as advance:
         trial = codec_trial(partitions, codecs=codecs, sample_bytes=sample << 20, advance=advance)
     if as_json:

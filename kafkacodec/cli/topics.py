@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby
 from typing import Any
 
 import click
 
-from kafkacodec.cli.console import say, say_json
+from kafkacodec.cli.console import note, say, say_json
 from kafkacodec.cli.inputs import Choice, choice_options, place
 from kafkacodec.cli.output import Column, counted, full_option, offsets, print_table, progress, size, timestamp
 from kafkacodec.log import LogDirectory, Partition
+from kafkacodec.log.analysis.copies import copies_of, copies_sentence
 from kafkacodec.log.analysis.partition_statistics import (
     PartitionStatistics,
     merge_statistics,
@@ -54,14 +54,18 @@ def topics(choice: Choice, by_partition: bool, records: bool, order: str, as_jso
     found = _statistics(partitions, records)
     lines = sorted(found if by_partition else per_topic(found), key=_ORDERS[order])
     set_aside = _set_aside(choice, partitions)
+    copies = _copies(found)
     if as_json:
         for line in lines:
-            say_json(line.to_dict() | {"internal": line.topic in INTERNAL_TOPICS})
+            say_json(line.to_dict() | {"internal": line.topic in INTERNAL_TOPICS, "copies": _of(line, copies)})
     else:
-        _print_table(lines, _replicas(found), by_partition=by_partition, records=records)
+        _print_table(lines, copies, by_partition=by_partition, records=records)
         say(_sum(found))
         for replica in set_aside:
             say(f"not counted: {replica.path} ({replica.state}, {size(replica.size_in_bytes)})")
+    sentence = copies_sentence(copies_of(found))
+    if sentence:
+        note(f"kafkacodec: warning: {sentence}")
     damaged = [part for part in found if part.damaged]
     if damaged:
         raise click.ClickException(_reason(damaged, len(found)))
@@ -85,20 +89,29 @@ def _set_aside(choice: Choice, partitions: Sequence[Partition]) -> list[Partitio
     return [p for path in inside for p in LogDirectory(path).set_aside if p.path not in taken and choice.wants(p)]
 
 
-def _replicas(found: Sequence[PartitionStatistics]) -> dict[str | None, int]:
-    """The number of partitions of each topic that are in several directories."""
-    counts: dict[str | None, int] = {}
-    ordered = sorted(found, key=lambda s: (s.topic or "", s.partition or 0))
-    for (topic, partition), group in groupby(ordered, key=lambda s: (s.topic, s.partition)):
-        if partition is not None and len(list(group)) > 1:
-            counts[topic] = counts.get(topic, 0) + 1
-    return counts
+def _copies(found: Sequence[PartitionStatistics]) -> dict[str | None, dict[str, list[str]]]:
+    """For each topic, what `copies_of` finds."""
+    topics: dict[str | None, list[PartitionStatistics]] = {}
+    for part in found:
+        topics.setdefault(part.topic, []).append(part)
+    return {topic: copies_of(parts) for topic, parts in topics.items()}
+
+
+def _of(line: PartitionStatistics, copies: dict[str | None, dict[str, list[str]]]) -> dict[str, list[str]]:
+    """The copies of a topic's partitions, or of one partition."""
+    of_topic = copies.get(line.topic, {})
+    name = f"{line.topic}-{line.partition}"
+    return of_topic if line.partition is None else {name: of_topic[name]} if name in of_topic else {}
 
 
 def _print_table(
-    lines: Sequence[PartitionStatistics], replicas: dict[str | None, int], *, by_partition: bool, records: bool
+    lines: Sequence[PartitionStatistics],
+    copies: dict[str | None, dict[str, list[str]]],
+    *,
+    by_partition: bool,
+    records: bool,
 ) -> None:
-    cells = _cells(by_partition, records, replicas)
+    cells = _cells(by_partition, records, copies)
     rows = [[value(line) for value in cells.values()] for line in lines if line.topic not in INTERNAL_TOPICS]
     internal = [[value(line) for value in cells.values()] for line in lines if line.topic in INTERNAL_TOPICS]
     print_table(list(cells), [*rows, *(["internal topics:"] if rows and internal else []), *internal])
@@ -107,7 +120,7 @@ def _print_table(
 Cell = Callable[[PartitionStatistics], str]
 
 
-def _cells(by_partition: bool, records: bool, replicas: dict[str | None, int]) -> dict[Column, Cell]:
+def _cells(by_partition: bool, records: bool, copies: dict[str | None, dict[str, list[str]]]) -> dict[Column, Cell]:
     """The columns, and what is in them for a topic or a partition."""
     name: dict[Column, Cell] = {Column("topic", stretch=True): lambda s: s.topic or os.path.basename(s.path)}
     parts: dict[Column, Cell] = {Column("parts", right=True): lambda s: f"{s.num_partitions:,}"}
@@ -135,7 +148,7 @@ def _cells(by_partition: bool, records: bool, replicas: dict[str | None, int]) -
     }
     rest = of_records | of_batches if records else of_batches | of_records
     notes: dict[Column, Cell] = {
-        Column("notes", below=True): lambda s: ", ".join(_notes(s, 0 if by_partition else replicas.get(s.topic, 0)))
+        Column("notes", below=True): lambda s: ", ".join(_notes(s, 0 if by_partition else len(copies.get(s.topic, ()))))
     }
     return name | parts | sums | rest | notes
 

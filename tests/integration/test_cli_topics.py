@@ -71,8 +71,13 @@ def test_a_tree_of_log_directories(kafkacodec, tmp_path):
             shutil.copytree(BROKER / name, tmp_path / "brokers" / broker / name)
     aside = tmp_path / "brokers" / "b" / f"zstd-0.{'0' * 32}-delete"
     shutil.copytree(BROKER / "zstd-0", aside)
-    code, out, _ = kafkacodec("topics", tmp_path / "brokers")
+    code, out, err = kafkacodec("topics", tmp_path / "brokers")
     assert code == DONE
+    both = [str(tmp_path / "brokers" / broker / "gzip-0") for broker in "ab"]
+    assert err.strip() == (
+        f"kafkacodec: warning: 1 partition is there more than once: gzip-0 in {', '.join(both)}. "
+        "Records and sizes count each copy."
+    )
     rows = {line.split()[0]: line for line in out.splitlines()}
     assert rows["gzip"].split()[1] == "2"
     assert "1 partition in several directories" in rows["gzip"]
@@ -80,6 +85,17 @@ def test_a_tree_of_log_directories(kafkacodec, tmp_path):
     assert f"not counted: {aside} (delete" in out
     _, out, _ = kafkacodec("topics", tmp_path / "brokers", "--topic", "gzip")
     assert "not counted" not in out
+    for option in ("--topics", "--partitions"):
+        _, out, _ = kafkacodec("topics", tmp_path / "brokers", "--json", option)
+        copies = {line["topic"]: line["copies"] for line in lines_of(out)}
+        assert copies == {"gzip": {"gzip-0": both}, "lz4": {}, "none": {}}
+    _, out, err = kafkacodec("stats", tmp_path / "brokers", "--json")
+    assert [line["copies"] for line in lines_of(out) if "topic" in line] == [{"gzip-0": both}, {}, {}]
+    assert "gzip-0 in" in err
+    page = tmp_path / "report.html"
+    _, _, err = kafkacodec("report", tmp_path / "brokers", "-o", page, "--no-verify")
+    assert "gzip-0 in" in err
+    assert f"1 partition is there more than once: gzip-0 in {', '.join(both)}" in page.read_text()
 
 
 def test_damage_is_an_error_after_the_table(kafkacodec, tmp_path):

@@ -42,6 +42,7 @@ def report(choice: Choice, path: str, force: bool, verify: bool, threads: int | 
     if path != STANDARD:
         check_new_file(path, choice.paths, force=force)
     from kafkacodec.cli.report.page import render
+    from kafkacodec.log.analysis.copies import copies_of, copies_sentence
     from kafkacodec.log.analysis.survey import survey
 
     partitions = _partitions(choice)
@@ -52,6 +53,9 @@ def report(choice: Choice, path: str, force: bool, verify: bool, threads: int | 
     if choice.topics or choice.numbers:
         chosen = {(partition.topic, partition.partition) for partition in partitions}
         found.lags = [line for line in found.lags if (line.topic, line.partition) in chosen]
+    sentence = copies_sentence(copies_of(partitions))
+    if sentence:
+        note(f"kafkacodec: warning: {sentence}")
     page = render(found, choice.paths).encode("utf-8")
     with open_output(path, force=force) as file:
         file.write(page)

@@ -23,6 +23,7 @@ from kafkacodec.cli.report.tables import (
     partition_table,
     topic_table,
 )
+from kafkacodec.log.analysis.copies import copies_of, copies_sentence
 from kafkacodec.log.analysis.damage_map import damage_map
 from kafkacodec.log.analysis.partition_statistics import PartitionStatistics, merge_statistics, per_topic
 from kafkacodec.log.analysis.survey import Survey
@@ -53,6 +54,7 @@ def render(survey: Survey, paths: Iterable[str], made_at: datetime | None = None
         version=kafkacodec.__version__,
         verified=survey.verified,
         state=_state(survey, total),
+        copies=copies_sentence(copies_of(survey.partitions)),
         tiles=_tiles(survey, total, topics),
         unreadable=survey.unreadable[:_UNREADABLE],
         more_unreadable=max(0, len(survey.unreadable) - _UNREADABLE),
