@@ -171,6 +171,42 @@ def test_a_version_that_the_broker_lacks(broker):
     client.socket.close()
 
 
+@pytest.mark.parametrize("version", [2, 3])
+def test_bytes_after_a_request(broker, version):
+    """The broker ignores a byte too many, as kafka-go sends it; our side reports it."""
+    client = Client(broker.server)
+    request = messages.DescribeAclsRequest(
+        resource_type_filter=2, pattern_type_filter=3, operation=1, permission_type=1
+    )
+    correlation_id, data = client.connection.send_request(request, version)
+    longer = (len(data) - 4 + 1).to_bytes(4, "big") + data[4:] + b"\0"
+    assert client.wait(correlation_id, longer).error_code == 54  # no authorizer is configured
+    (event,) = Connection("broker", allow_trailing_bytes=True).receive(longer)
+    assert (event.message, event.trailing) == (request, b"\0")
+    client.socket.close()
+
+
+def test_client_id_and_header_tags_of_one_request(client):
+    """The broker makes member ids from client ids, and ignores tags in the header that it does not know."""
+    find = messages.FindCoordinatorRequest(key_type=0, coordinator_keys=["named"])
+    retried(lambda: client.ask(find).coordinators[0])
+    offer = messages.JoinGroupRequest.JoinGroupRequestProtocol(name="range")
+    join = messages.JoinGroupRequest(
+        group_id="named", session_timeout_ms=30000, protocol_type="consumer", protocols=[offer]
+    )
+
+    def member_id(**options):
+        for _ in range(300):
+            joined = client.wait(*client.connection.send_request(join, **options))
+            if joined.error_code == 79:  # the member id to use
+                return joined.member_id
+            time.sleep(0.05)
+        raise AssertionError(joined)
+
+    assert member_id(client_id="other", header_tags={1000: b"trace"}).startswith("other-")
+    assert member_id().startswith("kafkacodec-test-")
+
+
 def test_produce_list_offsets_and_fetch(client):
     name = f"orders-{uuid.uuid4().hex}"
     topic_id = create_topic(client, name)
