@@ -10,7 +10,7 @@ from kafkacodec.protocol.connection import (
     VersionsAgreed,
     VersionsRefused,
 )
-from kafkacodec.protocol.fetch import fetch_to_columns
+from kafkacodec.protocol.fetch import FetchedColumns, FetchedPartition, fetch_to_columns
 from kafkacodec.protocol.frames import (
     MAX_FRAME_SIZE,
     decode_request,
@@ -27,6 +27,8 @@ from kafkacodec.protocol.versions import api_versions_response, highest_common, 
 __all__ = [
     "MAX_FRAME_SIZE",
     "Connection",
+    "FetchedColumns",
+    "FetchedPartition",
     "PackedRequest",
     "RequestReceived",
     "ResponseReceived",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack
 
 import numpy as np
 
@@ -18,21 +18,72 @@ from kafkacodec.records.decode import (
     DecodeOptions,
     OnError,
     budget_of,
+    iter_columns,
     plan_of,
     read_further,
 )
+from kafkacodec.records.headers import scan
 from kafkacodec.records.signatures import shows_options
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from kafkacodec.messages import FetchResponse
     from kafkacodec.records._decoder import Decoder
 
-__all__ = ["fetch_to_columns"]
+__all__ = ["FetchedColumns", "FetchedPartition", "fetch_to_columns"]
 
 _UNKNOWN_MARKER = (1 << 63) - 1
 
 MAX_TOPIC_BYTES = 249
 """The longest topic name in Kafka. Every row holds the name: a longer one could fill memory."""
+
+
+_BATCH_OVERHEAD = 12
+"""Bytes of a batch or message before the part whose size its header has: offset and size."""
+
+
+class FetchedPartition(NamedTuple):
+    """What a fetch response has of a partition, by its batches: also those without rows in the table.
+
+    Attributes:
+        topic (str): its name, or its id as text.
+        partition (int): its number.
+        error_code (int): 0 without an error.
+        start_offset (int | None): the first offset of the first batch that was read; None without one. It may be below
+            the fetch offset.
+        next_offset (int | None): the offset from which the next fetch continues, one after the last batch that was
+            read, whether it holds records, control records or those of aborted transactions; None without one. With
+            ``on_error="stop"`` it is before the damage.
+        limit_too_small (bool): the records are one partial batch, larger than the limits of the fetch: the same request
+            never gets further. Brokers do that in versions 0 to 2.
+        needed_bytes (int | None): with `limit_too_small` the size of that batch as its header has it, unverified; None
+            if the data ends before it.
+    """
+
+    topic: str
+    partition: int
+    error_code: int
+    start_offset: int | None
+    next_offset: int | None
+    limit_too_small: bool
+    needed_bytes: int | None
+
+
+class FetchedColumns(RecordColumns):
+    """The records of a fetch response, with the columns ``topic`` and ``partition`` before the others.
+
+    Attributes:
+        partitions (list[FetchedPartition]): the partitions in the order of the response, also those without rows.
+    """
+
+    partitions: list[FetchedPartition]
+
+    def take(self, rows: npt.ArrayLike) -> Self:
+        """As `RecordColumns.take`; `partitions` are this table's."""
+        made = super().take(rows)
+        made.partitions = self.partitions
+        return made
 
 
 @shows_options(DecodeOptions, plan_of)
@@ -43,12 +94,12 @@ def fetch_to_columns(
     topic_names: Mapping[uuid.UUID, str] | None = None,
     max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES,
     **options: Unpack[DecodeOptions],
-) -> RecordColumns:
+) -> FetchedColumns:
     """All records of a fetch response in one table, in the order of the response.
 
     Record sets are decoded in place. A partition without records adds no rows. A trailing partial batch is left out:
-    the next fetch returns it in full. The first batch of a partition is decoded in full and may start before the fetch
-    offset.
+    the next fetch returns it in full, unless the limit is too small for it (`FetchedPartition.limit_too_small`). The
+    first batch is decoded in full and may start before the fetch offset.
 
     Args:
         response: of any version.
@@ -63,7 +114,8 @@ def fetch_to_columns(
             ``"skip"`` the error code of a partition becomes a `Problem` of 0 bytes.
 
     Returns:
-        RecordColumns: ``topic`` string and ``partition`` int32, then the requested columns of `kafkacodec.decode`.
+        FetchedColumns: ``topic`` string and ``partition`` int32, then the requested columns of `kafkacodec.decode`.
+        ``partitions`` has the offsets of each partition, which do not depend on ``start_offset`` and ``end_offset``.
         ``consumed`` is the sum over all partitions. ``batch_position`` and the position of a `Problem` count from the
         start of the partition's records; the path of its exception names topic and partition.
 
@@ -90,9 +142,10 @@ def fetch_to_columns(
 
 def _read(
     decoder: Decoder, partitions: list[tuple[str, Any, memoryview]], committed: bool, on_error: OnError
-) -> RecordColumns:
-    result = decoder.empty_table(RecordColumns)
+) -> FetchedColumns:
+    result = decoder.empty_table(FetchedColumns)
     result.problems = Problems()
+    result.partitions = []
     size = sum(records.nbytes for _, _, records in partitions)
     for topic, partition, records in partitions:
         place = f"{topic}-{partition.partition_index}"
@@ -102,6 +155,7 @@ def _read(
                 raise refusal
             result.problems.note(Problem(0, None, 0, refusal))
         if not records.nbytes:
+            result.partitions.append(_described(topic, partition, records, 0, []))
             continue
         before = len(result.problems)
         aborted = _aborted(partition) if committed else b""
@@ -116,7 +170,45 @@ def _read(
         for problem in result.problems[before:]:
             if isinstance(problem.exception, DecodeError):
                 problem.exception.within(place)
+        result.partitions.append(_described(topic, partition, records, decoder.position, result.problems[before:]))
     return result
+
+
+def _described(topic: str, partition: Any, records: memoryview, end: int, problems: list[Problem]) -> FetchedPartition:
+    """The description of a partition whose records were read up to `end`, without the ranges of `problems`."""
+    first = last = None
+    position = 0
+    for gap_start, gap_size in [*((p.position, p.size_in_bytes) for p in problems), (end, 0)]:
+        if position < gap_start <= end:
+            part = records[position:gap_start]
+            offsets = scan(part, columns=["last_offset"], verify_crc=False, on_error="stop")["last_offset"]
+            if len(offsets):
+                first = _first_offset(part) if last is None else first
+                last = int(offsets[-1])
+        position = max(position, gap_start + gap_size)
+    too_small = records.nbytes > 0 and end == 0 and not problems
+    needed = None
+    if too_small and records.nbytes >= _BATCH_OVERHEAD:
+        needed = _BATCH_OVERHEAD + int.from_bytes(records[8:_BATCH_OVERHEAD], "big", signed=True)
+    return FetchedPartition(
+        topic=topic,
+        partition=partition.partition_index,
+        error_code=partition.error_code,
+        start_offset=first,
+        next_offset=None if last is None else last + 1,
+        limit_too_small=too_small,
+        needed_bytes=needed,
+    )
+
+
+def _first_offset(records: memoryview) -> int | None:
+    """The offset at which the first batch starts. That of a compressed message is inside it."""
+    header = scan(records, columns=["size_in_bytes", "base_offset"], verify_crc=False, max_batches=1)
+    if header[0].base_offset is not None:
+        return int(header[0].base_offset)
+    for chunk in iter_columns(records[: int(header["size_in_bytes"][0])], columns=["offset"], max_rows=1):
+        return int(chunk["offset"][0])
+    return None
 
 
 def _partitions(response: Any, names: Mapping[uuid.UUID, str]) -> Iterator[tuple[str, Any, memoryview]]:

@@ -238,3 +238,100 @@ assert len(table.__arrow_c_array__()) == 2
 def test_topic_and_partition_may_be_named():
     table = protocol.fetch_to_columns(messages.FetchResponse(), columns=["partition", "offset", "topic"])
     assert [field.name for field in table.schema] == ["topic", "partition", "offset"]
+
+
+def places(table):
+    return [(p.partition, p.start_offset, p.next_offset, p.limit_too_small, p.needed_bytes) for p in table.partitions]
+
+
+@pytest.mark.parametrize("kind", ["fetch", "builder", "cut"])
+def test_offsets_of_real_record_sets(kind):
+    """As in the batches that Kafka's reader found; those with only control records count too."""
+    samples = blobs(kind)
+    table = protocol.fetch_to_columns(
+        response(*[Partition(partition_index=i, records=sample.data()) for i, sample in enumerate(samples)]),
+        columns=["value"],
+    )
+    for sample, found in zip(samples, table.partitions, strict=True):
+        batches = sample.expected.batches
+        if batches:
+            assert found.start_offset == batches[0]["baseOffset"]
+            assert found.next_offset == batches[-1]["lastOffset"] + 1
+        else:
+            assert (found.start_offset, found.next_offset) == (None, None)
+        assert found.limit_too_small == (not batches and sample.path.stat().st_size > 0)
+
+
+@pytest.mark.parametrize("case", read_committed(), ids=lambda case: f"{case.directory.name}-{case.topic}")
+def test_the_next_offset_is_after_aborted_transactions_and_markers(case):
+    """The next fetch starts at the end of the log, which a consumer of Kafka reached."""
+    table = protocol.fetch_to_columns(committed_response(case), isolation_level="read_committed", columns=["offset"])
+    ((_, start, following, too_small, _),) = places(table)
+    assert start <= case.offsets[0]  # a compacted log starts with an aborted transaction or a batch without records
+    assert not too_small
+    assert following >= case.end_offset > max(case.offsets, default=-1)
+
+
+def test_offsets_where_no_record_remains():
+    batches = [transactional(5), transactional(6, control=True)]
+    assert places(committed(fetch_of(*batches, aborted=[(7, 5)]))) == [(0, 5, 7, False, None)]
+    only = protocol.fetch_to_columns(fetch_of(transactional(6, control=True), aborted=[]))
+    assert (len(only), places(only)) == (0, [(0, 6, 7, False, None)])
+    limited = protocol.fetch_to_columns(fetch_of(*batches, aborted=[]), start_offset=100, end_offset=200)
+    assert (len(limited), places(limited)) == (0, [(0, 5, 7, False, None)])
+    marker = kc.control_batch("commit", offset=4, producer_id=1, producer_epoch=0)
+    assert places(protocol.fetch_to_columns(response(Partition(partition_index=3, records=marker)))) == [
+        (3, 4, 5, False, None)
+    ]
+
+
+def test_partitions_without_data():
+    refused = Partition(partition_index=1, error_code=6, records=None)
+    table = protocol.fetch_to_columns(response(refused, Partition(partition_index=2, records=b"")), on_error="stop")
+    assert [(p.topic, p.error_code) for p in table.partitions] == [("orders", 6), ("orders", 0)]
+    assert places(table) == [(1, None, None, False, None), (2, None, None, False, None)]
+    assert protocol.fetch_to_columns(messages.FetchResponse()).partitions == []
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+@pytest.mark.parametrize("magic", [0, 1, 2])
+def test_every_cut(magic, codec):
+    """A fetch may end at any byte: what is complete counts, and nothing complete means that the limit is too small."""
+    sets = [
+        kc.encode([(b"k", b"v" * 30)] * 3, base_offset=first, magic=magic, codec=codec, batch_bytes=1 << 20)
+        for first in (40, 50)
+    ]
+    data = b"".join(sets)
+    ends = {0: None}
+    for header in kc.scan(data):
+        ends[header.position + header.size_in_bytes] = header.last_offset + 1
+    first = min(end for end in ends if end)
+    for size in range(1, len(data) + 1):
+        (found,) = protocol.fetch_to_columns(response(Partition(partition_index=0, records=data[:size]))).partitions
+        assert found.next_offset == ends[max(end for end in ends if end <= size)]
+        assert found.start_offset == (40 if size >= first else None)
+        assert found.limit_too_small == (size < first)
+        assert found.needed_bytes == (first if 12 <= size < first else None)
+
+
+def test_the_next_offset_is_before_damage():
+    """Damage is never reported as read: with "stop", the next fetch starts at it."""
+    batches = [bytearray(kc.encode([(b"k", b"v")] * 2, base_offset=2 * i)) for i in range(4)]
+    batches[2][70] ^= 1
+    fetched = response(Partition(partition_index=0, records=b"".join(batches)))
+    assert places(protocol.fetch_to_columns(fetched, on_error="stop")) == [(0, 0, 4, False, None)]
+    assert places(protocol.fetch_to_columns(fetched, on_error="skip")) == [(0, 0, 8, False, None)]
+    # The offset in a damaged last batch is not believed.
+    batches[3][3] ^= 1
+    batches[3][70] ^= 1
+    fetched = response(Partition(partition_index=0, records=b"".join(batches)))
+    assert places(protocol.fetch_to_columns(fetched, on_error="skip")) == [(0, 0, 4, False, None)]
+    batches = batches[3:]
+    fetched = response(Partition(partition_index=0, records=b"".join(batches)))
+    assert places(protocol.fetch_to_columns(fetched, on_error="skip")) == [(0, None, None, False, None)]
+
+
+def test_rows_taken_keep_the_partitions():
+    table = protocol.fetch_to_columns(response(Partition(partition_index=4, records=kc.encode([(b"k", b"v")] * 3))))
+    assert isinstance(table, protocol.FetchedColumns)
+    assert table[1:].partitions == table.filter([True, False, True]).partitions == table.partitions
