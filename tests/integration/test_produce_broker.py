@@ -1,0 +1,155 @@
+"""A real broker takes the Produce requests made from a table, in every version it has, and returns the rows."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from kafkacodec import messages, protocol
+from tests.integration.kafka_jvm import RELEASES, Broker
+from tests.integration.test_protocol_broker import Client, create_topic, retried
+
+pytestmark = [pytest.mark.java, pytest.mark.slow]
+
+COLUMNS = ["topic", "partition", "timestamp", "key", "value", "headers"]
+
+
+@pytest.fixture(scope="module", params=RELEASES)
+def broker(request: Any, tmp_path_factory: Any) -> Iterator[Broker]:
+    made = Broker(tmp_path_factory.mktemp("broker"), request.param)
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def client(broker: Broker) -> Iterator[Client]:
+    made = Client(broker.server)
+    yield made
+    made.socket.close()
+
+
+def rows_of(name: str, count: int, seed: int, *, headers: bool = True) -> pa.Table:
+    rnd = random.Random(seed)
+    rows = [
+        {
+            "topic": name,
+            "partition": rnd.randrange(2),
+            "timestamp": 1_700_000_000_000 + n,
+            "key": None if rnd.random() < 0.2 else b"k%d" % n,
+            "value": rnd.randbytes(rnd.randrange(80)),
+            "headers": [("h", b"%d" % n)] * (rnd.randrange(3) if headers else 0),
+        }
+        for n in range(count)
+    ]
+    pairs = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    kinds = [pa.string(), pa.int32(), pa.timestamp("ms", "UTC"), pa.binary(), pa.binary(), pairs]
+    columns = [pa.array([row[column] for row in rows], kind) for column, kind in zip(COLUMNS, kinds, strict=True)]
+    return pa.table(columns, COLUMNS)
+
+
+def send(client: Client, packed: protocol.PackedRequest, version: int, base: dict[tuple[str, int], int]) -> None:
+    """Every partition without an error, at the offset after the rows that it had."""
+    response = client.ask(packed.request, version)
+    (topic,) = response.responses  # the broker lists its partitions in an order of its own
+    parts = {part.index: part for part in topic.partition_responses}
+    assert len(parts) == len(packed.rows)
+    for place, numbers in packed.rows.items():
+        part = parts[place[1]]
+        assert part.error_code == 0
+        assert part.base_offset == base.get(place, 0)
+        base[place] = part.base_offset + len(numbers)
+
+
+def everything(client: Client, name: str, topic_id: uuid.UUID) -> pa.Table:
+    """All rows of both partitions, in pieces, each from the next offset of the last."""
+    found = []
+    version = client.connection.version_of(1)
+    asked = messages.FetchRequest
+    for number in (0, 1):
+        offset = 0
+        while True:
+            part = asked.FetchPartition(partition=number, fetch_offset=offset, partition_max_bytes=2000)
+            topic = asked.FetchTopic(topic_id=topic_id, partitions=[part])
+            response = client.ask(asked(max_wait_ms=10, min_bytes=0, topics=[topic]), version)
+            table = protocol.fetch_to_columns(response, topic_names={topic_id: name}, start_offset=offset)
+            (read,) = table.partitions
+            if read.next_offset is None:
+                break
+            offset = read.next_offset
+            found.append(pa.table(table).select(COLUMNS))
+    return pa.concat_tables(found)
+
+
+def versions_of(client: Client) -> list[int]:
+    """Kafka 4 lists versions 0 to 2 for clients that need them listed, and closes the connection (KAFKA-18659)."""
+    listed = client.connection.peer_versions
+    first = 0 if listed[1].start == 0 else 3
+    return [version for version in messages.APIS[0].valid_versions if version in listed[0] and version >= first]
+
+
+def test_every_version_that_the_broker_takes(client: Client) -> None:
+    tried = versions_of(client)
+    assert len(tried) > 5
+    for version in tried:
+        name = f"made-{version}-{uuid.uuid4().hex}"
+        topic_id = create_topic(client, name)
+        tables = []
+        base: dict[tuple[str, int], int] = {}
+        for codec in ["none", "gzip", "snappy", "lz4", *["zstd"] * (version >= 7)]:
+            tables.append(rows_of(name, 100, len(tables), headers=version >= 3))
+            sent = list(
+                protocol.produce_requests(
+                    tables[-1],
+                    version,
+                    codec=codec,
+                    topic_ids={name: topic_id},
+                    max_batch_bytes=1000,
+                    drop_unsupported=version < 3,
+                )
+            )
+            assert len(sent) > 2
+            for packed in sent:
+                send(client, packed, version, base)
+        table = pa.concat_tables(tables)
+        expected = table.drop_columns("timestamp") if version < 2 else table
+        read = everything(client, name, topic_id).select(expected.column_names)
+        order = np.argsort(table["partition"].to_numpy(), kind="stable")
+        assert read.to_pylist() == expected.take(order).to_pylist()
+
+
+def test_an_idempotent_producer(client: Client) -> None:
+    """The broker checks the sequence numbers of several batches, and drops one that it has already."""
+    name = f"once-{uuid.uuid4().hex}"
+    topic_id = create_topic(client, name)
+    producer = retried(
+        lambda: client.ask(messages.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=30000), 4)
+    )
+    table = rows_of(name, 150, 1)
+    base: dict[tuple[str, int], int] = {}
+    sequences: dict[tuple[str, int], int] = {}
+    for part in (table.slice(0, 100), table.slice(100)):
+        for packed in protocol.produce_requests(
+            part, 9, producer_id=producer.producer_id, producer_epoch=producer.producer_epoch, sequences=sequences,
+            max_batch_bytes=1500,
+        ):  # fmt: skip
+            send(client, packed, 9, base)
+            again = client.ask(packed.request, 9)
+            assert {part.error_code for part in again.responses[0].partition_responses} == {0}
+        sequences = dict(base)
+    assert sum(base.values()) == len(everything(client, name, topic_id)) == 150
+
+
+def test_a_batch_over_the_limit_of_the_broker(client: Client) -> None:
+    """What the limits are for: without them, the broker answers with error 10."""
+    name = f"large-{uuid.uuid4().hex}"
+    create_topic(client, name)
+    table = pa.table({"topic": [name], "partition": [0], "value": [b"x" * 1_100_000]})
+    (packed,) = protocol.produce_requests(table, 9, max_batch_bytes=1 << 21, max_request_bytes=1 << 22)
+    assert client.ask(packed.request, 9).responses[0].partition_responses[0].error_code == 10
