@@ -85,7 +85,8 @@ def dump(
     partitions = reading.partitions()
     if log_format is not None:
         _require_kind(partitions, log_format)
-    printer = _printer(partitions, columns, as_json, template, raw)
+    several = len(partitions) > 1 or (follow and bool(reading.log_directories()))
+    printer = _printer(partitions, several, columns, as_json, template, raw)
     source = Source(reading, wanted.search(), _batch_fields(reading, columns, raw))
     if follow:
         rows: Iterator[Row | None] = source.followed(partitions, tail)
@@ -106,16 +107,21 @@ def _require_kind(partitions: list[Partition], name: str) -> None:
             )
 
 
-def _table(partitions: list[Partition], raw: bool) -> tuple[str, ...]:
+def _table(partitions: list[Partition], several: bool, raw: bool) -> tuple[str, ...]:
     """The columns of a table. Records of internal topics have no headers."""
     from kafkacodec.messages.stored import INTERNAL_TOPICS
 
     plain = raw or any(partition.topic not in INTERNAL_TOPICS for partition in partitions)
-    return ("place",) * (len(partitions) > 1) + _RECORD + ("headers",) * plain
+    return ("place",) * several + _RECORD + ("headers",) * plain
 
 
 def _printer(
-    partitions: list[Partition], columns: tuple[str, ...] | None, as_json: bool, template: str | None, raw: bool
+    partitions: list[Partition],
+    several: bool,
+    columns: tuple[str, ...] | None,
+    as_json: bool,
+    template: str | None,
+    raw: bool,
 ) -> Printer:
     from kafkacodec.cli.record_format import compiled
     from kafkacodec.cli.record_output import print_formatted, print_json, print_rows
@@ -130,7 +136,7 @@ def _printer(
         return partial(print_formatted, template=os.fsencode(template))
     if as_json:
         return partial(print_json, columns=columns, raw=raw)
-    return partial(print_rows, columns=columns or _table(partitions, raw), raw=raw)
+    return partial(print_rows, columns=columns or _table(partitions, several, raw), raw=raw)
 
 
 def _batch_fields(reading: Reading, columns: tuple[str, ...] | None, raw: bool) -> tuple[str, ...]:

@@ -16,20 +16,36 @@ from kafkacodec.log.following import Follower, Growth
 SECONDS = 0.25
 """Between looks at the files."""
 
+LISTING_SECONDS = 1.0
+"""Between looks for new partitions."""
+
 _TRIES = 8
 """How often to read again what cannot be read: a preallocated file shows a batch before all of its bytes, and a segment
 may be deleted between its listing and its reading."""
 
 
-def follow(followers: list[Follower], read: Callable[[Growth], Iterator[Row]]) -> Iterator[Row | None]:
+def follow(
+    followers: list[Follower], read: Callable[[Growth], Iterator[Row]], added: Callable[[set[str]], list[Follower]]
+) -> Iterator[Row | None]:
     """All records as they appear; None where there are no more for now. Ends by an exception.
+
+    Args:
+        followers: of the partitions that are there.
+        read: gives the records of a growth.
+        added: gives followers of the partitions whose paths are not among those given.
 
     Raises:
         click.ClickException: all partitions were deleted.
         DecodeError: records could not be read, again and again.
     """
     left = dict.fromkeys(map(id, followers), _TRIES)
+    listed_at = time.monotonic()
     while followers:
+        if time.monotonic() >= listed_at + LISTING_SECONDS:
+            new = added({follower.partition.path for follower in followers})
+            followers += new
+            left |= dict.fromkeys(map(id, new), _TRIES)
+            listed_at = time.monotonic()
         for follower in list(followers):
             try:
                 yield from _new_rows(follower, read)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import click
 from kafkacodec.cli.following import follow
 from kafkacodec.cli.inputs import Reading, place
 from kafkacodec.cli.record_rows import Place, Row, rows
+from kafkacodec.errors import DecodeError
 from kafkacodec.log.following import Follower, Growth
 from kafkacodec.log.from_end import last_chunks
 
@@ -47,19 +49,36 @@ class Source:
         return rows(_place(partition), last_chunks(partition, count, bounds, read), self.batch_fields)
 
     def followed(self, partitions: list[Partition], count: int | None) -> Iterator[Row | None]:
-        """All records, or the last ones, then new ones as they are written."""
+        """All records, or the last ones, then new ones as they are written, in new partitions too."""
         followers = []
         for partition in partitions:
             if partition.is_kafka07:
                 raise click.UsageError(f"{partition.path}: --follow does not support logs of Kafka 0.6 and 0.7")
-            follower = Follower(partition, self._start(partition), isolation_level=self.reading.isolation_level)
+            follower = self._follower(partition)
             if count is not None:
                 growth = follower.poll()
                 if growth is not None:
                     until = replace(self, reading=replace(self.reading, end_offset=growth.end_offset))
                     yield from until.last(growth.partition, count)
             followers.append(follower)
-        yield from follow(followers, self._new)
+        yield from follow(followers, self._new, self._added)
+
+    def _follower(self, partition: Partition) -> Follower:
+        return Follower(partition, self._start(partition), isolation_level=self.reading.isolation_level)
+
+    def _added(self, known: set[str]) -> list[Follower]:
+        """Followers of the partitions that were created since; those that a broker sets aside are not followed."""
+        try:
+            found = self.reading.partitions()
+        except (OSError, click.ClickException):  # being deleted; the followers' own files show what is left
+            return []
+        new = [partition for partition in found if partition.path not in known and partition.state == "current"]
+        followers = []
+        for partition in new:
+            with suppress(OSError, DecodeError):  # being created or deleted: the next look shows more
+                if not partition.is_kafka07:
+                    followers.append(self._follower(partition))
+        return followers
 
     def _start(self, partition: Partition) -> int | None:
         """The first offset to print, by --start-offset and --start-time."""

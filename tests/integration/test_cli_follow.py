@@ -117,6 +117,36 @@ def test_only_new_ones_and_no_more_than_asked_for(follow, partition):
     assert followed.end(None) == (0, "")
 
 
+def test_partitions_that_are_created_later_are_followed(follow, partition):
+    followed = follow(partition.parent, "--json", "--topic", "orders", "--tail", 0)
+    table = follow(partition.parent, "--columns", "topic,partition,value")
+    assert [table.line().split() for _ in range(4)][-1] == ["orders", "0", "c"]
+    (partition.parent / "payments-0").mkdir()
+    append(partition.parent / "payments-0", 0, b"other topic")
+    assert table.line().split()[:2] == ["payments", "0"]
+    created = partition.parent / "orders-1"
+    created.mkdir()
+    append(created, 0, b"first", b"second")
+    assert [followed.value(), followed.value()] == ["first", "second"]
+    append(created, 2, b"third", segment=2)
+    assert followed.value() == "third"
+    shutil.rmtree(partition)
+    assert followed.process.stderr.readline().endswith("orders-0: the partition was deleted\n")
+    partition.mkdir()
+    append(partition, 0, b"again")
+    assert followed.value() == "again"
+    created.rename(created.with_name(f"orders-1.{'0' * 32}-delete"))
+    append(partition, 1, b"last")
+    assert followed.value() == "last"
+    assert followed.end()[0] == 130
+
+
+def test_a_table_of_a_log_directory_names_the_partition(follow, partition):
+    followed = follow(partition.parent)
+    assert followed.line().split()[0] == "partition"
+    assert followed.line().split()[0] == "orders-0"
+
+
 def test_truncated_and_deleted_logs_are_said_in_a_sentence(follow, partition):
     followed = follow(partition, "--json")
     assert [followed.value() for _ in range(3)] == ["a", "b", "c"]
