@@ -8,16 +8,15 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import numpy as np
-
 from kafkacodec import messages
 from kafkacodec.errors import EncodeError
+from kafkacodec.protocol.partition_rows import PartitionRows, rows_by_partition
 from kafkacodec.records.arguments import limit, require_int
-from kafkacodec.records.columns import import_extra
 from kafkacodec.records.encode import EncodePlan, iter_encoded
 from kafkacodec.records.signatures import suggests_options
 
 if TYPE_CHECKING:
+    import numpy as np
     import numpy.typing as npt
 
     from kafkacodec.messages import ProduceRequest
@@ -228,14 +227,12 @@ class _Batch(NamedTuple):
 class _Group:
     """The rows of a partition, and their batches one after the other."""
 
-    def __init__(
-        self, place: tuple[int, str, int], chunks: list[Any], rows: npt.NDArray[np.int64], options: dict[str, Any]
-    ) -> None:
-        self.number, self.topic, self.partition = place
-        self.chunks, self.rows, self.options = chunks, rows, options
+    def __init__(self, number: int, own: PartitionRows, options: dict[str, Any], limited_by: str) -> None:
+        self.number, self.topic, self.partition, self.rows = number, own.topic, own.partition, own.rows
+        self.chunks, self.options, self.limited_by = own.chunks, options, limited_by
         self.pending: _Batch | None = None
         self.batches: Iterator[_Batch] | None = None
-        self.limited_by = "max_batch_bytes"
+        self.reached = (0, 0)
 
     def next_batch(self) -> _Batch | None:
         """The next batch, the same again until `pending` is reset; None after the last."""
@@ -263,10 +260,10 @@ class _Group:
         """A batch over the limit, uncompressed if it then fits."""
         most = self.options["batch_bytes"]
         if self.options["codec"] != "none":
-            table = import_extra("pyarrow").Table.from_batches(self.chunks).slice(first, count)
-            sequence = self.options["base_sequence"]
-            own = {"codec": "none", "level": None, "base_sequence": (sequence + first) % 2**31 if sequence >= 0 else -1}
-            data = b"".join(batch.data for batch in iter_encoded(table, **{**self.options, **own}))
+            own = {**self.options, "codec": "none", "level": None}
+            if own["base_sequence"] >= 0:
+                own["base_sequence"] = (own["base_sequence"] + first) % 2**31
+            data = b"".join(batch.data for batch in iter_encoded(self.chunks_of(first, count), **own))
         if len(data) > most:
             raise EncodeError(
                 f"a record takes {len(data)} bytes in a batch, and {self.limited_by} leaves {most}",
@@ -274,91 +271,37 @@ class _Group:
             )
         return data
 
+    def chunks_of(self, first: int, count: int) -> list[Any]:
+        """The rows of a batch. It must be after those asked for before."""
+        number, start = self.reached
+        found = []
+        while count:
+            chunk = self.chunks[number]
+            if start + len(chunk) > first:
+                found.append(chunk.slice(first - start, count))
+                first, count = first + len(found[-1]), count - len(found[-1])
+                self.reached = number, start
+            number, start = number + 1, start + len(chunk)
+        return found
+
     def path_in_table(self, path: str | None) -> str | None:
         """The path of an error about the group's rows, with the number of the row in the whole table."""
         found = re.match(r"records\[(\d+)\]", path or "")
         return f"records[{self.rows[int(found[1])]}]{(path or '')[found.end() :]}" if found else path
 
 
+_PLANNED = ("magic", "codec", "level", "producer_id", "producer_epoch", "is_transactional", "drop_unsupported")
+"""The options of `EncodePlan` that all batches share."""
+
+
 def _groups(records: Any, plan: EncodePlan, packer: _Packer, sequences: Mapping[tuple[str, int], int]) -> list[_Group]:
     """The rows of each partition, in the order of the requests."""
-    if not (hasattr(records, "__arrow_c_stream__") or hasattr(records, "__arrow_c_array__")):
-        raise TypeError(f"records must be an Arrow table, not {type(records).__name__}")
-    table = import_extra("pyarrow").table(records)
-    names, topics = _topics(table)
-    partitions = _partitions(table)
-    for number, first in zip(*np.unique(topics, return_index=True), strict=True):
-        packer.check_topic(names[number], int(first))
-    keys, numbers = np.unique(topics << 32 | partitions, return_inverse=True)
-    numbers = numbers.reshape(-1)
-    columns = [name for name in _RECORD_COLUMNS if name in table.column_names]
-    if not {"key", "value"} & {*columns}:
-        raise EncodeError("the table has neither a column key nor a column value", path="records")
-    chunks = _chunks_of_groups(table.select(columns), numbers, len(keys))
-    rows = np.split(np.argsort(numbers, kind="stable"), np.cumsum(np.bincount(numbers, minlength=len(keys)))[:-1])
+    shared = {name: getattr(plan, name) for name in _PLANNED}
     found = []
-    for number, key in enumerate(keys.tolist()):
-        topic, partition = names[key >> 32], key & 0xFFFFFFFF
-        most, limited_by = packer.batch_limit(topic)
-        options = {
-            **{name: getattr(plan, name) for name in _PLANNED},
-            "batch_bytes": min(most, 2**31 - 1),
-            "base_sequence": -1 if plan.producer_id < 0 else sequences.get((topic, partition), 0),
-        }
-        group = _Group((number, topic, partition), chunks[number], rows[number], options)
-        group.limited_by = limited_by
-        found.append(group)
+    for number, own in enumerate(rows_by_partition(records, _RECORD_COLUMNS)):
+        packer.check_topic(own.topic, int(own.rows[0]))
+        most, limited_by = packer.batch_limit(own.topic)
+        sequence = -1 if plan.producer_id < 0 else sequences.get((own.topic, own.partition), 0)
+        options = {**shared, "batch_bytes": min(most, 2**31 - 1), "base_sequence": sequence}
+        found.append(_Group(number, own, options, limited_by))
     return found
-
-
-_PLANNED = ("magic", "codec", "level", "producer_id", "producer_epoch", "is_transactional", "drop_unsupported")
-
-
-def _topics(table: Any) -> tuple[list[str], npt.NDArray[np.int64]]:
-    """The topics in the order of their first rows, and the number of each row's topic."""
-    pa = import_extra("pyarrow")
-    encoded = _column(table, "topic", pa.large_string()).combine_chunks().dictionary_encode()
-    return encoded.dictionary.to_pylist(), encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-
-
-def _partitions(table: Any) -> npt.NDArray[np.int64]:
-    partitions: npt.NDArray[np.int64]
-    partitions = _column(table, "partition", import_extra("pyarrow").int32()).to_numpy().astype(np.int64)
-    (negative,) = np.nonzero(partitions < 0)
-    if len(negative):
-        raise EncodeError("a partition is negative", path=f"records[{negative[0]}].partition")
-    return partitions
-
-
-def _column(table: Any, name: str, kind: Any) -> Any:
-    """A column without nulls, as another type."""
-    pa = import_extra("pyarrow")
-    if table.column_names.count(name) != 1:
-        raise EncodeError(f"the table needs one column {name!r}", path=f"records.{name}")
-    column = table.column(name)
-    if column.null_count:
-        row = column.is_null().index(True).as_py()
-        raise EncodeError(f"{name} is null", path=f"records[{row}].{name}")
-    shown = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if pa.types.is_integer(kind) != pa.types.is_integer(shown):
-        raise EncodeError(f"the column must have the type {kind}, not {column.type}", path=f"records.{name}")
-    try:
-        return column.cast(kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise EncodeError(f"the column cannot be read as {kind}: {error}", path=f"records.{name}") from None
-
-
-def _chunks_of_groups(table: Any, numbers: npt.NDArray[np.int64], count: int) -> list[list[Any]]:
-    """The rows of each group in Arrow batches; a batch of the table is copied if its groups are mixed."""
-    chunks: list[list[Any]] = [[] for _ in range(count)]
-    start = 0
-    for batch in table.to_batches():
-        own = numbers[start : start + batch.num_rows]
-        start += batch.num_rows
-        if (np.diff(own) < 0).any():
-            order = np.argsort(own, kind="stable")
-            own, batch = own[order], batch.take(import_extra("pyarrow").array(order))
-        present, firsts, sizes = np.unique(own, return_index=True, return_counts=True)
-        for number, first, size in zip(present.tolist(), firsts.tolist(), sizes.tolist(), strict=True):
-            chunks[number].append(batch.slice(first, size))
-    return chunks

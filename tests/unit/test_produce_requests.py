@@ -200,6 +200,27 @@ def test_columns_of_other_types_and_in_chunks() -> None:
     assert [[row["value"] for row in rows] for _, _, rows, _ in read_back(packed, 3)] == [[b"x", b"w"], [b"y", b"z"]]
 
 
+def test_batches_that_compression_makes_larger() -> None:
+    """They are written without it, from chunks of any size."""
+    rnd = random.Random(4)
+    rows = [{"topic": "a", "partition": n % 2, "value": rnd.randbytes(20)} for n in range(300)]
+    pieces = [table_of(rows[at : at + 7], full=False) for at in range(0, 300, 7)]
+    made = list(
+        protocol.produce_requests(
+            pa.concat_tables(pieces), 9, codec="gzip", max_batch_bytes=150, producer_id=1, producer_epoch=0
+        )
+    )
+    sequence = {0: 0, 1: 0}
+    for packed in made:
+        for part in packed.request.topic_data[0].partition_data:
+            (batch,) = kc.scan(part.records)
+            assert (batch.codec, batch.base_sequence) == ("none", sequence[part.index])
+            sequence[part.index] += batch.count
+        for _, partition, read, _ in read_back(packed, 9):
+            assert [row["value"] for row in read] == [rows[n]["value"] for n in packed.rows["a", partition].tolist()]
+    assert sequence == {0: 150, 1: 150}
+
+
 def test_no_rows_no_requests() -> None:
     assert list(protocol.produce_requests(table_of([]), 9)) == []
 

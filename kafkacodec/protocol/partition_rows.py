@@ -1,0 +1,102 @@
+"""The rows of an Arrow table by topic and partition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from kafkacodec.errors import EncodeError
+from kafkacodec.records.columns import import_extra
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["PartitionRows", "rows_by_partition"]
+
+
+class PartitionRows(NamedTuple):
+    """The rows of a partition: their numbers in the table, and Arrow batches with them."""
+
+    topic: str
+    partition: int
+    rows: npt.NDArray[np.int64]
+    chunks: list[Any]
+
+
+def rows_by_partition(records: Any, names: Sequence[str]) -> list[PartitionRows]:
+    """The rows of each partition, with those of the columns `names` that are there, one of key and value at least.
+
+    Topics are in the order of their first rows, partitions by number.
+
+    Raises:
+        EncodeError: a column is missing or has the wrong type; a topic or partition is null, or a partition negative.
+        TypeError: `records` is not an Arrow table.
+    """
+    if not (hasattr(records, "__arrow_c_stream__") or hasattr(records, "__arrow_c_array__")):
+        raise TypeError(f"records must be an Arrow table, not {type(records).__name__}")
+    table = import_extra("pyarrow").table(records)
+    topics, topic_numbers = _topics(table)
+    keys, numbers = np.unique(topic_numbers << 32 | _partitions(table), return_inverse=True)
+    numbers = numbers.reshape(-1)
+    columns = [name for name in names if name in table.column_names]
+    if not {"key", "value"} & {*columns}:
+        raise EncodeError("the table has neither a column key nor a column value", path="records")
+    chunks = _chunks_of_groups(table.select(columns), numbers, len(keys))
+    rows = np.split(np.argsort(numbers, kind="stable"), np.cumsum(np.bincount(numbers, minlength=len(keys)))[:-1])
+    # Without rows, np.split returns one empty array.
+    return [
+        PartitionRows(topics[key >> 32], key & 0xFFFFFFFF, own, parts)
+        for key, own, parts in zip(keys.tolist(), rows, chunks, strict=False)
+    ]
+
+
+def _topics(table: Any) -> tuple[list[str], npt.NDArray[np.int64]]:
+    """The topics in the order of their first rows, and the number of each row's topic."""
+    pa = import_extra("pyarrow")
+    encoded = _column(table, "topic", pa.large_string()).combine_chunks().dictionary_encode()
+    return encoded.dictionary.to_pylist(), encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _partitions(table: Any) -> npt.NDArray[np.int64]:
+    partitions: npt.NDArray[np.int64]
+    partitions = _column(table, "partition", import_extra("pyarrow").int32()).to_numpy().astype(np.int64)
+    (negative,) = np.nonzero(partitions < 0)
+    if len(negative):
+        raise EncodeError("a partition is negative", path=f"records[{negative[0]}].partition")
+    return partitions
+
+
+def _column(table: Any, name: str, kind: Any) -> Any:
+    """A column without nulls, as another type."""
+    pa = import_extra("pyarrow")
+    if table.column_names.count(name) != 1:
+        raise EncodeError(f"the table needs one column {name!r}", path=f"records.{name}")
+    column = table.column(name)
+    if column.null_count:
+        row = column.is_null().index(True).as_py()
+        raise EncodeError(f"{name} is null", path=f"records[{row}].{name}")
+    shown = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_integer(kind) != pa.types.is_integer(shown):
+        raise EncodeError(f"the column must have the type {kind}, not {column.type}", path=f"records.{name}")
+    try:
+        return column.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise EncodeError(f"the column cannot be read as {kind}: {error}", path=f"records.{name}") from None
+
+
+def _chunks_of_groups(table: Any, numbers: npt.NDArray[np.int64], count: int) -> list[list[Any]]:
+    """The rows of each group in Arrow batches; a batch of the table is copied if its groups are mixed."""
+    chunks: list[list[Any]] = [[] for _ in range(count)]
+    start = 0
+    for batch in table.to_batches():
+        own = numbers[start : start + batch.num_rows]
+        start += batch.num_rows
+        if (np.diff(own) < 0).any():
+            order = np.argsort(own, kind="stable")
+            own, batch = own[order], batch.take(import_extra("pyarrow").array(order))
+        present, firsts, sizes = np.unique(own, return_index=True, return_counts=True)
+        for number, first, size in zip(present.tolist(), firsts.tolist(), sizes.tolist(), strict=True):
+            chunks[number].append(batch.slice(first, size))
+    return chunks
