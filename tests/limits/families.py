@@ -391,6 +391,20 @@ def _requests(n: int, _: Path) -> Call:
     return lambda: protocol.Connection("broker", max_pending=1 << 20).receive(data)
 
 
+@family("Connection: requests of a paused broker", 100)
+def _paused(n: int, _: Path) -> Call:
+    data = b"".join(protocol.encode_request(messages.HeartbeatRequest(), 1, i, "c") for i in range(n))
+
+    def call() -> None:
+        connection = protocol.Connection("broker", max_pending=1)
+        events = connection.receive(data)
+        while events:
+            connection.send_response(events[0].correlation_id, messages.HeartbeatResponse())
+            events = connection.receive(b"")
+
+    return call
+
+
 @family("Connection: a request byte by byte", 400)
 def _bytewise(n: int, _: Path) -> Call:
     data = protocol.encode_request(messages.MetadataRequest(), 1, 0, "c" * n)
