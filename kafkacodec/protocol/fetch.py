@@ -11,7 +11,7 @@ import numpy as np
 from kafkacodec import messages
 from kafkacodec.errors import DecodeError, LimitExceeded, error
 from kafkacodec.records.arguments import ISOLATION_LEVELS, IsolationLevel, one_of
-from kafkacodec.records.columns import Problem, Problems, RecordColumns
+from kafkacodec.records.columns import BatchHeaders, Problem, Problems, RecordColumns
 from kafkacodec.records.decode import (
     DEFAULT_MAX_TOTAL_BYTES,
     PLACE_COLUMNS,
@@ -181,10 +181,10 @@ def _described(topic: str, partition: Any, records: memoryview, end: int, proble
     for gap_start, gap_size in [*((p.position, p.size_in_bytes) for p in problems), (end, 0)]:
         if position < gap_start <= end:
             part = records[position:gap_start]
-            offsets = scan(part, columns=["last_offset"], verify_crc=False, on_error="stop")["last_offset"]
-            if len(offsets):
-                first = _first_offset(part) if last is None else first
-                last = int(offsets[-1])
+            headers = scan(part, columns=["base_offset", "last_offset"], verify_crc=False, on_error="stop")
+            if len(headers):
+                first = _first_offset(part, headers) if last is None else first
+                last = int(headers.view("last_offset")[-1])
         position = max(position, gap_start + gap_size)
     too_small = records.nbytes > 0 and end == 0 and not problems
     needed = None
@@ -201,12 +201,13 @@ def _described(topic: str, partition: Any, records: memoryview, end: int, proble
     )
 
 
-def _first_offset(records: memoryview) -> int | None:
+def _first_offset(records: memoryview, headers: BatchHeaders) -> int | None:
     """The offset at which the first batch starts. That of a compressed message is inside it."""
-    header = scan(records, columns=["size_in_bytes", "base_offset"], verify_crc=False, max_batches=1)
-    if header[0].base_offset is not None:
-        return int(header[0].base_offset)
-    for chunk in iter_columns(records[: int(header["size_in_bytes"][0])], columns=["offset"], max_rows=1):
+    valid = headers.buffers("base_offset")["validity"]
+    if valid is None or valid[0] & 1:
+        return int(headers.view("base_offset")[0])
+    (size,) = scan(records, columns=["size_in_bytes"], verify_crc=False, max_batches=1)["size_in_bytes"].tolist()
+    for chunk in iter_columns(records[:size], columns=["offset"], max_rows=1):
         return int(chunk["offset"][0])
     return None
 

@@ -153,3 +153,27 @@ def test_a_batch_over_the_limit_of_the_broker(client: Client) -> None:
     table = pa.table({"topic": [name], "partition": [0], "value": [b"x" * 1_100_000]})
     (packed,) = protocol.produce_requests(table, 9, max_batch_bytes=1 << 21, max_request_bytes=1 << 22)
     assert client.ask(packed.request, 9).responses[0].partition_responses[0].error_code == 10
+
+
+def test_a_limit_that_is_too_small_for_a_batch(client: Client) -> None:
+    """From version 3 on the batch comes whole. Before, Kafka 3.9 cannot convert a part of it, and sends nothing."""
+    name = f"small-{uuid.uuid4().hex}"
+    topic_id = create_topic(client, name)
+    table = pa.table({"topic": [name], "partition": [1], "value": [b"x" * 5000]})
+    (packed,) = protocol.produce_requests(table, 9)
+    send(client, packed, 9, {})
+    asked = messages.FetchRequest
+    for version in (0, 2, 4, client.connection.version_of(1)):
+        if version not in client.connection.peer_versions[1]:
+            continue
+        part = asked.FetchPartition(partition=1, fetch_offset=0, partition_max_bytes=1000)
+        topic = asked.FetchTopic(partitions=[part])
+        if version >= 13:
+            topic.topic_id = topic_id
+        else:
+            topic.topic = name
+        response = client.ask(asked(replica_id=-1, max_wait_ms=10, min_bytes=0, topics=[topic]), version)
+        fetched = protocol.fetch_to_columns(response)
+        (found,) = fetched.partitions
+        assert not found.limit_too_small
+        assert (len(fetched), found.next_offset) == ((0, None) if version < 3 else (1, 1))
