@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack
 
 import numpy as np
@@ -71,19 +72,41 @@ class FetchedPartition(NamedTuple):
 
 
 class FetchedColumns(RecordColumns):
-    """The records of a fetch response, with the columns ``topic`` and ``partition`` before the others.
+    """The records of a fetch response, with the columns ``topic`` and ``partition`` before the others."""
 
-    Attributes:
-        partitions (list[FetchedPartition]): the partitions in the order of the response, also those without rows.
-    """
+    _read_parts: _ReadParts
 
-    partitions: list[FetchedPartition]
+    @property
+    def partitions(self) -> list[FetchedPartition]:
+        """The partitions in the order of the response, also those without rows.
+
+        They are read from the response's bytes on first access; until then the table keeps these.
+        """
+        return self._read_parts.described
 
     def take(self, rows: npt.ArrayLike) -> Self:
         """As `RecordColumns.take`; `partitions` are this table's."""
         made = super().take(rows)
-        made.partitions = self.partitions
+        made._read_parts = self._read_parts
         return made
+
+
+class _ReadParts:
+    """The records of each partition of a response, up to where they were read, and their descriptions."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[str, Any, memoryview, int, list[Problem]]] = []
+
+    def add(self, topic: str, partition: Any, records: memoryview, end: int, problems: list[Problem]) -> None:
+        """A partition whose records were read up to `end`, without the ranges of `problems`."""
+        self._parts.append((topic, partition, records, end, problems))
+
+    @cached_property
+    def described(self) -> list[FetchedPartition]:
+        """What the response has of each partition."""
+        found = [_described(*part) for part in self._parts]
+        self._parts.clear()
+        return found
 
 
 @shows_options(DecodeOptions, plan_of)
@@ -145,7 +168,7 @@ def _read(
 ) -> FetchedColumns:
     result = decoder.empty_table(FetchedColumns)
     result.problems = Problems()
-    result.partitions = []
+    result._read_parts = parts = _ReadParts()
     size = sum(records.nbytes for _, _, records in partitions)
     for topic, partition, records in partitions:
         place = f"{topic}-{partition.partition_index}"
@@ -155,7 +178,7 @@ def _read(
                 raise refusal
             result.problems.note(Problem(0, None, 0, refusal))
         if not records.nbytes:
-            result.partitions.append(_described(topic, partition, records, 0, []))
+            parts.add(topic, partition, records, 0, [])
             continue
         before = len(result.problems)
         aborted = _aborted(partition) if committed else b""
@@ -170,7 +193,7 @@ def _read(
         for problem in result.problems[before:]:
             if isinstance(problem.exception, DecodeError):
                 problem.exception.within(place)
-        result.partitions.append(_described(topic, partition, records, decoder.position, result.problems[before:]))
+        parts.add(topic, partition, records, decoder.position, result.problems[before:])
     return result
 
 
