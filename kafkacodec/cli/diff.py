@@ -8,14 +8,13 @@ from collections.abc import Sequence
 import click
 
 from kafkacodec.cli.console import say, say_json
-from kafkacodec.cli.inputs import matches, topics_option
+from kafkacodec.cli.inputs import TREE_LEVELS, matches, topics_option
 from kafkacodec.cli.output import Column, counted, full_option, print_table, progress
 from kafkacodec.cli.standard_input import paths_with_copy
 from kafkacodec.log import Partition, discover
 from kafkacodec.log.analysis.difference import Difference, OffsetRange
 from kafkacodec.log.analysis.log_diff import difference, pairs
 
-_LEVELS = 2
 _CAUSES = {
     "start": "deleted at the start of {other}",
     "end": "after the end of {other}",
@@ -70,7 +69,7 @@ def diff(paths: tuple[str, str], topics: tuple[str, ...], limit: int, as_json: b
 
 
 def _chosen(path: str, topics: Sequence[str]) -> list[Partition]:
-    found = discover(path, levels=_LEVELS)
+    found = discover(path, levels=TREE_LEVELS)
     chosen = [p for p in found if matches(p.topic or "", topics)]
     if not chosen:
         raise click.ClickException(f"{path}: no partition matches --topic")

@@ -27,6 +27,10 @@ _START = 4096
 _SMALLEST_UNUSED = 12  # bytes of zeros that cannot be the start of a batch
 
 
+TREE_LEVELS = 2
+"""How deep in a tree of directories log directories are looked for."""
+
+
 @dataclass(frozen=True)
 class Choice:
     """The partitions to read."""

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from kafkacodec.cli.console import say, say_json
-from kafkacodec.cli.inputs import Span, place, span_options, threads_option
+from kafkacodec.cli.inputs import TREE_LEVELS, Span, place, span_options, threads_option
 from kafkacodec.cli.output import Column, counted, full_option, offsets, print_table, progress, size, timestamp
 from kafkacodec.cli.scan_batches import print_batches
 from kafkacodec.errors import DecodeError, MissingOffsets
@@ -42,7 +42,7 @@ def scan(span: Span, batches: bool | None, as_json: bool, threads: int | None) -
     --start-offset and --end-offset choose complete batches. A wrong checksum is shown and is not an error; an invalid
     batch header and offsets that are missing after a segment are. A producer is shown as id/epoch:base sequence.
     """
-    partitions = span.partitions(levels=2)
+    partitions = span.partitions(levels=TREE_LEVELS)
     segments = [segment for partition in partitions for segment in partition.segments]
     by_batch = batches if batches is not None else len(segments) == 1 and os.path.isfile(span.paths[0])
     if by_batch:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kafkacodec.cli.console import note, say, say_json
-from kafkacodec.cli.inputs import Reading, reading_options
+from kafkacodec.cli.inputs import TREE_LEVELS, Reading, reading_options
 from kafkacodec.cli.output import (
     Advance,
     Column,
@@ -87,7 +87,7 @@ def stats(reading: Reading, top: int, codecs: list[tuple[str, int | None]], samp
     from kafkacodec.log import SizeHistogram, TimeHistogram, codec_trial
     from kafkacodec.log.analysis.copies import copies_of, copies_sentence
 
-    partitions = reading.partitions(levels=2)
+    partitions = reading.partitions(levels=TREE_LEVELS)
     topics: list[dict[str, Any]] = []
     values, times = SizeHistogram(), TimeHistogram()
     total = sum(partition.size_in_bytes for partition in partitions)

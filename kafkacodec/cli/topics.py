@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from kafkacodec.cli.console import note, say, say_json
-from kafkacodec.cli.inputs import Choice, choice_options, place
+from kafkacodec.cli.inputs import TREE_LEVELS, Choice, choice_options, place
 from kafkacodec.cli.output import Column, counted, full_option, offsets, print_table, progress, size, timestamp
 from kafkacodec.log import LogDirectory, Partition
 from kafkacodec.log.analysis.copies import copies_of, copies_sentence
@@ -20,9 +20,6 @@ from kafkacodec.log.analysis.partition_statistics import (
     per_topic,
 )
 from kafkacodec.log.continuity import INTERNAL_TOPICS
-
-_LEVELS = 2
-"""How deep in a tree of directories log directories are looked for."""
 
 # --sort -> key, largest first but for names.
 _ORDERS: dict[str, Callable[[PartitionStatistics], Any]] = {
@@ -50,7 +47,7 @@ def topics(choice: Choice, by_partition: bool, records: bool, order: str, as_jso
     Reads only batch headers, so it is fast; "-" is what they do not say. --records also reads the records, and finds
     damage inside batches. The exit code is 1 if a partition is damaged or offsets are missing.
     """
-    partitions = choice.partitions(levels=_LEVELS)
+    partitions = choice.partitions(levels=TREE_LEVELS)
     found = _statistics(partitions, records)
     lines = sorted(found if by_partition else per_topic(found), key=_ORDERS[order])
     set_aside = _set_aside(choice, partitions)

@@ -9,7 +9,7 @@ import click
 
 from kafkacodec.cli.console import note, say
 from kafkacodec.cli.destination import check_new_file, open_output
-from kafkacodec.cli.inputs import Choice, choice_options, threads_option
+from kafkacodec.cli.inputs import TREE_LEVELS, Choice, choice_options, threads_option
 from kafkacodec.cli.output import counted, progress, size
 from kafkacodec.cli.standard_input import STANDARD
 
@@ -66,7 +66,7 @@ def report(choice: Choice, path: str, force: bool, verify: bool, threads: int | 
 def _partitions(choice: Choice) -> list[Partition]:
     """The chosen partitions; none, with a warning, for directories without any."""
     try:
-        return choice.partitions(levels=2)
+        return choice.partitions(levels=TREE_LEVELS)
     except FileNotFoundError as error:
         if not all(map(os.path.exists, choice.paths)):
             raise
