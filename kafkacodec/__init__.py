@@ -10,16 +10,21 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from kafkacodec.errors import (
+    AuthenticationFailed,
     BrokerError,
+    ClientClosed,
+    ConnectionFailed,
     CorruptIndex,
     CorruptRecord,
     CrcMismatch,
+    DeadlineExceeded,
     DecodeError,
     EncodeError,
     KafkaCodecError,
     LimitExceeded,
     LocalProtocolError,
     MissingOffsets,
+    QueueFull,
     RegistryError,
     RemoteProtocolError,
     SchemaError,
@@ -63,6 +68,7 @@ _HOMES: dict[str, str | None] = {
     "MemoryInUse": "kafkacodec.memory",
     "memory_in_use": "kafkacodec.memory",
     "trim_memory": "kafkacodec.memory",
+    "client": None,
     "dialects": None,
     "errors": None,
     "log": None,
@@ -87,16 +93,21 @@ _HOMES: dict[str, str | None] = {
 }
 
 __all__ = [
+    "AuthenticationFailed",
     "BrokerError",
+    "ClientClosed",
+    "ConnectionFailed",
     "CorruptIndex",
     "CorruptRecord",
     "CrcMismatch",
+    "DeadlineExceeded",
     "DecodeError",
     "EncodeError",
     "KafkaCodecError",
     "LimitExceeded",
     "LocalProtocolError",
     "MissingOffsets",
+    "QueueFull",
     "RegistryError",
     "RemoteProtocolError",
     "SchemaError",
@@ -110,6 +121,7 @@ __all__ = [
 
 if TYPE_CHECKING:  # `x as x` makes a name public for type checkers
     from kafkacodec import (
+        client as client,
         dialects as dialects,
         errors as errors,
         log as log,

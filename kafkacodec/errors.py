@@ -13,16 +13,21 @@ from typing import Any, ClassVar, Self
 
 __all__ = [
     "CODES",
+    "AuthenticationFailed",
     "BrokerError",
+    "ClientClosed",
+    "ConnectionFailed",
     "CorruptIndex",
     "CorruptRecord",
     "CrcMismatch",
+    "DeadlineExceeded",
     "DecodeError",
     "EncodeError",
     "KafkaCodecError",
     "LimitExceeded",
     "LocalProtocolError",
     "MissingOffsets",
+    "QueueFull",
     "RegistryError",
     "RemoteProtocolError",
     "SchemaError",
@@ -175,6 +180,42 @@ class RemoteProtocolError(KafkaCodecError):
     def __init__(self, reason: str, *, events: list[Any] | None = None) -> None:
         super().__init__(reason)
         self.events = [] if events is None else events
+
+
+class _Unanswered(KafkaCodecError):
+    """A request that gets no answer; `sent` is whether the broker may have got it."""
+
+    def __init__(self, reason: str, *, sent: bool = False) -> None:
+        super().__init__(reason)
+        self.sent = sent
+
+
+class ConnectionFailed(_Unanswered, ConnectionError):
+    """A broker cannot be reached, or the connection to it ended before the answer.
+
+    Attributes:
+        sent (bool): whether the broker may have got the request that waited for its answer.
+    """
+
+
+class AuthenticationFailed(ConnectionFailed):
+    """TLS or SASL was refused by one of both sides. The same settings fail again: clients do not retry."""
+
+
+class DeadlineExceeded(_Unanswered, TimeoutError):
+    """An answer did not come in time, or an operation not succeed; its cause is the last error, if there was one.
+
+    Attributes:
+        sent (bool): as in `ConnectionFailed`.
+    """
+
+
+class QueueFull(KafkaCodecError):
+    """A producer's queue has no room for a record, and got none in time."""
+
+
+class ClientClosed(LocalProtocolError):
+    """The client is closed, or belongs to another event loop, or to the process that this one was forked from."""
 
 
 class BrokerError(KafkaCodecError):

@@ -1,0 +1,1 @@
+"""What all parts of a client share, without I/O: requests and their places, the cluster's metadata, retries."""

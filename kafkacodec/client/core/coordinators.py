@@ -1,0 +1,144 @@
+"""The coordinators of groups and transactional ids: looked up when they are wanted, and again when they moved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kafkacodec import messages
+from kafkacodec.client.core.backoff import Backoff
+from kafkacodec.client.core.calls import ANY, Answer, Coordinator, Send, Versions
+from kafkacodec.errors import UnsupportedVersion, error
+from kafkacodec.protocol.versions import highest_common
+
+__all__ = ["Coordinators"]
+
+_FIND_COORDINATOR = 10
+_KEY_TYPES: Final = {"group": 0, "transaction": 1, "share": 2}
+_FIRST_VERSION: Final = {"group": 0, "transaction": 1, "share": 6}
+_BATCHED_VERSION = 4
+
+
+@dataclass(slots=True)
+class _Wanted:
+    node: int | None = None
+    host: str = ""
+    port: int = -1
+    asking: Send | None = None
+    failures: int = 0
+    next_at: float = 0.0
+    refusal: Exception | None = None
+
+
+class Coordinators:
+    """Coordinators by group or transactional id."""
+
+    def __init__(self, backoff: Backoff) -> None:
+        self._backoff = backoff
+        self._wanted: dict[Coordinator, _Wanted] = {}
+
+    def node_of(self, place: Coordinator) -> int | None:
+        """The coordinator's id; None while it is unknown, and from then on it is looked up."""
+        return self._wanted.setdefault(place, _Wanted()).node
+
+    def address(self, node: int) -> tuple[str, int] | None:
+        """Host and port of a coordinator that metadata may not have."""
+        for wanted in self._wanted.values():
+            if wanted.node == node and wanted.port >= 0:
+                return wanted.host, wanted.port
+        return None
+
+    def refusal(self, place: Coordinator) -> Exception | None:
+        """Why the coordinator cannot be found, for good: an error that is not retriable."""
+        wanted = self._wanted.get(place)
+        return None if wanted is None else wanted.refusal
+
+    def lost(self, place: Coordinator) -> None:
+        """The broker is not the coordinator (errors 14, 15, 16) or does not answer: look it up again."""
+        wanted = self._wanted.get(place)
+        if wanted is not None and wanted.node is not None:
+            wanted.node, wanted.port = None, -1
+
+    def forget(self, place: Coordinator) -> None:
+        """Look it up no more."""
+        self._wanted.pop(place, None)
+
+    def lost_node(self, node: int) -> None:
+        """A broker went away: look up everything that it coordinated."""
+        for place, wanted in self._wanted.items():
+            if wanted.node == node:
+                self.lost(place)
+
+    def poll(self, now: float) -> list[Send]:
+        """The look-ups that are due."""
+        sends = []
+        for place, wanted in self._wanted.items():
+            if wanted.node is None and wanted.asking is None and wanted.refusal is None and now >= wanted.next_at:
+                wanted.asking = Send(ANY, _Lookup(place), context=place)
+                sends.append(wanted.asking)
+        return sends
+
+    def next_deadline(self) -> float | None:
+        """When the next look-up is due."""
+        waiting = (w for w in self._wanted.values() if w.node is None and w.asking is None and w.refusal is None)
+        return min((w.next_at for w in waiting), default=None)
+
+    def answered(self, send: Send, answer: Answer, now: float) -> None:
+        """Take over a coordinator, or look it up again after a wait."""
+        wanted = self._take(send)
+        if wanted is None:
+            return
+        found: Any = answer.message
+        if answer.version >= _BATCHED_VERSION:
+            if not found.coordinators:
+                self._again(wanted, now)
+                return
+            found = found.coordinators[0]
+        if found.error_code:
+            refusal = error(found.error_code)
+            if not refusal.retriable:
+                wanted.refusal = refusal(f"{send.context}: {found.error_message or refusal.name}")
+                return
+            self._again(wanted, now)
+            return
+        wanted.node, wanted.host, wanted.port, wanted.failures = found.node_id, found.host, found.port, 0
+        # A coordinator that refuses at once must not be asked for in a tight circle.
+        wanted.next_at = now + self._backoff.first_ms
+
+    def failed(self, send: Send, error: Exception, now: float) -> None:
+        """Look it up again after a wait."""
+        wanted = self._take(send)
+        if wanted is None:
+            return
+        if isinstance(error, UnsupportedVersion):
+            wanted.refusal = error
+            return
+        self._again(wanted, now)
+
+    def _take(self, send: Send) -> _Wanted | None:
+        wanted = self._wanted.get(send.context)
+        if wanted is None or wanted.asking is not send:
+            return None
+        wanted.asking = None
+        return wanted
+
+    def _again(self, wanted: _Wanted, now: float) -> None:
+        wanted.failures += 1
+        wanted.next_at = now + self._backoff.after(wanted.failures)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lookup:
+    """A FindCoordinator request for the versions of a broker."""
+
+    place: Coordinator
+
+    def __call__(self, versions: Versions) -> tuple[Any, int]:
+        kind, key = _KEY_TYPES[self.place.kind], self.place.key
+        lowest = _FIRST_VERSION[self.place.kind]
+        version = highest_common(_FIND_COORDINATOR, versions)
+        if version < lowest:
+            raise UnsupportedVersion(f"the broker has no coordinators of kind {self.place.kind}")
+        if version >= _BATCHED_VERSION:
+            return messages.FindCoordinatorRequest(key_type=kind, coordinator_keys=[key]), version
+        return messages.FindCoordinatorRequest(key_type=kind, key=key), version

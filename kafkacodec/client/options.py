@@ -1,0 +1,235 @@
+"""The options that all clients share: names, defaults, checks, and the dotted names of Java and librdkafka."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, get_args
+
+from kafkacodec.protocol.frames import MAX_FRAME_SIZE
+from kafkacodec.records.arguments import one_of, require_int, suggestion
+
+if TYPE_CHECKING:
+    import ssl
+
+__all__ = ["ClientOptions", "ClientSettings", "SaslMechanism", "SecurityProtocol", "addresses", "options_from_config"]
+
+SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"]
+DEFAULT_PORT: Final = 9092
+_MOST_MS = 2**31 - 1
+
+
+class ClientOptions(TypedDict, total=False):
+    """Options of every client; `ClientSettings` says what they mean."""
+
+    client_id: str
+    client_rack: str | None
+    request_timeout_ms: int
+    default_api_timeout_ms: int
+    metadata_max_age_ms: int
+    connections_max_idle_ms: int
+    socket_connection_setup_timeout_ms: int
+    reconnect_backoff_ms: int
+    reconnect_backoff_max_ms: int
+    retry_backoff_ms: int
+    retry_backoff_max_ms: int
+    receive_message_max_bytes: int
+    max_in_flight_requests_per_connection: int
+    broker_version_fallback: str | None
+    allow_auto_create_topics: bool
+    security_protocol: SecurityProtocol
+    ssl_context: ssl.SSLContext | None
+    ssl_cafile: str | None
+    ssl_certfile: str | None
+    ssl_keyfile: str | None
+    ssl_password: str | None
+    ssl_check_hostname: bool
+    sasl_mechanism: SaslMechanism | None
+    sasl_plain_username: str | None
+    sasl_plain_password: str | None
+    sasl_oauth_token_provider: Callable[[], Any] | None
+    sasl_kerberos_service_name: str
+    sasl_kerberos_domain_name: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientSettings:
+    """The checked options of a client. Times are in ms.
+
+    Args:
+        bootstrap_servers: ``host:port`` of some brokers, in one text with commas or as a list; the port is 9092 where
+            it is missing. IPv6 addresses are in brackets.
+        client_id: the name by which brokers log this client and apply quotas.
+        client_rack: where the client runs, to fetch from followers that are near (KIP-392).
+        request_timeout_ms: how long one answer may take.
+        default_api_timeout_ms: how long a call with its retries may take.
+        metadata_max_age_ms: metadata older than this is asked for again.
+        connections_max_idle_ms: connections unused for longer are closed.
+        socket_connection_setup_timeout_ms: how long connecting, TLS and SASL may take.
+        reconnect_backoff_ms, reconnect_backoff_max_ms: the first and the longest wait before a broker is tried again.
+        retry_backoff_ms, retry_backoff_max_ms: the first and the longest wait before a request is tried again.
+        receive_message_max_bytes: the largest response that is accepted, in bytes. No more is allocated for one.
+        max_in_flight_requests_per_connection: requests that wait for their answers on a connection.
+        broker_version_fallback: the version of brokers that have no ApiVersions (before 0.10), such as ``"0.9.0"``.
+            Default: found out by trying.
+        allow_auto_create_topics: whether brokers may create topics that this client asks for.
+        security_protocol: ``"PLAINTEXT"``, ``"SSL"``, ``"SASL_PLAINTEXT"`` or ``"SASL_SSL"``.
+        ssl_context: replaces the other options of TLS.
+        ssl_cafile, ssl_certfile, ssl_keyfile, ssl_password: PEM files: authorities, own certificate and key, and the
+            password of the key.
+        ssl_check_hostname: whether the broker's certificate must have its host name.
+        sasl_mechanism: ``"PLAIN"``, ``"SCRAM-SHA-256"``, ``"SCRAM-SHA-512"``, ``"OAUTHBEARER"`` or ``"GSSAPI"``.
+        sasl_plain_username, sasl_plain_password: for PLAIN and SCRAM.
+        sasl_oauth_token_provider: called without arguments for each token: returns the token, or a pair of the token
+            and a dict of extensions; may be a coroutine function.
+        sasl_kerberos_service_name, sasl_kerberos_domain_name: the broker's principal for GSSAPI; the domain name
+            replaces the host.
+
+    Raises:
+        TypeError, ValueError: an option has a wrong type or value.
+    """
+
+    bootstrap_servers: str | Iterable[str]
+    client_id: str = "kafkacodec"
+    client_rack: str | None = None
+    request_timeout_ms: int = 30_000
+    default_api_timeout_ms: int = 60_000
+    metadata_max_age_ms: int = 300_000
+    connections_max_idle_ms: int = 540_000
+    socket_connection_setup_timeout_ms: int = 10_000
+    reconnect_backoff_ms: int = 50
+    reconnect_backoff_max_ms: int = 1000
+    retry_backoff_ms: int = 100
+    retry_backoff_max_ms: int = 1000
+    receive_message_max_bytes: int = MAX_FRAME_SIZE
+    max_in_flight_requests_per_connection: int = 5
+    broker_version_fallback: str | None = None
+    allow_auto_create_topics: bool = True
+    security_protocol: SecurityProtocol = "PLAINTEXT"
+    ssl_context: ssl.SSLContext | None = field(default=None, repr=False)
+    ssl_cafile: str | None = None
+    ssl_certfile: str | None = None
+    ssl_keyfile: str | None = None
+    ssl_password: str | None = field(default=None, repr=False)
+    ssl_check_hostname: bool = True
+    sasl_mechanism: SaslMechanism | None = None
+    sasl_plain_username: str | None = None
+    sasl_plain_password: str | None = field(default=None, repr=False)
+    sasl_oauth_token_provider: Callable[[], Any] | None = field(default=None, repr=False)
+    sasl_kerberos_service_name: str = "kafka"
+    sasl_kerberos_domain_name: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bootstrap_servers", tuple(map(_text, addresses(self.bootstrap_servers))))
+        for option in fields(self):
+            name = option.name
+            if name.endswith("_ms"):
+                require_int(name, getattr(self, name), 0, _MOST_MS)
+            elif name.endswith(("_bytes", "_connection")):
+                require_int(name, getattr(self, name), 1, _MOST_MS)
+        one_of("security_protocol", self.security_protocol, get_args(SecurityProtocol))
+        if self.sasl_mechanism is not None:
+            one_of("sasl_mechanism", self.sasl_mechanism, get_args(SaslMechanism))
+        if self.security_protocol.startswith("SASL") != (self.sasl_mechanism is not None):
+            raise ValueError(
+                "sasl_mechanism and a security_protocol of SASL_PLAINTEXT or SASL_SSL go together; "
+                f"they are {self.sasl_mechanism!r} and {self.security_protocol!r}"
+            )
+
+
+def addresses(servers: str | Iterable[str]) -> list[tuple[str, int]]:
+    """Host and port of each server of a text with commas, or of a list. Raises TypeError, ValueError."""
+    if not isinstance(servers, str) and not isinstance(servers, Iterable):
+        raise TypeError(f"bootstrap_servers must be text or a list, not {type(servers).__name__}")
+    parts = servers.split(",") if isinstance(servers, str) else list(servers)
+    found = [_address(part.strip()) for part in parts if part.strip()]
+    if not found:
+        raise ValueError("bootstrap_servers is empty: give host:port of at least one broker")
+    return found
+
+
+def _text(address: tuple[str, int]) -> str:
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _address(text: str) -> tuple[str, int]:
+    text = text.rpartition("://")[2]  # PLAINTEXT://host:port, as brokers write their listeners
+    host, colon, port = text.rpartition(":")
+    if not colon or (text.startswith("[") and text.endswith("]")):
+        host, port = text, str(DEFAULT_PORT)
+    elif ":" in host and not host.startswith("["):
+        raise ValueError(f"bootstrap_servers: put the IPv6 address of {text!r} in brackets")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ValueError(f"bootstrap_servers: {text!r} is not host:port")
+    return host, int(port)
+
+
+# Names of Java and librdkafka that are not the option's name with dots.
+_ALIASES: Final[Mapping[str, str]] = {
+    "metadata.broker.list": "bootstrap_servers",
+    "sasl.mechanisms": "sasl_mechanism",
+    "sasl.username": "sasl_plain_username",
+    "sasl.password": "sasl_plain_password",
+    "ssl.ca.location": "ssl_cafile",
+    "ssl.certificate.location": "ssl_certfile",
+    "ssl.key.location": "ssl_keyfile",
+    "ssl.key.password": "ssl_password",
+    "broker.version.fallback": "broker_version_fallback",
+    "receive.message.max.bytes": "receive_message_max_bytes",
+    "max.in.flight": "max_in_flight_requests_per_connection",
+    "queue.buffering.max.ms": "linger_ms",
+    "request.required.acks": "acks",
+    "compression.codec": "compression_type",
+    "batch.num.messages": "batch_records",
+    "message.timeout.ms": "delivery_timeout_ms",
+    "message.max.bytes": "max_request_size",
+    "message.send.max.retries": "retries",
+    "enable.auto.commit": "enable_auto_commit",
+    "topic.metadata.refresh.interval.ms": "metadata_max_age_ms",
+    "socket.timeout.ms": "request_timeout_ms",
+    "fetch.wait.max.ms": "fetch_max_wait_ms",
+    "fetch.message.max.bytes": "max_partition_fetch_bytes",
+    "partition.assignment.strategy": "partition_assignment_strategy",
+}
+
+
+def options_from_config(config: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a configuration with dotted names, for ``from_config``.
+
+    Args:
+        config: values by name, such as ``{"bootstrap.servers": "localhost:9092"}``. Text is read as the type of the
+            option: numbers, ``true`` and ``false``. Names of options are accepted too.
+        options: the default of each option by name, which has its type.
+
+    Raises:
+        TypeError: a name is unknown; the error has the nearest known one.
+        ValueError: a text is not of the option's type.
+    """
+    dotted = {name.replace("_", "."): name for name in options}
+    known = {**dotted, **{alias: name for alias, name in _ALIASES.items() if name in options}}
+    found = {}
+    for key, value in config.items():
+        name = known.get(key, key)
+        if name not in options:
+            raise TypeError(f"unknown option {key!r}; {suggestion(key, known)}")
+        found[name] = _typed(key, value, options[name])
+    return found
+
+
+def _typed(key: str, value: Any, default: Any) -> Any:
+    """A text as the type that the default has."""
+    if not isinstance(value, str):
+        return value
+    if isinstance(default, bool):
+        if value.lower() not in ("true", "false"):
+            raise ValueError(f"{key} must be true or false, not {value!r}")
+        return value.lower() == "true"
+    if isinstance(default, (int, float)):
+        try:
+            return type(default)(value)
+        except ValueError:
+            raise ValueError(f"{key} must be a number, not {value!r}") from None
+    return value

@@ -1,0 +1,155 @@
+"""What a client knows about its cluster, from responses and a clock."""
+
+from __future__ import annotations
+
+import random
+import uuid
+
+from kafkacodec import messages
+from kafkacodec.client.core.backoff import Backoff
+from kafkacodec.client.core.calls import ANY, CONTROLLER, Answer, Coordinator
+from kafkacodec.client.core.cluster import Cluster
+from kafkacodec.errors import ConnectionFailed
+
+BACKOFF = Backoff(100, 1000, jitter=0.0, random=random.Random(1))
+VERSIONS = {3: range(0, 13), 10: range(0, 7)}
+ID = uuid.uuid4()
+
+
+def made(**options):
+    return Cluster([("a", 1), ("b", 2)], backoff=BACKOFF, **options)
+
+
+def metadata(*partitions, error_code=0, name="t", topic_id=ID, controller=2):
+    kind = messages.MetadataResponse
+    brokers = [kind.MetadataResponseBroker(node_id=n, host=f"h{n}", port=9000 + n) for n in (1, 2)]
+    entries = [
+        kind.MetadataResponsePartition(partition_index=n, leader_id=leader, leader_epoch=epoch)
+        for n, (leader, epoch) in enumerate(partitions)
+    ]
+    topic = kind.MetadataResponseTopic(error_code=error_code, name=name, topic_id=topic_id, partitions=entries)
+    return kind(brokers=brokers, controller_id=controller, topics=[topic])
+
+
+def answer(cluster, message, now=0.0, version=12):
+    (send,) = cluster.poll(now)
+    cluster.answered(send, Answer(message, version, 1), now)
+    return send
+
+
+def test_metadata_of_wanted_topics():
+    cluster = made()
+    assert not cluster.want(["t"])
+    (send,) = cluster.poll(0)
+    assert send.to is ANY
+    request, version = send.request(VERSIONS)
+    assert version == 12
+    assert [topic.name for topic in request.topics] == ["t"]
+    assert cluster.poll(5) == []
+    cluster.answered(send, Answer(metadata((1, 5), (2, 6)), 12, -1), 5)
+    assert (cluster.leader("t", 0), cluster.leader("t", 1), cluster.leader("t", 2)) == (1, 2, None)
+    assert cluster.topic_name(ID) == "t"
+    assert cluster.node_of(CONTROLLER) == 2
+    assert cluster.address(2)[:3] == (2, "h2", 9002)
+    assert cluster.address(-2)[:3] == (-2, "b", 2)
+    assert cluster.poll(200_000) == []
+    assert len(cluster.poll(300_006)) == 1
+
+
+def test_a_broker_with_older_metadata_does_not_take_a_leader_back():
+    cluster = made()
+    cluster.want(["t"])
+    answer(cluster, metadata((1, 5)))
+    cluster.refresh()
+    answer(cluster, metadata((2, 4)), 1000)
+    assert (cluster.leader("t", 0), cluster.partition("t", 0).leader_epoch) == (1, 5)
+    cluster.refresh()
+    answer(cluster, metadata((2, 4), topic_id=uuid.uuid4()), 2000)  # a new topic of that name counts from anew
+    assert cluster.leader("t", 0) == 2
+    assert cluster.topic_name(ID) is None
+
+
+def test_what_is_missing_is_asked_for_with_growing_waits():
+    cluster = made()
+    cluster.want(["t"])
+    answer(cluster, metadata(error_code=3))
+    assert cluster.topics["t"].error.code == 3
+    waits, now = [], 0.0
+    for _ in range(6):
+        waits.append(cluster.next_deadline() - now)
+        now = cluster.next_deadline()
+        answer(cluster, metadata(error_code=3), now)
+    assert waits == [100, 200, 400, 800, 1000, 1000]
+    answer(cluster, metadata((1, 0)), cluster.next_deadline())
+    assert cluster.topics["t"].error is None
+    assert cluster.next_deadline() > 300_000
+
+
+def test_a_topic_that_is_refused_for_good_is_not_asked_for_again():
+    cluster = made()
+    cluster.want(["t"])
+    answer(cluster, metadata(error_code=29))
+    assert cluster.topics["t"].error.code == 29
+    assert cluster.next_deadline() == 300_000
+
+
+def test_a_failed_request_is_repeated():
+    cluster = made()
+    (send,) = cluster.poll(0)
+    fault = ConnectionFailed("refused")
+    cluster.failed(send, fault, 10)
+    assert cluster.last_error is fault
+    assert cluster.next_deadline() == 110
+
+
+def test_the_new_leader_of_a_response():
+    cluster = made()
+    cluster.want(["t"])
+    answer(cluster, metadata((1, 5)))
+    endpoint = messages.FetchResponse.NodeEndpoint(node_id=7, host="h7", port=9007)
+    assert not cluster.leader_changed("t", 0, 7, 5, [endpoint])
+    assert cluster.leader_changed("t", 0, 7, 6, [endpoint])
+    assert cluster.leader("t", 0) == 7
+    assert cluster.address(7).host == "h7"
+
+
+def test_requests_before_nulls_and_for_all():
+    cluster = made()
+    cluster.want_all()
+    (send,) = cluster.poll(0)
+    assert send.request({3: range(0, 1)})[0].topics == []
+    assert send.request({3: range(0, 2)})[0].topics is None
+
+
+def test_coordinators_are_looked_up_and_lost():
+    cluster = made()
+    answer(cluster, metadata((1, 0)))
+    place = Coordinator("group", "g")
+    assert cluster.node_of(place) is None
+    (send,) = cluster.poll(1)
+    request, version = send.request(VERSIONS)
+    assert (version, request.key_type, request.coordinator_keys) == (6, 0, ["g"])
+    kind = messages.FindCoordinatorResponse
+    cluster.answered(send, Answer(kind(coordinators=[kind.Coordinator(key="g", error_code=15)]), 6, 1), 1)
+    assert cluster.poll(100) == []
+    (send,) = cluster.poll(101)
+    found = kind(coordinators=[kind.Coordinator(key="g", node_id=9, host="h9", port=1)])
+    cluster.answered(send, Answer(found, 6, 1), 102)
+    assert cluster.node_of(place) == 9
+    assert cluster.address(9).host == "h9"
+    cluster.coordinators.lost(place)
+    assert cluster.node_of(place) is None
+    assert cluster.poll(103) == []
+    assert len(cluster.poll(202)) == 1
+
+
+def test_a_coordinator_that_is_refused():
+    cluster = made()
+    answer(cluster, metadata((1, 0)))
+    place = Coordinator("transaction", "x")
+    cluster.node_of(place)
+    (send,) = cluster.poll(1)
+    assert send.request({10: range(0, 3)})[1] == 2
+    cluster.answered(send, Answer(messages.FindCoordinatorResponse(error_code=53), 2, 1), 1)
+    assert cluster.coordinators.refusal(place).code == 53
+    assert cluster.poll(10_000) == []
