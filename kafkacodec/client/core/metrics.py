@@ -1,0 +1,223 @@
+"""What a client counts: numbers in bounded memory, given out as a plain dict.
+
+Each metric is a row of `METRICS`; another name is refused. Parts keep the `Counter` or `Histogram` that they add to,
+once per request or batch and never per record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import frexp, ldexp
+from typing import Final, Literal, NamedTuple, TypeVar
+
+from kafkacodec.messages import APIS
+
+__all__ = ["METRICS", "Counter", "Histogram", "Kind", "Metric", "Metrics"]
+
+Kind = Literal["counter", "gauge", "histogram"]
+Value = TypeVar("Value", "Counter", "Histogram")
+
+
+class Metric(NamedTuple):
+    """What a name of the snapshot means.
+
+    A counter only increases. A gauge is a current value. A histogram gives ``name.count``, ``.sum``, ``.mean``,
+    ``.p50``, ``.p95``, ``.p99`` and ``.max``. With a label, each of its values has numbers of its own, as in
+    ``requests.Fetch``; a counter also has the sum of them under the name alone.
+    """
+
+    kind: Kind
+    unit: str
+    description: str
+    label: str | None = None
+
+
+METRICS: Final[dict[str, Metric]] = {
+    "requests": Metric("counter", "{request}", "requests that were answered", "api"),
+    "request_ms": Metric("histogram", "ms", "time from writing a request to its response", "api"),
+    "request_failures": Metric("counter", "{request}", "requests without a response", "error"),
+    "bytes_out": Metric("counter", "By", "bytes of requests that were answered"),
+    "bytes_in": Metric("counter", "By", "bytes of responses"),
+    "connections": Metric("gauge", "{connection}", "open connections"),
+    "connections_opened": Metric("counter", "{connection}", "connections that were made"),
+    "connections_failed": Metric("counter", "{connection}", "connections that could not be made, or broke"),
+    "throttle_ms": Metric("counter", "ms", "time that brokers asked this client to wait, by quotas"),
+    "producer.records": Metric("counter", "{record}", "records that brokers acknowledged"),
+    "producer.record_errors": Metric("counter", "{record}", "records that failed for good"),
+    "producer.batches": Metric("counter", "{batch}", "batches that brokers acknowledged"),
+    "producer.bytes": Metric("counter", "By", "bytes of these batches, compressed"),
+    "producer.retries": Metric("counter", "{batch}", "batches that were sent again"),
+    "producer.queue_bytes": Metric("gauge", "By", "bytes that wait to be sent or acknowledged"),
+    "producer.batch_records": Metric("histogram", "{record}", "records of a batch"),
+    "producer.batch_bytes": Metric("histogram", "By", "bytes of a batch, compressed"),
+    "consumer.records": Metric("counter", "{record}", "records that were given out"),
+    "consumer.bytes": Metric("counter", "By", "bytes of record sets in fetch responses"),
+    "consumer.fetch_bytes": Metric("histogram", "By", "bytes of the record sets of a fetch response"),
+    "consumer.queue_bytes": Metric("gauge", "By", "bytes that were fetched ahead"),
+    "consumer.lag": Metric("gauge", "{record}", "offsets between positions and ends of the assigned partitions"),
+    "consumer.lag_max": Metric("gauge", "{record}", "the largest lag of an assigned partition"),
+    "consumer.assigned_partitions": Metric("gauge", "{partition}", "partitions that are assigned"),
+    "consumer.rebalances": Metric("counter", "{rebalance}", "assignments by the group"),
+    "consumer.commits": Metric("counter", "{commit}", "commits of offsets that succeeded"),
+}
+
+_MOST_LABELS = 200  # more values of a label are counted together, as "other"
+_OTHER = "other"
+_QUANTILES: Final = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
+
+
+class Counter:
+    """A number that increases."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value: float = 0
+
+    def add(self, amount: float = 1) -> None:
+        """Increase it."""
+        self.value += amount
+
+
+class Histogram:
+    """How often values of each size came: eight classes per power of two, so that quantiles are at most 1/8 too high.
+
+    Values are from 0 to 2^40; smaller ones than 2^-10 are one class, and so are larger ones.
+    """
+
+    __slots__ = ("_classes", "count", "max", "sum")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.sum: float = 0
+        self.max: float = 0
+        self._classes: dict[int, int] = {}
+
+    def add(self, value: float) -> None:
+        """Count a value."""
+        self.count += 1
+        self.sum += value
+        if value > self.max:
+            self.max = value
+        number = _class(value)
+        self._classes[number] = self._classes.get(number, 0) + 1
+
+    def quantile(self, part: float) -> float:
+        """The value below which this part of all values is, from 0 to 1; 0 if there are none."""
+        rank = part * self.count
+        seen = 0
+        for number, count in sorted(self._classes.copy().items()):
+            seen += count
+            if seen >= rank:
+                return min(_upper(number), self.max)
+        return self.max
+
+    def numbers(self) -> Iterator[tuple[str, float]]:
+        """What a snapshot has of it."""
+        yield "count", self.count
+        yield "sum", self.sum
+        yield "mean", self.sum / self.count if self.count else 0
+        for name, part in _QUANTILES:
+            yield name, self.quantile(part)
+        yield "max", self.max
+
+
+def _class(value: float) -> int:
+    fraction, exponent = frexp(value)  # 0.5 <= fraction < 1
+    if exponent < -9 or value <= 0:
+        return -10 * 8
+    return min(exponent, 41) * 8 + int(fraction * 16) - 8
+
+
+def _upper(number: int) -> float:
+    exponent, eighth = divmod(number, 8)
+    return ldexp((eighth + 9) / 16, exponent)
+
+
+@dataclass(slots=True)
+class _Api:
+    requests: Counter
+    request_ms: Histogram
+
+
+class Metrics:
+    """The metrics of one client."""
+
+    def __init__(self) -> None:
+        self._values: dict[tuple[str, str | None], Counter | Histogram] = {}
+        self._gauges: dict[str, Callable[[], float]] = {}
+        self._apis: dict[int, _Api] = {}
+        self._bytes_out = self.counter("bytes_out")
+        self._bytes_in = self.counter("bytes_in")
+
+    # Counting
+
+    def counter(self, name: str, label: str | None = None) -> Counter:
+        """The counter of a name, and of a value of its label."""
+        return self._value(name, "counter", label, Counter)
+
+    def histogram(self, name: str, label: str | None = None) -> Histogram:
+        """The histogram of a name, and of a value of its label."""
+        return self._value(name, "histogram", label, Histogram)
+
+    def gauge(self, name: str, read: Callable[[], float]) -> None:
+        """Read a gauge by this function whenever a snapshot is taken. Replaces an earlier one."""
+        _require(name, "gauge", None)
+        self._gauges[name] = read
+
+    def request(self, api_key: int, ms: float, bytes_out: int, bytes_in: int) -> None:
+        """A request was answered: its time and sizes, with frame headers."""
+        api = self._apis.get(api_key)
+        if api is None:
+            name = APIS[api_key].name if api_key in APIS else _OTHER
+            api = _Api(self.counter("requests", name), self.histogram("request_ms", name))
+            self._apis[api_key] = api
+        api.requests.value += 1
+        api.request_ms.add(ms)
+        self._bytes_out.value += bytes_out
+        self._bytes_in.value += bytes_in
+
+    def failure(self, kind: str) -> None:
+        """A request got no response; `kind` is the name of the exception."""
+        self.counter("request_failures", kind).value += 1
+
+    # Reading
+
+    def snapshot(self) -> dict[str, float]:
+        """The numbers by name, of now. May be called from another thread than the one that counts."""
+        found: dict[str, float] = {}
+        for (name, label), value in list(self._values.items()):
+            full = name if label is None else f"{name}.{label}"
+            if isinstance(value, Counter):
+                found[full] = value.value
+                if label is not None:
+                    found[name] = found.get(name, 0) + value.value
+            else:
+                found.update((f"{full}.{part}", number) for part, number in value.numbers())
+        found.update((name, read()) for name, read in list(self._gauges.items()))
+        return dict(sorted(found.items()))
+
+    def values(self) -> list[tuple[str, str | None, Counter | Histogram]]:
+        """The counters and histograms with names and labels, for exporters."""
+        return [(name, label, value) for (name, label), value in list(self._values.items())]
+
+    def gauges(self) -> list[tuple[str, float]]:
+        """The gauges, of now."""
+        return [(name, read()) for name, read in list(self._gauges.items())]
+
+    def _value(self, name: str, kind: Kind, label: str | None, new: type[Value]) -> Value:
+        _require(name, kind, label)
+        found = self._values.get((name, label))
+        if found is None:
+            if label is not None and sum(name == known for known, _ in self._values) >= _MOST_LABELS:
+                label = _OTHER
+            found = self._values.setdefault((name, label), new())
+        assert isinstance(found, new)
+        return found
+
+
+def _require(name: str, kind: Kind, label: str | None) -> None:
+    known = METRICS.get(name)
+    if known is None or known.kind != kind or (label is not None) != (known.label is not None):
+        raise ValueError(f"no {kind} {name!r}{'' if label is None else ' with a label'} in METRICS")
