@@ -26,7 +26,7 @@ import kafkacodec
 from kafkacodec import messages
 from kafkacodec.errors import LocalProtocolError
 from kafkacodec.messages import APIS
-from kafkacodec.protocol.framed import FramedConnection
+from kafkacodec.protocol.framed import Frame, FramedConnection
 from kafkacodec.protocol.frames import MAX_FRAME_SIZE, SIZE_BYTES, decode_response, encode_request, encode_response
 from kafkacodec.protocol.headers import API_VERSIONS, PRODUCE, decode_request_header
 from kafkacodec.protocol.versions import api_versions_response, highest_common, ranges_in, supported_ranges
@@ -195,6 +195,10 @@ class Connection(FramedConnection[_Pending, Any]):
         self._next_correlation_id = (correlation_id + 1) & 0x7FFFFFFF
         return correlation_id, data
 
+    def expects(self, correlation_id: int) -> bool:
+        """Whether the request that was sent last has a response to come: one with acks=0 has none."""
+        return bool(self._pending) and self._pending[-1].correlation_id == correlation_id
+
     # A broker's side
 
     def send_response(self, correlation_id: int, message: Message) -> bytes:
@@ -225,7 +229,7 @@ class Connection(FramedConnection[_Pending, Any]):
 
     # Received frames
 
-    def _response_events(self, frame: bytes, waiting: _Pending) -> list[Any]:
+    def _response_events(self, frame: Frame, waiting: _Pending) -> list[Any]:
         assert waiting.request is not None
         found = int.from_bytes(frame[SIZE_BYTES : SIZE_BYTES + 4], "big", signed=True)
         if len(frame) >= SIZE_BYTES + 4 and found != waiting.correlation_id:
@@ -254,7 +258,7 @@ class Connection(FramedConnection[_Pending, Any]):
         self.peer_versions = ranges_in(response)
         return [VersionsAgreed(self.peer_versions)]
 
-    def _request_events(self, frame: bytes) -> list[Any]:
+    def _request_events(self, frame: Frame) -> list[Any]:
         header, at = decode_request_header(frame, SIZE_BYTES)
         api, version = APIS[header.request_api_key], header.request_api_version
         supported = version in self.versions.get(api.key, range(0))
@@ -264,10 +268,10 @@ class Connection(FramedConnection[_Pending, Any]):
         wants_response = message is None or _wants_response(api.key, message)
         if wants_response:
             self._pending.append(_Pending(header.correlation_id, api.key, version, message, supported))
-        trailing = frame[end:]
+        trailing = bytes(frame[end:])
         return [RequestReceived(header.correlation_id, api.key, version, header, message, wants_response, trailing)]
 
-    def _request_at(self, frame: bytes, at: int, request: type[Message], version: int) -> tuple[Message, int]:
+    def _request_at(self, frame: Frame, at: int, request: type[Message], version: int) -> tuple[Message, int]:
         """The request at `at` and where it ends."""
         if self.allow_trailing_bytes:
             return request.decode_prefix(frame, version, at)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from typing import TYPE_CHECKING, Generic, Literal, NoReturn, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Generic, Literal, NoReturn, TypeAlias, TypeVar
 
 from kafkacodec.errors import DecodeError, LocalProtocolError, RemoteProtocolError, UnsupportedVersion
 from kafkacodec.protocol.frames import MAX_FRAME_SIZE, SIZE_BYTES, frame_size
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 Waiting = TypeVar("Waiting")
 Event = TypeVar("Event")
+Frame: TypeAlias = bytes | memoryview
 
 
 class FramedConnection(ABC, Generic[Waiting, Event]):
@@ -92,9 +94,26 @@ class FramedConnection(ABC, Generic[Waiting, Event]):
                 f"send responses to the {self.pending} pending requests before reading more"
             )
         self._received += view
+        return self._events_of(self._kept_frames())
+
+    def receive_frame(self, frame: Buffer) -> list[Event]:
+        """Takes one complete frame with its size, which the caller received into memory of its own.
+
+        Records in the messages are views of `frame`. Nothing is copied or kept. Raises RemoteProtocolError as
+        `receive`, and LocalProtocolError on a broker, or if bytes of an incomplete frame are kept.
+        """
+        self._require("client")
+        if self._received:
+            raise LocalProtocolError(f"{len(self._received)} bytes of an incomplete frame were received before")
+        return self._events_of([memoryview(frame).cast("B")])
+
+    def _events_of(self, frames: Iterable[Frame]) -> list[Event]:
+        """The events of complete frames, one after the other."""
+        if self._failure is not None:
+            raise RemoteProtocolError(self._failure)
         events: list[Event] = []
         try:
-            while not self.paused and (frame := self._next_frame()) is not None:
+            for frame in frames:
                 if self.role == "broker":
                     events += self._request_events(frame)
                 else:
@@ -109,12 +128,16 @@ class FramedConnection(ABC, Generic[Waiting, Event]):
             raise
         return events
 
+    def _kept_frames(self) -> Iterator[bytes]:
+        while not self.paused and (frame := self._next_frame()) is not None:
+            yield frame
+
     @abstractmethod
-    def _request_events(self, frame: bytes) -> list[Event]:
+    def _request_events(self, frame: Frame) -> list[Event]:
         """The events of a request, on a broker."""
 
     @abstractmethod
-    def _response_events(self, frame: bytes, waiting: Waiting) -> list[Event]:
+    def _response_events(self, frame: Frame, waiting: Waiting) -> list[Event]:
         """The events of a response, on a client; removes its request from the pending ones."""
 
     def _next_frame(self) -> bytes | None:

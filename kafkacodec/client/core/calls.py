@@ -95,7 +95,9 @@ class Send:
 class Received(Protocol):
     """The memory of a received frame, in which the bytes and records of its message are."""
 
-    nbytes: int
+    @property
+    def nbytes(self) -> int:
+        """The bytes of memory that it takes."""
 
     def release(self) -> None:
         """Give the memory back for later frames. The views in the message must not be used any more."""

@@ -30,7 +30,7 @@ from kafkacodec.dialects.kafka07.wire import (
     decode_response,
 )
 from kafkacodec.errors import LocalProtocolError
-from kafkacodec.protocol.framed import FramedConnection
+from kafkacodec.protocol.framed import Frame, FramedConnection
 
 __all__ = ["Connection", "RequestReceived", "ResponseReceived"]
 
@@ -113,13 +113,13 @@ class Connection(FramedConnection[Request, "RequestReceived | ResponseReceived"]
         if self.role == "client" and self._pending:
             self._fail(f"connection closed with {len(self._pending)} pending requests")
 
-    def _request_events(self, frame: bytes) -> list[RequestReceived | ResponseReceived]:
+    def _request_events(self, frame: Frame) -> list[RequestReceived | ResponseReceived]:
         request = decode_request(frame, max_size=self.max_frame_size)
         if request.has_response:
             self._pending.append(request)
         return [RequestReceived(request, request.has_response)]
 
-    def _response_events(self, frame: bytes, waiting: Request) -> list[RequestReceived | ResponseReceived]:
+    def _response_events(self, frame: Frame, waiting: Request) -> list[RequestReceived | ResponseReceived]:
         response = decode_response(frame, waiting, max_size=self.max_frame_size)
         self._pending.popleft()
         return [ResponseReceived(waiting, response)]

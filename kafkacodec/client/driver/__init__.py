@@ -1,0 +1,1 @@
+"""What owns the sockets: connections, the network that runs machines over them, the loop's thread."""

@@ -1,0 +1,127 @@
+"""Receiving frames without copies: small ones through one buffer, large ones straight into memory of their own.
+
+Memory of large frames is used again after `Frame.release`, which saves the page faults of fresh memory.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from kafkacodec.protocol.frames import SIZE_BYTES, frame_size
+
+__all__ = ["Frame", "FrameBuffers", "FrameReader"]
+
+_SCRATCH_BYTES: Final = 1 << 16
+_ROUND_BYTES: Final = 1 << 16
+_KEPT_BUFFERS: Final = 8
+
+
+class Frame:
+    """A complete frame with its size field, as a view of the memory that it was received in."""
+
+    __slots__ = ("_buffers", "_memory", "view")
+
+    def __init__(self, view: memoryview, memory: memoryview | None = None, buffers: FrameBuffers | None = None) -> None:
+        self.view = view
+        self._memory, self._buffers = memory, buffers
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of memory that the frame keeps."""
+        return len(self.view) if self._memory is None else len(self._memory)
+
+    def release(self) -> None:
+        """Give the memory back for later frames. What was decoded as views of it must not be used any more."""
+        memory, buffers, self._memory, self._buffers = self._memory, self._buffers, None, None
+        if memory is not None and buffers is not None:
+            self.view = memoryview(b"")
+            buffers.give(memory)
+
+
+class FrameBuffers:
+    """Memory for large frames: what was released is used again if it fits, up to `kept_bytes`."""
+
+    def __init__(self, kept_bytes: int = 64 << 20) -> None:
+        self._kept_bytes = kept_bytes
+        self._free: list[memoryview] = []
+
+    def take(self, size: int) -> memoryview:
+        """Memory of at least `size` bytes, no more than twice as large."""
+        fitting = [m for m in self._free if size <= len(m) <= 2 * size + _ROUND_BYTES]
+        if fitting:
+            best = min(fitting, key=len)
+            self._free = [m for m in self._free if m is not best]
+            return best
+        rounded = -(-size // _ROUND_BYTES) * _ROUND_BYTES
+        return np.empty(rounded, np.uint8).data
+
+    def give(self, memory: memoryview) -> None:
+        """Keep memory for later, in place of the oldest that is kept."""
+        if len(memory) > self._kept_bytes:
+            return
+        self._free.append(memory)
+        while len(self._free) > _KEPT_BUFFERS or sum(map(len, self._free)) > self._kept_bytes:
+            del self._free[0]
+
+
+class FrameReader:
+    """Splits what a socket receives into frames.
+
+    Receive into `buffer`, then call `received`. No more than one incomplete frame is kept.
+
+    Args:
+        buffers: memory for large frames; several readers may share it.
+        max_frame_size: the largest frame accepted, in bytes, without its size field.
+    """
+
+    def __init__(self, buffers: FrameBuffers, max_frame_size: int) -> None:
+        self._buffers = buffers
+        self._max_frame_size = max_frame_size
+        self._scratch = memoryview(bytearray(_SCRATCH_BYTES))
+        self._kept = 0  # bytes at the start of the scratch buffer
+        self._large: memoryview | None = None
+        self._size = self._have = 0  # of the large frame
+
+    def buffer(self) -> memoryview:
+        """Where to receive the next bytes."""
+        if self._large is not None:
+            return self._large[self._have : self._size]
+        return self._scratch[self._kept :]
+
+    def received(self, count: int) -> list[Frame]:
+        """Take `count` bytes in `buffer`; returns the frames that are now complete.
+
+        Raises:
+            DecodeError, LimitExceeded: a frame size is negative or over the limit; nothing is allocated for it.
+        """
+        if self._large is None:
+            return self._split(self._kept + count)
+        self._have += count
+        if self._have < self._size:
+            return []
+        memory, self._large = self._large, None
+        return [Frame(memory[: self._size], memory, self._buffers)]
+
+    def _split(self, end: int) -> list[Frame]:
+        frames = []
+        at, scratch = 0, self._scratch
+        while end - at >= SIZE_BYTES:
+            size = frame_size(scratch, at, max_size=self._max_frame_size)
+            if size > end - at:
+                if size > _SCRATCH_BYTES:
+                    self._begin_large(scratch[at:end], size)
+                    at = end
+                break
+            frames.append(Frame(memoryview(bytes(scratch[at : at + size]))))
+            at += size
+        self._kept = end - at
+        if at and self._kept:
+            scratch[: self._kept] = bytes(scratch[at:end])
+        return frames
+
+    def _begin_large(self, start: memoryview, size: int) -> None:
+        self._large = self._buffers.take(size)
+        self._large[: len(start)] = start
+        self._size, self._have = size, len(start)

@@ -1,0 +1,82 @@
+"""One broker as the driver sees it: its connection, the requests that wait for it, when it may be tried again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass, field
+
+from kafkacodec.client.core.backoff import Backoff
+from kafkacodec.client.core.calls import Machine, Send
+from kafkacodec.client.driver.link import Link
+from kafkacodec.errors import AuthenticationFailed
+
+__all__ = ["Flight", "Node"]
+
+
+@dataclass(eq=False, slots=True)
+class Flight:
+    """A send on its way: it waits for a place, for a connection, or for its answer; then it is `over`."""
+
+    send: Send
+    machine: Machine
+    deadline: float
+    node: Node | None = None
+    correlation_id: int | None = None
+    sent_at: float = 0.0
+    size: int = 0
+    over: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """A broker, or its second connection for coordination: a fetch that waits must not hold up heartbeats.
+
+    Attributes:
+        waiting: requests that are not written yet.
+        in_flight: requests whose answers are due, by correlation id.
+        failures: connections in a row that were not opened.
+        retry_at: no new connection before.
+        muted_until: no request before: the broker throttles (KIP-219).
+        refused: why the broker refused this client; repeated until `retry_at`.
+    """
+
+    number: int
+    coordinating: bool
+    link: Link | None = None
+    connecting: asyncio.Task[None] | None = None
+    waiting: deque[Flight] = field(default_factory=deque)
+    in_flight: dict[int, Flight] = field(default_factory=dict)
+    failures: int = 0
+    retry_at: float = 0.0
+    muted_until: float = 0.0
+    used_at: float = 0.0
+    refused: AuthenticationFailed | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether requests can be written."""
+        return self.link is not None and self.link.ready
+
+    @property
+    def load(self) -> int:
+        """The number of requests that wait or are in flight."""
+        return len(self.waiting) + len(self.in_flight)
+
+    def opened(self, now: float) -> None:
+        """The connection is ready."""
+        self.failures, self.refused, self.used_at = 0, None, now
+
+    def not_opened(self, error: Exception, backoff: Backoff, now: float) -> None:
+        """The connection was not opened: wait before the next one."""
+        self.failures += 1
+        self.refused = error if isinstance(error, AuthenticationFailed) else None
+        # Settings do not change: after a refusal the longest wait comes at once.
+        self.retry_at = now + (backoff.most_ms if self.refused else backoff.after(self.failures))
+
+    def take_all(self) -> list[Flight]:
+        """All requests of this node, which it forgets; those in flight first."""
+        flights = [*self.in_flight.values(), *self.waiting]
+        self.in_flight.clear()
+        self.waiting.clear()
+        return flights

@@ -1,0 +1,109 @@
+"""A private event loop on a thread of its own, for clients that block."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from kafkacodec.errors import ClientClosed
+
+__all__ = ["LoopThread", "new_loop"]
+
+T = TypeVar("T")
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """An event loop: uvloop's where that is installed."""
+    try:
+        import uvloop  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        return asyncio.new_event_loop()
+    made: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return made
+
+
+class LoopThread:
+    """Runs coroutines for threads that wait for them.
+
+    The thread is a daemon and ends with `close`, or with the interpreter. A process forked from this one has no such
+    thread: there every call raises ClientClosed.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.loop = new_loop()
+        self._name = name
+        self._process = os.getpid()
+        self._closed = False
+        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
+        self._thread.start()
+
+    def run(self, coroutine: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
+        """Run a coroutine in the loop and wait for its result.
+
+        Args:
+            coroutine: it is cancelled if the wait ends by `timeout` or by an exception such as KeyboardInterrupt.
+            timeout: in seconds; None waits for as long as it takes.
+
+        Raises:
+            TimeoutError: no result in time.
+            ClientClosed: the loop has ended, or this is another process.
+            RuntimeError: called from the loop's own thread, which would wait for itself.
+        """
+        try:
+            self.check()
+            if threading.current_thread() is self._thread:
+                raise RuntimeError(f"a callback of {self._name} waits for {self._name}: use another thread")
+        except BaseException:
+            coroutine.close()
+            raise
+        future = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+        try:
+            return future.result(timeout)
+        except concurrent.futures.CancelledError:
+            raise ClientClosed(f"{self._name} was closed meanwhile") from None
+        except BaseException:
+            future.cancel()
+            raise
+
+    def soon(self, function: Callable[..., object], *arguments: Any) -> None:
+        """Call a function in the loop's thread, from any thread, and do not wait. Raises ClientClosed as `run`."""
+        self.check()
+        try:
+            self.loop.call_soon_threadsafe(function, *arguments)
+        except RuntimeError:
+            raise ClientClosed(f"{self._name} is closed") from None
+
+    def check(self) -> None:
+        """Raise ClientClosed if the loop has ended, or if this process was forked from the loop's."""
+        if os.getpid() != self._process:
+            raise ClientClosed(f"{self._name} belongs to the process that this one was forked from: make a new one")
+        if self._closed:
+            raise ClientClosed(f"{self._name} is closed")
+
+    def close(self) -> None:
+        """End the loop and its thread; what still runs in it is cancelled. Does nothing the second time."""
+        if self._closed or os.getpid() != self._process:
+            self._closed = True
+            return
+        self._closed = True
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_forever()
+        finally:
+            left = asyncio.all_tasks(self.loop)
+            for task in left:
+                task.cancel()
+            with contextlib.suppress(Exception):
+                self.loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+                self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+            self.loop.close()

@@ -1,0 +1,187 @@
+"""Frames received in place, calls with retries, the loop's thread."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import threading
+
+import pytest
+from hypothesis import given, strategies as st
+
+from kafkacodec import messages
+from kafkacodec.client.core.backoff import Backoff
+from kafkacodec.client.core.calls import ANY, CONTROLLER, Answer
+from kafkacodec.client.core.cluster import Cluster
+from kafkacodec.client.core.retrying import Call
+from kafkacodec.client.driver.frames import FrameBuffers, FrameReader
+from kafkacodec.client.driver.thread import LoopThread
+from kafkacodec.errors import (
+    AuthenticationFailed,
+    ClientClosed,
+    ConnectionFailed,
+    DeadlineExceeded,
+    DecodeError,
+    LimitExceeded,
+)
+
+SIZES = st.one_of(st.integers(0, 40), st.sampled_from([65531, 65532, 65533, 70000, 200_000]))
+
+
+@given(sizes=st.lists(SIZES, max_size=6), cuts=st.lists(st.integers(1, 100_000), min_size=1, max_size=20))
+def test_frames_in_any_pieces(sizes, cuts):
+    rnd = random.Random(1)
+    frames = [size.to_bytes(4, "big") + rnd.randbytes(size) for size in sizes]
+    stream, found = b"".join(frames), []
+    reader = FrameReader(FrameBuffers(), 1 << 20)
+    at = turn = 0
+    while at < len(stream):
+        into = reader.buffer()
+        assert len(into) > 0
+        piece = stream[at : at + min(len(into), cuts[turn % len(cuts)])]
+        into[: len(piece)] = piece
+        for frame in reader.received(len(piece)):
+            found.append(bytes(frame.view))
+            frame.release()
+        at, turn = at + len(piece), turn + 1
+    assert found == frames
+
+
+@pytest.mark.parametrize(("head", "kind"), [(b"\xff\xff\xff\xff", DecodeError), (b"\x00\x10\x00\x01", LimitExceeded)])
+def test_frame_sizes_are_checked_before_anything_is_allocated(head, kind):
+    reader = FrameReader(FrameBuffers(), 1 << 20)
+    reader.buffer()[:4] = head
+    with pytest.raises(kind):
+        reader.received(4)
+
+
+def test_memory_is_used_again_after_release():
+    buffers = FrameBuffers()
+    first = buffers.take(100_000)
+    buffers.give(first)
+    assert buffers.take(90_000) is first
+    buffers.give(first)
+    assert buffers.take(10_000) is not first
+    assert buffers.take(200_000) is not first
+
+
+def test_kept_memory_is_bounded():
+    buffers = FrameBuffers(kept_bytes=1 << 20)
+    for memory in [buffers.take(200_000) for _ in range(20)]:
+        buffers.give(memory)
+    assert sum(map(len, buffers._free)) <= 1 << 20
+    buffers.give(memoryview(bytearray(2 << 20)))
+    assert sum(map(len, buffers._free)) <= 1 << 20
+
+
+def made_call(to=ANY, **options):
+    backoff = Backoff(100, 1000, jitter=0)
+    return Call(
+        messages.MetadataRequest(),
+        to,
+        cluster=Cluster([("a", 1)], backoff=backoff),
+        deadline=5000,
+        attempt_ms=2000,
+        backoff=backoff,
+        **options,
+    )
+
+
+def test_a_call_is_repeated_while_its_failure_passes():
+    call, now, waits = made_call(), 0.0, []
+    for _ in range(3):
+        (send,) = call.poll(now)
+        assert call.poll(now) == []
+        call.failed(send, ConnectionFailed("refused"), now)
+        waits.append(call.next_deadline() - now)
+        now = call.next_deadline()
+    assert waits == [100, 200, 400]
+    (send,) = call.poll(now)
+    call.answered(send, Answer(messages.MetadataResponse(error_code=7), 12, 1), now)
+    assert not call.done
+    now = call.next_deadline()
+    (send,) = call.poll(now)
+    call.answered(send, Answer(messages.MetadataResponse(error_code=29), 12, 1), now)
+    assert call.answer.message.error_code == 29
+
+
+def test_a_call_ends_at_its_deadline():
+    call = made_call()
+    (send,) = call.poll(4990)
+    assert send.timeout_ms == 10
+    call.failed(send, ConnectionFailed("reset", sent=True), 4995)
+    assert isinstance(call.error, DeadlineExceeded)
+    assert call.error.sent
+    assert "reset" in str(call.error)
+
+
+def test_a_call_is_not_repeated_after_a_refusal():
+    call = made_call()
+    (send,) = call.poll(0)
+    call.failed(send, AuthenticationFailed("wrong password"), 1)
+    assert isinstance(call.error, AuthenticationFailed)
+
+
+def test_a_call_looks_for_the_controller_again():
+    call = made_call(CONTROLLER)
+    (send,) = call.poll(0)
+    call.answered(send, Answer(messages.CreateTopicsResponse(), 5, 1), 1)
+    assert call.done
+    call = made_call(CONTROLLER, error_of=lambda message: 41)
+    (send,) = call.poll(0)
+    call.answered(send, Answer(messages.CreateTopicsResponse(), 5, 1), 1)
+    assert not call.done
+    assert len(call._cluster.poll(1)) == 1
+
+
+async def double(number):
+    return 2 * number
+
+
+def test_a_loop_on_a_thread():
+    thread = LoopThread("test loop")
+    assert thread.run(double(4)) == 8
+    with pytest.raises(TimeoutError):
+        thread.run(asyncio.sleep(10), 0.01)
+
+    async def wait_for_itself():
+        return thread.run(double(1))
+
+    with pytest.raises(RuntimeError, match="waits for"):
+        thread.run(wait_for_itself())
+    thread.close()
+    thread.close()
+    with pytest.raises(ClientClosed, match="closed"):
+        thread.run(double(1))
+    assert "test loop" not in {t.name for t in threading.enumerate()}
+
+
+def test_what_runs_is_cancelled_at_the_end():
+    thread = LoopThread("test loop")
+    found = []
+
+    def wait():
+        with pytest.raises(ClientClosed):
+            thread.run(asyncio.sleep(60))
+        found.append(True)
+
+    waiter = threading.Thread(target=wait)
+    waiter.start()
+    thread.run(asyncio.sleep(0.01))
+    thread.close()
+    waiter.join(5)
+    assert found == [True]
+
+
+def test_a_forked_process_is_refused():
+    thread = LoopThread("test loop")
+    child = os.fork()
+    if not child:
+        try:
+            thread.soon(print)
+        except ClientClosed as error:
+            os._exit(0 if "forked" in str(error) else 2)
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    thread.close()
