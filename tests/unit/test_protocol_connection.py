@@ -280,3 +280,34 @@ def test_what_kafka_reads_with_bytes_to_spare():
 def test_only_brokers_read_requests():
     with pytest.raises(ValueError, match="allow_trailing_bytes is an option of brokers"):
         Connection("client", allow_trailing_bytes=True)
+
+
+def test_a_frame_in_memory_of_the_caller():
+    """Records are views of the frame, and nothing is copied."""
+    client = Connection("client", versions={1: range(4, 5)})
+    client.send_request(messages.FetchRequest(), 4)
+    partition = messages.FetchResponse.PartitionData(records=b"records")
+    topic = messages.FetchResponse.FetchableTopicResponse(topic="t", partitions=[partition])
+    frame = bytearray(protocol.encode_response(messages.FetchResponse(responses=[topic]), 4, 0))
+    (event,) = client.receive_frame(frame)
+    records = event.message.responses[0].partitions[0].records
+    frame[frame.index(b"records")] = ord("R")
+    assert bytes(records) == b"Records"
+
+
+def test_a_frame_after_a_part_of_another():
+    client = Connection("client")
+    client.send_request(messages.FetchRequest(), 4)
+    client.receive(b"\x00\x00")
+    with pytest.raises(kc.LocalProtocolError, match="2 bytes of an incomplete frame"):
+        client.receive_frame(b"\x00\x00\x00\x00")
+    with pytest.raises(kc.LocalProtocolError, match="only a client"):
+        Connection("broker").receive_frame(b"\x00\x00\x00\x00")
+
+
+def test_which_requests_are_answered():
+    client = Connection("client")
+    number, _ = client.send_request(messages.ProduceRequest(acks=0), 3)
+    assert not client.expects(number)
+    number, _ = client.send_request(messages.ProduceRequest(acks=1), 3)
+    assert client.expects(number)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import heapq
 import os
-import random
 from collections.abc import Callable
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -17,10 +16,12 @@ from typing import TYPE_CHECKING, Any
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import ANY, Answer, Coordinator, Machine, Place, Prepare, Send, prepared
 from kafkacodec.client.core.cluster import BrokerAddress, Cluster
+from kafkacodec.client.core.metrics import Metrics
 from kafkacodec.client.core.retrying import Call, first_error
 from kafkacodec.client.driver.connecting import Connector
 from kafkacodec.client.driver.frames import Frame
 from kafkacodec.client.driver.node import Flight, Node
+from kafkacodec.client.driver.nodes import Nodes
 from kafkacodec.client.options import ClientSettings, addresses
 from kafkacodec.errors import (
     ClientClosed,
@@ -44,6 +45,7 @@ class Network:
 
     Attributes:
         cluster: the cluster's metadata, itself a machine.
+        metrics: what the client counts; machines add to them.
     """
 
     def __init__(self, settings: ClientSettings) -> None:
@@ -55,15 +57,16 @@ class Network:
             backoff=self.retry_backoff(),
             auto_create=settings.allow_auto_create_topics,
         )
+        self.metrics = Metrics()
+        self.metrics.gauge("connections", lambda: sum(node.ready for node in self._nodes))
         self._reconnect = Backoff(settings.reconnect_backoff_ms, settings.reconnect_backoff_max_ms)
         self._connector = Connector(settings, self.now)
         self._process = os.getpid()
         self._machines: dict[Machine, Callable[[], None] | None] = {self.cluster: None}
-        self._nodes: dict[tuple[int, bool], Node] = {}
+        self._nodes = Nodes(self.cluster, settings.connections_max_idle_ms)
         self._unrouted: list[Flight] = []
         self._deadlines: list[tuple[float, int, Flight]] = []
         self._numbers = count()
-        self._random = random.Random()
         self._timer: asyncio.TimerHandle | None = None
         self._woken = False
         self.closed = False
@@ -162,7 +165,7 @@ class Network:
         reason = ClientClosed("the client was closed")
         tasks = []
         left, self._unrouted = self._unrouted, []
-        for node in self._nodes.values():
+        for node in self._nodes:
             left += node.take_all()
             if node.connecting is not None:
                 node.connecting.cancel()
@@ -192,9 +195,11 @@ class Network:
         for flight in waiting:
             if not flight.over:
                 self._route(flight, now)
-        for node in list(self._nodes.values()):
+        for node in self._nodes:
             self._pump(node, now)
-        self._close_idle(now)
+        for node in self._nodes.idle(now):
+            assert node.link is not None
+            node.link.close(ConnectionFailed(f"{node.link.name}: idle"))
         self._set_timer(now)
 
     def _submit(self, send: Send, machine: Machine, now: float) -> None:
@@ -207,7 +212,7 @@ class Network:
         """Put a flight into the queue of its broker, or keep it until the broker is known."""
         place = flight.send.to
         if place is ANY:
-            flight.node = self._any_node(now)
+            flight.node = self._nodes.any(now)
         else:
             refusal = self.cluster.coordinators.refusal(place) if isinstance(place, Coordinator) else None
             if refusal is not None:
@@ -218,7 +223,7 @@ class Network:
             if number is None:
                 self._hold(flight)
                 return
-            flight.node = self._node(number, isinstance(place, Coordinator))
+            flight.node = self._nodes.get(number, isinstance(place, Coordinator))
         flight.node.waiting.append(flight)
 
     def _hold(self, flight: Flight) -> None:
@@ -229,25 +234,6 @@ class Network:
             return
         self._unrouted.append(flight)
         self.wake()  # the cluster has to ask
-
-    def _node(self, number: int, coordinating: bool) -> Node:
-        node = self._nodes.get((number, coordinating))
-        if node is None:
-            node = self._nodes[number, coordinating] = Node(number, coordinating)
-        return node
-
-    def _any_node(self, now: float) -> Node:
-        """A broker for a request that any can answer: a connected one, else a known one, else of the bootstrap list."""
-        ready = [n for n in self._nodes.values() if n.ready and not n.coordinating and now >= n.muted_until]
-        if ready:
-            return min(ready, key=lambda n: n.load)
-        known = [self._node(n, False) for n in (*self.cluster.brokers, *(b.node for b in self.cluster.bootstrap))]
-        connecting = [n for n in known if n.connecting is not None]
-        if connecting:
-            return connecting[0]
-        self._random.shuffle(known)
-        # A bootstrap address is only tried where no known broker may be.
-        return min(known, key=lambda n: (n.retry_at if n.retry_at > now else 0.0, n.number < 0))
 
     # A broker's requests
 
@@ -299,11 +285,13 @@ class Network:
         except KafkaCodecError as error:
             node.connecting = None
             node.not_opened(error, self._reconnect, self.now())
+            self.metrics.counter("connections_failed").add()
             self._broken(node, error)
             return
         node.connecting = None
         node.link = link
         node.opened(self.now())
+        self.metrics.counter("connections_opened").add()
         self.wake()
 
     def _lost(self, node: Node, link: Any, reason: Exception) -> None:
@@ -312,6 +300,7 @@ class Network:
             node.link = None
             if node.load:
                 node.not_opened(reason, self._reconnect, self.now())
+                self.metrics.counter("connections_failed").add()
             self._broken(node, reason)
 
     def _broken(self, node: Node, reason: Exception) -> None:
@@ -331,6 +320,8 @@ class Network:
         throttle_ms = getattr(event.message, "throttle_time_ms", 0)
         if throttle_ms > 0:
             node.muted_until = max(node.muted_until, now + throttle_ms)
+            self.metrics.counter("throttle_ms").add(throttle_ms)
+        self.metrics.request(event.api_key, now - flight.sent_at, flight.size, len(frame.view))
         self._answer(flight, Answer(event.message, event.version, node.number, frame, event.request), now)
 
     def _answer(self, flight: Flight, answer: Answer, now: float) -> None:
@@ -347,6 +338,7 @@ class Network:
         if flight.over:
             return
         flight.over = True
+        self.metrics.failure(type(reason).__name__)
         if flight.machine in self._machines:
             flight.machine.failed(flight.send, _for_flight(reason, flight), self.now())
         self.wake()
@@ -368,23 +360,11 @@ class Network:
             if sent and node is not None and node.link is not None:
                 node.link.close(ConnectionFailed(f"{node.link.name}: closed, since it did not answer in time"))
 
-    def _close_idle(self, now: float) -> None:
-        most = self.settings.connections_max_idle_ms
-        for node in self._nodes.values():
-            if node.ready and not node.load and most and now - node.used_at >= most and node.link is not None:
-                node.link.close(ConnectionFailed("idle"))
-
     def _set_timer(self, now: float) -> None:
         due = [at for machine in self._machines if (at := machine.next_deadline()) is not None]
         if self._deadlines:
             due.append(self._deadlines[0][0])
-        for node in self._nodes.values():
-            if node.waiting and not node.ready and node.connecting is None:
-                due.append(node.retry_at)
-            if node.waiting and node.ready and node.muted_until > now:
-                due.append(node.muted_until)
-            if node.ready and not node.load:
-                due.append(node.used_at + self.settings.connections_max_idle_ms)
+        due += self._nodes.deadlines(now)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

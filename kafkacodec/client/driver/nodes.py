@@ -1,0 +1,65 @@
+"""All brokers of a network: which one gets a request, and when one of them needs attention."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from kafkacodec.client.core.cluster import Cluster
+from kafkacodec.client.driver.node import Node
+
+__all__ = ["Nodes"]
+
+
+class Nodes:
+    """The brokers that requests were sent to, by id.
+
+    Args:
+        cluster: the addresses and ids.
+        max_idle_ms: connections unused for longer are closed; 0 keeps them.
+    """
+
+    def __init__(self, cluster: Cluster, max_idle_ms: float) -> None:
+        self._cluster = cluster
+        self._max_idle_ms = max_idle_ms
+        self._nodes: dict[tuple[int, bool], Node] = {}
+        self._random = random.Random()
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(list(self._nodes.values()))
+
+    def get(self, number: int, coordinating: bool = False) -> Node:
+        """The broker of an id, or its second connection for coordination."""
+        node = self._nodes.get((number, coordinating))
+        if node is None:
+            node = self._nodes[number, coordinating] = Node(number, coordinating)
+        return node
+
+    def any(self, now: float) -> Node:
+        """A broker for a request that any can answer: a connected one, else a known one, else of the bootstrap list."""
+        ready = [n for n in self if n.ready and not n.coordinating and now >= n.muted_until]
+        if ready:
+            return min(ready, key=lambda n: n.load)
+        bootstrap = (broker.node for broker in self._cluster.bootstrap)
+        known = [self.get(number) for number in (*self._cluster.brokers, *bootstrap)]
+        connecting = [n for n in known if n.connecting is not None]
+        if connecting:
+            return connecting[0]
+        self._random.shuffle(known)
+        # A bootstrap address is only tried where no known broker may be.
+        return min(known, key=lambda n: (n.retry_at if n.retry_at > now else 0.0, n.number < 0))
+
+    def idle(self, now: float) -> list[Node]:
+        """Those whose connections have not been used for too long."""
+        most = self._max_idle_ms
+        return [n for n in self if most and n.ready and not n.load and now - n.used_at >= most]
+
+    def deadlines(self, now: float) -> Iterator[float]:
+        """When brokers need attention: a new connection, the end of throttling, of idleness."""
+        for node in self:
+            if node.waiting and not node.ready and node.connecting is None:
+                yield node.retry_at
+            if node.waiting and node.ready and node.muted_until > now:
+                yield node.muted_until
+            if node.ready and not node.load and self._max_idle_ms:
+                yield node.used_at + self._max_idle_ms
