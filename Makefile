@@ -132,7 +132,7 @@ tidy: $(VENV)/.dev ## bugs that clang-tidy finds in the C library
 	printf '%s\n' $(wildcard csrc/*/kc_*.c) | xargs -P $(JOBS) -I {} $(VENV)/bin/clang-tidy --quiet {} -- -std=c11 -pthread -Icsrc
 
 # The jars of a release: kafka-clients, and for the data schemas the coordinator, raft, metadata and storage jars.
-# Default: the newest release used by the tests, which download it (tests/integration/java/newest.xml).
+# Default: the newest release used by the tests, which download it (tests/integration/kafka_jars.py).
 JARS ?= $(wildcard .cache/test-java/newest/kafka-*.jar)
 .PHONY: schemas-check
 schemas-check: $(VENV)/.dev $(VENV)/.built ## the changes from the message definitions in JARS of a Kafka release

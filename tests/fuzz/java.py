@@ -25,7 +25,7 @@ import kafkacodec as kc
 from tests.corpus import blobs
 from tests.fuzz import counts
 from tests.fuzz.driver import Finding
-from tests.integration import kafka_jvm
+from tests.integration import kafka_jars
 from tests.property.test_column_choice import spoil
 from tests.property.test_damaged_formats import damaged
 
@@ -38,8 +38,8 @@ class Reader:
     """Kafka's reader in a JVM."""
 
     def __init__(self) -> None:
-        kafka_jvm.prepare()
-        command = ["java", "-Xmx512m", "-cp", kafka_jvm._classpath(), "RecordTool"]
+        kafka_jars.prepare()
+        command = ["java", "-Xmx512m", "-cp", kafka_jars.classpath(), "RecordTool"]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def read(self, sets: list[bytes]) -> list[tuple[list[Fields], str]]:

@@ -1,12 +1,9 @@
-"""Kafka's own classes and a broker of its own for tests: jars from Maven Central, kept in .cache/test-java."""
+"""Kafka's own classes and a broker of its own for tests."""
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import random
-import shutil
 import socket
 import struct
 import subprocess
@@ -14,10 +11,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-HERE = Path(__file__).parent / "java"
-TARGET = Path(__file__).parent.parent.parent / ".cache" / "test-java"
-# Two releases, by the directories of their jars, and what names those. The Java programs are compiled with the first.
-RELEASES = {"jars": "pom.xml", "newest": "newest.xml"}
+from tests.integration.kafka_jars import classpath, prepare
 
 
 class JavaRecord(NamedTuple):
@@ -55,41 +49,10 @@ class JavaMessage(NamedTuple):
     shown: Any
 
 
-def prepare(release: str = "jars") -> None:
-    """Fetch the jars and compile the programs, once; others who want the same wait."""
-    TARGET.mkdir(parents=True, exist_ok=True)
-    with open(TARGET / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        for needed in {"jars", release}:
-            _fetch(needed)
-        _compile()
-
-
-def _fetch(release: str) -> None:
-    """Jars stay until what names them changes, of which a copy lies beside them."""
-    wanted = HERE / RELEASES[release]
-    jars, partial = TARGET / release, TARGET / f"{release}.partial"
-    kept = jars / "pom.xml"
-    if not kept.exists() or kept.read_bytes() != wanted.read_bytes():
-        shutil.rmtree(partial, ignore_errors=True)
-        goal = ["dependency:copy-dependencies", f"-DoutputDirectory={partial}"]
-        subprocess.run(["mvn", "-q", "-B", "-f", wanted, *goal], check=True)
-        shutil.copyfile(wanted, partial / "pom.xml")
-        shutil.rmtree(jars, ignore_errors=True)
-        os.rename(partial, jars)
-
-
-def _compile() -> None:
-    sources = list(HERE.glob("*.java"))
-    classes = [TARGET / f"{source.stem}.class" for source in sources]
-    if not all(c.exists() and c.stat().st_mtime >= s.stat().st_mtime for c, s in zip(classes, sources, strict=True)):
-        subprocess.run(["javac", "-encoding", "UTF-8", "-cp", _classpath(), "-d", TARGET, *sources], check=True)
-
-
 def tool(*arguments: Any, program: str = "KafkaTool", text: str | None = None) -> list[str]:
     """Run one of the Java programs; the lines that it prints."""
     prepare()
-    command = ["java", "-Xmx512m", "-cp", _classpath(), program, *map(str, arguments)]
+    command = ["java", "-Xmx512m", "-cp", classpath(), program, *map(str, arguments)]
     finished = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120, check=False)
     assert finished.returncode == 0, finished.stderr[-2000:]
     return finished.stdout.splitlines()
@@ -98,7 +61,7 @@ def tool(*arguments: Any, program: str = "KafkaTool", text: str | None = None) -
 def background(*arguments: Any, output: Path, program: str = "KafkaTool") -> subprocess.Popen[bytes]:
     """Start one of the Java programs; its lines go to a file, and its input is a pipe."""
     prepare()
-    command = ["java", "-Xmx256m", "-cp", _classpath(), program, *map(str, arguments)]
+    command = ["java", "-Xmx256m", "-cp", classpath(), program, *map(str, arguments)]
     with open(output, "wb") as lines:
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=lines)
 
@@ -118,7 +81,7 @@ class Messages:
 
     def __init__(self, release: str) -> None:
         prepare(release)
-        command = ["java", "-Xmx512m", "-cp", _classpath(release), "MessageTool"]
+        command = ["java", "-Xmx512m", "-cp", classpath(release), "MessageTool"]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def versions(self) -> dict[str, range]:
@@ -181,34 +144,20 @@ def _utf(text: str) -> bytes:
     return len(text).to_bytes(2, "big") + text.encode()
 
 
-class Broker:
-    """A KRaft broker on the loopback interface, controller included."""
+class Server:
+    """A broker's process, which listens on the loopback interface.
 
-    def __init__(self, directory: Path, release: str = "jars", **settings: str) -> None:
-        """`release` is one of `RELEASES`; `settings` are more server properties, with underscores for dots."""
+    Attributes:
+        server: host and port.
+        logs: its log directory.
+    """
+
+    def __init__(self, directory: Path, release: str, *command: Any) -> None:
         prepare(release)
-        self._release = release
+        self.server = f"127.0.0.1:{free_port()}"
         self.logs = directory / "logs"
-        self._directory = directory
-        self._settings = directory / "server.properties"
-        port, controller = free_port(), free_port()
-        self.server = f"127.0.0.1:{port}"
-        self._settings.write_text(
-            f"""process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-controller.listener.names=CONTROLLER
-log.dirs={self.logs}
-offsets.topic.num.partitions=1
-offsets.topic.replication.factor=1
-transaction.state.log.num.partitions=1
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
-"""
-            + "".join(f"{name.replace('_', '.')}={value}\n" for name, value in settings.items())
-        )
-        self._run("kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", self._settings)
+        self._output_path = directory / "broker.out"
+        self._command = ["java", "-Xmx512m", "-cp", classpath(release), *command]
 
     def start(self) -> None:
         """Wait until it answers."""
@@ -217,15 +166,14 @@ transaction.state.log.min.isr=1
 
     def launch(self) -> None:
         """Start it without waiting."""
-        command = ["java", "-Xmx512m", "-cp", _classpath(self._release), "kafka.Kafka", self._settings]
-        self._output = open(self._directory / "broker.out", "ab")  # noqa: SIM115
-        self._process = subprocess.Popen(command, stdout=self._output, stderr=self._output)
+        with open(self._output_path, "ab") as output:
+            self._process = subprocess.Popen(self._command, stdout=output, stderr=output)
 
     def wait(self) -> None:
         """Wait until it answers."""
         host, port = self.server.split(":")
         for _ in range(1800):
-            assert self._process.poll() is None, (self._directory / "broker.out").read_text()[-2000:]
+            assert self._process.poll() is None, self._output_path.read_text()[-2000:]
             with socket.socket() as probe:
                 if probe.connect_ex((host, int(port))) == 0:
                     return
@@ -240,7 +188,6 @@ transaction.state.log.min.isr=1
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self._output.close()
 
     def signal(self, number: int) -> None:
         """Send a signal to the process."""
@@ -250,20 +197,44 @@ transaction.state.log.min.isr=1
         """End it at once, as a crash does."""
         self._process.kill()
         self._process.wait()
-        self._output.close()
 
-    def _run(self, *command: Any) -> None:
-        command = ("java", "-cp", _classpath(self._release), *command)
+
+class Broker(Server):
+    """A KRaft broker, controller included."""
+
+    def __init__(self, directory: Path, release: str = "jars", **settings: str) -> None:
+        """`release` is one of `RELEASES`; `settings` are more server properties, with underscores for dots."""
+        properties = directory / "server.properties"
+        super().__init__(directory, release, "kafka.Kafka", properties)
+        controller = free_port()
+        properties.write_text(
+            f"""process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://{self.server},CONTROLLER://127.0.0.1:{controller}
+controller.listener.names=CONTROLLER
+log.dirs={self.logs}
+offsets.topic.num.partitions=1
+offsets.topic.replication.factor=1
+transaction.state.log.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+"""
+            + property_lines(settings)
+        )
+        formatting = ("format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", properties)
+        command = ["java", "-cp", classpath(release), "kafka.tools.StorageTool", *formatting]
         finished = subprocess.run(command, capture_output=True, text=True, check=False)
         assert finished.returncode == 0, finished.stdout + finished.stderr
 
 
+def property_lines(settings: dict[str, str]) -> str:
+    """Properties for a file; their names have underscores for dots."""
+    return "".join(f"{name.replace('_', '.')}={value}\n" for name, value in settings.items())
+
+
 def _bytes(text: str) -> bytes | None:
     return None if text == "-" else bytes.fromhex(text[1:])
-
-
-def _classpath(release: str = "jars") -> str:
-    return f"{TARGET}{os.pathsep}{TARGET}/{release}/*"
 
 
 def free_port() -> int:

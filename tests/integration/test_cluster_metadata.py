@@ -13,12 +13,13 @@ from kafkacodec.cli import metadata
 from kafkacodec.cli.__main__ import DONE, run
 from kafkacodec.log.cluster_metadata import read_cluster_metadata
 from tests.integration import kafka_jvm
+from tests.integration.kafka_jars import RELEASES
 from tests.integration.test_protocol_broker import Client
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 
-@pytest.fixture(scope="module", params=kafka_jvm.RELEASES)
+@pytest.fixture(scope="module", params=RELEASES)
 def rounds(request, tmp_path_factory):
     """After each of two rounds of changes, with a restart between them: what the broker reported, a copy of its log."""
     home = tmp_path_factory.mktemp("cluster")

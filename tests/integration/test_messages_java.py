@@ -18,7 +18,8 @@ import pytest
 import kafkacodec as kc
 from kafkacodec import messages
 from kafkacodec.messages.model import snake_case
-from tests.integration.kafka_jvm import RELEASES, TARGET, JavaMessage, Messages
+from tests.integration.kafka_jars import RELEASES, TARGET
+from tests.integration.kafka_jvm import JavaMessage, Messages
 from tests.message_values import Values, damage
 from tools import schemas
 

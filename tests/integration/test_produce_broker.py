@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 from kafkacodec import messages, protocol
-from tests.integration.kafka_jvm import RELEASES, Broker
+from tests.integration.kafka_jars import RELEASES
+from tests.integration.kafka_jvm import Broker
 from tests.integration.test_protocol_broker import Client, create_topic, retried
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]

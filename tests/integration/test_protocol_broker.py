@@ -10,7 +10,8 @@ import pytest
 import kafkacodec as kc
 from kafkacodec import messages, protocol
 from kafkacodec.protocol import Connection, ResponseReceived, VersionsAgreed
-from tests.integration.kafka_jvm import RELEASES, Broker
+from tests.integration.kafka_jars import RELEASES
+from tests.integration.kafka_jvm import Broker
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 

@@ -1,0 +1,105 @@
+"""Brokers of eight releases, 0.8.2 to the newest: what each of them takes."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import kafkacodec as kc
+from kafkacodec import messages, protocol
+from kafkacodec.protocol import Connection, ResponseReceived
+from tests.integration.kafka_jars import ALL_RELEASES, OLD_RELEASES
+from tests.integration.kafka_jvm import Server
+from tests.integration.old_kafka import broker_of
+
+pytestmark = [pytest.mark.java, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module", params=ALL_RELEASES)
+def release(request: Any) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def server(release: str, tmp_path_factory: Any) -> Iterator[Server]:
+    made = broker_of(tmp_path_factory.mktemp("broker"), release)
+    made.start()
+    yield made
+    made.kill()  # in good order, some take 4 seconds
+
+
+class Plain:
+    """Requests and responses of given versions over a blocking socket, without negotiation."""
+
+    def __init__(self, server: str) -> None:
+        host, port = server.split(":")
+        self.socket = socket.create_connection((host, int(port)), timeout=60)
+        self.connection = Connection("client", client_id="kafkacodec-test")
+
+    def ask(self, message: Any, version: int) -> Any:
+        correlation_id, data = self.connection.send_request(message, version)
+        self.socket.sendall(data)
+        while True:
+            received = self.socket.recv(65536)
+            assert received, "the broker closed the connection"
+            for event in self.connection.receive(received):
+                assert isinstance(event, ResponseReceived)
+                assert event.correlation_id == correlation_id
+                return event.message
+
+    def lead(self, topic: str, version: int) -> None:
+        """Wait until metadata has a leader of partition 0."""
+        asked = messages.MetadataRequest(topics=[messages.MetadataRequest.MetadataRequestTopic(name=topic)])
+        for _ in range(300):
+            (found,) = self.ask(asked, version).topics
+            if not found.error_code and found.partitions and found.partitions[0].leader_id == 1:
+                return
+            time.sleep(0.05)
+        raise AssertionError(found)
+
+
+def test_the_first_versions(server: Server, release: str) -> None:
+    """A topic comes up because metadata names it; a record goes in and comes out."""
+    client = Plain(server.server)
+    old = release in OLD_RELEASES  # Kafka 4 dropped the versions of old record formats
+    client.lead("orders", 0 if old else 4)
+    magic = 0 if old else 2
+    data = messages.ProduceRequest.PartitionProduceData(index=0, records=kc.encode([(b"k", b"v")], magic=magic))
+    topic = messages.ProduceRequest.TopicProduceData(name="orders", partition_data=[data])
+    for _ in range(300):  # metadata names a leader before the broker knows that it leads
+        sent = client.ask(messages.ProduceRequest(acks=-1, timeout_ms=30000, topic_data=[topic]), 0 if old else 3)
+        (part,) = sent.responses[0].partition_responses
+        if part.error_code == 0:
+            break
+        time.sleep(0.05)
+    assert (part.error_code, part.base_offset) == (0, 0)
+    place = messages.FetchRequest.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    wanted = messages.FetchRequest.FetchTopic(topic="orders", partitions=[place])
+    asked = messages.FetchRequest(replica_id=-1, max_wait_ms=1000, min_bytes=1, topics=[wanted])
+    fetched = client.ask(asked, 0 if old else 4)
+    (record,) = kc.iter_records(fetched.responses[0].partitions[0].records)
+    assert (record.offset, record.key, record.value) == (0, b"k", b"v")
+    client.socket.close()
+
+
+def test_the_versions_that_it_lists(server: Server, release: str) -> None:
+    """ApiVersions exists from 0.10 on; 0.8 closes the connection, 0.9 neither answers nor closes it."""
+    client = Plain(server.server)
+    asked = messages.ApiVersionsRequest()
+    if release == "0.8.2":
+        with pytest.raises(AssertionError, match="closed"):
+            client.ask(asked, 0)
+    elif release == "0.9.0":
+        client.socket.settimeout(2)
+        with pytest.raises(TimeoutError):
+            client.ask(asked, 0)
+    else:
+        listed = protocol.ranges_in(client.ask(asked, 0))
+        newest = {"0.10.2": (2, 3), "0.11.0": (3, 5), "2.1": (7, 10), "2.8": (9, 12), "jars": (11, 17)}
+        if release in newest:  # of Produce and Fetch, by each release's own messages
+            assert (listed[0].stop - 1, listed[1].stop - 1) == newest[release]
+    client.socket.close()
