@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from kafkacodec.errors import CorruptRecord, Truncated
+from kafkacodec.errors import CorruptRecord, EncodeError, Truncated
 from kafkacodec.messages.registry import message_class
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ __all__ = [
     "decode_sticky_user_data",
     "decode_subscription",
     "encode_assignment",
+    "encode_sticky_user_data",
     "encode_subscription",
 ]
 
@@ -96,6 +97,26 @@ def decode_sticky_user_data(data: Any, *, cooperative: bool = False) -> StickyUs
         topic = reader.string()
         previous.setdefault(topic, []).extend(reader.integer() for _ in range(reader.count(4)))
     return StickyUserData(reader.integer() if reader.left else -1, previous)
+
+
+def encode_sticky_user_data(data: StickyUserData, *, cooperative: bool = False) -> bytes:
+    """The reverse of `decode_sticky_user_data`, as Kafka's assignors write it.
+
+    Raises:
+        EncodeError: a value does not fit.
+    """
+    parts = []
+    try:
+        if not cooperative:
+            parts.append(len(data.previous_assignment).to_bytes(4, "big"))
+            for topic, partitions in data.previous_assignment.items():
+                name = topic.encode()
+                parts += [len(name).to_bytes(2, "big", signed=True), name, len(partitions).to_bytes(4, "big")]
+                parts += [partition.to_bytes(4, "big", signed=True) for partition in partitions]
+        parts.append(data.generation.to_bytes(4, "big", signed=True))
+    except (OverflowError, UnicodeEncodeError) as fault:
+        raise EncodeError(f"sticky user data: {fault}") from None
+    return b"".join(parts)
 
 
 class _Reader:
