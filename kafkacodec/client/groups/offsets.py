@@ -18,9 +18,7 @@ from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.groups.membership import GroupMetadata, TopicPartition, in_order, worth_repeating
 from kafkacodec.errors import (
     BrokerError,
-    ConnectionFailed,
     DeadlineExceeded,
-    RemoteProtocolError,
     UnsupportedVersion,
     error,
 )
