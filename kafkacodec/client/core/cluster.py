@@ -16,7 +16,7 @@ from kafkacodec import messages
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import ANY, CONTROLLER, Answer, Coordinator, Place, Send, Versions
 from kafkacodec.client.core.coordinators import Coordinators
-from kafkacodec.errors import BrokerError, error
+from kafkacodec.errors import AuthenticationFailed, BrokerError, error
 from kafkacodec.protocol.versions import highest_common
 
 __all__ = ["BrokerAddress", "Cluster", "Partition", "Topic"]
@@ -150,6 +150,11 @@ class Cluster:
         if known is None and (found := self.coordinators.address(node)) is not None:
             return BrokerAddress(node, *found)
         return known
+
+    @property
+    def refused(self) -> AuthenticationFailed | None:
+        """Why the brokers refuse this client, if they do: nothing that waits for metadata will get it."""
+        return self.last_error if isinstance(self.last_error, AuthenticationFailed) else None
 
     # What others need
 

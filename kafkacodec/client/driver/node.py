@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Machine, Send
 from kafkacodec.client.driver.link import Link
-from kafkacodec.errors import AuthenticationFailed
+from kafkacodec.errors import AuthenticationFailed, ConnectionFailed
 
 __all__ = ["Flight", "Node"]
 
@@ -20,12 +20,18 @@ class Flight:
 
     send: Send
     machine: Machine
+    wait_ms: float
     deadline: float
     node: Node | None = None
     correlation_id: int | None = None
     sent_at: float = 0.0
     size: int = 0
     over: bool = False
+
+    @property
+    def written(self) -> bool:
+        """Whether the broker may have got the request."""
+        return self.correlation_id is not None
 
 
 @dataclass(eq=False, slots=True)
@@ -73,6 +79,12 @@ class Node:
         self.refused = error if isinstance(error, AuthenticationFailed) else None
         # Settings do not change: after a refusal the longest wait comes at once.
         self.retry_at = now + (backoff.most_ms if self.refused else backoff.after(self.failures))
+
+    def close_idle(self) -> None:
+        """Close a connection that is not used, of which nobody needs to know."""
+        link, self.link = self.link, None
+        if link is not None:
+            link.close(ConnectionFailed(f"{link.name}: idle"))
 
     def take_all(self) -> list[Flight]:
         """All requests of this node, which it forgets; those in flight first."""

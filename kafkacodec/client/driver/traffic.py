@@ -1,0 +1,244 @@
+"""Requests on their way: to a broker, known or not yet, over a connection, until the answer or the time limit."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from kafkacodec.client.core.backoff import Backoff
+from kafkacodec.client.core.calls import ANY, Answer, Coordinator, Machine, Send, prepared
+from kafkacodec.client.core.cluster import BrokerAddress, Cluster
+from kafkacodec.client.core.metrics import Metrics
+from kafkacodec.client.driver.connecting import Connector
+from kafkacodec.client.driver.frames import Frame
+from kafkacodec.client.driver.node import Flight, Node
+from kafkacodec.client.driver.nodes import Nodes
+from kafkacodec.client.options import ClientSettings
+from kafkacodec.errors import ConnectionFailed, DeadlineExceeded, KafkaCodecError
+
+if TYPE_CHECKING:
+    from kafkacodec.protocol.connection import ResponseReceived
+
+__all__ = ["Traffic"]
+
+
+class Traffic:
+    """The flights of one network and the connections they take.
+
+    Args:
+        settings: the client's.
+        cluster: where places are.
+        metrics: what to count in.
+        clock: the time in ms.
+        landed: called once for each flight, with its answer or with why there is none.
+        wake: asks for another `step` soon.
+    """
+
+    def __init__(
+        self,
+        settings: ClientSettings,
+        cluster: Cluster,
+        metrics: Metrics,
+        *,
+        clock: Callable[[], float],
+        landed: Callable[[Flight, Answer | Exception], None],
+        wake: Callable[[], None],
+    ) -> None:
+        self._settings, self._cluster, self._metrics = settings, cluster, metrics
+        self._clock, self._landed, self._wake = clock, landed, wake
+        self._connector = Connector(settings, clock)
+        self._reconnect = Backoff(settings.reconnect_backoff_ms, settings.reconnect_backoff_max_ms)
+        self._nodes = Nodes(cluster, settings.connections_max_idle_ms)
+        self._unrouted: list[Flight] = []
+        self._deadlines: list[tuple[float, int, Flight]] = []
+        self._numbers = count()
+        self._closed = False
+        metrics.gauge("connections", lambda: sum(node.ready for node in self._nodes))
+
+    def submit(self, send: Send, machine: Machine, now: float) -> None:
+        """Begin with a request."""
+        wait_ms = self._settings.request_timeout_ms if send.timeout_ms is None else send.timeout_ms
+        flight = Flight(send, machine, wait_ms, now + wait_ms)
+        heapq.heappush(self._deadlines, (flight.deadline, next(self._numbers), flight))
+        self._route(flight, now)
+
+    def step(self, now: float) -> None:
+        """Write what may be written, connect where it is needed, end what took too long."""
+        self._expire(now)
+        waiting, self._unrouted = self._unrouted, []
+        for flight in waiting:
+            if self._cluster.refused is not None:
+                self._land(flight, self._cluster.refused)
+            elif not flight.over:
+                self._route(flight, now)
+        for node in self._nodes:
+            self._pump(node, now)
+        for node in self._nodes.idle(now):
+            node.close_idle()
+
+    def deadlines(self, now: float) -> Iterator[float]:
+        """When the next step is needed."""
+        if self._deadlines:
+            yield self._deadlines[0][0]
+        yield from self._nodes.deadlines(now)
+
+    async def close(self, reason: Exception) -> None:
+        """End all flights with `reason`, and all connections."""
+        self._closed = True
+        left, self._unrouted = self._unrouted, []
+        tasks = []
+        for node in self._nodes:
+            left += node.take_all()
+            if node.connecting is not None:
+                node.connecting.cancel()
+                tasks.append(node.connecting)
+            if node.link is not None:
+                node.link.close(reason)
+        for flight in left:
+            self._land(flight, reason)
+        if tasks:
+            await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # the loop closes sockets after this step
+
+    # To a broker
+
+    def _route(self, flight: Flight, now: float) -> None:
+        """Put a flight into the queue of its broker, or keep it until the broker is known."""
+        place = flight.send.to
+        if place is ANY:
+            flight.node = self._nodes.any(now)
+            flight.node.waiting.append(flight)
+            return
+        refusal = self._cluster.coordinators.refusal(place) if isinstance(place, Coordinator) else None
+        if refusal is not None and isinstance(place, Coordinator):
+            self._cluster.coordinators.forget(place)
+            self._land(flight, refusal)
+            return
+        number = self._cluster.node_of(place)
+        if number is not None:
+            flight.node = self._nodes.get(number, isinstance(place, Coordinator))
+            flight.node.waiting.append(flight)
+        elif isinstance(place, int):
+            self._cluster.refresh()
+            self._land(flight, ConnectionFailed(f"broker {place} is not in the cluster's metadata"))
+        else:
+            self._unrouted.append(flight)
+            self._wake()  # the cluster has to ask
+
+    def _pump(self, node: Node, now: float) -> None:
+        """Write what may be written, or connect."""
+        if node.ready:
+            self._write(node, now)
+        elif node.waiting and node.refused is not None and now < node.retry_at:
+            self._land_all(node, node.refused)
+        elif node.waiting and node.connecting is None and node.link is None and now >= node.retry_at:
+            self._connect(node)
+
+    def _write(self, node: Node, now: float) -> None:
+        link, most = node.link, self._settings.max_in_flight_requests_per_connection
+        while node.waiting and link is not None and link.ready and now >= node.muted_until:
+            if len(node.in_flight) >= most:
+                return
+            flight = node.waiting.popleft()
+            if flight.over:
+                continue
+            try:
+                message, version = prepared(flight.send.request, link.versions)
+                correlation_id, flight.size = link.send(message, version)
+            except (KafkaCodecError, ValueError) as error:
+                self._land(flight, error)
+                continue
+            node.used_at = flight.sent_at = now
+            if link.expects(correlation_id):
+                flight.correlation_id = correlation_id
+                node.in_flight[correlation_id] = flight
+            else:
+                self._land(flight, Answer(None, version, node.number, request=message))
+
+    def _connect(self, node: Node) -> None:
+        address = self._cluster.address(node.number)
+        if address is None:
+            self._land_all(node, ConnectionFailed(f"broker {node.number} is not in the cluster's metadata"))
+            return
+        loop = asyncio.get_running_loop()
+        node.connecting = loop.create_task(self._open(node, address), name=f"connect to {address.host}:{address.port}")
+
+    async def _open(self, node: Node, address: BrokerAddress) -> None:
+        """Connect to a broker; on failure all that waits for it fails."""
+        try:
+            link = await self._connector.connect(
+                address,
+                answered=lambda event, frame: self._received(node, event, frame),
+                ended=lambda link, reason: self._lost(node, link, reason),
+            )
+        except KafkaCodecError as error:
+            node.connecting = None
+            node.not_opened(error, self._reconnect, self._clock())
+            self._broken(node, error)
+            return
+        node.connecting, node.link = None, link
+        node.opened(self._clock())
+        self._metrics.counter("connections_opened").add()
+        self._wake()
+
+    # From a broker
+
+    def _received(self, node: Node, event: ResponseReceived, frame: Frame) -> None:
+        flight = node.in_flight.pop(event.correlation_id, None)
+        if flight is None or flight.over:
+            return
+        now = self._clock()
+        throttle_ms = getattr(event.message, "throttle_time_ms", 0)
+        if throttle_ms > 0:
+            node.muted_until = max(node.muted_until, now + throttle_ms)
+            self._metrics.counter("throttle_ms").add(throttle_ms)
+        self._metrics.request(event.api_key, now - flight.sent_at, flight.size, len(frame.view))
+        self._land(flight, Answer(event.message, event.version, node.number, frame, event.request))
+
+    def _lost(self, node: Node, link: Any, reason: Exception) -> None:
+        """The connection to a broker has ended."""
+        if node.link is not link:
+            return
+        node.link = None
+        if node.load:
+            node.not_opened(reason, self._reconnect, self._clock())
+        self._broken(node, reason)
+
+    def _broken(self, node: Node, reason: Exception) -> None:
+        if not self._closed:
+            self._metrics.counter("connections_failed").add()
+            self._cluster.refresh()
+            self._cluster.coordinators.lost_node(node.number)
+        self._land_all(node, reason)
+        self._wake()
+
+    def _expire(self, now: float) -> None:
+        """End what has had no answer in time, and close its connection: later answers wait for the missing one."""
+        while self._deadlines and (self._deadlines[0][0] <= now or self._deadlines[0][2].over):
+            _, _, flight = heapq.heappop(self._deadlines)
+            if flight.over:
+                continue
+            node = flight.node
+            where = f"broker {node.number}" if node is not None else repr(flight.send.to)
+            last = self._cluster.last_error if node is None else None
+            reason = f"no answer from {where} within {flight.wait_ms:.0f} ms{'' if last is None else f': {last}'}"
+            self._land(flight, DeadlineExceeded(reason, sent=flight.written))
+            if flight.written and node is not None and node.link is not None:
+                node.link.close(ConnectionFailed(f"{node.link.name}: closed, since it did not answer in time"))
+
+    def _land_all(self, node: Node, reason: Exception) -> None:
+        for flight in node.take_all():
+            self._land(flight, reason)
+
+    def _land(self, flight: Flight, outcome: Answer | Exception) -> None:
+        if flight.over:
+            return
+        flight.over = True
+        if isinstance(outcome, Exception):
+            self._metrics.failure(type(outcome).__name__)
+            if flight.written and isinstance(outcome, ConnectionFailed) and not outcome.sent:
+                outcome = type(outcome)(str(outcome), sent=True)
+        self._landed(flight, outcome)

@@ -1,0 +1,194 @@
+"""The network against small brokers on the loopback interface, whose answers are made by the protocol's broker side."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+import pytest
+
+from kafkacodec import messages
+from kafkacodec.client.core.calls import Answer, Send
+from kafkacodec.client.driver.network import Network
+from kafkacodec.client.options import ClientSettings
+from kafkacodec.errors import ClientClosed, ConnectionFailed, DeadlineExceeded, RemoteProtocolError
+from kafkacodec.protocol import Connection
+
+
+class SmallBroker:
+    """Answers ApiVersions and Metadata; `silent` has API keys that it does not answer."""
+
+    def __init__(self, node=1, silent=(), throttle_ms=0):
+        self.node, self.silent, self.throttle_ms = node, set(silent), throttle_ms
+        self.connections = 0
+        self.requests = []
+        self.tasks = set()
+
+    async def __aenter__(self):
+        self.server = await asyncio.start_server(self.serve, "127.0.0.1", 0)
+        self.port = self.server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_):
+        self.server.close()
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+        await asyncio.sleep(0)
+
+    @property
+    def address(self):
+        return f"127.0.0.1:{self.port}"
+
+    async def serve(self, reader, writer):
+        self.connections += 1
+        self.tasks.add(asyncio.current_task())
+        connection = Connection("broker")
+        try:
+            while data := await reader.read(65536):
+                for event in connection.receive(data):
+                    self.requests.append((event.api_key, event.correlation_id))
+                    if event.api_key not in self.silent:
+                        writer.write(connection.send_response(event.correlation_id, self.answer(connection, event)))
+        except (ConnectionError, asyncio.CancelledError):
+            pass
+        finally:
+            writer.close()
+
+    def answer(self, connection, event):
+        if event.api_key == 18:
+            return connection.api_versions(event)
+        kind = messages.MetadataResponse
+        brokers = [kind.MetadataResponseBroker(node_id=self.node, host="127.0.0.1", port=self.port)]
+        return kind(brokers=brokers, controller_id=self.node, throttle_time_ms=self.throttle_ms)
+
+
+def network(servers, **options):
+    return Network(ClientSettings(bootstrap_servers=servers, **options))
+
+
+async def test_a_broker_that_is_gone_is_passed_over():
+    async with SmallBroker() as gone, SmallBroker() as broker:
+        await gone.__aexit__()
+        for _ in range(5):
+            client = network([gone.address, broker.address])
+            answer = await client.call(messages.MetadataRequest(topics=[]), timeout_ms=5000)
+            assert answer.brokers[0].port == broker.port
+            await client.close()
+
+
+async def test_an_answer_that_does_not_come():
+    async with SmallBroker(silent=[3]) as broker:
+        client = network(broker.address, request_timeout_ms=100)
+        with pytest.raises(DeadlineExceeded, match="no answer from any broker in time") as caught:
+            await client.call(messages.MetadataRequest(topics=[]), timeout_ms=350)
+        assert caught.value.sent
+        assert isinstance(caught.value.__cause__, (DeadlineExceeded, ConnectionFailed))
+        assert client.metrics.snapshot()["request_failures.DeadlineExceeded"] >= 2
+        await client.close()
+
+
+async def test_a_closed_client_answers_nobody():
+    async with SmallBroker(silent=[3]) as broker:
+        client = network(broker.address)
+        waiting = asyncio.create_task(client.call(messages.MetadataRequest(topics=[])))
+        await asyncio.sleep(0.05)
+        await client.close()
+        with pytest.raises(ClientClosed, match="was closed"):
+            await waiting
+        with pytest.raises(ClientClosed, match="is closed"):
+            await client.call(messages.MetadataRequest(topics=[]))
+
+
+async def test_a_call_that_waits_for_its_next_attempt_ends_with_the_client():
+    client = network("127.0.0.1:1", retry_backoff_ms=10_000, retry_backoff_max_ms=10_000)
+    waiting = asyncio.create_task(client.call(messages.MetadataRequest(topics=[])))
+    await asyncio.sleep(0.1)
+    await client.close()
+    with pytest.raises(ClientClosed):
+        await waiting
+
+
+async def test_throttling_is_obeyed():
+    async with SmallBroker(throttle_ms=300) as broker:
+        client = network(broker.address)
+        await client.call(messages.MetadataRequest(topics=[]), -1)
+        started = client.now()
+        await client.call(messages.MetadataRequest(topics=[]), -1)
+        assert client.now() - started >= 290
+        assert client.metrics.snapshot()["throttle_ms"] >= 300
+        await client.close()
+
+
+async def test_unused_connections_are_closed_and_opened_again():
+    async with SmallBroker() as broker:
+        client = network(broker.address, connections_max_idle_ms=50)
+        await client.call(messages.MetadataRequest(topics=[]))
+        await asyncio.sleep(0.2)
+        assert client.metrics.snapshot()["connections"] == 0
+        before = broker.connections
+        await asyncio.sleep(0.2)
+        assert broker.connections == before
+        await client.call(messages.MetadataRequest(topics=[]))
+        await client.close()
+
+
+async def test_another_loop_and_another_process():
+    async with SmallBroker() as broker:
+        client = network(broker.address)
+        await client.call(messages.MetadataRequest(topics=[]))
+
+        def elsewhere():
+            async def use():
+                await client.call(messages.MetadataRequest(topics=[]))
+
+            with pytest.raises(ClientClosed, match="another event loop"):
+                asyncio.run(use())
+
+        await asyncio.to_thread(elsewhere)
+        child = os.fork()
+        if not child:
+            try:
+                client.check()
+            except ClientClosed as error:
+                os._exit(0 if "forked" in str(error) else 2)
+            os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
+        await client.close()
+
+
+class Curious:
+    """A machine that asks once and raises what it is told to when the answer comes."""
+
+    def __init__(self, fault):
+        self.fault, self.asked, self.failures = fault, False, []
+
+    def poll(self, now):
+        if self.asked:
+            return []
+        self.asked = True
+        return [Send(-1, messages.MetadataRequest(topics=[]))]
+
+    def next_deadline(self):
+        return None
+
+    def answered(self, send: Send, answer: Answer, now):
+        raise self.fault
+
+    def failed(self, send, error, now):
+        self.failures.append(error)
+
+
+async def test_a_machine_that_raises():
+    async with SmallBroker() as broker:
+        client = network(broker.address)
+        broken: asyncio.Future[Exception] = client.loop.create_future()
+        client.add(Curious(KeyError("topic")), broke=broken.set_result)
+        assert isinstance(await asyncio.wait_for(broken, 5), KeyError)
+
+        done = asyncio.Event()
+        unexpected = Curious(RemoteProtocolError("a response without topics"))
+        client.add(unexpected, changed=lambda: done.set() if unexpected.failures else None)
+        await asyncio.wait_for(done.wait(), 5)
+        assert str(unexpected.failures[0]) == "a response without topics"
+        await client.close()
