@@ -1,0 +1,38 @@
+"""The APIs of brokers before 0.10, which have no ApiVersions and close the connection at an unknown request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+__all__ = ["BASELINES", "baseline", "baseline_of"]
+
+# The highest version of each API; all start at 0. 0.8.0 and 0.8.1 keep offsets in ZooKeeper, 0.8.2 also in a topic.
+_HIGHEST: Final[Mapping[str, Mapping[int, int]]] = {
+    "0.8.0": {0: 0, 1: 0, 2: 0, 3: 0},
+    "0.8.1": {0: 0, 1: 0, 2: 0, 3: 0, 8: 0, 9: 0},
+    "0.8.2": {0: 0, 1: 0, 2: 0, 3: 0, 8: 1, 9: 1, 10: 0},
+    "0.9.0": {0: 1, 1: 1, 2: 0, 3: 0, 8: 2, 9: 1, 10: 0, 11: 0, 12: 0, 13: 0, 14: 0, 15: 0, 16: 0},
+}
+
+BASELINES: Final[Mapping[str, Mapping[int, range]]] = {
+    release: {key: range(highest + 1) for key, highest in apis.items()} for release, apis in _HIGHEST.items()
+}
+"""The versions of each API by release and API key, without those between brokers."""
+
+
+def baseline(version: str) -> Mapping[int, range]:
+    """The versions of a release such as ``"0.9.0"``, ``"0.9.0.1"`` or ``"0.9"``. Raises ValueError for others."""
+    return BASELINES[baseline_of(version)]
+
+
+def baseline_of(version: str) -> str:
+    """The key of `BASELINES` for the version of a release. Raises ValueError for unknown ones and those after 0.9."""
+    parts = version.split(".")
+    found = [name for name in BASELINES if [*parts, "0"][:3] == name.split(".")]
+    if len(parts) < 2 or not found or not all(part.isdigit() for part in parts):
+        raise ValueError(
+            f"broker_version_fallback names the release of a broker without ApiVersions, one of "
+            f"{', '.join(BASELINES)}, not {version!r}; brokers from 0.10 on tell their versions"
+        )
+    return found[0]

@@ -1,0 +1,73 @@
+"""SASL mechanisms of clients, without I/O: tokens in, tokens out.
+
+Each mechanism has a file and a library of its own, loaded when it is used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from kafkacodec.client.options import ClientSettings
+
+__all__ = ["SaslExchange"]
+
+# By name: the module here and its class, which is called with the settings and the broker's host.
+_MECHANISMS: Final = {
+    "PLAIN": ("plain", "Plain"),
+    "SCRAM-SHA-256": ("scram", "Scram"),
+    "SCRAM-SHA-512": ("scram", "Scram"),
+    "OAUTHBEARER": ("oauthbearer", "OAuthBearer"),
+    "GSSAPI": ("kerberos", "Kerberos"),
+}
+
+
+class SaslExchange:
+    """One authentication by the mechanism of the settings; make a new one for each. It is an `Exchange`.
+
+    Where `needs_token` is true, give it the value of the settings' ``sasl_oauth_token_provider`` first::
+
+        if exchange.needs_token:
+            exchange.token(await provided(settings.sasl_oauth_token_provider))
+
+    Args:
+        settings: of the client.
+        host: the host name of the broker, as it is connected to.
+
+    Raises:
+        ModuleNotFoundError: GSSAPI without the package ``gssapi``.
+    """
+
+    def __init__(self, settings: ClientSettings, host: str) -> None:
+        assert settings.sasl_mechanism is not None
+        self.mechanism: str = settings.sasl_mechanism
+        module, name = _MECHANISMS[self.mechanism]
+        self._client: Any = getattr(import_module(f"{__name__}.{module}"), name)(settings, host)
+
+    def __repr__(self) -> str:
+        return f"<SaslExchange: {self.mechanism}>"
+
+    @property
+    def needs_token(self) -> bool:
+        """Whether `token` is to be called before `first`."""
+        return bool(getattr(self._client, "needs_token", False))
+
+    @property
+    def complete(self) -> bool:
+        """Whether the token that was given last is the end: the broker has nothing to answer to it."""
+        return bool(getattr(self._client, "complete", False))
+
+    def token(self, value: Any) -> None:
+        """Take a token, or a pair of a token and a dict of extensions. Raises AuthenticationFailed."""
+        self._client.token(value)
+
+    def first(self) -> bytes:
+        """The first token. Raises AuthenticationFailed."""
+        token: bytes = self._client.first()
+        return token
+
+    def step(self, challenge: bytes) -> bytes | None:
+        """The answer to the broker's token; None when there is nothing more to send. Raises AuthenticationFailed."""
+        token: bytes | None = self._client.step(challenge)
+        return token
