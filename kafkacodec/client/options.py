@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, get_args
 
+from kafkacodec.client.core.old_brokers import baseline_of
 from kafkacodec.protocol.frames import MAX_FRAME_SIZE
 from kafkacodec.records.arguments import one_of, require_int, suggestion
 
@@ -18,6 +19,13 @@ SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"]
 DEFAULT_PORT: Final = 9092
 _MOST_MS = 2**31 - 1
+_USER = ("sasl_plain_username", "sasl_plain_password")
+_CREDENTIALS: Final[Mapping[str, tuple[str, ...]]] = {
+    "PLAIN": _USER,
+    "SCRAM-SHA-256": _USER,
+    "SCRAM-SHA-512": _USER,
+    "OAUTHBEARER": ("sasl_oauth_token_provider",),
+}
 
 
 class ClientOptions(TypedDict, total=False):
@@ -136,6 +144,23 @@ class ClientSettings:
                 "sasl_mechanism and a security_protocol of SASL_PLAINTEXT or SASL_SSL go together; "
                 f"they are {self.sasl_mechanism!r} and {self.security_protocol!r}"
             )
+        self._check_credentials()
+        if self.broker_version_fallback is not None:
+            baseline_of(self.broker_version_fallback)
+
+    def _check_credentials(self) -> None:
+        for name in ("sasl_plain_username", "sasl_plain_password", "ssl_password"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                raise TypeError(f"{name} must be text, not {type(value).__name__}")
+            if value is not None and any("\ud800" <= c <= "\udfff" for c in value):
+                raise ValueError(f"{name} has a lone surrogate, which no UTF-8 text has")
+        missing = [name for name in _CREDENTIALS.get(self.sasl_mechanism or "", ()) if getattr(self, name) is None]
+        if missing:
+            raise ValueError(f"sasl_mechanism {self.sasl_mechanism!r} needs {' and '.join(missing)}")
+        provider = self.sasl_oauth_token_provider
+        if provider is not None and not callable(provider):
+            raise TypeError(f"sasl_oauth_token_provider must be a function, not {type(provider).__name__}")
 
 
 def addresses(servers: str | Iterable[str]) -> list[tuple[str, int]]:

@@ -8,7 +8,7 @@ __all__ = ["foreign_protocol"]
 
 _TLS = "the broker's listener uses TLS: set security_protocol to 'SSL' or 'SASL_SSL'"
 
-# As the size of a frame each of these would be over 300 MB.
+# Their first four bytes are all a size over 300 MB.
 _BEGINNINGS: Final[tuple[tuple[bytes, str], ...]] = (
     (b"\x15\x03", _TLS),  # an alert
     (b"\x16\x03", _TLS),  # a handshake
@@ -19,6 +19,6 @@ _BEGINNINGS: Final[tuple[tuple[bytes, str], ...]] = (
 )
 
 
-def foreign_protocol(received: bytes) -> str | None:
-    """What is wrong with a peer whose first bytes are these; None if they may be Kafka's, or are too few to tell."""
-    return next((reason for beginning, reason in _BEGINNINGS if received.startswith(beginning)), None)
+def foreign_protocol(head: bytes) -> str | None:
+    """What is wrong with a peer whose first four bytes are these; None if it is not known from them."""
+    return next((reason for beginning, reason in _BEGINNINGS if head.startswith(beginning)), None)

@@ -1,7 +1,7 @@
-"""How a connection begins: the broker's versions, then SASL. Bytes in, bytes out; no I/O.
+"""What is said on a new connection before the first request: the versions of the broker, then SASL. No I/O.
 
 Brokers from 0.10 on answer ApiVersions. Older ones close the connection at it; which of them it is, is found out by
-requests that only some of them have, each on a new connection: see `Way`. What a probe has found is confirmed by
+requests that only some of them have, each on a new connection: see `Way`. What such a probe has found is confirmed by
 ApiVersions once more, since a newer broker may have closed the first connection for another reason.
 
 Source: KIP-35 and KIP-511 (ApiVersions), KIP-43, KIP-152 and KIP-368 (SASL).
@@ -11,30 +11,26 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec import messages
 from kafkacodec.client.core.authentication import Authentication, Exchange, Request
 from kafkacodec.client.core.calls import Versions
-from kafkacodec.client.core.foreign import foreign_protocol
 from kafkacodec.client.core.old_brokers import BASELINES, baseline_of
-from kafkacodec.errors import (
-    AuthenticationFailed,
-    ConnectionFailed,
-    DecodeError,
-    LocalProtocolError,
-    RemoteProtocolError,
-    error,
-)
-from kafkacodec.protocol.connection import Connection, ResponseReceived, VersionsAgreed, VersionsRefused
-from kafkacodec.protocol.frames import SIZE_BYTES, frame_size
+from kafkacodec.errors import AuthenticationFailed, ConnectionFailed, RemoteProtocolError, UnsupportedVersion, error
+from kafkacodec.protocol.connection import Connection, VersionsAgreed, VersionsRefused
+from kafkacodec.protocol.frames import SIZE_BYTES
 from kafkacodec.protocol.versions import supported_ranges
 
-__all__ = ["FIRST_WAY", "Opening", "Way", "reauthenticate_at"]
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
-# Far above what ApiVersions and tokens need; a broker cannot make the client keep more before it is authenticated.
-_MAX_FRAME_SIZE: Final = 1 << 20
-_HEAD_BYTES: Final = 4
+    from kafkacodec.client.options import ClientSettings
+
+__all__ = ["FIRST_WAY", "OPENING_FRAME_BYTES", "Opening", "Way", "renewal_time"]
+
+OPENING_FRAME_BYTES: Final = 1 << 20
+"""The largest frame to accept before a connection is ready: far above what versions and tokens need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,97 +57,89 @@ _PROBES: Final[dict[str, Request]] = {
 
 
 class Opening:
-    """The beginning of one connection, after TCP and TLS::
+    """The opening of one connection, without I/O: frames and a clock go in, bytes come out::
 
-        opening = Opening(client_id, exchange, way)
-        send opening.start()
+        opening = Opening(settings, name, exchange, way)
+        send opening.start(now)
         while not opening.ready:
-            send opening.receive(received)        # b"" means: wait for more
-        # Where the broker closes the connection:
-        way = opening.closed_by_peer()            # connect again at once with Opening(…, way)
+            send opening.receive(frame, now)      # b"" means: wait for the next frame
+        # Where the broker closes the connection before that:
+        error = opening.lost()
+        way = opening.next_way                    # if not None, connect again at once with a new Opening
 
     Args:
-        client_id: of the requests.
+        settings: the client's.
+        name: of the broker, for errors.
         exchange: a new exchange of the SASL mechanism (with its token, if it needs one), or None without SASL.
-        way: the one that succeeded with this broker, or that `closed_by_peer` returned.
-        fallback: the release that a broker without ApiVersions is taken for; None: it is found out.
+        way: the one that succeeded with this broker, or the `next_way` of the connection before.
 
     Attributes:
-        ready: whether the connection takes requests.
-        way: to be kept for the next connection to this broker, once ready.
-        versions: those that the broker and this library have in common, by API key, once ready.
-        session_lifetime_ms: how long until the connection must be authenticated again; 0: never.
+        connection: for the requests after the opening.
+        ready: whether the opening is done.
+        versions: those that both sides have, when it is.
+        way: to be kept for the next connection to this broker, when it is.
+        renew_at: when the connection has to be authenticated again, in ms of the clock; None: never.
+        next_way: set by `lost`.
     """
 
     def __init__(
-        self,
-        client_id: str | None = None,
-        exchange: Exchange | None = None,
-        way: Way = FIRST_WAY,
-        *,
-        fallback: str | None = None,
+        self, settings: ClientSettings, name: str, exchange: Exchange | None = None, way: Way = FIRST_WAY
     ) -> None:
+        self.name = name
         self.ready = False
-        self.way = way
         self.versions: Versions = {}
-        self.session_lifetime_ms = 0
+        self.way = way
+        self.renew_at: float | None = None
+        self.next_way: Way | None = None
+        # The driver limits what is in flight.
+        self.connection = Connection(
+            "client", client_id=settings.client_id, max_frame_size=settings.receive_message_max_bytes
+        )
+        self._fallback = settings.broker_version_fallback
         self._exchange = exchange
-        self._fallback = fallback
-        self._connection = Connection("client", client_id=client_id, max_frame_size=_MAX_FRAME_SIZE)
         self._authentication: Authentication | None = None
-        self._head: bytearray | None = bytearray()  # the first bytes, until they are known to be Kafka's
-        self._tokens: bytearray | None = None  # received of raw tokens, while they are exchanged
+        self._raw = False  # frames are tokens without headers
+        self._authenticated = False  # by such tokens, before or after the versions are known
         self._answered = False  # the broker answered a request
-        self._authenticated = False  # by tokens, before or after the versions are known
-        self._confirming = False
+        self._confirming = False  # a probe
 
-    def __repr__(self) -> str:
-        return f"<Opening: {self.way.release or 'ApiVersions'}, {'ready' if self.ready else 'not ready'}>"
-
-    def start(self) -> bytes:
-        """The first bytes to send; b"" if the connection is ready at once. Raises AuthenticationFailed."""
+    def start(self, now: float) -> bytes:
+        """The first bytes to send; none if the connection is ready at once. Raises AuthenticationFailed."""
         if self.way.release is None:
-            return self._connection.negotiate()[1]
+            return self.connection.negotiate()[1]
         if self._exchange is not None:  # 0.9 has one mechanism, GSSAPI, and no handshake
-            return self._start_tokens()
+            return self._start_tokens(self._exchange)
         return self._probe_or_finish()
 
-    def receive(self, data: bytes | bytearray | memoryview) -> bytes:
-        """Take received bytes; returns the next bytes to send.
+    def receive(self, frame: Buffer, now: float) -> bytes:
+        """Take a frame with its size; returns bytes to send.
 
         Raises:
-            AuthenticationFailed: the broker refused, or is not what it says.
-            RemoteProtocolError: the peer does not speak Kafka's protocol.
-            LocalProtocolError: the connection is ready already.
+            AuthenticationFailed: the broker refused, or cannot prove what the mechanism demands of it.
+            RemoteProtocolError: the peer breaks the protocol.
+            UnsupportedVersion: it has no API in common with this library.
         """
-        if self.ready:
-            raise LocalProtocolError("the connection is open already: its bytes go to the link")
-        self._check_head(data)
-        if self._tokens is not None:
-            return self._receive_tokens(data)
-        events = self._connection.receive(data)  # of one response, as one request is pending at a time
-        return self._answer(*events) if events else b""
+        if self._raw and self._exchange is not None:
+            return self._token_received(self._exchange, bytes(memoryview(frame)[SIZE_BYTES:]))
+        events = self.connection.receive_frame(frame)
+        return self._answer(events[0].message, events[1] if len(events) > 1 else None, now)
 
-    def closed_by_peer(self) -> Way:
-        """The way to try next, at once, on a new connection, after the broker closed this one.
-
-        Raises ConnectionFailed or AuthenticationFailed, with the reason, if there is none.
-        """
-        if self._answered and self._tokens is not None:
-            raise AuthenticationFailed(
+    def lost(self) -> ConnectionFailed:
+        """The error for a connection that ends before it is ready; sets `next_way` if there is another to try."""
+        if self._raw and self._answered:
+            return AuthenticationFailed(
                 f"the broker closed the connection during the authentication by {self._mechanism}, as brokers before "
                 "1.0 do when they refuse the credentials"
             )
         if self._confirming:
-            return replace(self.way, certain=True)
-        way = None if self._answered else self._older()
-        if way is None:
-            when = "before the connection was open" if self._answered else "without an answer"
-            raise ConnectionFailed(
-                f"the broker closed the connection {when}: it is shutting down, or its listener uses another "
-                "security_protocol"
-            )
-        return way
+            self.next_way = replace(self.way, certain=True)
+        elif not self._answered:
+            self.next_way = self._older()
+        when = "before the connection was open" if self._answered else "without an answer"
+        return ConnectionFailed(
+            f"the broker closed the connection {when}: it is shutting down, or its listener uses another "
+            "security_protocol"
+        )
 
     def _older(self) -> Way | None:
         if self.way.certain or (self._exchange is not None and self._mechanism != "GSSAPI"):
@@ -168,50 +156,50 @@ class Opening:
     def _mechanism(self) -> str:
         return "" if self._exchange is None else self._exchange.mechanism
 
-    # Versions
-
-    def _answer(self, received: ResponseReceived, versions: VersionsAgreed | VersionsRefused | None = None) -> bytes:
+    def _answer(self, message: Any, versions: VersionsAgreed | VersionsRefused | None, now: float) -> bytes:
         """What follows a response; `versions` is what it told about them."""
         self._answered = True
-        message: Any = received.message
         if isinstance(versions, VersionsRefused):
-            return self._connection.negotiate()[1]
+            return self.connection.negotiate()[1]
         if isinstance(versions, VersionsAgreed):
             return self._agreed(versions)
         if isinstance(message, messages.ApiVersionsResponse):
             raise RemoteProtocolError(f"the broker refused the ApiVersions request: {error(message.error_code).name}")
         if self._authentication is not None:
-            return self._authenticate(self._authentication, message)
+            return self._authenticate(self._authentication, message, now)
         self._confirming = True  # it was the answer to a probe
         return self._request((messages.ApiVersionsRequest(), 0))
 
     def _agreed(self, versions: VersionsAgreed) -> bytes:
         self.way = FIRST_WAY  # also after a probe: it has ApiVersions after all
         self.versions = _common(versions.ranges)
+        if not self.versions:
+            raise UnsupportedVersion(f"{self.name} has no API in common with this client")
         if self._exchange is None or self._authenticated:
             return self._finish()
         self._authentication = Authentication(self._exchange, self.versions)
         return self._request(self._authentication.start())
 
-    def _authenticate(self, authentication: Authentication, message: Any) -> bytes:
+    def _authenticate(self, authentication: Authentication, message: Any, now: float) -> bytes:
         following = authentication.answered(message)
         if following is not None:
             return self._request(following)
-        if authentication.raw:
-            return self._start_tokens()
-        self.session_lifetime_ms = authentication.session_lifetime_ms
+        if authentication.raw and self._exchange is not None:
+            return self._start_tokens(self._exchange)
+        self.renew_at = renewal_time(now, authentication.session_lifetime_ms)
         return self._finish()
 
     def _probe_or_finish(self) -> bytes:
         release = self.way.release
-        assert release is not None
+        if release is None:
+            return self._finish()
         if self.way.certain:
             self.versions = _common(BASELINES[release])
             return self._finish()
         return self._request(_PROBES[release])
 
     def _request(self, request: Request) -> bytes:
-        return self._connection.send_request(*request)[1]
+        return self.connection.send_request(*request)[1]
 
     def _finish(self) -> bytes:
         self.ready = True
@@ -219,62 +207,38 @@ class Opening:
 
     # Tokens without headers
 
-    def _start_tokens(self) -> bytes:
-        assert self._exchange is not None
-        self._tokens = bytearray()
-        return _sized(self._exchange.first())
+    def _start_tokens(self, exchange: Exchange) -> bytes:
+        self._raw = True
+        return _sized(exchange.first())
 
-    def _receive_tokens(self, data: bytes | bytearray | memoryview) -> bytes:
-        assert self._tokens is not None
-        assert self._exchange is not None
-        self._tokens += data
-        try:
-            size = frame_size(self._tokens, max_size=_MAX_FRAME_SIZE) if len(self._tokens) >= SIZE_BYTES else 0
-        except DecodeError as fault:
-            raise RemoteProtocolError(f"SASL token: {fault}") from fault
-        if not size or len(self._tokens) < size:
-            return b""
-        if len(self._tokens) > size:
-            raise RemoteProtocolError(f"unexpected {len(self._tokens) - size} bytes after a SASL token")
-        challenge = bytes(self._tokens[SIZE_BYTES:])
-        self._tokens.clear()
-        token = self._exchange.step(challenge)
+    def _token_received(self, exchange: Exchange, challenge: bytes) -> bytes:
+        token = exchange.step(challenge)
         out = b"" if token is None else _sized(token)
-        if token is None or self._exchange.complete:
-            self._tokens, self._authenticated = None, True
-            out += self._finish() if self.way.release is None else self._probe_or_finish()
+        if token is None or exchange.complete:
+            self._raw, self._authenticated = False, True
+            out += self._probe_or_finish()
         return out
 
-    def _check_head(self, data: bytes | bytearray | memoryview) -> None:
-        """Name the protocol of a peer that is no Kafka broker, rather than take its bytes for a frame's size."""
-        if self._head is None:
-            return
-        self._head += data[:_HEAD_BYTES]
-        reason = foreign_protocol(bytes(self._head))
-        if reason is not None:
-            raise RemoteProtocolError(reason)
-        if len(self._head) >= _HEAD_BYTES:
-            self._head = None
 
-
-def reauthenticate_at(now: float, session_lifetime_ms: float, source: random.Random | None = None) -> float | None:
+def renewal_time(now: float, session_lifetime_ms: float, source: random.Random | None = None) -> float | None:
     """When to authenticate again a session that began at `now`: after 85 to 95 % of its lifetime, as Java's clients.
 
     None for a session without an end. Times are in ms.
     """
     if session_lifetime_ms <= 0:
         return None
-    return now + session_lifetime_ms * (source or random).uniform(0.85, 0.95)
+    share: float = (source or random).uniform(0.85, 0.95)
+    return now + session_lifetime_ms * share
 
 
-def _common(theirs: Versions) -> dict[int, range]:
-    ours = supported_ranges()
-    both = {key: _overlap(theirs[key], ours[key]) for key in theirs.keys() & ours.keys()}
-    return {key: versions for key, versions in sorted(both.items()) if versions}
-
-
-def _overlap(one: range, other: range) -> range:
-    return range(max(one.start, other.start), min(one.stop, other.stop))
+def _common(theirs: Versions) -> Versions:
+    found = {}
+    for key, ours in supported_ranges().items():
+        if key in theirs:
+            common = range(max(ours.start, theirs[key].start), min(ours.stop, theirs[key].stop))
+            if common:
+                found[key] = common
+    return found
 
 
 def _sized(token: bytes) -> bytes:

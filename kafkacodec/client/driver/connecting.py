@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import socket
 from collections.abc import Callable
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from kafkacodec.client.core.cluster import BrokerAddress
-from kafkacodec.client.core.opening import Opening
+from kafkacodec.client.core.opening import FIRST_WAY, Opening, Way
 from kafkacodec.client.driver.frames import Frame, FrameBuffers
 from kafkacodec.client.driver.link import Link
 from kafkacodec.client.options import ClientSettings
+from kafkacodec.client.security.sasl import SaslExchange, provided
+from kafkacodec.client.security.tls import client_context, handshake_error
 from kafkacodec.errors import ConnectionFailed, KafkaCodecError
 
 if TYPE_CHECKING:
@@ -23,12 +25,26 @@ __all__ = ["Connector"]
 
 
 class Connector:
-    """Opens the connections of one client."""
+    """Opens the connections of one client, and authenticates them again before their sessions end.
+
+    Args:
+        settings: the client's.
+        clock: the time in ms.
+
+    Raises:
+        ValueError: a file of the TLS options is unusable.
+        ModuleNotFoundError: the SASL mechanism needs a package that is not installed.
+    """
 
     def __init__(self, settings: ClientSettings, clock: Callable[[], float]) -> None:
         self._settings = settings
         self._clock = clock
         self._buffers = FrameBuffers()
+        self._tls = client_context(settings)
+        self._ways: dict[tuple[str, int], Way] = {}
+        self._renewals: set[asyncio.Task[None]] = set()
+        if settings.sasl_mechanism is not None:
+            SaslExchange(settings, "localhost")  # whether it can be made
 
     async def connect(
         self,
@@ -36,6 +52,7 @@ class Connector:
         *,
         answered: Callable[[ResponseReceived, Frame], None],
         ended: Callable[[Link, Exception], None],
+        resumed: Callable[[], None],
     ) -> Link:
         """A connection that is ready for requests.
 
@@ -43,6 +60,7 @@ class Connector:
             address: the broker.
             answered: called with each response and its frame.
             ended: called when the connection ends after it was ready.
+            resumed: called when it takes requests again after it was authenticated anew.
 
         Raises:
             ConnectionFailed: the broker cannot be reached, closed the connection or took too long.
@@ -53,16 +71,39 @@ class Connector:
         limit_ms = self._settings.socket_connection_setup_timeout_ms
         try:
             async with asyncio.timeout(limit_ms / 1000):
-                return await self._open(name, address, answered, ended)
+                return await self._in_some_way(
+                    name, address, lambda opening: self._open(address, opening, answered, ended, resumed)
+                )
         except TimeoutError:
             raise ConnectionFailed(f"{name}: no connection within {limit_ms} ms") from None
 
-    async def _open(self, name: str, address: BrokerAddress, answered: Any, ended: Any) -> Link:
+    async def _in_some_way(self, name: str, address: BrokerAddress, connect: Callable[[Opening], Any]) -> Link:
+        """Connect in the way that succeeded before, or try one after the other."""
+        place = (address.host, address.port)
+        way = self._ways.pop(place, FIRST_WAY)
+        while True:
+            opening = Opening(self._settings, name, await self._exchange(name, address.host), way)
+            try:
+                link: Link = await connect(opening)
+            except ConnectionFailed:
+                if opening.next_way is None:
+                    raise
+                way = opening.next_way
+                continue
+            self._ways[place] = opening.way
+            return link
+
+    async def _open(
+        self, address: BrokerAddress, opening: Opening, answered: Any, ended: Any, resumed: Callable[[], None]
+    ) -> Link:
         loop = asyncio.get_running_loop()
         outcome: asyncio.Future[None] = loop.create_future()
+        name = opening.name
 
         def opened() -> None:
-            if not outcome.done():
+            if outcome.done():
+                resumed()
+            else:
                 outcome.set_result(None)
 
         def over(reason: Exception) -> None:
@@ -73,13 +114,14 @@ class Connector:
 
         link = Link(
             name,
-            Opening(self._settings, name),
+            opening,
             self._buffers,
             self._settings.receive_message_max_bytes,
             clock=self._clock,
             opened=opened,
             answered=answered,
             ended=over,
+            expiring=lambda: self._renew(link, address.host),
         )
         try:
             await self._dial(name, address, link)
@@ -97,9 +139,46 @@ class Connector:
         try:
             await loop.create_connection(lambda: link, address.host, address.port, **tls)
         except OSError as error:
-            reason = os.strerror(error.errno).lower() if error.errno else error
-            raise ConnectionFailed(f"{name}: {reason}") from error
+            raise _dialing_error(name, error, tls=bool(tls)) from error
 
-    @cached_property
-    def _tls(self) -> Any:
-        return None
+    # SASL
+
+    async def _exchange(self, name: str, host: str) -> SaslExchange | None:
+        if self._settings.sasl_mechanism is None:
+            return None
+        exchange = SaslExchange(self._settings, host)
+        if exchange.needs_token and self._settings.sasl_oauth_token_provider is not None:
+            try:
+                exchange.token(await provided(self._settings.sasl_oauth_token_provider))
+            except ConnectionFailed as error:
+                raise type(error)(f"{name}: {error}") from error.__cause__
+        return exchange
+
+    def _renew(self, link: Link, host: str) -> None:
+        """Authenticate a connection again, in a task, as a token may have to be waited for."""
+        task = asyncio.get_running_loop().create_task(self._renewed(link, host))
+        self._renewals.add(task)
+        task.add_done_callback(self._renewals.discard)
+
+    async def _renewed(self, link: Link, host: str) -> None:
+        try:
+            exchange = await self._exchange(link.name, host)
+        except KafkaCodecError as error:
+            link.close(error)
+            return
+        if exchange is not None:
+            link.renew(exchange, self._settings.socket_connection_setup_timeout_ms)
+
+    def close(self) -> None:
+        """Stop renewing."""
+        for task in self._renewals:
+            task.cancel()
+
+
+def _dialing_error(name: str, error: OSError, *, tls: bool) -> ConnectionFailed:
+    found = handshake_error(error) if tls else None
+    if found is not None:
+        return type(found)(f"{name}: {found}")
+    of_system = error.errno and not isinstance(error, socket.gaierror)  # asyncio replaces the text of the system
+    reason = os.strerror(error.errno or 0) if of_system else error.strerror or str(error)
+    return ConnectionFailed(f"{name}: {reason.lower()}")

@@ -73,14 +73,15 @@ class FrameReader:
 
     Args:
         buffers: memory for large frames; several readers may share it.
-        max_frame_size: the largest frame accepted, in bytes, without its size field.
+        max_frame_size: the largest frame accepted, in bytes, without its size field. It may be changed.
     """
 
     def __init__(self, buffers: FrameBuffers, max_frame_size: int) -> None:
+        self.max_frame_size = max_frame_size
         self._buffers = buffers
-        self._max_frame_size = max_frame_size
         self._scratch = memoryview(bytearray(_SCRATCH_BYTES))
         self._kept = 0  # bytes at the start of the scratch buffer
+        self._at = 0  # where the last frame begins in it
         self._large: memoryview | None = None
         self._size = self._have = 0  # of the large frame
 
@@ -104,11 +105,16 @@ class FrameReader:
         memory, self._large = self._large, None
         return [Frame(memory[: self._size], memory, self._buffers)]
 
+    def head(self) -> bytes:
+        """The first bytes of the frame whose size was refused."""
+        return bytes(self._scratch[self._at : self._at + SIZE_BYTES])
+
     def _split(self, end: int) -> list[Frame]:
         frames = []
         at, scratch = 0, self._scratch
         while end - at >= SIZE_BYTES:
-            size = frame_size(scratch, at, max_size=self._max_frame_size)
+            self._at = at
+            size = frame_size(scratch, at, max_size=self.max_frame_size)
             if size > end - at:
                 if size > _SCRATCH_BYTES:
                     self._begin_large(scratch[at:end], size)

@@ -6,8 +6,11 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from kafkacodec.client.core.opening import Opening
+from kafkacodec.client.core.authentication import Authentication, Exchange, Request
+from kafkacodec.client.core.foreign import foreign_protocol
+from kafkacodec.client.core.opening import OPENING_FRAME_BYTES, Opening, renewal_time
 from kafkacodec.client.driver.frames import Frame, FrameBuffers, FrameReader
+from kafkacodec.client.security.tls import tls_error
 from kafkacodec.errors import ConnectionFailed, DecodeError, KafkaCodecError, RemoteProtocolError
 from kafkacodec.protocol.connection import ResponseReceived
 
@@ -26,9 +29,13 @@ class Link(asyncio.BufferedProtocol):
         opening: what is said before the first request.
         reader: splits the bytes into frames.
         clock: the time in ms.
-        opened: called when requests may be sent.
+        opened: called when requests may be sent, also after each renewal.
         answered: called with each response and its frame.
         ended: called once, with the reason; no request gets an answer after it.
+        expiring: called when `renew` has to be called, before the session ends.
+
+    Attributes:
+        ready: whether requests may be sent.
     """
 
     def __init__(
@@ -42,11 +49,17 @@ class Link(asyncio.BufferedProtocol):
         opened: Callable[[], None],
         answered: Callable[[ResponseReceived, Frame], None],
         ended: Callable[[Exception], None],
+        expiring: Callable[[], None],
     ) -> None:
         self.name = name
         self.opening = opening
         self.ready = False
-        self._reader = FrameReader(buffers, max_frame_size)
+        self._expiring = expiring
+        self._timer: asyncio.TimerHandle | None = None  # of the session, or of its renewal
+        self._renewal: Authentication | None = None
+        self._renewal_id = -1  # the correlation id of its request
+        self._max_frame_size = max_frame_size
+        self._reader = FrameReader(buffers, min(OPENING_FRAME_BYTES, max_frame_size))
         self._clock, self._opened, self._answered, self._ended = clock, opened, answered, ended
         self._transport: Any = None
         self._over = False
@@ -71,12 +84,24 @@ class Link(asyncio.BufferedProtocol):
         """Whether a request gets an answer: a Produce request with acks=0 gets none."""
         return self.opening.connection.expects(correlation_id)
 
+    def renew(self, exchange: Exchange, limit_ms: float) -> None:
+        """Authenticate again, within a time limit. Meanwhile no requests are sent; those in flight are answered."""
+        if self._over:
+            return
+        self.ready = False
+        late = ConnectionFailed(f"{self.name}: not authenticated again within {limit_ms} ms")
+        self._timer = asyncio.get_running_loop().call_later(limit_ms / 1000, self.close, late)
+        self._renewal = renewal = Authentication(exchange, self.versions)
+        self._step(lambda: self._ask(renewal.start()))
+
     def close(self, reason: Exception) -> None:
         """End the connection at once."""
         if self._over:
             return
         self._over = True
         self.ready = False
+        if self._timer is not None:
+            self._timer.cancel()
         if self._transport is not None:
             self._transport.abort()
         self._ended(reason)
@@ -89,7 +114,7 @@ class Link(asyncio.BufferedProtocol):
         if self._over:
             transport.abort()
             return
-        self._step(lambda: self._write(self.opening.start(self._clock())))
+        self._step(self._start)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Where the loop puts the next bytes."""
@@ -105,22 +130,32 @@ class Link(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The socket is closed."""
-        if self.ready:
-            reason = f"the connection ended: {exc}" if exc else "the broker closed the connection"
-            self.close(ConnectionFailed(f"{self.name}: {reason}"))
-        else:
-            self.close(self.opening.lost())
+        self.close(self._named(tls_error(exc) or self._lost(exc)))
+
+    def _lost(self, exc: Exception | None) -> ConnectionFailed:
+        if not self.opening.ready:
+            return self.opening.lost()
+        return ConnectionFailed(f"the connection ended: {exc}" if exc else "the broker closed the connection")
 
     def _step(self, step: Callable[[], None]) -> None:
         """Do a step; a fault of the broker ends the connection."""
         try:
             step()
         except DecodeError as error:
-            self.close(RemoteProtocolError(f"{self.name}: {error}"))
-        except RemoteProtocolError as error:
-            self.close(RemoteProtocolError(f"{self.name}: {error}"))
+            reason = foreign_protocol(self._reader.head())
+            self.close(RemoteProtocolError(f"{self.name}: {reason or error}"))
         except KafkaCodecError as error:
-            self.close(error)
+            self.close(self._named(error))
+
+    def _named(self, error: KafkaCodecError) -> KafkaCodecError:
+        """The error with the broker's name before its text."""
+        if isinstance(error, (ConnectionFailed, RemoteProtocolError)):
+            return type(error)(f"{self.name}: {error}")
+        return error
+
+    def _start(self) -> None:
+        self._write(self.opening.start(self._clock()))
+        self._check_ready()
 
     def _take(self, nbytes: int) -> None:
         for frame in self._reader.received(nbytes):
@@ -128,16 +163,44 @@ class Link(asyncio.BufferedProtocol):
                 return
             if self.opening.ready:
                 for event in self.opening.connection.receive_frame(frame.view):
-                    if isinstance(event, ResponseReceived):
-                        self._answered(event, frame)
+                    self._received(event, frame)
                 continue
             self._write(self.opening.receive(frame.view, self._clock()))
             self._check_ready()
 
+    def _received(self, event: Any, frame: Frame) -> None:
+        if not isinstance(event, ResponseReceived):
+            return
+        if self._renewal is not None and event.correlation_id == self._renewal_id:
+            self._ask(self._renewal.answered(event.message))
+            frame.release()
+        else:
+            self._answered(event, frame)
+
+    def _ask(self, request: Request | None) -> None:
+        """Send the next request of a renewal; None: it is done."""
+        if request is not None:
+            self._renewal_id, data = self.opening.connection.send_request(*request)
+            self._write(data)
+        elif self._renewal is not None:
+            renew_at = renewal_time(self._clock(), self._renewal.session_lifetime_ms)
+            self._renewal = None
+            self._begin(renew_at)
+
     def _check_ready(self) -> None:
         if self.opening.ready and not self.ready:
-            self.ready = True
-            self._opened()
+            self._reader.max_frame_size = self._max_frame_size
+            self._begin(self.opening.renew_at)
+
+    def _begin(self, renew_at: float | None) -> None:
+        """Take requests until the session has to be renewed."""
+        self.ready = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if renew_at is not None:
+            delay = max(0.0, renew_at - self._clock()) / 1000
+            self._timer = asyncio.get_running_loop().call_later(delay, self._expiring)
+        self._opened()
 
     def _write(self, data: bytes) -> None:
         if data:

@@ -44,7 +44,7 @@ class Node:
         failures: connections in a row that were not opened.
         retry_at: no new connection before.
         muted_until: no request before: the broker throttles (KIP-219).
-        refused: why the broker refused this client; repeated until `retry_at`.
+        error: why the last connection was not opened, or ended with requests; None after one was opened.
     """
 
     number: int
@@ -57,12 +57,17 @@ class Node:
     retry_at: float = 0.0
     muted_until: float = 0.0
     used_at: float = 0.0
-    refused: AuthenticationFailed | None = None
+    error: Exception | None = None
 
     @property
     def ready(self) -> bool:
         """Whether requests can be written."""
         return self.link is not None and self.link.ready
+
+    @property
+    def refused(self) -> AuthenticationFailed | None:
+        """Why the broker refused this client; repeated until `retry_at`."""
+        return self.error if isinstance(self.error, AuthenticationFailed) else None
 
     @property
     def load(self) -> int:
@@ -71,12 +76,12 @@ class Node:
 
     def opened(self, now: float) -> None:
         """The connection is ready."""
-        self.failures, self.refused, self.used_at = 0, None, now
+        self.failures, self.error, self.used_at = 0, None, now
 
     def not_opened(self, error: Exception, backoff: Backoff, now: float) -> None:
         """The connection was not opened: wait before the next one."""
         self.failures += 1
-        self.refused = error if isinstance(error, AuthenticationFailed) else None
+        self.error = error
         # Settings do not change: after a refusal the longest wait comes at once.
         self.retry_at = now + (backoff.most_ms if self.refused else backoff.after(self.failures))
 

@@ -57,7 +57,7 @@ class Nodes:
     def deadlines(self, now: float) -> Iterator[float]:
         """When brokers need attention: a new connection, the end of throttling, of idleness."""
         for node in self:
-            if node.waiting and not node.ready and node.connecting is None:
+            if node.waiting and node.link is None and node.connecting is None:
                 yield node.retry_at
             if node.waiting and node.ready and node.muted_until > now:
                 yield node.muted_until

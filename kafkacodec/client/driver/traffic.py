@@ -88,6 +88,7 @@ class Traffic:
     async def close(self, reason: Exception) -> None:
         """End all flights with `reason`, and all connections."""
         self._closed = True
+        self._connector.close()
         left, self._unrouted = self._unrouted, []
         tasks = []
         for node in self._nodes:
@@ -173,6 +174,7 @@ class Traffic:
                 address,
                 answered=lambda event, frame: self._received(node, event, frame),
                 ended=lambda link, reason: self._lost(node, link, reason),
+                resumed=self._wake,
             )
         except KafkaCodecError as error:
             node.connecting = None
@@ -222,12 +224,16 @@ class Traffic:
             if flight.over:
                 continue
             node = flight.node
-            where = f"broker {node.number}" if node is not None else repr(flight.send.to)
-            last = self._cluster.last_error if node is None else None
+            where = self._named(node) if node is not None else repr(flight.send.to)
+            last = self._cluster.last_error if node is None else None if flight.written else node.error
             reason = f"no answer from {where} within {flight.wait_ms:.0f} ms{'' if last is None else f': {last}'}"
             self._land(flight, DeadlineExceeded(reason, sent=flight.written))
             if flight.written and node is not None and node.link is not None:
                 node.link.close(ConnectionFailed(f"{node.link.name}: closed, since it did not answer in time"))
+
+    def _named(self, node: Node) -> str:
+        address = self._cluster.address(node.number)
+        return f"broker {node.number}" if address is None else f"broker {address.host}:{address.port}"
 
     def _land_all(self, node: Node, reason: Exception) -> None:
         for flight in node.take_all():

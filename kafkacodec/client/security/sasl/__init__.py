@@ -8,10 +8,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from kafkacodec.client.security.sasl.oauthbearer import provided
+
 if TYPE_CHECKING:
     from kafkacodec.client.options import ClientSettings
 
-__all__ = ["SaslExchange"]
+__all__ = ["SaslExchange", "provided"]
 
 # By name: the module here and its class, which is called with the settings and the broker's host.
 _MECHANISMS: Final = {

@@ -1,0 +1,106 @@
+"""TLS contexts from options, and what went wrong in a handshake, in one sentence."""
+
+from __future__ import annotations
+
+import ssl
+from typing import TYPE_CHECKING, Final
+
+from kafkacodec.errors import AuthenticationFailed, ConnectionFailed
+
+if TYPE_CHECKING:
+    from kafkacodec.client.options import ClientSettings
+
+__all__ = ["client_context", "handshake_error", "tls_error"]
+
+_UNKNOWN_AUTHORITY = "the broker's certificate is signed by an unknown authority: name its certificate in ssl_cafile"
+_WRONG_NAME = "the broker's certificate is for another host name than the one it is reached by"
+_NO_TLS = "the broker's listener does not use TLS: set security_protocol to 'PLAINTEXT' or 'SASL_PLAINTEXT'"
+_CERTIFICATE_NEEDED = "the broker requires a client certificate: set ssl_certfile and ssl_keyfile"
+_CERTIFICATE_REFUSED = "the broker refused the certificate of ssl_certfile"
+_NOTHING_IN_COMMON = "the broker and this client have no version or cipher of TLS in common, or it wants a certificate"
+
+# X.509 verification results of OpenSSL.
+_VERIFICATION: Final = {
+    9: "the broker's certificate is not valid yet",
+    10: "the broker's certificate has expired",
+    18: _UNKNOWN_AUTHORITY,
+    19: _UNKNOWN_AUTHORITY,
+    20: _UNKNOWN_AUTHORITY,
+    21: _UNKNOWN_AUTHORITY,
+    23: "the broker's certificate was revoked",
+    62: _WRONG_NAME,
+    64: _WRONG_NAME,
+}
+
+# Reasons of OpenSSL's errors; ALERT in a name means that the broker sent it.
+_REASONS: Final = {
+    "WRONG_VERSION_NUMBER": _NO_TLS,
+    "RECORD_LAYER_FAILURE": _NO_TLS,
+    "HTTP_REQUEST": _NO_TLS,
+    "PACKET_LENGTH_TOO_LONG": _NO_TLS,
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": _CERTIFICATE_NEEDED,
+    "SSLV3_ALERT_BAD_CERTIFICATE": f"{_CERTIFICATE_REFUSED}, or requires one",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": _CERTIFICATE_REFUSED,
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": f"{_CERTIFICATE_REFUSED}: it has expired",
+    "SSLV3_ALERT_CERTIFICATE_REVOKED": f"{_CERTIFICATE_REFUSED}: it was revoked",
+    "TLSV1_ALERT_UNKNOWN_CA": f"{_CERTIFICATE_REFUSED}: its authority is unknown to the broker",
+    "SSLV3_ALERT_HANDSHAKE_FAILURE": _NOTHING_IN_COMMON,
+    "TLSV1_ALERT_PROTOCOL_VERSION": _NOTHING_IN_COMMON,
+    "UNSUPPORTED_PROTOCOL": _NOTHING_IN_COMMON,
+    "NO_SHARED_CIPHER": _NOTHING_IN_COMMON,
+}
+
+
+def client_context(settings: ClientSettings) -> ssl.SSLContext | None:
+    """The context of a client's connections; None without TLS.
+
+    Raises ValueError: a file cannot be read, is not PEM, or its password is wrong.
+    """
+    if not settings.security_protocol.endswith("SSL"):
+        return None
+    if settings.ssl_context is not None:
+        return settings.ssl_context
+    try:
+        context = ssl.create_default_context(cafile=settings.ssl_cafile)
+    except OSError as error:
+        raise ValueError(f"ssl_cafile {settings.ssl_cafile!r}: {_file_fault(error)}") from error
+    context.check_hostname = settings.ssl_check_hostname
+    if settings.ssl_certfile is not None:
+        try:
+            # Without a password OpenSSL would ask for it on the terminal.
+            context.load_cert_chain(settings.ssl_certfile, settings.ssl_keyfile, settings.ssl_password or "")
+        except OSError as error:
+            names = f"ssl_certfile {settings.ssl_certfile!r}, ssl_keyfile {settings.ssl_keyfile!r}"
+            raise ValueError(f"{names}: {_file_fault(error)}") from None
+    return context
+
+
+def tls_error(error: BaseException | None) -> AuthenticationFailed | None:
+    """The error of a connection that TLS refused; None if it ended for another reason."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        reason = _VERIFICATION.get(error.verify_code)
+        return AuthenticationFailed(reason or f"the broker's certificate is invalid: {error.verify_message}")
+    if isinstance(error, ssl.SSLError) and not isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
+        name = error.reason or "unknown error"
+        return AuthenticationFailed(_REASONS.get(name) or f"TLS failed: {name.lower().replace('_', ' ')}")
+    return None
+
+
+def handshake_error(error: OSError) -> ConnectionFailed | None:
+    """The error of a handshake that failed, or that the broker ended without a word; None if there was none."""
+    if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionResetError, BrokenPipeError)):
+        return ConnectionFailed(
+            "the broker closed the connection during the TLS handshake: its listener may not use TLS "
+            "(security_protocol 'PLAINTEXT' or 'SASL_PLAINTEXT')"
+        )
+    return tls_error(error)
+
+
+def _file_fault(error: OSError) -> str:
+    if not isinstance(error, ssl.SSLError):
+        return (error.strerror or str(error)).lower()
+    if error.reason == "KEY_VALUES_MISMATCH":
+        return "the key does not belong to the certificate"
+    if error.reason in ("BAD_DECRYPT", "BAD_PASSWORD_READ", "PKCS12_CIPHERFINAL_ERROR", "EMPTY_PASSWORD"):
+        return "ssl_password is wrong or missing"
+    return "not the PEM text that it should be"
