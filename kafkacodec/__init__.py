@@ -81,8 +81,9 @@ _HOMES: dict[str, str | None] = {
     "decode_varint": "kafkacodec.records._varint",
     "encode_uvarint": "kafkacodec.records._varint",
     "encode_varint": "kafkacodec.records._varint",
+    "control_batch": "kafkacodec.records.broker_batches",
+    "empty_batch": "kafkacodec.records.broker_batches",
     "EncodedBatch": "kafkacodec.records.encode",
-    "control_batch": "kafkacodec.records.encode",
     "encode": "kafkacodec.records.encode",
     "encode_rows": "kafkacodec.records.blobs",
     "iter_encoded": "kafkacodec.records.encode",
@@ -144,6 +145,7 @@ if TYPE_CHECKING:  # `x as x` makes a name public for type checkers
         encode_varint as encode_varint,
     )
     from kafkacodec.records.blobs import decode_batches as decode_batches, encode_rows as encode_rows
+    from kafkacodec.records.broker_batches import control_batch as control_batch, empty_batch as empty_batch
     from kafkacodec.records.columns import (
         BatchHeaders as BatchHeaders,
         Problem as Problem,
@@ -157,7 +159,6 @@ if TYPE_CHECKING:  # `x as x` makes a name public for type checkers
     )
     from kafkacodec.records.encode import (
         EncodedBatch as EncodedBatch,
-        control_batch as control_batch,
         encode as encode,
         iter_encoded as iter_encoded,
     )

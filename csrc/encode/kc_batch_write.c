@@ -61,3 +61,14 @@ void kc_batch_write_header(const kc_open_batch *batch, const kc_batch_options *o
     uint32_t crc = kc_crc32c(0, out + KC_BATCH_ATTRIBUTES_AT, KC_BATCH_HEADER_SIZE - KC_BATCH_ATTRIBUTES_AT);
     kc_store_u32(out + KC_BATCH_CRC_AT, kc_crc32c(crc, records, size));
 }
+
+void kc_batch_write_empty(const kc_batch_options *options, int64_t max_timestamp, uint8_t *out) {
+    const kc_open_batch batch = {.base_offset = options->first_offset,
+                                 .last_offset = options->last_offset,
+                                 .base_timestamp = -1,
+                                 .max_timestamp = max_timestamp,
+                                 .base_sequence = options->base_sequence};
+    kc_batch_options uncompressed = *options;
+    uncompressed.attributes &= ~KC_CODEC_MASK;
+    kc_batch_write_header(&batch, &uncompressed, out, 0, out);
+}

@@ -16,6 +16,8 @@ typedef struct kc_batch_options {
     int16_t attributes;  /* as in the header of a batch or message, including the codec */
     int64_t base_offset; /* for records without an offset column */
     int64_t batch_bytes; /* maximum size of a batch of several records, uncompressed and with its header */
+    bool has_range;      /* the offsets that the batches cover are given, as compaction keeps them: */
+    int64_t first_offset, last_offset;
 } kc_batch_options;
 
 /* The batch to which rows are added. */
@@ -46,5 +48,9 @@ void kc_put_message_frame(uint8_t *message, uint64_t offset, size_t size, uint32
 /* Writes the header of a batch with the `size` bytes of (compressed) records at `records`; at most 2^31-50. */
 void kc_batch_write_header(const kc_open_batch *batch, const kc_batch_options *options, const uint8_t *records,
                            size_t size, uint8_t *out);
+
+/* Writes a batch of magic 2 without records: the KC_BATCH_HEADER_SIZE bytes of DefaultRecordBatch.writeEmptyHeader, for
+ * the options' range, at most 2^31 offsets. */
+void kc_batch_write_empty(const kc_batch_options *options, int64_t max_timestamp, uint8_t *out);
 
 #endif

@@ -16,6 +16,7 @@ void kc_encoder_restart(kc_encoder *e, int64_t row) {
     e->next_offset = e->options.base_offset;
     e->next_sequence = e->options.base_sequence;
     e->started = false;
+    e->ranged = e->options.has_range;
     e->loaded = row;
     e->next = e->block.rows = 0;
 }
@@ -40,17 +41,39 @@ static int check_messages(const kc_batch_options *options, kc_input_block *block
     return KC_OK;
 }
 
+/* Fails for the first of the block's offsets that is not allowed. */
+static int bad_offset(const kc_batch_options *options, int64_t offset, int64_t least, int64_t row, kc_error *error) {
+    const char *what = "offsets must increase from one record to the next";
+    int64_t limit = least;
+    if (offset < 0 || offset == INT64_MAX) {
+        what = "an offset is outside the format's range";
+        limit = INT64_MAX - 1;
+    } else if (options->has_range && offset > options->last_offset) {
+        what = "an offset is above last_offset";
+        limit = options->last_offset;
+    } else if (options->has_range && offset < options->first_offset) {
+        what = "an offset is below first_offset";
+        limit = options->first_offset;
+    }
+    return kc_fail(error, KC_CANNOT_ENCODE, what, (uint64_t)row, offset, limit);
+}
+
 /* Checks that the block's offsets increase and start with an allowed one. */
-static int check_offsets(const kc_input_block *block, int64_t least, int64_t row, kc_error *error) {
+static int check_offsets(const kc_encoder *e, int64_t least, int64_t row, kc_error *error) {
+    const kc_input_block *block = &e->block;
+    const int64_t most = e->options.has_range ? e->options.last_offset : INT64_MAX - 1;
     for (int64_t i = 0; i < block->rows; least = block->offset[i++] + 1) {
-        if (KC_UNLIKELY(block->offset[i] < 0 || block->offset[i] == INT64_MAX))
-            return kc_fail(error, KC_CANNOT_ENCODE, "an offset is outside the format's range", (uint64_t)(row + i),
-                           block->offset[i], INT64_MAX - 1);
-        if (KC_UNLIKELY(block->offset[i] < least))
-            return kc_fail(error, KC_CANNOT_ENCODE, "offsets must increase from one record to the next",
-                           (uint64_t)(row + i), block->offset[i], least);
+        if (KC_UNLIKELY(block->offset[i] < least || block->offset[i] > most))
+            return bad_offset(&e->options, block->offset[i], least, row + i, error);
     }
     return KC_OK;
+}
+
+/* The smallest offset that the next row can have. The first one of a column is free; later ones must increase. */
+static int64_t least_offset(const kc_encoder *e, bool numbered) {
+    if (e->started) return e->next_offset;
+    if (e->options.has_range) return e->options.first_offset;
+    return numbered ? 0 : e->next_offset;
 }
 
 static int load_block(kc_encoder *e, const kc_input_chunk *chunk, kc_error *error) {
@@ -61,8 +84,7 @@ static int load_block(kc_encoder *e, const kc_input_chunk *chunk, kc_error *erro
     if (kc_input_block_load(block, chunk, row, left < KC_BLOCK_ROWS ? left : KC_BLOCK_ROWS, e->next_offset, error)) {
         return error->code;
     }
-    /* The first offset of a column is free; later ones must increase. */
-    if (check_offsets(block, numbered && !e->started ? 0 : e->next_offset, row, error)) return error->code;
+    if (check_offsets(e, least_offset(e, numbered), row, error)) return error->code;
     if (e->options.magic < 2 && check_messages(&e->options, block, row, error)) return error->code;
     e->started = true;
     e->loaded = row + block->rows;
@@ -74,8 +96,8 @@ static int load_block(kc_encoder *e, const kc_input_chunk *chunk, kc_error *erro
 /* ---- batches -------------------------------------------------------------------------------------------------- */
 
 /* The largest offset that the batch can contain. */
-static int64_t offset_limit(const kc_open_batch *batch) {
-    return batch->base_offset > INT64_MAX - INT32_MAX ? INT64_MAX : batch->base_offset + INT32_MAX;
+static int64_t offset_limit(int64_t base_offset) {
+    return base_offset > INT64_MAX - INT32_MAX ? INT64_MAX : base_offset + INT32_MAX;
 }
 
 KC_INLINE kc_record_size measure(const kc_open_batch *batch, const kc_input_block *block, int64_t i, int magic) {
@@ -100,12 +122,17 @@ static kc_encode_event changed(kc_error *error, int64_t row) {
 static kc_encode_event open_batch(kc_encoder *e, kc_room *room, kc_error *error) {
     const kc_input_block *block = &e->block;
     const int64_t i = e->next, header = (int64_t)kc_batch_header_bytes(&e->options);
-    kc_open_batch batch = {.base_offset = block->offset[i],
+    kc_open_batch batch = {.base_offset = e->ranged ? e->options.first_offset : block->offset[i],
                            .last_offset = block->offset[i],
                            .base_timestamp = block->timestamp[i],
                            .max_timestamp = block->timestamp[i],
                            .size = header,
                            .base_sequence = e->next_sequence};
+    if (KC_UNLIKELY(block->offset[i] > offset_limit(batch.base_offset))) {
+        (void)kc_fail(error, KC_CANNOT_ENCODE, "a batch cannot span 2^31 offsets from first_offset on",
+                      (uint64_t)(e->loaded - block->rows + i), block->offset[i], offset_limit(batch.base_offset));
+        return KC_ENCODE_FAULT;
+    }
     const int64_t size = measure(&batch, block, i, e->options.magic).total;
     if (KC_UNLIKELY(size > INT32_MAX - KC_BATCH_HEADER_SIZE)) {
         (void)kc_fail(error, KC_CANNOT_ENCODE, "a record exceeds the maximum batch size",
@@ -114,6 +141,7 @@ static kc_encode_event open_batch(kc_encoder *e, kc_room *room, kc_error *error)
     }
     if (room->end - room->at < header + size + KC_COPY_SLACK) return no_room(e, header + size);
     e->open = batch;
+    e->ranged = false;
     room->at += header;
     return KC_ENCODE_ROWS_END;
 }
@@ -123,7 +151,7 @@ static kc_encode_event open_batch(kc_encoder *e, kc_room *room, kc_error *error)
 KC_INLINE kc_encode_event fill_with(kc_encoder *e, const kc_input_chunk *chunk, kc_room *room, const int magic,
                                     kc_error *error) {
     const kc_input_block *block = &e->block;
-    const int64_t first = e->next, limit = e->options.batch_bytes, last_offset = offset_limit(&e->open);
+    const int64_t first = e->next, limit = e->options.batch_bytes, last_offset = offset_limit(e->open.base_offset);
     kc_open_batch open = e->open;
     kc_encode_event event = KC_ENCODE_ROWS_END;
     int64_t i = first;
@@ -180,6 +208,16 @@ void kc_encoder_close(kc_encoder *e, const uint8_t *records, size_t size, uint8_
     /* The sequence of a record is that of the batch plus its offset delta. */
     e->next_sequence = kc_sequence_after(open->base_sequence, open->last_offset - open->base_offset + 1);
     open->count = 0;
+}
+
+int kc_encoder_end(kc_encoder *e, kc_error *error) {
+    if (!e->options.has_range) return KC_OK;
+    const int64_t limit = offset_limit(e->started ? e->open.base_offset : e->options.first_offset);
+    if (e->options.last_offset > limit)
+        return kc_fail(error, KC_CANNOT_ENCODE, "a batch cannot span 2^31 offsets up to last_offset", 0,
+                       e->options.last_offset, limit);
+    e->open.last_offset = e->options.last_offset;
+    return KC_OK;
 }
 
 void kc_encoder_close_in_place(kc_encoder *e, const kc_room *room) {

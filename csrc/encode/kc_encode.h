@@ -25,7 +25,8 @@ typedef struct kc_encoder {
     kc_open_batch open;  /* count 0: none */
     int64_t next_offset; /* the minimum for the next record */
     int32_t next_sequence;
-    bool started; /* after the first record */
+    bool started; /* after the first record was loaded */
+    bool ranged;  /* the next batch is the first, and begins at options.first_offset */
     size_t wanted;
     int64_t loaded; /* rows of the chunk that were loaded into blocks */
     int64_t next;   /* index of the next row of the block */
@@ -48,6 +49,10 @@ void kc_encoder_close(kc_encoder *e, const uint8_t *records, size_t size, uint8_
 /* As kc_encoder_fill, but closes batches in place, so KC_ENCODE_BATCH does not occur. */
 KC_MUST_CHECK kc_encode_event kc_encoder_run(kc_encoder *e, const kc_input_chunk *chunk, kc_room *room,
                                              kc_error *error);
+
+/* After the last row: extends the open batch to the end of the range, if there is one. Without any row, only checks
+ * that kc_batch_write_empty can write the range. */
+KC_MUST_CHECK int kc_encoder_end(kc_encoder *e, kc_error *error);
 
 /* kc_encoder_close for a batch whose records stay in place, uncompressed. */
 void kc_encoder_close_in_place(kc_encoder *e, const kc_room *room);

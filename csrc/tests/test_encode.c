@@ -268,6 +268,71 @@ TEST(encode_begins_a_batch_where_a_delta_would_overflow) {
     CHECK_EQ(e.open.count, 2);
 }
 
+TEST(encode_covers_a_range_of_offsets) {
+    static const struct {
+        int64_t first, last, position, got, want; /* a fault, or zeros */
+    } CASES[] = {
+        {100, 103, 0, 0, 0},
+        {90, 200, 0, 0, 0},
+        {101, 200, 0, 100, 101},
+        {90, 102, 3, 103, 102},
+    };
+    static const int64_t offsets[] = {100, 101, 102, 103};
+    uint8_t memory[1024];
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        static kc_encoder e;
+        kc_batch_options options = OPTIONS;
+        options.has_range = true;
+        options.first_offset = CASES[i].first;
+        options.last_offset = CASES[i].last;
+        kc_input_chunk chunk = four_rows(short_ends, "v");
+        chunk.offset =
+            (kc_arrow_ints){.layout = KC_LAYOUT_INT64, .length = 4, .values = offsets, .multiply = 1, .divide = 1};
+        kc_room room = {memory, memory + sizeof memory};
+        kc_error error = {0};
+        kc_encoder_begin(&e, &options);
+        const kc_encode_event event = kc_encoder_run(&e, &chunk, &room, &error);
+        if (CASES[i].got) {
+            CHECK_EQ(event, KC_ENCODE_FAULT);
+            CHECK_ERROR(error, KC_CANNOT_ENCODE, CASES[i].position, CASES[i].got, CASES[i].want);
+            continue;
+        }
+        CHECK_EQ(event, KC_ENCODE_ROWS_END);
+        CHECK_EQ(kc_encoder_end(&e, &error), KC_OK);
+        kc_encoder_close_in_place(&e, &room);
+        CHECK_EQ(kc_load_u64(memory), (uint64_t)options.first_offset);
+        CHECK_EQ(kc_load_u32(memory + KC_BATCH_LAST_DELTA_AT), (uint64_t)(options.last_offset - options.first_offset));
+        CHECK_EQ(kc_load_u32(memory + KC_BATCH_COUNT_AT), 4);
+        CHECK_EQ(e.next_sequence, 40 + options.last_offset - options.first_offset + 1);
+    }
+}
+
+/* The last offset of a range without rows is as far from the first as it can be, or one further. */
+TEST(encode_writes_a_batch_without_records) {
+    for (int64_t over = 0; over < 2; over++) {
+        static kc_encoder e;
+        kc_batch_options options = OPTIONS;
+        options.attributes = 0x11; /* gzip, transactional */
+        options.has_range = true;
+        options.first_offset = 5;
+        options.last_offset = 5 + (int64_t)INT32_MAX + over;
+        kc_error error = {0};
+        kc_encoder_begin(&e, &options);
+        CHECK_EQ(kc_encoder_end(&e, &error), over ? KC_CANNOT_ENCODE : KC_OK);
+        if (over) continue;
+        uint8_t memory[KC_BATCH_HEADER_SIZE];
+        kc_batch_write_empty(&options, 1234, memory);
+        CHECK_EQ(kc_load_u64(memory), 5);
+        CHECK_EQ(kc_load_u32(memory + KC_ENTRY_LENGTH_AT), KC_BATCH_HEADER_SIZE - KC_ENTRY_OVERHEAD);
+        CHECK_EQ(kc_load_u16(memory + KC_BATCH_ATTRIBUTES_AT), 0x10);
+        CHECK_EQ(kc_load_u32(memory + KC_BATCH_LAST_DELTA_AT), INT32_MAX);
+        CHECK_EQ(kc_load_u64(memory + KC_BATCH_BASE_TIMESTAMP_AT), UINT64_MAX);
+        CHECK_EQ(kc_load_u64(memory + KC_BATCH_MAX_TIMESTAMP_AT), 1234);
+        CHECK_EQ(kc_load_u32(memory + KC_BATCH_BASE_SEQUENCE_AT), 40);
+        CHECK_EQ(kc_load_u32(memory + KC_BATCH_COUNT_AT), 0);
+    }
+}
+
 TEST(encode_keeps_batches_within_their_bytes) {
     /* Records of 9, 10, 7 and 13 bytes after the header's 61; a time that differs less from the first takes a byte
      * less. */

@@ -29,6 +29,9 @@ cdef extern from "encode/kc_batch_write.h" nogil:
         int16_t attributes
         int64_t base_offset
         int64_t batch_bytes
+        bint has_range
+        int64_t first_offset
+        int64_t last_offset
 
     ctypedef struct kc_open_batch:
         int64_t base_offset
@@ -38,6 +41,7 @@ cdef extern from "encode/kc_batch_write.h" nogil:
         int32_t count
 
     size_t kc_batch_header_bytes(const kc_batch_options *options)
+    void kc_batch_write_empty(const kc_batch_options *options, int64_t max_timestamp, uint8_t *out)
 
 
 cdef extern from "encode/kc_encode.h" nogil:
@@ -54,6 +58,7 @@ cdef extern from "encode/kc_encode.h" nogil:
     ctypedef struct kc_encoder:
         kc_batch_options options
         kc_open_batch open
+        bint started
         size_t wanted
 
     void kc_encoder_begin(kc_encoder *e, const kc_batch_options *options)
@@ -61,6 +66,7 @@ cdef extern from "encode/kc_encode.h" nogil:
     kc_encode_event kc_encoder_fill(kc_encoder *e, const kc_input_chunk *chunk, kc_room *room, kc_error *error)
     void kc_encoder_close(kc_encoder *e, const uint8_t *records, size_t size, uint8_t *out)
     kc_encode_event kc_encoder_run(kc_encoder *e, const kc_input_chunk *chunk, kc_room *room, kc_error *error)
+    int kc_encoder_end(kc_encoder *e, kc_error *error)
     void kc_encoder_close_in_place(kc_encoder *e, const kc_room *room)
 
 

@@ -55,7 +55,14 @@ class BatchEncoder:
         base_sequence: int,
         leader_epoch: int,
         attributes: int,
-    ) -> None: ...
+        first_offset: int = -1,
+        last_offset: int = -1,
+    ) -> None:
+        """Of the parameters, `first_offset` and `last_offset` are the range that the batches cover, or both are -1."""
+
+    def empty_batch(self, max_timestamp: int) -> bytes:
+        """A batch of magic 2 for the range of offsets, without records."""
+
     def encode(self, chunks: Iterable[RecordChunk], compress: Callable[[memoryview], Any] | None = None) -> bytes:
         """All batches of the chunks, each compressed by `compress`, which must not keep a view of its argument."""
 
@@ -79,4 +86,4 @@ class BatchEncoder:
     def last_batch(
         self, compress: Callable[[memoryview], Any] | None = None
     ) -> tuple[bytes, int, int, int, int] | None:
-        """The open batch, or None."""
+        """The open batch, to the end of the range if there is one; without records if there were none. Or None."""

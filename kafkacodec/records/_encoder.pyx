@@ -191,7 +191,8 @@ cdef class BatchEncoder:
     cdef bint working
 
     def __cinit__(self, *, int magic, bint drop_unsupported, int64_t base_offset, int64_t batch_bytes,
-                  int64_t producer_id, int producer_epoch, int base_sequence, int leader_epoch, int attributes):
+                  int64_t producer_id, int producer_epoch, int base_sequence, int leader_epoch, int attributes,
+                  int64_t first_offset=-1, int64_t last_offset=-1):
         cdef k.kc_batch_options options
         options.magic = <signed char> magic
         options.drop_unsupported = drop_unsupported
@@ -202,6 +203,9 @@ cdef class BatchEncoder:
         options.base_sequence = base_sequence
         options.leader_epoch = leader_epoch
         options.attributes = <short> attributes
+        options.has_range = first_offset >= 0
+        options.first_offset = first_offset
+        options.last_offset = last_offset
         self.header_bytes = k.kc_batch_header_bytes(&options)
         k.kc_encoder_begin(&self.encoder, &options)
 
@@ -317,6 +321,9 @@ cdef class BatchEncoder:
     cdef int put_last(self, GrowingBytes out, compress) except -1:
         """Write the open batch, if there is one."""
         cdef k.kc_room room
+        self.end_range()
+        if self.has_no_records():
+            return self.put_empty(out, -1)
         if not self.encoder.open.count:
             return 0
         if compress is not None:
@@ -324,6 +331,29 @@ cdef class BatchEncoder:
         room = out.room()
         k.kc_encoder_close_in_place(&self.encoder, &room)
         return 0
+
+    cdef bint has_no_records(self) noexcept:
+        """After the last row: whether there is a range of offsets, but no record in it."""
+        return self.encoder.options.has_range and not self.encoder.started
+
+    cdef int end_range(self) except -1:
+        cdef k.kc_error error
+        if k.kc_encoder_end(&self.encoder, &error):
+            raise fault(&error, None, False)
+        return 0
+
+    cdef int put_empty(self, GrowingBytes out, int64_t max_timestamp) except -1:
+        cdef k.kc_room room
+        out.reserve(self.header_bytes)
+        room = out.room()
+        k.kc_batch_write_empty(&self.encoder.options, max_timestamp, room.at)
+        out.used += self.header_bytes
+        return 0
+
+    def empty_batch(self, int64_t max_timestamp):
+        cdef GrowingBytes out = GrowingBytes()
+        self.put_empty(out, max_timestamp)
+        return out.finish()
 
     def next_batch(self, RecordChunk chunk not None, compress=None):
         self.begin()
@@ -335,6 +365,9 @@ cdef class BatchEncoder:
     def last_batch(self, compress=None):
         self.begin()
         try:
+            self.end_range()
+            if self.has_no_records():
+                return self.empty_batch(-1), self.encoder.options.first_offset, self.encoder.options.last_offset, -1, 0
             return self.take_batch(compress) if self.encoder.open.count else None
         finally:
             self.working = False

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kafkacodec.arrow._reader import ArrowReader
 from kafkacodec.records._decoder import first_blob
-from kafkacodec.records.arguments import limit, require_int
+from kafkacodec.records.arguments import limit, refuse_unknown, require_int
 from kafkacodec.records.columns import Problems, RecordColumns
 from kafkacodec.records.decode import (
     DEFAULT_MAX_TOTAL_BYTES,
@@ -101,6 +101,7 @@ def encode_rows(
             `num_rows`; or the column would exceed `max_total_bytes`.
         ValueError, TypeError: an option is wrong, or `records` is not Arrow data.
     """
+    refuse_unknown(options, EncodeOptions.__annotations__)
     plan = EncodePlan.of(options)
     if num_rows is not None:
         require_int("num_rows", num_rows, 0, TABLE_ROWS)

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from functools import partial
 from itertools import chain, islice
-from typing import Any, Final, Literal, NamedTuple, TypedDict, Unpack
+from typing import Any, Final, NamedTuple, TypedDict, Unpack
 
 from kafkacodec.arrow._reader import ArrowReader
 from kafkacodec.errors import EncodeError
 from kafkacodec.records._encoder import ArrowChunk, BatchEncoder, ListChunk, RecordChunk
 from kafkacodec.records.arguments import num_threads, one_of, refuse_unknown, require_int
 from kafkacodec.records.compression import CODECS, compress, compressor
-from kafkacodec.records.signatures import shows_options, suggests_options
+from kafkacodec.records.signatures import shows_options
 
 __all__ = [
     "DEFAULT_BATCH_BYTES",
@@ -25,7 +25,7 @@ __all__ = [
     "EncodeOptions",
     "EncodePlan",
     "EncodedBatch",
-    "control_batch",
+    "RecordSetOptions",
     "encode",
     "iter_encoded",
 ]
@@ -39,8 +39,6 @@ _LIST_ROWS: Final = 4096
 _TIMESTAMP_TYPE_BIT: Final = 1 << 3
 _TRANSACTIONAL_BIT: Final = 1 << 4
 _CONTROL_BIT: Final = 1 << 5
-
-_CONTROL_TYPES: Final = {"abort": 0, "commit": 1}
 
 
 class EncodedBatch(NamedTuple):
@@ -63,7 +61,7 @@ class BatchOptions(TypedDict, total=False):
 
 
 class EncodeOptions(BatchOptions, total=False):
-    """The keyword options that `encode` and `iter_encoded` share."""
+    """The keyword options that `encode`, `iter_encoded` and `encode_rows` share."""
 
     magic: int
     base_offset: int
@@ -75,9 +73,16 @@ class EncodeOptions(BatchOptions, total=False):
     drop_unsupported: bool
 
 
+class RecordSetOptions(EncodeOptions, total=False):
+    """The keyword options of `encode` and `iter_encoded`, which make one record set."""
+
+    first_offset: int
+    last_offset: int
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EncodePlan:
-    """Checked `EncodeOptions`.
+    """Checked `RecordSetOptions`.
 
     Raises:
         ValueError: an option is out of range, or not supported by the codec or the magic.
@@ -88,6 +93,8 @@ class EncodePlan:
     codec: str = "none"
     level: int | None = None
     base_offset: int = 0
+    first_offset: int = -1
+    last_offset: int = -1
     batch_bytes: int = DEFAULT_BATCH_BYTES
     producer_id: int = -1
     producer_epoch: int = -1
@@ -108,6 +115,9 @@ class EncodePlan:
         one_of("codec", self.codec, CODECS)
         for name, (lowest, highest) in _RANGES.items():
             require_int(name, getattr(self, name), lowest, highest)
+        if (self.first_offset < 0) != (self.last_offset < 0) or self.last_offset < self.first_offset:
+            given = f"{self.first_offset} and {self.last_offset}"
+            raise ValueError(f"first_offset and last_offset must be a range, or both -1: got {given}")
         if self.magic < 2:
             self._require_message_set()
         self.compressor()
@@ -139,6 +149,8 @@ class EncodePlan:
             magic=self.magic,
             drop_unsupported=self.drop_unsupported,
             base_offset=self.base_offset,
+            first_offset=self.first_offset,
+            last_offset=self.last_offset,
             batch_bytes=self.batch_bytes,
             producer_id=self.producer_id,
             producer_epoch=self.producer_epoch,
@@ -150,6 +162,8 @@ class EncodePlan:
 
 _RANGES: Final = {
     "base_offset": (0, 2**63 - 2),
+    "first_offset": (-1, 2**63 - 2),
+    "last_offset": (-1, 2**63 - 2),
     "batch_bytes": (1, 2**31 - 1),
     "producer_id": (-1, 2**63 - 1),
     "producer_epoch": (-1, 2**15 - 1),
@@ -158,12 +172,19 @@ _RANGES: Final = {
     "partition_leader_epoch": (-1, 2**31 - 1),
 }
 
-_BATCHES_ONLY: Final = ("producer_id", "producer_epoch", "base_sequence", "partition_leader_epoch")
+_BATCHES_ONLY: Final = (
+    "first_offset",
+    "last_offset",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+    "partition_leader_epoch",
+)
 """Options without a field in message sets of magic 0 and 1."""
 
 
-@shows_options(EncodeOptions, EncodePlan)
-def encode(records: Any, *, threads: int | None = 1, **options: Unpack[EncodeOptions]) -> bytes:
+@shows_options(RecordSetOptions, EncodePlan)
+def encode(records: Any, *, threads: int | None = 1, **options: Unpack[RecordSetOptions]) -> bytes:
     """Encode records as a record set.
 
     Args:
@@ -187,6 +208,10 @@ def encode(records: Any, *, threads: int | None = 1, **options: Unpack[EncodeOpt
         level (int | None): compression level as in Kafka's ``compression.<codec>.level``; None, the default, is the
             default level of the library.
         base_offset (int): offset of the first record if there is no offset column; 0 by default.
+        first_offset, last_offset (int): the range of offsets that the batches cover, if it is larger than that of the
+            records, as in batches from which Kafka's log cleaner removed the first or last records: the base offset of
+            the first batch, and the last offset of the last one. Without records, the result is one batch without
+            records (see `empty_batch`). Both -1, the default: the range of the records.
         batch_bytes (int): maximum size of a batch in bytes, before compression and with its 61-byte header; 16,384 by
             default. A larger record gets a separate batch. A batch also ends if the next offset is more than 2^31-1
             above the first.
@@ -202,11 +227,11 @@ def encode(records: Any, *, threads: int | None = 1, **options: Unpack[EncodeOpt
             raising EncodeError at the first such record.
 
     Returns:
-        The bytes; empty without records.
+        The bytes; empty without records and without a range of offsets.
 
     Raises:
-        EncodeError: a column has the wrong type, a record is too large for a batch, or offsets do not increase. `path`
-            names the column or the row.
+        EncodeError: a column has the wrong type, a record is too large for a batch, offsets do not increase or are
+            outside the range, or a batch would span more than 2^31 offsets. `path` names the column or the row.
         ValueError, TypeError: an option is wrong, or `records` is neither Arrow data nor an iterable.
     """
     plan, count = EncodePlan.of(options), num_threads(threads)
@@ -215,8 +240,10 @@ def encode(records: Any, *, threads: int | None = 1, **options: Unpack[EncodeOpt
     return plan.encoder().encode(_chunks(records), plan.compressor())
 
 
-@shows_options(EncodeOptions, EncodePlan)
-def iter_encoded(records: Any, *, threads: int | None = 1, **options: Unpack[EncodeOptions]) -> Iterator[EncodedBatch]:
+@shows_options(RecordSetOptions, EncodePlan)
+def iter_encoded(
+    records: Any, *, threads: int | None = 1, **options: Unpack[RecordSetOptions]
+) -> Iterator[EncodedBatch]:
     """Encode records one batch at a time: the same bytes as `encode`, in bounded memory.
 
     Options and errors are those of `encode`; an EncodeError is raised after the batches before it were yielded. Memory
@@ -235,56 +262,6 @@ def _batches_of_threads(plan: EncodePlan, records: Any, threads: int) -> Iterato
     call = partial(compress, CODECS.index(plan.codec), level=plan.level, magic=plan.magic)
     for batch in compressed_in_threads(plan.encoder(), plan.encoder(), call, _chunks(records), threads):
         yield EncodedBatch(*batch)
-
-
-@suggests_options
-def control_batch(
-    kind: Literal["commit", "abort"],
-    *,
-    offset: int,
-    producer_id: int,
-    producer_epoch: int,
-    coordinator_epoch: int = 0,
-    timestamp: int = -1,
-    partition_leader_epoch: int = -1,
-) -> bytes:
-    """The control batch that a transaction coordinator writes to end a transaction: one marker at `offset`.
-
-    The key holds the version (0) and type of the control record, the value an EndTxnMarker of version 0
-    (`org.apache.kafka.common.record.ControlRecordType`, `EndTransactionMarker`).
-
-    Args:
-        kind: "commit" or "abort".
-        offset: where the marker is written.
-        producer_id, producer_epoch: of the producer whose transaction ends.
-        coordinator_epoch: of the transaction coordinator.
-        timestamp: milliseconds since 1970, -1 for none.
-        partition_leader_epoch: of the batch.
-
-    Raises:
-        ValueError: an unknown kind, a number out of range.
-        TypeError: a number is not an integer.
-    """
-    one_of("kind", kind, tuple(_CONTROL_TYPES))
-    require_int("offset", offset, 0, 2**63 - 2)
-    require_int("producer_id", producer_id, 0, 2**63 - 1)
-    require_int("producer_epoch", producer_epoch, 0, 2**15 - 1)
-    require_int("coordinator_epoch", coordinator_epoch, -(2**31), 2**31 - 1)
-    require_int("timestamp", timestamp, -(2**63), 2**63 - 1)
-    version = bytes(2)
-    key = version + _CONTROL_TYPES[kind].to_bytes(2, "big")
-    value = version + coordinator_epoch.to_bytes(4, "big", signed=True)
-    plan = EncodePlan(
-        base_offset=offset,
-        batch_bytes=2**31 - 1,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        is_transactional=True,
-        partition_leader_epoch=partition_leader_epoch,
-    )
-    chunk = ListChunk()
-    chunk.append_record(offset, timestamp, key, value, ())
-    return plan.encoder(is_control=True).encode([chunk.finish()])
 
 
 def _each_batch(

@@ -104,6 +104,59 @@ def test_offsets_are_kept_when_records_are_encoded_again(batch: Compacted) -> No
         assert kc.scan(again)["base_offset"].tolist() == batch.offsets[:1]
 
 
+def header_options(header: dict[str, Any], epoch: int, leader_epoch: int) -> dict[str, Any]:
+    return {
+        "producer_id": header["producerId"],
+        "producer_epoch": epoch,
+        "base_sequence": header["baseSequence"],
+        "is_transactional": header["isTransactional"],
+        "partition_leader_epoch": leader_epoch,
+        "timestamp_type": int(header["timestampType"] == "LogAppendTime"),
+    }
+
+
+def encoded_again(batch: Compacted, table: Any, **options: Any) -> bytes:
+    scanned = kc.scan(batch.raw)
+    epochs = (int(scanned[name][0]) for name in ("producer_epoch", "partition_leader_epoch"))
+    return kc.encode(
+        table,
+        first_offset=batch.header["baseOffset"],
+        last_offset=batch.header["lastOffset"],
+        batch_bytes=2**31 - 1,
+        **header_options(batch.header, *epochs),
+        **options,
+    )
+
+
+ORDINARY = [b for b in LATER if not b.header["isControl"] and not b.header["deleteHorizonMs"]]
+
+
+@pytest.mark.parametrize("batch", ORDINARY, ids=str)
+def test_a_batch_of_the_cleaner_is_encoded_again_with_its_range(batch: Compacted) -> None:
+    table = kc.decode(batch.raw)
+    if batch.header["codec"] == "none":
+        assert encoded_again(batch, table) == batch.raw
+    again = encoded_again(batch, table, codec=batch.header["codec"], threads=2)
+    for name, values in pa.table(kc.scan(batch.raw)).to_pydict().items():
+        if name not in ("crc", "size_in_bytes"):
+            assert pa.table(kc.scan(again))[name].to_pylist() == values, name
+    assert pa.table(kc.decode(again)) == pa.table(table)
+
+
+@pytest.mark.parametrize("batch", [b for b in EMPTY if not b.header["deleteHorizonMs"]], ids=str)
+def test_empty_batches_of_brokers_are_made_byte_for_byte(batch: Compacted) -> None:
+    header, scanned = batch.header, kc.scan(batch.raw)
+    epochs = (int(scanned[name][0]) for name in ("producer_epoch", "partition_leader_epoch"))
+    made = kc.empty_batch(
+        header["baseOffset"],
+        header["lastOffset"],
+        is_control=header["isControl"],
+        timestamp=header["maxTimestamp"],
+        **header_options(header, *epochs),
+    )
+    assert made == batch.raw
+
+
 @every
 def test_a_log_takes_them_unchanged(batch: Compacted, tmp_path: Path) -> None:
     base, last = batch.header["baseOffset"], batch.header["lastOffset"]
@@ -144,6 +197,15 @@ def test_an_empty_batch_by_hand() -> None:
     assert headers["count"].tolist() == [1, 0, 1]
     assert headers["last_offset"].tolist() == [0, last, last + 1]
     assert headers["base_sequence"].tolist() == [-1, 4, -1]
+    assert raw == kc.empty_batch(
+        100,
+        last,
+        producer_id=9,
+        producer_epoch=3,
+        base_sequence=4,
+        timestamp=1_700_000_000_000,
+        partition_leader_epoch=5,
+    )
     assert len(kc.decode(raw)) == 0
     assert kc.decode(raw).consumed == len(raw) == 61
 

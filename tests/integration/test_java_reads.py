@@ -46,6 +46,35 @@ def test_offset_gaps_sequences_and_control_batches(tmp_path: Path) -> None:
     assert (marker.offset, marker.timestamp, marker.key) == (2**40 + 1, 6, bytes([0, 0, 0, 1]))
 
 
+def test_batches_as_the_log_cleaner_leaves_them(tmp_path: Path) -> None:
+    file = tmp_path / "cleaned"
+    row = (5, 0, b"k", b"v", [])
+    producer: dict[str, Any] = {"producer_id": 5, "producer_epoch": 1}
+    data = kc.encode([(13, *row), (15, *row)], first_offset=10, last_offset=19, base_sequence=7, **producer)
+    data += kc.encode([], first_offset=20, last_offset=20, codec="zstd", base_sequence=17, **producer)
+    data += kc.empty_batch(21, 2**31 + 20, base_sequence=18, timestamp=6, is_transactional=True, **producer)
+    data += kc.encode([(2**31 + 40, *row)], first_offset=2**31 + 21, last_offset=2**31 + 50, codec="lz4")
+    file.write_bytes(data)
+    read = kafka_jvm.records(kafka_jvm.tool("dump", file))
+    assert read == as_read(0, [(offset, *row) for offset in (13, 15, 2**31 + 40)])
+
+
+def test_a_consumer_passes_over_batches_of_the_log_cleaner(broker: kafka_jvm.Broker) -> None:
+    kafka_jvm.tool("create", broker.server, "cleaned", 1)
+    broker.stop()
+    producer: dict[str, Any] = {"producer_id": 4000, "producer_epoch": 0}
+    rows = [(offset, 5, 0, b"k", b"v", []) for offset in (13, 15, 45)]
+    with LogWriter(broker.logs, "cleaned", 0) as writer:
+        writer.write_batches(kc.empty_batch(0, 9, base_sequence=0, **producer))
+        writer.write_batches(kc.encode(rows[:2], first_offset=10, last_offset=19, base_sequence=10, **producer))
+        writer.write_batches(kc.encode(rows[2:], first_offset=20, last_offset=49, base_sequence=20, **producer))
+        writer.write_batches(kc.empty_batch(50, 99, base_sequence=50, **producer))
+    broker.start()
+    kafka_jvm.tool("produce", broker.server, "cleaned", 1, text="6e\n")
+    read = kafka_jvm.records(kafka_jvm.tool("consume", broker.server, "cleaned", 1, "read_committed"))
+    assert [r.offset for r in read] == [13, 15, 45, 100]
+
+
 def test_partitions() -> None:
     rnd = random.Random(3)
     keys = [b"", *(rnd.randbytes(rnd.randrange(50)) for _ in range(2000))]

@@ -20,6 +20,37 @@ def test_offsets_keep_their_gaps() -> None:
     assert headers["last_offset"].tolist() == [9, 2**31 + 3, 2**40]
 
 
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_batches_cover_a_range_of_offsets(codec: Any, threads: int) -> None:
+    table = pa.table({"offset": [13, 15, 16, 30], "value": [b"x" * 50] * 4})
+    options: Any = {"codec": codec, "threads": threads, "first_offset": 10, "last_offset": 39}
+    options |= {"producer_id": 1, "producer_epoch": 0, "base_sequence": 100, "batch_bytes": 200}
+    data = kc.encode(table, **options)
+    headers = kc.scan(data)
+    assert headers["base_offset"].tolist() == [10, 16]
+    assert headers["last_offset"].tolist() == [15, 39]
+    assert headers["base_sequence"].tolist() == [100, 106]
+    assert kc.decode(data, batch_columns=True)["sequence"].tolist() == [103, 105, 106, 120]
+    batches = list(kc.iter_encoded(table.to_batches(max_chunksize=1), **options))
+    assert b"".join(batch.data for batch in batches) == data
+    assert [(batch.base_offset, batch.last_offset, batch.num_records) for batch in batches] == [
+        (10, 15, 2),
+        (16, 39, 2),
+    ]
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_range_without_records_is_a_batch_without_records(codec: Any, threads: int) -> None:
+    producer: Any = {"producer_id": 1, "producer_epoch": 0, "base_sequence": 4, "is_transactional": True}
+    options: Any = {"first_offset": 10, "last_offset": 39, **producer}
+    expected = kc.empty_batch(10, 39, **producer)
+    for records in ([], pa.table({"value": pa.array([], pa.binary())})):
+        assert kc.encode(records, codec=codec, threads=threads, **options) == expected
+        assert list(kc.iter_encoded(records, codec=codec, threads=threads, **options)) == [(expected, 10, 39, -1, 0)]
+
+
 def test_a_delta_of_2_to_the_31_minus_1_is_the_last_that_fits() -> None:
     data = kc.encode(pa.table({"offset": [1, 2**31], "value": [b"x"] * 2}))
     assert len(kc.scan(data)) == 1

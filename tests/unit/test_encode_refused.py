@@ -172,6 +172,11 @@ def test_what_is_no_records_at_all(records: Any) -> None:
         {"base_offset": -1},
         {"base_offset": 2**63 - 1},
         {"base_offset": 1.5},
+        {"first_offset": 5},
+        {"first_offset": 5, "last_offset": 4},
+        {"first_offset": -1, "last_offset": 4},
+        {"first_offset": 5, "last_offset": 2**63 - 1},
+        {"magic": 1, "last_offset": 9, "first_offset": 5},
         {"batch_bytes": 0},
         {"batch_bytes": 2**31},
         {"producer_id": -2},
@@ -188,6 +193,38 @@ def test_options_out_of_range(options: dict[str, Any]) -> None:
             function([(b"k", b"v")], **options)
         assert not isinstance(caught.value, kc.KafkaCodecError)
         assert next(reversed(options)) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "first", "last", "error"),
+    [
+        ([9], 10, 20, r"records\[0\]: an offset is below first_offset: got 9, limit 10"),
+        ([10, 21], 10, 20, r"records\[1\]: an offset is above last_offset: got 21, limit 20"),
+        ([10, 10], 10, 20, r"records\[1\]: offsets must increase from one record to the next: got 10, limit 11"),
+        ([2**31 + 10], 10, 2**32, r"records\[0\]: a batch cannot span 2\^31 offsets from first_offset on"),
+        ([12], 10, 2**31 + 10, r"records: a batch cannot span 2\^31 offsets up to last_offset"),
+    ],
+)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_records_outside_the_range(offsets: list[int], first: int, last: int, error: str, threads: int) -> None:
+    table = pa.table({"offset": offsets, "value": [b"v"] * len(offsets)})
+    for function in (kc.encode, lambda *a, **options: list(kc.iter_encoded(*a, **options))):
+        for codec in ("none", "zstd"):
+            with pytest.raises(kc.EncodeError, match=error):
+                function(table, first_offset=first, last_offset=last, codec=codec, threads=threads)
+
+
+def test_a_range_without_records_that_no_batch_can_span() -> None:
+    for function in (kc.encode, lambda *a, **options: list(kc.iter_encoded(*a, **options))):
+        with pytest.raises(kc.EncodeError, match="a batch cannot span 2"):
+            function([], first_offset=1, last_offset=2**31 + 1)
+    with pytest.raises(ValueError, match="last_offset must be from 1 to 2147483648, not 2147483649"):
+        kc.empty_batch(1, 2**31 + 1)
+
+
+def test_rows_have_no_common_range() -> None:
+    with pytest.raises(TypeError, match="unknown option 'first_offset'"):
+        kc.encode_rows(pa.table({"row": [0]}), first_offset=1, last_offset=2)  # type: ignore[call-arg]
 
 
 def test_unknown_options() -> None:
