@@ -44,7 +44,8 @@ class PackedRequest(NamedTuple):
     Attributes:
         request (ProduceRequest): to be encoded in the version that was given to `produce_requests`.
         rows (dict[tuple[str, int], numpy.ndarray]): for each topic and partition of the request, in its order, the
-            numbers of the rows in the batch (int64). The offset of the first is the ``base_offset`` of the response.
+            numbers of the rows in the batch (int64). The offset of the first is the ``base_offset`` of that partition
+            in the response, which lists topics and partitions in any order: find it by name (or topic id) and index.
     """
 
     request: ProduceRequest

@@ -68,7 +68,7 @@ def send(client: Client, packed: protocol.PackedRequest, version: int, base: dic
         base[place] = part.base_offset + len(numbers)
 
 
-def everything(client: Client, name: str, topic_id: uuid.UUID) -> pa.Table:
+def everything(client: Client, name: str, topic_id: uuid.UUID, **options: Any) -> pa.Table:
     """All rows of both partitions, in pieces, each from the next offset of the last."""
     found = []
     version = client.connection.version_of(1)
@@ -78,8 +78,10 @@ def everything(client: Client, name: str, topic_id: uuid.UUID) -> pa.Table:
         while True:
             part = asked.FetchPartition(partition=number, fetch_offset=offset, partition_max_bytes=2000)
             topic = asked.FetchTopic(topic_id=topic_id, partitions=[part])
-            response = client.ask(asked(max_wait_ms=10, min_bytes=0, topics=[topic]), version)
-            table = protocol.fetch_to_columns(response, topic_names={topic_id: name}, start_offset=offset)
+            isolation = int("isolation_level" in options)
+            request = asked(max_wait_ms=10, min_bytes=0, isolation_level=isolation, topics=[topic])
+            response = client.ask(request, version)
+            table = protocol.fetch_to_columns(response, topic_names={topic_id: name}, start_offset=offset, **options)
             (read,) = table.partitions
             if read.next_offset is None:
                 break
@@ -145,6 +147,48 @@ def test_an_idempotent_producer(client: Client) -> None:
             assert {part.error_code for part in again.responses[0].partition_responses} == {0}
         sequences = dict(base)
     assert sum(base.values()) == len(everything(client, name, topic_id)) == 150
+
+
+def begun(client: Client, transactional_id: str, name: str) -> Any:
+    """A producer with a new epoch, and a transaction of it with both partitions of the topic."""
+    initial = messages.InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=30000)
+    producer = retried(lambda: client.ask(initial, 4))
+    adding = messages.AddPartitionsToTxnRequest
+    add = adding(
+        v3_and_below_transactional_id=transactional_id,
+        v3_and_below_producer_id=producer.producer_id,
+        v3_and_below_producer_epoch=producer.producer_epoch,
+        v3_and_below_topics=[adding.AddPartitionsToTxnTopic(name=name, partitions=[0, 1])],
+    )
+    retried(lambda: client.ask(add, 3).results_by_topic_v3_and_below[0].results_by_partition[0], "partition_error_code")
+    return producer
+
+
+def test_a_transactional_producer(client: Client) -> None:
+    """A transaction of several requests is committed, one aborted; another id is refused."""
+    name, writer = f"together-{uuid.uuid4().hex}", f"writer-{uuid.uuid4().hex}"
+    topic_id = create_topic(client, name)
+    coordinator = messages.FindCoordinatorRequest(key_type=1, coordinator_keys=[writer])
+    retried(lambda: client.ask(coordinator).coordinators[0])
+    table = rows_of(name, 150, 2)
+    base: dict[tuple[str, int], int] = {}
+    for part, committed in ((table.slice(0, 100), True), (table.slice(100), False)):
+        producer = begun(client, writer, name)
+        numbers: Any = {"producer_id": producer.producer_id, "producer_epoch": producer.producer_epoch}
+        requests = protocol.produce_requests(part, 9, transactional_id=writer, max_batch_bytes=1500, **numbers)
+        for packed in requests:
+            send(client, packed, 9, base)
+        end = messages.EndTxnRequest(transactional_id=writer, committed=committed, **numbers)
+        retried(lambda end=end: client.ask(end, 3))
+        base = {place: offset + 1 for place, offset in base.items()}  # the marker
+    assert len(everything(client, name, topic_id)) == 150
+    read = everything(client, name, topic_id, isolation_level="read_committed")
+    expected = table.slice(0, 100)
+    order = np.argsort(expected["partition"].to_numpy(), kind="stable")
+    assert read.to_pylist() == expected.take(order).to_pylist()
+
+    (packed,) = protocol.produce_requests(table.slice(0, 1), 9, transactional_id="none", **numbers)
+    assert client.ask(packed.request, 9).responses[0].partition_responses[0].error_code != 0
 
 
 def test_a_batch_over_the_limit_of_the_broker(client: Client) -> None:
