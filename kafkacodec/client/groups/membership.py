@@ -157,7 +157,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """The member has left after `Membership.leave`, or has given up telling the broker."""
+    """The member has left after `Membership.leave`, even if the broker did not answer. `subscribe` joins again."""
 
 
 Event: TypeAlias = Revoke | Lost | Assigned | Failed | Left

@@ -1,0 +1,335 @@
+"""Membership by one repeated request: what KIP-848 consumer groups and KIP-932 share groups have in common.
+
+A member makes its own id and sends heartbeats with its epoch, 0 to join. The answers have the next epoch, the interval
+of heartbeats, and the assignment by topic ids whenever it changes.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, Final
+
+from kafkacodec import messages
+from kafkacodec.client.core.calls import ANY, Answer, Coordinator, Prepare, Send, Versions
+from kafkacodec.client.core.cluster import Cluster
+from kafkacodec.client.groups.membership import (
+    Event,
+    Failed,
+    GroupMetadata,
+    GroupSettings,
+    Left,
+    Subscription,
+    TopicPartition,
+    in_order,
+    worth_repeating,
+)
+from kafkacodec.client.groups.ownership import Ownership
+from kafkacodec.client.groups.topics import PollInterval, SubscribedTopics
+from kafkacodec.errors import LocalProtocolError, error
+from kafkacodec.protocol.versions import highest_common
+
+__all__ = ["EpochMembership"]
+
+_METADATA, _TOPIC_IDS_VERSION = 3, 12
+_UNKNOWN_MEMBER, _FENCED_MEMBER_EPOCH = 25, 110
+_LOST_COORDINATOR: Final = frozenset({15, 16})
+_JOIN_EPOCH, _LEAVE_EPOCH, _REMAIN_EPOCH = 0, -1, -2
+_LEAVE_TIMEOUT_MS = 5000
+
+
+class _State(Enum):
+    OUT = "out"  # before subscribe, and after leaving or a failure
+    PAUSED = "paused"  # left because the application did not call; joins when it does
+    JOINING = "joining"
+    MEMBER = "member"
+    LEAVING = "leaving"
+
+
+_ALIVE = frozenset({_State.JOINING, _State.MEMBER})
+
+
+class EpochMembership:
+    """A member that sends heartbeats with its epoch; `ModernMembership` and `ShareMembership` say what is in them."""
+
+    def __init__(self, settings: GroupSettings, cluster: Cluster) -> None:
+        self._settings = settings
+        self._cluster = cluster
+        self._place = Coordinator("group", settings.group_id)
+        self._topics = SubscribedTopics(cluster)
+        self._interval = PollInterval(settings.max_poll_interval_ms)
+        self._ownership = Ownership()
+        self._state = _State.OUT
+        self._ending: bool | None = None  # leaving was asked for; whether the member is to remain
+        self._member_id = str(uuid.uuid4())
+        self._epoch = _JOIN_EPOCH
+        self._subscription = Subscription(["-"])
+        self._target: dict[uuid.UUID, list[int]] | None = None  # the newest assignment, while its names are unknown
+        self._ids: dict[str, uuid.UUID] = {}  # of the topics that were assigned so far
+        self._named: dict[uuid.UUID, str] = {}  # what brokers were asked for
+        self._sent: dict[str, Any] = {}  # the fields of the last heartbeat that was answered
+        self._asking: Send | None = None
+        self._naming: Send | None = None
+        self._failures = 0
+        self._interval_ms = 0.0
+        self._next_at = self._name_at = 0.0
+        self._urgent = False  # something has to be said before the next heartbeat is due
+
+    # For the consumer
+
+    @property
+    def partitions(self) -> tuple[TopicPartition, ...]:
+        """What this member has, in order, with those that are being revoked."""
+        return in_order(self._ownership.owned)
+
+    @property
+    def metadata(self) -> GroupMetadata | None:
+        """Under what to commit; None while this is no member."""
+        if self._epoch <= 0:
+            return None
+        settings = self._settings
+        return GroupMetadata(settings.group_id, self._epoch, self._member_id, settings.group_instance_id)
+
+    @property
+    def stable(self) -> bool:
+        """Whether the member has its assignment, as far as it knows."""
+        return self._state is _State.MEMBER and not self._ownership.revoking and self._target is None
+
+    def take_events(self) -> list[Event]:
+        """The events since the last call, in order."""
+        return self._ownership.take_events()
+
+    def subscribe(self, subscription: Subscription, now: float) -> None:
+        """Join the group, or change the subscription. Raises LocalProtocolError while the member is leaving."""
+        if self._ending is not None:
+            raise LocalProtocolError("the member is leaving the group: wait for Left")
+        self._subscription = subscription
+        self._topics.set(subscription)
+        self._urgent = True
+        if self._state is _State.OUT:
+            self._interval.polled(now)
+            self._join()
+
+    def polled(self, now: float, *, waiting: bool = False) -> None:
+        """The application asks for records; see `Membership.polled`."""
+        self._interval.polled(now, waiting)
+        if self._state is _State.PAUSED:
+            self._join()
+
+    def revoked(self, now: float) -> None:
+        """The partitions of the last `Revoke` are not read any more, and their offsets are committed."""
+        if self._ownership.revoking:
+            self._urgent = self._ownership.revoked()
+
+    def rejoin(self, reason: str, now: float) -> None:
+        """Nothing: the coordinator assigns when something changes."""
+
+    def leave(self, now: float, *, remain: bool | None = None) -> None:
+        """Leave the group; see `Membership.leave`."""
+        if self._ending is None:
+            self._ending = self._settings.group_instance_id is not None if remain is None else remain
+
+    # A machine
+
+    def poll(self, now: float) -> list[Send]:
+        """The requests that are due."""
+        sends: list[Send] = []
+        if self._state in _ALIVE and self._ending is None and self._interval.over(now):
+            return self._pause()
+        if self._ending is not None and self._state is not _State.LEAVING:
+            sends += self._end()
+        elif self._state is _State.MEMBER and self._target is not None and not self._ownership.revoking:
+            sends += self._reconcile(now)
+        if self._state in _ALIVE and self._asking is None and now >= self._due():
+            names = self._topics.names()
+            if names is not None:
+                sends.append(self._heartbeat(names))
+        return sends
+
+    def next_deadline(self) -> float | None:
+        """When the next request is due, or the application has not called for too long."""
+        due = []
+        if self._state in _ALIVE:
+            if self._interval.deadline is not None and self._ending is None:
+                due.append(self._interval.deadline)
+            if self._asking is None and self._topics.names() is not None:
+                due.append(self._due())
+            if self._target is not None and self._naming is None and not self._ownership.revoking:
+                due.append(self._name_at)
+        return min(due, default=None)
+
+    def answered(self, send: Send, answer: Answer, now: float) -> None:
+        """Take over a response."""
+        if send is self._naming:
+            self._naming = None
+            self._named.update({topic.topic_id: topic.name for topic in answer.message.topics if topic.name})
+            return
+        if send is not self._asking:
+            return
+        self._asking = None
+        found = answer.message
+        if self._state is _State.LEAVING:
+            self._left()
+        elif found.error_code:
+            self._refused(found, now)
+        else:
+            self._failures = 0
+            self._state = _State.MEMBER
+            self._sent = send.context
+            self._member_id = found.member_id or self._member_id
+            self._epoch = found.member_epoch
+            self._interval_ms = max(found.heartbeat_interval_ms, 1)
+            self._next_at = now + self._interval_ms
+            if found.assignment is not None:
+                self._target = {topic.topic_id: topic.partitions for topic in found.assignment.topic_partitions}
+
+    def failed(self, send: Send, error: Exception, now: float) -> None:
+        """Repeat the request, with everything in it: the coordinator may have got it or not."""
+        if send is self._naming:
+            self._naming = None
+            return
+        if send is not self._asking:
+            return
+        self._asking = None
+        if self._state is _State.LEAVING:
+            self._left()
+        elif not worth_repeating(error):
+            self._fail(error)
+        else:
+            self._cluster.coordinators.lost(self._place)
+            self._again(now)
+
+    # For what a heartbeat is, and what an assignment does
+
+    def _fields(self, names: frozenset[str]) -> dict[str, Any]:
+        """The fields that tell the member's state; those that are as the coordinator knows them are left out."""
+        raise NotImplementedError
+
+    def _request(self, fields: Mapping[str, Any], epoch: int) -> Prepare:
+        """A heartbeat."""
+        raise NotImplementedError
+
+    def _reach(self, target: set[TopicPartition]) -> None:
+        """Take over an assignment."""
+        raise NotImplementedError
+
+    # Steps
+
+    def _due(self) -> float:
+        return 0.0 if self._urgent and not self._failures else self._next_at
+
+    def _join(self) -> None:
+        self._state = _State.JOINING
+        self._epoch = _JOIN_EPOCH
+        self._sent = {}
+        self._urgent = True
+
+    def _heartbeat(self, names: frozenset[str]) -> Send:
+        fields = self._fields(names)
+        changed = {name: value for name, value in fields.items() if name not in self._sent or self._sent[name] != value}
+        self._urgent = False
+        self._asking = Send(
+            self._place, self._request(changed, self._epoch), self._settings.request_timeout_ms, context=fields
+        )
+        return self._asking
+
+    def _reconcile(self, now: float) -> list[Send]:
+        """Take over the assignment when the names of all its topics are known."""
+        assert self._target is not None
+        names = {topic: self._cluster.topic_name(topic) or self._named.get(topic) for topic in self._target}
+        unknown = [topic for topic, name in names.items() if name is None]
+        if not unknown:
+            found = {name: topic for topic, name in names.items() if name is not None}
+            target = {TopicPartition(name, number) for name, topic in found.items() for number in self._target[topic]}
+            self._target = None
+            self._ids.update(found)
+            self._topics.want_others(found)
+            self._reach(target)
+            self._urgent = self._urgent or not self._ownership.revoking
+            return []
+        if self._naming is not None or now < self._name_at:
+            return []
+        self._name_at = now + self._settings.backoff.most_ms
+        self._naming = Send(ANY, _names_request(unknown))
+        return [self._naming]
+
+    def _pause(self) -> list[Send]:
+        """The application has not called for too long: others may have its partitions until it does."""
+        request = self._request({}, self._leaving_epoch(remain=True))
+        joined = self._epoch > 0
+        self._lose()
+        self._state = _State.PAUSED
+        return [Send(self._place, request, _LEAVE_TIMEOUT_MS)] if joined else []
+
+    def _end(self) -> list[Send]:
+        """Give up the partitions, then leave."""
+        if self._ownership.revoking:
+            return []
+        if self._ownership.owned:
+            self._ownership.revoke(self._ownership.owned)
+            return []
+        remain = bool(self._ending)
+        if self._state not in _ALIVE or (remain and self._settings.group_instance_id is None):
+            self._left()
+            return []
+        self._state = _State.LEAVING
+        self._asking = Send(self._place, self._request({}, self._leaving_epoch(remain)), _LEAVE_TIMEOUT_MS)
+        return [self._asking]
+
+    def _leaving_epoch(self, remain: bool) -> int:
+        """A static member that says -2 keeps its partitions for its restart."""
+        return _REMAIN_EPOCH if remain and self._settings.group_instance_id is not None else _LEAVE_EPOCH
+
+    def _left(self) -> None:
+        self._lose()
+        self._state = _State.OUT
+        self._ending = None
+        self._topics.set(None)
+        self._ownership.events.append(Left())
+
+    def _lose(self) -> None:
+        """The membership is over, and with it the partitions are gone."""
+        self._ownership.lose()
+        self._epoch = _JOIN_EPOCH
+        self._target = self._asking = self._naming = None
+        self._sent = {}
+        self._named = {}
+
+    def _refused(self, found: Any, now: float) -> None:
+        code = found.error_code
+        if code in (_UNKNOWN_MEMBER, _FENCED_MEMBER_EPOCH):
+            joining = self._state is _State.JOINING
+            self._lose()
+            self._join()
+            if joining:
+                self._again(now)
+        elif code in _LOST_COORDINATOR or error(code).retriable:
+            if code in _LOST_COORDINATOR:
+                self._cluster.coordinators.lost(self._place)
+            self._again(now)
+        else:
+            reason = found.error_message or error(code).name
+            self._fail(error(code)(f"group {self._settings.group_id!r}: {reason}"))
+
+    def _again(self, now: float) -> None:
+        self._sent = {}
+        self._failures += 1
+        self._next_at = now + self._settings.backoff.after(self._failures)
+
+    def _fail(self, fault: Exception) -> None:
+        self._lose()
+        self._state = _State.OUT
+        self._ownership.events.append(Failed(fault))
+
+
+def _names_request(topics: list[uuid.UUID]) -> Prepare:
+    """A Metadata request by topic ids."""
+    kind = messages.MetadataRequest
+
+    def prepare(versions: Versions) -> tuple[Any, int]:
+        entries = [kind.MetadataRequestTopic(topic_id=topic, name=None) for topic in topics]
+        version = highest_common(_METADATA, versions)
+        return kind(topics=entries, allow_auto_topic_creation=False), version
+
+    return prepare

@@ -1,0 +1,68 @@
+"""The partitions of a member, and what the consumer hears about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kafkacodec.client.groups.membership import Assigned, Event, Lost, Revoke, TopicPartition, in_order
+
+__all__ = ["Ownership"]
+
+
+class Ownership:
+    """The partitions that a member has.
+
+    Attributes:
+        owned: all, with those that are being revoked.
+        revoking: those of a Revoke to which the consumer has not answered yet.
+        target: what will be owned after that, if it is known.
+        events: what the consumer has not taken yet.
+    """
+
+    def __init__(self) -> None:
+        self.owned: set[TopicPartition] = set()
+        self.revoking: frozenset[TopicPartition] = frozenset()
+        self.target: set[TopicPartition] | None = None
+        self.events: list[Event] = []
+
+    def take_events(self) -> list[Event]:
+        """The events since the last call."""
+        events, self.events = self.events, []
+        return events
+
+    def revoke(self, partitions: Iterable[TopicPartition]) -> None:
+        """Ask the consumer to give up some, if there are any."""
+        self.revoking = frozenset(partitions)
+        if self.revoking:
+            self.events.append(Revoke(in_order(self.revoking)))
+
+    def reach(self, target: set[TopicPartition]) -> None:
+        """Own these and no others: at once, or when what is missing in them is revoked."""
+        self.revoke(self.owned - target)
+        if self.revoking:
+            self.target = target
+        else:
+            self.own(target)
+
+    def revoked(self) -> bool:
+        """The consumer gave up what was asked for; returns whether it has its target with that."""
+        self.owned -= self.revoking
+        self.revoking = frozenset()
+        target, self.target = self.target, None
+        if target is None:
+            return False
+        self.own(target)
+        return True
+
+    def lose(self) -> None:
+        """Everything is gone."""
+        if self.owned:
+            self.events.append(Lost(in_order(self.owned)))
+        self.owned = set()
+        self.revoking = frozenset()
+        self.target = None
+
+    def own(self, target: set[TopicPartition]) -> None:
+        """Own these and no others, from now on."""
+        added, self.owned = in_order(target - self.owned), set(target)
+        self.events.append(Assigned(added, in_order(target)))
