@@ -36,6 +36,8 @@ _EXTRAS = {
 
 def main() -> None:
     """Run the command with the arguments of the process, and exit."""
+    # Starting the threads of numpy's linear algebra, which is not used, would take 50 ms.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # kafkacodec_command has set it
             signal.signal(signal.SIGINT, signal.default_int_handler)

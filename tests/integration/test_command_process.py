@@ -199,3 +199,29 @@ def test_notes_of_scan_are_readable_at_80_columns(tmp_path: Path) -> None:
         assert noted.strip().endswith(("wrong checksum", "wrong checksum,"))
         _, wide = on_a_terminal(*arguments, columns=200)
         assert "latest (UTC)" in wide
+
+
+# --- start ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="lists the threads of the process")
+@pytest.mark.parametrize(("chosen", "used"), [(None, "1"), ("3", "3")])
+def test_numpy_starts_no_threads_unless_told_to(chosen: str | None, used: str) -> None:
+    """Starting them takes longer than many commands. numpy starts as many as there are processors, but for one."""
+    program = """
+import os, sys
+from kafkacodec_command import main
+sys.argv[1:] = ["topics", sys.argv[1]]
+try:
+    main()
+finally:
+    print(os.environ["OPENBLAS_NUM_THREADS"], "numpy" in sys.modules, len(os.listdir("/proc/self/task")))
+"""
+    environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    if chosen:
+        environment["OPENBLAS_NUM_THREADS"] = chosen
+    run = [sys.executable, "-c", program, str(BROKER)]
+    done = subprocess.run(run, capture_output=True, text=True, env=environment, timeout=SECONDS, check=False)
+    number, loaded, threads = done.stdout.splitlines()[-1].split()
+    assert (number, loaded) == (used, "True")
+    assert chosen or threads == "1"
