@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import socket
 import struct
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -202,16 +204,20 @@ class Server:
 class Broker(Server):
     """A KRaft broker, controller included."""
 
-    def __init__(self, directory: Path, release: str = "jars", **settings: str) -> None:
-        """`release` is one of `RELEASES`; `settings` are more server properties, with underscores for dots."""
+    def __init__(self, directory: Path, release: str = "jars", scram: Sequence[str] = (), **settings: str) -> None:
+        """`release` is one of `RELEASES`; `settings` are more server properties, with underscores for dots.
+
+        `scram` are users such as ``SCRAM-SHA-256=[name=alice,password=secret]``.
+        """
         properties = directory / "server.properties"
         super().__init__(directory, release, "kafka.Kafka", properties)
         controller = free_port()
+        listeners = [*self.listeners(), f"CONTROLLER://127.0.0.1:{controller}"]
         properties.write_text(
             f"""process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://{self.server},CONTROLLER://127.0.0.1:{controller}
+listeners={",".join(listeners)}
 controller.listener.names=CONTROLLER
 log.dirs={self.logs}
 offsets.topic.num.partitions=1
@@ -222,10 +228,16 @@ transaction.state.log.min.isr=1
 """
             + property_lines(settings)
         )
-        formatting = ("format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", properties)
+        users = [argument for user in scram for argument in ("--add-scram", user)]
+        formatting = ("format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", properties, *users)
         command = ["java", "-cp", classpath(release), "kafka.tools.StorageTool", *formatting]
-        finished = subprocess.run(command, capture_output=True, text=True, check=False)
+        utf8 = {**os.environ, "LC_ALL": "C.UTF-8"}  # of the arguments
+        finished = subprocess.run(command, capture_output=True, text=True, check=False, env=utf8)
         assert finished.returncode == 0, finished.stdout + finished.stderr
+
+    def listeners(self) -> list[str]:
+        """The listeners for clients, as the server's properties name them."""
+        return [f"PLAINTEXT://{self.server}"]
 
 
 def property_lines(settings: dict[str, str]) -> str:

@@ -56,6 +56,7 @@ class Link(asyncio.BufferedProtocol):
         self.ready = False
         self._expiring = expiring
         self._timer: asyncio.TimerHandle | None = None  # of the session, or of its renewal
+        self._used = False  # a request was answered
         self._renewal: Authentication | None = None
         self._renewal_id = -1  # the correlation id of its request
         self._max_frame_size = max_frame_size
@@ -135,7 +136,13 @@ class Link(asyncio.BufferedProtocol):
     def _lost(self, exc: Exception | None) -> ConnectionFailed:
         if not self.opening.ready:
             return self.opening.lost()
-        return ConnectionFailed(f"the connection ended: {exc}" if exc else "the broker closed the connection")
+        if exc is not None:
+            return ConnectionFailed(f"the connection ended: {exc}")
+        if not self._used and self.in_flight:
+            return ConnectionFailed(
+                "the broker closed the connection at the first request: its listener may want SASL (security_protocol)"
+            )
+        return ConnectionFailed("the broker closed the connection")
 
     def _step(self, step: Callable[[], None]) -> None:
         """Do a step; a fault of the broker ends the connection."""
@@ -175,6 +182,7 @@ class Link(asyncio.BufferedProtocol):
             self._ask(self._renewal.answered(event.message))
             frame.release()
         else:
+            self._used = True
             self._answered(event, frame)
 
     def _ask(self, request: Request | None) -> None:

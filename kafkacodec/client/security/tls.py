@@ -16,7 +16,7 @@ _UNKNOWN_AUTHORITY = "the broker's certificate is signed by an unknown authority
 _WRONG_NAME = "the broker's certificate is for another host name than the one it is reached by"
 _NO_TLS = "the broker's listener does not use TLS: set security_protocol to 'PLAINTEXT' or 'SASL_PLAINTEXT'"
 _CERTIFICATE_NEEDED = "the broker requires a client certificate: set ssl_certfile and ssl_keyfile"
-_CERTIFICATE_REFUSED = "the broker refused the certificate of ssl_certfile"
+_CERTIFICATE_REFUSED = "the broker refused the client's certificate"
 _NOTHING_IN_COMMON = "the broker and this client have no version or cipher of TLS in common, or it wants a certificate"
 
 # X.509 verification results of OpenSSL.
@@ -39,8 +39,8 @@ _REASONS: Final = {
     "HTTP_REQUEST": _NO_TLS,
     "PACKET_LENGTH_TOO_LONG": _NO_TLS,
     "TLSV13_ALERT_CERTIFICATE_REQUIRED": _CERTIFICATE_NEEDED,
-    "SSLV3_ALERT_BAD_CERTIFICATE": f"{_CERTIFICATE_REFUSED}, or requires one",
-    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": _CERTIFICATE_REFUSED,
+    "SSLV3_ALERT_BAD_CERTIFICATE": f"{_CERTIFICATE_REFUSED} or requires one: see ssl_certfile and ssl_keyfile",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": f"{_CERTIFICATE_REFUSED}: it does not trust the authority, or it has expired",
     "SSLV3_ALERT_CERTIFICATE_EXPIRED": f"{_CERTIFICATE_REFUSED}: it has expired",
     "SSLV3_ALERT_CERTIFICATE_REVOKED": f"{_CERTIFICATE_REFUSED}: it was revoked",
     "TLSV1_ALERT_UNKNOWN_CA": f"{_CERTIFICATE_REFUSED}: its authority is unknown to the broker",
@@ -87,7 +87,7 @@ def tls_error(error: BaseException | None) -> AuthenticationFailed | None:
 
 
 def handshake_error(error: OSError) -> ConnectionFailed | None:
-    """The error of a handshake that failed, or that the broker ended without a word; None if there was none."""
+    """The error of a handshake that failed, or that the broker broke off; None if `error` came before it."""
     if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionResetError, BrokenPipeError)):
         return ConnectionFailed(
             "the broker closed the connection during the TLS handshake: its listener may not use TLS "
