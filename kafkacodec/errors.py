@@ -23,6 +23,7 @@ __all__ = [
     "DeadlineExceeded",
     "DecodeError",
     "EncodeError",
+    "ItemErrors",
     "KafkaCodecError",
     "LimitExceeded",
     "LocalProtocolError",
@@ -216,6 +217,39 @@ class QueueFull(KafkaCodecError):
 
 class ClientClosed(LocalProtocolError):
     """The client is closed, or belongs to another event loop, or to the process that this one was forked from."""
+
+
+class ItemErrors(KafkaCodecError, ExceptionGroup[Exception]):
+    """Some items of an operation on several failed; the others were done. ``except*`` selects errors by type.
+
+    Attributes:
+        errors (dict[Any, Exception]): the error of each item that failed.
+        results (dict[Any, Any]): the results of the others.
+    """
+
+    errors: dict[Any, Exception]
+    results: dict[Any, Any]
+
+    def __new__(cls, message: str, errors: dict[Any, Exception], results: dict[Any, Any]) -> Self:
+        """Make the group of these errors."""
+        found = super().__new__(cls, message, list(errors.values()))
+        found.errors = errors
+        found.results = results
+        return found
+
+    def __init__(self, message: str, errors: dict[Any, Exception], results: dict[Any, Any]) -> None:
+        super().__init__(message, list(errors.values()))
+
+    def __str__(self) -> str:
+        shown = [f"{item}: {found}" for item, found in list(self.errors.items())[:_SHOWN_ITEMS]]
+        more = len(self.errors) - len(shown)
+        return f"{self.message}: {'; '.join(shown)}{f'; and {more} more' if more else ''}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.message, self.errors, self.results)
+
+
+_SHOWN_ITEMS = 5
 
 
 class BrokerError(KafkaCodecError):

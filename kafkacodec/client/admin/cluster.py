@@ -1,0 +1,237 @@
+"""The cluster: its brokers, features and metadata quorum."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple
+
+from kafkacodec import messages
+from kafkacodec.client.admin.job import Ask, refusal
+from kafkacodec.client.admin.operations import Operations, anywhere
+from kafkacodec.client.admin.terms import authorized_operations
+from kafkacodec.client.core.calls import Answer
+from kafkacodec.errors import BrokerError
+from kafkacodec.records.arguments import one_of
+
+__all__ = [
+    "BrokerDescription",
+    "ClusterDescription",
+    "ClusterOperations",
+    "Feature",
+    "FeatureUpdate",
+    "QuorumDescription",
+    "QuorumReplica",
+]
+
+_METADATA: Final = 3
+_API_VERSIONS: Final = 18
+_QUORUM: Final = 55
+_FEATURES: Final = 57
+_METADATA_TOPIC: Final = "__cluster_metadata"
+_UPGRADES: Final = {"upgrade": 1, "safe_downgrade": 2, "unsafe_downgrade": 3}
+_TYPES_VERSION = 1  # of UpdateFeatures: it tells kinds of downgrades apart
+
+
+class BrokerDescription(NamedTuple):
+    """A broker and the listener that clients use."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+class ClusterDescription(NamedTuple):
+    """A cluster. `cluster_id` is None before Kafka 0.10.1, `controller_id` before 0.10 and while there is none.
+
+    `authorized_operations` is None unless it was asked for.
+    """
+
+    cluster_id: str | None
+    controller_id: int | None
+    brokers: list[BrokerDescription]
+    authorized_operations: frozenset[str] | None
+
+
+class Feature(NamedTuple):
+    """A feature, such as ``metadata.version``: the levels that the broker supports, and the one in use.
+
+    `finalized` is None if the cluster does not use it.
+    """
+
+    min_supported: int
+    max_supported: int
+    finalized: int | None
+
+
+@dataclass(frozen=True)
+class FeatureUpdate:
+    """The level that a feature shall have; 0 turns it off."""
+
+    level: int
+    upgrade_type: Literal["upgrade", "safe_downgrade", "unsafe_downgrade"] = "upgrade"
+
+
+class QuorumReplica(NamedTuple):
+    """A controller or broker that has the metadata log. Times are in ms since 1970, and -1 if they are not known."""
+
+    id: int
+    directory_id: uuid.UUID | None
+    log_end_offset: int
+    last_fetch_timestamp: int
+    last_caught_up_timestamp: int
+
+
+class QuorumDescription(NamedTuple):
+    """The quorum of the metadata log."""
+
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: list[QuorumReplica]
+    observers: list[QuorumReplica]
+
+
+class ClusterOperations(Operations):
+    """The calls on the cluster as a whole."""
+
+    async def describe_cluster(
+        self, *, include_authorized_operations: bool = False, timeout_ms: int | None = None
+    ) -> ClusterDescription:
+        """The brokers and the controller."""
+        operations = include_authorized_operations
+
+        def request(keys: list[str], version: int) -> Any:
+            return messages.MetadataRequest(topics=[], include_cluster_authorized_operations=operations)
+
+        ask = Ask(
+            api_key=_METADATA,
+            request=request,
+            read=_described,
+            place=anywhere,
+            least=8 if operations else 0,
+            most=10 if operations else None,  # later versions leave them to DescribeCluster
+            needs="include_authorized_operations" if operations else "",
+        )
+        return await self._one(ask, "", timeout_ms)
+
+    async def describe_features(self, *, timeout_ms: int | None = None) -> dict[str, Feature]:
+        """The features of the cluster, as one broker has them (Kafka 2.7 and later; none before)."""
+
+        def request(keys: list[str], version: int) -> Any:
+            return messages.ApiVersionsRequest(client_software_name="kafkacodec", client_software_version=_version())
+
+        ask = Ask(api_key=_API_VERSIONS, request=request, read=_features, place=anywhere)
+        return await self._one(ask, "", timeout_ms)
+
+    async def update_features(
+        self,
+        updates: Mapping[str, int | FeatureUpdate],
+        *,
+        validate_only: bool = False,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """Change the levels of features, all or none of them (Kafka 3.3 and later).
+
+        Args:
+            updates: by name the level to upgrade to, or a `FeatureUpdate`.
+            validate_only: check only whether it could be done.
+            timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
+
+        Raises:
+            BrokerError: such as InvalidUpdateVersionError, FeatureUpdateFailedError.
+        """
+        wanted = {name: FeatureUpdate(item) if isinstance(item, int) else item for name, item in updates.items()}
+        for item in wanted.values():
+            one_of("upgrade_type", item.upgrade_type, tuple(_UPGRADES))
+        wait = self._broker_timeout(timeout_ms)
+
+        def request(keys: list[str], version: int) -> Any:
+            entry = messages.UpdateFeaturesRequest.FeatureUpdateKey
+            entries = [
+                entry(feature=name, max_version_level=item.level, upgrade_type=_UPGRADES[item.upgrade_type])
+                for name, item in wanted.items()
+            ]
+            return messages.UpdateFeaturesRequest(timeout_ms=wait, feature_updates=entries, validate_only=validate_only)
+
+        def read(keys: list[str], answer: Answer) -> Iterable[tuple[str, BrokerError | None]]:
+            message = answer.message
+            failed = [entry for entry in message.results if entry.error_code]
+            entry = failed[0] if failed and not message.error_code else message
+            yield keys[0], refusal(entry.error_code, entry.error_message)
+
+        ask = Ask(
+            api_key=_FEATURES, request=request, read=read, least=_TYPES_VERSION,
+            needs="update_features",
+        )  # fmt: skip
+        await self._one(ask, "", timeout_ms)
+
+    async def describe_metadata_quorum(self, *, timeout_ms: int | None = None) -> QuorumDescription:
+        """The voters and observers of the metadata log (Kafka 3.3 and later, with KRaft)."""
+
+        def request(keys: list[str], version: int) -> Any:
+            entry = messages.DescribeQuorumRequest
+            topic = entry.TopicData(topic_name=_METADATA_TOPIC, partitions=[entry.PartitionData(partition_index=0)])
+            return entry(topics=[topic])
+
+        return await self._one(Ask(api_key=_QUORUM, request=request, read=_quorum, place=anywhere), "", timeout_ms)
+
+
+def _version() -> str:
+    from kafkacodec import __version__
+
+    return __version__
+
+
+def _described(keys: list[str], answer: Answer) -> Iterable[tuple[str, ClusterDescription]]:
+    message = answer.message
+    brokers = [BrokerDescription(b.node_id, b.host, b.port, b.rack or None) for b in message.brokers]
+    yield (
+        keys[0],
+        ClusterDescription(
+            message.cluster_id,
+            message.controller_id if message.controller_id >= 0 else None,
+            sorted(brokers),
+            authorized_operations(message.cluster_authorized_operations),
+        ),
+    )
+
+
+def _features(keys: list[str], answer: Answer) -> Iterable[tuple[str, dict[str, Feature] | BrokerError]]:
+    message = answer.message
+    finalized = {entry.name: entry.max_version_level for entry in message.finalized_features}
+    found = {
+        entry.name: Feature(entry.min_version, entry.max_version, finalized.get(entry.name))
+        for entry in message.supported_features
+    }
+    yield keys[0], refusal(message.error_code) or found
+
+
+def _quorum(keys: list[str], answer: Answer) -> Iterable[tuple[str, QuorumDescription | BrokerError]]:
+    whole = refusal(answer.message.error_code, answer.message.error_message)
+    if whole is not None:
+        yield keys[0], whole
+        return
+    for topic in answer.message.topics:
+        for part in topic.partitions:
+            found = QuorumDescription(
+                part.leader_id,
+                part.leader_epoch,
+                part.high_watermark,
+                [_replica(entry) for entry in part.current_voters],
+                [_replica(entry) for entry in part.observers],
+            )
+            yield keys[0], refusal(part.error_code, part.error_message) or found
+
+
+def _replica(entry: Any) -> QuorumReplica:
+    directory = entry.replica_directory_id
+    return QuorumReplica(
+        entry.replica_id,
+        directory if directory.int else None,
+        entry.log_end_offset,
+        entry.last_fetch_timestamp,
+        entry.last_caught_up_timestamp,
+    )

@@ -1,0 +1,298 @@
+"""Configurations of topics, brokers, groups and client metrics: describe, change, replace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from kafkacodec import messages
+from kafkacodec.client.admin.job import Ask, refusal
+from kafkacodec.client.admin.operations import Operations, anywhere
+from kafkacodec.client.admin.terms import (
+    CONFIG_RESOURCES,
+    CONFIG_SOURCES,
+    CONFIG_TYPES,
+    ConfigResourceType,
+    code_of,
+    word,
+)
+from kafkacodec.client.core.calls import ANY, Answer, Place
+from kafkacodec.errors import BrokerError
+
+__all__ = ["Append", "ConfigEntry", "ConfigOperations", "ConfigResource", "ConfigSynonym", "Subtract"]
+
+_DESCRIBE: Final = 32
+_REPLACE: Final = 33
+_CHANGE: Final = 44
+_LIST: Final = 74
+_UNKNOWN_TOPIC: Final = 3
+_SET, _DELETE, _APPEND, _SUBTRACT = range(4)
+_OWN_BROKER: Final = frozenset({"broker", "broker_logger"})  # whose configurations only the broker itself has
+
+
+class ConfigResource(NamedTuple):
+    """What has a configuration; equal to the tuple ``(type, name)``.
+
+    `name` is a topic, a group, the id of a broker as text, or empty for the default of all brokers.
+    """
+
+    type: ConfigResourceType
+    name: str
+
+
+class ConfigSynonym(NamedTuple):
+    """A value that a configuration would have without those before it. `source` is as in `ConfigEntry`."""
+
+    name: str
+    value: str | None
+    source: str
+
+
+class ConfigEntry(NamedTuple):
+    """One configuration of a resource.
+
+    `value` is None if it has none or is sensitive. `source` is ``"default"``, ``"static_broker"``,
+    ``"dynamic_topic"``, ``"dynamic_broker"``, ``"dynamic_default_broker"`` and so on; `type` is ``"int"``,
+    ``"list"`` and so on, and None before Kafka 2.6.
+    """
+
+    name: str
+    value: str | None
+    source: str
+    read_only: bool
+    sensitive: bool
+    type: str | None
+    synonyms: list[ConfigSynonym]
+    documentation: str | None
+
+    @property
+    def is_default(self) -> bool:
+        """Whether nothing sets it."""
+        return self.source == "default"
+
+
+class Append(str):
+    """Values to add to a configuration that is a list, with commas between."""
+
+
+class Subtract(str):
+    """Values to remove from a configuration that is a list, with commas between."""
+
+
+class ConfigOperations(Operations):
+    """The calls on configurations."""
+
+    async def describe_configs(
+        self,
+        resources: Iterable[tuple[ConfigResourceType, str]],
+        *,
+        names: Iterable[str] | None = None,
+        include_synonyms: bool = False,
+        include_documentation: bool = False,
+        timeout_ms: int | None = None,
+    ) -> dict[ConfigResource, dict[str, ConfigEntry]]:
+        """The configurations of resources, by name.
+
+        Args:
+            resources: pairs such as ``("topic", "orders")`` or ``("broker", "1")``.
+            names: the configurations to describe. Default: all.
+            include_synonyms: also the values that would apply instead (Kafka 1.1 and later).
+            include_documentation: also what they mean (Kafka 2.6 and later).
+            timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
+
+        Raises:
+            ItemErrors: by resource, such as UnknownTopicOrPartitionError.
+        """
+        wanted = None if names is None else list(names)
+
+        def request(keys: list[ConfigResource], version: int) -> Any:
+            resource = messages.DescribeConfigsRequest.DescribeConfigsResource
+            return messages.DescribeConfigsRequest(
+                resources=[
+                    resource(resource_type=_code(key), resource_name=key.name, configuration_keys=wanted)
+                    for key in keys
+                ],
+                include_synonyms=include_synonyms,
+                include_documentation=include_documentation,
+            )
+
+        needs = "include_documentation" if include_documentation else "include_synonyms" if include_synonyms else ""
+        ask = Ask(
+            api_key=_DESCRIBE,
+            request=request,
+            read=_described,
+            place=_place,
+            least=3 if include_documentation else 1 if include_synonyms else 0,
+            needs=needs,
+            final=frozenset({_UNKNOWN_TOPIC}),
+        )
+        return await self._each(ask, _resources(resources), timeout_ms, "resources cannot be described")
+
+    async def incremental_alter_configs(
+        self,
+        changes: Mapping[tuple[ConfigResourceType, str], Mapping[str, str | None]],
+        *,
+        validate_only: bool = False,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """Change some configurations and keep the others (KIP-339, Kafka 2.3 and later).
+
+        Args:
+            changes: by resource and name the new value; None restores the default; `Append` and `Subtract` change a
+                list.
+            validate_only: check only whether it could be done.
+            timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
+
+        Raises:
+            ItemErrors: by resource, such as InvalidConfigError.
+        """
+        wanted = {ConfigResource(*resource): values for resource, values in changes.items()}
+
+        def request(keys: list[ConfigResource], version: int) -> Any:
+            entry = messages.IncrementalAlterConfigsRequest.AlterableConfig
+            resource = messages.IncrementalAlterConfigsRequest.AlterConfigsResource
+            resources = [
+                resource(
+                    resource_type=_code(key),
+                    resource_name=key.name,
+                    configs=[
+                        entry(name=name, config_operation=_operation(value), value=value)
+                        for name, value in wanted[key].items()
+                    ],
+                )
+                for key in keys
+            ]
+            return messages.IncrementalAlterConfigsRequest(resources=resources, validate_only=validate_only)
+
+        await self._alter(_CHANGE, request, wanted, timeout_ms)
+
+    async def alter_configs(
+        self,
+        configs: Mapping[tuple[ConfigResourceType, str], Mapping[str, str | None]],
+        *,
+        validate_only: bool = False,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """Replace the whole dynamic configuration of resources: what is not named gets its default.
+
+        For brokers before Kafka 2.3; later ones have `incremental_alter_configs`, which keeps the rest.
+
+        Args:
+            configs: by resource all configurations with their values.
+            validate_only: check only whether it could be done.
+            timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
+
+        Raises:
+            ItemErrors: by resource, such as InvalidConfigError.
+        """
+        wanted = {ConfigResource(*resource): values for resource, values in configs.items()}
+
+        def request(keys: list[ConfigResource], version: int) -> Any:
+            entry = messages.AlterConfigsRequest.AlterableConfig
+            resource = messages.AlterConfigsRequest.AlterConfigsResource
+            resources = [
+                resource(
+                    resource_type=_code(key),
+                    resource_name=key.name,
+                    configs=[entry(name=name, value=value) for name, value in wanted[key].items()],
+                )
+                for key in keys
+            ]
+            return messages.AlterConfigsRequest(resources=resources, validate_only=validate_only)
+
+        await self._alter(_REPLACE, request, wanted, timeout_ms)
+
+    async def list_config_resources(
+        self, types: Iterable[ConfigResourceType] = (), *, timeout_ms: int | None = None
+    ) -> list[ConfigResource]:
+        """The resources that have configurations, of some types or of all.
+
+        Kafka 4.1 and later; from 3.7 on only ``["client_metrics"]``.
+        """
+        codes = [code_of("types", CONFIG_RESOURCES, name) for name in types]
+        client_metrics = codes == [CONFIG_RESOURCES["client_metrics"]]
+
+        def request(keys: list[str], version: int) -> Any:
+            return messages.ListConfigResourcesRequest(resource_types=codes if version else [])
+
+        def read(keys: list[str], answer: Answer) -> Iterable[tuple[str, list[ConfigResource] | BrokerError]]:
+            found = [
+                ConfigResource(word(CONFIG_RESOURCES, entry.resource_type), entry.resource_name)  # type: ignore[arg-type]
+                for entry in answer.message.config_resources
+            ]
+            yield keys[0], refusal(answer.message.error_code) or found
+
+        ask = Ask(
+            api_key=_LIST,
+            request=request,
+            read=read,
+            place=anywhere,
+            least=0 if client_metrics else 1,
+            needs="" if client_metrics else "resources of other types than client_metrics",
+        )
+        return await self._one(ask, "", timeout_ms)
+
+    async def _alter(
+        self, api_key: int, request: Any, resources: Iterable[ConfigResource], timeout_ms: int | None
+    ) -> None:
+        def read(keys: list[ConfigResource], answer: Answer) -> Iterable[tuple[ConfigResource, BrokerError | None]]:
+            for entry in answer.message.responses:
+                yield _resource(entry), refusal(entry.error_code, entry.error_message)
+
+        ask = Ask(api_key=api_key, request=request, read=read, place=_place, final=frozenset({_UNKNOWN_TOPIC}))
+        await self._each(ask, _resources(resources), timeout_ms, "resources were not altered")
+
+
+def _resources(resources: Iterable[tuple[ConfigResourceType, str]]) -> list[ConfigResource]:
+    found = [ConfigResource(*resource) for resource in resources]
+    for key in found:
+        _code(key)
+        _place(key)
+    return found
+
+
+def _code(resource: ConfigResource) -> int:
+    return code_of("the type of a resource", CONFIG_RESOURCES, resource.type)
+
+
+def _place(resource: ConfigResource) -> Place:
+    if resource.type not in _OWN_BROKER or not resource.name:
+        return ANY
+    if not resource.name.isdecimal():
+        raise ValueError(f"the name of a broker is its id, not {resource.name!r}")
+    return int(resource.name)
+
+
+def _resource(entry: Any) -> ConfigResource:
+    return ConfigResource(word(CONFIG_RESOURCES, entry.resource_type), entry.resource_name)  # type: ignore[arg-type]
+
+
+def _operation(value: str | None) -> int:
+    if value is None:
+        return _DELETE
+    return _APPEND if isinstance(value, Append) else _SUBTRACT if isinstance(value, Subtract) else _SET
+
+
+def _described(
+    keys: list[ConfigResource], answer: Answer
+) -> Iterable[tuple[ConfigResource, dict[str, ConfigEntry] | BrokerError]]:
+    for entry in answer.message.results:
+        configs = {config.name: _entry(config, answer.version) for config in entry.configs}
+        yield _resource(entry), refusal(entry.error_code, entry.error_message) or configs
+
+
+def _entry(config: Any, version: int) -> ConfigEntry:
+    if version >= 1:
+        source = word(CONFIG_SOURCES, config.config_source)
+    else:
+        source = "default" if config.is_default else "unknown"
+    return ConfigEntry(
+        config.name,
+        config.value,
+        source,
+        config.read_only,
+        config.is_sensitive,
+        word(CONFIG_TYPES, config.config_type) if config.config_type else None,
+        [ConfigSynonym(other.name, other.value, word(CONFIG_SOURCES, other.source)) for other in config.synonyms],
+        config.documentation,
+    )

@@ -1,0 +1,185 @@
+"""Groups: list on all brokers, describe of every type, delete, remove members."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from kafkacodec import messages
+from kafkacodec.client.admin.group_descriptions import DESCRIBES, GROUP_ID_NOT_FOUND, GroupDescription
+from kafkacodec.client.admin.job import Ask, refusal
+from kafkacodec.client.admin.operations import Operations, at_broker, group_coordinator, several
+from kafkacodec.client.core.calls import Answer
+from kafkacodec.errors import BrokerError, ItemErrors, UnsupportedVersion, error
+
+__all__ = ["GroupListing", "GroupOperations"]
+
+_LEAVE: Final = 13
+_LIST: Final = 16
+_DELETE: Final = 42
+_OTHER_TYPE: Final = (GROUP_ID_NOT_FOUND, 35)  # GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION: it may be of another type
+_SEVERAL_MEMBERS_VERSION = 3  # of LeaveGroup
+
+
+class GroupListing(NamedTuple):
+    """A group of a cluster.
+
+    `protocol_type` is ``"consumer"`` for consumers and empty for groups that only have offsets. `state` is empty before
+    Kafka 2.6, `type` before 3.8. `coordinator` is the id of the broker.
+    """
+
+    group_id: str
+    protocol_type: str
+    state: str
+    type: str
+    coordinator: int
+
+
+class GroupOperations(Operations):
+    """The calls on groups and their members."""
+
+    async def list_groups(
+        self, *, states: Iterable[str] = (), types: Iterable[str] = (), timeout_ms: int | None = None
+    ) -> dict[str, GroupListing]:
+        """The groups of all brokers, by id.
+
+        Args:
+            states: only groups in these states, such as ``["Stable"]`` (Kafka 2.6 and later).
+            types: only groups of these types: ``"classic"``, ``"consumer"``, ``"share"``, ``"streams"`` (Kafka 3.8 and
+                later).
+            timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
+
+        Raises:
+            ItemErrors: by broker; ``results`` has the lists of groups of the others.
+        """
+        wanted_states, wanted_types = several("states", states), several("types", types)
+
+        def request(brokers: list[int], version: int) -> Any:
+            return messages.ListGroupsRequest(states_filter=wanted_states, types_filter=wanted_types)
+
+        def read(brokers: list[int], answer: Answer) -> Iterable[tuple[int, list[GroupListing] | BrokerError]]:
+            found = [
+                GroupListing(entry.group_id, entry.protocol_type, entry.group_state, entry.group_type, brokers[0])
+                for entry in answer.message.groups
+            ]
+            yield brokers[0], refusal(answer.message.error_code) or found
+
+        ask = Ask(
+            api_key=_LIST,
+            request=request,
+            read=read,
+            place=at_broker,
+            least=5 if wanted_types else 4 if wanted_states else 0,
+            needs="a filter by type" if wanted_types else "a filter by state" if wanted_states else "",
+        )
+        brokers = await self._broker_ids(timeout_ms)
+        lists = await self._each(ask, brokers, timeout_ms, "brokers did not list their groups")
+        return {group.group_id: group for groups in lists.values() for group in sorted(groups)}
+
+    async def describe_groups(
+        self,
+        groups: str | Iterable[str],
+        *,
+        include_authorized_operations: bool = False,
+        timeout_ms: int | None = None,
+    ) -> dict[str, GroupDescription]:
+        """The members of groups and what is assigned to them: classic, consumer (KIP-848) and share groups (KIP-932).
+
+        Raises:
+            ItemErrors: by group, such as GroupIdNotFoundError, GroupAuthorizationFailedError.
+        """
+        found: dict[str, GroupDescription] = {}
+        missing, errors = several("groups", groups), dict[str, Exception]()
+        ids = list(missing)
+        for describe in DESCRIBES:
+            if not missing:
+                break
+            try:
+                ask = describe.ask(include_authorized_operations)
+                found |= await self._each(ask, missing, timeout_ms, "groups cannot be described")
+                missing = []
+            except ItemErrors as refused:
+                found |= refused.results
+                other = {group: why for group, why in refused.errors.items() if _of_another_type(why)}
+                errors |= {group: why for group, why in refused.errors.items() if group not in other}
+                missing = list(other)
+        not_found = error(GROUP_ID_NOT_FOUND)
+        errors |= {group: not_found(f"{not_found.name}: group {group!r}") for group in missing}
+        ordered = {group: found[group] for group in ids if group in found}
+        if errors:
+            raise ItemErrors(f"{len(errors)} of {len(ids)} groups cannot be described", errors, ordered)
+        return ordered
+
+    async def delete_groups(self, groups: str | Iterable[str], *, timeout_ms: int | None = None) -> None:
+        """Delete groups that have no members, with their offsets (Kafka 1.1 and later).
+
+        Raises:
+            ItemErrors: by group, such as NonEmptyGroupError, GroupIdNotFoundError.
+        """
+
+        def request(keys: list[str], version: int) -> Any:
+            return messages.DeleteGroupsRequest(groups_names=keys)
+
+        def read(keys: list[str], answer: Answer) -> Iterable[tuple[str, BrokerError | None]]:
+            for entry in answer.message.results:
+                yield entry.group_id, refusal(entry.error_code, entry.error_message)
+
+        ask = Ask(api_key=_DELETE, request=request, read=read, place=group_coordinator)
+        await self._each(ask, several("groups", groups), timeout_ms, "groups were not deleted")
+
+    async def remove_members(
+        self,
+        group: str,
+        members: Iterable[str] | None = None,
+        *,
+        reason: str | None = None,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """Remove members from a classic or consumer group, which rebalances then (Kafka 2.4 and later).
+
+        Args:
+            group: the group.
+            members: the group instance ids of static members. Default: all members, static or not.
+            reason: what the broker logs (Kafka 3.1 and later).
+            timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
+
+        Raises:
+            ItemErrors: by member, such as UnknownMemberIdError.
+        """
+        identity = messages.LeaveGroupRequest.MemberIdentity
+        if members is None:
+            described = await self.describe_groups(group, timeout_ms=timeout_ms)
+            leaving = {
+                member.member_id: identity(
+                    member_id=member.member_id, group_instance_id=member.group_instance_id, reason=reason
+                )
+                for member in described[group].members
+            }
+        else:
+            names = several("members", members)
+            leaving = {name: identity(member_id="", group_instance_id=name, reason=reason) for name in names}
+        by_instance = members is not None
+
+        def request(keys: list[str], version: int) -> Any:
+            return messages.LeaveGroupRequest(group_id=group, members=[leaving[key] for key in keys])
+
+        def read(keys: list[str], answer: Answer) -> Iterable[tuple[str, BrokerError | None]]:
+            whole = refusal(answer.message.error_code)
+            if whole is not None:
+                yield from ((key, whole) for key in keys)
+            for entry in answer.message.members:
+                yield entry.group_instance_id if by_instance else entry.member_id, refusal(entry.error_code)
+
+        ask = Ask(
+            api_key=_LEAVE,
+            request=request,
+            read=read,
+            place=lambda key: group_coordinator(group),
+            least=_SEVERAL_MEMBERS_VERSION,
+            needs="removal of members by others",
+        )
+        await self._each(ask, leaving, timeout_ms, "members were not removed")
+
+
+def _of_another_type(why: Exception) -> bool:
+    return isinstance(why, UnsupportedVersion) or (isinstance(why, BrokerError) and why.code in _OTHER_TYPE)

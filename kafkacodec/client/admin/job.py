@@ -1,0 +1,295 @@
+"""An operation on several items: one request per broker that is responsible, retried for the items that need it.
+
+`Ask` says how to ask for items and how to read what a broker says of each; `Job` is the machine that does it until each
+item has a result or an error, or the time is up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
+
+from kafkacodec.client.admin.releases import usable_version
+from kafkacodec.client.core.calls import ANY, CONTROLLER, Answer, Coordinator, Place, Send, Versions
+from kafkacodec.errors import (
+    AuthenticationFailed,
+    BrokerError,
+    ConnectionFailed,
+    DeadlineExceeded,
+    RemoteProtocolError,
+    error,
+)
+from kafkacodec.messages import APIS
+
+if TYPE_CHECKING:
+    from kafkacodec.client.core.backoff import Backoff
+    from kafkacodec.client.core.cluster import Cluster
+
+__all__ = ["Ask", "Job", "Leader", "refusal"]
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+_UNKNOWN_TOPIC: Final = 3
+_NOT_LEADER: Final = 5
+_LOST_COORDINATOR: Final = frozenset({15, 16})
+_NOT_CONTROLLER: Final = 41
+_LOOK_AGAIN_MS = 20  # for a leader or coordinator that is being looked up
+_NO_CONTROLLER_MS = 1000  # Metadata of version 0 never tells it
+_UNKNOWN_MS = 5000  # a new topic is known to all brokers after this time; else it does not exist
+
+
+class Leader(NamedTuple):
+    """The leader of a partition, as a place."""
+
+    topic: str
+    partition: int
+
+
+Where: TypeAlias = "Place | Leader"
+
+
+def refusal(code: int, message: str | None = None) -> BrokerError | None:
+    """The error of a code in a response, with the broker's message; None for code 0."""
+    if not code:
+        return None
+    kind = error(code)
+    return kind(f"{kind.name}: {message}" if message else None)
+
+
+def _controller(key: Any) -> Where:
+    return CONTROLLER
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ask(Generic[K, V]):
+    """How to ask brokers for items of one kind.
+
+    Args:
+        api_key: the API.
+        request: makes the request for some items in a version.
+        read: what a response has for items: a value or an error each.
+        place: who is responsible for an item. Default: the controller.
+        least, most: the versions that will do; `needs` says why it is no lower one.
+        final: error codes that are not retried though they are retriable in general.
+        one_by_one: whether the API takes one item per request.
+    """
+
+    api_key: int
+    request: Callable[[list[K], int], Any]
+    read: Callable[[list[K], Answer], Iterable[tuple[K, V | BrokerError]]]
+    place: Callable[[K], Where] = _controller
+    least: int = 0
+    most: int | None = None
+    needs: str = ""
+    final: frozenset[int] = frozenset()
+    one_by_one: bool = False
+
+    def prepare(self, keys: list[K], versions: Versions) -> tuple[Any, int]:
+        """The request for a broker with these versions."""
+        version = usable_version(self.api_key, versions, self.least, self.most, self.needs)
+        return self.request(keys, version), version
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """What happened to an item so far."""
+
+    failures: int = 0
+    next_at: float = 0.0
+    error: Exception | None = None
+    unanswered: bool = False  # a broker may have got a request of which no answer came
+    unknown_since: float | None = None  # when its topic, or the controller, was not found
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch(Generic[K]):
+    """The context of a send."""
+
+    keys: list[K]
+    where: list[Where]
+
+
+@dataclass(eq=False)
+class Job(Generic[K, V]):
+    """A machine that asks for items until each has a result or an error.
+
+    Args:
+        ask: how to ask.
+        keys: the items; two that are equal are one.
+        cluster: tells leaders and coordinators.
+        deadline: when to give up, in ms of the driver's clock.
+        backoff: the waits between attempts.
+        request_timeout_ms: the longest time for one answer.
+
+    Attributes:
+        results, errors: by item. Together they have all items when `done`.
+    """
+
+    ask: Ask[K, V]
+    keys: Iterable[K]
+    cluster: Cluster
+    deadline: float
+    backoff: Backoff
+    request_timeout_ms: float
+    results: dict[K, V] = field(default_factory=dict)
+    errors: dict[K, Exception] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._waiting: dict[K, _Attempt] = {key: _Attempt() for key in self.keys}
+        self._sent: dict[Send, dict[K, _Attempt]] = {}
+
+    @property
+    def done(self) -> bool:
+        """Whether every item has a result or an error."""
+        return not self._waiting and not self._sent
+
+    def poll(self, now: float) -> list[Send]:
+        """A request per broker for the items that are due."""
+        if now >= self.deadline:
+            for key, attempt in self._waiting.items():
+                self.errors[key] = self._late(key, attempt)
+            self._waiting.clear()
+            return []
+        batches: dict[Place, _Batch[K]] = {}
+        for key, attempt in list(self._waiting.items()):
+            if attempt.next_at <= now:
+                self._assign(key, attempt, now, batches)
+        return [self._send(place, batch, now) for place, whole in batches.items() for batch in self._split(whole)]
+
+    def next_deadline(self) -> float | None:
+        """When an item is due, or the time is up."""
+        if not self._waiting:
+            return None
+        return min(self.deadline, min(attempt.next_at for attempt in self._waiting.values()))
+
+    def answered(self, send: Send, answer: Answer, now: float) -> None:
+        """Take over what the broker says of each item."""
+        attempts = self._sent.pop(send)
+        where = dict(zip(send.context.keys, send.context.where, strict=True))
+        for key, found in self.ask.read(send.context.keys, answer):
+            attempt = attempts.pop(key, None)
+            if attempt is None:
+                continue
+            if isinstance(found, BrokerError):
+                self._refused(key, attempt, found, where[key], now)
+            else:
+                self.results[key] = found
+        for key in attempts:
+            name = APIS[self.ask.api_key].name
+            self.errors[key] = RemoteProtocolError(f"broker {answer.node}: its {name} response does not have {key!r}")
+
+    def failed(self, send: Send, error: Exception, now: float) -> None:
+        """Ask again, unless it cannot help."""
+        for (key, attempt), where in zip(self._sent.pop(send).items(), send.context.where, strict=True):
+            unanswered = isinstance(error, (ConnectionFailed, DeadlineExceeded))
+            if not unanswered or isinstance(error, AuthenticationFailed):
+                self.errors[key] = error
+                continue
+            attempt.unanswered = attempt.unanswered or getattr(error, "sent", False)
+            if isinstance(where, Coordinator):
+                self.cluster.coordinators.lost(where)
+            self.cluster.refresh()
+            self._again(key, attempt, error, now)
+
+    # Items
+
+    def _assign(self, key: K, attempt: _Attempt, now: float, batches: dict[Place, _Batch[K]]) -> None:
+        """Put an item with the others of its broker, or let it wait for the broker to be known."""
+        where = self.ask.place(key)
+        place: Place | None = where if not isinstance(where, (Leader, Coordinator)) else None
+        if isinstance(where, Coordinator):
+            place = self.cluster.node_of(where)
+            refused = self.cluster.coordinators.refusal(where)
+            if refused is not None:
+                self._fail(key, refused)
+                return
+        elif isinstance(where, Leader):
+            place = self._leader(key, attempt, where, now)
+        elif where is CONTROLLER:
+            place = self._controller(attempt, now)
+        if place is not None:
+            batch = batches.setdefault(place, _Batch([], []))
+            batch.keys.append(key)
+            batch.where.append(where)
+        elif key in self._waiting:
+            attempt.next_at = now + _LOOK_AGAIN_MS
+
+    def _controller(self, attempt: _Attempt, now: float) -> Place | None:
+        """The controller. Brokers that do not tell it answer themselves, that they are not it or lack the API."""
+        node = self.cluster.node_of(CONTROLLER)
+        if node is None and attempt.unknown_since is None:
+            attempt.unknown_since = now
+        waited = 0.0 if attempt.unknown_since is None else now - attempt.unknown_since
+        return ANY if node is None and waited >= _NO_CONTROLLER_MS else node
+
+    def _leader(self, key: K, attempt: _Attempt, where: Leader, now: float) -> int | None:
+        if not self.cluster.want([where.topic]) and where.topic not in self.cluster.topics:
+            return None
+        topic = self.cluster.topics.get(where.topic)
+        if topic is None:
+            return None
+        leader = self.cluster.leader(*where)
+        if leader is not None:
+            return leader
+        self.cluster.refresh()
+        if topic.error is not None and not topic.error.retriable:
+            self._fail(key, topic.error(f"{topic.error.name}: topic {where.topic!r}"))
+        elif where.partition not in topic.partitions:
+            self._unknown(key, attempt, error(_UNKNOWN_TOPIC)(f"{error(_UNKNOWN_TOPIC).name}: {tuple(where)}"), now)
+        else:
+            attempt.error = error(_NOT_LEADER)(f"{error(_NOT_LEADER).name}: {tuple(where)}")
+        return None
+
+    def _refused(self, key: K, attempt: _Attempt, found: BrokerError, where: Where, now: float) -> None:
+        if not found.retriable or found.code in self.ask.final:
+            if attempt.unanswered:
+                found.add_note("an earlier request got no answer; the broker may have done what it asked for")
+            self.errors[key] = found
+            return
+        if found.code in _LOST_COORDINATOR and isinstance(where, Coordinator):
+            self.cluster.coordinators.lost(where)
+        if found.stale_metadata or found.code == _NOT_CONTROLLER:
+            self.cluster.refresh()
+        self._again(key, attempt, found, now)
+        if found.code == _UNKNOWN_TOPIC:
+            self._unknown(key, attempt, found, now)
+
+    def _unknown(self, key: K, attempt: _Attempt, found: BrokerError, now: float) -> None:
+        """A topic that is not found: it may be new, so the error is not final at once."""
+        attempt.error = found
+        if attempt.unknown_since is None:
+            attempt.unknown_since = now
+        if now - attempt.unknown_since >= _UNKNOWN_MS:
+            self._fail(key, found)
+
+    def _again(self, key: K, attempt: _Attempt, found: Exception, now: float) -> None:
+        attempt.failures += 1
+        attempt.error = found
+        attempt.next_at = now + self.backoff.after(attempt.failures)
+        self._waiting[key] = attempt
+
+    def _fail(self, key: K, found: Exception) -> None:
+        del self._waiting[key]
+        self.errors[key] = found
+
+    def _late(self, key: K, attempt: _Attempt) -> Exception:
+        name = APIS[self.ask.api_key].name
+        why = f"; last: {attempt.error}" if attempt.error is not None else ""
+        found = DeadlineExceeded(f"{name} of {key!r} did not succeed in time{why}", sent=attempt.unanswered)
+        found.__cause__ = attempt.error
+        return found
+
+    # Requests
+
+    def _split(self, batch: _Batch[K]) -> Iterable[_Batch[K]]:
+        if not self.ask.one_by_one:
+            return [batch]
+        return [_Batch([key], [where]) for key, where in zip(batch.keys, batch.where, strict=True)]
+
+    def _send(self, place: Place, batch: _Batch[K], now: float) -> Send:
+        timeout = min(self.request_timeout_ms, self.deadline - now)
+        send = Send(place, lambda versions: self.ask.prepare(batch.keys, versions), timeout, batch)
+        self._sent[send] = {key: self._waiting.pop(key) for key in batch.keys}
+        return send

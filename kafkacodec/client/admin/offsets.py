@@ -1,0 +1,276 @@
+"""Offsets: of partitions by time, and those that groups committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from kafkacodec import messages
+from kafkacodec.client.admin.job import Ask, Leader, refusal
+from kafkacodec.client.admin.operations import Operations, TopicPartition, by_topic, group_coordinator, mapped, pairs
+from kafkacodec.client.core.calls import Answer
+from kafkacodec.errors import BrokerError
+from kafkacodec.records.arguments import IsolationLevel, one_of
+
+__all__ = ["GroupOffset", "OffsetAndTimestamp", "OffsetOperations", "OffsetSpec"]
+
+OffsetSpec: TypeAlias = (
+    Literal["earliest", "latest", "max_timestamp", "earliest_local", "latest_tiered"] | int | datetime
+)
+"""Which offset of a partition: by name, or of the first record at or after a time (ms since 1970, or a datetime)."""
+
+_LIST_OFFSETS: Final = 2
+_COMMIT: Final = 8
+_FETCH: Final = 9
+_DELETE: Final = 47
+_NAMED: Final = {"latest": -1, "earliest": -2, "max_timestamp": -3, "earliest_local": -4, "latest_tiered": -5}
+_LEAST: Final = {-3: 7, -4: 8, -5: 9}  # the versions of ListOffsets that have them
+_LAST_WITH_NAMES = 9  # of OffsetCommit and OffsetFetch; later ones have topic ids
+_GROUPS_VERSION = 8  # of OffsetFetch
+_NO_OFFSET = -1
+
+
+class OffsetAndTimestamp(NamedTuple):
+    """An offset of a partition.
+
+    `offset` is -1 if no record is that new. `timestamp` is that of the record in ms, or -1 for ``"earliest"`` and
+    ``"latest"``; `leader_epoch` is -1 where it is not known.
+    """
+
+    offset: int
+    timestamp: int
+    leader_epoch: int
+
+
+class GroupOffset(NamedTuple):
+    """A committed offset: that of the next record to read. `leader_epoch` is -1 where it is not known."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+
+
+class OffsetOperations(Operations):
+    """The calls on offsets of partitions and groups."""
+
+    async def list_offsets(
+        self,
+        partitions: Mapping[tuple[str, int], OffsetSpec],
+        *,
+        isolation_level: IsolationLevel = "read_uncommitted",
+        timeout_ms: int | None = None,
+    ) -> dict[TopicPartition, OffsetAndTimestamp]:
+        """Offsets of partitions, from their leaders.
+
+        Args:
+            partitions: which offset of each partition: ``"earliest"``, ``"latest"`` (the end), ``"max_timestamp"``
+                (Kafka 3.0 and later), ``"earliest_local"`` (3.6), ``"latest_tiered"`` (3.9), or a time.
+            isolation_level: with ``"read_committed"``, the latest offset is the last stable one.
+            timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
+
+        Raises:
+            ItemErrors: by partition, such as UnknownTopicOrPartitionError. A time needs Kafka 0.10.1 or later.
+        """
+        times = {key: _time(spec) for key, spec in mapped("partitions", partitions).items()}
+        one_of("isolation_level", isolation_level, ("read_uncommitted", "read_committed"))
+        committed = isolation_level == "read_committed"
+        least = max([2 if committed else 0, *(_LEAST.get(time, 0 if time < 0 else 1) for time in times.values())])
+
+        def request(keys: list[TopicPartition], version: int) -> Any:
+            part = messages.ListOffsetsRequest.ListOffsetsPartition
+            topics = [
+                messages.ListOffsetsRequest.ListOffsetsTopic(
+                    name=name,
+                    partitions=[part(partition_index=n, timestamp=times[TopicPartition(name, n)]) for n in numbers],
+                )
+                for name, numbers in by_topic(keys).items()
+            ]
+            return messages.ListOffsetsRequest(replica_id=-1, isolation_level=int(committed), topics=topics)
+
+        ask = Ask(
+            api_key=_LIST_OFFSETS,
+            request=request,
+            read=_listed,
+            place=lambda key: Leader(*key),
+            least=least,
+            needs="" if not least else "read_committed" if committed and least == 2 else "an offset of this kind",
+        )
+        return await self._each(ask, times, timeout_ms, "offsets are not known")
+
+    async def list_group_offsets(
+        self,
+        group: str,
+        partitions: Iterable[tuple[str, int]] | None = None,
+        *,
+        require_stable: bool = False,
+        timeout_ms: int | None = None,
+    ) -> dict[TopicPartition, GroupOffset]:
+        """The committed offsets of a group. Partitions without one are left out.
+
+        Args:
+            group: the group.
+            partitions: of these only. Default: of all (Kafka 0.10.2 and later).
+            require_stable: wait for transactions that may still change them (Kafka 2.5 and later).
+            timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
+
+        Raises:
+            BrokerError: such as GroupAuthorizationFailedError.
+            ItemErrors: by partition.
+        """
+        wanted = None if partitions is None else by_topic(pairs("partitions", partitions))
+
+        def request(keys: list[str], version: int) -> Any:
+            return _offset_fetch(group, wanted, require_stable, version)
+
+        ask = Ask(
+            api_key=_FETCH,
+            request=request,
+            read=_fetched,
+            place=group_coordinator,
+            least=7 if require_stable else 2 if wanted is None else 1,
+            most=_LAST_WITH_NAMES,
+            needs="require_stable" if require_stable else "the offsets of all partitions" if wanted is None else "",
+        )
+        found = await self._one(ask, group, timeout_ms)
+        return {key: offset for key, offset in found.items() if offset.offset != _NO_OFFSET}
+
+    async def alter_group_offsets(
+        self,
+        group: str,
+        offsets: Mapping[tuple[str, int], int | GroupOffset],
+        *,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """Commit offsets for a group that has no members now, or whose members do not join it.
+
+        Args:
+            group: the group.
+            offsets: by partition the offset of the next record to read, or a `GroupOffset`.
+            timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
+
+        Raises:
+            ItemErrors: by partition, such as UnknownMemberIdError while the group has members.
+        """
+        new = {
+            key: GroupOffset(offset) if isinstance(offset, int) else offset
+            for key, offset in mapped("offsets", offsets).items()
+        }
+
+        def request(keys: list[TopicPartition], version: int) -> Any:
+            return _offset_commit(group, {key: new[key] for key in keys})
+
+        ask = Ask(
+            api_key=_COMMIT,
+            request=request,
+            read=_each_partition,
+            place=lambda key: group_coordinator(group),
+            least=1,  # version 0 is of ZooKeeper
+            most=_LAST_WITH_NAMES,
+        )
+        await self._each(ask, new, timeout_ms, "offsets were not committed")
+
+    async def delete_group_offsets(
+        self, group: str, partitions: Iterable[tuple[str, int]], *, timeout_ms: int | None = None
+    ) -> None:
+        """Delete committed offsets of a group (Kafka 2.4 and later).
+
+        Raises:
+            ItemErrors: by partition, such as GroupSubscribedToTopicError while a member reads the topic.
+        """
+
+        def request(keys: list[TopicPartition], version: int) -> Any:
+            topic, part = messages.OffsetDeleteRequest.OffsetDeleteRequestTopic, messages.OffsetDeleteRequest
+            topics = [
+                topic(name=name, partitions=[part.OffsetDeleteRequestPartition(partition_index=n) for n in numbers])
+                for name, numbers in by_topic(keys).items()
+            ]
+            return messages.OffsetDeleteRequest(group_id=group, topics=topics)
+
+        def read(keys: list[TopicPartition], answer: Answer) -> Iterable[tuple[TopicPartition, BrokerError | None]]:
+            whole = refusal(answer.message.error_code)
+            return ((key, whole) for key in keys) if whole is not None else _each_partition(keys, answer)
+
+        ask = Ask(api_key=_DELETE, request=request, read=read, place=lambda key: group_coordinator(group))
+        await self._each(ask, pairs("partitions", partitions), timeout_ms, "offsets were not deleted")
+
+
+def _time(spec: Any) -> int:
+    if isinstance(spec, datetime):
+        return int(spec.timestamp() * 1000)
+    if isinstance(spec, int) and not isinstance(spec, bool):
+        if spec < 0:
+            raise ValueError(f"a time must not be negative, it is {spec}; the ends are 'earliest' and 'latest'")
+        return spec
+    one_of("an offset", spec, tuple(_NAMED))
+    return _NAMED[spec]
+
+
+def _listed(
+    keys: list[TopicPartition], answer: Answer
+) -> Iterable[tuple[TopicPartition, OffsetAndTimestamp | BrokerError]]:
+    for topic in answer.message.topics:
+        for part in topic.partitions:
+            offset = part.offset
+            if answer.version == 0:
+                offset = part.old_style_offsets[0] if part.old_style_offsets else _NO_OFFSET
+            found = OffsetAndTimestamp(offset, part.timestamp, part.leader_epoch)
+            yield TopicPartition(topic.name, part.partition_index), refusal(part.error_code) or found
+
+
+def _offset_fetch(group: str, wanted: dict[str, list[int]] | None, stable: bool, version: int) -> Any:
+    request = messages.OffsetFetchRequest
+    if version >= _GROUPS_VERSION:
+        topics = None if wanted is None else [
+            request.OffsetFetchRequestTopics(name=name, partition_indexes=numbers) for name, numbers in wanted.items()
+        ]  # fmt: skip
+        entry = request.OffsetFetchRequestGroup(group_id=group, topics=topics)
+        return request(groups=[entry], require_stable=stable)
+    old = None if wanted is None else [
+        request.OffsetFetchRequestTopic(name=name, partition_indexes=numbers) for name, numbers in wanted.items()
+    ]  # fmt: skip
+    return request(group_id=group, topics=old, require_stable=stable)
+
+
+def _fetched(keys: list[str], answer: Answer) -> Iterable[tuple[str, dict[TopicPartition, GroupOffset] | BrokerError]]:
+    group = answer.message.groups[0] if answer.version >= _GROUPS_VERSION else answer.message
+    whole = refusal(group.error_code)
+    if whole is not None:
+        yield keys[0], whole
+        return
+    found = {}
+    for topic in group.topics:
+        for part in topic.partitions:
+            refused = refusal(part.error_code)
+            if refused is not None:
+                yield keys[0], refusal(part.error_code, f"{topic.name}-{part.partition_index}") or refused
+                return
+            found[TopicPartition(topic.name, part.partition_index)] = GroupOffset(
+                part.committed_offset, part.committed_leader_epoch, part.metadata or ""
+            )
+    yield keys[0], found
+
+
+def _offset_commit(group: str, offsets: dict[TopicPartition, GroupOffset]) -> Any:
+    request = messages.OffsetCommitRequest
+    topics = []
+    for name, numbers in by_topic(offsets).items():
+        entries = []
+        for number in numbers:
+            new = offsets[TopicPartition(name, number)]
+            entries.append(
+                request.OffsetCommitRequestPartition(
+                    partition_index=number,
+                    committed_offset=new.offset,
+                    committed_leader_epoch=new.leader_epoch,
+                    committed_metadata=new.metadata,
+                )
+            )
+        topics.append(request.OffsetCommitRequestTopic(name=name, partitions=entries))
+    return request(group_id=group, topics=topics)
+
+
+def _each_partition(keys: list[TopicPartition], answer: Answer) -> Iterable[tuple[TopicPartition, BrokerError | None]]:
+    for topic in answer.message.topics:
+        for part in topic.partitions:
+            yield TopicPartition(topic.name, part.partition_index), refusal(part.error_code)

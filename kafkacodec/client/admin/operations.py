@@ -1,0 +1,154 @@
+"""What the calls of all subjects share: running a job, errors of several items, arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from kafkacodec import messages
+from kafkacodec.client.admin.job import Ask, Job
+from kafkacodec.client.core.backoff import Backoff
+from kafkacodec.client.core.calls import ANY, Answer, Coordinator
+from kafkacodec.errors import ItemErrors
+from kafkacodec.records.arguments import require_int
+
+if TYPE_CHECKING:
+    from kafkacodec.client.core.cluster import Cluster
+    from kafkacodec.client.options import ClientSettings
+
+__all__ = [
+    "Operations",
+    "TopicPartition",
+    "anywhere",
+    "at_broker",
+    "by_topic",
+    "group_coordinator",
+    "mapped",
+    "pairs",
+    "several",
+]
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+_MOST_MS: Final = 2**31 - 1
+_METADATA: Final = 3
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic; equal to the tuple ``(topic, partition)``."""
+
+    topic: str
+    partition: int
+
+
+class Operations:
+    """The part of a face that the subjects use. The face runs jobs with its network."""
+
+    _settings: ClientSettings
+    _cluster: Cluster
+
+    async def _run(self, job: Job[Any, Any]) -> None:
+        """Run a job until it is done."""
+        raise NotImplementedError
+
+    def _now(self) -> float:
+        """The clock of the network, in ms."""
+        raise NotImplementedError
+
+    async def _each(self, ask: Ask[K, V], keys: Iterable[K], timeout_ms: int | None, what: str) -> dict[K, V]:
+        """The result of each item in the given order. Raises ItemErrors if some have none; `what` names the items."""
+        keys = list(keys)
+        job = self._job(ask, keys, timeout_ms)
+        await self._run(job)
+        ordered = {key: job.results[key] for key in keys if key in job.results}
+        if job.errors:
+            raise ItemErrors(f"{len(job.errors)} of {len(ordered) + len(job.errors)} {what}", job.errors, ordered)
+        return ordered
+
+    async def _one(self, ask: Ask[K, V], key: K, timeout_ms: int | None) -> V:
+        """The result of one item. Raises its error."""
+        job = self._job(ask, [key], timeout_ms)
+        await self._run(job)
+        for found in job.errors.values():
+            raise found
+        return job.results[key]
+
+    async def _broker_ids(self, timeout_ms: int | None) -> list[int]:
+        """The brokers of the cluster."""
+
+        def read(keys: list[str], answer: Answer) -> Iterable[tuple[str, list[int]]]:
+            return [(keys[0], [broker.node_id for broker in answer.message.brokers])]
+
+        def request(keys: list[str], version: int) -> Any:
+            return messages.MetadataRequest(topics=[])
+
+        return await self._one(Ask(api_key=_METADATA, request=request, read=read, place=anywhere), "", timeout_ms)
+
+    def _broker_timeout(self, timeout_ms: int | None) -> int:
+        """How long a broker may work on a request, so that its answer comes in time."""
+        return min(self._timeout(timeout_ms), self._settings.request_timeout_ms)
+
+    def _timeout(self, timeout_ms: int | None) -> int:
+        if timeout_ms is None:
+            return self._settings.default_api_timeout_ms
+        require_int("timeout_ms", timeout_ms, 0, _MOST_MS)
+        return timeout_ms
+
+    def _job(self, ask: Ask[K, V], keys: Iterable[K], timeout_ms: int | None) -> Job[K, V]:
+        settings = self._settings
+        backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms)
+        deadline = self._now() + self._timeout(timeout_ms)
+        return Job(ask, keys, self._cluster, deadline, backoff, settings.request_timeout_ms)
+
+
+def anywhere(key: Any) -> Any:
+    """The place of items that any broker can tell of."""
+    return ANY
+
+
+def at_broker(key: Any) -> Any:
+    """The place of items that are the ids of brokers."""
+    return key
+
+
+def group_coordinator(group: str) -> Coordinator:
+    """The place of a group."""
+    return Coordinator("group", group)
+
+
+def several(name: str, values: Any) -> list[Any]:
+    """A list of what may be given as one value or as several. Raises TypeError if it is neither."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        if isinstance(values, str):
+            return [values]
+        raise TypeError(f"{name} must be a name or several, not {type(values).__name__}")
+    return list(values)
+
+
+def pairs(name: str, partitions: Any) -> list[TopicPartition]:
+    """Partitions as `TopicPartition`. Raises TypeError if one is not a topic with a number."""
+    if isinstance(partitions, str):
+        raise TypeError(f"{name} must be pairs of topic and partition, not text")
+    return [_pair(name, item) for item in partitions]
+
+
+def _pair(name: str, item: Any) -> TopicPartition:
+    if not isinstance(item, tuple) or len(item) != 2 or not isinstance(item[0], str) or not isinstance(item[1], int):
+        raise TypeError(f"{name} must be pairs of topic and partition; one is {item!r}")
+    return TopicPartition(*item)
+
+
+def mapped(name: str, values: Mapping[tuple[str, int], V]) -> dict[TopicPartition, V]:
+    """A mapping of partitions with `TopicPartition` as keys. Raises TypeError if one is not a topic with a number."""
+    if not isinstance(values, Mapping):
+        raise TypeError(f"{name} must map pairs of topic and partition, not {type(values).__name__}")
+    return {_pair(name, item): value for item, value in values.items()}
+
+
+def by_topic(keys: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """The partitions of each topic, as most requests have them."""
+    found: dict[str, list[int]] = {}
+    for topic, partition in keys:
+        found.setdefault(topic, []).append(partition)
+    return found

@@ -1,0 +1,121 @@
+"""Quotas of clients: describe and alter (KIP-546)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal, TypeAlias
+
+from kafkacodec import messages
+from kafkacodec.client.admin.job import Ask, refusal
+from kafkacodec.client.admin.operations import Operations, anywhere
+from kafkacodec.client.core.calls import Answer
+from kafkacodec.errors import BrokerError
+from kafkacodec.records.arguments import one_of
+
+__all__ = ["QuotaEntity", "QuotaEntityType", "QuotaOperations"]
+
+QuotaEntityType = Literal["user", "client-id", "ip"]
+QuotaEntity: TypeAlias = tuple[tuple[QuotaEntityType, str | None], ...]
+"""Whom a quota is for: pairs of type and name, such as ``(("user", "alice"), ("client-id", None))``. The name None is
+the default of all that have no quota of their own."""
+
+_DESCRIBE: Final = 48
+_ALTER: Final = 49
+_TYPES: Final = ("user", "client-id", "ip")
+_EXACT, _DEFAULT, _ANY = range(3)
+
+
+class QuotaOperations(Operations):
+    """The calls on quotas."""
+
+    async def describe_client_quotas(
+        self,
+        entity: Mapping[QuotaEntityType, str | None] | None = None,
+        *,
+        types: Iterable[QuotaEntityType] = (),
+        strict: bool = False,
+        timeout_ms: int | None = None,
+    ) -> dict[QuotaEntity, dict[str, float]]:
+        """The quotas of clients by entity, such as ``producer_byte_rate`` in bytes per second (Kafka 2.6 and later).
+
+        Args:
+            entity: only of entities with these names by type; None is the default of a type.
+            types: only of entities that have these types, with any name.
+            strict: leave out entities that have further types.
+            timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
+        """
+        component = messages.DescribeClientQuotasRequest.ComponentData
+        components = [
+            component(entity_type=kind, match_type=_DEFAULT if name is None else _EXACT, match=name)
+            for kind, name in _checked((entity or {}).items())
+        ]
+        components += [
+            component(entity_type=kind, match_type=_ANY, match=None)
+            for kind, _ in _checked((kind, None) for kind in types)
+        ]
+
+        def request(keys: list[str], version: int) -> Any:
+            return messages.DescribeClientQuotasRequest(components=components, strict=strict)
+
+        def read(keys: list[str], answer: Answer) -> Iterable[tuple[str, dict[QuotaEntity, Any] | BrokerError]]:
+            found = {
+                _entity(entry): {value.key: value.value for value in entry.values}
+                for entry in answer.message.entries or ()
+            }
+            yield keys[0], refusal(answer.message.error_code, answer.message.error_message) or found
+
+        ask = Ask(api_key=_DESCRIBE, request=request, read=read, place=anywhere)
+        return await self._one(ask, "", timeout_ms)
+
+    async def alter_client_quotas(
+        self,
+        quotas: Mapping[QuotaEntity, Mapping[str, float | None]],
+        *,
+        validate_only: bool = False,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """Set or remove quotas of clients (Kafka 2.6 and later).
+
+        Args:
+            quotas: by entity the new values by name; None removes one. Names are ``producer_byte_rate``,
+                ``consumer_byte_rate``, ``request_percentage``, ``controller_mutation_rate`` and
+                ``connection_creation_rate``.
+            validate_only: check only whether it could be done.
+            timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
+
+        Raises:
+            ItemErrors: by entity, such as InvalidRequestError.
+        """
+        wanted: dict[QuotaEntity, Any] = {tuple(sorted(_checked(key))): values for key, values in quotas.items()}
+
+        def request(keys: list[QuotaEntity], version: int) -> Any:
+            new = messages.AlterClientQuotasRequest
+            entries = [
+                new.EntryData(
+                    entity=[new.EntityData(entity_type=kind, entity_name=name) for kind, name in key],
+                    ops=[
+                        new.OpData(key=name, value=0.0 if value is None else float(value), remove=value is None)
+                        for name, value in wanted[key].items()
+                    ],
+                )
+                for key in keys
+            ]
+            return new(entries=entries, validate_only=validate_only)
+
+        def read(keys: list[QuotaEntity], answer: Answer) -> Iterable[tuple[QuotaEntity, BrokerError | None]]:
+            for entry in answer.message.entries:
+                yield _entity(entry), refusal(entry.error_code, entry.error_message)
+
+        ask = Ask(api_key=_ALTER, request=request, read=read)
+        await self._each(ask, wanted, timeout_ms, "quotas were not altered")
+
+
+def _checked(parts: Iterable[tuple[Any, str | None]]) -> list[tuple[Any, str | None]]:
+    found = list(parts)
+    for kind, _ in found:
+        one_of("the type of a quota's entity", kind, _TYPES)
+    return found
+
+
+def _entity(entry: Any) -> QuotaEntity:
+    return tuple(sorted((part.entity_type, part.entity_name) for part in entry.entity))

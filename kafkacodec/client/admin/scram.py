@@ -1,0 +1,147 @@
+"""SCRAM credentials of users: describe, set, delete (KIP-554)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, NamedTuple
+
+from kafkacodec import messages
+from kafkacodec.client.admin.job import Ask, refusal
+from kafkacodec.client.admin.operations import Operations, anywhere, several
+from kafkacodec.client.admin.terms import SCRAM_MECHANISMS, code_of, word
+from kafkacodec.client.core.calls import Answer
+from kafkacodec.errors import BrokerError
+
+__all__ = ["ScramCredential", "ScramCredentialInfo", "ScramMechanism", "ScramOperations"]
+
+ScramMechanism = Literal["SCRAM-SHA-256", "SCRAM-SHA-512"]
+
+_DESCRIBE: Final = 50
+_ALTER: Final = 51
+_HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+_SALT_BYTES = 16
+
+
+@dataclass(frozen=True)
+class ScramCredential:
+    """A password to set. Brokers get only a hash of it.
+
+    Args:
+        mechanism: for which it is; a user may have one of each.
+        password: the text.
+        iterations: of the hash; brokers take 4096 to 16384.
+        salt: default: random.
+    """
+
+    mechanism: ScramMechanism
+    password: str = field(repr=False)
+    iterations: int = 4096
+    salt: bytes | None = field(default=None, repr=False)
+
+
+class ScramCredentialInfo(NamedTuple):
+    """That a user has a credential; brokers tell no more of it."""
+
+    mechanism: str
+    iterations: int
+
+
+class ScramOperations(Operations):
+    """The calls on SCRAM users."""
+
+    async def describe_user_scram_credentials(
+        self, users: str | Iterable[str] | None = None, *, timeout_ms: int | None = None
+    ) -> dict[str, list[ScramCredentialInfo]]:
+        """Which credentials users have, of all users or of some (Kafka 2.7 and later).
+
+        Raises:
+            ItemErrors: by user, such as ResourceNotFoundError.
+        """
+        names = None if users is None else several("users", users)
+
+        def request(keys: list[str | None], version: int) -> Any:
+            entry = messages.DescribeUserScramCredentialsRequest.UserName
+            wanted = None if names is None else [entry(name=name) for name in keys if name is not None]
+            return messages.DescribeUserScramCredentialsRequest(users=wanted)
+
+        if names is not None:
+            named = Ask(api_key=_DESCRIBE, request=request, read=_credentials, place=anywhere)
+            return await self._each(named, names, timeout_ms, "users cannot be described")
+
+        def read(keys: list[None], answer: Answer) -> Iterable[tuple[None, dict[str, Any] | BrokerError]]:
+            whole = refusal(answer.message.error_code, answer.message.error_message)
+            yield None, whole or dict(_credentials([], answer))
+
+        return await self._one(Ask(api_key=_DESCRIBE, request=request, read=read, place=anywhere), None, timeout_ms)
+
+    async def alter_user_scram_credentials(
+        self,
+        credentials: Mapping[str, ScramCredential | ScramMechanism | Iterable[ScramCredential | ScramMechanism]],
+        *,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """Set and delete credentials of users (Kafka 2.7 and later).
+
+        Args:
+            credentials: by user a `ScramCredential` to set, the name of a mechanism to delete, or several of both.
+            timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
+
+        Raises:
+            ItemErrors: by user, such as ResourceNotFoundError, UnacceptableCredentialError.
+        """
+        wanted: dict[str, list[Any]] = {
+            user: [items] if isinstance(items, ScramCredential) else several("credentials", items)
+            for user, items in credentials.items()
+        }
+        deletions, upsertions = _alterations(wanted)
+
+        def request(keys: list[str], version: int) -> Any:
+            asked = set(keys)
+            return messages.AlterUserScramCredentialsRequest(
+                deletions=[entry for entry in deletions if entry.name in asked],
+                upsertions=[entry for entry in upsertions if entry.name in asked],
+            )
+
+        def read(keys: list[str], answer: Answer) -> Iterable[tuple[str, BrokerError | None]]:
+            for entry in answer.message.results:
+                yield entry.user, refusal(entry.error_code, entry.error_message)
+
+        ask = Ask(api_key=_ALTER, request=request, read=read)
+        await self._each(ask, wanted, timeout_ms, "users were not altered")
+
+
+def _alterations(wanted: Mapping[str, list[Any]]) -> tuple[list[Any], list[Any]]:
+    """The entries of the request that delete and set credentials."""
+    request = messages.AlterUserScramCredentialsRequest
+    deletions, upsertions = [], []
+    for user, items in wanted.items():
+        for item in items:
+            if isinstance(item, ScramCredential):
+                mechanism = code_of("mechanism", SCRAM_MECHANISMS, item.mechanism)
+                salt = os.urandom(_SALT_BYTES) if item.salt is None else item.salt
+                salted = hashlib.pbkdf2_hmac(_HASHES[item.mechanism], item.password.encode(), salt, item.iterations)
+                upsertions.append(
+                    request.ScramCredentialUpsertion(
+                        name=user, mechanism=mechanism, iterations=item.iterations, salt=salt, salted_password=salted
+                    )
+                )
+            else:
+                mechanism = code_of("a credential to delete", SCRAM_MECHANISMS, item)
+                deletions.append(request.ScramCredentialDeletion(name=user, mechanism=mechanism))
+    return deletions, upsertions
+
+
+def _credentials(keys: Any, answer: Answer) -> Iterable[tuple[str, list[ScramCredentialInfo] | BrokerError]]:
+    whole = refusal(answer.message.error_code, answer.message.error_message)
+    if whole is not None:
+        yield from ((key, whole) for key in keys)
+        return
+    for entry in answer.message.results:
+        found = [
+            ScramCredentialInfo(word(SCRAM_MECHANISMS, info.mechanism), info.iterations)
+            for info in entry.credential_infos
+        ]
+        yield entry.user, refusal(entry.error_code, entry.error_message) or found

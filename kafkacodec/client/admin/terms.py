@@ -1,0 +1,67 @@
+"""Kafka's words for the numbers in administrative messages."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from kafkacodec.records.arguments import one_of
+
+__all__ = [
+    "AclOperation",
+    "ConfigResourceType",
+    "PatternType",
+    "PermissionType",
+    "ResourceType",
+    "authorized_operations",
+    "code_of",
+    "word",
+]
+
+AclOperation = Literal[
+    "any", "all", "read", "write", "create", "delete", "alter", "describe", "cluster_action", "describe_configs",
+    "alter_configs", "idempotent_write", "create_tokens", "describe_tokens", "two_phase_commit",
+]  # fmt: skip
+ResourceType = Literal["any", "topic", "group", "cluster", "transactional_id", "delegation_token", "user"]
+PatternType = Literal["any", "match", "literal", "prefixed"]
+PermissionType = Literal["any", "deny", "allow"]
+ConfigResourceType = Literal["topic", "broker", "broker_logger", "client_metrics", "group"]
+
+OPERATIONS: Final[dict[str, int]] = {
+    "any": 1, "all": 2, "read": 3, "write": 4, "create": 5, "delete": 6, "alter": 7, "describe": 8,
+    "cluster_action": 9, "describe_configs": 10, "alter_configs": 11, "idempotent_write": 12, "create_tokens": 13,
+    "describe_tokens": 14, "two_phase_commit": 15,
+}  # fmt: skip
+RESOURCES: Final = {
+    "any": 1, "topic": 2, "group": 3, "cluster": 4, "transactional_id": 5, "delegation_token": 6, "user": 7,
+}  # fmt: skip
+PATTERNS: Final = {"any": 1, "match": 2, "literal": 3, "prefixed": 4}
+PERMISSIONS: Final = {"any": 1, "deny": 2, "allow": 3}
+CONFIG_RESOURCES: Final = {"topic": 2, "broker": 4, "broker_logger": 8, "client_metrics": 16, "group": 32}
+CONFIG_SOURCES: Final = {
+    "dynamic_topic": 1, "dynamic_broker": 2, "dynamic_default_broker": 3, "static_broker": 4, "default": 5,
+    "dynamic_broker_logger": 6, "dynamic_client_metrics": 7, "dynamic_group": 8,
+}  # fmt: skip
+CONFIG_TYPES: Final = {
+    "boolean": 1, "string": 2, "int": 3, "short": 4, "long": 5, "double": 6, "list": 7, "class": 8, "password": 9,
+}  # fmt: skip
+SCRAM_MECHANISMS: Final = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
+
+_NONE_GIVEN: Final = -(2**31)
+
+
+def code_of(name: str, table: dict[str, int], value: str) -> int:
+    """The number of a word. Raises ValueError that lists the known ones; `name` is the argument."""
+    one_of(name, value, tuple(table))
+    return table[value]
+
+
+def word(table: dict[str, int], code: int) -> str:
+    """The word of a number; ``"unknown_<number>"`` for one that this version does not have."""
+    return next((name for name, number in table.items() if number == code), f"unknown_{code}")
+
+
+def authorized_operations(bits: int) -> frozenset[str] | None:
+    """The operations of a response that the client may do; None if it was not asked for them."""
+    if bits == _NONE_GIVEN:
+        return None
+    return frozenset(word(OPERATIONS, bit) for bit in range(32) if bits >> bit & 1)

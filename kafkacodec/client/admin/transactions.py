@@ -1,0 +1,267 @@
+"""Producers and transactions: describe, list, abort, fence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from kafkacodec import messages
+from kafkacodec.client.admin.job import Ask, Leader, refusal
+from kafkacodec.client.admin.operations import Operations, TopicPartition, at_broker, by_topic, pairs, several
+from kafkacodec.client.core.calls import Answer, Coordinator
+from kafkacodec.errors import BrokerError
+
+__all__ = [
+    "FencedProducer",
+    "ProducerState",
+    "TransactionDescription",
+    "TransactionListing",
+    "TransactionOperations",
+]
+
+_INIT_PRODUCER_ID: Final = 22
+_WRITE_MARKERS: Final = 27
+_DESCRIBE_PRODUCERS: Final = 61
+_DESCRIBE: Final = 65
+_LIST: Final = 66
+_FENCING_TIMEOUT_MS = 1  # of a transaction that is never begun
+
+
+class ProducerState(NamedTuple):
+    """An idempotent or transactional producer that a partition knows.
+
+    Times are in ms since 1970. `transaction_start_offset` is -1 without an open transaction, `coordinator_epoch` -1
+    without any.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp: int
+    coordinator_epoch: int
+    transaction_start_offset: int
+
+
+class TransactionListing(NamedTuple):
+    """A transactional id. `state` is Kafka's word, such as ``Ongoing``; `coordinator` is the id of the broker."""
+
+    transactional_id: str
+    producer_id: int
+    state: str
+    coordinator: int
+
+
+class TransactionDescription(NamedTuple):
+    """The newest transaction of a transactional id. `start_time_ms` is since 1970, and -1 while none is open."""
+
+    transactional_id: str
+    state: str
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    start_time_ms: int
+    partitions: list[TopicPartition]
+    coordinator: int
+
+
+class FencedProducer(NamedTuple):
+    """The producer id and epoch from which a transactional id goes on; older producers of it are refused."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class TransactionOperations(Operations):
+    """The calls on producers and transactions."""
+
+    async def describe_producers(
+        self, partitions: Iterable[tuple[str, int]], *, timeout_ms: int | None = None
+    ) -> dict[TopicPartition, list[ProducerState]]:
+        """The idempotent and transactional producers of partitions, from their leaders (Kafka 2.8 and later).
+
+        Raises:
+            ItemErrors: by partition, such as TopicAuthorizationFailedError.
+        """
+
+        def request(keys: list[TopicPartition], version: int) -> Any:
+            topic = messages.DescribeProducersRequest.TopicRequest
+            topics = [topic(name=name, partition_indexes=numbers) for name, numbers in by_topic(keys).items()]
+            return messages.DescribeProducersRequest(topics=topics)
+
+        def read(
+            keys: list[TopicPartition], answer: Answer
+        ) -> Iterable[tuple[TopicPartition, list[ProducerState] | BrokerError]]:
+            for topic in answer.message.topics:
+                for entry in topic.partitions:
+                    key = TopicPartition(topic.name, entry.partition_index)
+                    yield key, refusal(entry.error_code, entry.error_message) or _producers(entry)
+
+        ask = Ask(api_key=_DESCRIBE_PRODUCERS, request=request, read=read, place=lambda key: Leader(*key))
+        return await self._each(ask, pairs("partitions", partitions), timeout_ms, "partitions cannot be described")
+
+    async def list_transactions(
+        self,
+        *,
+        states: Iterable[str] = (),
+        producer_ids: Iterable[int] = (),
+        duration_ms: int = -1,
+        pattern: str | None = None,
+        timeout_ms: int | None = None,
+    ) -> dict[str, TransactionListing]:
+        """The transactional ids of all brokers (Kafka 3.0 and later).
+
+        Args:
+            states: only these, such as ``["Ongoing"]``.
+            producer_ids: only of these producers.
+            duration_ms: only transactions open for longer (Kafka 3.8 and later).
+            pattern: only transactional ids that match this regular expression of RE2 (Kafka 4.1 and later).
+            timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
+
+        Raises:
+            ItemErrors: by broker; ``results`` has the lists of the others.
+            ValueError: brokers do not know one of the states.
+        """
+        wanted, producers = several("states", states), list(producer_ids)
+
+        def request(brokers: list[int], version: int) -> Any:
+            return messages.ListTransactionsRequest(
+                state_filters=wanted,
+                producer_id_filters=producers,
+                duration_filter=duration_ms,
+                transactional_id_pattern=pattern,
+            )
+
+        ask = Ask(
+            api_key=_LIST,
+            request=request,
+            read=_listed,
+            place=at_broker,
+            least=2 if pattern is not None else 1 if duration_ms >= 0 else 0,
+            needs="pattern" if pattern is not None else "duration_ms" if duration_ms >= 0 else "",
+        )
+        brokers = await self._broker_ids(timeout_ms)
+        lists = await self._each(ask, brokers, timeout_ms, "brokers did not list their transactions")
+        unknown = {state for _, states in lists.values() for state in states}
+        if unknown:
+            raise ValueError(f"brokers know no transactions in state {', '.join(map(repr, sorted(unknown)))}")
+        return {found.transactional_id: found for listed, _ in lists.values() for found in sorted(listed)}
+
+    async def describe_transactions(
+        self, transactional_ids: str | Iterable[str], *, timeout_ms: int | None = None
+    ) -> dict[str, TransactionDescription]:
+        """The newest transactions of transactional ids (Kafka 3.0 and later).
+
+        Raises:
+            ItemErrors: by id, such as TransactionalIdNotFoundError.
+        """
+
+        def request(keys: list[str], version: int) -> Any:
+            return messages.DescribeTransactionsRequest(transactional_ids=keys)
+
+        ask = Ask(api_key=_DESCRIBE, request=request, read=_described, place=_coordinator)
+        ids = several("transactional_ids", transactional_ids)
+        return await self._each(ask, ids, timeout_ms, "transactions cannot be described")
+
+    async def abort_transaction(
+        self,
+        topic: str,
+        partition: int,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        *,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """Abort a transaction that hangs in a partition: its coordinator has forgotten it (KIP-664).
+
+        `describe_producers` tells the last three numbers; a `coordinator_epoch` of -1 there is 0 here. Do not use it
+        while the coordinator still has the transaction: the partition then differs from the others of it.
+
+        Raises:
+            BrokerError: such as InvalidProducerEpochError, TransactionCoordinatorFencedError.
+        """
+        key = TopicPartition(topic, partition)
+
+        def request(keys: list[TopicPartition], version: int) -> Any:
+            place = messages.WriteTxnMarkersRequest.WritableTxnMarkerTopic(name=topic, partition_indexes=[partition])
+            marker = messages.WriteTxnMarkersRequest.WritableTxnMarker(
+                producer_id=producer_id,
+                producer_epoch=producer_epoch,
+                transaction_result=False,
+                topics=[place],
+                coordinator_epoch=coordinator_epoch,
+            )
+            return messages.WriteTxnMarkersRequest(markers=[marker])
+
+        def read(keys: list[TopicPartition], answer: Answer) -> Iterable[tuple[TopicPartition, BrokerError | None]]:
+            for marker in answer.message.markers:
+                for found in marker.topics:
+                    for entry in found.partitions:
+                        yield TopicPartition(found.name, entry.partition_index), refusal(entry.error_code)
+
+        ask = Ask(api_key=_WRITE_MARKERS, request=request, read=read, place=lambda key: Leader(*key))
+        await self._one(ask, key, timeout_ms)
+
+    async def fence_producers(
+        self, transactional_ids: str | Iterable[str], *, timeout_ms: int | None = None
+    ) -> dict[str, FencedProducer]:
+        """Refuse the present producers of transactional ids from now on, and abort their open transactions.
+
+        Raises:
+            ItemErrors: by id, such as TransactionalIdAuthorizationFailedError.
+        """
+
+        def request(keys: list[str], version: int) -> Any:
+            return messages.InitProducerIdRequest(transactional_id=keys[0], transaction_timeout_ms=_FENCING_TIMEOUT_MS)
+
+        def read(keys: list[str], answer: Answer) -> Iterable[tuple[str, FencedProducer | BrokerError]]:
+            found = FencedProducer(answer.message.producer_id, answer.message.producer_epoch)
+            yield keys[0], refusal(answer.message.error_code) or found
+
+        ask = Ask(api_key=_INIT_PRODUCER_ID, request=request, read=read, place=_coordinator, one_by_one=True)
+        ids = several("transactional_ids", transactional_ids)
+        return await self._each(ask, ids, timeout_ms, "transactional ids were not fenced")
+
+
+def _coordinator(transactional_id: str) -> Coordinator:
+    return Coordinator("transaction", transactional_id)
+
+
+def _producers(entry: Any) -> list[ProducerState]:
+    return [
+        ProducerState(
+            found.producer_id,
+            found.producer_epoch,
+            found.last_sequence,
+            found.last_timestamp,
+            found.coordinator_epoch,
+            found.current_txn_start_offset,
+        )
+        for found in entry.active_producers
+    ]
+
+
+def _listed(
+    brokers: list[int], answer: Answer
+) -> Iterable[tuple[int, tuple[list[TransactionListing], list[str]] | BrokerError]]:
+    message = answer.message
+    found = [
+        TransactionListing(entry.transactional_id, entry.producer_id, entry.transaction_state, brokers[0])
+        for entry in message.transaction_states
+    ]
+    yield brokers[0], refusal(message.error_code) or (found, list(message.unknown_state_filters))
+
+
+def _described(keys: list[str], answer: Answer) -> Iterable[tuple[str, TransactionDescription | BrokerError]]:
+    for entry in answer.message.transaction_states:
+        found = TransactionDescription(
+            entry.transactional_id,
+            entry.transaction_state,
+            entry.producer_id,
+            entry.producer_epoch,
+            entry.transaction_timeout_ms,
+            entry.transaction_start_time_ms,
+            [TopicPartition(topic.topic, number) for topic in entry.topics for number in topic.partitions],
+            answer.node,
+        )
+        yield entry.transactional_id, refusal(entry.error_code) or found
