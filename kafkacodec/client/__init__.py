@@ -1,1 +1,56 @@
-"""Clients of Kafka brokers."""
+"""Clients of Kafka brokers: blocking ones here, the same for asyncio in `aio`.
+
+Names load on first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+# Public name -> the module that holds it. Names under None are submodules.
+_HOMES: dict[str, str | None] = {
+    "Acl": "kafkacodec.client.admin.acls",
+    "AclFilter": "kafkacodec.client.admin.acls",
+    "Admin": "kafkacodec.client.blocking.admin",
+    "Append": "kafkacodec.client.admin.configs",
+    "ConfigResource": "kafkacodec.client.admin.configs",
+    "FeatureUpdate": "kafkacodec.client.admin.cluster",
+    "GroupOffset": "kafkacodec.client.admin.offsets",
+    "METRICS": "kafkacodec.client.core.metrics",
+    "NewPartitions": "kafkacodec.client.admin.topics",
+    "NewTopic": "kafkacodec.client.admin.topics",
+    "ScramCredential": "kafkacodec.client.admin.scram",
+    "Subtract": "kafkacodec.client.admin.configs",
+    "TopicPartition": "kafkacodec.client.admin.operations",
+    "aio": None,
+}
+
+__all__ = [*_HOMES]
+
+if TYPE_CHECKING:
+    from kafkacodec.client import aio as aio
+    from kafkacodec.client.admin.acls import Acl as Acl, AclFilter as AclFilter
+    from kafkacodec.client.admin.cluster import FeatureUpdate as FeatureUpdate
+    from kafkacodec.client.admin.configs import Append as Append, ConfigResource as ConfigResource, Subtract as Subtract
+    from kafkacodec.client.admin.offsets import GroupOffset as GroupOffset
+    from kafkacodec.client.admin.operations import TopicPartition as TopicPartition
+    from kafkacodec.client.admin.scram import ScramCredential as ScramCredential
+    from kafkacodec.client.admin.topics import NewPartitions as NewPartitions, NewTopic as NewTopic
+    from kafkacodec.client.blocking.admin import Admin as Admin
+    from kafkacodec.client.core.metrics import METRICS as METRICS
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        home = _HOMES[name]
+    except KeyError:
+        raise AttributeError(f"module 'kafkacodec.client' has no attribute {name!r}") from None
+    module = importlib.import_module(home or f"kafkacodec.client.{name}")
+    value = module if home is None else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -39,6 +39,9 @@ class ConfigResource(NamedTuple):
     type: ConfigResourceType
     name: str
 
+    def __str__(self) -> str:
+        return f"{self.type} {self.name}".rstrip()
+
 
 class ConfigSynonym(NamedTuple):
     """A value that a configuration would have without those before it. `source` is as in `ConfigEntry`."""

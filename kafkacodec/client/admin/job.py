@@ -35,7 +35,7 @@ _UNKNOWN_TOPIC: Final = 3
 _NOT_LEADER: Final = 5
 _LOST_COORDINATOR: Final = frozenset({15, 16})
 _NOT_CONTROLLER: Final = 41
-_LOOK_AGAIN_MS = 20  # for a leader or coordinator that is being looked up
+_LOOK_AGAIN_MS = 100  # for a leader or coordinator that does not come
 _NO_CONTROLLER_MS = 1000  # Metadata of version 0 never tells it
 _UNKNOWN_MS = 5000  # a new topic is known to all brokers after this time; else it does not exist
 
@@ -45,6 +45,9 @@ class Leader(NamedTuple):
 
     topic: str
     partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
 
 
 Where: TypeAlias = "Place | Leader"
@@ -99,6 +102,7 @@ class _Attempt:
     failures: int = 0
     next_at: float = 0.0
     error: Exception | None = None
+    unplaced: bool = False  # who is responsible is being looked up
     unanswered: bool = False  # a broker may have got a request of which no answer came
     unknown_since: float | None = None  # when its topic, or the controller, was not found
 
@@ -154,7 +158,7 @@ class Job(Generic[K, V]):
             return []
         batches: dict[Place, _Batch[K]] = {}
         for key, attempt in list(self._waiting.items()):
-            if attempt.next_at <= now:
+            if attempt.unplaced or attempt.next_at <= now:
                 self._assign(key, attempt, now, batches)
         return [self._send(place, batch, now) for place, whole in batches.items() for batch in self._split(whole)]
 
@@ -209,6 +213,7 @@ class Job(Generic[K, V]):
             place = self._leader(key, attempt, where, now)
         elif where is CONTROLLER:
             place = self._controller(attempt, now)
+        attempt.unplaced = place is None
         if place is not None:
             batch = batches.setdefault(place, _Batch([], []))
             batch.keys.append(key)
@@ -237,9 +242,9 @@ class Job(Generic[K, V]):
         if topic.error is not None and not topic.error.retriable:
             self._fail(key, topic.error(f"{topic.error.name}: topic {where.topic!r}"))
         elif where.partition not in topic.partitions:
-            self._unknown(key, attempt, error(_UNKNOWN_TOPIC)(f"{error(_UNKNOWN_TOPIC).name}: {tuple(where)}"), now)
+            self._unknown(key, attempt, error(_UNKNOWN_TOPIC)(f"{error(_UNKNOWN_TOPIC).name}: {where}"), now)
         else:
-            attempt.error = error(_NOT_LEADER)(f"{error(_NOT_LEADER).name}: {tuple(where)}")
+            attempt.error = error(_NOT_LEADER)(f"{error(_NOT_LEADER).name}: {where}")
         return None
 
     def _refused(self, key: K, attempt: _Attempt, found: BrokerError, where: Where, now: float) -> None:

@@ -41,12 +41,19 @@ class TopicPartition(NamedTuple):
     topic: str
     partition: int
 
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
 
 class Operations:
     """The part of a face that the subjects use. The face runs jobs with its network."""
 
     _settings: ClientSettings
-    _cluster: Cluster
+
+    @property
+    def _cluster(self) -> Cluster:
+        """The metadata of the network."""
+        raise NotImplementedError
 
     async def _run(self, job: Job[Any, Any]) -> None:
         """Run a job until it is done."""

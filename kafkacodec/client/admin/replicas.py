@@ -22,6 +22,7 @@ _ELECT: Final = 43
 _REASSIGN: Final = 45
 _LIST: Final = 46
 _ELECTIONS: Final = ("preferred", "unclean")
+_UNKNOWN_TOPIC: Final = 3
 _NOT_NEEDED: Final = 84  # ELECTION_NOT_NEEDED: the leader is the wanted one
 
 
@@ -39,6 +40,9 @@ class TopicPartitionReplica(NamedTuple):
     topic: str
     partition: int
     broker: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition} on broker {self.broker}"
 
 
 class ReplicaSize(NamedTuple):
@@ -163,6 +167,7 @@ class ReplicaOperations(Operations):
             api_key=_ELECT,
             request=request,
             read=_elected,
+            final=frozenset({_UNKNOWN_TOPIC}),
             least=1 if unclean else 0,
             needs="an unclean election" if unclean else "",
         )

@@ -15,7 +15,7 @@ from kafkacodec.client.admin.terms import SCRAM_MECHANISMS, code_of, word
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError
 
-__all__ = ["ScramCredential", "ScramCredentialInfo", "ScramMechanism", "ScramOperations"]
+__all__ = ["ScramCredential", "ScramCredentialInfo", "ScramMechanism", "ScramOperations", "UserMechanism"]
 
 ScramMechanism = Literal["SCRAM-SHA-256", "SCRAM-SHA-512"]
 
@@ -47,6 +47,16 @@ class ScramCredentialInfo(NamedTuple):
 
     mechanism: str
     iterations: int
+
+
+class UserMechanism(NamedTuple):
+    """A credential of a user; equal to the tuple ``(user, mechanism)``."""
+
+    user: str
+    mechanism: str
+
+    def __str__(self) -> str:
+        return f"{self.mechanism} of {self.user}"
 
 
 class ScramOperations(Operations):
@@ -90,48 +100,46 @@ class ScramOperations(Operations):
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
         Raises:
-            ItemErrors: by user, such as ResourceNotFoundError, UnacceptableCredentialError.
+            ItemErrors: by user and mechanism, such as ResourceNotFoundError, UnacceptableCredentialError.
         """
-        wanted: dict[str, list[Any]] = {
-            user: [items] if isinstance(items, ScramCredential) else several("credentials", items)
-            for user, items in credentials.items()
-        }
-        deletions, upsertions = _alterations(wanted)
+        wanted: dict[UserMechanism, ScramCredential | None] = {}
+        for user, items in credentials.items():
+            for item in [items] if isinstance(items, ScramCredential) else several("credentials", items):
+                new = item if isinstance(item, ScramCredential) else None
+                mechanism: Any = item if new is None else new.mechanism
+                code_of("a mechanism", SCRAM_MECHANISMS, mechanism)
+                wanted[UserMechanism(user, mechanism)] = new
 
-        def request(keys: list[str], version: int) -> Any:
-            asked = set(keys)
-            return messages.AlterUserScramCredentialsRequest(
-                deletions=[entry for entry in deletions if entry.name in asked],
-                upsertions=[entry for entry in upsertions if entry.name in asked],
+        def request(keys: list[UserMechanism], version: int) -> Any:
+            entries = [_alteration(key, wanted[key]) for key in keys]
+            new = messages.AlterUserScramCredentialsRequest
+            return new(
+                deletions=[entry for entry in entries if isinstance(entry, new.ScramCredentialDeletion)],
+                upsertions=[entry for entry in entries if isinstance(entry, new.ScramCredentialUpsertion)],
             )
 
-        def read(keys: list[str], answer: Answer) -> Iterable[tuple[str, BrokerError | None]]:
-            for entry in answer.message.results:
-                yield entry.user, refusal(entry.error_code, entry.error_message)
+        def read(keys: list[UserMechanism], answer: Answer) -> Iterable[tuple[UserMechanism, BrokerError | None]]:
+            found = {entry.user: refusal(entry.error_code, entry.error_message) for entry in answer.message.results}
+            return ((key, found[key.user]) for key in keys if key.user in found)
 
-        ask = Ask(api_key=_ALTER, request=request, read=read)
-        await self._each(ask, wanted, timeout_ms, "users were not altered")
+        # Brokers refuse two credentials of a user in one request.
+        ask = Ask(api_key=_ALTER, request=request, read=read, one_by_one=len(wanted) > len(credentials))
+        await self._each(ask, wanted, timeout_ms, "credentials were not altered")
 
 
-def _alterations(wanted: Mapping[str, list[Any]]) -> tuple[list[Any], list[Any]]:
-    """The entries of the request that delete and set credentials."""
-    request = messages.AlterUserScramCredentialsRequest
-    deletions, upsertions = [], []
-    for user, items in wanted.items():
-        for item in items:
-            if isinstance(item, ScramCredential):
-                mechanism = code_of("mechanism", SCRAM_MECHANISMS, item.mechanism)
-                salt = os.urandom(_SALT_BYTES) if item.salt is None else item.salt
-                salted = hashlib.pbkdf2_hmac(_HASHES[item.mechanism], item.password.encode(), salt, item.iterations)
-                upsertions.append(
-                    request.ScramCredentialUpsertion(
-                        name=user, mechanism=mechanism, iterations=item.iterations, salt=salt, salted_password=salted
-                    )
-                )
-            else:
-                mechanism = code_of("a credential to delete", SCRAM_MECHANISMS, item)
-                deletions.append(request.ScramCredentialDeletion(name=user, mechanism=mechanism))
-    return deletions, upsertions
+def _alteration(key: UserMechanism, new: ScramCredential | None) -> Any:
+    """The entry of the request that sets or deletes a credential."""
+    mechanism = SCRAM_MECHANISMS[key.mechanism]
+    if new is None:
+        return messages.AlterUserScramCredentialsRequest.ScramCredentialDeletion(name=key.user, mechanism=mechanism)
+    salt = os.urandom(_SALT_BYTES) if new.salt is None else new.salt
+    return messages.AlterUserScramCredentialsRequest.ScramCredentialUpsertion(
+        name=key.user,
+        mechanism=mechanism,
+        iterations=new.iterations,
+        salt=salt,
+        salted_password=hashlib.pbkdf2_hmac(_HASHES[key.mechanism], new.password.encode(), salt, new.iterations),
+    )
 
 
 def _credentials(keys: Any, answer: Answer) -> Iterable[tuple[str, list[ScramCredentialInfo] | BrokerError]]:
@@ -144,4 +152,4 @@ def _credentials(keys: Any, answer: Answer) -> Iterable[tuple[str, list[ScramCre
             ScramCredentialInfo(word(SCRAM_MECHANISMS, info.mechanism), info.iterations)
             for info in entry.credential_infos
         ]
-        yield entry.user, refusal(entry.error_code, entry.error_message) or found
+        yield entry.user, refusal(entry.error_code, entry.error_message) or sorted(found)

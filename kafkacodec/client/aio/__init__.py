@@ -1,0 +1,30 @@
+"""Clients for asyncio: use each in the event loop that it first ran in. Names load on first use."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+# Public name -> the module that holds it.
+_HOMES: dict[str, str] = {
+    "Admin": "kafkacodec.client.aio.admin",
+}
+
+__all__ = [*_HOMES]
+
+if TYPE_CHECKING:
+    from kafkacodec.client.aio.admin import Admin as Admin
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        home = _HOMES[name]
+    except KeyError:
+        raise AttributeError(f"module 'kafkacodec.client.aio' has no attribute {name!r}") from None
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,0 +1,113 @@
+"""The admin client for asyncio."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, Self, Unpack
+
+from kafkacodec.client.admin.acls import AclOperations
+from kafkacodec.client.admin.cluster import ClusterOperations
+from kafkacodec.client.admin.configs import ConfigOperations
+from kafkacodec.client.admin.groups import GroupOperations
+from kafkacodec.client.admin.job import Job
+from kafkacodec.client.admin.offsets import OffsetOperations
+from kafkacodec.client.admin.quotas import QuotaOperations
+from kafkacodec.client.admin.replicas import ReplicaOperations
+from kafkacodec.client.admin.scram import ScramOperations
+from kafkacodec.client.admin.topics import TopicOperations
+from kafkacodec.client.admin.transactions import TransactionOperations
+from kafkacodec.client.core.cluster import Cluster
+from kafkacodec.client.driver.network import Network
+from kafkacodec.client.faces import run_machine
+from kafkacodec.client.options import ClientOptions, ClientSettings, options_from_config
+from kafkacodec.errors import ClientClosed
+from kafkacodec.records.signatures import shows_options
+
+__all__ = ["Admin", "AdminSettings"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdminSettings(ClientSettings):
+    """The checked options of an admin client: those of all clients. It does not let brokers create topics."""
+
+    allow_auto_create_topics: bool = False
+
+
+class Admin(
+    TopicOperations,
+    ConfigOperations,
+    GroupOperations,
+    OffsetOperations,
+    AclOperations,
+    TransactionOperations,
+    QuotaOperations,
+    ScramOperations,
+    ReplicaOperations,
+    ClusterOperations,
+):
+    """Administers a Kafka cluster; an asynchronous context manager.
+
+    Each call finds the brokers that are responsible (controller, coordinators, leaders, all), and repeats requests that
+    fail for reasons that pass, up to its ``timeout_ms`` or ``default_api_timeout_ms``. A call on several items does all
+    that it can and raises `ItemErrors` if some fail; its ``errors`` and ``results`` are by item. A call that a broker
+    is too old for raises UnsupportedVersion, which names the API and the first release that has it.
+
+    Args:
+        bootstrap_servers: ``host:port`` of some brokers, in one text with commas or as a list.
+        **options: `ClientSettings` says what they mean.
+
+    Raises:
+        TypeError, ValueError: an option is unknown or has a wrong value.
+    """
+
+    @shows_options(ClientOptions, AdminSettings)
+    def __init__(self, bootstrap_servers: str | Iterable[str], **options: Unpack[ClientOptions]) -> None:
+        self._settings = AdminSettings(bootstrap_servers=bootstrap_servers, **options)
+        self._network: Network | None = None
+        self._closed = False
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """A client from options with dotted names, such as ``{"bootstrap.servers": "localhost:9092"}``."""
+        return cls(**options_from_config(config, DEFAULTS))
+
+    async def close(self) -> None:
+        """Close all connections. Calls that wait end with ClientClosed."""
+        self._closed = True
+        if self._network is not None:
+            await self._network.close()
+
+    async def __aenter__(self) -> Self:
+        self._started()
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
+
+    def metrics(self) -> dict[str, float]:
+        """What the client counted so far, by name; `kafkacodec.client.METRICS` says what the names mean."""
+        return {} if self._network is None else self._network.metrics.snapshot()
+
+    def _started(self) -> Network:
+        if self._closed:
+            raise ClientClosed("the client is closed")
+        if self._network is None:
+            self._network = Network(self._settings)
+        self._network.check()
+        return self._network
+
+    @property
+    def _cluster(self) -> Cluster:
+        return self._started().cluster
+
+    def _now(self) -> float:
+        return self._started().now()
+
+    async def _run(self, job: Job[Any, Any]) -> None:
+        if not job.done:
+            await run_machine(self._started(), job, lambda: job.done)
+
+
+DEFAULTS = {option.name: None if option.default is MISSING else option.default for option in fields(AdminSettings)}
+"""The default of each option by name."""

@@ -1,0 +1,1 @@
+"""Clients that block, over those for asyncio."""

@@ -1,0 +1,101 @@
+"""The blocking admin client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Self, Unpack
+
+from kafkacodec.client.aio import admin as aio
+from kafkacodec.client.driver.thread import LoopThread
+from kafkacodec.client.faces import BlockingFace, blocking
+from kafkacodec.client.options import ClientOptions, options_from_config
+from kafkacodec.records.signatures import shows_options
+
+__all__ = ["Admin"]
+
+
+class Admin(BlockingFace):
+    """Administers a Kafka cluster; a context manager. Threads may share it.
+
+    Each call finds the brokers that are responsible (controller, coordinators, leaders, all), and repeats requests that
+    fail for reasons that pass, up to its ``timeout_ms`` or ``default_api_timeout_ms``. A call on several items does all
+    that it can and raises `ItemErrors` if some fail; its ``errors`` and ``results`` are by item. A call that a broker
+    is too old for raises UnsupportedVersion, which names the API and the first release that has it.
+
+    Args:
+        bootstrap_servers: ``host:port`` of some brokers, in one text with commas or as a list.
+        **options: `ClientSettings` says what they mean.
+
+    Raises:
+        TypeError, ValueError: an option is unknown or has a wrong value.
+    """
+
+    @shows_options(ClientOptions, aio.AdminSettings)
+    def __init__(self, bootstrap_servers: str | Iterable[str], **options: Unpack[ClientOptions]) -> None:
+        self._face = aio.Admin(bootstrap_servers, **options)
+        self._thread = LoopThread("kafkacodec admin client")
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """A client from options with dotted names, such as ``{"bootstrap.servers": "localhost:9092"}``."""
+        return cls(**options_from_config(config, aio.DEFAULTS))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def metrics(self) -> dict[str, float]:
+        """What the client counted so far, by name; `kafkacodec.client.METRICS` says what the names mean."""
+        found: dict[str, float] = self._face.metrics()
+        return found
+
+    create_topics = blocking(aio.Admin.create_topics)
+    delete_topics = blocking(aio.Admin.delete_topics)
+    list_topics = blocking(aio.Admin.list_topics)
+    describe_topics = blocking(aio.Admin.describe_topics)
+    create_partitions = blocking(aio.Admin.create_partitions)
+    delete_records = blocking(aio.Admin.delete_records)
+
+    describe_configs = blocking(aio.Admin.describe_configs)
+    incremental_alter_configs = blocking(aio.Admin.incremental_alter_configs)
+    alter_configs = blocking(aio.Admin.alter_configs)
+    list_config_resources = blocking(aio.Admin.list_config_resources)
+
+    list_groups = blocking(aio.Admin.list_groups)
+    describe_groups = blocking(aio.Admin.describe_groups)
+    delete_groups = blocking(aio.Admin.delete_groups)
+    remove_members = blocking(aio.Admin.remove_members)
+
+    list_offsets = blocking(aio.Admin.list_offsets)
+    list_group_offsets = blocking(aio.Admin.list_group_offsets)
+    alter_group_offsets = blocking(aio.Admin.alter_group_offsets)
+    delete_group_offsets = blocking(aio.Admin.delete_group_offsets)
+
+    create_acls = blocking(aio.Admin.create_acls)
+    describe_acls = blocking(aio.Admin.describe_acls)
+    delete_acls = blocking(aio.Admin.delete_acls)
+
+    describe_producers = blocking(aio.Admin.describe_producers)
+    list_transactions = blocking(aio.Admin.list_transactions)
+    describe_transactions = blocking(aio.Admin.describe_transactions)
+    abort_transaction = blocking(aio.Admin.abort_transaction)
+    fence_producers = blocking(aio.Admin.fence_producers)
+
+    describe_client_quotas = blocking(aio.Admin.describe_client_quotas)
+    alter_client_quotas = blocking(aio.Admin.alter_client_quotas)
+
+    describe_user_scram_credentials = blocking(aio.Admin.describe_user_scram_credentials)
+    alter_user_scram_credentials = blocking(aio.Admin.alter_user_scram_credentials)
+
+    alter_partition_reassignments = blocking(aio.Admin.alter_partition_reassignments)
+    list_partition_reassignments = blocking(aio.Admin.list_partition_reassignments)
+    elect_leaders = blocking(aio.Admin.elect_leaders)
+    describe_log_dirs = blocking(aio.Admin.describe_log_dirs)
+    alter_replica_log_dirs = blocking(aio.Admin.alter_replica_log_dirs)
+
+    describe_cluster = blocking(aio.Admin.describe_cluster)
+    describe_features = blocking(aio.Admin.describe_features)
+    update_features = blocking(aio.Admin.update_features)
+    describe_metadata_quorum = blocking(aio.Admin.describe_metadata_quorum)

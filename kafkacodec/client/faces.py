@@ -1,0 +1,75 @@
+"""What the clients that users see have in common."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+from kafkacodec.errors import ClientClosed
+
+if TYPE_CHECKING:
+    from kafkacodec.client.core.calls import Machine
+    from kafkacodec.client.driver.network import Network
+    from kafkacodec.client.driver.thread import LoopThread
+
+__all__ = ["BlockingFace", "blocking", "run_machine"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+async def run_machine(network: Network, machine: Machine, done: Callable[[], bool]) -> None:
+    """Run a machine until it is done. Raises what it raises, and ClientClosed if the network is closed meanwhile."""
+    finished: asyncio.Future[None] = network.loop.create_future()
+
+    def changed() -> None:
+        if done() and not finished.done():
+            finished.set_result(None)
+
+    def broke(error: Exception) -> None:
+        if not finished.done():
+            finished.set_exception(error)
+
+    network.add(machine, changed, broke)
+    try:
+        await finished
+    finally:
+        network.remove(machine)
+
+
+class BlockingFace:
+    """A client that runs one for asyncio in a private loop thread.
+
+    A subclass sets both attributes. Methods made by `blocking` may be called by any thread, and from several at once.
+    """
+
+    _thread: LoopThread
+    _face: Any
+
+    def close(self) -> None:
+        """Close all connections and end the client's thread. Does nothing the second time."""
+        try:
+            self._thread.check()
+        except ClientClosed:
+            self._thread.close()
+            return
+        try:
+            self._thread.run(self._face.close())
+        finally:
+            self._thread.close()
+
+
+def blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> Callable[Concatenate[Any, P], R]:
+    """The method of a blocking face that runs this coroutine method of the client for asyncio, and waits for it."""
+
+    @wraps(method)
+    def call(self: Any, /, *args: P.args, **options: P.kwargs) -> R:
+        found: R = self._thread.run(method(self._face, *args, **options))
+        return found
+
+    call.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]
+    call.__qualname__ = method.__name__
+    return call

@@ -1,0 +1,125 @@
+"""Arguments of the admin clients, which are checked before anything is sent."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+import kafkacodec as kc
+from kafkacodec import client, errors
+from kafkacodec.client.blocking.admin import Admin
+
+NOBODY = "127.0.0.1:1"
+
+
+def test_blocking_methods_are_those_for_asyncio_with_their_help():
+    for name, method in inspect.getmembers(client.aio.Admin, inspect.iscoroutinefunction):
+        if name.startswith("_") or name == "close":
+            continue
+        blocking = getattr(Admin, name)
+        assert inspect.signature(blocking) == inspect.signature(method)
+        assert blocking.__doc__ == method.__doc__
+        assert not inspect.iscoroutinefunction(blocking)
+
+
+def test_options_are_shown_and_checked():
+    assert inspect.signature(Admin).parameters["request_timeout_ms"].default == 30_000
+    assert inspect.signature(Admin).parameters["allow_auto_create_topics"].default is False
+    for kind in (Admin, client.aio.Admin):
+        with pytest.raises(TypeError, match=r"unknown option 'request_timeout'.*request_timeout_ms"):
+            kind(NOBODY, **{"request_timeout": 5})
+        with pytest.raises(TypeError, match=r"unknown option 'bootstrap.server'.*bootstrap.servers"):
+            kind.from_config({"bootstrap.server": NOBODY})
+
+
+def test_dotted_names():
+    with Admin.from_config({"bootstrap.servers": NOBODY, "default.api.timeout.ms": "70"}) as admin:
+        assert admin._face._settings.default_api_timeout_ms == 70
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "match"),
+    [
+        (lambda a: a.list_offsets({"t": "latest"}), TypeError, "pairs of topic and partition; one is 't'"),
+        (lambda a: a.list_offsets({("t", 0): "last"}), ValueError, "an offset must be 'latest'"),
+        (lambda a: a.list_offsets({("t", 0): -1}), ValueError, "a time must not be negative"),
+        (lambda a: a.describe_topics(5), TypeError, "topics must be a name or several, not int"),
+        (lambda a: a.describe_topics("t", timeout_ms=-1), ValueError, "timeout_ms"),
+        (lambda a: a.describe_configs([("topics", "t")]), ValueError, "'topics'"),
+        (lambda a: a.describe_configs([("broker", "b1")]), ValueError, "a broker is its id, not 'b1'"),
+        (lambda a: a.create_acls(client.Acl("topic", "t", "User:a", "reed")), ValueError, "operation .* not 'reed'"),
+        (lambda a: a.elect_leaders([("t", 0)], election_type="dirty"), ValueError, "election_type"),
+        (lambda a: a.alter_user_scram_credentials({"u": "PLAIN"}), ValueError, "a mechanism must be"),
+        (lambda a: a.describe_client_quotas({"users": None}), ValueError, "'users'"),
+    ],
+)
+def test_wrong_arguments(call, error, match):
+    with Admin(NOBODY) as admin, pytest.raises(error, match=match):
+        call(admin)
+
+
+def test_nothing_to_do_asks_nobody():
+    with Admin(NOBODY) as admin:
+        assert admin.describe_topics([]) == {}
+        admin.delete_groups([])
+
+
+def test_nobody_there_is_one_error_within_the_time():
+    with Admin(NOBODY) as admin, pytest.raises(errors.DeadlineExceeded, match=r"Metadata .* last: .*127\.0\.0\.1:1"):
+        admin.list_topics(timeout_ms=300)
+
+
+def test_a_closed_client_says_so():
+    admin = Admin(NOBODY)
+    admin.close()
+    admin.close()
+    with pytest.raises(errors.ClientClosed):
+        admin.list_topics()
+
+    async def run():
+        found = client.aio.Admin(NOBODY)
+        await found.close()
+        with pytest.raises(errors.ClientClosed):
+            await found.list_topics()
+
+    asyncio.run(run())
+
+
+def test_another_loop_is_refused():
+    found = client.aio.Admin(NOBODY)
+
+    async def use():
+        with pytest.raises(errors.KafkaCodecError) as caught:
+            await found.list_topics(timeout_ms=50)
+        return type(caught.value)
+
+    assert asyncio.run(use()) is errors.DeadlineExceeded
+    assert asyncio.run(use()) is errors.ClientClosed
+
+
+def test_a_password_is_in_no_repr():
+    assert "secret" not in repr(client.ScramCredential("SCRAM-SHA-256", "secret"))
+
+
+def test_item_errors_group_errors_by_item():
+    exists, denied = errors.error(36)(), errors.error(29)()
+    found = kc.ItemErrors("2 of 3 topics were not created", {"a": exists, "b": denied}, {"c": 1})
+    assert str(found) == "2 of 3 topics were not created: a: TOPIC_ALREADY_EXISTS; b: TOPIC_AUTHORIZATION_FAILED"
+    assert isinstance(found, kc.KafkaCodecError)
+    again = pickle.loads(pickle.dumps(found))
+    assert (str(again), again.results) == (str(found), {"c": 1})
+    chosen, others = found.split(errors.TopicAlreadyExistsError)
+    assert (chosen.exceptions, others.exceptions) == ((exists,), (denied,))
+    many = kc.ItemErrors("all", dict.fromkeys(range(9), exists), {})
+    assert str(many).endswith("and 4 more")
+
+
+def test_the_import_of_the_room_loads_no_client():
+    program = "import sys, kafkacodec.client; print('asyncio' in sys.modules, 'ssl' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["False", "False"]
