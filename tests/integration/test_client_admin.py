@@ -74,7 +74,9 @@ def refused(call, *arguments, **options):
     """The names of the errors by item, and the results of the others."""
     with pytest.raises(errors.ItemErrors) as caught:
         call(*arguments, **options)
-    return {item: found.name for item, found in caught.value.errors.items()}, caught.value.results
+    return {
+        item: getattr(found, "name", repr(found)) for item, found in caught.value.errors.items()
+    }, caught.value.results
 
 
 def test_cluster(admin, broker):
