@@ -12,6 +12,7 @@ from kafkacodec.messages.consumer_protocol import (
     decode_sticky_user_data,
     decode_subscription,
     encode_assignment,
+    encode_sticky_user_data,
     encode_subscription,
 )
 
@@ -72,6 +73,10 @@ def test_user_data_of_the_sticky_assignors() -> None:
     assert decode_sticky_user_data(OWNED) == StickyUserData(-1, {"work": [0, 3]})
     assert decode_sticky_user_data(OWNED + b"\0\0\0\x05") == StickyUserData(5, {"work": [0, 3]})
     assert decode_sticky_user_data(b"\0\0\0\x05", cooperative=True) == StickyUserData(5, {})
+    assert encode_sticky_user_data(StickyUserData(5, {"work": [0, 3]})) == OWNED + b"\0\0\0\x05"
+    assert encode_sticky_user_data(StickyUserData(5, {"work": [0]}), cooperative=True) == b"\0\0\0\x05"
+    with pytest.raises(kc.EncodeError):
+        encode_sticky_user_data(StickyUserData(5, {"work": [1 << 31]}))
     for bad in (b"", OWNED[:-1], b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\0\0\0\x01\0\x01\xff\0\0\0\0"):
         with pytest.raises(kc.DecodeError):
             decode_sticky_user_data(bad)
