@@ -193,6 +193,45 @@ def test_brokers_without_api_versions_are_found_out(release, requests):
     assert seen == [[]]  # known from now on
 
 
+def both(broker, opening):
+    """A broker's events for ApiVersions and the request that follows it after silence."""
+    return [*broker.connection.receive(opening.start()), *broker.connection.receive(opening.silent())]
+
+
+def test_a_broker_that_ignores_api_versions():
+    opening, broker = Opened(), Broker()
+    _, listing = both(broker, opening)
+    assert listing.api_key == 16
+    frame = encode_response(messages.ListGroupsResponse(), 0, listing.correlation_id)
+    assert (opening.receive(frame), opening.ready) == (b"", True)
+    assert opening.way == Way("0.9.0", certain=True)
+    assert opening.versions == BASELINES["0.9.0"]
+    assert opening.connection.pending == 0
+
+
+@pytest.mark.parametrize("highest", [2, supported_ranges()[18][-1]])
+def test_a_slow_broker_is_not_taken_for_an_old_one(highest):
+    opening, broker = Opened(), Broker(k18=range(0, highest + 1))
+    versions, listing = both(broker, opening)
+    send = broker.connection.send_response
+    again = opening.receive(send(versions.correlation_id, broker.connection.api_versions(versions)))
+    assert bool(again) == (highest == 2)
+    opening.receive(send(listing.correlation_id, messages.ListGroupsResponse()))
+    if again:
+        opening.receive(broker.answer(again))
+    assert opening.ready
+    assert opening.way == FIRST_WAY
+    assert opening.connection.pending == 0
+
+
+def test_silence_changes_nothing_after_an_answer_or_with_sasl():
+    opening, broker = Opened(Tokens()), Broker()
+    data = opening.start()
+    assert opening.silent() == b""
+    opening.receive(broker.answer(data))
+    assert opening.silent() == b""
+
+
 def test_the_fallback_names_the_release():
     opening, seen = old_broker("0.8.0", fallback="0.8.0")
     assert seen == [[18], []]

@@ -1,8 +1,9 @@
 """What is said on a new connection before the first request: the versions of the broker, then SASL. No I/O.
 
-Brokers from 0.10 on answer ApiVersions. Older ones close the connection at it; which of them it is, is found out by
-requests that only some of them have, each on a new connection: see `Way`. What such a probe has found is confirmed by
-ApiVersions once more, since a newer broker may have closed the first connection for another reason.
+Brokers from 0.10 on answer ApiVersions. 0.9 ignores it and answers the request after it. 0.8 closes the connection;
+which release it is, is found out by requests that only some have, each on a new connection: see `Way`. What such a
+probe has found is confirmed by ApiVersions once more, since a newer broker may have closed the first connection for
+another reason.
 
 Source: KIP-35 and KIP-511 (ApiVersions), KIP-43, KIP-152 and KIP-368 (SASL).
 """
@@ -27,10 +28,13 @@ if TYPE_CHECKING:
 
     from kafkacodec.client.options import ClientSettings
 
-__all__ = ["FIRST_WAY", "OPENING_FRAME_BYTES", "Opening", "Way", "renewal_time"]
+__all__ = ["FIRST_WAY", "OPENING_FRAME_BYTES", "SILENCE_MS", "Opening", "Way", "renewal_time"]
 
 OPENING_FRAME_BYTES: Final = 1 << 20
 """The largest frame to accept before a connection is ready: far above what versions and tokens need."""
+
+SILENCE_MS: Final = 500
+"""How long a broker may be silent before `Opening.silent` is called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,7 @@ class Opening:
         send opening.start(now)
         while not opening.ready:
             send opening.receive(frame, now)      # b"" means: wait for the next frame
+            send opening.silent()                 # once, after SILENCE_MS without a frame
         # Where the broker closes the connection before that:
         error = opening.lost()
         way = opening.next_way                    # if not None, connect again at once with a new Opening
@@ -91,10 +96,9 @@ class Opening:
         self.way = way
         self.renew_at: float | None = None
         self.next_way: Way | None = None
-        # The driver limits what is in flight.
-        self.connection = Connection(
-            "client", client_id=settings.client_id, max_frame_size=settings.receive_message_max_bytes
-        )
+        self.connection = _connection(settings)
+        self._settings = settings
+        self._silent_id: int | None = None  # the correlation id of the request after ApiVersions
         self._fallback = settings.broker_version_fallback
         self._exchange = exchange
         self._authentication: Authentication | None = None
@@ -121,8 +125,26 @@ class Opening:
         """
         if self._raw and self._exchange is not None:
             return self._token_received(self._exchange, bytes(memoryview(frame)[SIZE_BYTES:]))
+        if self._silent_id is not None and _correlation_id(frame) == self._silent_id:
+            return self._answered_after_silence(frame)
         events = self.connection.receive_frame(frame)
         return self._answer(events[0].message, events[1] if len(events) > 1 else None, now)
+
+    def silent(self) -> bytes:
+        """What to send to a broker that has not answered for `SILENCE_MS`: 0.9 ignores ApiVersions."""
+        if self.ready or self._answered or self._exchange is not None or self.way.release is not None:
+            return b""
+        self._silent_id, data = self.connection.send_request(*_PROBES["0.9.0"])
+        return data
+
+    def _answered_after_silence(self, frame: Buffer) -> bytes:
+        self._silent_id = None
+        if self._answered:  # a slow broker
+            self.connection.receive_frame(frame)
+            return self._finish() if self.versions else b""
+        self.connection = _connection(self._settings)  # the old one waits for the answer to ApiVersions
+        self.way = Way("0.9.0", certain=True)
+        return self._probe_or_finish()
 
     def lost(self) -> ConnectionFailed:
         """The error for a connection that ends before it is ready; sets `next_way` if there is another to try."""
@@ -175,6 +197,8 @@ class Opening:
         self.versions = _common(versions.ranges)
         if not self.versions:
             raise UnsupportedVersion(f"{self.name} has no API in common with this client")
+        if self._silent_id is not None:
+            return b""  # its answer comes next
         if self._exchange is None or self._authenticated:
             return self._finish()
         self._authentication = Authentication(self._exchange, self.versions)
@@ -229,6 +253,15 @@ def renewal_time(now: float, session_lifetime_ms: float, source: random.Random |
         return None
     share: float = (source or random).uniform(0.85, 0.95)
     return now + session_lifetime_ms * share
+
+
+def _connection(settings: ClientSettings) -> Connection:
+    """A connection for requests; the driver limits what is in flight."""
+    return Connection("client", client_id=settings.client_id, max_frame_size=settings.receive_message_max_bytes)
+
+
+def _correlation_id(frame: Buffer) -> int:
+    return int.from_bytes(memoryview(frame)[SIZE_BYTES : SIZE_BYTES + 4], "big")
 
 
 def _common(theirs: Versions) -> Versions:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafkacodec.client.core.authentication import Authentication, Exchange, Request
 from kafkacodec.client.core.foreign import foreign_protocol
-from kafkacodec.client.core.opening import OPENING_FRAME_BYTES, Opening, renewal_time
+from kafkacodec.client.core.opening import OPENING_FRAME_BYTES, SILENCE_MS, Opening, renewal_time
 from kafkacodec.client.driver.frames import Frame, FrameBuffers, FrameReader
 from kafkacodec.client.security.tls import tls_error
 from kafkacodec.errors import ConnectionFailed, DecodeError, KafkaCodecError, RemoteProtocolError
@@ -55,7 +55,7 @@ class Link(asyncio.BufferedProtocol):
         self.opening = opening
         self.ready = False
         self._expiring = expiring
-        self._timer: asyncio.TimerHandle | None = None  # of the session, or of its renewal
+        self._timer: asyncio.TimerHandle | None = None  # of the opening, the session or its renewal
         self._used = False  # a request was answered
         self._renewal: Authentication | None = None
         self._renewal_id = -1  # the correlation id of its request
@@ -163,6 +163,11 @@ class Link(asyncio.BufferedProtocol):
     def _start(self) -> None:
         self._write(self.opening.start(self._clock()))
         self._check_ready()
+        if not self.ready:
+            self._timer = asyncio.get_running_loop().call_later(SILENCE_MS / 1000, self._silent)
+
+    def _silent(self) -> None:
+        self._step(lambda: self._write(self.opening.silent()))
 
     def _take(self, nbytes: int) -> None:
         for frame in self._reader.received(nbytes):
