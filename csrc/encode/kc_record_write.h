@@ -14,13 +14,19 @@ typedef struct kc_record_size {
     uint64_t offset_delta; /* zigzag-coded, as it is never negative */
 } kc_record_size;
 
-KC_INLINE kc_record_size kc_record_measure(const kc_open_batch *batch, const kc_input_block *block, int64_t i) {
+/* `fixed` is the size of the body without its two deltas. */
+KC_INLINE kc_record_size kc_record_measure_at(const kc_open_batch *batch, int64_t offset, int64_t timestamp,
+                                              int64_t fixed) {
     kc_record_size s;
-    s.timestamp_delta = (int64_t)((uint64_t)block->timestamp[i] - (uint64_t)batch->base_timestamp);
-    s.offset_delta = 2 * ((uint64_t)block->offset[i] - (uint64_t)batch->base_offset);
-    s.body = block->fixed_bytes[i] + (int64_t)(kc_varint64_size(s.timestamp_delta) + kc_uvarint64_size(s.offset_delta));
+    s.timestamp_delta = (int64_t)((uint64_t)timestamp - (uint64_t)batch->base_timestamp);
+    s.offset_delta = 2 * ((uint64_t)offset - (uint64_t)batch->base_offset);
+    s.body = fixed + (int64_t)(kc_varint64_size(s.timestamp_delta) + kc_uvarint64_size(s.offset_delta));
     s.total = s.body + (int64_t)kc_uvarint64_size(2 * (uint64_t)s.body);
     return s;
+}
+
+KC_INLINE kc_record_size kc_record_measure(const kc_open_batch *batch, const kc_input_block *block, int64_t i) {
+    return kc_record_measure_at(batch, block->offset[i], block->timestamp[i], block->fixed_bytes[i]);
 }
 
 KC_INLINE kc_record_size kc_message_measure(int magic, const kc_input_block *block, int64_t i) {
@@ -43,16 +49,27 @@ KC_INLINE uint8_t *kc_put_uvarint(uint8_t *p, uint64_t v) {
     return p + kc_uvarint64_encode(p, v);
 }
 
-/* Writes a key or value with its length; there must be KC_COPY_SLACK of room after it. */
-KC_INLINE uint8_t *kc_put_span(uint8_t *p, const kc_spans *spans, int64_t i) {
-    int32_t size = spans->size[i];
+/* Writes a key or value with its length (-1: null); if `wide`, there must be KC_COPY_SLACK of room after it. */
+KC_INLINE uint8_t *kc_put_bytes(uint8_t *p, const uint8_t *data, int32_t size, bool wide) {
     if (size < 0) {
         *p = 1; /* -1 */
         return p + 1;
     }
     p = kc_put_uvarint(p, 2 * (uint64_t)(uint32_t)size);
-    kc_copy(p, spans->data[i], (size_t)size, spans->wide);
+    kc_copy(p, data, (size_t)size, wide);
     return p + size;
+}
+
+KC_INLINE uint8_t *kc_put_span(uint8_t *p, const kc_spans *spans, int64_t i) {
+    return kc_put_bytes(p, spans->data[i], spans->size[i], spans->wide);
+}
+
+/* Writes the part of a record of size `s` that is before its key. */
+KC_INLINE uint8_t *kc_put_record_head(uint8_t *p, const kc_record_size *s) {
+    p = kc_put_uvarint(p, 2 * (uint64_t)s->body);
+    *p++ = 0;
+    p = kc_put_uvarint(p, kc_zigzag64(s->timestamp_delta));
+    return kc_put_uvarint(p, s->offset_delta);
 }
 
 /* Writes the headers of row i, which must end at `end`. NULL if they changed after they were counted, or for an error.
@@ -64,10 +81,7 @@ uint8_t *kc_put_headers(uint8_t *p, const uint8_t *end, const kc_arrow_pairs *c,
 KC_INLINE uint8_t *kc_put_record(uint8_t *p, const kc_input_chunk *chunk, const kc_input_block *block, int64_t i,
                                  const kc_record_size *s, kc_error *error) {
     const uint8_t *end = p + s->total;
-    p = kc_put_uvarint(p, 2 * (uint64_t)s->body);
-    *p++ = 0;
-    p = kc_put_uvarint(p, kc_zigzag64(s->timestamp_delta));
-    p = kc_put_uvarint(p, s->offset_delta);
+    p = kc_put_record_head(p, s);
     p = kc_put_span(p, &block->key, i);
     p = kc_put_span(p, &block->value, i);
     if (KC_UNLIKELY(block->has_headers))
