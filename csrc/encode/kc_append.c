@@ -38,7 +38,8 @@ static void open_batch(kc_appender *a, int64_t timestamp) {
     a->batch.size = KC_BATCH_HEADER_SIZE;
 }
 
-int kc_appender_add(kc_appender *a, const kc_new_record *r, int64_t limit, bool *added, kc_error *error) {
+int kc_appender_add(kc_appender *a, const kc_new_record *r, int64_t limit, int64_t most, int64_t *added,
+                    kc_error *error) {
     if (!a->open.count) {
         a->batch.size = 0;
         if (kc_buffer_reserve(&a->batch, KC_BATCH_HEADER_SIZE, error)) return error->code;
@@ -46,16 +47,17 @@ int kc_appender_add(kc_appender *a, const kc_new_record *r, int64_t limit, bool 
     }
     kc_open_batch *open = &a->open;
     const kc_record_size s = kc_record_measure_at(open, open->count, r->timestamp, fixed_bytes(r));
-    if (KC_UNLIKELY(s.total > INT32_MAX - KC_BATCH_HEADER_SIZE))
-        return kc_fail(error, KC_CANNOT_ENCODE, "a record exceeds the maximum batch size", 0, s.total,
-                       INT32_MAX - KC_BATCH_HEADER_SIZE);
-    *added = !open->count || open->size + s.total <= (limit < INT32_MAX ? limit : INT32_MAX);
-    if (!*added) return KC_OK;
+    if (most > INT32_MAX - KC_BATCH_HEADER_SIZE) most = INT32_MAX - KC_BATCH_HEADER_SIZE;
+    if (KC_UNLIKELY(s.total > most))
+        return kc_fail(error, KC_CANNOT_ENCODE, "a record exceeds its maximum size", 0, s.total, most);
+    *added = 0;
+    if (open->count && open->size + s.total > (limit < INT32_MAX ? limit : INT32_MAX)) return KC_OK;
     if (kc_buffer_reserve(&a->batch, (size_t)s.total, error)) return error->code;
     put_record(a->batch.data + a->batch.size, r, &s);
     a->batch.size += (size_t)s.total;
     open->size += s.total;
     open->last_offset = open->count++;
+    *added = s.total;
     if (r->timestamp > open->max_timestamp) open->max_timestamp = r->timestamp;
     return KC_OK;
 }

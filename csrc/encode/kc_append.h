@@ -26,9 +26,10 @@ typedef struct kc_appender {
     kc_buffer batch; /* the header's room, then the records */
 } kc_appender;
 
-/* Appends a record, unless the batch has some and would exceed `limit` bytes; *added says which. */
-KC_MUST_CHECK int kc_appender_add(kc_appender *a, const kc_new_record *record, int64_t limit, bool *added,
-                                  kc_error *error);
+/* Appends a record, unless the batch has some and would exceed `limit` bytes: then *added is 0, else the size of the
+ * record. A record of more than `most` bytes is refused. */
+KC_MUST_CHECK int kc_appender_add(kc_appender *a, const kc_new_record *record, int64_t limit, int64_t most,
+                                  int64_t *added, kc_error *error);
 
 /* Writes the batch's header to `out`, for the `size` bytes (at most 2^31-50) of (compressed) records at `records`.
  * There must be a record. The batch has no producer. */

@@ -36,6 +36,10 @@ static inline int32_t partition_of(uint32_t hash, int32_t partitions) {
     return (int32_t)((hash & INT32_MAX) % (uint32_t)partitions);
 }
 
+int32_t kc_murmur2_partition(const uint8_t *key, size_t size, int32_t partitions) {
+    return partition_of(hash_bytes(key, size), partitions);
+}
+
 void kc_murmur2_partitions(const kc_spans *keys, int64_t n, int32_t partitions, int32_t *out) {
     for (int64_t i = 0; i < n; i++) {
         out[i] = keys->size[i] < 0 ? -1 : partition_of(hash_bytes(keys->data[i], (size_t)keys->size[i]), partitions);

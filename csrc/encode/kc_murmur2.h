@@ -7,6 +7,9 @@
 
 uint32_t kc_murmur2(const uint8_t *data, size_t size);
 
+/* The partition of a key, which is not null. */
+int32_t kc_murmur2_partition(const uint8_t *key, size_t size, int32_t partitions);
+
 /* The partition of each key; -1 for a null key. */
 void kc_murmur2_partitions(const kc_spans *keys, int64_t n, int32_t partitions, int32_t *out);
 

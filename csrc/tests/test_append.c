@@ -39,9 +39,9 @@ TEST(appended_records_make_the_batch_of_the_specification) {
         kc_producer producer = PRODUCER;
         producer.transactional = transactional;
         for (int i = 0; i < 3; i++) {
-            bool added = false;
-            CHECK_EQ(kc_appender_add(&a, &rows[i], 10000, &added, &error), KC_OK);
-            CHECK(added);
+            int64_t added = 0;
+            CHECK_EQ(kc_appender_add(&a, &rows[i], 10000, INT64_MAX, &added, &error), KC_OK);
+            CHECK(added > 0);
             CHECK_EQ(a.open.size, (int64_t)a.batch.size);
         }
         const bytes expected = expected_batch(value, transactional);
@@ -61,19 +61,33 @@ TEST(appended_records_make_the_batch_of_the_specification) {
 TEST(a_batch_takes_records_up_to_its_limit_but_always_one) {
     kc_appender a = {0};
     kc_error error = {0};
-    bool added = false;
+    int64_t added = 0;
     const kc_new_record row = record("key", "value", 0);
     const int64_t size = 1 + 1 + 1 + 1 + 4 + 6 + 1; /* length, attributes, deltas, key, value, headers */
-    CHECK_EQ(kc_appender_add(&a, &row, 1, &added, &error), KC_OK);
-    CHECK(added);
+    CHECK_EQ(kc_appender_add(&a, &row, 1, INT64_MAX, &added, &error), KC_OK);
+    CHECK(added > 0);
     CHECK_EQ(a.open.size, KC_BATCH_HEADER_SIZE + size);
-    CHECK_EQ(kc_appender_add(&a, &row, KC_BATCH_HEADER_SIZE + 2 * size - 1, &added, &error), KC_OK);
-    CHECK(!added);
+    CHECK_EQ(kc_appender_add(&a, &row, KC_BATCH_HEADER_SIZE + 2 * size - 1, INT64_MAX, &added, &error), KC_OK);
+    CHECK_EQ(added, 0);
     CHECK_EQ(a.open.count, 1);
-    CHECK_EQ(kc_appender_add(&a, &row, KC_BATCH_HEADER_SIZE + 2 * size, &added, &error), KC_OK);
-    CHECK(added);
+    CHECK_EQ(kc_appender_add(&a, &row, KC_BATCH_HEADER_SIZE + 2 * size, INT64_MAX, &added, &error), KC_OK);
+    CHECK(added > 0);
     CHECK_EQ(a.open.count, 2);
     CHECK_EQ(a.open.last_offset, 1);
+    kc_appender_free(&a);
+}
+
+TEST(a_record_has_a_maximum_size_of_its_own) {
+    kc_appender a = {0};
+    kc_error error = {0};
+    int64_t added = 0;
+    const kc_new_record row = record("key", "value", 0);
+    CHECK_EQ(kc_appender_add(&a, &row, 1000, 15, &added, &error), KC_OK);
+    CHECK_EQ(added, 15);
+    CHECK_EQ(kc_appender_add(&a, &row, 1000, 14, &added, &error), KC_CANNOT_ENCODE);
+    CHECK_EQ(error.got, 15);
+    CHECK_EQ(error.want, 14);
+    CHECK_EQ(a.open.count, 1);
     kc_appender_free(&a);
 }
 
@@ -87,8 +101,8 @@ TEST(a_record_that_no_batch_can_hold_is_refused_before_it_is_copied) {
     for (int i = 0; i < 4; i++) {
         kc_appender a = {0};
         kc_error error = {0};
-        bool added = false;
-        CHECK_EQ(kc_appender_add(&a, &rows[i], INT64_MAX, &added, &error), KC_CANNOT_ENCODE);
+        int64_t added = 0;
+        CHECK_EQ(kc_appender_add(&a, &rows[i], INT64_MAX, INT64_MAX, &added, &error), KC_CANNOT_ENCODE);
         CHECK_EQ(error.want, INT32_MAX - KC_BATCH_HEADER_SIZE);
         CHECK(error.got > error.want);
         CHECK_EQ(a.open.count, 0);

@@ -70,6 +70,35 @@ cdef extern from "encode/kc_encode.h" nogil:
     void kc_encoder_close_in_place(kc_encoder *e, const kc_room *room)
 
 
+cdef extern from "encode/kc_append.h" nogil:
+    ctypedef struct kc_cell:
+        const uint8_t *data
+        int64_t size
+
+    ctypedef struct kc_new_record:
+        kc_cell key
+        kc_cell value
+        int64_t timestamp
+        const kc_cell *headers
+        int64_t num_headers
+
+    ctypedef struct kc_appender:
+        kc_open_batch open
+        kc_buffer batch
+
+    ctypedef struct kc_producer:
+        int64_t id
+        int32_t base_sequence
+        int16_t epoch
+        bint transactional
+
+    int kc_appender_add(kc_appender *a, const kc_new_record *record, int64_t limit, int64_t most, int64_t *added,
+                        kc_error *error)
+    void kc_appender_close(const kc_appender *a, int codec, const uint8_t *records, size_t size, uint8_t *out)
+    void kc_appender_free(kc_appender *a)
+    int kc_batch_set_producer(uint8_t *batch, size_t size, const kc_producer *producer, kc_error *error)
+
+
 cdef extern from "encode/kc_row_runs.h" nogil:
     ctypedef struct kc_row_runs:
         int64_t row
@@ -97,5 +126,6 @@ cdef extern from "encode/kc_renumber.h" nogil:
 
 cdef extern from "encode/kc_murmur2.h" nogil:
     uint32_t kc_murmur2(const uint8_t *data, size_t size)
+    int32_t kc_murmur2_partition(const uint8_t *key, size_t size, int32_t partitions)
     void kc_murmur2_partitions(const kc_spans *keys, int64_t n, int32_t partitions, int32_t *out)
     void kc_murmur2_int_partitions(const int64_t *keys, int64_t n, size_t width, int32_t partitions, int32_t *out)

@@ -15,13 +15,18 @@ _HOMES: dict[str, str | None] = {
     "Admin": "kafkacodec.client.blocking.admin",
     "Append": "kafkacodec.client.admin.configs",
     "ConfigResource": "kafkacodec.client.admin.configs",
+    "Delivery": "kafkacodec.client.producing.delivery",
     "FeatureUpdate": "kafkacodec.client.admin.cluster",
     "GroupOffset": "kafkacodec.client.admin.offsets",
     "METRICS": "kafkacodec.client.core.metrics",
     "NewPartitions": "kafkacodec.client.admin.topics",
     "NewTopic": "kafkacodec.client.admin.topics",
+    "Producer": "kafkacodec.client.blocking.producer",
+    "RecordMetadata": "kafkacodec.client.producing.delivery",
     "ScramCredential": "kafkacodec.client.admin.scram",
     "Subtract": "kafkacodec.client.admin.configs",
+    "TableDelivery": "kafkacodec.client.producing.delivery",
+    "TableMetadata": "kafkacodec.client.producing.delivery",
     "TopicPartition": "kafkacodec.client.admin.operations",
     "aio": None,
 }
@@ -38,7 +43,14 @@ if TYPE_CHECKING:
     from kafkacodec.client.admin.scram import ScramCredential as ScramCredential
     from kafkacodec.client.admin.topics import NewPartitions as NewPartitions, NewTopic as NewTopic
     from kafkacodec.client.blocking.admin import Admin as Admin
+    from kafkacodec.client.blocking.producer import Producer as Producer
     from kafkacodec.client.core.metrics import METRICS as METRICS
+    from kafkacodec.client.producing.delivery import (
+        Delivery as Delivery,
+        RecordMetadata as RecordMetadata,
+        TableDelivery as TableDelivery,
+        TableMetadata as TableMetadata,
+    )
 
 
 def __getattr__(name: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from kafkacodec.records.columns import import_extra
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["PartitionRows", "rows_by_partition"]
+__all__ = ["PartitionRows", "RowGroup", "column_without_nulls", "groups_of_batch", "rows_by_partition"]
 
 
 class PartitionRows(NamedTuple):
@@ -23,6 +23,14 @@ class PartitionRows(NamedTuple):
     partition: int
     rows: npt.NDArray[np.int64]
     chunks: list[Any]
+
+
+class RowGroup(NamedTuple):
+    """Rows of a record batch that belong together: the number of the group, their numbers, and a batch with them."""
+
+    number: int
+    rows: npt.NDArray[np.int64]
+    batch: Any
 
 
 def rows_by_partition(records: Any, names: Sequence[str]) -> list[PartitionRows]:
@@ -55,20 +63,20 @@ def rows_by_partition(records: Any, names: Sequence[str]) -> list[PartitionRows]
 def _topics(table: Any) -> tuple[list[str], npt.NDArray[np.int64]]:
     """The topics in the order of their first rows, and the number of each row's topic."""
     pa = import_extra("pyarrow")
-    encoded = _column(table, "topic", pa.large_string()).combine_chunks().dictionary_encode()
+    encoded = column_without_nulls(table, "topic", pa.large_string()).combine_chunks().dictionary_encode()
     return encoded.dictionary.to_pylist(), encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def _partitions(table: Any) -> npt.NDArray[np.int64]:
     partitions: npt.NDArray[np.int64]
-    partitions = _column(table, "partition", import_extra("pyarrow").int32()).to_numpy().astype(np.int64)
+    partitions = column_without_nulls(table, "partition", import_extra("pyarrow").int32()).to_numpy().astype(np.int64)
     (negative,) = np.nonzero(partitions < 0)
     if len(negative):
         raise EncodeError("a partition is negative", path=f"records[{negative[0]}].partition")
     return partitions
 
 
-def _column(table: Any, name: str, kind: Any) -> Any:
+def column_without_nulls(table: Any, name: str, kind: Any) -> Any:
     """A column without nulls, as another type."""
     pa = import_extra("pyarrow")
     if table.column_names.count(name) != 1:
@@ -91,12 +99,22 @@ def _chunks_of_groups(table: Any, numbers: npt.NDArray[np.int64], count: int) ->
     chunks: list[list[Any]] = [[] for _ in range(count)]
     start = 0
     for batch in table.to_batches():
-        own = numbers[start : start + batch.num_rows]
+        for group in groups_of_batch(batch, numbers[start : start + batch.num_rows]):
+            chunks[group.number].append(group.batch)
         start += batch.num_rows
-        if (np.diff(own) < 0).any():
-            order = np.argsort(own, kind="stable")
-            own, batch = own[order], batch.take(import_extra("pyarrow").array(order))
-        present, firsts, sizes = np.unique(own, return_index=True, return_counts=True)
-        for number, first, size in zip(present.tolist(), firsts.tolist(), sizes.tolist(), strict=True):
-            chunks[number].append(batch.slice(first, size))
     return chunks
+
+
+def groups_of_batch(batch: Any, numbers: npt.NDArray[Any]) -> Iterator[RowGroup]:
+    """The rows of a record batch by the number of their group, in their order; the batch is copied if they are mixed.
+
+    Needs pyarrow.
+    """
+    order = np.arange(len(numbers))
+    if (numbers[1:] < numbers[:-1]).any():
+        order = np.argsort(numbers, kind="stable")
+        numbers, batch = numbers[order], batch.take(import_extra("pyarrow").array(order))
+    (changes,) = np.nonzero(numbers[1:] != numbers[:-1])
+    firsts = [0, *(changes + 1).tolist()] if len(numbers) else []
+    for first, end in zip(firsts, [*firsts[1:], len(numbers)], strict=False):
+        yield RowGroup(int(numbers[first]), order[first:end], batch.slice(first, end - first))

@@ -57,8 +57,10 @@ def client(broker):
     made.socket.close()
 
 
-def create_topic(client, name, partitions=2):
-    topic = messages.CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+def create_topic(client, name, partitions=2, configs=()):
+    made = messages.CreateTopicsRequest
+    configs = [made.CreatableTopicConfig(name=key, value=value) for key, value in dict(configs).items()]
+    topic = made.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=configs)
     response = client.ask(messages.CreateTopicsRequest(topics=[topic], timeout_ms=30000))
     assert response.topics[0].error_code == 0, response
     for _ in range(300):

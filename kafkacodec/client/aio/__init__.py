@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 # Public name -> the module that holds it.
 _HOMES: dict[str, str] = {
     "Admin": "kafkacodec.client.aio.admin",
+    "Producer": "kafkacodec.client.aio.producer",
 }
 
 __all__ = [*_HOMES]
 
 if TYPE_CHECKING:
     from kafkacodec.client.aio.admin import Admin as Admin
+    from kafkacodec.client.aio.producer import Producer as Producer
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,355 @@
+"""The producer for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, fields
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack
+
+from kafkacodec.client.core.topics import check_topic
+from kafkacodec.client.driver.network import Network
+from kafkacodec.client.options import options_from_config
+from kafkacodec.client.producing.delivery import Delivery, TableDelivery, TableOutcome
+from kafkacodec.client.producing.identity import Idempotence
+from kafkacodec.client.producing.queue import Queues, TopicQueues
+from kafkacodec.client.producing.sender import Sender
+from kafkacodec.client.producing.settings import ProducerOptions, ProducerSettings
+from kafkacodec.errors import ClientClosed, DeadlineExceeded, QueueFull
+from kafkacodec.records.signatures import shows_options
+
+if TYPE_CHECKING:
+    from kafkacodec.client.producing.columns import TableBatch
+
+__all__ = ["Producer"]
+
+_log = logging.getLogger("kafkacodec.client.producer")
+
+DEFAULTS: Final = {f.name: None if f.default is MISSING else f.default for f in fields(ProducerSettings)}
+"""The default of each option, for `options_from_config`."""
+
+
+class Producer:
+    """Writes records to topics; an asynchronous context manager.
+
+    Records are put into batches, and sent when a batch is full or ``linger_ms`` old. `send` returns when the record is
+    queued; its `Delivery` tells what became of it.
+
+        async with kc.client.aio.Producer("localhost:9092") as producer:
+            delivery = await producer.send("orders", b"value", key=b"key")
+            print((await delivery).offset)
+
+    Args:
+        bootstrap_servers: ``host:port`` of some brokers, in one text with commas or as a list.
+        **options: `ProducerSettings` says what they mean.
+
+    Raises:
+        TypeError, ValueError: an option is unknown or has a wrong value.
+    """
+
+    @shows_options(ProducerOptions, ProducerSettings)
+    def __init__(self, bootstrap_servers: str | Iterable[str], **options: Unpack[ProducerOptions]) -> None:
+        self._settings = ProducerSettings(bootstrap_servers=bootstrap_servers, **options)
+        self._network: Network | None = None
+        self._closed = False
+        self._broken: Exception | None = None
+        self._waiters: list[asyncio.Future[None]] = []
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any], **options: Any) -> Self:
+        """A producer from options with dotted names of Java's producer or librdkafka.
+
+        ``{"bootstrap.servers": "localhost:9092"}`` is an example. `options` are given by keyword as to the class:
+        serializers, for instance.
+        """
+        return cls(**{**options_from_config(config, DEFAULTS), **options})
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "open"
+        return f"<kafkacodec.client.aio.Producer of {', '.join(self._settings.bootstrap_servers)}, {state}>"
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
+
+    async def start(self) -> None:
+        """Use the running event loop from now on, as every other method does. No broker is waited for."""
+        self._check()
+        if self._network is not None:
+            return
+        network = Network(self._settings)
+        self.queues = Queues(network.cluster, self._settings, lambda: network.loop.time() * 1000)
+        identity = Idempotence(self._settings, network.retry_backoff())
+        self._sender = Sender(self.queues, network.cluster, self._settings, identity, network.metrics, self._progress)
+        self._network = network
+        network.add(self._sender, broke=self._broke)
+
+    async def send(
+        self,
+        topic: str,
+        value: Any = None,
+        *,
+        key: Any = None,
+        headers: Iterable[tuple[str, Any]] | Mapping[str, Any] = (),
+        partition: int | None = None,
+        timestamp: int | None = None,
+    ) -> Delivery:
+        """Queue a record.
+
+        Waits only for the metadata of a topic that is new, or while ``buffer_memory`` is used up.
+
+        Args:
+            topic: its name.
+            value, key: bytes, text (as UTF-8) or None; or what ``value_serializer`` and ``key_serializer`` take.
+            headers: pairs of name and value, or a dict.
+            partition: where it goes. Default: by the hash of the key (murmur2, as Java's client); without a key, one
+                partition after the other, a batch each.
+            timestamp: in ms since 1970; the default is now.
+
+        Returns:
+            What becomes of it.
+
+        Raises:
+            ValueError, TypeError: an illegal topic.
+            EncodeError: a key, value or header of another type; a record larger than ``max_request_size``; a partition
+                that the topic does not have.
+            QueueFull: no memory within ``max_block_ms``.
+            DeadlineExceeded: no metadata of the topic within ``max_block_ms``; its cause is why.
+            BrokerError: the topic cannot be written to.
+            ClientClosed: the client is closed, or used after a fork, or in another event loop.
+        """
+        await self.start()
+        own = self.queues.topic(topic)
+        if own is None or self.queues.full:
+            own = await self.room(topic)
+        key, value = self.serialized(key, value)
+        if timestamp is None:
+            timestamp = int(time.time() * 1000)
+        with self.queues.lock:
+            delivery, due = self.queues.append(own, partition, key, value, headers, timestamp)
+        if due:
+            self.wake()
+            await asyncio.sleep(0)  # a caller that never waits would keep the loop from sending
+        return delivery
+
+    async def send_columns(self, data: Any, *, topic: str | None = None) -> TableDelivery:
+        """Queue the rows of an Arrow table, without a Python object per row. Needs pyarrow.
+
+        Args:
+            data: a table with the Arrow interface (pyarrow, polars, pandas, DuckDB, `RecordColumns`) and the columns
+                ``key`` and ``value`` (binary or text; one may be missing), and optionally ``topic`` (text),
+                ``partition`` (integer), ``timestamp`` (timestamp, or int64 in ms) and ``headers`` (list of struct of
+                key and value). Others are ignored. Without a partition, rows go by the hash of the key as in `send`;
+                rows without a key go to one partition per 131,072 rows. Rows without a timestamp get the time of now.
+            topic: of all rows, if the table has no column ``topic``.
+
+        Returns:
+            What becomes of all rows; its result has the offsets per partition.
+
+        Raises:
+            EncodeError: a column is missing or has the wrong type; a row cannot be sent: then those before it may be
+                queued. `path` names the column or the row.
+            TypeError: `data` is not an Arrow table.
+            ImportError: pyarrow is not installed.
+            Others as `send`.
+        """
+        await self.start()
+        table = self.table(data, topic)
+        for name in table.topics:
+            await self.room(name)
+        for batch in table.batches():
+            if self.queues.full:
+                await self.room(batch.queue.topic)
+            table.queue(batch)
+            self.wake()
+            await asyncio.sleep(0)
+        return table.finish()
+
+    async def flush(self, timeout: float | None = None) -> None:
+        """Send everything that is queued, and wait until it is known what became of it.
+
+        Args:
+            timeout: in seconds; None waits as long as ``delivery_timeout_ms`` allows.
+
+        Raises:
+            DeadlineExceeded: not known in time.
+            ClientClosed: as in `send`.
+        """
+        await self.start()
+        with self.queues.lock:
+            newest = self.queues.flush()
+        self.wake()
+        if not await self._until(lambda: self._done_to(newest), timeout):
+            raise DeadlineExceeded(f"not everything was acknowledged within {timeout} s")
+
+    async def partitions_for(self, topic: str) -> list[int]:
+        """The partitions of a topic. Raises as `send`."""
+        await self.start()
+        return list((await self.room(topic)).numbers)
+
+    def metrics(self) -> dict[str, float]:
+        """What the client counted so far, by name; `kafkacodec.client.METRICS` says what the names mean."""
+        return {} if self._network is None else self._network.metrics.snapshot()
+
+    async def close(self, timeout: float | None = None) -> None:
+        """Send what is queued, wait for it, and close all connections. Does nothing the second time.
+
+        Args:
+            timeout: in seconds; what is not acknowledged by then fails with ClientClosed. None waits as long as
+                ``delivery_timeout_ms`` allows.
+        """
+        network = self._network
+        if self._closed or network is None:
+            self._closed = True
+            return
+        try:
+            if self._broken is None:
+                await self.flush(timeout)
+        except DeadlineExceeded:
+            _log.warning("the producer was closed with %d batches not acknowledged", len(self.queues.pending))
+        finally:
+            self._closed = True
+            self._sender.abandon(ClientClosed("the client was closed before the record was acknowledged"))
+            await network.close()
+            self._progress()
+
+    # For the blocking producer
+
+    def serialized(self, key: Any, value: Any) -> tuple[Any, Any]:
+        """Key and value as the serializers make them."""
+        settings = self._settings
+        if settings.key_serializer is not None:
+            key = settings.key_serializer(key)
+        if settings.value_serializer is not None:
+            value = settings.value_serializer(value)
+        return key, value
+
+    def wake(self) -> None:
+        """Send soon what is due."""
+        if self._network is not None:
+            self._network.wake()
+
+    def table(self, data: Any, topic: str | None) -> _Table:
+        """A table that is being sent."""
+        return _Table(self.queues, self._settings, data, topic)
+
+    async def room(self, topic: str) -> TopicQueues:
+        """Wait until a topic is known and there is memory."""
+        check_topic(topic)
+        limit = self._settings.max_block_ms / 1000
+        own = self.queues.topic(topic) or await self._discovered(topic, limit)
+        if self.queues.full and not await self._until(lambda: not self.queues.full, limit):
+            waiting, most = self.queues.bytes, self._settings.buffer_memory
+            raise QueueFull(f"{waiting} bytes wait to be acknowledged, buffer_memory is {most}, for {limit:g} s")
+        self._check()
+        return own
+
+    # Waiting
+
+    def _check(self) -> None:
+        if self._closed:
+            raise ClientClosed("the client is closed")
+        if self._broken is not None:
+            raise ClientClosed(f"the producer has failed: {self._broken}") from self._broken
+        if self._network is not None:
+            self._network.check()
+
+    def _progress(self) -> None:
+        """Wake all that wait for something."""
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _broke(self, error: Exception) -> None:
+        """The machine cannot go on: a fault of this library, or the network was closed."""
+        if not self._closed:
+            self._broken = error
+            self._sender.abandon(error)
+            self._progress()
+
+    def _done_to(self, newest: int) -> bool:
+        with self.queues.lock:
+            return self.queues.done_to(newest)
+
+    async def _until(self, condition: Callable[[], bool], timeout: float | None) -> bool:
+        """Wait for a condition that changes only where `_progress` is called; returns whether it holds in time."""
+        loop = asyncio.get_running_loop()
+        deadline = None if timeout is None else loop.time() + timeout
+        while not condition():
+            self._check()
+            waiter: asyncio.Future[None] = loop.create_future()
+            self._waiters.append(waiter)
+            try:
+                await asyncio.wait_for(waiter, None if deadline is None else deadline - loop.time())
+            except TimeoutError:
+                return condition()
+        return True
+
+    async def _discovered(self, topic: str, limit: float) -> TopicQueues:
+        """The queues of a topic that is not known yet."""
+        assert self._network is not None
+        cluster = self._network.cluster
+        cluster.want([topic])
+        self.wake()
+        await self._until(lambda: self._is_known(topic), limit)
+        own = self.queues.topic(topic)
+        if own is None:
+            refused = cluster.topics.get(topic)
+            cause = cluster.last_error or (refused.error() if refused and refused.error else None)
+            raise DeadlineExceeded(
+                f"no metadata of topic {topic!r} within {limit:g} s{f': {cause}' if cause else ''}"
+            ) from cause
+        return own
+
+    def _is_known(self, topic: str) -> bool:
+        """Whether a topic is known; raises if it cannot be used."""
+        assert self._network is not None
+        known = self._network.cluster.topics.get(topic)
+        if known is not None and known.error is not None and not known.error.retriable:
+            raise known.error(f"{known.error.name}: topic {topic!r}")
+        return self.queues.topic(topic) is not None
+
+
+class _Table:
+    """A table that is being sent."""
+
+    def __init__(self, queues: Queues, settings: ProducerSettings, data: Any, topic: str | None) -> None:
+        from kafkacodec.client.producing.columns import TablePlan  # numpy and Arrow are not needed for records
+
+        self._plan = TablePlan(data, topic, settings)
+        self._queues = queues
+        self._outcome = TableOutcome()
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics of the rows."""
+        return self._plan.topics
+
+    def batches(self) -> Iterator[TableBatch]:
+        """The batches of the rows; each is to be queued."""
+        return self._plan.batches(self._known)
+
+    def queue(self, rows: TableBatch) -> None:
+        """Queue a batch."""
+        with self._queues.lock:
+            batch = self._queues.new_batch(rows.queue, self._outcome, self._outcome.queued)
+            batch.data, batch.count, batch.size = rows.data, rows.rows, len(rows.data)
+            self._queues.add(batch)
+            self._outcome.queued += rows.rows
+
+    def finish(self) -> TableDelivery:
+        """No more batches follow."""
+        self._outcome.finish()
+        return TableDelivery(self._outcome)
+
+    def _known(self, topic: str) -> TopicQueues:
+        found = self._queues.topic(topic)
+        if found is None:
+            raise DeadlineExceeded(f"topic {topic!r} is gone")
+        return found

@@ -1,0 +1,162 @@
+"""The blocking producer."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import time
+import weakref
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Self, Unpack
+
+from kafkacodec.client.aio import producer as aio
+from kafkacodec.client.driver.thread import LoopThread
+from kafkacodec.client.faces import BlockingFace, blocking
+from kafkacodec.client.options import options_from_config
+from kafkacodec.client.producing.delivery import Delivery, TableDelivery
+from kafkacodec.client.producing.settings import ProducerOptions, ProducerSettings
+from kafkacodec.errors import ClientClosed
+from kafkacodec.records.signatures import shows_options
+
+if TYPE_CHECKING:
+    from kafkacodec.client.producing.queue import TopicQueues
+
+__all__ = ["Producer"]
+
+
+class Producer(BlockingFace):
+    """Writes records to topics; a context manager. Threads may share it.
+
+    Records are put into batches in the caller's thread, and sent by a thread of the client when a batch is full or
+    ``linger_ms`` old. `send` returns when the record is queued; its `Delivery` tells what became of it.
+
+        with kc.client.Producer("localhost:9092") as producer:
+            delivery = producer.send("orders", b"value", key=b"key")
+            print(delivery.result().offset)
+
+    Args:
+        bootstrap_servers: ``host:port`` of some brokers, in one text with commas or as a list.
+        **options: `ProducerSettings` says what they mean.
+
+    Raises:
+        TypeError, ValueError: an option is unknown or has a wrong value.
+    """
+
+    @shows_options(ProducerOptions, ProducerSettings)
+    def __init__(self, bootstrap_servers: str | Iterable[str], **options: Unpack[ProducerOptions]) -> None:
+        self._face: aio.Producer = aio.Producer(bootstrap_servers, **options)
+        self._closed = self._waking = False
+        self._thread = LoopThread("kafkacodec producer")
+        self._thread.run(self._face.start())
+        self._queues = self._face.queues
+        _open.add(self)
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any], **options: Any) -> Self:
+        """A producer from options with dotted names of Java's producer or librdkafka.
+
+        ``{"bootstrap.servers": "localhost:9092"}`` is an example. `options` are given by keyword as to the class:
+        serializers, for instance.
+        """
+        return cls(**{**options_from_config(config, aio.DEFAULTS), **options})
+
+    def __repr__(self) -> str:
+        return repr(self._face).replace(".aio", "")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def send(
+        self,
+        topic: str,
+        value: Any = None,
+        *,
+        key: Any = None,
+        headers: Iterable[tuple[str, Any]] | Mapping[str, Any] = (),
+        partition: int | None = None,
+        timestamp: int | None = None,
+    ) -> Delivery:
+        # Documented below. The caller's thread appends; it waits for the client's thread only if there is no room.
+        self._check()
+        own = self._queues.topic(topic)
+        if own is None or self._queues.full:
+            own = self._room(topic)
+        key, value = self._face.serialized(key, value)
+        if timestamp is None:
+            timestamp = int(time.time() * 1000)
+        with self._queues.lock:
+            delivery, due = self._queues.append(own, partition, key, value, headers, timestamp)
+        if due:
+            self._wake_soon()
+        return delivery
+
+    def send_columns(self, data: Any, *, topic: str | None = None) -> TableDelivery:
+        # Documented below. Batches are encoded in the caller's thread.
+        self._check()
+        table = self._face.table(data, topic)
+        for name in table.topics:
+            self._room(name)
+        for batch in table.batches():
+            if self._queues.full:
+                self._room(batch.queue.topic)
+            table.queue(batch)
+            self._wake_soon()
+        return table.finish()
+
+    send.__doc__ = aio.Producer.send.__doc__
+    send_columns.__doc__ = aio.Producer.send_columns.__doc__
+    flush = blocking(aio.Producer.flush)
+    partitions_for = blocking(aio.Producer.partitions_for)
+
+    def metrics(self) -> dict[str, float]:
+        """What the client counted so far, by name; `kafkacodec.client.METRICS` says what the names mean."""
+        return self._face.metrics()
+
+    def close(self, timeout: float | None = None) -> None:
+        """Send what is queued, wait for it, and close all connections. Does nothing the second time.
+
+        Args:
+            timeout: in seconds; what is not acknowledged by then fails with ClientClosed. None waits as long as
+                ``delivery_timeout_ms`` allows.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        _open.discard(self)
+        try:
+            self._thread.run(self._face.close(timeout))
+        finally:
+            self._thread.close()
+
+    def _check(self) -> None:
+        if self._closed:
+            raise ClientClosed("the client is closed")
+        self._thread.check()
+
+    def _room(self, topic: str) -> TopicQueues:
+        return self._thread.run(self._face.room(topic))
+
+    def _wake_soon(self) -> None:
+        if not self._waking:
+            self._waking = True
+            self._thread.soon(self._wake)
+
+    def _wake(self) -> None:
+        self._waking = False
+        self._face.wake()
+
+
+_open: weakref.WeakSet[Producer] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """When the interpreter ends, brokers are not waited for; what is lost is logged."""
+    for producer in list(_open):
+        try:
+            producer.close(0)
+        except Exception:
+            logging.getLogger("kafkacodec.client.producer").exception("a producer could not be closed")

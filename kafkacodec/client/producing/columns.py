@@ -1,0 +1,178 @@
+"""Batches from Arrow tables, without a Python object per record. Needs pyarrow."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from kafkacodec.client.core.topics import check_topic
+from kafkacodec.client.producing.queue import PartitionQueue, TopicQueues
+from kafkacodec.client.producing.settings import ProducerSettings
+from kafkacodec.errors import EncodeError
+from kafkacodec.protocol.partition_rows import column_without_nulls, groups_of_batch
+from kafkacodec.records.arguments import require_int
+from kafkacodec.records.columns import import_extra
+from kafkacodec.records.encode import iter_encoded
+from kafkacodec.records.partition import partition
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["TableBatch", "TablePlan"]
+
+_CHUNK_ROWS = 1 << 17  # are encoded at a time: enough to fill batches of many partitions
+_COLUMNS = ("timestamp", "key", "value", "headers")
+
+
+class TableBatch(NamedTuple):
+    """An encoded batch of rows of a table, for a partition."""
+
+    queue: PartitionQueue
+    data: bytearray
+    rows: int
+
+
+class TablePlan:
+    """A table to be sent: record batch after record batch, each divided by topic and partition.
+
+    Args:
+        data: has the Arrow interface.
+        topic: of all rows; None if the table has a column of topics.
+
+    Raises:
+        TypeError, ValueError: `data` is no table, or `topic` no topic.
+        EncodeError: a column is missing or has the wrong type.
+        ImportError: pyarrow is not installed.
+    """
+
+    def __init__(self, data: Any, topic: str | None, settings: ProducerSettings) -> None:
+        if not (hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")):
+            raise TypeError(f"data must be an Arrow table, not {type(data).__name__}")
+        self._pa = import_extra("pyarrow")
+        self._table = self._pa.table(data)
+        self._settings = settings
+        names = self._table.column_names
+        for name in (*_COLUMNS, "topic", "partition"):
+            if names.count(name) > 1:
+                raise EncodeError(f"the table has several columns {name!r}", path=f"records.{name}")
+        if not {"key", "value"} & {*names}:
+            raise EncodeError("the table has neither a column key nor a column value", path="records")
+        if topic is not None:
+            check_topic(topic)
+            self._topics, self._topic_numbers = [topic], None
+        else:
+            self._topics, self._topic_numbers = self._topics_of(self._table)
+        self._explicit = "partition" in names
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics of the rows."""
+        return self._topics
+
+    @staticmethod
+    def _topics_of(table: Any) -> tuple[list[str], npt.NDArray[np.int64]]:
+        if "topic" not in table.column_names:
+            raise EncodeError("the table has no column topic: name the topic", path="records.topic")
+        pa = import_extra("pyarrow")
+        encoded = column_without_nulls(table, "topic", pa.large_string()).combine_chunks().dictionary_encode()
+        topics: list[str] = encoded.dictionary.to_pylist()
+        for name in topics:
+            check_topic(name)
+        return topics, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+
+    def batches(self, queues_of: Callable[[str], TopicQueues]) -> Iterator[TableBatch]:
+        """The batches of all rows. `queues_of` gives the queues of a topic; it is asked again for each record batch.
+
+        Raises EncodeError for a row that cannot be sent, after the batches before it; `path` names the row.
+        """
+        explicit = (
+            column_without_nulls(self._table, "partition", self._pa.int32()).to_numpy() if self._explicit else None
+        )
+        chosen = self._table.select([name for name in _COLUMNS if name in self._table.column_names])
+        start = 0
+        for batch in self._with_timestamps(chosen).to_batches(max_chunksize=_CHUNK_ROWS):
+            rows = np.arange(start, start + batch.num_rows)
+            topics = None if self._topic_numbers is None else self._topic_numbers[rows]
+            for number, own, part in _divided(batch, topics):
+                queues = queues_of(self._topics[number])
+                yield from self._of_topic(part, rows[own], queues, explicit)
+            start += batch.num_rows
+
+    def _of_topic(
+        self, batch: Any, rows: npt.NDArray[np.int64], queues: TopicQueues, explicit: npt.NDArray[np.int32] | None
+    ) -> Iterator[TableBatch]:
+        numbers = self._partitions(batch, queues) if explicit is None else explicit[rows]
+        for number, own, part in _divided(batch, numbers):
+            queue = queues.queues.get(number)
+            if queue is None:
+                where = f"records[{rows[own][0]}].partition"
+                raise EncodeError(f"topic {queues.name!r} has no partition {number}", path=where)
+            try:
+                for encoded in iter_encoded(part, **self._options(queues)):
+                    yield TableBatch(queue, bytearray(encoded.data), encoded.num_records)
+            except EncodeError as error:
+                raise EncodeError(error.reason, path=_path_in_table(error.path, rows[own])) from None
+
+    def _options(self, queues: TopicQueues) -> dict[str, Any]:
+        settings = self._settings
+        return {
+            "codec": settings.compression_type,
+            "level": settings.compression_level,
+            "batch_bytes": queues.batch_limit,
+        }
+
+    def _partitions(self, batch: Any, queues: TopicQueues) -> npt.NDArray[np.int32] | None:
+        """The partition of each row; None if there is only the first."""
+        if self._settings.partitioner is not None:
+            return self._chosen(batch, queues)
+        if len(queues.numbers) == 1 and queues.numbers[0] == 0:
+            return None
+        if "key" not in batch.schema.names:
+            return np.full(batch.num_rows, queues.choose_sticky().number, np.int32)
+        keys = batch.column("key")
+        found = partition(keys, len(queues.numbers), null_keys="round_robin") if not keys.null_count else None
+        if found is None:
+            found = np.full(batch.num_rows, queues.choose_sticky().number, np.int32)
+            present = keys.is_valid()
+            found[present.to_numpy(zero_copy_only=False)] = partition(keys.filter(present), len(queues.numbers))
+        return found
+
+    def _chosen(self, batch: Any, queues: TopicQueues) -> npt.NDArray[np.int32]:
+        """The partition of each row by the producer's partitioner."""
+        keys = batch.column("key").to_pylist() if "key" in batch.schema.names else [None] * batch.num_rows
+        choose = self._settings.partitioner
+        assert choose is not None
+        found = [choose(key, queues.numbers, queues.available) for key in keys]
+        for number in found:
+            require_int("the partitioner's result", number, 0, 2**31 - 1)
+        return np.array(found, np.int32)
+
+    def _with_timestamps(self, table: Any) -> Any:
+        """The table with the time of now where rows have none."""
+        pa = self._pa
+        now = int(time.time() * 1000)
+        if "timestamp" not in table.column_names:
+            return table.append_column("timestamp", pa.array(np.full(table.num_rows, now, np.int64)))
+        column = table.column("timestamp")
+        if not column.null_count:
+            return table
+        import pyarrow.compute as pc
+
+        filled = pc.fill_null(column, pa.scalar(now, pa.timestamp("ms")).cast(column.type))
+        return table.set_column(table.column_names.index("timestamp"), "timestamp", filled)
+
+
+def _divided(batch: Any, numbers: npt.NDArray[Any] | None) -> Iterator[Any]:
+    if numbers is None:
+        return iter([(0, slice(None), batch)])
+    return groups_of_batch(batch, numbers)
+
+
+def _path_in_table(path: str | None, rows: npt.NDArray[np.int64]) -> str | None:
+    """The path of an error about some rows, with the number of the row in the whole table."""
+    found = re.match(r"records\[(\d+)\]", path or "")
+    return f"records[{rows[int(found[1])]}]{(path or '')[found.end() :]}" if found else path

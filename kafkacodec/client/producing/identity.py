@@ -1,0 +1,133 @@
+"""Who a producer is to brokers: nobody, or an id and epoch under which they drop what they have already (KIP-98)."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final, Protocol
+
+from kafkacodec import messages
+from kafkacodec.client.core.backoff import Backoff
+from kafkacodec.client.core.calls import ANY, Answer, Send
+from kafkacodec.client.producing.settings import ProducerSettings
+from kafkacodec.errors import UnsupportedVersion, error
+
+__all__ = ["NOBODY", "Idempotence", "Identity", "ProducerId"]
+
+_log = logging.getLogger("kafkacodec.client.producer")
+
+ProducerId = tuple[int, int]
+"""A producer's id and epoch."""
+
+NOBODY: Final = (-1, -1)
+_MOST_EPOCH: Final = 2**15 - 1
+_NEWEST_VERSION: Final = messages.APIS[0].valid_versions[-1]
+
+
+class Identity(Protocol):
+    """What the sender asks about ids and transactions.
+
+    Attributes:
+        current: the id and epoch for partitions that have none; None while it is not known.
+        failure: why nothing can be sent any more; None if it can.
+        transactional_id: of a transactional producer.
+        highest_version: the highest version of Produce that may be used.
+    """
+
+    current: ProducerId | None
+    failure: Exception | None
+    transactional_id: str | None
+    highest_version: int
+
+    def allows(self, topic: str, partition: int) -> bool:
+        """Whether batches of a partition may be sent now; if not, what is needed for it is done."""
+
+    def replace(self, old: ProducerId) -> bool:
+        """Make `current` another one than `old`, whose sequences cannot go on, if that keeps everything in order.
+        Returns whether it can."""
+
+    def given_up(self, reason: Exception) -> None:
+        """A batch failed for good."""
+
+    def poll(self, now: float, needed: bool) -> list[Send]:
+        """The requests that are due; `needed` is whether batches wait."""
+
+    def next_deadline(self) -> float | None:
+        """When `poll` is needed next."""
+
+    def answered(self, send: Send, answer: Answer, now: float) -> None:
+        """The response to one of these requests."""
+
+    def failed(self, send: Send, error: Exception, now: float) -> None:
+        """No response."""
+
+
+class Idempotence:
+    """The identity of a producer without transactions, idempotent or not."""
+
+    def __init__(self, settings: ProducerSettings, backoff: Backoff) -> None:
+        self.current: ProducerId | None = None if settings.idempotent else NOBODY
+        self.failure: Exception | None = None
+        self.transactional_id: str | None = None
+        self.highest_version = _NEWEST_VERSION
+        self._required = bool(settings.enable_idempotence)
+        self._timeout_ms = settings.transaction_timeout_ms
+        self._backoff = backoff
+        self._asking: Send | None = None
+        self._failures = 0
+        self._next_at = 0.0
+
+    def allows(self, topic: str, partition: int) -> bool:
+        """Always."""
+        return True
+
+    def replace(self, old: ProducerId) -> bool:
+        """The next epoch, which brokers take from any producer without transactions (KIP-360); or another id."""
+        if self.current == old:
+            number, epoch = old
+            self.current = (number, epoch + 1) if epoch < _MOST_EPOCH else None
+        return True
+
+    def given_up(self, reason: Exception) -> None:
+        """Nothing depends on it."""
+
+    def poll(self, now: float, needed: bool) -> list[Send]:
+        """Ask for an id."""
+        if self.current is not None or self._asking is not None or now < self._next_at or not needed:
+            return []
+        request = messages.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=self._timeout_ms)
+        self._asking = Send(ANY, request)
+        return [self._asking]
+
+    def next_deadline(self) -> float | None:
+        """After a failure, the next attempt."""
+        return self._next_at if self.current is None and self._asking is None and self._failures else None
+
+    def answered(self, send: Send, answer: Answer, now: float) -> None:
+        """Take over the id."""
+        self._asking = None
+        response: Any = answer.message
+        if not response.error_code:
+            self.current = (response.producer_id, response.producer_epoch)
+            self._failures = 0
+            return
+        kind = error(response.error_code)
+        if kind.retriable:
+            self._again(now)
+        else:
+            self.failure = kind(f"no producer id: {kind.name}")
+
+    def failed(self, send: Send, error: Exception, now: float) -> None:
+        """Ask again, or do without an id where brokers have none."""
+        self._asking = None
+        if not isinstance(error, UnsupportedVersion):
+            self._again(now)
+        elif self._required:
+            self.failure = UnsupportedVersion(f"enable_idempotence needs Kafka 0.11 or later: {error}")
+        else:
+            _log.warning("the brokers have no idempotent producers, which came with Kafka 0.11: batches that are sent "
+                         "again may be there twice. enable_idempotence=False says that this is intended.")  # fmt: skip
+            self.current = NOBODY
+
+    def _again(self, now: float) -> None:
+        self._failures += 1
+        self._next_at = now + self._backoff.after(self._failures)

@@ -1,0 +1,319 @@
+"""The queues of a producer: a batch that grows, and closed ones that wait, for each partition.
+
+The thread that sends and the thread of the loop both use them, under one lock.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from kafkacodec.client.core.cluster import Cluster, Topic
+from kafkacodec.client.producing._batch import BatchBuilder, partition_of
+from kafkacodec.client.producing.delivery import Delivery, Outcome, Part
+from kafkacodec.client.producing.settings import Partitioner, ProducerSettings
+from kafkacodec.errors import EncodeError
+
+__all__ = ["Batch", "PartitionQueue", "Queues", "TopicQueues"]
+
+BATCH_BYTES: Final = 61  # the header of a batch
+REQUEST_BYTES: Final = 100  # of a request, in addition to its batches' header, the topic's name and the client's id
+
+
+class Batch:
+    """Records of one partition that are sent together.
+
+    Attributes:
+        queue: its partition's.
+        builder: takes records while the batch is open; None afterwards.
+        data: the finished batch; None before.
+        count, size: its records, and their bytes before compression with the header.
+        order: batches of a partition are sent in this order.
+        outcome, first: what its deliveries share, and the number of its first record there.
+        deadline, due_at: when it fails if it is not delivered, and when it is sent even if it is not full.
+        producer, sequence: under which it is sent, once that is decided: an id with an epoch, and a number.
+        attempts, retry_at, error: how often it was sent, when it may be sent again, and why.
+    """
+
+    __slots__ = (
+        "attempts", "builder", "count", "data", "deadline", "due_at", "error", "first", "order", "outcome", "producer",
+        "queue", "retry_at", "sequence", "size",
+    )  # fmt: skip
+
+    def __init__(self, queue: PartitionQueue, order: tuple[int, int], outcome: Outcome, first: int) -> None:
+        self.queue = queue
+        self.builder: BatchBuilder | None = None
+        self.data: bytearray | None = None
+        self.count = self.size = 0
+        self.order = order
+        self.outcome, self.first = outcome, first
+        self.deadline = self.due_at = math.inf
+        self.producer: tuple[int, int] | None = None
+        self.sequence = -1
+        self.attempts = 0
+        self.retry_at = 0.0
+        self.error: Exception | None = None
+
+    def finish(self, codec: int, compress: Callable[[Any], Any] | None) -> bytearray:
+        """The bytes of the closed batch, compressed the first time."""
+        if self.data is None:
+            assert self.builder is not None
+            self.data = self.builder.close(codec, compress)
+            self.builder = None
+        return self.data
+
+    def resolve(self, offset: int, time: int, error: Exception | None) -> None:
+        """Tell the deliveries what became of the records."""
+        end = self.first + self.count
+        self.outcome.resolve(Part(end, self.first, self.queue.topic, self.queue.number, offset, time, error))
+
+
+class PartitionQueue:
+    """The batches of a partition.
+
+    Attributes:
+        open: takes records; it follows those in `waiting`.
+        waiting: closed batches, in their order; those that are sent again come first.
+        flying: batches that wait for an answer, in their order.
+        producer, next_sequence: of the next batch that is sent for the first time; None before the first.
+        proven: whether the broker has accepted a batch of this producer, so that it checks sequences.
+        broken: whether sequences cannot go on: a batch before is missing, or the broker lost the producer's state.
+    """
+
+    __slots__ = ("broken", "flying", "next_sequence", "number", "open", "producer", "proven", "topic", "waiting")
+
+    def __init__(self, topic: str, number: int) -> None:
+        self.topic, self.number = topic, number
+        self.open: Batch | None = None
+        self.waiting: deque[Batch] = deque()
+        self.flying: list[Batch] = []
+        self.producer: tuple[int, int] | None = None
+        self.next_sequence = 0
+        self.proven = self.broken = False
+
+    @property
+    def first(self) -> Batch | None:
+        """The batch that is sent next."""
+        return self.waiting[0] if self.waiting else self.open
+
+    @property
+    def load(self) -> int:
+        """The number of batches that are not acknowledged."""
+        return len(self.waiting) + len(self.flying) + (self.open is not None)
+
+    def put_back(self, batch: Batch) -> None:
+        """Queue a batch again, in its order."""
+        at = 0
+        while at < len(self.waiting) and self.waiting[at].order < batch.order:
+            at += 1
+        self.waiting.insert(at, batch)
+
+    def is_next(self, batch: Batch) -> bool:
+        """Whether no earlier batch waits to be sent again or acknowledged."""
+        earlier = self.waiting and self.waiting[0].order < batch.order
+        return not earlier and all(other.order >= batch.order for other in self.flying)
+
+
+class TopicQueues:
+    """The queues of a topic's partitions, by the cluster's metadata of one generation."""
+
+    __slots__ = ("available", "batch_limit", "generation", "name", "numbers", "queues", "sticky")
+
+    def __init__(self, name: str, batch_limit: int) -> None:
+        self.name = name
+        self.queues: dict[int, PartitionQueue] = {}
+        self.numbers: list[int] = []
+        self.available: list[int] = []
+        self.generation = -1
+        self.sticky: PartitionQueue | None = None
+        self.batch_limit = batch_limit
+
+    def update(self, topic: Topic, generation: int) -> None:
+        """Take over which partitions there are, and which have a leader."""
+        self.numbers = sorted(topic.partitions)
+        self.available = [n for n in self.numbers if topic.partitions[n].leader is not None]
+        self.generation = generation
+        for number in self.numbers:
+            if number not in self.queues:
+                self.queues[number] = PartitionQueue(self.name, number)
+
+    def choose_sticky(self) -> PartitionQueue:
+        """The partition for records without a key, until its batch is full: one of those with the fewest batches
+        (KIP-480, KIP-794)."""
+        queues = [self.queues[n] for n in self.available or self.numbers]
+        least = min(queue.load for queue in queues)
+        self.sticky = random.choice([queue for queue in queues if queue.load == least])
+        return self.sticky
+
+
+class Queues:
+    """The queues of a producer. Methods that are not said to be otherwise need `lock`.
+
+    Args:
+        cluster: only read.
+        settings: the producer's.
+        clock: the time in ms, as the driver has it; may be called from any thread.
+
+    Attributes:
+        lock: for everything here.
+        active: the partitions that have batches, those that were served longest ago first.
+        pending: all batches whose outcome is not known, in the order of their making.
+        bytes: of these batches, before compression.
+        asleep_until: when the driver polls without being woken.
+        flush_to: batches with an order up to this are sent without waiting for more records.
+    """
+
+    def __init__(self, cluster: Cluster, settings: ProducerSettings, clock: Callable[[], float]) -> None:
+        self.lock = threading.Lock()
+        self.topics: dict[str, TopicQueues] = {}
+        self.active: dict[PartitionQueue, None] = {}
+        self.pending: dict[Batch, None] = {}
+        self.bytes = 0
+        self.asleep_until = math.inf
+        self.flush_to = -1
+        self._cluster = cluster
+        self._settings = settings
+        self._clock = clock
+        self._made = 0
+        self._partitioner: Partitioner | None = settings.partitioner
+        self._hash = settings.partitioner is None
+        self._memory = settings.buffer_memory
+        self._most = max(settings.max_request_size - BATCH_BYTES - REQUEST_BYTES, 1)
+
+    @property
+    def full(self) -> bool:
+        """Whether `send` has to wait. Needs no lock."""
+        return self.bytes >= self._memory
+
+    def topic(self, name: str) -> TopicQueues | None:
+        """The queues of a topic by the newest metadata; None if it is not known, or cannot be used. Needs no lock."""
+        found = self.topics.get(name)
+        if found is not None and found.generation == self._cluster.generation:
+            return found
+        generation = self._cluster.generation
+        known = self._cluster.topics.get(name)
+        if known is None or not known.partitions:
+            return None
+        if found is None:
+            found = TopicQueues(name, self._settings.batch_size)
+        found.update(known, generation)
+        return self.topics.setdefault(name, found)
+
+    def append(
+        self, topic: TopicQueues, partition: int | None, key: Any, value: Any, headers: Any, timestamp: int
+    ) -> tuple[Delivery, bool]:
+        """Queue a record; returns its delivery, and whether the driver has to be woken.
+
+        Raises:
+            EncodeError: the record cannot be sent: a type, its size, or a partition that does not exist.
+        """
+        woken = False
+        while True:
+            queue = self._queue(topic, partition, key)
+            batch = queue.open
+            if batch is None:
+                batch = self._open(queue)
+                woken = woken or batch.due_at < self.asleep_until
+            try:
+                added = batch.builder.append(key, value, headers, timestamp, topic.batch_limit, self._most)  # type: ignore[union-attr]
+            except BaseException:
+                if not batch.count:
+                    self._drop(batch)
+                raise
+            if added:
+                break
+            self.close(queue)  # it has no room
+            woken = True
+        index = batch.count
+        batch.count = index + 1
+        batch.size += added
+        self.bytes += added
+        return Delivery(batch.outcome, index, timestamp), woken
+
+    def add(self, batch: Batch) -> None:
+        """Queue a closed batch, after the open one."""
+        self.close(batch.queue)
+        self._pend(batch)
+        batch.queue.waiting.append(batch)
+
+    def new_batch(self, queue: PartitionQueue, outcome: Outcome | None = None, first: int = 0) -> Batch:
+        """A batch without records, not yet queued."""
+        self._made += 1
+        batch = Batch(queue, (self._made, 0), Outcome() if outcome is None else outcome, first)
+        now = self._clock()
+        batch.due_at = now + self._settings.linger_ms
+        batch.deadline = now + self._settings.delivery_timeout_ms
+        return batch
+
+    def close(self, queue: PartitionQueue) -> None:
+        """The open batch takes no more records."""
+        batch = queue.open
+        if batch is not None:
+            queue.open = None
+            queue.waiting.append(batch)
+            topic = self.topics[queue.topic]
+            if topic.sticky is queue:
+                topic.sticky = None
+
+    def is_due(self, batch: Batch, now: float) -> bool:
+        """Whether an open batch is sent although it has room."""
+        return batch.due_at <= now or batch.order[0] <= self.flush_to or self.full
+
+    def flush(self) -> int:
+        """Send all batches that there are soon; returns the order of the newest."""
+        self.flush_to = self._made
+        return self._made
+
+    def done_to(self, order: int) -> bool:
+        """Whether the outcome of every batch up to this order is known."""
+        first = next(iter(self.pending), None)
+        return first is None or first.order[0] > order
+
+    def resolved(self, batch: Batch) -> None:
+        """The outcome of a batch, which is in no queue, is known."""
+        self.pending.pop(batch, None)
+        self.bytes -= batch.size
+
+    def replace(self, batch: Batch, parts: Iterable[Batch]) -> None:
+        """Queue the parts of a batch instead of it."""
+        parts = list(parts)
+        self.resolved(batch)
+        for part in parts:
+            self._pend(part)
+            batch.queue.put_back(part)
+        # Parts are as old as the batch, so the oldest stay first.
+        self.pending = dict.fromkeys(sorted(self.pending, key=lambda b: b.order))
+
+    def _pend(self, batch: Batch) -> None:
+        self.pending[batch] = None
+        self.bytes += batch.size
+        self.active[batch.queue] = None
+
+    def _open(self, queue: PartitionQueue) -> Batch:
+        queue.open = batch = self.new_batch(queue)
+        batch.builder = BatchBuilder()
+        batch.size = BATCH_BYTES
+        self._pend(batch)
+        return batch
+
+    def _drop(self, batch: Batch) -> None:
+        """An open batch got no record."""
+        batch.queue.open = None
+        self.resolved(batch)
+
+    def _queue(self, topic: TopicQueues, partition: int | None, key: Any) -> PartitionQueue:
+        if partition is None:
+            if not self._hash:
+                partition = self._partitioner(key, topic.numbers, topic.available)  # type: ignore[misc]
+            elif key is None:
+                return topic.sticky or topic.choose_sticky()
+            else:
+                return topic.queues[topic.numbers[partition_of(key, len(topic.numbers))]]
+        found = topic.queues.get(partition)
+        if found is None:
+            raise EncodeError(f"topic {topic.name!r} has no partition {partition!r}", path="partition")
+        return found

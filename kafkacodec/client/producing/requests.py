@@ -1,0 +1,121 @@
+"""Produce requests from batches, for the versions of the broker that gets them, and their responses by batch."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kafkacodec import messages
+from kafkacodec.client.core.calls import Versions
+from kafkacodec.client.producing._batch import set_producer
+from kafkacodec.client.producing.queue import Batch
+from kafkacodec.errors import EncodeError, UnsupportedVersion
+from kafkacodec.protocol.versions import highest_common
+from kafkacodec.records.compression import CODECS
+from kafkacodec.records.decode import decode
+from kafkacodec.records.encode import encode, iter_encoded
+
+__all__ = ["ProduceCall", "split"]
+
+_PRODUCE = 0
+_ZSTD_VERSION, _TOPIC_ID_VERSION, _PRODUCER_VERSION = 7, 13, 3
+_NO_TOPIC_ID: Final = uuid.UUID(int=0)
+
+
+class ProduceCall:
+    """A Produce request: one batch per partition.
+
+    Attributes:
+        batches: what it contains, unless `refused`.
+        refused: why the broker's version cannot represent a batch; known after `prepare`.
+    """
+
+    __slots__ = ("_acks", "_codec", "_highest", "_level", "_timeout_ms", "_topic_ids", "_transactional_id", "batches", "refused")  # fmt: skip  # noqa: E501
+
+    def __init__(
+        self,
+        batches: list[Batch],
+        topic_ids: Mapping[str, uuid.UUID | None],
+        *,
+        acks: int,
+        timeout_ms: int,
+        codec: int,
+        level: int | None,
+        transactional_id: str | None,
+        highest_version: int,
+    ) -> None:
+        self.batches = batches
+        self.refused: dict[Batch, Exception] = {}
+        self._topic_ids = topic_ids
+        self._acks, self._timeout_ms = acks, timeout_ms
+        self._codec, self._level = codec, level
+        self._transactional_id = transactional_id
+        self._highest = highest_version
+
+    def prepare(self, versions: Versions) -> tuple[Any, int]:
+        """The request and its version. Raises UnsupportedVersion; EncodeError if no batch can be represented."""
+        named_only = any(topic_id is None for topic_id in self._topic_ids.values())
+        most = min(self._highest, _TOPIC_ID_VERSION - 1) if named_only else self._highest
+        version = highest_common(_PRODUCE, versions, range(messages.APIS[_PRODUCE].valid_versions.start, most + 1))
+        if version < _ZSTD_VERSION and CODECS[self._codec] == "zstd":
+            raise UnsupportedVersion(f"zstd needs Kafka 2.1 or later (Produce version 7); the broker has {version}")
+        by_topic: dict[str, list[Any]] = {}
+        entry = messages.ProduceRequest.PartitionProduceData
+        for batch in self.batches:
+            try:
+                records = self._records(batch, version)
+            except EncodeError as error:
+                self.refused[batch] = error
+                continue
+            by_topic.setdefault(batch.queue.topic, []).append(entry(index=batch.queue.number, records=records))
+        if not by_topic:
+            raise next(iter(self.refused.values()))
+        request = messages.ProduceRequest(
+            transactional_id=self._transactional_id if version >= _PRODUCER_VERSION else None,
+            acks=self._acks,
+            timeout_ms=self._timeout_ms,
+            topic_data=[self._topic(name, entries, version) for name, entries in by_topic.items()],
+        )
+        return request, version
+
+    def _topic(self, name: str, entries: list[Any], version: int) -> Any:
+        topic_id = self._topic_ids.get(name) if version >= _TOPIC_ID_VERSION else None
+        make = messages.ProduceRequest.TopicProduceData
+        if topic_id is None:
+            return make(name=name, partition_data=entries)
+        return make(topic_id=topic_id, partition_data=entries)
+
+    def _records(self, batch: Batch, version: int) -> Any:
+        """The batch in the magic that goes with a version."""
+        assert batch.data is not None
+        if version >= _PRODUCER_VERSION:
+            return batch.data
+        if batch.sequence >= 0:
+            raise UnsupportedVersion(f"idempotence needs Kafka 0.11 or later; the broker has Produce version {version}")
+        magic = max(version - 1, 0)
+        columns = ("key", "value", "headers") if magic == 0 else ("timestamp", "key", "value", "headers")
+        rows = decode(batch.data, columns=columns)
+        return encode(rows, magic=magic, codec=CODECS[self._codec], level=self._level)
+
+    def answers(self, response: Any) -> dict[Batch, Any]:
+        """The partition's part of the response for each batch that has one."""
+        names = {topic_id: name for name, topic_id in self._topic_ids.items()}
+        found = {}
+        for topic in response.responses:
+            name = topic.name or names.get(topic.topic_id, "")
+            for partition in topic.partition_responses:
+                found[name, partition.index] = partition
+        parts = ((batch, found.get((batch.queue.topic, batch.queue.number))) for batch in self.batches)
+        return {batch: part for batch, part in parts if part is not None}
+
+
+def split(batch: Batch, codec: int, level: int | None) -> list[tuple[bytearray, int]]:
+    """The records of a batch in smaller ones of half its size: their bytes and numbers of records."""
+    assert batch.data is not None
+    rows = decode(batch.data)
+    parts = iter_encoded(rows, batch_bytes=max(batch.size // 2, 1), codec=CODECS[codec], level=level)
+    found = [(bytearray(part.data), part.num_records) for part in parts]
+    for data, _ in found:
+        set_producer(data, -1, -1, -1, False)  # its offsets count from 0
+    return found

@@ -1,0 +1,141 @@
+"""The options of producers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from kafkacodec.client.options import ClientOptions, ClientSettings
+from kafkacodec.records.arguments import one_of, require_int
+from kafkacodec.records.compression import CODECS, compressor
+
+__all__ = [
+    "Partitioner",
+    "ProducerOptions",
+    "ProducerSettings",
+    "defaults",
+]
+
+_MOST = 2**31 - 1
+_MOST_IN_FLIGHT: Final = 5  # a broker remembers the last five batches of a producer (KAFKA-5494)
+
+Partitioner = Callable[[Any, Sequence[int], Sequence[int]], int]
+"""Chooses a partition: gets the serialized key or None, all partitions, and those that have a leader."""
+
+_ACKS: Final[dict[Any, int]] = {"all": -1, "-1": -1, -1: -1, "0": 0, 0: 0, "1": 1, 1: 1}
+
+
+class ProducerOptions(ClientOptions, total=False):
+    """Options of a producer; `ProducerSettings` says what they mean."""
+
+    acks: Literal["all", 0, 1, -1]
+    compression_type: str | None
+    compression_level: int | None
+    linger_ms: int
+    batch_size: int
+    buffer_memory: int
+    max_block_ms: int
+    max_request_size: int
+    delivery_timeout_ms: int
+    retries: int | None
+    enable_idempotence: bool | None
+    transactional_id: str | None
+    transaction_timeout_ms: int
+    key_serializer: Callable[[Any], Any] | None
+    value_serializer: Callable[[Any], Any] | None
+    partitioner: Partitioner | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProducerSettings(ClientSettings):
+    """The checked options of a producer, in addition to those of every client.
+
+    Args:
+        acks: who has a batch before it counts as delivered: ``"all"`` (or -1) the in-sync replicas, 1 the leader, 0
+            nobody: then nothing tells whether it arrived.
+        compression_type: "none", "gzip", "snappy", "lz4" or "zstd".
+        compression_level: as in Kafka's ``compression.<codec>.level``.
+        linger_ms: how long a batch waits for more records before it is sent.
+        batch_size: the most bytes of a batch before compression; a larger record has a batch to itself.
+        buffer_memory: while so many bytes wait to be sent or acknowledged, `send` waits too.
+        max_block_ms: how long `send` waits for that, or for the metadata of a topic.
+        max_request_size: the most bytes of a request, and of a record.
+        delivery_timeout_ms: when a record that is not acknowledged fails, counted from `send`.
+        retries: how often a batch is sent again. None, the default: as often as the time allows.
+        enable_idempotence: whether brokers drop what they have already, so that nothing is there twice and the order
+            stays (KIP-98). None, the default: yes, if the other options and the brokers (0.11 and later) allow it.
+        transactional_id: makes the producer transactional (KIP-98). One producer at a time has it; an older one with
+            the same id is fenced.
+        transaction_timeout_ms: when the broker aborts a transaction that is not ended.
+        key_serializer, value_serializer: make bytes of each key and value, also of None.
+        partitioner: chooses partitions instead of the hash of the key.
+    """
+
+    acks: Literal["all", 0, 1, -1] = "all"
+    compression_type: str | None = "none"
+    compression_level: int | None = None
+    linger_ms: int = 5
+    batch_size: int = 131_072
+    buffer_memory: int = 33_554_432
+    max_block_ms: int = 60_000
+    max_request_size: int = 1_048_576
+    delivery_timeout_ms: int = 120_000
+    retries: int | None = None
+    enable_idempotence: bool | None = None
+    transactional_id: str | None = None
+    transaction_timeout_ms: int = 60_000
+    key_serializer: Callable[[Any], Any] | None = field(default=None, repr=False)
+    value_serializer: Callable[[Any], Any] | None = field(default=None, repr=False)
+    partitioner: Partitioner | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.acks, bool) or self.acks not in _ACKS:
+            raise ValueError(f"acks must be 'all', -1, 0 or 1, not {self.acks!r}")
+        object.__setattr__(self, "compression_type", self.compression_type or "none")
+        one_of("compression_type", self.compression_type, CODECS)
+        compressor(self.codec, level=self.compression_level)
+        require_int("batch_size", self.batch_size, 0, _MOST)
+        require_int("buffer_memory", self.buffer_memory, 1, 2**63 - 1)
+        require_int("max_request_size", self.max_request_size, 100, _MOST)
+        if self.retries is not None:
+            require_int("retries", self.retries, 0, _MOST)
+        for name in ("key_serializer", "value_serializer", "partitioner"):
+            if getattr(self, name) is not None and not callable(getattr(self, name)):
+                raise TypeError(f"{name} must be callable, not {type(getattr(self, name)).__name__}")
+        if self.transactional_id is not None and not isinstance(self.transactional_id, str):
+            raise TypeError(f"transactional_id must be text, not {type(self.transactional_id).__name__}")
+        if self.transactional_id == "":
+            raise ValueError("transactional_id is empty")
+        if (self.enable_idempotence or self.transactional_id is not None) and (reason := self._not_idempotent()):
+            wanted = "transactional_id" if self.transactional_id is not None else "enable_idempotence"
+            raise ValueError(f"{wanted} needs {reason}")
+
+    def _not_idempotent(self) -> str | None:
+        """Which other option idempotence needs, as text."""
+        if self.required_acks != -1:
+            return f"acks='all', not {self.acks!r}"
+        if self.retries == 0:
+            return "retries"
+        if self.max_in_flight_requests_per_connection > _MOST_IN_FLIGHT:
+            most = self.max_in_flight_requests_per_connection
+            return f"max_in_flight_requests_per_connection of at most {_MOST_IN_FLIGHT}, not {most}"
+        if self.transactional_id is not None and self.enable_idempotence is False:
+            return "enable_idempotence"
+        return None
+
+    @property
+    def required_acks(self) -> int:
+        """The number in requests: -1, 0 or 1."""
+        return _ACKS[self.acks]
+
+    @property
+    def codec(self) -> int:
+        """The number of the codec in batches."""
+        return CODECS.index(self.compression_type or "none")
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether sequences are wanted: brokers may not have them."""
+        return self.enable_idempotence is not False and self._not_idempotent() is None

@@ -1,0 +1,210 @@
+"""A producer's machine and a model of a cluster that answers it: by what Kafka's log does with batches of producers.
+
+The model keeps records per partition, checks ids, epochs and sequences as `ProducerAppendInfo` does, and remembers the
+last five batches of each producer. Requests of a broker are applied in their order; a connection may break before or
+after a request is applied, and a request may be applied after its connection broke.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from typing import Any
+
+import kafkacodec as kc
+from kafkacodec import messages
+from kafkacodec.client.core.backoff import Backoff
+from kafkacodec.client.core.calls import Answer, Send, prepared
+from kafkacodec.client.core.cluster import Cluster
+from kafkacodec.client.core.metrics import Metrics
+from kafkacodec.client.producing.delivery import Delivery
+from kafkacodec.client.producing.identity import Idempotence
+from kafkacodec.client.producing.queue import Queues
+from kafkacodec.client.producing.sender import Sender
+from kafkacodec.client.producing.settings import ProducerSettings
+from kafkacodec.errors import ConnectionFailed
+
+OK, OUT_OF_ORDER, OLD_EPOCH, NOT_LEADER, TOO_LARGE = 0, 45, 47, 6, 10
+ALL_VERSIONS = {key: api.valid_versions for key, api in messages.APIS.items()}
+
+
+class ModelLog:
+    """A partition's records, and what it knows of producers."""
+
+    def __init__(self) -> None:
+        self.values: list[bytes] = []
+        self.producers: dict[int, tuple[int, deque[tuple[int, int, int]]]] = {}
+
+    def append(self, data: Any) -> tuple[int, int]:
+        """The error code and the base offset."""
+        data = bytes(data)
+        (header,) = kc.scan(data).to_pyarrow().to_pylist()
+        assert header["crc_ok"]
+        assert header["base_offset"] == 0
+        values = [record.value for record in kc.iter_records(data)]
+        assert [record.offset for record in kc.iter_records(data)] == list(range(len(values)))
+        pid, epoch, first = header["producer_id"], header["producer_epoch"], header["base_sequence"]
+        if pid is None or pid < 0:
+            return OK, self._add(values)
+        last = (first + len(values) - 1) % 2**31
+        known = self.producers.get(pid)
+        if known is not None:
+            known_epoch, batches = known
+            if epoch < known_epoch:
+                return OLD_EPOCH, -1
+            for batch in batches:
+                if epoch == known_epoch and batch[:2] == (first, last):
+                    return OK, batch[2]
+            expected = (batches[-1][1] + 1) % 2**31 if epoch == known_epoch else 0
+            if first != expected:
+                return OUT_OF_ORDER, -1
+        if known is None or epoch != known[0]:
+            self.producers[pid] = (epoch, deque(maxlen=5))
+        offset = self._add(values)
+        self.producers[pid][1].append((first, last, offset))
+        return OK, offset
+
+    def has(self, data: Any) -> bool:
+        """Whether a batch was appended: a broker that took it once does not find it too large later."""
+        (header,) = kc.scan(bytes(data)).to_pyarrow().to_pylist()
+        _, batches = self.producers.get(header["producer_id"], (-1, ()))
+        return any(batch[0] == header["base_sequence"] for batch in batches)
+
+    def _add(self, values: list[bytes]) -> int:
+        self.values += values
+        return len(self.values) - len(values)
+
+
+class ModelCluster:
+    """Brokers 1 and 2, the partitions of the topic "t", and a producer's machine with its requests in flight."""
+
+    def __init__(self, partitions: int = 3, **options: Any) -> None:
+        self.now = 1000.0
+        self.logs = [ModelLog() for _ in range(partitions)]
+        self.leaders = [1 + n % 2 for n in range(partitions)]
+        self.epoch = 0
+        self.versions = ALL_VERSIONS
+        defaults: dict[str, Any] = {"linger_ms": 0, "delivery_timeout_ms": 10**9, "request_timeout_ms": 10**6}
+        self.settings = ProducerSettings(bootstrap_servers="a", **{**defaults, **options})
+        self.cluster = Cluster([("a", 1)], backoff=Backoff(1, 1, jitter=0.0))
+        self.cluster.want(["t"])
+        self.queues = Queues(self.cluster, self.settings, lambda: self.now)
+        self.identity = Idempotence(self.settings, Backoff(1, 1, jitter=0.0))
+        self.sender = Sender(self.queues, self.cluster, self.settings, self.identity, Metrics(), progress=lambda: None)
+        self.flying: dict[int, list[tuple[Send, Any, int]]] = defaultdict(list)
+        self.late: dict[int, list[tuple[Any, int]]] = defaultdict(list)
+        self.next_id = 7
+        self.forced: dict[int, list[int]] = defaultdict(list)
+        self.poll_cluster()
+
+    def produce(self, value: bytes, partition: int | None = None, **more: Any) -> Delivery:
+        """Queue a record."""
+        topic = self.queues.topic("t")
+        assert topic is not None
+        with self.queues.lock:
+            return self.queues.append(topic, partition, more.get("key"), value, more.get("headers", ()), 5)[0]
+
+    def poll_cluster(self) -> None:
+        """Answer the cluster's requests for metadata."""
+        for send in self.cluster.poll(self.now):
+            self.cluster.answered(send, Answer(self._metadata(), 12, -1), self.now)
+
+    def poll(self, ms: float = 1) -> None:
+        """Let time pass, and put what the machine sends into flight."""
+        self.now += ms
+        self.poll_cluster()
+        for send in self.sender.poll(self.now):
+            try:
+                request, version = prepared(send.request, self.versions)
+            except Exception as error:
+                self.sender.failed(send, error, self.now)
+                continue
+            if request.api_key == 0:
+                assert len(self.flying[send.to]) < 5
+                self._check(request)
+                body = request.encode(version)
+                self.flying[send.to].append((send, type(request).decode(body, version), version))
+            else:
+                self.next_id += 1
+                response = messages.InitProducerIdResponse(producer_id=self.next_id, producer_epoch=0)
+                self.sender.answered(send, Answer(response, version, 1), self.now)
+
+    def answer(self, node: int, *, position: int = 0) -> None:
+        """Apply a broker's first request in flight, and answer it."""
+        if self.flying[node]:
+            send, request, version = self.flying[node].pop(0)
+            self.sender.answered(send, Answer(self._apply(node, request), version, node), self.now)
+
+    def drop(self, node: int, applied: int, late: bool) -> None:
+        """End the connection to a broker, which applies so many requests before, and maybe the others later."""
+        lost, self.flying[node] = self.flying[node], []
+        for number, (_, request, version) in enumerate(lost):
+            if number < applied:
+                self._apply(node, request)
+            elif late:
+                self.late[node].append((request, version))
+        for send, _, _ in lost:
+            self.sender.failed(send, ConnectionFailed("dropped", sent=True), self.now)
+
+    def apply_late(self, node: int) -> None:
+        """Apply a request of a connection that is gone."""
+        if self.late[node]:
+            self._apply(node, self.late[node].pop(0)[0])
+
+    def move(self, partition: int, leader: int) -> None:
+        """Another broker leads a partition. It has what the old one had."""
+        self.leaders[partition] = leader
+        self.epoch += 1
+
+    def finish(self) -> None:
+        """No more faults: answer until nothing is queued."""
+        for codes in self.forced.values():
+            codes.clear()
+        with self.queues.lock:
+            self.queues.flush()
+        for _ in range(2000):
+            if not self.queues.pending:
+                return
+            self.poll(5)
+            for node in (1, 2):
+                self.answer(node)
+        raise AssertionError(f"not delivered: {list(self.queues.pending)}")
+
+    def _check(self, request: Any) -> None:
+        """A request has one batch per partition, and is not larger than allowed."""
+        parts = [(topic.name, topic.topic_id, p.index) for topic in request.topic_data for p in topic.partition_data]
+        assert len(parts) == len(set(parts))
+        assert len(parts) == 1 or len(request.encode(9)) <= self.settings.max_request_size
+
+    def _apply(self, node: int, request: Any) -> Any:
+        kind = messages.ProduceResponse
+        answers = []
+        for topic in request.topic_data:
+            for part in topic.partition_data:
+                forced = self.forced[part.index].pop(0) if self.forced[part.index] else OK
+                if self.leaders[part.index] != node:
+                    code, offset = NOT_LEADER, -1
+                elif forced and not (forced == TOO_LARGE and self.logs[part.index].has(part.records)):
+                    code, offset = forced, -1
+                else:
+                    code, offset = self.logs[part.index].append(part.records)
+                entry = kind.PartitionProduceResponse
+                answers.append(entry(index=part.index, error_code=code, base_offset=offset))
+        return kind(responses=[kind.TopicProduceResponse(name="t", partition_responses=answers)])
+
+    def _metadata(self) -> Any:
+        kind = messages.MetadataResponse
+        brokers = [kind.MetadataResponseBroker(node_id=n, host=f"h{n}", port=9000 + n) for n in (1, 2)]
+        entries = [
+            kind.MetadataResponsePartition(partition_index=n, leader_id=leader, leader_epoch=self.epoch)
+            for n, leader in enumerate(self.leaders)
+        ]
+        topic = kind.MetadataResponseTopic(name="t", partitions=entries)
+        return kind(brokers=brokers, controller_id=1, topics=[topic])
+
+
+def values_by_partition(deliveries: list[tuple[Delivery, int, bytes]]) -> dict[int, list[bytes]]:
+    """The values that were given to each partition, in their order."""
+    found: dict[int, list[bytes]] = defaultdict(list)
+    for _, partition, value in deliveries:
+        found[partition].append(value)
+    return found
