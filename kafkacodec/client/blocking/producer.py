@@ -79,7 +79,8 @@ class Producer(BlockingFace):
         partition: int | None = None,
         timestamp: int | None = None,
     ) -> Delivery:
-        # Documented below. The caller's thread appends; it waits for the client's thread only if there is no room.
+        """Queue a record."""
+        # The caller's thread appends; it waits for the client's only if there is no room.
         self._check()
         own = self._queues.topic(topic)
         if own is None or self._queues.full:
@@ -94,7 +95,7 @@ class Producer(BlockingFace):
         return delivery
 
     def send_columns(self, data: Any, *, topic: str | None = None) -> TableDelivery:
-        # Documented below. Batches are encoded in the caller's thread.
+        """Queue the rows of an Arrow table."""
         self._check()
         table = self._face.table(data, topic)
         for name in table.topics:
@@ -106,6 +107,7 @@ class Producer(BlockingFace):
             self._wake_soon()
         return table.finish()
 
+    # Both take, return and raise the same as those for asyncio.
     send.__doc__ = aio.Producer.send.__doc__
     send_columns.__doc__ = aio.Producer.send_columns.__doc__
     flush = blocking(aio.Producer.flush)

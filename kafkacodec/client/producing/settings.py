@@ -14,7 +14,6 @@ __all__ = [
     "Partitioner",
     "ProducerOptions",
     "ProducerSettings",
-    "defaults",
 ]
 
 _MOST = 2**31 - 1
