@@ -192,3 +192,17 @@ async def test_a_machine_that_raises():
         await asyncio.wait_for(done.wait(), 5)
         assert str(unexpected.failures[0]) == "a response without topics"
         await client.close()
+
+
+async def test_a_request_that_cannot_be_made():
+    """The call raises what making the request raised, and the connection is used further."""
+
+    def broken(versions):
+        raise TypeError("no such thing")
+
+    async with SmallBroker() as broker:
+        client = network(broker.address)
+        with pytest.raises(TypeError, match="no such thing"):
+            await asyncio.wait_for(client.call(broken), 10)
+        await client.call(messages.MetadataRequest(topics=[]))
+        await client.close()

@@ -149,7 +149,7 @@ class Traffic:
             try:
                 message, version = prepared(flight.send.request, link.versions)
                 correlation_id, flight.size = link.send(message, version)
-            except (KafkaCodecError, ValueError) as error:
+            except Exception as error:  # whatever is wrong with the request, its sender hears of it
                 self._land(flight, error)
                 continue
             node.used_at = flight.sent_at = now
