@@ -10,19 +10,24 @@ from typing import TYPE_CHECKING, Any
 
 # Public name -> the module that holds it. Names under None are submodules.
 _HOMES: dict[str, str | None] = {
+    "ANY": "kafkacodec.client.core.calls",
     "Acl": "kafkacodec.client.admin.acls",
     "AclFilter": "kafkacodec.client.admin.acls",
     "Admin": "kafkacodec.client.blocking.admin",
     "Append": "kafkacodec.client.admin.configs",
+    "CONTROLLER": "kafkacodec.client.core.calls",
     "ConfigResource": "kafkacodec.client.admin.configs",
     "Delivery": "kafkacodec.client.producing.delivery",
+    "Coordinator": "kafkacodec.client.core.calls",
     "FeatureUpdate": "kafkacodec.client.admin.cluster",
     "GroupOffset": "kafkacodec.client.admin.offsets",
+    "KafkaConnection": "kafkacodec.client.blocking.connection",
     "METRICS": "kafkacodec.client.core.metrics",
     "NewPartitions": "kafkacodec.client.admin.topics",
     "NewTopic": "kafkacodec.client.admin.topics",
     "Producer": "kafkacodec.client.blocking.producer",
     "RecordMetadata": "kafkacodec.client.producing.delivery",
+    "Reply": "kafkacodec.client.core.relay",
     "ScramCredential": "kafkacodec.client.admin.scram",
     "Subtract": "kafkacodec.client.admin.configs",
     "TableDelivery": "kafkacodec.client.producing.delivery",
@@ -43,8 +48,11 @@ if TYPE_CHECKING:
     from kafkacodec.client.admin.scram import ScramCredential as ScramCredential
     from kafkacodec.client.admin.topics import NewPartitions as NewPartitions, NewTopic as NewTopic
     from kafkacodec.client.blocking.admin import Admin as Admin
+    from kafkacodec.client.blocking.connection import KafkaConnection as KafkaConnection
     from kafkacodec.client.blocking.producer import Producer as Producer
+    from kafkacodec.client.core.calls import ANY as ANY, CONTROLLER as CONTROLLER, Coordinator as Coordinator
     from kafkacodec.client.core.metrics import METRICS as METRICS
+    from kafkacodec.client.core.relay import Reply as Reply
     from kafkacodec.client.producing.delivery import (
         Delivery as Delivery,
         RecordMetadata as RecordMetadata,

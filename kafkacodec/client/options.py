@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, get_args
 
 from kafkacodec.client.core.old_brokers import baseline_of
@@ -13,7 +13,15 @@ from kafkacodec.records.arguments import one_of, require_int, suggestion
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ["ClientOptions", "ClientSettings", "SaslMechanism", "SecurityProtocol", "addresses", "options_from_config"]
+__all__ = [
+    "ClientOptions",
+    "ClientSettings",
+    "SaslMechanism",
+    "SecurityProtocol",
+    "addresses",
+    "option_defaults",
+    "options_from_config",
+]
 
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"]
@@ -219,6 +227,11 @@ _ALIASES: Final[Mapping[str, str]] = {
     "fetch.message.max.bytes": "max_partition_fetch_bytes",
     "partition.assignment.strategy": "partition_assignment_strategy",
 }
+
+
+def option_defaults(settings: type[ClientSettings]) -> dict[str, Any]:
+    """The default of each option of a settings class, for `options_from_config`; None where one must be given."""
+    return {option.name: None if option.default is MISSING else option.default for option in fields(settings)}
 
 
 def options_from_config(config: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 _HOMES: dict[str, str] = {
     "Admin": "kafkacodec.client.aio.admin",
     "Producer": "kafkacodec.client.aio.producer",
+    "KafkaConnection": "kafkacodec.client.aio.connection",
 }
 
 __all__ = [*_HOMES]
 
 if TYPE_CHECKING:
     from kafkacodec.client.aio.admin import Admin as Admin
+    from kafkacodec.client.aio.connection import KafkaConnection as KafkaConnection
     from kafkacodec.client.aio.producer import Producer as Producer
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Self, Unpack
 
 from kafkacodec.client.admin.acls import AclOperations
@@ -20,7 +20,7 @@ from kafkacodec.client.admin.transactions import TransactionOperations
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.driver.network import Network
 from kafkacodec.client.faces import run_machine
-from kafkacodec.client.options import ClientOptions, ClientSettings, options_from_config
+from kafkacodec.client.options import ClientOptions, ClientSettings, option_defaults, options_from_config
 from kafkacodec.errors import ClientClosed
 from kafkacodec.records.signatures import shows_options
 
@@ -70,7 +70,7 @@ class Admin(
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """A client from options with dotted names, such as ``{"bootstrap.servers": "localhost:9092"}``."""
-        return cls(**options_from_config(config, DEFAULTS))
+        return cls(**options_from_config(config, option_defaults(AdminSettings)))
 
     async def close(self) -> None:
         """Close all connections. Calls that wait end with ClientClosed."""
@@ -107,7 +107,3 @@ class Admin(
     async def _run(self, job: Job[Any, Any]) -> None:
         if not job.done:
             await run_machine(self._started(), job, lambda: job.done)
-
-
-DEFAULTS = {option.name: None if option.default is MISSING else option.default for option in fields(AdminSettings)}
-"""The default of each option by name."""

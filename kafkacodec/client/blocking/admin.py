@@ -8,7 +8,7 @@ from typing import Any, Self, Unpack
 from kafkacodec.client.aio import admin as aio
 from kafkacodec.client.driver.thread import LoopThread
 from kafkacodec.client.faces import BlockingFace, blocking
-from kafkacodec.client.options import ClientOptions, options_from_config
+from kafkacodec.client.options import ClientOptions, option_defaults, options_from_config
 from kafkacodec.records.signatures import shows_options
 
 __all__ = ["Admin"]
@@ -38,7 +38,7 @@ class Admin(BlockingFace):
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """A client from options with dotted names, such as ``{"bootstrap.servers": "localhost:9092"}``."""
-        return cls(**options_from_config(config, aio.DEFAULTS))
+        return cls(**options_from_config(config, option_defaults(aio.AdminSettings)))
 
     def __enter__(self) -> Self:
         return self

@@ -122,7 +122,7 @@ class Traffic:
         if number is not None:
             flight.node = self._nodes.get(number, isinstance(place, Coordinator))
             flight.node.waiting.append(flight)
-        elif isinstance(place, int):
+        elif isinstance(place, int) and self._cluster.brokers:
             self._cluster.refresh()
             self._land(flight, ConnectionFailed(f"broker {place} is not in the cluster's metadata"))
         else:

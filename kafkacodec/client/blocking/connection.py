@@ -1,0 +1,59 @@
+"""Any message to any broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Self, Unpack
+
+from kafkacodec.client.aio import connection as aio
+from kafkacodec.client.driver.thread import LoopThread
+from kafkacodec.client.faces import BlockingFace, blocking
+from kafkacodec.client.options import ClientOptions, ClientSettings, option_defaults, options_from_config
+from kafkacodec.records.signatures import shows_options
+
+__all__ = ["KafkaConnection"]
+
+
+class KafkaConnection(BlockingFace):
+    """Sends any messages of `kafkacodec.messages` to brokers, and gives out the answers as they come.
+
+    It connects, negotiates versions, authenticates, knows where brokers, the controller and coordinators are, and has
+    one connection per broker. It does not retry: an error is a reply, and so is a response with error codes. A context
+    manager. For one thread.
+
+    Args:
+        bootstrap_servers: ``host:port`` of some brokers, in one text with commas or as a list.
+        **options: `ClientSettings` says what they mean.
+
+    Raises:
+        TypeError, ValueError: an option is unknown or has a wrong value.
+    """
+
+    @shows_options(ClientOptions, ClientSettings)
+    def __init__(self, bootstrap_servers: str | Iterable[str], **options: Unpack[ClientOptions]) -> None:
+        self._face = aio.KafkaConnection(bootstrap_servers, **options)
+        self._thread = LoopThread("kafkacodec connection")
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """A connection from options with dotted names, such as ``{"bootstrap.servers": "localhost:9092"}``."""
+        return cls(**options_from_config(config, option_defaults(ClientSettings)))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    @property
+    def pending(self) -> int:
+        """How many requests have no reply yet."""
+        found: int = self._face.pending
+        return found
+
+    def metrics(self) -> dict[str, float]:
+        """What was counted so far, by name; `kafkacodec.client.METRICS` says what the names mean."""
+        found: dict[str, float] = self._face.metrics()
+        return found
+
+    poll = blocking(aio.KafkaConnection.poll)

@@ -1,0 +1,79 @@
+"""Requests that a caller sends as they are, each once, and their answers as they come."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kafkacodec.client.core.calls import Answer, Place, Prepare, Send
+
+if TYPE_CHECKING:
+    from kafkacodec.messages import Message
+
+__all__ = ["Relay", "Reply"]
+
+
+class Reply(NamedTuple):
+    """What became of a request.
+
+    Attributes:
+        request: the message that was sent, the same object; or what was to make it.
+        to: where it was to go.
+        message: the response; None if there is an error, and for a Produce request with acks=0.
+        error: why there is no response: ConnectionFailed, DeadlineExceeded, UnsupportedVersion, RemoteProtocolError...
+        broker: the id of the broker that answered; None without an answer, negative for a bootstrap address.
+        version: of the response; None without one.
+    """
+
+    request: Message | Prepare
+    to: Place
+    message: Any
+    error: Exception | None
+    broker: int | None
+    version: int | None
+
+
+class Relay:
+    """A machine that sends what it is given and keeps the replies until they are taken."""
+
+    def __init__(self) -> None:
+        self._unsent: list[Send] = []
+        self._replies: deque[Reply] = deque()
+        self.pending = 0
+
+    def add(self, to: Place, request: Message | Prepare) -> None:
+        """Send a request, after those before it."""
+        self._unsent.append(Send(to, request))
+        self.pending += 1
+
+    @property
+    def has_replies(self) -> bool:
+        """Whether `take` gives any."""
+        return bool(self._replies)
+
+    def take(self) -> list[Reply]:
+        """The replies since the last call, in the order in which they came."""
+        found = list(self._replies)
+        self._replies.clear()
+        return found
+
+    def poll(self, now: float) -> list[Send]:
+        """The requests that were added."""
+        sends, self._unsent = self._unsent, []
+        return sends
+
+    def answered(self, send: Send, answer: Answer, now: float) -> None:
+        """Keep a response."""
+        self._keep(Reply(send.request, send.to, answer.message, None, answer.node, answer.version))
+
+    def failed(self, send: Send, error: Exception, now: float) -> None:
+        """Keep an error."""
+        self._keep(Reply(send.request, send.to, None, error, None, None))
+
+    def next_deadline(self) -> float | None:
+        """None: it acts only when it is given requests."""
+        return None
+
+    def _keep(self, reply: Reply) -> None:
+        self._replies.append(reply)
+        self.pending -= 1
