@@ -12,6 +12,7 @@ from benchmarks import (
     goals,
     inspection,
     java,
+    live,
     messages,
     primitives,
     reading,
@@ -31,6 +32,9 @@ ENCODED = ("none", "lz4", "zstd", "snappy", "gzip")
 
 def main() -> None:
     arguments = parse()
+    if arguments.live:
+        finish(live.run(2 if arguments.quick else 5, note), [], arguments.save, "live")
+        return
     cases = [case for case in CASES if not arguments.only or arguments.only in case.name]
     if arguments.quick:
         cases = [replace(case, total_bytes=case.total_bytes // 10) for case in cases]
@@ -78,7 +82,7 @@ def main() -> None:
     if arguments.spark:
         for contest in spark.contests():
             results[contest.name] = run(contest, rounds=3, clock=time.perf_counter, slow=float("inf"))
-    finish(results, left_out, arguments.save)
+    finish(results, left_out, arguments.save, "rates")
 
 
 def parse() -> argparse.Namespace:
@@ -86,7 +90,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--only", metavar="NAME", help="cases and messages whose name contains this")
     parser.add_argument("--quick", action="store_true", help="a tenth of the data, fewer rounds and no Java")
     parser.add_argument("--spark", action="store_true", help="Spark too: two cores, wall-clock time, minutes")
-    parser.add_argument("--save", metavar="DIR", type=Path, help="write rates.json and a plot there")
+    parser.add_argument("--live", action="store_true", help="only the client beside its peers, with a broker; minutes")
+    parser.add_argument(
+        "--save", metavar="DIR", type=Path, help="write rates.json, with --live live.json, and a plot there"
+    )
     return parser.parse_args()
 
 
@@ -94,7 +101,7 @@ def note(name: str) -> None:
     print(f"measured: {name}", file=sys.stderr, flush=True)
 
 
-def finish(results: dict[str, Rates], left_out: list[str | None], directory: Path | None) -> None:
+def finish(results: dict[str, Rates], left_out: list[str | None], directory: Path | None, kind: report.Kind) -> None:
     """Print the results, and save them if a directory is given."""
     outcomes = goals.outcomes(results)
     print("\n" + report.rates_table(results))
@@ -102,7 +109,7 @@ def finish(results: dict[str, Rates], left_out: list[str | None], directory: Pat
     for reason in filter(None, left_out):
         print(f"\n{reason}")
     if directory:
-        report.save(directory, results, outcomes)
+        report.save(directory, results, outcomes, kind)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from benchmarks.contest import Rates
 
 JAVA = "Kafka's Java classes"
 DECOMPRESSING = "fastest library alone"
+COLUMNS = "kafkacodec, columns"
 ONE_THREAD = "iter_columns, threads=1"
 # The messages of `messages.bodies()`.
 MESSAGES = (
@@ -72,6 +73,13 @@ GOALS = [
     Goal("verify", "verify", None, 5e9),
     *(Goal("resynchronisation", kind, None, 1e9) for kind in ("random", "text", "big-endian integers")),
     Goal("partition of 10 B keys", "partition", None, 100e6),
+    Goal("live, consume, none", COLUMNS, "aiokafka", 20),
+    Goal("live, consume, lz4", COLUMNS, "aiokafka", 12),
+    Goal("live, consume, none", COLUMNS, "confluent-kafka", 8),
+    Goal("live, consume, lz4", COLUMNS, "confluent-kafka", 6),
+    *(Goal(f"live, consume, {codec}", "kafkacodec", "aiokafka", 2) for codec in ("none", "lz4")),
+    *(Goal(f"live, produce, {codec}", COLUMNS, "confluent-kafka", 10) for codec in ("none", "lz4")),
+    *(Goal(f"live, produce, {codec}", "kafkacodec", "aiokafka", 2) for codec in ("none", "lz4")),
     Goal("Spark, sum of value lengths", "kafkalog", "ready-made Arrow batches", 0.8),
     Goal("Spark, write", "kafkalog, none", "batches thrown away", 0.7),
     Goal("Spark, write", "kafkalog, lz4", "batches thrown away", 0.7),

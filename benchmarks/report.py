@@ -7,13 +7,27 @@ import os
 import platform
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import kafkacodec as kc
+from benchmarks import live_clients
 from benchmarks.contest import Rates
 from benchmarks.goals import JAVA, Outcome
 
-PEERS = ("aiokafka", "kafka-python", "kio", "lz4", "zstandard", "cramjam", "isal", "crc32c", "numpy", "pyarrow")
+Kind = Literal["rates", "live"]
+PEERS = (
+    "aiokafka",
+    "kafka-python",
+    "confluent-kafka",
+    "kio",
+    "lz4",
+    "zstandard",
+    "cramjam",
+    "isal",
+    "crc32c",
+    "numpy",
+    "pyarrow",
+)
 OURS = ("iter_columns", "iter_columns, views", "decode", "iter_records")
 
 
@@ -59,32 +73,35 @@ def goals_table(outcomes: list[Outcome]) -> str:
     return "\n".join(lines)
 
 
-def save(directory: Path, results: dict[str, Rates], outcomes: list[Outcome]) -> None:
-    """Write rates.json and reading.svg."""
+def save(directory: Path, results: dict[str, Rates], outcomes: list[Outcome], kind: Kind) -> None:
+    """Write rates.json and reading.svg, or live.json and live.svg."""
     directory.mkdir(parents=True, exist_ok=True)
     goals = [{**vars(outcome.goal), "measured": outcome.measured, "met": outcome.met} for outcome in outcomes]
     content = {**about(), "units_per_second": results, "goals": goals}
-    (directory / "rates.json").write_text(json.dumps(content, indent=1) + "\n")
-    plot(directory / "reading.svg", results)
+    (directory / f"{kind}.json").write_text(json.dumps(content, indent=1) + "\n")
+    if kind == "live":
+        plot(directory / "live.svg", results, tuple(live_clients.WORK), "Clients beside a broker")
+        return
+    read = {name: rates for name, rates in results.items() if "iter_records" in rates}
+    readers = (*OURS, JAVA, "aiokafka", "kafka-python")
+    plot(directory / "reading.svg", read, readers, "Reading record sets, one thread")
 
 
-def plot(path: Path, results: dict[str, Rates]) -> None:
-    """Bars by case for kafkacodec and its peers, in million records per second on a logarithmic axis."""
+def plot(path: Path, results: dict[str, Rates], competitors: tuple[str, ...], title: str) -> None:
+    """Bars by contest for kafkacodec and its peers, in million records per second on a logarithmic axis."""
     import matplotlib
 
     matplotlib.use("svg")
     matplotlib.rcParams["svg.hashsalt"] = "kafkacodec"
     from matplotlib import pyplot
 
-    readers = (*OURS, JAVA, "aiokafka", "kafka-python")
-    cases = [name for name, rates in results.items() if "iter_records" in rates]
     figure, axes = pyplot.subplots(figsize=(11, 5), layout="constrained")
-    for place, reader in enumerate(readers):
-        found = [(i, results[case][reader] / 1e6) for i, case in enumerate(cases) if reader in results[case]]
-        at = [i + (place - len(readers) / 2 + 0.5) * 0.8 / len(readers) for i, _ in found]
-        axes.bar(at, [rate for _, rate in found], 0.8 / len(readers), label=reader)
-    axes.set(yscale="log", ylabel="million records per second", title=f"Reading record sets, one thread, {cpu()}")
-    axes.set_xticks(range(len(cases)), cases, rotation=20, ha="right")
+    for place, name in enumerate(competitors):
+        found = [(i, rates[name] / 1e6) for i, rates in enumerate(results.values()) if name in rates]
+        at = [i + (place - len(competitors) / 2 + 0.5) * 0.8 / len(competitors) for i, _ in found]
+        axes.bar(at, [rate for _, rate in found], 0.8 / len(competitors), label=name)
+    axes.set(yscale="log", ylabel="million records per second", title=f"{title}, {cpu()}")
+    axes.set_xticks(range(len(results)), list(results), rotation=20, ha="right")
     axes.legend(ncols=3)
     axes.grid(axis="y", alpha=0.3)
     figure.savefig(path, metadata={"Date": None})

@@ -1,0 +1,85 @@
+"""The client beside its peers, with a broker: records per second of the client's processor time, and by the clock.
+
+Each client runs in a process of its own, in turns with the others; the broker has the other processor. All consume the
+same topic, which confluent-kafka has filled, and produce to topics of one partition.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks import live_clients
+from benchmarks.contest import Rates
+
+CODECS = ("none", "lz4")
+WALL = ", wall clock"
+SECONDS = 300
+
+
+def contest_name(work: str, codec: str) -> str:
+    """The name of the contest by processor time; with `WALL` that by the clock."""
+    return f"live, {work}, {codec}"
+
+
+def run(rounds: int, note: Callable[[str], None]) -> dict[str, Rates]:
+    """The rates of each client in its best round, for each work and codec, by processor time and by the clock."""
+    results: dict[str, Rates] = {}
+    with broker() as server:
+        for codec in CODECS:
+            fill(server, f"filled-{codec}", codec)
+            for work in ("consume", "produce"):
+                name = contest_name(work, codec)
+                results[name], results[name + WALL] = {}, {}
+                for number in range(rounds):
+                    for client in live_clients.WORK:
+                        topic = f"filled-{codec}" if work == "consume" else f"made-{codec}-{number}-{len(client)}"
+                        rates = measured(client, work, server, topic, codec)
+                        for contest, rate in zip((name, name + WALL), rates, strict=True):
+                            results[contest][client] = max(rate, results[contest].get(client, 0.0))
+                note(name)
+    return results
+
+
+def measured(client: str, work: str, server: str, topic: str, codec: str) -> tuple[float, float]:
+    """Records per second of one run: by processor time, by the clock."""
+    command = [sys.executable, "-m", "benchmarks.live_clients", client, work, server, topic, codec]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{client}, {work}, {codec}: {done.stderr[-2000:]}")
+    count, processor, wall = map(float, done.stdout.split())
+    return count / processor, count / wall
+
+
+def fill(server: str, topic: str, codec: str) -> None:
+    """Produce what all consumers read, in batches of 16 KiB, the size of Java's producer."""
+    from confluent_kafka import Producer
+
+    settings = {"compression.type": codec, "linger.ms": 100, "batch.size": 16384}
+    producer = Producer({"bootstrap.servers": server, **settings, "queue.buffering.max.messages": 1_000_000})
+    values = [live_clients.some_value() for _ in range(1000)]
+    for i in range(live_clients.FILLED):
+        producer.produce(topic, values[i % 1000], key=live_clients.key(i))
+        if i % 10_000 == 0:
+            while len(producer) > 500_000:
+                producer.poll(0.1)
+    if producer.flush(120):
+        raise RuntimeError(f"{topic} could not be filled")
+
+
+@contextmanager
+def broker() -> Iterator[str]:
+    """Host and port of a broker of its own, with topics of one partition."""
+    from tests.integration.kafka_jvm import Broker
+
+    with tempfile.TemporaryDirectory() as directory:
+        made = Broker(Path(directory), "newest", num_partitions="1")
+        made.start()
+        try:
+            yield made.server
+        finally:
+            made.stop()
