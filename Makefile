@@ -125,6 +125,7 @@ lint: $(VENV)/.dev $(VENV)/.built ## style, types, dependencies between packages
 		--allowlist tests/typing/stubtest.txt $(EXTENSIONS)
 	PYTHONPATH=. $(PY) tools/message_stubs.py --check
 	PYTHONPATH=. $(PY) tools/protocol_docs.py --check
+	PYTHONPATH=. $(PY) tools/client_docs.py --check
 
 # Takes a minute of processor time.
 .PHONY: tidy

@@ -17,10 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from kafkacodec.client.options import _ALIASES, ClientSettings
+from kafkacodec.client.producing.settings import ProducerSettings
 
 PAGE = Path(__file__).parent.parent / "docs" / "client" / "configuration.md"
 MARKER = "<!-- The rest is written by tools/client_docs.py. -->\n"
-PARTS: list[tuple[str, type[ClientSettings]]] = [("All clients", ClientSettings)]
+PARTS: list[tuple[str, type[ClientSettings]]] = [
+    ("All clients", ClientSettings),
+    ("Producer", ProducerSettings),
+]
 
 
 def tables() -> Iterator[str]:

@@ -54,7 +54,7 @@ def empty(broker: Broker) -> Broker:
 
 
 def test_the_pages_have_examples() -> None:
-    assert WITH_EXAMPLES
+    assert len(WITH_EXAMPLES) >= 3
 
 
 @pytest.mark.parametrize("page", WITH_EXAMPLES)
