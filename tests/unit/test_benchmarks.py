@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import kafkacodec as kc
-from benchmarks import contest, goals, instructions, libraries, messages, reading, report
+from benchmarks import contest, goals, instructions, libraries, live, live_clients, messages, reading, report
 from benchmarks.cases import CASES, Case, record_set, records
 
 
@@ -66,6 +66,7 @@ def test_a_missing_competitor_leaves_its_goal_open() -> None:
 
 def test_goals_name_cases_that_exist() -> None:
     names = {case.name for case in CASES} | {str(body) for body in messages.bodies()}
+    names |= {live.contest_name(work, codec) for work in ("produce", "consume") for codec in live.CODECS}
     for goal in goals.GOALS:
         case = (
             goal.contest.removeprefix("encode, ")
@@ -84,6 +85,18 @@ def test_goals_name_cases_that_exist() -> None:
             "values in Avro",
         )
         assert case in names or case in others
+
+
+def test_every_live_client_produces_and_consumes() -> None:
+    assert (
+        set(live_clients.WORK)
+        == set(live_clients.AMOUNTS)
+        >= {goal.ours for goal in goals.GOALS if "live" in goal.contest}
+    )
+    for works in (*live_clients.WORK.values(), *live_clients.AMOUNTS.values()):
+        assert set(works) == {"produce", "consume"}
+    assert len(live_clients.key(999_999_999)) == live_clients.KEY_BYTES
+    assert len(live_clients.some_value()) == live_clients.VALUE_BYTES
 
 
 def test_the_best_round_counts() -> None:
