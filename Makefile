@@ -70,10 +70,14 @@ demo: $(VENV)/.built ## records, transactions, recovery and SQL on a small log d
 .PHONY: test
 test: $(VENV)/.dev $(VENV)/.built lint tidy ctest machines wheel pythons old-sparks pytest plain instructions ## every check and every test
 
+# For tests of the SASL mechanism GSSAPI; the Python package is built with the headers.
+KERBEROS := /usr/sbin/krb5kdc:krb5-kdc /usr/sbin/kadmin.local:krb5-admin-server kinit:krb5-user gssapi/gssapi.h:libkrb5-dev
+
 .PHONY: pytest
 pytest: $(VENV)/.dev $(VENV)/.built
 	@tools/system_packages valgrind:valgrind jq:jq || true
 	@tools/system_packages chromium:chromium || true
+	@tools/system_packages $(KERBEROS) && $(PY) -m pip install --quiet gssapi || true
 	$(PY) -m pytest -n $(JOBS) --dist loadgroup $(TESTS) $(PYTEST_ARGS)
 
 # Besides the version in .venv. Each has 450 MB, in a separate environment that takes all other packages from .venv.

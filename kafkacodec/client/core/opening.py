@@ -67,7 +67,7 @@ class Opening:
         send opening.start(now)
         while not opening.ready:
             send opening.receive(frame, now)      # b"" means: wait for the next frame
-            send opening.silent()                 # once, after SILENCE_MS without a frame
+            send opening.silent()                 # each time after SILENCE_MS without a frame
         # Where the broker closes the connection before that:
         error = opening.lost()
         way = opening.next_way                    # if not None, connect again at once with a new Opening
@@ -105,12 +105,13 @@ class Opening:
         self._raw = False  # frames are tokens without headers
         self._authenticated = False  # by such tokens, before or after the versions are known
         self._answered = False  # the broker answered a request
+        self._versions_id: int | None = None  # the correlation id of ApiVersions while it has no answer
         self._confirming = False  # a probe
 
     def start(self, now: float) -> bytes:
         """The first bytes to send; none if the connection is ready at once. Raises AuthenticationFailed."""
         if self.way.release is None:
-            return self.connection.negotiate()[1]
+            return self._ask_versions()
         if self._exchange is not None:  # 0.9 has one mechanism, GSSAPI, and no handshake
             return self._start_tokens(self._exchange)
         return self._probe_or_finish()
@@ -126,20 +127,21 @@ class Opening:
         if self._raw and self._exchange is not None:
             return self._token_received(self._exchange, bytes(memoryview(frame)[SIZE_BYTES:]))
         if self._silent_id is not None and _correlation_id(frame) == self._silent_id:
-            return self._answered_after_silence(frame)
+            return self._answered_after_silence(frame, self._silent_id)
         events = self.connection.receive_frame(frame)
         return self._answer(events[0].message, events[1] if len(events) > 1 else None, now)
 
     def silent(self) -> bytes:
         """What to send to a broker that has not answered for `SILENCE_MS`: 0.9 ignores ApiVersions."""
-        if self.ready or self._answered or self._exchange is not None or self.way.release is not None:
+        before_sasl = self._exchange is not None and not self._authenticated
+        if self._versions_id is None or before_sasl or self._silent_id is not None:
             return b""
         self._silent_id, data = self.connection.send_request(*_PROBES["0.9.0"])
         return data
 
-    def _answered_after_silence(self, frame: Buffer) -> bytes:
+    def _answered_after_silence(self, frame: Buffer, silent_id: int) -> bytes:
         self._silent_id = None
-        if self._answered:  # a slow broker
+        if self._versions_id is None or self._versions_id > silent_id:  # a slow broker has answered both
             self.connection.receive_frame(frame)
             return self._finish() if self.versions else b""
         self.connection = _connection(self._settings)  # the old one waits for the answer to ApiVersions
@@ -180,9 +182,9 @@ class Opening:
 
     def _answer(self, message: Any, versions: VersionsAgreed | VersionsRefused | None, now: float) -> bytes:
         """What follows a response; `versions` is what it told about them."""
-        self._answered = True
+        self._answered, self._versions_id = True, None
         if isinstance(versions, VersionsRefused):
-            return self.connection.negotiate()[1]
+            return self._ask_versions()
         if isinstance(versions, VersionsAgreed):
             return self._agreed(versions)
         if isinstance(message, messages.ApiVersionsResponse):
@@ -190,7 +192,12 @@ class Opening:
         if self._authentication is not None:
             return self._authenticate(self._authentication, message, now)
         self._confirming = True  # it was the answer to a probe
-        return self._request((messages.ApiVersionsRequest(), 0))
+        self._versions_id, data = self.connection.send_request(messages.ApiVersionsRequest(), 0)
+        return data
+
+    def _ask_versions(self) -> bytes:
+        self._versions_id, data = self.connection.negotiate()
+        return data
 
     def _agreed(self, versions: VersionsAgreed) -> bytes:
         self.way = FIRST_WAY  # also after a probe: it has ApiVersions after all

@@ -163,11 +163,16 @@ class Link(asyncio.BufferedProtocol):
     def _start(self) -> None:
         self._write(self.opening.start(self._clock()))
         self._check_ready()
-        if not self.ready:
+        self._await_frame()
+
+    def _await_frame(self) -> None:
+        """Tell the opening if the broker is silent."""
+        if not self.ready and not self._over:
             self._timer = asyncio.get_running_loop().call_later(SILENCE_MS / 1000, self._silent)
 
     def _silent(self) -> None:
         self._step(lambda: self._write(self.opening.silent()))
+        self._await_frame()
 
     def _take(self, nbytes: int) -> None:
         for frame in self._reader.received(nbytes):
