@@ -33,6 +33,7 @@ _HOMES: dict[str, str | None] = {
     "TableDelivery": "kafkacodec.client.producing.delivery",
     "TableMetadata": "kafkacodec.client.producing.delivery",
     "TopicPartition": "kafkacodec.client.admin.operations",
+    "export_metrics": "kafkacodec.client.telemetry",
     "aio": None,
 }
 
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
         TableDelivery as TableDelivery,
         TableMetadata as TableMetadata,
     )
+    from kafkacodec.client.telemetry import export_metrics as export_metrics
 
 
 def __getattr__(name: str) -> Any:

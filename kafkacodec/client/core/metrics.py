@@ -198,14 +198,6 @@ class Metrics:
         found.update((name, read()) for name, read in list(self._gauges.items()))
         return dict(sorted(found.items()))
 
-    def values(self) -> list[tuple[str, str | None, Counter | Histogram]]:
-        """The counters and histograms with names and labels, for exporters."""
-        return [(name, label, value) for (name, label), value in list(self._values.items())]
-
-    def gauges(self) -> list[tuple[str, float]]:
-        """The gauges, of now."""
-        return [(name, read()) for name, read in list(self._gauges.items())]
-
     def _value(self, name: str, kind: Kind, label: str | None, new: type[Value]) -> Value:
         _require(name, kind, label)
         found = self._values.get((name, label))
