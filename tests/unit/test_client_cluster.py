@@ -9,7 +9,7 @@ from kafkacodec import messages
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import ANY, CONTROLLER, Answer, Coordinator
 from kafkacodec.client.core.cluster import Cluster
-from kafkacodec.errors import ConnectionFailed
+from kafkacodec.errors import AuthenticationFailed, ConnectionFailed
 
 BACKOFF = Backoff(100, 1000, jitter=0.0, random=random.Random(1))
 VERSIONS = {3: range(0, 13), 10: range(0, 7)}
@@ -153,3 +153,15 @@ def test_a_coordinator_that_is_refused():
     cluster.answered(send, Answer(messages.FindCoordinatorResponse(error_code=53), 2, 1), 1)
     assert cluster.coordinators.refusal(place).code == 53
     assert cluster.poll(10_000) == []
+
+
+def test_a_refusal_is_seen_by_who_waits_for_metadata():
+    cluster = made()
+    before = cluster.generation
+    (send,) = cluster.poll(0)
+    fault = AuthenticationFailed("wrong password")
+    cluster.failed(send, fault, 10)
+    assert cluster.refused is fault
+    assert cluster.generation > before
+    answer(cluster, metadata((1, 5)), 2000)
+    assert cluster.refused is None

@@ -310,7 +310,10 @@ class Producer:
     def _is_known(self, topic: str) -> bool:
         """Whether a topic is known; raises if it cannot be used."""
         assert self._network is not None
-        known = self._network.cluster.topics.get(topic)
+        cluster = self._network.cluster
+        known = cluster.topics.get(topic)
+        if known is None and cluster.refused is not None:
+            raise cluster.refused
         if known is not None and known.error is not None and not known.error.retriable:
             raise known.error(f"{known.error.name}: topic {topic!r}")
         return self.queues.topic(topic) is not None

@@ -240,6 +240,8 @@ class Cluster:
             return
         self._asking = None
         self._failed(error, now)
+        if self.refused is not None:
+            self.generation += 1  # who waits for metadata has to look
 
     def forget_brokers(self) -> None:
         """Start from the bootstrap list again: none of the known brokers answers (KIP-899)."""
