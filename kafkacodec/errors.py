@@ -27,7 +27,9 @@ __all__ = [
     "KafkaCodecError",
     "LimitExceeded",
     "LocalProtocolError",
+    "LogTruncated",
     "MissingOffsets",
+    "NoOffset",
     "QueueFull",
     "RegistryError",
     "RemoteProtocolError",
@@ -213,6 +215,22 @@ class DeadlineExceeded(_Unanswered, TimeoutError):
 
 class QueueFull(KafkaCodecError):
     """A producer's queue has no room for a record, and got none in time."""
+
+
+class NoOffset(KafkaCodecError):
+    """A consumer's partition has no position: nothing is committed, and ``auto_offset_reset`` is ``"none"``."""
+
+
+class LogTruncated(KafkaCodecError):
+    """Records that a consumer has read are no longer in the partition: an unclean leader election lost them (KIP-320).
+
+    Attributes:
+        divergent_offset (int | None): the first offset at which the partition is another; None if unknown.
+    """
+
+    def __init__(self, reason: str, *, divergent_offset: int | None = None) -> None:
+        super().__init__(reason)
+        self.divergent_offset = divergent_offset
 
 
 class ClientClosed(LocalProtocolError):

@@ -37,6 +37,7 @@ cdef extern from "decode/kc_record_table.h" nogil:
         KC_COL_KEY
         KC_COL_VALUE
         KC_COL_HEADERS
+        KC_COL_PARTITION_LEADER_EPOCH
         KC_COL_ROW
         KC_NUM_RECORD_COLUMNS
 

@@ -11,7 +11,7 @@ from kafkacodec.arrow._columns import append
 from kafkacodec.errors import LimitExceeded
 from kafkacodec.log.counting import count_by_headers
 from kafkacodec.log.kinds import BATCHES
-from kafkacodec.records import _decoder
+from kafkacodec.records import _record_rows
 from kafkacodec.records.arguments import limit, refuse_unknown
 from kafkacodec.records.columns import Problem, Problems, RecordColumns, import_extra
 from kafkacodec.records.decode import DEFAULT_MAX_TOTAL_BYTES, DecodeOptions, plan_of
@@ -165,7 +165,7 @@ class Readable:
 
     def __iter__(self) -> Iterator[Record]:
         """All records, one by one: for looking at some, and for small logs. Bulk work is faster with `read`."""
-        return iter(_decoder.RecordIterator(self.read(max_rows=2048, columns=Record._fields), Record))
+        return iter(_record_rows.RecordIterator(self.read(max_rows=2048, columns=Record._fields), Record))
 
     def _pieces(self, options: ReadOptions) -> list[SegmentRange]:
         """The ranges that `read` reads."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kafkacodec.messages import FetchResponse
     from kafkacodec.records._decoder import Decoder
 
-__all__ = ["FetchedColumns", "FetchedPartition", "fetch_to_columns"]
+__all__ = ["FetchedColumns", "FetchedPartition", "aborted_transactions", "fetch_to_columns"]
 
 _UNKNOWN_MARKER = (1 << 63) - 1
 
@@ -181,7 +181,7 @@ def _read(
             parts.add(topic, partition, records, 0, [])
             continue
         before = len(result.problems)
-        aborted = _aborted(partition) if committed else b""
+        aborted = aborted_transactions(partition) if committed else b""
         try:
             decoder.open(records, aborted=aborted)
             decoder.set_place(topic, partition.partition_index)
@@ -245,7 +245,7 @@ def _partitions(response: Any, names: Mapping[uuid.UUID, str]) -> Iterator[tuple
             yield name, partition, memoryview(b"" if partition.records is None else partition.records)
 
 
-def _aborted(partition: Any) -> bytes:
+def aborted_transactions(partition: Any) -> bytes:
     """The aborted transactions of a partition in the decoder's layout. The decoder finds their ends by the markers."""
     entries = [(t.producer_id, t.first_offset, _UNKNOWN_MARKER) for t in partition.aborted_transactions or ()]
     return np.array(sorted(entries), np.int64).tobytes()

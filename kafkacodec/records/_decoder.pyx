@@ -2,10 +2,7 @@
 cimport cython
 from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from cpython.object cimport PyObject, PyTypeObject
-from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
-from cpython.tuple cimport PyTuple_SET_ITEM
-from libc.stdint cimport INT64_MAX, int8_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
 from kafkacodec._core cimport decode as k
@@ -17,53 +14,6 @@ from kafkacodec.records._compression cimport Decompressor
 from kafkacodec._core._errors cimport check, exception_from
 
 from kafkacodec.errors import DecodeError
-
-
-cdef extern from "Python.h":
-    PyObject *PyTuple_GET_ITEM(object, Py_ssize_t)
-    Py_ssize_t Py_REFCNT(PyObject *)
-
-
-cdef extern from *:
-    """
-    /* Versions whose tuples have no state that depends on the items, except the hash that is reset below. The free-threaded
-     * build counts references in two places. */
-    #if PY_VERSION_HEX < 0x030F0000 && !defined(Py_GIL_DISABLED)
-    #define KC_FILLS_TUPLES 1
-    #else
-    #define KC_FILLS_TUPLES 0
-    #endif
-
-    /* Since CPython 3.14 a tuple caches its hash; -1 is none. */
-    static inline void kc_forget_hash(PyObject *tuple) {
-    #if KC_FILLS_TUPLES && PY_VERSION_HEX >= 0x030E0000
-        ((PyTupleObject *)tuple)->ob_hash = -1;
-    #else
-        (void)tuple;
-    #endif
-    }
-
-    static inline int kc_is_plain_tuple(PyTypeObject *cls) {
-        return PyType_IsSubtype(cls, &PyTuple_Type) && cls->tp_basicsize == PyTuple_Type.tp_basicsize &&
-            cls->tp_itemsize == PyTuple_Type.tp_itemsize && cls->tp_dictoffset == 0;
-    }
-
-    static inline PyObject *kc_blank_tuple(PyTypeObject *cls, Py_ssize_t size) {
-        PyObject *tuple = cls->tp_alloc(cls, size);
-        if (tuple == NULL) return NULL;
-        PyObject_GC_UnTrack(tuple);
-        kc_forget_hash(tuple);
-        return tuple;
-    }
-    """
-    bint KC_FILLS_TUPLES
-    void kc_forget_hash(PyObject *tuple) noexcept
-    bint kc_is_plain_tuple(PyTypeObject *cls) noexcept
-    PyObject *kc_blank_tuple(PyTypeObject *cls, Py_ssize_t size) noexcept
-
-
-cdef enum:
-    RECORD_FIELDS = 6
 
 
 def record_columns():
@@ -146,8 +96,8 @@ cdef class Decoder(ChunkDecoder):
     def __dealloc__(self):
         k.kc_backing_release(self.source)
 
-    def open(self, data, uint64_t start=0, end=None, aborted=b""):
-        """Switches to other bytes, with the same options.
+    def open(self, data, uint64_t start=0, end=None, aborted=b"", start_offset=None):
+        """Switches to other bytes, with the same options, or with another `start_offset`.
 
         `aborted` lists transactions whose batches are skipped: three int64 for each (producer id, first offset, offset
         of the marker), sorted.
@@ -155,6 +105,8 @@ cdef class Decoder(ChunkDecoder):
         given = bytes(aborted)
         held = HeldBuffer(data, end)
         self.require_idle()
+        if start_offset is not None:
+            self.decoder.options.start_offset = start_offset
         self.given = given
         self.held = held
         self.keep_source(held, self.held.start, self.held.size)
@@ -602,146 +554,3 @@ def scan_stretches(cls, data, uint64_t wanted, stretches):
             if not isinstance(fault, DecodeError):
                 raise fault
     return t
-
-
-cdef inline object slice_of(const k.kc_column *c, int64_t row):
-    """The bytes at `row` of a binary column, or None."""
-    cdef const int32_t *ends = <const int32_t *> c.values.data
-    cdef const uint8_t *data
-    cdef int32_t size
-    if c.views != NULL:
-        data = k.kc_column_bytes(c, row, &size)
-        return None if data == NULL else PyBytes_FromStringAndSize(<const char *> data, size)
-    if c.null_count and not c.validity.data[row >> 3] >> (row & 7) & 1:
-        return None
-    return PyBytes_FromStringAndSize(<const char *> c.data.data + ends[row], ends[row + 1] - ends[row])
-
-
-cdef tuple headers_of(const k.kc_column *headers, int64_t row):
-    cdef const int32_t *ends = <const int32_t *> headers.values.data
-    cdef const k.kc_column *keys = &headers.children[0].children[0]
-    cdef const k.kc_column *values = &headers.children[0].children[1]
-    if ends[row] == ends[row + 1]:
-        return ()
-    return tuple([(slice_of(keys, i).decode(), slice_of(values, i)) for i in range(ends[row], ends[row + 1])])
-
-
-cdef inline void put(PyObject *record, Py_ssize_t i, object item) noexcept:
-    """Sets a field and releases its old value."""
-    cdef PyObject *before = PyTuple_GET_ITEM(<object> record, i)
-    Py_INCREF(item)
-    PyTuple_SET_ITEM(<object> record, i, item)
-    Py_XDECREF(before)
-
-
-cdef inline object timestamp_of(const k.kc_column *c, int64_t row):
-    if c.null_count and not c.validity.data[row >> 3] >> (row & 7) & 1:
-        return None
-    return (<const int64_t *> c.values.data)[row]
-
-
-cdef const k.kc_column *plain_columns(Table chunk) except NULL:
-    """The six columns of a record, which are consecutive."""
-    cdef k.kc_table *table = chunk.filled()
-    cdef const k.kc_column *c = table.columns + <int> k.KC_COL_OFFSET
-    cdef int i
-    for i in range(RECORD_FIELDS):
-        if table.num_columns <= <int> k.KC_COL_HEADERS or not c[i].wanted or c[i].field.type not in (
-                k.kc_record_fields[<int> k.KC_COL_OFFSET + i].type, k.kc_record_view_fields[<int> k.KC_COL_OFFSET + i].type):
-            raise TypeError("the table lacks columns of a record")
-    return c
-
-
-cdef class RecordIterator:
-    """The rows of tables that have the six record columns, one by one, as instances of a named tuple of six fields.
-
-    A record without other references is reused for a later row, as zip() does with its tuples, since creating and freeing
-    the tuple is half the cost of a row. In a for loop that is the record before the last. `recycle` is whether this
-    CPython version is known to allow it; otherwise the class creates every record.
-    """
-    cdef object chunks
-    cdef type cls
-    cdef bint recycle
-    cdef bint filling         # a record is being filled: the collector may run any code meanwhile
-    cdef k.kc_table *table    # of `columns`, retained
-    cdef int64_t row
-    cdef int64_t rows
-    cdef const k.kc_column *columns
-    cdef object last
-    cdef object before_last
-
-    def __cinit__(self, chunks, type cls not None, bint recycle=KC_FILLS_TUPLES):
-        if not kc_is_plain_tuple(<PyTypeObject *> cls):
-            raise TypeError(f"{cls.__qualname__} is not a named tuple class")
-        self.chunks = iter(chunks)
-        self.cls = cls
-        self.recycle = recycle and KC_FILLS_TUPLES
-
-    def __dealloc__(self):
-        if self.table != NULL:
-            k.kc_table_release(self.table)
-
-    def __iter__(self):
-        return self
-
-    cdef int advance(self) except -1:
-        """Opens the next chunk that has rows; StopIteration if there is none."""
-        cdef Table chunk
-        cdef const k.kc_column *columns
-        if self.filling:
-            raise RuntimeError("the iterator is already in use")
-        while self.row == self.rows:
-            chunk = next(self.chunks)
-            columns = plain_columns(<Table?> chunk)
-            if self.table != NULL:
-                k.kc_table_release(self.table)
-            self.table, self.columns = chunk.table, columns
-            k.kc_table_retain(self.table)
-            self.row = 0
-            self.rows = self.table.length
-        return 0
-
-    cdef object blank(self):
-        """A record without other references, not tracked by the garbage collector: it cannot be part of a cycle."""
-        cdef PyObject *record
-        if self.before_last is not None and Py_REFCNT(<PyObject *> self.before_last) == 1:
-            kc_forget_hash(<PyObject *> self.before_last)
-            return self.before_last
-        record = kc_blank_tuple(<PyTypeObject *> self.cls, RECORD_FIELDS)
-        if record == NULL:
-            raise MemoryError
-        item = <object> record
-        Py_DECREF(item)  # the reference from alloc: `item` has another one
-        return item
-
-    def __next__(self):
-        if self.row == self.rows:
-            self.advance()
-        self.filling = True
-        try:
-            item = self.filled(self.row) if self.recycle else self.made(self.row)
-        finally:
-            self.filling = False
-        self.row += 1
-        return item
-
-    cdef object made(self, int64_t row):
-        cdef const k.kc_column *c = self.columns
-        return tuple.__new__(self.cls, ((<const int64_t *> c[0].values.data)[row], timestamp_of(&c[1], row),
-                                        (<const int8_t *> c[2].values.data)[row], slice_of(&c[3], row),
-                                        slice_of(&c[4], row), headers_of(&c[5], row)))
-
-    cdef object filled(self, int64_t row):
-        cdef const k.kc_column *c = self.columns
-        cdef PyObject *record
-        item = self.blank()
-        record = <PyObject *> item
-        put(record, 0, (<const int64_t *> c[0].values.data)[row])
-        put(record, 1, timestamp_of(&c[1], row))
-        put(record, 2, (<const int8_t *> c[2].values.data)[row])
-        put(record, 3, slice_of(&c[3], row))
-        put(record, 4, slice_of(&c[4], row))
-        put(record, 5, headers_of(&c[5], row))
-        self.before_last = self.last
-        self.last = item
-        return item

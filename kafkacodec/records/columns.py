@@ -13,7 +13,7 @@ import numpy as np
 from kafkacodec.arrow._columns import Table
 from kafkacodec.arrow._rows import take
 from kafkacodec.errors import CorruptRecord, KafkaCodecError
-from kafkacodec.records import _decoder
+from kafkacodec.records import _record_rows
 from kafkacodec.records.arguments import limit
 from kafkacodec.records.record import Record
 from kafkacodec.records.shown import cell_text, html_table
@@ -288,12 +288,12 @@ class RecordColumns(Columns):
         missing = {*Record._fields} - {*self.column_names}
         if missing:
             raise KeyError(", ".join(sorted(missing)))
-        return list(_decoder.RecordIterator((self,), Record))
+        return list(_record_rows.RecordIterator((self,), Record))
 
     def __iter__(self) -> Iterator[Any]:
         """The rows: a `kafkacodec.Record` each, or a named tuple of the columns if these are others."""
         if self.column_names == [*Record._fields]:
-            return iter(_decoder.RecordIterator((self,), Record))
+            return iter(_record_rows.RecordIterator((self,), Record))
         return super().__iter__()
 
 

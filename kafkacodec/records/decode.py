@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, g
 
 from kafkacodec.arrow._columns import Budget
 from kafkacodec.errors import DecodeError, KafkaCodecError, LimitExceeded
-from kafkacodec.records import _decoder
+from kafkacodec.records import _decoder, _record_rows
 from kafkacodec.records.arguments import column_names, int64, limit, num_threads, one_of, refuse_unknown
 from kafkacodec.records.columns import Problem, Problems, RecordColumns
 from kafkacodec.records.record import Record
@@ -364,7 +364,7 @@ def iter_records(data: Buffer, **options: Unpack[RecordOptions]) -> Iterator[Rec
     for name in ("columns", "batch_columns", "layout"):
         if options.get(name):
             raise ValueError(f"iter_records has no option {name!r}: a record always has all six fields")
-    return _decoder.RecordIterator(iter_columns(data, max_rows=2048, **options), Record)
+    return _record_rows.RecordIterator(iter_columns(data, max_rows=2048, **options), Record)
 
 
 def checked_range(start_position: int, end_position: int | None) -> tuple[int, int | None]:

@@ -155,7 +155,7 @@ def fetch(cluster: ModelCluster, asked: Asked) -> Any:
     news = any(part.error_code or part.preferred_read_replica >= 0 for part in parts.values())
     if taken < request.min_bytes and not news and not asked.expired and parts:
         return None
-    session.epoch += 1
+    session.epoch += request.session_epoch > 0  # the one after a full request is 1
     for place, part in parts.items():
         said = (part.high_watermark, part.last_stable_offset, part.log_start_offset)
         known = session.said.get(place)

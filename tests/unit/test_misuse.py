@@ -22,7 +22,7 @@ from kafkacodec.dialects.kafka07 import _decoder as _decoder07
 from kafkacodec.dialects.line import _tokens
 from kafkacodec.log import _resync
 from kafkacodec.messages import _decode, _program, _struct
-from kafkacodec.records import _chunk_decoder, _confluent, _decoder, _encoder, _partitioner
+from kafkacodec.records import _chunk_decoder, _confluent, _decoder, _encoder, _partitioner, _record_rows
 from kafkacodec.records.record import Record
 from tests.arrow_capsules import Capsules, Stream
 from tests.processes import run_python
@@ -138,7 +138,7 @@ def hollow_program() -> None:
 
 
 def items_of(table: Any) -> None:
-    list(_decoder.RecordIterator([table], Record))
+    list(_record_rows.RecordIterator([table], Record))
 
 
 def empty_tables(cls: Any) -> None:
@@ -205,8 +205,8 @@ CASES: dict[str, tuple[Callable[[], Any], type[BaseException] | None]] = {
     "records of headers": (lambda: items_of(kc.scan(DATA)), TypeError),
     "records of few columns": (lambda: items_of(kc.decode(DATA, columns=["key"])), TypeError),
     "records of None": (lambda: items_of(None), TypeError),
-    "records as lists": (lambda: list(_decoder.RecordIterator([kc.decode(DATA)], list)), TypeError),
-    "records as nothing": (lambda: _decoder.RecordIterator([], None), TypeError),
+    "records as lists": (lambda: list(_record_rows.RecordIterator([kc.decode(DATA)], list)), TypeError),
+    "records as nothing": (lambda: _record_rows.RecordIterator([], None), TypeError),
     "a hollow ArrowReader": (lambda: next(new(ArrowReader)), StopIteration),
     "an ArrowReader made again": (lambda: ArrowReader(pa.array([b""])).__init__(pa.array([b""])), RuntimeError),
     "ImportedSchema().format": (lambda: _reader.ImportedSchema().format, None),

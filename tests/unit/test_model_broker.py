@@ -141,7 +141,8 @@ def test_sessions():
     going_on = kind(session_id=first.session_id, session_epoch=1, max_bytes=1000)
     moved = kind.FetchPartition(partition=0, fetch_offset=1, partition_max_bytes=1000)
     going_on.topics = [kind.FetchTopic(topic="t", partitions=[moved])]
-    assert model.request(1, going_on, 11).responses == []
+    quiet = model.request(1, going_on, 11)
+    assert (quiet.error_code, quiet.session_id, quiet.responses) == (0, first.session_id, [])
     going_on.session_epoch, going_on.topics = 2, []
     produce(model, 1, batch(b"b"))
     (topic,) = model.request(1, going_on, 11).responses

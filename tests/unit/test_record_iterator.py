@@ -7,7 +7,7 @@ import gc
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.records._decoder import RecordIterator
+from kafkacodec.records._record_rows import RecordIterator
 from kafkacodec.records.record import Record
 
 ROWS = [(i, None if i % 3 else i * 1000, 0, b"k%d" % i, None if i % 5 == 0 else b"v%d" % i, ()) for i in range(300)]

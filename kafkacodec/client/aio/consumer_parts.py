@@ -1,0 +1,182 @@
+"""The machines of a consumer on one network, and the reader of what they fetch."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from kafkacodec.client.consuming.fetcher import Fetcher
+from kafkacodec.client.consuming.offset_lookup import OffsetLookup
+from kafkacodec.client.consuming.positions import Key, PartitionState, Positions
+from kafkacodec.client.consuming.reading import Reader
+from kafkacodec.client.consuming.received import Part
+from kafkacodec.client.consuming.reset_policy import reset_policy
+from kafkacodec.client.consuming.settings import ConsumerSettings
+from kafkacodec.client.consuming.validation import Validation
+from kafkacodec.client.driver.network import Network
+from kafkacodec.errors import AuthenticationFailed, ConnectionFailed, DeadlineExceeded
+
+__all__ = ["ConsumerParts", "OffsetCall", "Soon"]
+
+
+class Soon(Protocol):
+    """Calls a function in the thread of the loop: at once in that thread, soon from another one."""
+
+    def __call__(self, function: Callable[..., object], /, *arguments: Any) -> object:
+        """Call it without waiting for its result."""
+
+
+class OffsetCall(Protocol):
+    """A machine that ends."""
+
+    done: bool
+    error: Exception | None
+
+
+class ConsumerParts:
+    """What both faces of a consumer are made of.
+
+    Args:
+        settings: the consumer's.
+        soon: how the reader's thread calls the loop's.
+        ready: called in the loop's thread when there may be something to read.
+
+    Attributes:
+        errors: what ends the consumer's work as a whole; each is raised to the user once.
+    """
+
+    def __init__(self, settings: ConsumerSettings, soon: Soon, ready: Callable[[], None]) -> None:
+        self.settings = settings
+        self.network = network = Network(settings)
+        self.soon, self.ready = soon, ready
+        self.errors: deque[Exception] = deque()
+        self._waiting: set[asyncio.Event] = set()
+        self._refused: Exception | None = None
+        backoff = network.retry_backoff()
+        self.positions = Positions(reset_policy(settings.auto_offset_reset))
+        committed = settings.isolation_level == "read_committed"
+        self.lookup = OffsetLookup(network.cluster, self.positions, committed=committed, backoff=backoff)
+        self.validation = Validation(network.cluster, self.positions, backoff=backoff)
+        self.fetcher = Fetcher(
+            network.cluster, self.positions, self.validation, settings, backoff=backoff, metrics=network.metrics
+        )
+        self.reader = Reader(self.fetcher.ready, self.positions, settings, self._give_back, self._again)
+        for machine in (self.lookup, self.validation, self.fetcher):
+            network.add(machine, self.changed, self.fail)
+        self._add_gauges()
+
+    @property
+    def readable(self) -> bool:
+        """Whether a read brings records or an error at once."""
+        return bool(self.errors) or self.reader.has_data
+
+    def raise_error(self) -> None:
+        """Raise what ends the consumer's work, if there is something."""
+        if self.errors:
+            raise self.errors.popleft()
+
+    def raise_unreachable(self) -> None:
+        """After a wait for records that brought none: raise why, if no broker was ever reached."""
+        cause = self.network.cluster.last_error
+        if not self.network.cluster.brokers and isinstance(cause, (ConnectionFailed, DeadlineExceeded)):
+            raise DeadlineExceeded(f"no broker answers: {cause}") from cause
+
+    # In the loop's thread
+
+    def changed(self) -> None:
+        """A machine was called: wake who waits for it."""
+        refused = self.network.cluster.last_error
+        if isinstance(refused, AuthenticationFailed) and refused is not self._refused:
+            self._refused = refused
+            self.errors.append(refused)
+        if self.fetcher.ready or self.positions.failures or self.errors:
+            self.ready()
+        for event in self._waiting:
+            event.set()
+
+    def fail(self, problem: Exception) -> None:
+        """The consumer cannot go on: raise that to the user, once."""
+        if not self.errors:
+            self.errors.append(problem)
+        self.changed()
+
+    async def until(self, reached: Callable[[], bool], timeout_ms: float, what: Callable[[], Exception]) -> None:
+        """Wait until something is reached. Raises DeadlineExceeded, with the cause that `what` gives."""
+        event = asyncio.Event()
+        self._waiting.add(event)
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                while not reached():
+                    self.network.check()
+                    self.raise_error()
+                    event.clear()
+                    await event.wait()
+        except TimeoutError:
+            cause = what()
+            raise DeadlineExceeded(f"not in time: {cause}") from cause
+        finally:
+            self._waiting.discard(event)
+
+    async def finish(self, call: Any) -> None:
+        """Run a machine until it is done. Raises its error."""
+        done: asyncio.Future[None] = self.network.loop.create_future()
+
+        def broken(problem: Exception) -> None:
+            if not done.done():
+                done.set_exception(problem)
+
+        if not call.done:
+            self.network.add(call, lambda: done.set_result(None) if call.done and not done.done() else None, broken)
+            try:
+                await done
+            finally:
+                self.network.remove(call)
+        if call.error is not None:
+            raise call.error
+
+    async def close(self) -> None:
+        """Close the connections and give all memory back."""
+        self.reader.close()
+        await self.network.close()
+        self.fetcher.close()
+
+    def _give_back(self, parts: list[Part]) -> None:
+        self.soon(self._done, parts)
+
+    def _done(self, parts: list[Part]) -> None:
+        self.fetcher.done(parts)
+        self.network.wake()
+
+    def _again(self, state: PartitionState, version: int) -> None:
+        self.soon(self._try_again, state, version)
+
+    def _try_again(self, state: PartitionState, version: int) -> None:
+        self.positions.again(state, version)
+        self.network.wake()
+
+    # Metrics
+
+    def lags(self) -> dict[Key, int]:
+        """Offsets between the position and the end of each partition that was fetched from."""
+        found = {}
+        committed = self.settings.isolation_level == "read_committed"
+        self.reader.settle()
+        for key, state in list(self.positions.partitions.items()):
+            end = state.last_stable_offset if committed and state.last_stable_offset >= 0 else state.high_watermark
+            if state.position is not None and end >= 0:
+                found[key] = max(end - state.position.offset, 0)
+        return found
+
+    def count_records(self) -> None:
+        """Bring the counter of records up to date."""
+        counter = self.network.metrics.counter("consumer.records")
+        counter.value = self.reader.records_given
+
+    def _add_gauges(self) -> None:
+        gauge = self.network.metrics.gauge
+        gauge("consumer.queue_bytes", lambda: self.fetcher.kept_bytes)
+        gauge("consumer.assigned_partitions", lambda: len(self.positions.partitions))
+        gauge("consumer.lag", lambda: sum(self.lags().values()))
+        gauge("consumer.lag_max", lambda: max(self.lags().values(), default=0))

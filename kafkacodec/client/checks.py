@@ -1,0 +1,74 @@
+"""Checks of the arguments that the faces of clients share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from operator import index
+from typing import Any
+
+from kafkacodec.records.arguments import require_int
+
+__all__ = ["check_topic", "offset_number", "partition_keys", "row_limit", "seconds", "topic_names"]
+
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_MOST_PARTITIONS = 2**31 - 1
+
+
+def check_topic(topic: Any) -> str:
+    """A topic name that Kafka allows. Raises TypeError, ValueError."""
+    if not isinstance(topic, str):
+        raise TypeError(f"a topic must be text, not {type(topic).__name__}")
+    if _TOPIC.fullmatch(topic) is None or topic in (".", ".."):
+        raise ValueError(f"{topic[:260]!r} is not a topic name: 1 to 249 letters, digits, '.', '_' and '-'")
+    return topic
+
+
+def topic_names(topics: Any) -> list[str]:
+    """Topic names, each once. Raises TypeError, ValueError."""
+    if isinstance(topics, (str, bytes)) or not isinstance(topics, Iterable):
+        raise TypeError(f"topics must be a list of names, not {topics!r}")
+    return list(dict.fromkeys(check_topic(topic) for topic in topics))
+
+
+def partition_keys(partitions: Any) -> list[tuple[str, int]]:
+    """Pairs of topic and partition number, each once. Raises TypeError, ValueError."""
+    if isinstance(partitions, (str, bytes)) or not isinstance(partitions, Iterable):
+        raise TypeError(f"partitions must be a list of (topic, number), not {partitions!r}")
+    return list(dict.fromkeys(map(_key, partitions)))
+
+
+def _key(partition: Any) -> tuple[str, int]:
+    if not isinstance(partition, tuple) or len(partition) != 2:
+        raise TypeError(f"a partition is a pair of topic and number, not {partition!r}")
+    topic, number = partition
+    if isinstance(number, bool) or not hasattr(number, "__index__"):
+        raise TypeError(f"the number of a partition must be an integer, not {number!r}")
+    if not 0 <= index(number) <= _MOST_PARTITIONS:
+        raise ValueError(f"the number of a partition must not be negative or over {_MOST_PARTITIONS}, not {number}")
+    return check_topic(topic), index(number)
+
+
+def seconds(name: str, value: Any) -> float | None:
+    """A time in seconds, or None for no limit. Raises TypeError, ValueError."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name} must be seconds or None, not {value!r}")
+    if not value >= 0:
+        raise ValueError(f"{name} must not be negative, not {value!r}")
+    return float(value)
+
+
+def offset_number(value: Any, name: str = "offset") -> int:
+    """An offset or a timestamp: an integer that is not negative. Raises TypeError, ValueError."""
+    require_int(name, value, 0, 2**63 - 1)
+    return index(value)
+
+
+def row_limit(name: str, value: Any) -> int | None:
+    """The most rows of a table or records of a list, at least 1; None for the default. Raises TypeError, ValueError."""
+    if value is None:
+        return None
+    require_int(name, value, 1, 2**31 - 3)
+    return index(value)

@@ -1,0 +1,1 @@
+"""Consuming without I/O: positions, fetching, and what was fetched as columns and records."""

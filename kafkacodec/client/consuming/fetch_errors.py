@@ -1,0 +1,87 @@
+"""What the errors of a fetched partition mean for it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Any, Final
+
+from kafkacodec.client.consuming.positions import PartitionState, Positions
+from kafkacodec.client.consuming.settings import ConsumerSettings
+from kafkacodec.client.core.backoff import Backoff
+from kafkacodec.client.core.cluster import Cluster
+from kafkacodec.errors import BrokerError, error
+
+__all__ = ["FetchErrors"]
+
+_OFFSET_OUT_OF_RANGE: Final = 1
+_CORRUPT_MESSAGE: Final = 2
+_UNKNOWN: Final = -1
+_log = logging.getLogger("kafkacodec.client")
+
+
+class FetchErrors:
+    """Acts on the error of a partition: tries again, starts by the policy, or tells the user."""
+
+    def __init__(self, cluster: Cluster, positions: Positions, backoff: Backoff, settings: ConsumerSettings) -> None:
+        self._cluster = cluster
+        self._positions = positions
+        self._backoff = backoff
+        self._settings = settings
+
+    def act(self, state: PartitionState, entry: Any, endpoints: Iterable[Any], source: int, now: float) -> None:
+        """Act on the error of a partition that `source` answered with."""
+        refusal = error(entry.error_code)
+        from_follower = source != self._cluster.leader(*state.key)
+        state.preferred = None
+        if entry.error_code == _OFFSET_OUT_OF_RANGE:
+            if from_follower:  # it may lag behind the leader
+                self._again(state, now)
+            else:
+                self._out_of_range(state)
+        elif entry.error_code == _CORRUPT_MESSAGE or not (refusal.retriable or entry.error_code == _UNKNOWN):
+            assert state.fetching is not None
+            self.for_user(
+                state, refusal(f"{state.topic}-{state.number} at offset {state.fetching.offset}: {refusal.name}")
+            )
+        else:
+            self._moved(state, entry.current_leader, endpoints, refusal)
+            self._again(state, now)
+
+    def for_user(self, state: PartitionState, problem: Exception) -> None:
+        """Report an error, after what is kept of the partition."""
+        if state.kept:
+            state.draining = True
+        elif not state.failing:
+            self._positions.fail(state, problem)
+
+    def no_leader(self, state: PartitionState) -> None:
+        """Metadata has no leader of a partition: ask again, or report why it cannot be read."""
+        topic = self._cluster.topics.get(state.topic)
+        if topic is not None and topic.error is not None and not topic.error.retriable:
+            self.for_user(state, topic.error(f"topic {state.topic!r}: {topic.error.name}"))
+        elif topic is not None:
+            self._cluster.refresh()
+
+    def _out_of_range(self, state: PartitionState) -> None:
+        if state.kept:
+            state.draining = True
+            return
+        assert state.fetching is not None
+        text = f"{state.topic}-{state.number}: the broker does not have offset {state.fetching.offset}"
+        if state.log_start_offset >= 0:
+            text += f"; it had offsets from {state.log_start_offset} to {state.high_watermark} before"
+        if not self._positions.policy.refuses:
+            _log.warning("%s; going on as auto_offset_reset says", text)
+        self._positions.reset(state, error(_OFFSET_OUT_OF_RANGE)(text))
+
+    def _moved(self, state: PartitionState, leader: Any, endpoints: Iterable[Any], refusal: type[BrokerError]) -> None:
+        newer = leader.leader_id >= 0 and self._cluster.leader_changed(
+            state.topic, state.number, leader.leader_id, leader.leader_epoch, endpoints
+        )
+        if refusal.stale_metadata and not newer:
+            self._cluster.refresh()
+
+    def _again(self, state: PartitionState, now: float) -> None:
+        state.failures += 1
+        state.next_at = now + self._backoff.after(state.failures)

@@ -1,0 +1,346 @@
+"""Fetching records ahead of the user: which partitions from which broker, and what their answers mean."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections import deque
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+from kafkacodec import messages
+from kafkacodec.client.consuming.fetch_errors import FetchErrors
+from kafkacodec.client.consuming.positions import Key, PartitionState, Position, Positions
+from kafkacodec.client.consuming.received import Extent, Frame, Part, extent_of
+from kafkacodec.client.consuming.session import FetchSession, Wanted
+from kafkacodec.client.consuming.settings import ConsumerSettings
+from kafkacodec.client.consuming.validation import Validation
+from kafkacodec.client.core.backoff import Backoff
+from kafkacodec.client.core.calls import Answer, Send, Versions
+from kafkacodec.client.core.cluster import Cluster
+from kafkacodec.client.core.metrics import Metrics
+from kafkacodec.errors import AuthenticationFailed, ClientClosed, CorruptRecord, KafkaCodecError, LimitExceeded, error
+from kafkacodec.protocol.fetch import aborted_transactions
+from kafkacodec.protocol.versions import highest_common
+
+__all__ = ["Fetcher"]
+
+_FETCH: Final = 1
+_FIRST_WITH_IDS: Final = 13
+_SESSION_GONE: Final = frozenset({70})
+_SESSION_FAULTS: Final = frozenset({70, 71, 100, 103, 106})
+_NO_ID = uuid.UUID(int=0)
+_log = logging.getLogger("kafkacodec.client")
+
+
+@dataclass(eq=False, slots=True)
+class _Round:
+    """One request to a broker, and what it asks for."""
+
+    node: int
+    asked: dict[Key, tuple[PartitionState, int, Position]] = field(default_factory=dict)
+    names: dict[uuid.UUID, str] = field(default_factory=dict)
+
+
+@dataclass(eq=False, slots=True)
+class _Node:
+    """What is known of fetching from a broker."""
+
+    session: FetchSession = field(default_factory=FetchSession)
+    asking: _Round | None = None
+    failures: int = 0
+    next_at: float = 0.0
+
+
+class Fetcher:
+    """A machine that keeps one fetch under way to each broker that has assigned partitions, while there is room.
+
+    Attributes:
+        ready: fetched parts in order, which the reader takes from the left and gives back by `done`.
+        kept_bytes: memory of the frames that have parts in `ready` or with the reader.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        positions: Positions,
+        validation: Validation,
+        settings: ConsumerSettings,
+        *,
+        backoff: Backoff,
+        metrics: Metrics,
+    ) -> None:
+        self.ready: deque[Part] = deque()
+        self.kept_bytes = 0
+        self._cluster = cluster
+        self._positions = positions
+        self._validation = validation
+        self._settings = settings
+        self._backoff = backoff
+        self._nodes: dict[int, _Node] = {}
+        self._errors = FetchErrors(cluster, positions, backoff, settings)
+        self._turn = 0
+        self._now = 0.0
+        self._bytes = metrics.counter("consumer.bytes")
+        self._fetch_bytes = metrics.histogram("consumer.fetch_bytes")
+
+    # The reader's side, in the driver's thread
+
+    def done(self, parts: list[Part]) -> None:
+        """The reader has read or dropped these parts, and uses their memory no more."""
+        for part in parts:
+            if part.current:
+                part.state.kept -= 1
+                part.state.draining = part.state.draining and part.state.kept > 0
+            part.forget()
+            part.frame.parts -= 1
+            if not part.frame.parts:
+                self.kept_bytes -= part.frame.nbytes
+                part.frame.release()
+
+    def close(self) -> None:
+        """Give all memory back."""
+        self.done(list(self.ready))
+        self.ready.clear()
+
+    # A machine
+
+    def poll(self, now: float) -> list[Send]:
+        """Fetches from brokers that have partitions to fetch and none under way."""
+        self._now = now
+        sends: list[Send] = []
+        flying = sum(node.asking is not None for node in self._nodes.values())
+        for number in sorted(self._sources(now)):
+            node = self._nodes.setdefault(number, _Node())
+            if node.asking is not None or now < node.next_at:
+                continue
+            if not self._has_room(flying):
+                break
+            flying += 1
+            node.asking = _Round(number)
+            wait = self._settings.fetch_max_wait_ms + self._settings.request_timeout_ms
+            request = partial(self._request, node.asking)
+            sends.append(Send(number, request, timeout_ms=wait, context=node.asking))
+        return sends
+
+    def next_deadline(self) -> float | None:
+        """When a partition or a broker may be asked again after an error."""
+        times = [s.next_at for s in self._positions.partitions.values() if s.failures]
+        times += [node.next_at for node in self._nodes.values() if node.failures and node.asking is None]
+        return min((at for at in times if at > self._now), default=None)
+
+    def answered(self, send: Send, answer: Answer, now: float) -> None:
+        """Keep the records of an answer, and act on its errors."""
+        asked: _Round = send.context
+        node = self._nodes[asked.node]
+        node.asking, node.failures = None, 0
+        response = answer.message
+        frame = Frame(answer.frame, 0)
+        if response.error_code:
+            self._refused(node, response.error_code, now)
+        else:
+            node.session.answered(response.session_id)
+            for topic in response.responses:
+                name = topic.topic or asked.names.get(topic.topic_id)
+                for entry in topic.partitions:
+                    found = asked.asked.get((name, entry.partition_index)) if name is not None else None
+                    if found is not None:
+                        self._take(found, entry, response, frame, asked.node, now)
+        if frame.parts:
+            self._bytes.add(frame.nbytes)
+            self._fetch_bytes.add(frame.nbytes)
+            frame.nbytes = answer.frame.nbytes if answer.frame is not None else frame.nbytes
+            self.kept_bytes += frame.nbytes
+        else:
+            frame.release()
+
+    def failed(self, send: Send, error: Exception, now: float) -> None:
+        """Ask again after a wait; from the leader, if a follower failed."""
+        asked: _Round = send.context
+        node = self._nodes[asked.node]
+        node.asking = None
+        node.session.lost()
+        if isinstance(error, ClientClosed):
+            return
+        node.failures += 1
+        node.next_at = now + self._backoff.after(node.failures)
+        self._cluster.refresh()
+        for state in self._positions.partitions.values():
+            if state.preferred == asked.node:
+                state.preferred = None
+            if isinstance(error, AuthenticationFailed) and self._source(state, now) == asked.node:
+                self._errors.for_user(state, error)
+
+    # Asking
+
+    def _has_room(self, flying: int) -> bool:
+        """Whether another answer of the largest size fits; one is always under way if nothing is kept."""
+        share = min(self._settings.fetch_max_bytes, self._settings.prefetch_bytes // 2)
+        needed = (flying + 1) * share
+        return self.kept_bytes + needed <= self._settings.prefetch_bytes or (not flying and not self.kept_bytes)
+
+    def _sources(self, now: float) -> set[int]:
+        """The brokers that have something to fetch."""
+        found = (self._source(state, now) for state in self._positions.partitions.values())
+        return {node for node in found if node is not None}
+
+    def _source(self, state: PartitionState, now: float) -> int | None:
+        """The broker to fetch a partition from; None if it must not be fetched now."""
+        if state.fetching is None or state.paused or state.draining or state.failing or now < state.next_at:
+            return None
+        leader = self._cluster.leader(state.topic, state.number)
+        if leader is None:
+            self._errors.no_leader(state)
+            return None
+        if self._validation.pending(state):
+            return None
+        if state.preferred is not None:
+            if now < state.preferred_until and self._cluster.address(state.preferred) is not None:
+                return state.preferred
+            state.preferred = None
+        return leader
+
+    def _request(self, asked: _Round, versions: Versions) -> tuple[Any, int]:
+        """The request for what is to be fetched when it is sent."""
+        version = highest_common(_FETCH, versions)
+        states = [s for s in self._positions.partitions.values() if self._source(s, self._now) == asked.node]
+        states.sort(key=lambda state: state.turn)
+        ids = {state.topic: self._topic_id(state.topic) for state in states}
+        if version >= _FIRST_WITH_IDS and None in ids.values():
+            version = _FIRST_WITH_IDS - 1
+        wanted = {s.key: self._wanted(s, ids[s.topic] if version >= _FIRST_WITH_IDS else None) for s in states}
+        session = self._nodes[asked.node].session
+        plan = session.plan(wanted)
+        asked.asked = {s.key: (s, s.version, s.fetching) for s in states if s.fetching is not None}
+        asked.names = session.names()
+        settings = self._settings
+        kind = messages.FetchRequest
+        request = kind(
+            max_wait_ms=settings.fetch_max_wait_ms,
+            min_bytes=settings.fetch_min_bytes,
+            max_bytes=max([settings.fetch_max_bytes, *(entry.max_bytes for entry in wanted.values())]),
+            isolation_level=int(settings.isolation_level == "read_committed"),
+            session_id=plan.session_id,
+            session_epoch=plan.epoch,
+            rack_id=settings.client_rack or "",
+        )
+        topics: dict[tuple[str, uuid.UUID | None], list[Any]] = {}
+        for (topic, number), entry in plan.changed.items():
+            topics.setdefault((topic, entry.topic_id), []).append(
+                kind.FetchPartition(
+                    partition=number,
+                    fetch_offset=entry.offset,
+                    current_leader_epoch=entry.leader_epoch,
+                    partition_max_bytes=entry.max_bytes,
+                )
+            )
+        request.topics = [
+            kind.FetchTopic(topic=name, topic_id=topic_id or _NO_ID, partitions=partitions)
+            for (name, topic_id), partitions in topics.items()
+        ]
+        forgotten: dict[tuple[str, uuid.UUID | None], list[int]] = {}
+        for (topic, number), topic_id in plan.forgotten:
+            forgotten.setdefault((topic, topic_id), []).append(number)
+        request.forgotten_topics_data = [
+            kind.ForgottenTopic(topic=name, topic_id=topic_id or _NO_ID, partitions=numbers)
+            for (name, topic_id), numbers in forgotten.items()
+        ]
+        return request, version
+
+    def _topic_id(self, topic: str) -> uuid.UUID | None:
+        known = self._cluster.topics.get(topic)
+        return None if known is None else known.topic_id
+
+    def _wanted(self, state: PartitionState, topic_id: uuid.UUID | None) -> Wanted:
+        known = self._cluster.partition(*state.key)
+        assert state.fetching is not None
+        return Wanted(
+            topic_id,
+            state.fetching.offset,
+            -1 if known is None else known.leader_epoch,
+            state.partition_bytes or self._settings.max_partition_fetch_bytes,
+        )
+
+    # Answers
+
+    def _refused(self, node: _Node, code: int, now: float) -> None:
+        """The whole request was refused."""
+        node.session.lost(known=code not in _SESSION_GONE)
+        if code not in _SESSION_FAULTS:
+            _log.warning("a fetch was refused with %s", error(code).name)
+        if code not in (70, 71):
+            self._cluster.refresh()
+            node.failures += 1
+            node.next_at = now + self._backoff.after(node.failures)
+
+    def _take(
+        self,
+        found: tuple[PartitionState, int, Position],
+        entry: Any,
+        response: Any,
+        frame: Frame,
+        source: int,
+        now: float,
+    ) -> None:
+        state, version, asked_for = found
+        if state.version != version or state.fetching != asked_for:
+            return
+        if entry.error_code:
+            self._errors.act(state, entry, response.node_endpoints, source, now)
+            return
+        state.failures = 0
+        state.high_watermark = entry.high_watermark
+        state.last_stable_offset = entry.last_stable_offset
+        state.log_start_offset = entry.log_start_offset
+        if entry.preferred_read_replica >= 0 and entry.preferred_read_replica != source:
+            state.preferred = entry.preferred_read_replica
+            state.preferred_until = now + self._settings.metadata_max_age_ms
+        if entry.records is not None and len(entry.records):
+            self._keep(state, entry, memoryview(entry.records), asked_for, frame)
+
+    def _keep(self, state: PartitionState, entry: Any, records: memoryview, start: Position, frame: Frame) -> None:
+        extent = extent_of(records)
+        end: Position | None = Position(extent.next_offset, extent.leader_epoch)
+        if not extent.size:
+            if not extent.damaged:
+                self._enlarge(state, extent, start)
+                return
+            end = None
+        elif extent.next_offset <= start.offset:
+            text = f"offset {start.offset}: the broker sent records up to offset {extent.next_offset - 1} only"
+            self._errors.for_user(state, CorruptRecord(text, path=f"{state.topic}-{state.number}"))
+            return
+        if end is None and state.kept:
+            state.draining = True
+            return
+        committed = self._settings.isolation_level == "read_committed"
+        aborted = aborted_transactions(entry) if committed and entry.aborted_transactions else b""
+        used = records[: extent.size] if end is not None else records
+        self.ready.append(Part(state, state.version, used, start, end, extent.same_epoch, aborted, frame))
+        self._turn += 1
+        state.turn, state.partition_bytes = self._turn, 0
+        state.kept += 1
+        frame.parts += 1
+        frame.nbytes += records.nbytes
+        if end is None:
+            state.draining = True
+        else:
+            state.fetching = end
+
+    def _enlarge(self, state: PartitionState, extent: Extent, start: Position) -> None:
+        """A batch is larger than the limit: fetch it again with more, up to what a response may have."""
+        before = state.partition_bytes or self._settings.max_partition_fetch_bytes
+        most = self._settings.receive_message_max_bytes - 4096
+        needed = max(2 * before, extent.needed_bytes)
+        place = f"{state.topic}-{state.number}"
+        problem: KafkaCodecError
+        if extent.needed_bytes > most or before >= most:
+            problem = LimitExceeded(
+                f"the batch at offset {start.offset} has {extent.needed_bytes} bytes, and "
+                f"receive_message_max_bytes is {self._settings.receive_message_max_bytes}",
+                path=place,
+            )
+            self._errors.for_user(state, problem)
+        else:
+            state.partition_bytes = min(needed, most)

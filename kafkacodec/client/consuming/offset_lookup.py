@@ -1,0 +1,242 @@
+"""Looking up offsets by time, at the start and at the end: ListOffsets, to the leader of each partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from kafkacodec import messages
+from kafkacodec.client.consuming.positions import Key, PartitionState, Position, Positions
+from kafkacodec.client.consuming.reset_policy import LATEST
+from kafkacodec.client.core.backoff import Backoff
+from kafkacodec.client.core.calls import Answer, Send, Versions
+from kafkacodec.client.core.cluster import Cluster
+from kafkacodec.errors import AuthenticationFailed, ConnectionFailed, DeadlineExceeded, RemoteProtocolError, error
+from kafkacodec.protocol.client_defaults import client_request
+from kafkacodec.protocol.versions import highest_common
+
+__all__ = ["FoundOffset", "OffsetLookup", "Query"]
+
+_LIST_OFFSETS: Final = 2
+_FIRST_BY_TIME: Final = 1
+_UNSUPPORTED_FOR_MESSAGE_FORMAT: Final = 43
+_RETRIED = (ConnectionFailed, DeadlineExceeded, RemoteProtocolError)
+
+
+class FoundOffset(NamedTuple):
+    """The first record at or after a time.
+
+    Attributes:
+        offset (int): its offset.
+        timestamp (int): its timestamp, in ms since 1970; -1 for the start and the end of a partition.
+        leader_epoch (int): -1 if the broker does not say it.
+    """
+
+    offset: int
+    timestamp: int = -1
+    leader_epoch: int = -1
+
+
+@dataclass(eq=False, slots=True)
+class Query:
+    """Offsets that a user asks for: `found` has them all once `done`. None where no record is as late as that."""
+
+    left: set[Key]
+    found: dict[Key, FoundOffset | None] = field(default_factory=dict)
+    error: Exception | None = None
+    last_error: Exception | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether all is found, or there is an error."""
+        return self.error is not None or not self.left
+
+
+@dataclass(eq=False, slots=True)
+class _Want:
+    """A partition's offset, for a query or for the partition's own position."""
+
+    key: Key
+    timestamp: int
+    query: Query | None = None
+    state: PartitionState | None = None
+    version: int = 0
+    asking: bool = False
+    next_at: float = 0.0
+    failures: int = 0
+
+    @property
+    def needed(self) -> bool:
+        """Whether the answer is still of use."""
+        if self.query is not None:
+            return not self.query.done
+        assert self.state is not None
+        return self.state.version == self.version and self.state.sought is not None
+
+
+class OffsetLookup:
+    """A machine that finds the positions of partitions that have none, and offsets for users."""
+
+    def __init__(self, cluster: Cluster, positions: Positions, *, committed: bool, backoff: Backoff) -> None:
+        self._cluster = cluster
+        self._positions = positions
+        self._isolation_level = int(committed)
+        self._backoff = backoff
+        self._wants: list[_Want] = []
+        self._now = 0.0
+        self._versions: dict[PartitionState, int] = {}  # of the states that have a want
+
+    def ask(self, timestamps: Mapping[Key, int]) -> Query:
+        """Start to look up offsets by timestamp."""
+        query = Query(set(timestamps))
+        self._wants += [_Want(key, timestamp, query=query) for key, timestamp in timestamps.items()]
+        self._cluster.want({topic for topic, _ in timestamps})
+        return query
+
+    def cancel(self, query: Query) -> None:
+        """The user does not wait for it any more."""
+        query.left.clear()
+
+    # A machine
+
+    def poll(self, now: float) -> list[Send]:
+        """Requests for what is wanted, one for each leader."""
+        self._now = now
+        self._collect()
+        rounds: dict[tuple[int, bool], list[dict[Key, _Want]]] = {}
+        for want in self._wants:
+            if want.asking or now < want.next_at:
+                continue
+            leader = self._leader(want)
+            if leader is None:
+                continue
+            found = rounds.setdefault((leader, want.timestamp >= 0), [])
+            free = next((asked for asked in found if want.key not in asked), None)
+            if free is None:
+                found.append({want.key: want})
+            else:
+                free[want.key] = want
+        return [self._send(node, by_time, asked) for (node, by_time), all in rounds.items() for asked in all]
+
+    def next_deadline(self) -> float | None:
+        """When the next want may be asked for again."""
+        return min((w.next_at for w in self._wants if not w.asking and w.next_at > self._now), default=None)
+
+    def answered(self, send: Send, answer: Answer, now: float) -> None:
+        """Take over offsets."""
+        asked: dict[Key, _Want] = dict(send.context)
+        for topic in answer.message.topics:
+            for entry in topic.partitions:
+                want = asked.pop((topic.name, entry.partition_index), None)
+                if want is not None:
+                    self._take(want, entry, answer.version, now)
+        self._again(asked.values(), RemoteProtocolError("the answer to ListOffsets lacks partitions"), now)
+
+    def failed(self, send: Send, error: Exception, now: float) -> None:
+        """Ask again, unless that cannot help."""
+        if isinstance(error, _RETRIED) and not isinstance(error, AuthenticationFailed):
+            self._cluster.refresh()
+            self._again(send.context.values(), error, now)
+            return
+        for want in send.context.values():
+            self._refuse(want, error)
+
+    # Steps
+
+    def _collect(self) -> None:
+        """Add the partitions that need a position; forget what is no longer needed."""
+        self._wants = [want for want in self._wants if want.needed]
+        self._versions = {want.state: want.version for want in self._wants if want.state is not None}
+        for state in self._positions.partitions.values():
+            if state.sought is not None and not state.failing and self._versions.get(state) != state.version:
+                self._wants.append(_Want(state.key, state.sought, state=state, version=state.version))
+
+    def _leader(self, want: _Want) -> int | None:
+        topic = self._cluster.topics.get(want.key[0])
+        if topic is not None and topic.error is not None and not topic.error.retriable:
+            self._refuse(want, topic.error(f"topic {want.key[0]!r}: {topic.error.name}"))
+            return None
+        leader = self._cluster.leader(*want.key)
+        if leader is None and topic is not None:
+            self._cluster.refresh()
+            self._note(want, topic.error or error(5), f"{want.key[0]}-{want.key[1]} has no leader that is known")
+        return leader
+
+    def _send(self, node: int, by_time: bool, asked: dict[Key, _Want]) -> Send:
+        for want in asked.values():
+            want.asking = True
+        return Send(node, partial(self._request, by_time, asked), context=asked)
+
+    def _request(self, by_time: bool, asked: dict[Key, _Want], versions: Versions) -> tuple[Any, int]:
+        if by_time:  # version 0 has only the start offsets of segments
+            theirs = versions.get(_LIST_OFFSETS, range(0))
+            version = highest_common(
+                _LIST_OFFSETS, {_LIST_OFFSETS: range(max(_FIRST_BY_TIME, theirs.start), theirs.stop)}
+            )
+        else:
+            version = highest_common(_LIST_OFFSETS, versions)
+        kind = messages.ListOffsetsRequest
+        topics: dict[str, list[Any]] = {}
+        for (topic, number), want in asked.items():
+            known = self._cluster.partition(topic, number)
+            entry = kind.ListOffsetsPartition(
+                partition_index=number,
+                current_leader_epoch=-1 if known is None else known.leader_epoch,
+                timestamp=want.timestamp,
+            )
+            topics.setdefault(topic, []).append(entry)
+        entries = [kind.ListOffsetsTopic(name=name, partitions=partitions) for name, partitions in topics.items()]
+        return client_request(kind, isolation_level=self._isolation_level, topics=entries), version
+
+    def _take(self, want: _Want, entry: Any, version: int, now: float) -> None:
+        if entry.error_code == _UNSUPPORTED_FOR_MESSAGE_FORMAT:  # records without timestamps
+            self._found(want, None)
+        elif entry.error_code:
+            refusal = error(entry.error_code)
+            if refusal.stale_metadata:
+                self._cluster.refresh()
+            problem = refusal(f"{want.key[0]}-{want.key[1]}: {refusal.name}")
+            if refusal.retriable:
+                self._again([want], problem, now)
+            else:
+                self._refuse(want, problem)
+        elif version < _FIRST_BY_TIME:
+            offsets = entry.old_style_offsets
+            self._found(want, FoundOffset(offsets[0]) if offsets else None)
+        else:
+            known = entry.offset >= 0
+            self._found(want, FoundOffset(entry.offset, entry.timestamp, entry.leader_epoch) if known else None)
+
+    def _found(self, want: _Want, found: FoundOffset | None) -> None:
+        if not want.needed:
+            return
+        if want.query is not None:
+            want.query.left.discard(want.key)
+            want.query.found[want.key] = found
+        elif want.state is not None and found is not None:
+            self._positions.found(want.state, Position(found.offset, found.leader_epoch))
+        elif want.state is not None:  # no record is as late as that: the next one will be
+            self._positions.look_up(want.state, LATEST)
+
+    def _again(self, wants: Iterable[_Want], problem: Exception, now: float) -> None:
+        for want in wants:
+            want.asking = False
+            want.failures += 1
+            want.next_at = now + self._backoff.after(want.failures)
+            if want.query is not None:
+                want.query.last_error = problem
+
+    def _note(self, want: _Want, refusal: Any, text: str) -> None:
+        if want.query is not None:
+            want.query.last_error = refusal(text)
+
+    def _refuse(self, want: _Want, problem: Exception) -> None:
+        if not want.needed:
+            return
+        if want.query is not None:
+            want.query.error = problem
+        elif want.state is not None and not want.state.failing:
+            self._positions.fail(want.state, problem)
+            self._wants.remove(want)

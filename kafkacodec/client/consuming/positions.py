@@ -1,0 +1,229 @@
+"""The assigned partitions of a consumer: where each is read, and what its next fetch needs first.
+
+A partition has two positions. `PartitionState.position` is the next record for the user; `PartitionState.fetching` is
+where the next fetch starts, ahead of it by what is kept. Each change that makes kept records wrong (a seek, a pause,
+the end of the assignment) gives the partition a new `version`: what was fetched for an older one is dropped.
+
+An error about a partition is acted upon only while nothing of it is kept: until then it is not fetched, and the fetch
+after that brings the same error again. So the user gets all records before an error.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kafkacodec.client.consuming.reset_policy import ResetPolicy
+from kafkacodec.errors import LocalProtocolError, NoOffset
+
+__all__ = ["Failure", "Key", "PartitionState", "Position", "Positions"]
+
+Key = tuple[str, int]
+"""A topic and the number of a partition."""
+
+
+class Position(NamedTuple):
+    """An offset, and the leader epoch of the record before it; -1 if it is not known."""
+
+    offset: int
+    leader_epoch: int = -1
+
+
+@dataclass(eq=False, slots=True)
+class PartitionState:
+    """An assigned partition.
+
+    Attributes:
+        position: of the next record for the user; None while it is looked up.
+        processed: the position when the user last came back for more: what automatic commits may commit.
+        fetching: where the next fetch starts; None without a position.
+        version: changes when what was fetched must be dropped.
+        kept: the number of fetched parts of this version that the user has not read to the end.
+        awaits_committed: the group's committed offset is asked for.
+        sought: the timestamp to look up for a position, `EARLIEST` or `LATEST`.
+        validated_epoch: the leader epoch at which the position is known to be valid; -1 before the first.
+        draining: not fetched until what is kept is read, because of an error that the next fetch brings again.
+        failing: an error waits for the user.
+        next_at, failures: no request about it before this time, after so many failures in a row.
+        high_watermark, last_stable_offset, log_start_offset: of the last fetch; -1 if not known.
+        preferred, preferred_until: a follower to read from (KIP-392), and until when.
+        partition_bytes: the limit of the next fetch, if a batch needs more than usual; else 0.
+        turn: of the last fetch that brought records: partitions that waited longer come first.
+    """
+
+    topic: str
+    number: int
+    position: Position | None = None
+    processed: Position | None = None
+    fetching: Position | None = None
+    version: int = 0
+    kept: int = 0
+    paused: bool = False
+    awaits_committed: bool = False
+    sought: int | None = None
+    validated_epoch: int = -1
+    draining: bool = False
+    failing: bool = False
+    next_at: float = 0.0
+    failures: int = 0
+    high_watermark: int = -1
+    last_stable_offset: int = -1
+    log_start_offset: int = -1
+    preferred: int | None = None
+    preferred_until: float = 0.0
+    partition_bytes: int = 0
+    turn: int = 0
+
+    @property
+    def key(self) -> Key:
+        """Topic and number."""
+        return self.topic, self.number
+
+    def __repr__(self) -> str:
+        return f"<{self.topic}-{self.number} at {self.position}>"
+
+
+class Failure(NamedTuple):
+    """An error about a partition, for the user. It holds while the partition has this version."""
+
+    state: PartitionState
+    version: int
+    error: Exception
+
+
+class Positions:
+    """The assigned partitions.
+
+    Args:
+        policy: where partitions without a valid position start.
+        wall_clock: seconds since 1970, for policies by duration.
+
+    Attributes:
+        partitions: the assigned partitions.
+        failures: errors for the user, who takes them from the left.
+        dropped: called with a partition before its version changes.
+    """
+
+    def __init__(self, policy: ResetPolicy, wall_clock: Callable[[], float] = time.time) -> None:
+        self.policy = policy
+        self.partitions: dict[Key, PartitionState] = {}
+        self.failures: deque[Failure] = deque()
+        self.dropped: Callable[[PartitionState], None] = lambda state: None
+        self._wall_clock = wall_clock
+
+    # Assignment
+
+    def assign(self, keys: Iterable[Key], *, committed: bool) -> None:
+        """Make these the assigned partitions. Those that stay keep their state.
+
+        With `committed`, new ones wait for `set_committed`; else the policy decides where they start.
+        """
+        before, self.partitions = self.partitions, {}
+        for key in keys:
+            self.partitions[key] = before.pop(key) if key in before else self._new(key, committed)
+        for state in before.values():
+            self._drop(state)
+
+    def _new(self, key: Key, committed: bool) -> PartitionState:
+        state = PartitionState(*key, awaits_committed=committed)
+        if not committed:
+            self.reset(state)
+        return state
+
+    def state(self, key: Key) -> PartitionState:
+        """An assigned partition. Raises LocalProtocolError if it is not assigned."""
+        found = self.partitions.get(key)
+        if found is None:
+            raise LocalProtocolError(f"partition {key[0]}-{key[1]} is not assigned to this consumer")
+        return found
+
+    # Finding a position
+
+    def set_committed(self, key: Key, position: Position | None) -> None:
+        """Take over the group's committed position, or start by the policy if there is none."""
+        state = self.partitions.get(key)
+        if state is None or not state.awaits_committed:
+            return
+        state.awaits_committed = False
+        if position is None:
+            self.reset(state)
+        else:
+            self._start(state, position)
+
+    def reset(self, state: PartitionState, reason: Exception | None = None) -> None:
+        """Start by the policy. If that refuses, the user gets `reason`, or NoOffset."""
+        if not self.policy.refuses:
+            self.look_up(state, self.policy.at(self._wall_clock() * 1000))
+            return
+        place = f"{state.topic}-{state.number}"
+        self.fail(
+            state,
+            reason or NoOffset(f'{place}: no committed offset, and auto_offset_reset is "none": seek to a position'),
+        )
+
+    def look_up(self, state: PartitionState, timestamp: int) -> None:
+        """Give up the position for that of a timestamp."""
+        self._drop(state)
+        state.position = state.processed = state.fetching = None
+        state.awaits_committed, state.sought = False, timestamp
+
+    def found(self, state: PartitionState, position: Position) -> None:
+        """Take over the result of a look-up."""
+        if state.sought is not None:
+            self._start(state, position)
+
+    def seek(self, key: Key, position: Position) -> None:
+        """Go on at another position."""
+        state = self.state(key)
+        self._drop(state)
+        state.awaits_committed = False
+        self._start(state, position)
+
+    def _start(self, state: PartitionState, position: Position) -> None:
+        state.sought = None
+        state.position = state.processed = state.fetching = position
+        state.validated_epoch = -1
+        state.next_at, state.failures = 0.0, 0
+
+    # While reading
+
+    def pause(self, key: Key) -> None:
+        """Stop fetching; what is kept is dropped, and fetched again after `resume`."""
+        state = self.state(key)
+        if not state.paused:
+            self.rewind(state)
+            state.paused = True
+
+    def resume(self, key: Key) -> None:
+        """Go on after `pause`."""
+        self.state(key).paused = False
+
+    def rewind(self, state: PartitionState) -> None:
+        """Drop what is kept and fetch again from the user's position."""
+        self._drop(state)
+        state.fetching = state.position
+
+    def fail(self, state: PartitionState, error: Exception) -> None:
+        """An error for the user. The partition is left alone until `again`."""
+        state.failing = True
+        self.failures.append(Failure(state, state.version, error))
+
+    def again(self, state: PartitionState, version: int) -> None:
+        """Try again at the user's position: after an error, which comes again while its reason lasts."""
+        if state.version != version:
+            return
+        state.failing = False
+        if state.position is None and state.sought is None:
+            self.reset(state)
+        else:
+            self.rewind(state)
+
+    def _drop(self, state: PartitionState) -> None:
+        self.dropped(state)
+        state.version += 1
+        state.kept = 0
+        state.draining = state.failing = False
+        state.partition_bytes = 0

@@ -1,0 +1,47 @@
+"""Records and tables as a consumer gives them out."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from kafkacodec.client.consuming.positions import Key
+from kafkacodec.records.columns import RecordColumns
+
+__all__ = ["ConsumedColumns", "ConsumerRecord"]
+
+
+class ConsumerRecord(NamedTuple):
+    """A record of a consumer.
+
+    Attributes:
+        topic (str): its topic.
+        partition (int): its partition.
+        offset (int): its offset in the partition.
+        timestamp (int | None): ms since 1970, None without one.
+        timestamp_type (int): 0 create time, 1 log append time, -1 none.
+        key (Any): bytes, or what the key deserializer made of them; None for a null key.
+        value (Any): likewise; None for a null value (a tombstone in a compacted topic).
+        headers (tuple[tuple[str, bytes | None], ...]): in the order of the record; keys may repeat.
+        leader_epoch (int | None): of the leader that took the record; None before Kafka 0.11's format.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int | None
+    timestamp_type: int
+    key: Any
+    value: Any
+    headers: tuple[tuple[str, bytes | None], ...]
+    leader_epoch: int | None
+
+
+class ConsumedColumns(RecordColumns):
+    """A table of a consumer: the columns ``topic`` string and ``partition`` int32, then those of `RecordColumns`.
+
+    Attributes:
+        next_offsets (dict[tuple[str, int], int]): for each partition that was read for the table, the offset where
+            reading goes on after it; also where only control records or aborted ones were passed over.
+    """
+
+    next_offsets: dict[Key, int]

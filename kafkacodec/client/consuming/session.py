@@ -1,0 +1,85 @@
+"""Fetch sessions: after a full request, only what changed is sent, and what is no longer wanted (KIP-227)."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from kafkacodec.client.consuming.positions import Key
+
+__all__ = ["FetchPlan", "FetchSession", "Wanted"]
+
+_LAST_EPOCH = 2**31 - 1
+
+
+class Wanted(NamedTuple):
+    """What a broker keeps of a partition in a session."""
+
+    topic_id: uuid.UUID | None
+    offset: int
+    leader_epoch: int
+    max_bytes: int
+
+
+class FetchPlan(NamedTuple):
+    """A request: `epoch` 0 starts a session, with all partitions.
+
+    Attributes:
+        session_id (int): 0 without a session.
+        epoch (int): increases with each request of a session.
+        changed (Mapping[Key, Wanted]): partitions to send.
+        forgotten (list[tuple[Key, uuid.UUID | None]]): partitions to drop, with the topic ids they were sent with.
+    """
+
+    session_id: int
+    epoch: int
+    changed: Mapping[Key, Wanted]
+    forgotten: list[tuple[Key, uuid.UUID | None]]
+
+
+class FetchSession:
+    """The session with one broker. One request is under way at a time."""
+
+    def __init__(self) -> None:
+        self._id = 0
+        self._epoch = 0  # of the next request
+        self._sent: dict[Key, Wanted] = {}
+
+    def plan(self, wanted: dict[Key, Wanted]) -> FetchPlan:
+        """The next request, for these partitions."""
+        before, self._sent = self._sent, dict(wanted)
+        if self._epoch == 0 or not self._same_ids(before, wanted):
+            session_id, self._epoch = self._id, 0  # a full request closes the session that it names
+            return FetchPlan(session_id, 0, wanted, [])
+        changed = {key: entry for key, entry in wanted.items() if before.get(key) != entry}
+        forgotten = [
+            (key, entry.topic_id)
+            for key, entry in before.items()
+            if key not in wanted or wanted[key].topic_id != entry.topic_id
+        ]
+        return FetchPlan(self._id, self._epoch, changed, forgotten)
+
+    def names(self) -> dict[uuid.UUID, str]:
+        """The names of the topics that were sent with ids."""
+        return {entry.topic_id: key[0] for key, entry in self._sent.items() if entry.topic_id is not None}
+
+    def answered(self, session_id: int) -> None:
+        """The broker accepted the request, with a session id or 0 if it keeps no session."""
+        if self._epoch == 0:
+            self._id = session_id
+        if self._id == 0:
+            self._epoch = 0
+        else:
+            self._epoch = self._epoch + 1 if self._epoch < _LAST_EPOCH else 1
+
+    def lost(self, known: bool = True) -> None:
+        """Start again. `known`: the broker may have the session still, so that the next request names it."""
+        self._epoch = 0
+        if not known:
+            self._id = 0
+
+    def _same_ids(self, before: Mapping[Key, Wanted], wanted: Mapping[Key, Wanted]) -> bool:
+        """Whether topics are named in the same way: a session has either names or ids."""
+        with_ids = {entry.topic_id is not None for entry in (*before.values(), *wanted.values())}
+        return len(with_ids) < 2

@@ -1,0 +1,168 @@
+"""Checking positions after a change of leader: whether the new leader has the records that were read (KIP-320)."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from kafkacodec import messages
+from kafkacodec.client.consuming.positions import Key, PartitionState, Position, Positions
+from kafkacodec.client.core.backoff import Backoff
+from kafkacodec.client.core.calls import Answer, Send, Versions
+from kafkacodec.client.core.cluster import Cluster
+from kafkacodec.errors import (
+    AuthenticationFailed,
+    ConnectionFailed,
+    DeadlineExceeded,
+    LogTruncated,
+    RemoteProtocolError,
+    UnsupportedVersion,
+    error,
+)
+from kafkacodec.protocol.client_defaults import client_request
+from kafkacodec.protocol.versions import highest_common
+
+__all__ = ["Validation"]
+
+_OFFSET_FOR_LEADER_EPOCH: Final = 23
+_FIRST_FOR_CONSUMERS: Final = 3  # older ones need the permission to change the cluster
+_RETRIED = (ConnectionFailed, DeadlineExceeded, RemoteProtocolError)
+_log = logging.getLogger("kafkacodec.client")
+
+
+@dataclass(eq=False, slots=True)
+class _Check:
+    state: PartitionState
+    version: int
+    position: Position
+    leader_epoch: int  # of the leader that is asked
+
+
+class Validation:
+    """A machine that checks positions whose leader epoch is known whenever the partition's leader epoch grows."""
+
+    def __init__(self, cluster: Cluster, positions: Positions, *, backoff: Backoff) -> None:
+        self._cluster = cluster
+        self._positions = positions
+        self._backoff = backoff
+        self._now = 0.0
+        self._asking: dict[PartitionState, _Check] = {}
+
+    def pending(self, state: PartitionState) -> bool:
+        """Whether the partition must be checked before it is fetched."""
+        if state.fetching is None:
+            return False
+        known = self._cluster.partition(*state.key)
+        if known is None or known.leader_epoch <= state.validated_epoch:
+            return False
+        if state.fetching.leader_epoch < 0 or state.fetching.leader_epoch == known.leader_epoch:
+            state.validated_epoch = known.leader_epoch
+            return False
+        return True
+
+    def poll(self, now: float) -> list[Send]:
+        """Requests about positions that must be checked, one for each leader."""
+        self._now = now
+        rounds: dict[int, dict[Key, _Check]] = {}
+        for state in self._positions.partitions.values():
+            if state in self._asking or now < state.next_at or state.kept or state.failing:
+                continue
+            known = self._cluster.partition(*state.key)
+            if not self.pending(state) or known is None or known.leader is None or state.fetching is None:
+                continue
+            check = _Check(state, state.version, state.fetching, known.leader_epoch)
+            rounds.setdefault(known.leader, {})[state.key] = self._asking[state] = check
+        return [Send(node, partial(self._request, asked), context=asked) for node, asked in rounds.items()]
+
+    def next_deadline(self) -> float | None:
+        """When a check is due again after a failure."""
+        states = self._positions.partitions.values()
+        return min((s.next_at for s in states if s.next_at > self._now), default=None)
+
+    def answered(self, send: Send, answer: Answer, now: float) -> None:
+        """Compare the ends of the epochs with the positions."""
+        asked: dict[Key, _Check] = dict(send.context)
+        for topic in answer.message.topics:
+            for entry in topic.partitions:
+                check = asked.pop((topic.topic, entry.partition), None)
+                if check is not None and self._current(check):
+                    self._compare(check, entry, now)
+        for check in asked.values():
+            if self._current(check):
+                self._again(check.state, now)
+
+    def failed(self, send: Send, error: Exception, now: float) -> None:
+        """Ask again; on a broker that cannot tell, go on without."""
+        if isinstance(error, _RETRIED):
+            self._cluster.refresh()
+        for check in send.context.values():
+            if not self._current(check):
+                continue
+            if isinstance(error, _RETRIED) and not isinstance(error, AuthenticationFailed):
+                self._again(check.state, now)
+            elif isinstance(error, UnsupportedVersion):
+                check.state.validated_epoch = check.leader_epoch
+            else:
+                self._positions.fail(check.state, error)
+
+    def _current(self, check: _Check) -> bool:
+        """Whether the check is still of use; it is answered in any case."""
+        self._asking.pop(check.state, None)
+        return check.state.version == check.version and check.state.fetching == check.position
+
+    def _again(self, state: PartitionState, now: float) -> None:
+        state.failures += 1
+        state.next_at = now + self._backoff.after(state.failures)
+
+    def _request(self, asked: dict[Key, _Check], versions: Versions) -> tuple[Any, int]:
+        version = highest_common(_OFFSET_FOR_LEADER_EPOCH, versions)
+        if version < _FIRST_FOR_CONSUMERS:
+            raise UnsupportedVersion(f"OffsetForLeaderEpoch: version {version} is for brokers")
+        kind = messages.OffsetForLeaderEpochRequest
+        topics: dict[str, list[Any]] = {}
+        for (topic, number), check in asked.items():
+            entry = kind.OffsetForLeaderPartition(
+                partition=number,
+                current_leader_epoch=check.leader_epoch,
+                leader_epoch=check.position.leader_epoch,
+            )
+            topics.setdefault(topic, []).append(entry)
+        entries = [kind.OffsetForLeaderTopic(topic=name, partitions=found) for name, found in topics.items()]
+        return client_request(kind, topics=entries), version
+
+    def _compare(self, check: _Check, entry: Any, now: float) -> None:
+        state, place = check.state, f"{check.state.topic}-{check.state.number}"
+        if entry.error_code:
+            refusal = error(entry.error_code)
+            if refusal.stale_metadata:
+                self._cluster.refresh()
+            if refusal.retriable:
+                self._again(state, now)
+            else:
+                self._positions.fail(state, refusal(f"{place}: {refusal.name}"))
+            return
+        state.failures = 0
+        if entry.end_offset >= check.position.offset and entry.leader_epoch >= 0:
+            state.validated_epoch = check.leader_epoch
+            return
+        known = entry.end_offset >= 0 and entry.leader_epoch >= 0
+        self._truncated(check, entry.end_offset if known else None, entry.leader_epoch, place)
+
+    def _truncated(self, check: _Check, end: int | None, epoch: int, place: str) -> None:
+        state = check.state
+        text = (
+            f"{place}: the records before offset {check.position.offset} were read and are no longer in the partition"
+        )
+        if end is not None:
+            text += f": it differs from offset {end} on"
+        lost = LogTruncated(text, divergent_offset=end)
+        if self._positions.policy.refuses:
+            self._positions.fail(state, lost)
+        elif end is None:
+            _log.warning("%s", lost)
+            self._positions.reset(state)
+        else:
+            _log.warning("%s; reading goes on there", lost)
+            self._positions.seek(state.key, Position(end, epoch))

@@ -1,0 +1,423 @@
+"""What a consumer's machines do with the answers of brokers, on the model of a cluster."""
+
+from __future__ import annotations
+
+import pytest
+
+import kafkacodec as kc
+from kafkacodec.client.consuming.positions import Position
+from kafkacodec.client.consuming.reset_policy import ResetPolicy, reset_policy
+from kafkacodec.errors import (
+    BrokerError,
+    CrcMismatch,
+    LimitExceeded,
+    LocalProtocolError,
+    LogTruncated,
+    UnsupportedVersion,
+)
+from tests.reference.model_broker import ModelCluster
+from tests.reference.model_consumer import ModelConsumer
+
+FETCH, LIST_OFFSETS, EPOCHS = 1, 2, 23
+
+
+def put(model, *values, partition=0, **options):
+    records = [(None, value) for value in values]
+    appended = model.logs["t", partition].append(
+        kc.encode(records, **options), model.leaders["t", partition].epoch
+    )
+    assert appended.code == 0
+    return appended.base
+
+
+def consumer(model, *numbers, **options):
+    made = ModelConsumer(model, **{"auto_offset_reset": "earliest", **options})
+    made.assign(*(("t", number) for number in numbers or [0]))
+    return made
+
+
+def fetches(model):
+    return [request for _, request, _ in model.requests if request.api_key == FETCH]
+
+
+@pytest.mark.parametrize("version", range(4, 19))
+def test_every_version_of_fetch(version):
+    model = ModelCluster(2, {"t": 2}, versions={FETCH: range(4, version + 1)})
+    for number in range(6):
+        put(model, b"a%d" % number, b"b", partition=number % 2)
+    read = consumer(model, 0, 1)
+    assert sorted(read.read_all()) == [(p, o) for p in range(2) for o in range(6)]
+    assert read.state().position.offset == 6
+    put(model, b"later")
+    assert read.read_all() == [(0, 6)]
+
+
+def test_a_session_sends_what_changed():
+    model = ModelCluster(1, {"t": 3})
+    read = consumer(model, 0, 1, 2)
+    put(model, b"a", partition=1)
+    assert read.read_all(1200) == [(1, 0)]
+    first, second, third = fetches(model)[:3]
+    assert first.session_epoch == 0
+    assert [len(t.partitions) for t in first.topics] == [3]
+    assert second.session_id == third.session_id != 0
+    assert (second.session_epoch, third.session_epoch) == (1, 2)
+    assert [[p.partition for p in t.partitions] for t in second.topics] == [[1]]
+    assert third.topics == []
+    read.positions.pause(("t", 2))
+    read.read_all(600)
+    assert [t.partitions for t in fetches(model)[-1].forgotten_topics_data or []] in ([[2]], [])
+    assert any(t.partitions == [2] for request in fetches(model) for t in request.forgotten_topics_data)
+    read.positions.resume(("t", 2))
+    put(model, b"c", partition=2)
+    assert read.read_all() == [(2, 0)]
+
+
+@pytest.mark.parametrize("lost", ["session", "limit"])
+def test_a_lost_session_is_made_again(lost):
+    model = ModelCluster(1, {"t": 1})
+    if lost == "limit":
+        model.sessions.limit = 0
+    read = consumer(model)
+    put(model, b"a")
+    assert read.read_all(1000) == [(0, 0)]
+    model.sessions.lose(1)
+    put(model, b"b")
+    assert read.read_all(1500) == [(0, 1)]
+    assert fetches(model)[-1].session_epoch == (0 if lost == "limit" else 1) or lost == "session"
+
+
+@pytest.mark.parametrize("policy", ["earliest", "latest", "none"])
+def test_offset_out_of_range(policy):
+    model = ModelCluster(1, {"t": 1})
+    for _ in range(10):
+        put(model, b"x")
+    read = consumer(model)
+    assert len(read.read_all(500)) == 10
+    read = consumer(model, auto_offset_reset=policy)
+    if policy == "none":
+        with pytest.raises(kc.KafkaCodecError, match='t-0: no committed offset, and auto_offset_reset is "none"'):
+            read.read_all(500)
+    read.positions.seek(("t", 0), Position(2))
+    model.logs["t", 0].delete_before(5)
+    read.network.poll()
+    if policy == "none":
+        for _ in range(2):  # until the user does something about it
+            with pytest.raises(BrokerError, match="t-0: the broker does not have offset 2") as caught:
+                read.read_all(2000)
+            assert caught.value.code == 1
+        read.positions.seek(("t", 0), Position(6))
+        assert read.read_all(2000) == [(0, o) for o in range(6, 10)]
+        return
+    expected = [(0, o) for o in range(5, 10)] if policy == "earliest" else []
+    assert read.read_all(2000) == expected
+    put(model, b"new")
+    assert read.read_all(2000) == [(0, 10)]
+
+
+def test_positions_by_time():
+    model = ModelCluster(1, {"t": 1})
+    model.now = 10 * 3_600_000.0
+    records = [kc.Record(0, hour * 3_600_000, 0, None, b"x", ()) for hour in range(10)]
+    for record in records:
+        assert model.logs["t", 0].append(kc.encode([record]), 0).code == 0
+    read = consumer(model, auto_offset_reset="by_duration:PT2H30M")
+    assert read.read_all() == [(0, 8), (0, 9)]
+    read = consumer(model, auto_offset_reset="by_duration:PT0.5S")  # nothing is as late: the end
+    put(model, b"after")
+    read.network.run(10)
+    query = read.lookup.ask({("t", 0): 5 * 3_600_000, ("t", 1): -1})
+    read.network.run(200)
+    assert query.found == {("t", 0): (5, 5 * 3_600_000, 0)}
+    assert query.left == {("t", 1)}  # there is no such partition
+    assert not query.done
+
+
+def test_old_brokers_have_no_offsets_by_time():
+    model = ModelCluster(1, {"t": 1}, versions={LIST_OFFSETS: range(1)})
+    put(model, b"a", b"b")
+    read = consumer(model)
+    assert read.read_all() == [(0, 0), (0, 1)]
+    query = read.lookup.ask({("t", 0): 5})
+    read.network.run(200)
+    assert isinstance(query.error, UnsupportedVersion)
+
+
+@pytest.mark.parametrize("code", [3, 5, 6, 9, 56, 74, 75, 78, 100, 103, -1])
+def test_errors_that_pass(code):
+    model = ModelCluster(3, {"t": 1})
+    read = consumer(model)
+    put(model, b"a")
+    model.fail("Fetch", code, times=2)
+    model.fail("ListOffsets", code if code > 0 else 7, times=2)
+    assert read.read_all(5000) == [(0, 0)]
+    assert len(fetches(model)) < 30
+
+
+@pytest.mark.parametrize("code", [2, 29, 87])
+def test_errors_that_do_not_pass(code):
+    model = ModelCluster(1, {"t": 1})
+    read = consumer(model)
+    put(model, b"a")
+    assert read.read_all(600) == [(0, 0)]
+    model.fail("Fetch", code, times=3)
+    for _ in range(3):
+        with pytest.raises(BrokerError, match="t-0 at offset 1") as caught:
+            read.read_all(5000)
+        assert caught.value.code == code
+    put(model, b"b")
+    assert read.read_all(5000) == [(0, 1)]
+
+
+def test_a_new_leader_is_taken_from_the_answer():
+    model = ModelCluster(2, {"t": 1})
+    read = consumer(model)
+    put(model, b"a")
+    assert read.read_all(100) == [(0, 0)]
+    asked = sum(request.api_key == 3 for _, request, _ in model.requests)
+    model.move_leader("t", 0)
+    put(model, b"b")
+    read.network.advance(500)
+    assert read.read_all(400) == [(0, 1)]
+    assert sum(request.api_key == 3 for _, request, _ in model.requests) == asked
+
+
+@pytest.mark.parametrize("policy", ["earliest", "none"])
+def test_truncation_is_found(policy):
+    model = ModelCluster(2, {"t": 1})
+    read = consumer(model)
+    for _ in range(6):
+        put(model, b"x")
+    assert len(read.read_all(500)) == 6
+    if policy == "none":
+        read.positions.policy = ResetPolicy(None)
+    model.lose("t", 0, 3)
+    for value in (b"3", b"4"):
+        put(model, value)
+    if policy == "none":
+        with pytest.raises(LogTruncated, match="from offset 3 on|differs from offset 3") as caught:
+            read.read_all(3000)
+        assert caught.value.divergent_offset == 3
+        read.positions.seek(("t", 0), Position(3))
+    assert read.read_all(3000) == [(0, 3), (0, 4)]
+
+
+def test_a_broker_that_cannot_validate():
+    model = ModelCluster(2, {"t": 1}, versions={EPOCHS: range(2)})
+    read = consumer(model)
+    put(model, b"x")
+    assert read.read_all(500) == [(0, 0)]
+    model.move_leader("t", 0)
+    put(model, b"y")
+    assert read.read_all(3000) == [(0, 1)]
+
+
+def test_a_near_replica():
+    model = ModelCluster(2, {"t": 1})
+    model.read_replicas["t", 0] = 2
+    put(model, b"x")
+    read = consumer(model, client_rack="here")
+    assert read.read_all(500) == [(0, 0)]
+    assert {node for node, request, _ in model.requests if request.api_key == FETCH} == {1, 2}
+    assert read.state().preferred == 2
+    model.stop(2)
+    read.network.stop(2)
+    put(model, b"y")
+    del model.read_replicas["t", 0]
+    assert read.read_all(3000) == [(0, 1)]
+    assert read.state().preferred is None
+
+
+def test_a_batch_larger_than_the_limits():
+    for version in (4, 18):
+        model = ModelCluster(1, {"t": 2}, versions={FETCH: range(4, version + 1)})
+        put(model, b"x" * 5000)
+        put(model, b"y" * 9000, partition=1)
+        read = consumer(model, 0, 1, max_partition_fetch_bytes=100, fetch_max_bytes=200)
+        assert sorted(read.read_all()) == [(0, 0), (1, 0)]
+
+
+def test_room_for_what_is_fetched_ahead():
+    model = ModelCluster(1, {"t": 1})
+    for _ in range(100):
+        put(model, b"x" * 10_000)
+    read = consumer(model, max_partition_fetch_bytes=30_000, fetch_max_bytes=30_000, prefetch_bytes=70_000)
+    most = 0
+
+    def look():
+        nonlocal most
+        most = max(most, read.fetcher.kept_bytes)
+        return False
+
+    read.network.run(5000, until=look)
+    assert 30_000 < most <= 70_000
+    assert read.read_all() == [(0, o) for o in range(100)]
+    assert read.fetcher.kept_bytes == 0
+
+
+@pytest.mark.parametrize("mode", ["columns", "getmany", "iterate"])
+def test_damage_in_the_middle(mode):
+    model = ModelCluster(1, {"t": 2})
+    log = model.logs["t", 0]
+    for number in range(6):
+        put(model, b"v%d" % number, b"w")
+    stored = log.batches[3]
+    log.batches[3] = stored._replace(data=stored.data[:-3] + b"\xff" + stored.data[-2:])
+    read = consumer(model)
+    read.positions.seek(("t", 0), Position(0))
+    for _ in range(2):
+        found = []
+        with pytest.raises(CrcMismatch, match=r"t-0: batch at offset 6: .*seek\('t', 0, 8\) leaves") as caught:
+            while True:
+                read.wait()
+                found += offsets_of(read, mode)
+        assert caught.value.path.startswith("t-0")
+        assert found in ([0, 1, 2, 3, 4, 5], [])
+        assert read.state().position.offset == 6
+    read.positions.seek(("t", 0), Position(8))
+    read.wait()
+    assert offsets_of(read, mode) == [8, 9, 10, 11]
+
+
+def offsets_of(read, mode):
+    if mode == "columns":
+        table = read.reader.columns()
+        return [] if table is None else table["offset"].tolist()
+    if mode == "getmany":
+        return [record.offset for records in read.reader.records_by_partition(100).values() for record in records]
+    records = read.reader.iterated()
+    return [] if records is None else [record.offset for record in records]
+
+
+def test_a_batch_that_no_response_can_hold():
+    model = ModelCluster(1, {"t": 1})
+    stored = model.logs["t", 0]
+    put(model, b"x" * 100_000)
+    stored.read = lambda offset, limit, until, whole_first: stored.batches[0].data[: 0 if offset else limit]
+    model_has_whole = "tests.reference.model_partitions._has_whole_batch"
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(model_has_whole, lambda records: True)
+        read = consumer(model, max_partition_fetch_bytes=1000, receive_message_max_bytes=50_000)
+        with pytest.raises(LimitExceeded, match="t-0: the batch at offset 0 has 1000.. bytes"):
+            read.read_all()
+        read = consumer(model, max_partition_fetch_bytes=1000)
+        assert read.read_all(500) == [(0, 0)]
+
+
+def test_paused_partitions_give_nothing():
+    model = ModelCluster(1, {"t": 2})
+    for partition in range(2):
+        put(model, *[b"x"] * 100, partition=partition)
+    read = consumer(model, 0, 1)
+    read.wait()
+    read.positions.pause(("t", 0))
+    read.network.poll()
+    assert read.read_all(500) == [(1, o) for o in range(100)]
+    read.positions.resume(("t", 0))
+    assert read.read_all(500) == [(0, o) for o in range(100)]
+
+
+def test_what_was_iterated_over_is_the_position():
+    model = ModelCluster(1, {"t": 1})
+    put(model, *[b"x"] * 10)
+    read = consumer(model)
+    read.wait()
+    records = read.reader.iterated()
+    assert next(records).offset == 0
+    assert next(records).offset == 1
+    read.reader.settle()
+    assert read.state().position.offset == 2
+    assert read.state().processed.offset == 1  # the application works on it
+    assert [r.offset for r in next(iter(read.reader.records_by_partition(3).values()))] == [2, 3, 4]
+    assert next(read.reader.iterated()).offset == 5
+    table = read.reader.columns()  # what the iterator has left is read again as columns
+    assert table is None or table["offset"].tolist() == [6, 7, 8, 9]
+    if table is None:
+        assert read.read_all(100) == [(0, o) for o in range(6, 10)]
+    assert list(records) == []
+
+
+def test_seeking_ends_an_iteration():
+    model = ModelCluster(1, {"t": 1})
+    put(model, *[b"x"] * 10)
+    read = consumer(model)
+    read.wait()
+    records = read.reader.iterated()
+    assert next(records).offset == 0
+    read.positions.seek(("t", 0), Position(7))
+    assert list(records) == []
+    read.wait()
+    assert [record.offset for record in read.reader.iterated()] == [7, 8, 9]
+
+
+def test_deserializers():
+    def fails(data):
+        if data == b"bad":
+            raise KeyError("no such schema")
+        return data.decode()
+
+    model = ModelCluster(1, {"t": 1})
+    put(model, b"a", b"b", b"bad", b"c")
+    read = consumer(model, value_deserializer=fails)
+    read.wait()
+    (records,) = read.reader.records_by_partition(10).values()
+    assert [record.value for record in records] == ["a", "b"]
+    for _ in range(2):
+        with pytest.raises(KeyError, match="no such schema") as caught:
+            records_after(read)
+        assert caught.value.__notes__ == ["t-0: the record at offset 2 was not deserialized"]
+    read.positions.seek(("t", 0), Position(3))
+    assert [record.value for record in records_after(read)] == ["c"]
+
+
+def records_after(read):
+    read.wait()
+    return [record for records in read.reader.records_by_partition(10).values() for record in records]
+
+
+def test_aborted_transactions_and_control_records():
+    model = ModelCluster(1, {"t": 1})
+    log = model.logs["t", 0]
+    put(model, b"a", producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True)
+    put(model, b"plain")
+    log.append_marker(7, 0, commit=False, epoch=0)
+    put(model, b"b", producer_id=7, producer_epoch=0, base_sequence=1, is_transactional=True)
+    log.append_marker(7, 0, commit=True, epoch=0)
+    put(model, b"open", producer_id=8, producer_epoch=0, base_sequence=0, is_transactional=True)
+    read = consumer(model, isolation_level="read_committed")
+    assert read.read_all(800) == [(0, 1), (0, 3)]
+    assert read.state().position.offset == 5  # after the marker, which no record shows
+    assert consumer(model).read_all(800) == [(0, 0), (0, 1), (0, 3), (0, 5)]
+    log.append_marker(8, 0, commit=False, epoch=0)
+    assert read.read_all(800) == []
+    assert read.state().position.offset == 7
+
+
+def test_only_assigned_partitions_have_positions():
+    read = consumer(ModelCluster(1, {"t": 2}))
+    with pytest.raises(LocalProtocolError, match="t-1 is not assigned"):
+        read.positions.seek(("t", 1), Position(0))
+    with pytest.raises(LocalProtocolError, match="t-1 is not assigned"):
+        read.positions.pause(("t", 1))
+
+
+@pytest.mark.parametrize(
+    ("text", "policy"),
+    [
+        ("earliest", ResetPolicy(-2)),
+        ("latest", ResetPolicy(-1)),
+        ("none", ResetPolicy(None)),
+        ("by_duration:PT1H", ResetPolicy(None, 3_600_000)),
+        ("by_duration:P1DT2H3M4.5S", ResetPolicy(None, 93_784_500)),
+        ("by_duration:P7D", ResetPolicy(None, 7 * 86_400_000)),
+    ],
+)
+def test_reset_policies(text, policy):
+    assert reset_policy(text) == policy
+    assert policy.refuses == (text == "none")
+
+
+@pytest.mark.parametrize("text", ["first", "by_duration", "by_duration:", "by_duration:P", "by_duration:PT", "by_duration:-PT1H", "by_duration:1H"])
+def test_policies_that_there_are_not(text):
+    with pytest.raises(ValueError, match="auto_offset_reset"):
+        reset_policy(text)
