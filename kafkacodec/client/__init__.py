@@ -19,6 +19,9 @@ _HOMES: dict[str, str | None] = {
     "ConfigResource": "kafkacodec.client.admin.configs",
     "Delivery": "kafkacodec.client.producing.delivery",
     "Coordinator": "kafkacodec.client.core.calls",
+    "ConsumedColumns": "kafkacodec.client.consuming.record",
+    "Consumer": "kafkacodec.client.blocking.consumer",
+    "ConsumerRecord": "kafkacodec.client.consuming.record",
     "FeatureUpdate": "kafkacodec.client.admin.cluster",
     "GroupOffset": "kafkacodec.client.admin.offsets",
     "KafkaConnection": "kafkacodec.client.blocking.connection",
@@ -52,6 +55,11 @@ if TYPE_CHECKING:
     from kafkacodec.client.blocking.connection import KafkaConnection as KafkaConnection
     from kafkacodec.client.blocking.producer import Producer as Producer
     from kafkacodec.client.core.calls import ANY as ANY, CONTROLLER as CONTROLLER, Coordinator as Coordinator
+    from kafkacodec.client.blocking.consumer import Consumer as Consumer
+    from kafkacodec.client.consuming.record import (
+        ConsumedColumns as ConsumedColumns,
+        ConsumerRecord as ConsumerRecord,
+    )
     from kafkacodec.client.core.metrics import METRICS as METRICS
     from kafkacodec.client.core.relay import Reply as Reply
     from kafkacodec.client.producing.delivery import (

@@ -1,4 +1,4 @@
-"""Checks of the arguments that the faces of clients share."""
+"""Checks of the arguments that several clients have."""
 
 from __future__ import annotations
 

@@ -23,9 +23,7 @@ FETCH, LIST_OFFSETS, EPOCHS = 1, 2, 23
 
 def put(model, *values, partition=0, **options):
     records = [(None, value) for value in values]
-    appended = model.logs["t", partition].append(
-        kc.encode(records, **options), model.leaders["t", partition].epoch
-    )
+    appended = model.logs["t", partition].append(kc.encode(records, **options), model.leaders["t", partition].epoch)
     assert appended.code == 0
     return appended.base
 
@@ -173,7 +171,7 @@ def test_a_new_leader_is_taken_from_the_answer():
     model = ModelCluster(2, {"t": 1})
     read = consumer(model)
     put(model, b"a")
-    assert read.read_all(100) == [(0, 0)]
+    assert read.read_all(300) == [(0, 0)]
     asked = sum(request.api_key == 3 for _, request, _ in model.requests)
     model.move_leader("t", 0)
     put(model, b"b")
@@ -195,7 +193,7 @@ def test_truncation_is_found(policy):
     for value in (b"3", b"4"):
         put(model, value)
     if policy == "none":
-        with pytest.raises(LogTruncated, match="from offset 3 on|differs from offset 3") as caught:
+        with pytest.raises(LogTruncated, match="differs from offset 3 on") as caught:
             read.read_all(3000)
         assert caught.value.divergent_offset == 3
         read.positions.seek(("t", 0), Position(3))
@@ -266,17 +264,26 @@ def test_damage_in_the_middle(mode):
     read = consumer(model)
     read.positions.seek(("t", 0), Position(0))
     for _ in range(2):
-        found = []
-        with pytest.raises(CrcMismatch, match=r"t-0: batch at offset 6: .*seek\('t', 0, 8\) leaves") as caught:
-            while True:
-                read.wait()
-                found += offsets_of(read, mode)
-        assert caught.value.path.startswith("t-0")
+        found, error = until_error(read, mode)
+        assert isinstance(error, CrcMismatch)
+        assert str(error).startswith("t-0: batch at offset 6: ")
+        assert "seek('t', 0, 8) leaves the batch out" in str(error)
+        # Only the first time: the second one starts at the damage.
         assert found in ([0, 1, 2, 3, 4, 5], [])
         assert read.state().position.offset == 6
     read.positions.seek(("t", 0), Position(8))
     read.wait()
     assert offsets_of(read, mode) == [8, 9, 10, 11]
+
+
+def until_error(read, mode):
+    found = []
+    while True:
+        read.wait()
+        try:
+            found += offsets_of(read, mode)
+        except kc.KafkaCodecError as error:
+            return found, error
 
 
 def offsets_of(read, mode):
@@ -298,7 +305,7 @@ def test_a_batch_that_no_response_can_hold():
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(model_has_whole, lambda records: True)
         read = consumer(model, max_partition_fetch_bytes=1000, receive_message_max_bytes=50_000)
-        with pytest.raises(LimitExceeded, match="t-0: the batch at offset 0 has 1000.. bytes"):
+        with pytest.raises(LimitExceeded, match=r"t-0: the batch at offset 0 has 1000\d\d bytes"):
             read.read_all()
         read = consumer(model, max_partition_fetch_bytes=1000)
         assert read.read_all(500) == [(0, 0)]
@@ -333,7 +340,7 @@ def test_what_was_iterated_over_is_the_position():
     table = read.reader.columns()  # what the iterator has left is read again as columns
     assert table is None or table["offset"].tolist() == [6, 7, 8, 9]
     if table is None:
-        assert read.read_all(100) == [(0, o) for o in range(6, 10)]
+        assert read.read_all() == [(0, o) for o in range(6, 10)]
     assert list(records) == []
 
 
@@ -417,7 +424,10 @@ def test_reset_policies(text, policy):
     assert policy.refuses == (text == "none")
 
 
-@pytest.mark.parametrize("text", ["first", "by_duration", "by_duration:", "by_duration:P", "by_duration:PT", "by_duration:-PT1H", "by_duration:1H"])
+@pytest.mark.parametrize(
+    "text",
+    ["first", "by_duration", "by_duration:", "by_duration:P", "by_duration:PT", "by_duration:-PT1H", "by_duration:1H"],
+)
 def test_policies_that_there_are_not(text):
     with pytest.raises(ValueError, match="auto_offset_reset"):
         reset_policy(text)

@@ -10,6 +10,7 @@ _HOMES: dict[str, str] = {
     "Admin": "kafkacodec.client.aio.admin",
     "Producer": "kafkacodec.client.aio.producer",
     "KafkaConnection": "kafkacodec.client.aio.connection",
+    "Consumer": "kafkacodec.client.aio.consumer",
 }
 
 __all__ = [*_HOMES]
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from kafkacodec.client.aio.admin import Admin as Admin
     from kafkacodec.client.aio.connection import KafkaConnection as KafkaConnection
     from kafkacodec.client.aio.producer import Producer as Producer
+    from kafkacodec.client.aio.consumer import Consumer as Consumer
 
 
 def __getattr__(name: str) -> Any:

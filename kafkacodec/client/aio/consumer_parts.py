@@ -16,9 +16,10 @@ from kafkacodec.client.consuming.reset_policy import reset_policy
 from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.client.consuming.validation import Validation
 from kafkacodec.client.driver.network import Network
+from kafkacodec.client.faces import run_machine
 from kafkacodec.errors import AuthenticationFailed, ConnectionFailed, DeadlineExceeded
 
-__all__ = ["ConsumerParts", "OffsetCall", "Soon"]
+__all__ = ["ConsumerParts", "Soon"]
 
 
 class Soon(Protocol):
@@ -26,13 +27,6 @@ class Soon(Protocol):
 
     def __call__(self, function: Callable[..., object], /, *arguments: Any) -> object:
         """Call it without waiting for its result."""
-
-
-class OffsetCall(Protocol):
-    """A machine that ends."""
-
-    done: bool
-    error: Exception | None
 
 
 class ConsumerParts:
@@ -120,19 +114,9 @@ class ConsumerParts:
             self._waiting.discard(event)
 
     async def finish(self, call: Any) -> None:
-        """Run a machine until it is done. Raises its error."""
-        done: asyncio.Future[None] = self.network.loop.create_future()
-
-        def broken(problem: Exception) -> None:
-            if not done.done():
-                done.set_exception(problem)
-
+        """Run a machine of `kafkacodec.client.groups.offsets` until it is done. Raises its error."""
         if not call.done:
-            self.network.add(call, lambda: done.set_result(None) if call.done and not done.done() else None, broken)
-            try:
-                await done
-            finally:
-                self.network.remove(call)
+            await run_machine(self.network, call, lambda: bool(call.done))
         if call.error is not None:
             raise call.error
 

@@ -211,6 +211,11 @@ class Positions:
         state.failing = True
         self.failures.append(Failure(state, state.version, error))
 
+    def failure(self, state: PartitionState) -> Exception | None:
+        """The error of a partition that waits for the user."""
+        waiting = (f.error for f in self.failures if f.state is state and f.version == state.version)
+        return next(waiting, None)
+
     def again(self, state: PartitionState, version: int) -> None:
         """Try again at the user's position: after an error, which comes again while its reason lasts."""
         if state.version != version:

@@ -1,0 +1,148 @@
+"""What a consumer for asyncio reads: its topics and partitions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kafkacodec.client.aio.assignor_names import assignors_of
+from kafkacodec.client.aio.consumer_group import ConsumerGroup, Listener, OnPartitions
+from kafkacodec.client.aio.consumer_parts import ConsumerParts, Soon
+from kafkacodec.client.checks import partition_keys, topic_names
+from kafkacodec.client.consuming.positions import Key
+from kafkacodec.client.consuming.settings import ConsumerSettings
+from kafkacodec.client.consuming.subscription import AllPartitions, name_test
+from kafkacodec.client.groups.membership import Subscription
+from kafkacodec.errors import ClientClosed, LocalProtocolError
+
+__all__ = ["ConsumerBase"]
+
+
+def _at_once(function: Callable[..., object], /, *arguments: Any) -> None:
+    function(*arguments)
+
+
+class ConsumerBase:
+    """A consumer's settings, its parts once it is started, and what it reads.
+
+    Its blocking face sets `_soon`, `_ready` and `_call` before the start, since it reads in another thread.
+    """
+
+    _soon: Soon = staticmethod(_at_once)
+    _ready: Callable[[], None] | None = None
+    _call: Callable[[OnPartitions, list[Key]], Any] | None = None
+
+    def __init__(self, settings: ConsumerSettings, topics: Iterable[str]) -> None:
+        self._settings = settings
+        self._first_topics = topic_names(topics)
+        if settings.group_id is not None:
+            assignors_of(settings.partition_assignment_strategy)
+        self._event = asyncio.Event()
+        self._closed = False
+        self._parts: ConsumerParts | None = None
+        self._group: ConsumerGroup | None = None
+        self._topics: Subscription | None = None
+        self._followed: AllPartitions | None = None
+
+    def _started(self) -> ConsumerParts:
+        """The parts, made in the event loop that uses them first. Raises ClientClosed."""
+        if self._closed:
+            raise ClientClosed("the consumer is closed")
+        if self._parts is None:
+            self._parts = ConsumerParts(self._settings, self._soon, self._ready or self._event.set)
+            if self._settings.group_id is not None:
+                self._group = ConsumerGroup(self._parts, self._call)
+            if self._first_topics:
+                self._subscribe(self._parts, Subscription(self._first_topics), Listener())
+        self._parts.network.check()
+        return self._parts
+
+    async def subscribe(
+        self,
+        topics: Iterable[str] = (),
+        *,
+        pattern: Any = None,
+        on_assigned: OnPartitions | None = None,
+        on_revoked: OnPartitions | None = None,
+        on_lost: OnPartitions | None = None,
+    ) -> None:
+        """Read these topics, or those whose names a regular expression matches; replaces an earlier subscription.
+
+        With a group id the group shares the partitions among its members. Without one, this consumer reads all.
+
+        Args:
+            topics: names.
+            pattern: a regular expression, which matches a name in full. New topics are found by
+                ``metadata_max_age_ms``.
+            on_assigned: called with a list of (topic, partition) that are new, before they are read.
+            on_revoked: called with those that another member gets, after their automatic commit; `commit` still works.
+            on_lost: called with those that another member may have already. Default: `on_revoked`.
+
+        The functions of a blocking consumer are called in the thread that reads, while it asks for records or calls
+        another method. Those of one for asyncio may be coroutine functions.
+        """
+        parts = self._started()
+        listener = Listener(on_assigned, on_revoked, on_lost)
+        if (pattern is None) == (not topics):
+            raise ValueError("subscribe needs either topics or a pattern; unsubscribe() ends a subscription")
+        if self._group is None and listener != Listener():
+            raise ValueError("a consumer without group_id has no rebalances: on_assigned and the like are not called")
+        names = topic_names(topics) if topics else []
+        self._subscribe(parts, Subscription(names, None if pattern is None else name_test(pattern)), listener)
+
+    def _subscribe(self, parts: ConsumerParts, topics: Subscription, listener: Listener) -> None:
+        if self._topics is None and parts.positions.partitions:
+            raise LocalProtocolError("partitions are assigned by assign(): call unsubscribe() before subscribe()")
+        self._topics = topics
+        if self._group is not None:
+            self._group.subscribe(topics, listener)
+            return
+        self._stop_following()
+        parts.positions.assign([key for key in parts.positions.partitions if self._wants(key[0])], committed=False)
+        self._followed = AllPartitions(
+            parts.network.cluster, parts.positions, topics.topics, topics.matches, assigned=parts.network.wake
+        )
+        parts.network.add(self._followed, parts.changed, parts.fail)
+
+    def _wants(self, topic: str) -> bool:
+        assert self._topics is not None
+        return topic in self._topics.topics or (self._topics.matches is not None and self._topics.matches(topic))
+
+    async def unsubscribe(self) -> None:
+        """Read nothing any more; commit if `enable_auto_commit`, and leave the group."""
+        parts = self._started()
+        self._topics = None
+        self._stop_following()
+        if self._group is not None:
+            await self._group.leave()
+        parts.positions.assign([], committed=False)
+
+    def _stop_following(self) -> None:
+        if self._followed is not None and self._parts is not None:
+            self._parts.network.remove(self._followed)
+            self._followed = None
+
+    async def assign(self, partitions: Iterable[tuple[str, int]]) -> None:
+        """Read these partitions, a list of (topic, number), and no others; no group takes part in that.
+
+        Partitions that are assigned already go on where they are. New ones start at the committed offset of the group,
+        if there is a group id, else as ``auto_offset_reset`` says.
+        """
+        parts = self._started()
+        keys = partition_keys(partitions)
+        if self._topics is not None:
+            raise LocalProtocolError("topics are subscribed to: call unsubscribe() before assign()")
+        parts.network.cluster.want({topic for topic, _ in keys})
+        parts.positions.assign(keys, committed=self._group is not None)
+        if self._group is not None:
+            self._group.assigned_by_hand()
+        parts.network.wake()
+
+    def assignment(self) -> list[Key]:
+        """The partitions that are read now, as (topic, number)."""
+        return [] if self._parts is None else list(self._parts.positions.partitions)
+
+    def subscription(self) -> list[str]:
+        """The topics that are subscribed to by name."""
+        return [] if self._topics is None else list(self._topics.topics)

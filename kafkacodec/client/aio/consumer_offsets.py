@@ -1,0 +1,193 @@
+"""Where a consumer for asyncio reads, and what it commits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kafkacodec.client.aio.consumer_base import ConsumerBase
+from kafkacodec.client.aio.consumer_group import ConsumerGroup
+from kafkacodec.client.checks import offset_number, partition_keys
+from kafkacodec.client.consuming.offset_lookup import FoundOffset
+from kafkacodec.client.consuming.positions import Key, Position
+from kafkacodec.client.consuming.reset_policy import EARLIEST, LATEST
+from kafkacodec.client.groups.membership import GroupMetadata
+from kafkacodec.client.groups.offsets import CommittedOffset
+from kafkacodec.errors import LocalProtocolError
+
+__all__ = ["ConsumerOffsets"]
+
+
+class ConsumerOffsets(ConsumerBase):
+    """Positions, offsets of partitions, and commits."""
+
+    async def seek(self, topic: str, partition: int, offset: int) -> None:
+        """Go on at an offset. Raises LocalProtocolError if the partition is not assigned."""
+        parts = self._started()
+        (key,) = partition_keys([(topic, partition)])
+        parts.reader.settle()
+        parts.positions.seek(key, Position(offset_number(offset)))
+        parts.network.wake()
+
+    async def seek_to_beginning(self, *partitions: tuple[str, int]) -> None:
+        """Go on at the first offsets of these partitions, or of all that are assigned."""
+        self._look_up(partitions, EARLIEST)
+
+    async def seek_to_end(self, *partitions: tuple[str, int]) -> None:
+        """Go on at the ends of these partitions, or of all that are assigned."""
+        self._look_up(partitions, LATEST)
+
+    async def seek_to_timestamp(self, timestamp: int, *partitions: tuple[str, int]) -> None:
+        """Go on at the first records that are not older than `timestamp` (ms since 1970), or at the end."""
+        self._look_up(partitions, offset_number(timestamp, "timestamp"))
+
+    def _look_up(self, partitions: Iterable[tuple[str, int]], timestamp: int) -> None:
+        parts = self._started()
+        states = [parts.positions.state(key) for key in partition_keys(partitions) or self.assignment()]
+        for state in states:
+            parts.positions.look_up(state, timestamp)
+        parts.network.wake()
+
+    async def position(self, topic: str, partition: int) -> int:
+        """The offset of the next record. It is found out first, within ``default_api_timeout_ms``, if needed."""
+        parts = self._started()
+        (key,) = partition_keys([(topic, partition)])
+        state = parts.positions.state(key)
+        parts.reader.settle()
+
+        def problem() -> Exception:
+            return parts.network.cluster.last_error or LocalProtocolError(f"no position of {topic}-{partition}")
+
+        await parts.until(
+            lambda: state.position is not None or state.failing, self._settings.default_api_timeout_ms, problem
+        )
+        if state.position is None:
+            raise parts.positions.failure(state) or problem()
+        return state.position.offset
+
+    async def pause(self, *partitions: tuple[str, int]) -> None:
+        """Get no records of these partitions until `resume`. They stay assigned."""
+        parts = self._started()
+        states = [parts.positions.state(key) for key in partition_keys(partitions)]
+        parts.reader.settle()
+        for state in states:
+            parts.positions.pause(state.key)
+
+    async def resume(self, *partitions: tuple[str, int]) -> None:
+        """End `pause`."""
+        parts = self._started()
+        for state in [parts.positions.state(key) for key in partition_keys(partitions)]:
+            parts.positions.resume(state.key)
+        parts.network.wake()
+
+    def paused(self) -> list[Key]:
+        """The assigned partitions that are paused."""
+        return (
+            []
+            if self._parts is None
+            else [key for key, state in self._parts.positions.partitions.items() if state.paused]
+        )
+
+    # Offsets of partitions, assigned or not
+
+    async def beginning_offsets(self, partitions: Iterable[tuple[str, int]]) -> dict[Key, int]:
+        """The first offset of each partition."""
+        return await self._ends(partitions, EARLIEST)
+
+    async def end_offsets(self, partitions: Iterable[tuple[str, int]]) -> dict[Key, int]:
+        """The offset after the last record of each partition; after the last stable one for ``read_committed``."""
+        return await self._ends(partitions, LATEST)
+
+    async def offsets_for_times(self, timestamps: Mapping[tuple[str, int], int]) -> dict[Key, FoundOffset | None]:
+        """The first record at or after a time in each partition; None where there is none.
+
+        Args:
+            timestamps: ms since 1970 by (topic, number).
+
+        Raises:
+            UnsupportedVersion: the broker is older than 0.10.1.
+        """
+        wanted = {key: offset_number(timestamps[key], "timestamp") for key in partition_keys(timestamps)}
+        return await self._found(wanted)
+
+    async def _ends(self, partitions: Iterable[tuple[str, int]], timestamp: int) -> dict[Key, int]:
+        found = await self._found(dict.fromkeys(partition_keys(partitions), timestamp))
+        return {key: 0 if offset is None else offset.offset for key, offset in found.items()}
+
+    async def _found(self, wanted: dict[Key, int]) -> dict[Key, FoundOffset | None]:
+        parts = self._started()
+        query = parts.lookup.ask(wanted)
+        parts.network.wake()
+
+        def problem() -> Exception:
+            missing = ", ".join(f"{topic}-{number}" for topic, number in sorted(query.left)[:3])
+            cause = query.last_error or parts.network.cluster.last_error
+            return cause or LocalProtocolError(f"the cluster does not have {missing}")
+
+        try:
+            await parts.until(lambda: query.done, self._settings.default_api_timeout_ms, problem)
+        finally:
+            parts.lookup.cancel(query)
+        if query.error is not None:
+            raise query.error
+        return {key: query.found[key] for key in wanted}
+
+    def lag(self) -> dict[Key, int]:
+        """For each assigned partition that was fetched from, the offsets between its position and its end."""
+        return {} if self._parts is None else self._parts.lags()
+
+    # Committing
+
+    async def commit(self, offsets: Mapping[tuple[str, int], Any] | None = None) -> None:
+        """Commit the positions of all assigned partitions, or the given offsets.
+
+        Args:
+            offsets: by (topic, number): the offset of the next record to process, or a pair of it and a text.
+
+        Raises:
+            LocalProtocolError: the consumer has no group id.
+            BrokerError: the coordinator refused; RebalanceInProgressError, IllegalGenerationError and
+                UnknownMemberIdError mean that partitions may have another owner now.
+            DeadlineExceeded: not within ``default_api_timeout_ms``.
+        """
+        parts = self._started()
+        group = self._require_group("commit")
+        if offsets is None:
+            parts.reader.settle()
+            states = parts.positions.partitions.values()
+            found = {s.key: CommittedOffset(*s.position) for s in states if s.position is not None}
+        else:
+            found = {key: _committed_offset(offsets[key]) for key in partition_keys(offsets)}
+        await group.commit(found)
+
+    async def committed(self, topic: str, partition: int) -> int | None:
+        """The group's committed offset of a partition; None without one."""
+        (key,) = partition_keys([(topic, partition)])
+        found = (await self.committed_offsets([key]))[key]
+        return None if found is None else found.offset
+
+    async def committed_offsets(self, partitions: Iterable[tuple[str, int]]) -> dict[Key, CommittedOffset | None]:
+        """The group's committed offsets with leader epochs and metadata; None without one."""
+        self._started()
+        return await self._require_group("committed_offsets").committed(partition_keys(partitions))
+
+    def group_metadata(self) -> GroupMetadata:
+        """What a transactional producer needs to commit this consumer's offsets."""
+        return self._require_group("group_metadata").metadata()
+
+    # Internal
+
+    def _require_group(self, method: str) -> ConsumerGroup:
+        if self._group is None:
+            raise LocalProtocolError(f"{method} needs a group: give the consumer a group_id")
+        return self._group
+
+
+def _committed_offset(value: Any) -> CommittedOffset:
+    """An offset, or a pair of offset and metadata, or a CommittedOffset."""
+    if isinstance(value, CommittedOffset):
+        return value
+    offset, metadata = value if isinstance(value, tuple) and len(value) == 2 else (value, "")
+    if not isinstance(metadata, str):
+        raise TypeError(f"the metadata of a committed offset must be text, not {type(metadata).__name__}")
+    return CommittedOffset(offset_number(offset), -1, metadata)

@@ -1,0 +1,84 @@
+"""Functions of the application that a loop thread waits for, called in the thread that uses the client."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from kafkacodec.client.driver.thread import LoopThread
+
+__all__ = ["CallbackThread"]
+
+T = TypeVar("T")
+
+
+class CallbackThread(LoopThread):
+    """A loop thread whose coroutines may wait for functions that run in the user's thread.
+
+    `run` calls them while it waits. The user's thread calls `serve` at other times, when `event` is set.
+
+    Attributes:
+        event: set when there is something to do for the user's thread; others may set it too.
+        wanted: whether there may be such functions; else `run` waits in the simplest way.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.event = threading.Event()
+        self.wanted = False
+        self._calls: deque[tuple[Callable[[Any], object], Any, asyncio.Future[None]]] = deque()
+        super().__init__(name)
+
+    def call(self, function: Callable[[Any], object], argument: Any) -> asyncio.Future[None]:
+        """Have a function called. For the loop's thread."""
+        done: asyncio.Future[None] = self.loop.create_future()
+        self._calls.append((function, argument, done))
+        self.event.set()
+        return done
+
+    def serve(self) -> None:
+        """Call the functions that wait for it. What they raise goes to the coroutine."""
+        while self._calls:
+            function, argument, done = self._calls.popleft()
+            problem: Exception | None = None
+            try:
+                function(argument)
+            except Exception as error:
+                problem = error
+            self.soon(_end, done, problem)
+
+    def run(self, coroutine: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
+        """As `LoopThread.run`; meanwhile it calls the functions that the loop waits for."""
+        if not self.wanted or timeout is not None:
+            return super().run(coroutine, timeout)
+        task = super().run(self._begin(coroutine))
+        try:
+            while not task.done():
+                self.event.clear()
+                self.serve()
+                if not task.done():
+                    self.event.wait()
+        except BaseException:
+            self.soon(task.cancel)
+            raise
+        return super().run(_result(task))
+
+    async def _begin(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.create_task(coroutine)
+        task.add_done_callback(lambda task: self.event.set())
+        return task
+
+
+async def _result(task: asyncio.Task[T]) -> T:
+    return await task
+
+
+def _end(done: asyncio.Future[None], problem: Exception | None) -> None:
+    if done.done():
+        return
+    if problem is None:
+        done.set_result(None)
+    else:
+        done.set_exception(problem)

@@ -1,0 +1,218 @@
+"""The blocking consumer: the one for asyncio on a thread of its own, read in the caller's thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Any, Self, Unpack
+
+from kafkacodec.client.aio import consumer as aio
+from kafkacodec.client.aio.consumer_parts import ConsumerParts
+from kafkacodec.client.blocking.callbacks import CallbackThread
+from kafkacodec.client.checks import row_limit, seconds
+from kafkacodec.client.consuming.positions import Key
+from kafkacodec.client.consuming.record import ConsumedColumns, ConsumerRecord
+from kafkacodec.client.consuming.settings import ConsumerOptions, ConsumerSettings
+from kafkacodec.client.faces import BlockingFace, blocking
+from kafkacodec.client.groups.membership import GroupMetadata
+from kafkacodec.client.options import options_from_config
+from kafkacodec.records.signatures import shows_options
+
+__all__ = ["Consumer"]
+
+
+class Consumer(BlockingFace):
+    """Reads topics: records one by one, in lists, or as tables.
+
+    It fetches ahead on a thread of its own. One thread uses it at a time. A context manager, and an iterable over
+    records that never ends::
+
+        with Consumer("orders", bootstrap_servers="localhost:9092", group_id="billing") as consumer:
+            for record in consumer:
+                ...
+
+    Args:
+        topics: what to subscribe to at once; `subscribe` and `assign` do it later.
+        bootstrap_servers, **options: `ConsumerSettings` says what they mean.
+
+    Raises:
+        TypeError: an option is unknown or has a wrong type.
+        ValueError: an option or topic name has a wrong value.
+
+    Errors of reading (`columns`, `getmany`, iteration):
+        LocalProtocolError: nothing is subscribed to or assigned.
+        ClientClosed: it is closed, or was made before this process was forked.
+        DecodeError (CorruptRecord, CrcMismatch, UnsupportedCodec, LimitExceeded): a batch cannot be read. The records
+            before it were given; the path names topic and partition. The error comes again until `seek` leaves the
+            batch out.
+        NoOffset, OffsetOutOfRangeError, LogTruncated: a partition has no valid position and ``auto_offset_reset`` is
+            ``"none"``.
+        BrokerError: the cluster refuses to let a partition be read, or the group refuses this member.
+        AuthenticationFailed: the brokers refuse this client.
+        DeadlineExceeded: `timeout` has passed and no broker ever answered.
+        What a deserializer or a callback of `subscribe` raises.
+    """
+
+    _face: aio.Consumer
+    _thread: CallbackThread
+
+    @shows_options(ConsumerOptions, ConsumerSettings)
+    def __init__(
+        self, *topics: str, bootstrap_servers: str | Iterable[str], **options: Unpack[ConsumerOptions]
+    ) -> None:
+        self._face = face = aio.Consumer(*topics, bootstrap_servers=bootstrap_servers, **options)
+        self._settings = face._settings
+        self._thread = CallbackThread("kafkacodec consumer")
+        self._thread.wanted = self._settings.group_id is not None
+        face._soon, face._ready, face._call = self._thread.soon, self._thread.event.set, self._thread.call
+
+        async def start() -> ConsumerParts:
+            return face._started()
+
+        try:
+            self._parts = self._thread.run(start())
+        except BaseException:
+            self._thread.close()
+            raise
+        self._reader = self._parts.reader
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any], *topics: str) -> Self:
+        """A consumer with the dotted option names of Java and librdkafka, such as ``bootstrap.servers``.
+
+        Raises:
+            TypeError: a name is unknown; the error has the nearest known one.
+            ValueError: a value is wrong.
+        """
+        return cls(*topics, **options_from_config(config, aio.DEFAULTS))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return repr(self._face)
+
+    subscribe = blocking(aio.Consumer.subscribe)
+    assign = blocking(aio.Consumer.assign)
+    unsubscribe = blocking(aio.Consumer.unsubscribe)
+
+    seek = blocking(aio.Consumer.seek)
+    seek_to_beginning = blocking(aio.Consumer.seek_to_beginning)
+    seek_to_end = blocking(aio.Consumer.seek_to_end)
+    seek_to_timestamp = blocking(aio.Consumer.seek_to_timestamp)
+    position = blocking(aio.Consumer.position)
+    pause = blocking(aio.Consumer.pause)
+    resume = blocking(aio.Consumer.resume)
+
+    beginning_offsets = blocking(aio.Consumer.beginning_offsets)
+    end_offsets = blocking(aio.Consumer.end_offsets)
+    offsets_for_times = blocking(aio.Consumer.offsets_for_times)
+
+    commit = blocking(aio.Consumer.commit)
+    committed = blocking(aio.Consumer.committed)
+    committed_offsets = blocking(aio.Consumer.committed_offsets)
+
+    def assignment(self) -> list[Key]:
+        """The partitions that are read now, as (topic, number)."""
+        return self._face.assignment()
+
+    def subscription(self) -> list[str]:
+        """The topics that are subscribed to by name."""
+        return self._face.subscription()
+
+    def paused(self) -> list[Key]:
+        """The assigned partitions that are paused."""
+        return self._face.paused()
+
+    def lag(self) -> dict[Key, int]:
+        """For each assigned partition that was fetched from, the offsets between its position and its end."""
+        return self._face.lag()
+
+    def group_metadata(self) -> GroupMetadata:
+        """What a transactional producer needs to commit this consumer's offsets."""
+        return self._face.group_metadata()
+
+    def metrics(self) -> dict[str, float]:
+        """What the client counted so far, by name; `kafkacodec.client.METRICS` says what the names mean."""
+        return self._face.metrics()
+
+    # Reading
+
+    def columns(self, *, max_rows: int | None = None, timeout: float | None = None) -> Iterator[ConsumedColumns]:
+        """Records as tables, without a Python object per record: the fastest way.
+
+        Args:
+            max_rows: the most rows of a table. Default: 8,192, so that a table stays in the processor's cache.
+            timeout: the iterator ends when so many seconds brought nothing; None: never.
+
+        Yields:
+            ConsumedColumns: ``topic``, ``partition``, ``offset``, ``timestamp``, ``timestamp_type``, ``key``,
+            ``value``, ``headers``. Rows of one partition are in order. A table may be kept: it has its own memory.
+        """
+        return self._tables(row_limit("max_rows", max_rows), seconds("timeout", timeout))
+
+    def _tables(self, max_rows: int | None, timeout: float | None) -> Iterator[ConsumedColumns]:
+        while True:
+            self._check_reading()
+            table = self._reader.columns(max_rows)
+            if table is not None:
+                yield table
+            elif not self._wait(timeout):
+                return
+
+    def getmany(self, timeout: float | None = 0, max_records: int | None = None) -> dict[Key, list[ConsumerRecord]]:
+        """Records by (topic, partition): what is there, or what comes within `timeout` seconds.
+
+        Args:
+            timeout: in seconds; None waits until something comes.
+            max_records: the most records in all. Default: ``max_poll_records``.
+        """
+        limit = seconds("timeout", timeout)
+        most = row_limit("max_records", max_records) or self._settings.max_poll_records
+        while True:
+            self._check_reading()
+            found = self._reader.records_by_partition(most)
+            if found or not self._wait(limit):
+                return found
+
+    def __iter__(self) -> Iterator[ConsumerRecord]:
+        return chain.from_iterable(self._iterators())
+
+    def _iterators(self) -> Iterator[Iterator[ConsumerRecord]]:
+        while True:
+            self._check_reading()
+            records = self._reader.iterated()
+            if records is not None:
+                yield records
+            else:
+                self._wait(None)
+
+    def _check_reading(self) -> None:
+        self._thread.check()
+        self._thread.serve()
+        self._face._check_something_to_read(self._parts)
+
+    def _wait(self, timeout: float | None) -> bool:
+        """Wait until there may be something to read; False if nothing came in time."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        event = self._thread.event
+        self._reader.waiting = True
+        try:
+            while True:
+                event.clear()
+                if self._parts.readable:
+                    return True
+                self._thread.serve()
+                left = None if deadline is None else deadline - time.monotonic()
+                if left is not None and left <= 0:
+                    if timeout:
+                        self._parts.raise_unreachable()
+                    return False
+                event.wait(left)
+                self._thread.check()
+        finally:
+            self._reader.waiting = False
