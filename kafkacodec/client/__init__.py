@@ -53,13 +53,13 @@ if TYPE_CHECKING:
     from kafkacodec.client.admin.topics import NewPartitions as NewPartitions, NewTopic as NewTopic
     from kafkacodec.client.blocking.admin import Admin as Admin
     from kafkacodec.client.blocking.connection import KafkaConnection as KafkaConnection
-    from kafkacodec.client.blocking.producer import Producer as Producer
-    from kafkacodec.client.core.calls import ANY as ANY, CONTROLLER as CONTROLLER, Coordinator as Coordinator
     from kafkacodec.client.blocking.consumer import Consumer as Consumer
+    from kafkacodec.client.blocking.producer import Producer as Producer
     from kafkacodec.client.consuming.record import (
         ConsumedColumns as ConsumedColumns,
         ConsumerRecord as ConsumerRecord,
     )
+    from kafkacodec.client.core.calls import ANY as ANY, CONTROLLER as CONTROLLER, Coordinator as Coordinator
     from kafkacodec.client.core.metrics import METRICS as METRICS
     from kafkacodec.client.core.relay import Reply as Reply
     from kafkacodec.client.producing.delivery import (

@@ -18,8 +18,8 @@ __all__ = [*_HOMES]
 if TYPE_CHECKING:
     from kafkacodec.client.aio.admin import Admin as Admin
     from kafkacodec.client.aio.connection import KafkaConnection as KafkaConnection
-    from kafkacodec.client.aio.producer import Producer as Producer
     from kafkacodec.client.aio.consumer import Consumer as Consumer
+    from kafkacodec.client.aio.producer import Producer as Producer
 
 
 def __getattr__(name: str) -> Any:
