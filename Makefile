@@ -80,6 +80,10 @@ pytest: $(VENV)/.dev $(VENV)/.built
 	@tools/system_packages $(KERBEROS) && $(PY) -m pip install --quiet gssapi || true
 	$(PY) -m pytest -n $(JOBS) --dist loadgroup $(TESTS) $(PYTEST_ARGS)
 
+.PHONY: cluster-proof
+cluster-proof: $(VENV)/.dev $(VENV)/.built ## clients of three brokers that are killed again and again, for an hour
+	KAFKACODEC_LONG=1 $(PY) -m pytest -q tests/integration/test_client_cluster.py
+
 # Besides the version in .venv. Each has 450 MB, in a separate environment that takes all other packages from .venv.
 SPARK_VERSIONS := 3.5 4.0 4.1 4.2
 # The oldest one that is supported, and the last that is not.

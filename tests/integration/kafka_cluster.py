@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from signal import SIGTERM
 
@@ -15,19 +16,22 @@ class Cluster:
         """`settings` are more server properties for each broker, with underscores for dots."""
         controllers = [free_port() for _ in range(count)]
         voters = ",".join(f"{n}@127.0.0.1:{port}" for n, port in enumerate(controllers, 1))
-        self.brokers = []
         self._running: set[Broker] = set()
-        for number, controller in enumerate(controllers, 1):
+
+        def made(number: int) -> Broker:
             (directory / str(number)).mkdir(parents=True)
             server = f"127.0.0.1:{free_port()}"
             own = {
                 "node_id": str(number),
                 "controller_quorum_voters": voters,
-                "listeners": f"PLAINTEXT://{server},CONTROLLER://127.0.0.1:{controller}",
+                "listeners": f"PLAINTEXT://{server},CONTROLLER://127.0.0.1:{controllers[number - 1]}",
             }
             broker = Broker(directory / str(number), **own, **settings)
             broker.server = server
-            self.brokers.append(broker)
+            return broker
+
+        with ThreadPoolExecutor() as pool:  # each starts a JVM to format its directory
+            self.brokers = list(pool.map(made, range(1, count + 1)))
 
     @property
     def servers(self) -> str:

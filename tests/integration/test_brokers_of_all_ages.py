@@ -189,3 +189,80 @@ def test_calls_over_the_network(server: Server, release: str) -> None:
         assert network.cluster.node_of(place) == 1
 
     asyncio.run(asked(server.server, work))
+
+
+# Producers
+
+CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
+
+
+def has_zstd(release: str) -> bool:
+    """Kafka 2.1 was the first."""
+    return release not in ("0.8.2", "0.9.0", "0.10.2", "0.11.0")
+
+
+async def everything(network: Network, topic: str, count: int) -> list[kc.Record]:
+    """The records of partition 0, by fetches of small pieces."""
+    await leader_of(network, topic)
+    topic_id = network.cluster.topics[topic].topic_id
+    found: list[kc.Record] = []
+
+    def fetch(versions: Any) -> Any:
+        version = highest_common(1, versions)
+        asked = messages.FetchRequest
+        part = asked.FetchPartition(partition=0, fetch_offset=len(found), partition_max_bytes=1 << 20)
+        entry = asked.FetchTopic(partitions=[part], **{"topic_id": topic_id} if version >= 13 else {"topic": topic})
+        return asked(max_wait_ms=2000, min_bytes=1, topics=[entry]), version
+
+    while len(found) < count:
+        part = await part_of(network, fetch, lambda r: r.responses[0].partitions[0])
+        read = [record for record in kc.iter_records(part.records) if record.offset >= len(found)]
+        assert read, "fewer records than were acknowledged"
+        found += read
+    return found
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_producer_of_each_codec(server: Server, release: str, codec: str) -> None:
+    old = release in ("0.8.2", "0.9.0", "0.10.2")
+    topic, count = f"made-{codec}", 300
+    headers = [] if old else [("name", b"value")]
+
+    async def main() -> None:
+        async with kc.client.aio.Producer(server.server, compression_type=codec, batch_size=2000) as producer:
+            deliveries = [
+                await producer.send(
+                    topic, b"value %d" % n, key=b"%d" % n, partition=0, headers=headers, timestamp=1_700_000_000_000 + n
+                )
+                for n in range(count)
+            ]
+            if codec == "zstd" and not has_zstd(release):
+                with pytest.raises(kc.errors.UnsupportedVersion, match=r"zstd needs Kafka 2\.1"):
+                    await deliveries[0]
+                return
+            assert [(await delivery).offset for delivery in deliveries] == list(range(count))
+        network = Network(ClientSettings(bootstrap_servers=server.server))
+        found = await everything(network, topic, count)
+        await network.close()
+        times = None if release in ("0.8.2", "0.9.0") else 1_700_000_000_000
+        for n, record in enumerate(found):
+            assert (record.offset, record.key, record.value) == (n, b"%d" % n, b"value %d" % n)
+            assert record.timestamp == (None if times is None else times + n)
+            assert list(record.headers) == headers
+
+    asyncio.run(main())
+
+
+def test_a_table(server: Server, release: str) -> None:
+    table = pa.table({"key": [b"k%d" % n for n in range(5000)], "value": [b"v%d" % n for n in range(5000)]})
+
+    async def main() -> None:
+        async with kc.client.aio.Producer(server.server, compression_type="gzip") as producer:
+            result = await (await producer.send_columns(table, topic="table"))
+            assert result.rows == 5000
+        network = Network(ClientSettings(bootstrap_servers=server.server))
+        found = await everything(network, "table", 5000)
+        await network.close()
+        assert [(record.key, record.value) for record in found] == [(b"k%d" % n, b"v%d" % n) for n in range(5000)]
+
+    asyncio.run(main())

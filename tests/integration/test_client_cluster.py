@@ -78,6 +78,7 @@ async def produce(servers: str, stop: asyncio.Event, deliveries: list[list[Any]]
             if number % 10 == 0:
                 await asyncio.sleep(0.01)
         await producer.flush()
+        assert producer.metrics()["producer.retries"] > 0  # the kills were noticed
 
 
 def test_a_producer_loses_nothing_and_writes_nothing_twice(cluster: Cluster) -> None:
