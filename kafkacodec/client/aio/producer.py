@@ -9,15 +9,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
+from kafkacodec.client.aio.transactions import TransactionalProducer
 from kafkacodec.client.core.topics import check_topic
 from kafkacodec.client.driver.network import Network
 from kafkacodec.client.options import options_from_config
 from kafkacodec.client.producing.delivery import Delivery, TableDelivery, TableOutcome
-from kafkacodec.client.producing.identity import Idempotence
+from kafkacodec.client.producing.identity import Idempotence, Identity
 from kafkacodec.client.producing.queue import Queues, TopicQueues
 from kafkacodec.client.producing.sender import Sender
 from kafkacodec.client.producing.settings import ProducerOptions, ProducerSettings
-from kafkacodec.errors import ClientClosed, DeadlineExceeded, QueueFull
+from kafkacodec.client.producing.transactions import State, Transactions
+from kafkacodec.errors import BrokerError, ClientClosed, DeadlineExceeded, QueueFull
 from kafkacodec.records.signatures import shows_options
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ DEFAULTS: Final = {f.name: None if f.default is MISSING else f.default for f in 
 """The default of each option, for `options_from_config`."""
 
 
-class Producer:
+class Producer(TransactionalProducer):
     """Writes records to topics; an asynchronous context manager.
 
     Records are put into batches, and sent when a batch is full or ``linger_ms`` old. `send` returns when the record is
@@ -55,6 +57,7 @@ class Producer:
         self._network: Network | None = None
         self._closed = False
         self._broken: Exception | None = None
+        self._transactions: Transactions | None = None
         self._waiters: list[asyncio.Future[None]] = []
 
     @classmethod
@@ -84,7 +87,12 @@ class Producer:
             return
         network = Network(self._settings)
         self.queues = Queues(network.cluster, self._settings, lambda: network.loop.time() * 1000)
-        identity = Idempotence(self._settings, network.retry_backoff())
+        identity: Identity
+        if self._settings.transactional_id is None:
+            identity = Idempotence(self._settings, network.retry_backoff())
+        else:
+            coordinators, backoff = network.cluster.coordinators, network.retry_backoff()
+            identity = self._transactions = Transactions(self._settings, coordinators, backoff, self._progress)
         self._sender = Sender(self.queues, network.cluster, self._settings, identity, network.metrics, self._progress)
         self._network = network
         network.add(self._sender, broke=self._broke)
@@ -116,6 +124,7 @@ class Producer:
 
         Raises:
             ValueError, TypeError: an illegal topic.
+            LocalProtocolError: the producer has a ``transactional_id``, and is not in a transaction.
             EncodeError: a key, value or header of another type; a record larger than ``max_request_size``; a partition
                 that the topic does not have.
             QueueFull: no memory within ``max_block_ms``.
@@ -124,6 +133,7 @@ class Producer:
             ClientClosed: the client is closed, or used after a fork, or in another event loop.
         """
         await self.start()
+        self.check_transaction()
         own = self.queues.topic(topic)
         if own is None or self.queues.full:
             own = await self.room(topic)
@@ -159,6 +169,7 @@ class Producer:
             Others as `send`.
         """
         await self.start()
+        self.check_transaction()
         table = self.table(data, topic)
         for name in table.topics:
             await self.room(name)
@@ -209,7 +220,7 @@ class Producer:
             return
         try:
             if self._broken is None:
-                await self.flush(timeout)
+                await self._leave(timeout)
         except DeadlineExceeded:
             _log.warning("the producer was closed with %d batches not acknowledged", len(self.queues.pending))
         finally:
@@ -219,6 +230,11 @@ class Producer:
             self._progress()
 
     # For the blocking producer
+
+    def check_transaction(self) -> None:
+        """Raise LocalProtocolError if a record needs a transaction and there is none."""
+        if self._transactions is not None:
+            self._transactions.require(State.OPEN)
 
     def serialized(self, key: Any, value: Any) -> tuple[Any, Any]:
         """Key and value as the serializers make them."""
@@ -290,6 +306,19 @@ class Producer:
             except TimeoutError:
                 return condition()
         return True
+
+    async def _leave(self, timeout: float | None) -> None:
+        """Send what is queued, or abort the open transaction: else others would wait for its end."""
+        own = self._transactions
+        if own is None or own.failure is not None or own.state not in (State.OPEN, State.FAILED):
+            await self.flush(timeout)
+            return
+        try:
+            await asyncio.wait_for(self.abort_transaction(), timeout)
+        except TimeoutError as error:
+            raise DeadlineExceeded("the open transaction could not be aborted in time") from error
+        except BrokerError as error:
+            _log.warning("the open transaction could not be aborted: %s", error)
 
     async def _discovered(self, topic: str, limit: float) -> TopicQueues:
         """The queues of a topic that is not known yet."""

@@ -6,7 +6,8 @@ import atexit
 import logging
 import time
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from kafkacodec.client.aio import producer as aio
@@ -82,6 +83,7 @@ class Producer(BlockingFace):
         """Queue a record."""
         # The caller's thread appends; it waits for the client's only if there is no room.
         self._check()
+        self._face.check_transaction()
         own = self._queues.topic(topic)
         if own is None or self._queues.full:
             own = self._room(topic)
@@ -97,6 +99,7 @@ class Producer(BlockingFace):
     def send_columns(self, data: Any, *, topic: str | None = None) -> TableDelivery:
         """Queue the rows of an Arrow table."""
         self._check()
+        self._face.check_transaction()
         table = self._face.table(data, topic)
         for name in table.topics:
             self._room(name)
@@ -112,6 +115,26 @@ class Producer(BlockingFace):
     send_columns.__doc__ = aio.Producer.send_columns.__doc__
     flush = blocking(aio.Producer.flush)
     partitions_for = blocking(aio.Producer.partitions_for)
+    init_transactions = blocking(aio.Producer.init_transactions)
+    begin_transaction = blocking(aio.Producer.begin_transaction)
+    commit_transaction = blocking(aio.Producer.commit_transaction)
+    abort_transaction = blocking(aio.Producer.abort_transaction)
+    send_offsets_to_transaction = blocking(aio.Producer.send_offsets_to_transaction)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A transaction: committed at the end of the block, aborted if an exception leaves it or committing fails.
+
+        Raises:
+            As `begin_transaction` and `commit_transaction`.
+        """
+        self.begin_transaction()
+        try:
+            yield
+            self.commit_transaction()
+        except BaseException:
+            self._thread.run(self._face.rolled_back())
+            raise
 
     def metrics(self) -> dict[str, float]:
         """What the client counted so far, by name; `kafkacodec.client.METRICS` says what the names mean."""

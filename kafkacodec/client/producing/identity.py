@@ -31,12 +31,19 @@ class Identity(Protocol):
         failure: why nothing can be sent any more; None if it can.
         transactional_id: of a transactional producer.
         highest_version: the highest version of Produce that may be used.
+        renumbers: whether batches whose sequences a broker does not take any more may get others.
+        ended: whether batches that fail are not sent again, since their transaction will be aborted.
     """
 
     current: ProducerId | None
     failure: Exception | None
     transactional_id: str | None
     highest_version: int
+    renumbers: bool
+
+    @property
+    def ended(self) -> bool:
+        """See above."""
 
     def allows(self, topic: str, partition: int) -> bool:
         """Whether batches of a partition may be sent now; if not, what is needed for it is done."""
@@ -45,8 +52,8 @@ class Identity(Protocol):
         """Make `current` another one than `old`, whose sequences cannot go on, if that keeps everything in order.
         Returns whether it can."""
 
-    def given_up(self, reason: Exception) -> None:
-        """A batch failed for good."""
+    def given_up(self, reason: Exception, sent: bool) -> None:
+        """A batch failed for good; `sent` is whether a sequence was given to it."""
 
     def poll(self, now: float, needed: bool) -> list[Send]:
         """The requests that are due; `needed` is whether batches wait."""
@@ -63,6 +70,9 @@ class Identity(Protocol):
 
 class Idempotence:
     """The identity of a producer without transactions, idempotent or not."""
+
+    renumbers = True
+    ended = False
 
     def __init__(self, settings: ProducerSettings, backoff: Backoff) -> None:
         self.current: ProducerId | None = None if settings.idempotent else NOBODY
@@ -87,7 +97,7 @@ class Idempotence:
             self.current = (number, epoch + 1) if epoch < _MOST_EPOCH else None
         return True
 
-    def given_up(self, reason: Exception) -> None:
+    def given_up(self, reason: Exception, sent: bool) -> None:
         """Nothing depends on it."""
 
     def poll(self, now: float, needed: bool) -> list[Send]:

@@ -174,6 +174,12 @@ class Sender:
             self._calls.clear()
         self._report()
 
+    def discard(self, reason: Exception) -> None:
+        """Fail everything that is not in flight."""
+        with self.queues.lock:
+            self._fail_all(reason)
+        self._report()
+
     # Choosing
 
     def _requests(self, now: float) -> list[tuple[int, _Request]]:
@@ -226,10 +232,10 @@ class Sender:
             return False
         if queue.broken and not self._repair(queue):
             return False
-        if batch.sequence < 0 and queue.producer is None:
-            if self.identity.current is None:
-                return False
+        if batch.sequence < 0 and not queue.flying and queue.producer != self.identity.current:
             queue.producer, queue.next_sequence, queue.proven = self.identity.current, 0, False
+        if queue.producer is None:
+            return False
         return self.identity.allows(queue.topic, queue.number)
 
     def _must_be_alone(self, queue: PartitionQueue, batch: Batch) -> bool:
@@ -320,8 +326,11 @@ class Sender:
         if code in (_MESSAGE_TOO_LARGE, _RECORD_LIST_TOO_LARGE) and batch.count > 1:
             self._split(batch)
         elif code in _SEQUENCES_LOST and batch.producer is not None:
-            if batch.queue.is_next(batch):
-                batch.queue.broken = True
+            first = batch.queue.is_next(batch)
+            if first and not self.identity.renumbers:
+                self._give_up(batch, reason)
+                return
+            batch.queue.broken = batch.queue.broken or first
             self._retry(batch, reason, now)
         elif kind.retriable:
             if kind.stale_metadata:
@@ -366,7 +375,7 @@ class Sender:
 
     def _retry(self, batch: Batch, reason: Exception, now: float) -> None:
         batch.error = reason
-        if batch.attempts > self._retries or not self._resends:
+        if batch.attempts > self._retries or not self._resends or self.identity.ended:
             self._give_up(batch, reason)
         else:
             self._resent.add()
@@ -399,7 +408,7 @@ class Sender:
 
     def _give_up(self, batch: Batch, reason: Exception) -> None:
         self._errors.add(batch.count)
-        self.identity.given_up(reason)
+        self.identity.given_up(reason, batch.sequence >= 0)
         self._resolve(batch, -1, -1, reason)
 
     def _resolve(self, batch: Batch, offset: int, time: int, reason: Exception | None) -> None:

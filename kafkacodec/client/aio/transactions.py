@@ -1,0 +1,159 @@
+"""The transactions of the producer for asyncio."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from kafkacodec.client.producing.queue import Queues
+from kafkacodec.client.producing.sender import Sender
+from kafkacodec.client.producing.settings import ProducerSettings
+from kafkacodec.client.producing.transaction_requests import Offsets
+from kafkacodec.client.producing.transactions import State, Transactions
+from kafkacodec.errors import ClientClosed, DeadlineExceeded, LocalProtocolError
+
+__all__ = ["TransactionalProducer"]
+
+
+class TransactionalProducer:
+    """What a producer with a ``transactional_id`` can do in addition (KIP-98)."""
+
+    _settings: ProducerSettings
+    _sender: Sender
+    _transactions: Transactions | None
+    queues: Queues
+
+    async def start(self) -> None:
+        """See the producer."""
+        raise NotImplementedError
+
+    async def flush(self, timeout: float | None = None) -> None:
+        """See the producer."""
+        raise NotImplementedError
+
+    def wake(self) -> None:
+        """See the producer."""
+        raise NotImplementedError
+
+    async def _until(self, condition: Callable[[], bool], timeout: float | None) -> bool:
+        raise NotImplementedError
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[None]:
+        """A transaction: committed at the end of the block, aborted if an exception leaves it or committing fails.
+
+        Raises:
+            As `begin_transaction` and `commit_transaction`.
+        """
+        await self.begin_transaction()
+        try:
+            yield
+            await self.commit_transaction()
+        except BaseException:
+            await self.rolled_back()
+            raise
+
+    async def rolled_back(self) -> None:
+        """Abort the transaction, if one is open and that is possible."""
+        own = self._started()
+        if own.state in (State.OPEN, State.FAILED) and own.failure is None:
+            await self.abort_transaction()
+
+    async def init_transactions(self) -> None:
+        """Get the producer's id, which ends what an older producer with the same id left open and fences that one.
+
+        `begin_transaction` does it too, if it was not done.
+
+        Raises:
+            DeadlineExceeded: not done within ``max_block_ms``.
+            BrokerError: it is refused, for instance as not authorized.
+            UnsupportedVersion: the brokers have no transactions (before Kafka 0.11).
+            LocalProtocolError: the producer has no ``transactional_id``.
+        """
+        await self.start()
+        await self._reach(State.READY, State.OPEN, State.FAILED)
+
+    async def begin_transaction(self) -> None:
+        """Start a transaction: what is sent from now on belongs to it.
+
+        Raises:
+            LocalProtocolError: one is open.
+            BrokerError: the producer was fenced by a newer one.
+            Others as `init_transactions`.
+        """
+        await self.init_transactions()
+        self._started().begin()
+
+    async def commit_transaction(self) -> None:
+        """Send what is queued, and commit. Repeat the call after DeadlineExceeded.
+
+        Raises:
+            LocalProtocolError: no transaction is open, or it has failed: then its cause is why, and it must be aborted.
+            DeadlineExceeded: not done within ``max_block_ms`` after everything was sent.
+            BrokerError: the producer was fenced by a newer one.
+        """
+        await self.start()
+        own = self._started()
+        if own.state is not State.COMMITTING:
+            own.require(State.OPEN)
+            await self.flush()
+            own.end(commit=True)
+        await self._reach(State.READY, State.FAILED)
+        if own.state is State.FAILED:
+            own.require(State.OPEN)
+
+    async def abort_transaction(self) -> None:
+        """Drop what is queued, and abort. Repeat the call after DeadlineExceeded.
+
+        Raises:
+            LocalProtocolError: no transaction is open.
+            DeadlineExceeded: not done within ``max_block_ms``.
+            BrokerError: the producer was fenced by a newer one.
+        """
+        await self.start()
+        own = self._started()
+        if own.state is not State.ABORTING:
+            own.end(commit=False)
+            self._sender.discard(ClientClosed("the transaction was aborted before the record was sent"))
+        await self._reach(State.READY)
+
+    async def send_offsets_to_transaction(self, offsets: Mapping[tuple[str, int], Any], group: Any) -> None:
+        """Commit a group's offsets with the transaction.
+
+        Args:
+            offsets: the next offset to read, by topic and partition: a number, or an object with ``offset``,
+                ``leader_epoch`` and ``metadata``.
+            group: the group's id; or its metadata as a consumer gives them, which lets brokers fence members that
+                the group has excluded (KIP-447).
+
+        Raises:
+            TypeError, ValueError: an offset or the group is wrong.
+            Others as `commit_transaction`.
+        """
+        checked = Offsets.of(offsets, group)
+        await self.start()
+        own = self._started()
+        done = own.add_offsets(checked)
+        self.wake()
+        await self._wait(lambda: done() or own.failure is not None)
+        own.require(State.OPEN)
+
+    def _started(self) -> Transactions:
+        if self._transactions is None:
+            raise LocalProtocolError("the producer has no transactional_id")
+        return self._transactions
+
+    async def _reach(self, *states: State) -> None:
+        own = self._started()
+        self.wake()
+        await self._wait(lambda: own.state in states or own.failure is not None)
+        if own.failure is not None:
+            raise own.failure
+
+    async def _wait(self, condition: Callable[[], bool]) -> None:
+        limit = self._settings.max_block_ms / 1000
+        if not await self._until(condition, limit):
+            name = self._settings.transactional_id
+            raise DeadlineExceeded(f"no answer for transactional id {name!r} within {limit:g} s; it is "
+                                   f"{self._started().state.value}")  # fmt: skip

@@ -1,0 +1,159 @@
+"""The requests of a transactional producer, and the codes in their responses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from kafkacodec import messages
+from kafkacodec.client.core.calls import Prepare, Versions
+from kafkacodec.errors import UnsupportedVersion
+from kafkacodec.protocol.versions import highest_common
+from kafkacodec.records.arguments import require_int
+
+__all__ = ["Offsets", "add_offsets", "add_partitions", "codes", "commit_offsets", "end", "has_version_2", "init"]
+
+Place = tuple[str, int]
+
+_ADD_PARTITIONS, _ADD_OFFSETS, _END, _COMMIT_OFFSETS, _INIT = 24, 25, 26, 28, 22
+_RECOVERS_VERSION: Final = 3  # of InitProducerId: takes the id and epoch that a producer has (KIP-360)
+_MEMBER_VERSION: Final = 3  # of TxnOffsetCommit (KIP-447)
+
+
+class _Position(NamedTuple):
+    offset: int
+    leader_epoch: int
+    metadata: str
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """Offsets of a group that a transaction commits.
+
+    Args:
+        offsets: by topic and partition: a number, or an object with offset, leader_epoch and metadata.
+        group: its id, or an object with group_id, generation, member_id and group_instance_id.
+
+    Raises:
+        TypeError, ValueError: an offset or the group is wrong.
+    """
+
+    positions: Mapping[Place, _Position]
+    group_id: str
+    generation: int
+    member_id: str
+    group_instance_id: str | None
+
+    @classmethod
+    def of(cls, offsets: Mapping[Place, Any], group: Any) -> Offsets:
+        """Checks what a user gives."""
+        positions = {}
+        for (topic, number), value in offsets.items():
+            offset = getattr(value, "offset", value)
+            require_int(f"the offset of {topic}-{number}", offset, 0, 2**63 - 1)
+            epoch, metadata = getattr(value, "leader_epoch", -1), getattr(value, "metadata", "")
+            positions[topic, number] = _Position(offset, epoch, metadata or "")
+        if isinstance(group, str):
+            return cls(positions, group, -1, "", None)
+        try:
+            return cls(positions, group.group_id, group.generation, group.member_id, group.group_instance_id)
+        except AttributeError:
+            raise TypeError(f"group must be a group's id or metadata, not {type(group).__name__}") from None
+
+
+def init(transactional_id: str, timeout_ms: int, producer: tuple[int, int] | None) -> Prepare:
+    """InitProducerId: for a new producer, or for another epoch of the one that has this id and epoch."""
+
+    def prepare(versions: Versions) -> tuple[Any, int]:
+        version = highest_common(_INIT, versions)
+        if producer is not None and version < _RECOVERS_VERSION:
+            raise UnsupportedVersion("a transactional producer that lost a batch goes on with Kafka 2.5 or later only")
+        number, epoch = producer or (-1, -1)
+        request = messages.InitProducerIdRequest(
+            transactional_id=transactional_id,
+            transaction_timeout_ms=timeout_ms,
+            producer_id=number,
+            producer_epoch=epoch,
+        )
+        return request, version
+
+    return prepare
+
+
+def add_partitions(transactional_id: str, producer: tuple[int, int], partitions: Iterable[Place]) -> Prepare:
+    """AddPartitionsToTxn, as clients send it: up to version 3."""
+    by_topic: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        by_topic.setdefault(topic, []).append(number)
+    kind = messages.AddPartitionsToTxnRequest
+    request = kind(
+        v3_and_below_transactional_id=transactional_id,
+        v3_and_below_producer_id=producer[0],
+        v3_and_below_producer_epoch=producer[1],
+        v3_and_below_topics=[kind.AddPartitionsToTxnTopic(name=n, partitions=p) for n, p in by_topic.items()],
+    )
+    return lambda versions: (request, highest_common(_ADD_PARTITIONS, versions, range(4)))
+
+
+def add_offsets(transactional_id: str, producer: tuple[int, int], group_id: str) -> Prepare:
+    """AddOffsetsToTxn."""
+    request = messages.AddOffsetsToTxnRequest(
+        transactional_id=transactional_id, producer_id=producer[0], producer_epoch=producer[1], group_id=group_id
+    )
+    return lambda versions: (request, highest_common(_ADD_OFFSETS, versions))
+
+
+def commit_offsets(transactional_id: str, producer: tuple[int, int], offsets: Offsets, highest: int) -> Prepare:
+    """TxnOffsetCommit up to a version."""
+    kind = messages.TxnOffsetCommitRequest
+    by_topic: dict[str, list[Any]] = {}
+    for (topic, number), position in offsets.positions.items():
+        entry = kind.TxnOffsetCommitRequestPartition(
+            partition_index=number,
+            committed_offset=position.offset,
+            committed_leader_epoch=position.leader_epoch,
+            committed_metadata=position.metadata,
+        )
+        by_topic.setdefault(topic, []).append(entry)
+    request = kind(
+        transactional_id=transactional_id,
+        group_id=offsets.group_id,
+        producer_id=producer[0],
+        producer_epoch=producer[1],
+        topics=[kind.TxnOffsetCommitRequestTopic(name=n, partitions=p) for n, p in by_topic.items()],
+    )
+
+    def prepare(versions: Versions) -> tuple[Any, int]:
+        version = highest_common(_COMMIT_OFFSETS, versions, range(highest + 1))
+        if version >= _MEMBER_VERSION:
+            request.generation_id_or_member_epoch = offsets.generation
+            request.member_id = offsets.member_id
+            request.group_instance_id = offsets.group_instance_id
+        return request, version
+
+    return prepare
+
+
+def end(transactional_id: str, producer: tuple[int, int], committed: bool, highest: int) -> Prepare:
+    """EndTxn up to a version."""
+    request = messages.EndTxnRequest(
+        transactional_id=transactional_id, producer_id=producer[0], producer_epoch=producer[1], committed=committed
+    )
+    return lambda versions: (request, highest_common(_END, versions, range(highest + 1)))
+
+
+def has_version_2(response: Any) -> bool:
+    """Whether an ApiVersions response names transactions of version 2 (KIP-890), as all brokers have agreed."""
+    levels = {feature.name: feature.max_version_level for feature in response.finalized_features}
+    return bool(levels.get("transaction.version", 0) >= 2)
+
+
+def codes(response: Any) -> set[int]:
+    """The error codes of any of these responses."""
+    if isinstance(response, messages.AddPartitionsToTxnResponse):
+        topics = response.results_by_topic_v3_and_below
+        return {p.partition_error_code for topic in topics for p in topic.results_by_partition} - {0}
+    if isinstance(response, messages.TxnOffsetCommitResponse):
+        return {p.error_code for topic in response.topics for p in topic.partitions} - {0}
+    return {response.error_code} - {0}

@@ -1,0 +1,310 @@
+"""The transactions of a producer: its states, and the requests that lead from one to the next.
+
+Source: KIP-98; KIP-360 (recovery after lost batches), KIP-447 (groups), KIP-588 (fencing), KIP-890 (version 2: each
+transaction has an epoch of its own, and brokers add partitions themselves).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, Final
+
+from kafkacodec import messages
+from kafkacodec.client.core.backoff import Backoff
+from kafkacodec.client.core.calls import Answer, Coordinator, Place, Prepare, Send
+from kafkacodec.client.core.coordinators import Coordinators
+from kafkacodec.client.producing import transaction_requests as requests
+from kafkacodec.client.producing.identity import ProducerId
+from kafkacodec.client.producing.settings import ProducerSettings
+from kafkacodec.errors import (
+    AuthenticationFailed,
+    BrokerError,
+    ConnectionFailed,
+    DeadlineExceeded,
+    LocalProtocolError,
+    RemoteProtocolError,
+    error,
+)
+
+__all__ = ["State", "Transactions"]
+
+_NOT_COORDINATOR: Final = {15, 16}
+_CONCURRENT, _UNKNOWN_TOPIC = 51, 3
+_FENCED: Final = {47, 90}
+# After these the transaction can only be aborted; after other errors that do not pass, nothing can be done.
+_ABORTABLE: Final = {22, 25, 29, 30, 49, 55, 59, 82, 113, 120}
+_MAPPING_LOST: Final = {49, 59}
+_CONCURRENT_WAIT_MS = 20  # until the markers of the transaction before are written
+_V1_PRODUCE, _V1_END, _V1_COMMIT, _LAST_COMMIT = 11, 4, 4, 5
+
+
+class State(Enum):
+    """What a transactional producer does; the texts are for errors."""
+
+    NEW = "not initialized"
+    READY = "between transactions"
+    OPEN = "in a transaction"
+    COMMITTING = "committing"
+    ABORTING = "aborting"
+    FAILED = "in a transaction that has failed and must be aborted"
+
+
+class Transactions:
+    """The identity of a transactional producer. One request is in flight at a time, so they keep their order.
+
+    Args:
+        settings: with a ``transactional_id``.
+        coordinators: told when one has moved.
+        backoff: the wait before a request is repeated.
+        progress: called when something that a caller may wait for has changed.
+
+    Attributes:
+        state: see `State`.
+        reason: why the transaction has failed.
+    """
+
+    renumbers = False
+
+    def __init__(
+        self,
+        settings: ProducerSettings,
+        coordinators: Coordinators,
+        backoff: Backoff,
+        progress: Callable[[], None],
+    ) -> None:
+        assert settings.transactional_id is not None
+        self.transactional_id: str | None = settings.transactional_id
+        self._name: str = settings.transactional_id
+        self.current: ProducerId | None = None
+        self.failure: Exception | None = None
+        self.state = State.NEW
+        self.reason: Exception | None = None
+        self.highest_version = _V1_PRODUCE
+        self._timeout_ms = settings.transaction_timeout_ms
+        self._coordinators, self._backoff, self._progress = coordinators, backoff, progress
+        self._version_2: bool | None = None
+        self._added: set[tuple[str, int]] = set()
+        self._new: set[tuple[str, int]] = set()
+        self._offsets: deque[tuple[requests.Offsets, bool]] = deque()  # with whether the group was added
+        self._started = False  # whether the coordinator knows of the transaction, or may
+        self._recover = False  # whether sequences cannot go on in this epoch
+        self._asking: tuple[Send, Callable[[Any], None]] | None = None
+        self._failures = 0
+        self._next_at = 0.0
+
+    # What users do
+
+    def begin(self) -> None:
+        """Start a transaction. Raises LocalProtocolError in another state, or why nothing can be done."""
+        self.require(State.READY)
+        self.state = State.OPEN
+
+    def require(self, *states: State) -> None:
+        """Raise what stands in the way, unless this is in one of the states."""
+        if self.failure is not None:
+            raise self.failure
+        if self.state in states:
+            return
+        if self.state is State.FAILED and self.reason is not None:
+            raise LocalProtocolError(f"the transaction has failed, abort it: {self.reason}") from self.reason
+        raise LocalProtocolError(
+            f"the producer must be {' or '.join(s.value for s in states)}; it is {self.state.value}"
+        )
+
+    def add_offsets(self, offsets: requests.Offsets) -> Callable[[], bool]:
+        """Commit offsets in the transaction; returns a function that tells whether that is done."""
+        self.require(State.OPEN)
+        entry = (offsets, False)
+        self._offsets.append(entry)
+        pending = offsets
+        return lambda: self.state is not State.OPEN or all(o is not pending for o, _ in self._offsets)
+
+    def end(self, commit: bool) -> None:
+        """End the transaction as soon as no batch is pending."""
+        self.require(*((State.OPEN,) if commit else (State.OPEN, State.FAILED)))
+        self.state = State.COMMITTING if commit else State.ABORTING
+        if not commit:
+            self._offsets.clear()
+            self._new.clear()
+
+    # An identity
+
+    @property
+    def ended(self) -> bool:
+        """Whether the transaction is or has to be aborted."""
+        return self.state in (State.ABORTING, State.FAILED)
+
+    def allows(self, topic: str, partition: int) -> bool:
+        """Whether the partition is in the transaction; if not, it is added."""
+        if self.state not in (State.OPEN, State.COMMITTING) or self.current is None:
+            return False
+        if self._version_2:
+            self._started = True
+            return True
+        if (topic, partition) in self._added:
+            return True
+        self._new.add((topic, partition))
+        return False
+
+    def replace(self, old: ProducerId) -> bool:
+        """Not within a transaction."""
+        return False
+
+    def given_up(self, reason: Exception, sent: bool) -> None:
+        """A batch failed, so the transaction has to be aborted; if it was sent, its sequence is missing from now on."""
+        self._recover = self._recover or sent
+        if isinstance(reason, BrokerError) and reason.code == 90:
+            self._fail(reason)
+        elif self.state in (State.OPEN, State.COMMITTING):
+            self._abort_only(reason)
+
+    def poll(self, now: float, needed: bool) -> list[Send]:
+        """The next request."""
+        if self._asking is not None or self.failure is not None or now < self._next_at:
+            return []
+        found = self._next(needed)
+        if found is None:
+            return []
+        place, request, done = found
+        send = Send(place, request)
+        self._asking = (send, done)
+        return [send]
+
+    def next_deadline(self) -> float | None:
+        """After a failure, the next attempt."""
+        return self._next_at if self._asking is None and self._failures and self.failure is None else None
+
+    def answered(self, send: Send, answer: Answer, now: float) -> None:
+        """Go on, wait, or fail."""
+        assert self._asking is not None
+        (_, done), self._asking = self._asking, None
+        found = requests.codes(answer.message)
+        if not found:
+            self._failures, self._next_at = 0, 0.0
+            done(answer.message)
+            self._progress()
+            return
+        kinds = [error(code) for code in sorted(found)]
+        lasting = [kind for kind in kinds if not kind.retriable]
+        if found & _NOT_COORDINATOR and isinstance(send.to, Coordinator):
+            self._coordinators.lost(send.to)
+        if not lasting:
+            self._again(now, _CONCURRENT_WAIT_MS if found <= {_CONCURRENT, _UNKNOWN_TOPIC} else None)
+        else:
+            self._refused(lasting[0])
+        self._progress()
+
+    def failed(self, send: Send, error: Exception, now: float) -> None:
+        """Send the request again, if the reason passes: the coordinator knows what it has done."""
+        self._asking = None
+        passing = (ConnectionFailed, DeadlineExceeded, RemoteProtocolError)
+        if isinstance(error, passing) and not isinstance(error, AuthenticationFailed):
+            if isinstance(send.to, Coordinator):
+                self._coordinators.lost(send.to)
+            self._again(now)
+        elif isinstance(error, BrokerError) and error.code in _ABORTABLE and self.state is State.OPEN:
+            self._abort_only(error)
+        else:
+            self._fail(error)
+        self._progress()
+
+    # Requests
+
+    def _next(self, pending: bool) -> tuple[Place, Any, Callable[[Any], None]] | None:
+        own, name = Coordinator("transaction", self._name), self._name
+        if self._version_2 is None:
+            return (
+                own,
+                messages.ApiVersionsRequest(client_software_name="kafkacodec", client_software_version="1"),
+                self._versions,
+            )
+        if self.current is None:
+            return own, requests.init(name, self._timeout_ms, None), self._initialized
+        if self.state is State.NEW:  # after an abort that left sequences behind
+            return own, requests.init(name, self._timeout_ms, self.current), self._initialized
+        if self._new:
+            places = frozenset(self._new)
+            self._started = True
+            return own, requests.add_partitions(name, self.current, places), lambda _: self._took(places)
+        if self._offsets and self.state in (State.OPEN, State.COMMITTING):
+            return self._commit_offsets(own, *self._offsets[0])
+        if self.state in (State.COMMITTING, State.ABORTING) and not pending:
+            return self._end(own)
+        return None
+
+    def _commit_offsets(
+        self, own: Place, offsets: requests.Offsets, added: bool
+    ) -> tuple[Place, Prepare, Callable[[Any], None]]:
+        assert self.current is not None
+        self._started = True
+        if not added and not self._version_2:
+            request = requests.add_offsets(self._name, self.current, offsets.group_id)
+            return own, request, lambda _: self._offsets.__setitem__(0, (offsets, True))
+        highest = _LAST_COMMIT if self._version_2 else _V1_COMMIT
+        group = Coordinator("group", offsets.group_id)
+        request = requests.commit_offsets(self._name, self.current, offsets, highest)
+        return group, request, self._committed_offsets
+
+    def _end(self, own: Place) -> tuple[Place, Any, Callable[[Any], None]] | None:
+        assert self.current is not None
+        if not self._started:
+            self._ended(None)
+            self._progress()
+            return self._next(False)
+        commit = self.state is State.COMMITTING
+        highest = messages.EndTxnRequest.valid_versions[-1] if self._version_2 else _V1_END
+        return own, requests.end(self._name, self.current, commit, highest), self._ended
+
+    # What they lead to
+
+    def _versions(self, response: Any) -> None:
+        self._version_2 = requests.has_version_2(response)
+        if self._version_2:
+            self.highest_version = messages.ProduceRequest.valid_versions[-1]
+
+    def _initialized(self, response: Any) -> None:
+        self.current = (response.producer_id, response.producer_epoch)
+        self._recover = False
+        self.state = State.READY
+
+    def _took(self, places: frozenset[tuple[str, int]]) -> None:
+        self._added |= places
+        self._new -= places
+
+    def _committed_offsets(self, _: Any) -> None:
+        self._offsets.popleft()
+
+    def _ended(self, response: Any) -> None:
+        self._added.clear()
+        self._offsets.clear()
+        self._started = False
+        self.reason = None
+        if response is not None and response.producer_id >= 0:
+            self.current = (response.producer_id, response.producer_epoch)
+            self._recover = False
+        self.state = State.NEW if self._recover else State.READY
+
+    def _again(self, now: float, wait_ms: float | None = None) -> None:
+        self._failures += 1
+        self._next_at = now + (self._backoff.after(self._failures) if wait_ms is None else wait_ms)
+
+    def _refused(self, kind: type[BrokerError]) -> None:
+        reason = kind(f"{kind.name}: transactional id {self._name!r}")
+        if kind.code in _FENCED:
+            reason = kind(f"{kind.name}: another producer with the transactional id {self._name!r} is newer")
+            self._fail(reason)
+        elif kind.code in _ABORTABLE and self.state in (State.OPEN, State.COMMITTING):
+            self._recover = self._recover or kind.code in _MAPPING_LOST
+            self._abort_only(reason)
+        else:
+            self._fail(reason)
+
+    def _abort_only(self, reason: Exception) -> None:
+        self.state, self.reason = State.FAILED, self.reason or reason
+        self._new.clear()
+        self._offsets.clear()
+
+    def _fail(self, reason: Exception) -> None:
+        self.failure = self.failure or reason
