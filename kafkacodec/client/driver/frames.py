@@ -105,6 +105,11 @@ class FrameReader:
         memory, self._large = self._large, None
         return [Frame(memory[: self._size], memory, self._buffers)]
 
+    def drop(self) -> None:
+        """Free the memory of an incomplete frame, of which no more comes."""
+        self._large = None
+        self._kept = 0
+
     def head(self) -> bytes:
         """The first bytes of the frame whose size was refused."""
         return bytes(self._scratch[self._at : self._at + SIZE_BYTES])

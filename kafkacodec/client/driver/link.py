@@ -105,6 +105,7 @@ class Link(asyncio.BufferedProtocol):
             self._timer.cancel()
         if self._transport is not None:
             self._transport.abort()
+        self._reader.drop()
         self._ended(reason)
 
     # Called by the loop

@@ -1,0 +1,361 @@
+"""Peers that hang, lie or speak something else: one specific error within the time limit, and a closed connection."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import tracemalloc
+
+import pytest
+
+from kafkacodec import messages
+from kafkacodec.client.driver.network import Network
+from kafkacodec.client.options import ClientSettings
+from kafkacodec.errors import AuthenticationFailed, DeadlineExceeded, RemoteProtocolError
+from kafkacodec.protocol import Connection, encode_response
+from tests.certificates import Authority
+
+CALL_MS = 700
+SETUP_MS = 300
+ASKED = messages.MetadataRequest(topics=[])
+
+
+class Peer:
+    """A server on the loopback interface whose connections run `script(self, reader, writer)`.
+
+    Attributes:
+        connections: how many there were.
+        closed: how many of them the client has closed, or the script.
+    """
+
+    def __init__(self, script, tls=None):
+        self.script, self.tls = script, tls
+        self.connections = self.closed = 0
+        self.tasks = set()
+
+    async def __aenter__(self):
+        self.server = await asyncio.start_server(self.serve, "127.0.0.1", 0, ssl=self.tls)
+        self.address = f"127.0.0.1:{self.server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *_):
+        self.server.close()
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+
+    async def serve(self, reader, writer):
+        self.connections += 1
+        self.tasks.add(asyncio.current_task())
+        try:
+            await self.script(reader, writer)
+        except (ConnectionError, asyncio.CancelledError):
+            pass
+        finally:
+            self.closed += 1
+            writer.close()
+
+    async def all_closed(self):
+        """Wait until the client has closed all connections; it has at once, and the script has to see it."""
+        async with asyncio.timeout(2):
+            while self.closed < self.connections:
+                await asyncio.sleep(0.01)
+
+
+async def until_closed(reader):
+    """Wait for the client to close; what it sends is not answered."""
+    while await reader.read(65536):
+        pass
+
+
+def sends(data, pause=0.0):
+    """A script that sends bytes as soon as the client has sent some; then it waits for the end."""
+
+    async def script(reader, writer):
+        await reader.read(1)
+        for piece in (data[i : i + 1] for i in range(len(data))) if pause else [data]:
+            writer.write(piece)
+            await writer.drain()
+            await asyncio.sleep(pause)
+        await until_closed(reader)
+
+    return script
+
+
+async def opened(reader, writer):
+    """Answer ApiVersions; returns the broker's side and its next request."""
+    connection = Connection("broker")
+    while data := await reader.read(65536):
+        for event in connection.receive(data):
+            if event.api_key != 18:
+                return connection, event
+            writer.write(connection.send_response(event.correlation_id, connection.api_versions(event)))
+    raise ConnectionError
+
+
+def answers(make):
+    """A script that opens the connection and sends ``make(event)`` to the first request."""
+
+    async def script(reader, writer):
+        _, event = await opened(reader, writer)
+        writer.write(make(event))
+        await until_closed(reader)
+
+    return script
+
+
+def metadata(event):
+    return encode_response(messages.MetadataResponse(), event.version, event.correlation_id)
+
+
+async def ask(address, **options):
+    """The error of a call, and how long it took in ms; nothing may be left over or be reported by the loop."""
+    loop, reports = asyncio.get_running_loop(), []
+    loop.set_exception_handler(lambda _, context: reports.append(context))
+    before = asyncio.all_tasks()
+    settings = {"socket_connection_setup_timeout_ms": SETUP_MS, "request_timeout_ms": SETUP_MS, **options}
+    network = Network(ClientSettings(bootstrap_servers=address, **settings))
+    began = loop.time()
+    try:
+        with pytest.raises((AuthenticationFailed, DeadlineExceeded, RemoteProtocolError)) as caught:
+            await network.call(ASKED, timeout_ms=CALL_MS)
+        took = (loop.time() - began) * 1000
+    finally:
+        await network.close()
+    await asyncio.sleep(0.02)
+    left = {task for task in asyncio.all_tasks() - before if "kafkacodec" in repr(task.get_coro())}
+    assert not left
+    assert not reports
+    return caught.value, took
+
+
+async def refused(script, reason, kind=RemoteProtocolError, **options):
+    """The client gives up at once, says why, and closes its one connection."""
+    async with Peer(script) as peer:
+        error, took = await ask(peer.address, **options)
+        assert type(error) is kind
+        assert reason in str(error)
+        assert peer.address in str(error)
+        assert took < CALL_MS
+        await peer.all_closed()
+        assert peer.connections == 1
+
+
+async def timed_out(script, reason, most, **options):
+    """The client tries until its deadline, with a wait after each failure, and closes its connections."""
+    async with Peer(script) as peer:
+        error, took = await ask(peer.address, **options)
+        assert type(error) is DeadlineExceeded
+        assert reason in str(error)
+        assert took < CALL_MS + 300
+        await peer.all_closed()
+        assert peer.connections <= most
+
+
+SASL = {
+    "security_protocol": "SASL_PLAINTEXT",
+    "sasl_mechanism": "PLAIN",
+    "sasl_plain_username": "alice",
+    "sasl_plain_password": "sesame",
+}
+
+
+# Before the connection is open
+
+
+@pytest.mark.parametrize("options", [{}, {"security_protocol": "SSL"}, SASL], ids=["plain", "tls", "sasl"])
+async def test_a_peer_that_says_nothing(options):
+    async def script(reader, writer):
+        await until_closed(reader)
+
+    await timed_out(script, f"no connection within {SETUP_MS} ms", 4, **options)
+
+
+@pytest.mark.parametrize("options", [{}, {"security_protocol": "SSL"}, SASL], ids=["plain", "tls", "sasl"])
+async def test_a_peer_that_closes_at_once(options):
+    async def script(reader, writer):
+        pass
+
+    reason = "closed the connection during the TLS" if "SSL" in options.values() else "closed the connection without"
+    await timed_out(script, reason, 40, **options)
+
+
+async def test_a_peer_that_resets_the_connection():
+    async def script(reader, writer):
+        writer.transport.abort()
+
+    await timed_out(script, "closed the connection without an answer", 40)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", "the peer speaks HTTP: it is not a Kafka broker"),
+        (bytes.fromhex("15030300020250"), "uses TLS: set security_protocol to 'SSL' or 'SASL_SSL'"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "the peer speaks SSH"),
+        (b"220 mail.example ESMTP\r\n", "exceeds the limit of 1048576"),
+        (b"\xff" * 100, "negative frame size -1"),
+        (b"\0\x20\0\0" + bytes(100), "a frame of 2097152 bytes exceeds the limit"),
+        (bytes(4), "correlation_id: an int32 needs 4 bytes, 0 left"),
+        (b"\0\0\0\4\0\0\0\7", "unexpected correlation id 7"),
+        (b"\0\0\0\5\0\0\0\0\0", "byte"),
+        (b"\0\0\0\x0a\0\0\0\0\0\0\x7f\xff\xff\xff", "api_keys"),
+    ],
+)
+@pytest.mark.parametrize("options", [{}, SASL], ids=["plain", "sasl"])
+async def test_a_peer_that_is_no_broker(data, reason, options):
+    await refused(sends(data), reason, **options)
+
+
+async def test_a_peer_that_does_not_speak_tls():
+    reason = "does not use TLS: set security_protocol to 'PLAINTEXT' or 'SASL_PLAINTEXT'"
+    await refused(sends(b"HTTP/1.1 400 Bad Request\r\n\r\n"), reason, AuthenticationFailed, security_protocol="SSL")
+
+
+async def test_a_peer_that_sends_a_byte_at_a_time():
+    frame = encode_response(messages.ApiVersionsResponse(), 0, 0)
+    await timed_out(sends(frame, pause=0.1), f"no connection within {SETUP_MS} ms", 4)
+
+
+async def test_a_peer_that_stops_within_a_frame():
+    async def script(reader, writer):
+        await reader.read(1)
+        writer.write(b"\0\0\1\0" + bytes(100))
+        await until_closed(reader)
+
+    await timed_out(script, f"no connection within {SETUP_MS} ms", 4)
+
+
+async def test_a_peer_that_refuses_every_version():
+    async def script(reader, writer):
+        for correlation_id in range(100):
+            if not await reader.read(65536):
+                return
+            writer.write(encode_response(messages.ApiVersionsResponse(error_code=35), 0, correlation_id))
+
+    await refused(script, "refused the ApiVersions request: UNSUPPORTED_VERSION")
+
+
+async def test_a_peer_that_has_an_error_for_versions():
+    refusal = encode_response(messages.ApiVersionsResponse(error_code=-1), 5, 0)
+    await refused(sends(refusal), "refused the ApiVersions request: UNKNOWN_SERVER_ERROR")
+
+
+async def test_two_answers_to_one_request():
+    frame = encode_response(messages.ApiVersionsResponse(error_code=35), 0, 0)
+    await refused(sends(frame + frame), "unexpected correlation id 0")
+
+
+@pytest.mark.parametrize(
+    ("response", "kind", "reason"),
+    [
+        (messages.SaslHandshakeResponse(error_code=-1), RemoteProtocolError, "UNKNOWN_SERVER_ERROR"),
+        (messages.SaslHandshakeResponse(error_code=33), AuthenticationFailed, "it has none"),
+        (messages.SaslHandshakeResponse(error_code=34), AuthenticationFailed, "does not use SASL"),
+    ],
+)
+async def test_a_refused_handshake(response, kind, reason):
+    def make(event):
+        return encode_response(response, event.version, event.correlation_id)
+
+    await refused(answers(make), reason, kind, **SASL)
+
+
+async def test_a_broker_that_hangs_in_sasl():
+    async def script(reader, writer):
+        connection, event = await opened(reader, writer)
+        writer.write(connection.send_response(event.correlation_id, messages.SaslHandshakeResponse()))
+        await until_closed(reader)
+
+    await timed_out(script, f"no connection within {SETUP_MS} ms", 4, **SASL)
+
+
+# After it is open
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda event: encode_response(messages.MetadataResponse(), 9, event.correlation_id + 1), "correlation id"),
+        (lambda event: b"\x7f\xff\xff\xff" + bytes(10), "a frame of 2147483647 bytes exceeds the limit of 104857600"),
+        (lambda event: b"\x80\0\0\0", "negative frame size"),
+        (lambda event: bytes(4), "correlation_id: an int32 needs 4 bytes, 0 left"),
+        (lambda event: b"HTTP/1.1 200 OK\r\n", "the peer speaks HTTP"),
+        (lambda event: metadata(event)[:-1], None),
+        (
+            lambda event: (len(metadata(event)) - 4 + 3).to_bytes(4, "big") + metadata(event)[4:] + b"abc",
+            "unexpected bytes after the message: 3",
+        ),
+        (lambda event: (len(metadata(event)) - 4 - 3).to_bytes(4, "big") + metadata(event)[4:], "MetadataResponse"),
+    ],
+    ids=["correlation", "oversized", "negative", "empty", "http", "short", "long", "cut"],
+)
+async def test_an_answer_that_is_none(make, reason):
+    if reason is None:  # the frame is one byte short: it never ends
+        await timed_out(answers(make), "no answer from broker", 4)
+    else:
+        await refused(answers(make), reason)
+
+
+async def test_an_answer_to_nothing():
+    async def script(reader, writer):
+        await opened(reader, writer)
+        writer.write(b"\0\0\0\4\xff\xff\xff\xff" * 3)
+        await until_closed(reader)
+
+    await refused(script, "unexpected correlation id -1")
+
+
+async def test_an_answer_that_comes_byte_by_byte():
+    async def script(reader, writer):
+        _, event = await opened(reader, writer)
+        for byte in metadata(event):
+            writer.write(bytes([byte]))
+            await writer.drain()
+            await asyncio.sleep(0.05)
+        await until_closed(reader)
+
+    await timed_out(script, "no answer from broker", 4)
+
+
+async def test_a_broker_that_closes_within_a_frame():
+    async def script(reader, writer):
+        _, event = await opened(reader, writer)
+        writer.write(metadata(event)[:-3])
+
+    await timed_out(script, "the broker closed the connection", 10)
+
+
+async def test_a_large_frame_that_does_not_come_takes_no_memory_for_each_try():
+    """A size within the limit is allocated once, untouched, and given back."""
+
+    async def script(reader, writer):
+        await opened(reader, writer)
+        writer.write((100 << 20).to_bytes(4, "big"))
+        await until_closed(reader)
+
+    tracemalloc.start()
+    try:
+        await timed_out(script, "no answer from broker", 4)
+        assert tracemalloc.get_traced_memory()[0] < 16 << 20
+    finally:
+        tracemalloc.stop()
+
+
+async def test_a_handshake_that_stops(tmp_path):
+    """TLS succeeds, and then nothing comes."""
+    authority = Authority(tmp_path)
+    own = authority.issue("broker", "127.0.0.1")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(own.certificate, own.key)
+
+    async def script(reader, writer):
+        await until_closed(reader)
+
+    async with Peer(script, context) as peer:
+        options = {"security_protocol": "SSL", "ssl_cafile": str(authority.certificate)}
+        error, _ = await ask(peer.address, **options)
+        assert type(error) is DeadlineExceeded
+        assert f"no connection within {SETUP_MS} ms" in str(error)
+        await peer.all_closed()
+        assert 1 <= peer.connections <= 4
