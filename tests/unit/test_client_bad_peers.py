@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 import tracemalloc
 
@@ -17,6 +18,7 @@ from tests.certificates import Authority
 
 CALL_MS = 700
 SETUP_MS = 300
+SILENT = "no answer from broker|closed, since it did not answer in time"
 ASKED = messages.MetadataRequest(topics=[])
 
 
@@ -146,7 +148,7 @@ async def timed_out(script, reason, most, **options):
     async with Peer(script) as peer:
         error, took = await ask(peer.address, **options)
         assert type(error) is DeadlineExceeded
-        assert reason in str(error)
+        assert re.search(reason, str(error))
         assert took < CALL_MS + 300
         await peer.all_closed()
         assert peer.connections <= most
@@ -292,7 +294,7 @@ async def test_a_broker_that_hangs_in_sasl():
 )
 async def test_an_answer_that_is_none(make, reason):
     if reason is None:  # the frame is one byte short: it never ends
-        await timed_out(answers(make), "no answer from broker", 4)
+        await timed_out(answers(make), SILENT, 4)
     else:
         await refused(answers(make), reason)
 
@@ -315,7 +317,7 @@ async def test_an_answer_that_comes_byte_by_byte():
             await asyncio.sleep(0.05)
         await until_closed(reader)
 
-    await timed_out(script, "no answer from broker", 4)
+    await timed_out(script, SILENT, 4)
 
 
 async def test_a_broker_that_closes_within_a_frame():
@@ -336,7 +338,7 @@ async def test_a_large_frame_that_does_not_come_takes_no_memory_for_each_try():
 
     tracemalloc.start()
     try:
-        await timed_out(script, "no answer from broker", 4)
+        await timed_out(script, SILENT, 4)
         assert tracemalloc.get_traced_memory()[0] < 16 << 20
     finally:
         tracemalloc.stop()
