@@ -181,7 +181,7 @@ class Log:
         self.batches = [stored for stored in self.batches if stored.last >= self.start]
         self.epochs = [
             (epoch, max(first, self.start))
-            for (epoch, first), after in zip(self.epochs, [*self.epochs[1:], None], strict=True)
+            for (epoch, first), after in zip(self.epochs, [*self.epochs[1:], None], strict=False)
             if after is None or after[1] > self.start
         ]
 

@@ -51,14 +51,16 @@ class _Node:
     asking: _Round | None = None
     failures: int = 0
     next_at: float = 0.0
+    kept_bytes: int = 0
 
 
 class Fetcher:
     """A machine that keeps one fetch under way to each broker that has assigned partitions, while there is room.
 
+    Each broker has an equal share of `prefetch_bytes`.
+
     Attributes:
         ready: fetched parts in order, which the reader takes from the left and gives back by `done`.
-        kept_bytes: memory of the frames that have parts in `ready` or with the reader.
     """
 
     def __init__(
@@ -72,7 +74,6 @@ class Fetcher:
         metrics: Metrics,
     ) -> None:
         self.ready: deque[Part] = deque()
-        self.kept_bytes = 0
         self._cluster = cluster
         self._positions = positions
         self._validation = validation
@@ -82,8 +83,14 @@ class Fetcher:
         self._errors = FetchErrors(cluster, positions, backoff, settings)
         self._turn = 0
         self._now = 0.0
+        self._share = settings.prefetch_bytes
         self._bytes = metrics.counter("consumer.bytes")
         self._fetch_bytes = metrics.histogram("consumer.fetch_bytes")
+
+    @property
+    def kept_bytes(self) -> int:
+        """The memory of the frames that have parts in `ready` or with the reader."""
+        return sum(node.kept_bytes for node in self._nodes.values())
 
     # The reader's side, in the driver's thread
 
@@ -96,7 +103,7 @@ class Fetcher:
             part.forget()
             part.frame.parts -= 1
             if not part.frame.parts:
-                self.kept_bytes -= part.frame.nbytes
+                self._nodes[part.frame.node].kept_bytes -= part.frame.nbytes
                 part.frame.release()
 
     def close(self) -> None:
@@ -110,14 +117,12 @@ class Fetcher:
         """Fetches from brokers that have partitions to fetch and none under way."""
         self._now = now
         sends: list[Send] = []
-        flying = sum(node.asking is not None for node in self._nodes.values())
-        for number in sorted(self._sources(now)):
+        sources = self._sources(now)
+        self._share = self._settings.prefetch_bytes // max(len(sources), 1)
+        for number in sorted(sources):
             node = self._nodes.setdefault(number, _Node())
-            if node.asking is not None or now < node.next_at:
+            if node.asking is not None or now < node.next_at or not self._has_room(node):
                 continue
-            if not self._has_room(flying):
-                break
-            flying += 1
             node.asking = _Round(number)
             wait = self._settings.fetch_max_wait_ms + self._settings.request_timeout_ms
             request = partial(self._request, node.asking)
@@ -136,7 +141,7 @@ class Fetcher:
         node = self._nodes[asked.node]
         node.asking, node.failures = None, 0
         response = answer.message
-        frame = Frame(answer.frame, 0)
+        frame = Frame(answer.frame, asked.node)
         if response.error_code:
             self._refused(node, response.error_code, now)
         else:
@@ -151,7 +156,7 @@ class Fetcher:
             self._bytes.add(frame.nbytes)
             self._fetch_bytes.add(frame.nbytes)
             frame.nbytes = answer.frame.nbytes if answer.frame is not None else frame.nbytes
-            self.kept_bytes += frame.nbytes
+            node.kept_bytes += frame.nbytes
         else:
             frame.release()
 
@@ -174,11 +179,13 @@ class Fetcher:
 
     # Asking
 
-    def _has_room(self, flying: int) -> bool:
-        """Whether another answer of the largest size fits; one is always under way if nothing is kept."""
-        share = min(self._settings.fetch_max_bytes, self._settings.prefetch_bytes // 2)
-        needed = (flying + 1) * share
-        return self.kept_bytes + needed <= self._settings.prefetch_bytes or (not flying and not self.kept_bytes)
+    def _has_room(self, node: _Node) -> bool:
+        """Whether another answer fits into a broker's share of the memory; the first one is always allowed."""
+        return not node.kept_bytes or node.kept_bytes + self._most() <= self._share
+
+    def _most(self) -> int:
+        """The most bytes in a response: two of them fit into a broker's share."""
+        return max(min(self._settings.fetch_max_bytes, self._share // 2), 1)
 
     def _sources(self, now: float) -> set[int]:
         """The brokers that have something to fetch."""
@@ -219,7 +226,7 @@ class Fetcher:
         request = kind(
             max_wait_ms=settings.fetch_max_wait_ms,
             min_bytes=settings.fetch_min_bytes,
-            max_bytes=max([settings.fetch_max_bytes, *(entry.max_bytes for entry in wanted.values())]),
+            max_bytes=max([self._most(), *(state.partition_bytes for state in states)]),
             isolation_level=int(settings.isolation_level == "read_committed"),
             session_id=plan.session_id,
             session_epoch=plan.epoch,

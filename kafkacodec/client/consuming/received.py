@@ -20,11 +20,12 @@ _BATCH_OVERHEAD = 12
 class Frame:
     """The memory of a response. It is given back when all its parts are read or dropped."""
 
-    __slots__ = ("_memory", "nbytes", "parts")
+    __slots__ = ("_memory", "nbytes", "node", "parts")
 
-    def __init__(self, memory: Received | None, nbytes: int) -> None:
+    def __init__(self, memory: Received | None, node: int) -> None:
         self._memory = memory
-        self.nbytes = nbytes
+        self.node = node  # the broker that sent it
+        self.nbytes = 0
         self.parts = 0
 
     def release(self) -> None:
