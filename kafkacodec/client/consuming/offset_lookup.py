@@ -22,6 +22,7 @@ __all__ = ["FoundOffset", "OffsetLookup", "Query"]
 _LIST_OFFSETS: Final = 2
 _FIRST_BY_TIME: Final = 1
 _UNSUPPORTED_FOR_MESSAGE_FORMAT: Final = 43
+_UNKNOWN: Final = -1
 _RETRIED = (ConnectionFailed, DeadlineExceeded, RemoteProtocolError)
 
 
@@ -198,7 +199,7 @@ class OffsetLookup:
             if refusal.stale_metadata:
                 self._cluster.refresh()
             problem = refusal(f"{want.key[0]}-{want.key[1]}: {refusal.name}")
-            if refusal.retriable:
+            if refusal.retriable or entry.error_code == _UNKNOWN:
                 self._again([want], problem, now)
             else:
                 self._refuse(want, problem)

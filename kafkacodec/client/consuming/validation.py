@@ -27,6 +27,7 @@ from kafkacodec.protocol.versions import highest_common
 __all__ = ["Validation"]
 
 _OFFSET_FOR_LEADER_EPOCH: Final = 23
+_UNKNOWN: Final = -1
 _FIRST_FOR_CONSUMERS: Final = 3  # older ones need the permission to change the cluster
 _RETRIED = (ConnectionFailed, DeadlineExceeded, RemoteProtocolError)
 _log = logging.getLogger("kafkacodec.client")
@@ -138,7 +139,7 @@ class Validation:
             refusal = error(entry.error_code)
             if refusal.stale_metadata:
                 self._cluster.refresh()
-            if refusal.retriable:
+            if refusal.retriable or entry.error_code == _UNKNOWN:
                 self._again(state, now)
             else:
                 self._positions.fail(state, refusal(f"{place}: {refusal.name}"))
