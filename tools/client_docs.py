@@ -16,6 +16,7 @@ from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any
 
+from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.client.options import _ALIASES, ClientSettings
 from kafkacodec.client.producing.settings import ProducerSettings
 
@@ -24,6 +25,7 @@ MARKER = "<!-- The rest is written by tools/client_docs.py. -->\n"
 PARTS: list[tuple[str, type[ClientSettings]]] = [
     ("All clients", ClientSettings),
     ("Producer", ProducerSettings),
+    ("Consumer", ConsumerSettings),
 ]
 
 
