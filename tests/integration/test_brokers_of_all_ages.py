@@ -266,3 +266,83 @@ def test_a_table(server: Server, release: str) -> None:
         assert [(record.key, record.value) for record in found] == [(b"k%d" % n, b"v%d" % n) for n in range(5000)]
 
     asyncio.run(main())
+
+
+# Consumers
+
+
+async def fill(server: str, topic: str, count: int, *, first: int = 0) -> None:
+    """Numbered records in partition 0."""
+    async with kc.client.aio.Producer(server, batch_size=2000) as producer:
+        for n in range(first, first + count):
+            await producer.send(topic, b"%d" % n, key=b"k", partition=0)
+
+
+def numbers(first: int, end: int) -> list[bytes]:
+    return [b"%d" % n for n in range(first, end)]
+
+
+def test_a_consumer_without_a_group(server: Server, release: str) -> None:
+    """All records, from the middle on, from the end on."""
+
+    async def main() -> None:
+        await fill(server.server, "read", 500)
+        async with kc.client.aio.Consumer(
+            "read", bootstrap_servers=server.server, auto_offset_reset="earliest"
+        ) as consumer:
+            tables = [pa.table(table) async for table in consumer.columns(timeout=2)]
+            found = pa.concat_tables(tables)
+            assert found["value"].to_pylist() == numbers(0, 500)
+            assert found["offset"].to_pylist() == list(range(500))
+            assert await consumer.position("read", 0) == 500
+            await consumer.seek("read", 0, 490)
+            seen = []
+            async for record in consumer:
+                seen.append(record.value)
+                if len(seen) == 10:
+                    break
+            assert seen == numbers(490, 500)
+            assert await consumer.end_offsets([("read", 0)]) == {("read", 0): 500}
+            assert await consumer.beginning_offsets([("read", 0)]) == {("read", 0): 0}
+
+    asyncio.run(main())
+
+
+def test_a_group_goes_on_where_it_committed(server: Server, release: str) -> None:
+    """0.8.2 keeps offsets of groups whose members choose their partitions."""
+    subscribes = release != "0.8.2"
+
+    async def read(count: int) -> list[bytes]:
+        options: Any = {"group_id": "readers", "auto_offset_reset": "earliest", "enable_auto_commit": False}
+        consumer = kc.client.aio.Consumer(*["counted"] * subscribes, bootstrap_servers=server.server, **options)
+        async with consumer:
+            if not subscribes:
+                await consumer.assign([("counted", 0)])
+            found: list[bytes] = []
+            while len(found) < count:
+                for records in (await consumer.getmany(20, count - len(found))).values():
+                    found += [record.value or b"" for record in records]
+                assert found, "no record within 20 s"
+            await consumer.commit()
+            assert await consumer.committed("counted", 0) == int(found[-1]) + 1
+            return found
+
+    async def main() -> None:
+        await fill(server.server, "counted", 100)
+        assert await read(60) == numbers(0, 60)
+        assert await read(40) == numbers(60, 100)
+
+    asyncio.run(main())
+
+
+def test_a_broker_without_groups(server: Server, release: str) -> None:
+    if release != "0.8.2":
+        return
+
+    async def main() -> None:
+        await fill(server.server, "alone", 1)
+        async with kc.client.aio.Consumer("alone", bootstrap_servers=server.server, group_id="g") as consumer:
+            with pytest.raises(kc.errors.UnsupportedVersion, match="JoinGroup"):
+                await asyncio.wait_for(consumer.getmany(20), 30)
+
+    asyncio.run(main())

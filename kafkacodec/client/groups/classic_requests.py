@@ -17,10 +17,11 @@ PROTOCOL_TYPE: Final = "consumer"
 _JOIN, _HEARTBEAT, _LEAVE, _SYNC = 11, 12, 13, 14
 # The first versions with static members.
 _STATIC: Final = {_JOIN: 5, _HEARTBEAT: 3, _LEAVE: 3, _SYNC: 3}
+_MOST_SESSION_MS_IN_0_9: Final = 30_000  # group.max.session.timeout.ms there; version 0 of JoinGroup
 
 
 def join(settings: GroupSettings, member_id: str, protocols: Mapping[str, bytes], reason: str) -> Prepare:
-    """JoinGroup with the subscription for each assignor."""
+    """JoinGroup with the subscription for each assignor. Kafka 0.9 gets the longest session timeout that it takes."""
     kind = messages.JoinGroupRequest
     entry = kind.JoinGroupRequestProtocol
     request = kind(
@@ -33,7 +34,13 @@ def join(settings: GroupSettings, member_id: str, protocols: Mapping[str, bytes]
         protocols=[entry(name=name, metadata=metadata) for name, metadata in protocols.items()],
         reason=reason[:255],
     )
-    return _prepare(_JOIN, settings.group_instance_id, lambda _: request)
+
+    def made(version: int) -> Any:
+        if version == 0:
+            request.session_timeout_ms = min(request.session_timeout_ms, _MOST_SESSION_MS_IN_0_9)
+        return request
+
+    return _prepare(_JOIN, settings.group_instance_id, made)
 
 
 def sync(member: GroupMetadata, protocol: str, assignments: Mapping[str, bytes]) -> Prepare:
