@@ -56,6 +56,8 @@ class Flight:
 
 
 class Groups(RuleBasedStateMachine):
+    coordinator: Any
+
     def make(self, cluster: Cluster) -> Any:
         raise NotImplementedError
 
@@ -141,7 +143,7 @@ class Groups(RuleBasedStateMachine):
     @rule(at=st.integers(0, 9))
     def expire(self, at: int) -> None:
         """The coordinator removes a member, which will hear of it."""
-        names = sorted(self.coordinator.members)
+        names = list(self.coordinator.members)
         if names:
             self.coordinator.expire(names[at % len(names)])
             self.run()
@@ -156,6 +158,18 @@ class Groups(RuleBasedStateMachine):
         if isinstance(self.coordinator, ModernCoordinator):
             self.coordinator.changed()
         self.run()
+
+    @rule(rounds=st.integers(1, 20), revoking=st.booleans())
+    def go_on(self, rounds: int, revoking: bool) -> None:
+        """Without faults for a while; consumers answer to a Revoke at once, or not at all."""
+        for _ in range(rounds):
+            for flight in list(self.flights):
+                if flight in self.flights:
+                    self.advance(flight)
+                    self.nothing_is_read_twice()
+            for at in range(len(self.consumers) if revoking else 0):
+                self.revoked(at)
+            self.wait(200)
 
     # What must hold
 
@@ -174,18 +188,12 @@ class Groups(RuleBasedStateMachine):
         """Nothing happens any more, and time goes on: everything is read by one member."""
         if not self.consumers:
             return
-        for step in range(400):
-            if step == 100:  # members whose LeaveGroup, or whose first answer, was lost send no heartbeats
-                used = {consumer.group.metadata.member_id for consumer in self.consumers if consumer.group.metadata}
-                for name in self.coordinator.members.keys() - used:
-                    self.coordinator.expire(name)
-            for flight in list(self.flights):
-                if flight in self.flights:
-                    self.advance(flight)
-            for at in range(len(self.consumers)):
-                self.revoked(at)
-            self.nothing_is_read_twice()
-            self.wait(200)
+        self.go_on(100, revoking=True)
+        # Members whose LeaveGroup, or whose first answer, was lost send no heartbeats.
+        used = {consumer.group.metadata.member_id for consumer in self.consumers if consumer.group.metadata}
+        for name in [name for name in self.coordinator.members if name not in used]:
+            self.coordinator.expire(name)
+        self.go_on(200, revoking=True)
         living = [consumer for consumer in self.consumers if not consumer.left]
         reading = [place for consumer in self.consumers for place in consumer.reading]
         wanted = {topic for consumer in living for topic in self.wants(consumer)}
@@ -299,6 +307,6 @@ class ModernGroups(Groups):
         return ModernMembership(SETTINGS, cluster)
 
 
-COUNTS = settings(max_examples=60, stateful_step_count=40, deadline=None)
+COUNTS = settings(max_examples=50, stateful_step_count=30, deadline=None)
 TestEager, TestCooperative, TestModern = EagerGroups.TestCase, CooperativeGroups.TestCase, ModernGroups.TestCase
 TestEager.settings = TestCooperative.settings = TestModern.settings = COUNTS

@@ -1,7 +1,7 @@
 """Coordinators of one group, classic and KIP-848, after the KIPs and the states of Kafka's coordinator.
 
-`handle` takes a request under a token; responses are put into `ready` by token, some of them much later: JoinGroup waits
-for the other members, SyncGroup for the leader.
+`handle` takes a request under a token; responses are put into `ready` by token, some of them much later: JoinGroup
+waits for the other members, SyncGroup for the leader.
 """
 
 from __future__ import annotations
@@ -72,10 +72,11 @@ class ClassicCoordinator:
         known = self.members.get(request.member_id)
         if known is None and request.member_id not in self._promised:
             return response(error_code=25)
+        self._promised.discard(request.member_id)
         protocols = {entry.name: bytes(entry.metadata) for entry in request.protocols}
-        if known is not None and self.state == "Stable" and request.member_id != self.leader:
-            if known.protocols == protocols:
-                return self._joined(request.member_id)
+        follows = known is not None and request.member_id != self.leader
+        if follows and self.state == "Stable" and known.protocols == protocols:
+            return self._joined(request.member_id)
         member = self.members.setdefault(request.member_id, _Member())
         member.protocols, member.joining = protocols, token
         if self.state != "Preparing":
@@ -226,9 +227,8 @@ class ModernCoordinator:
 
     def _reconcile(self, member_id: str, member: _Reconciled, owned: set[tuple[uuid.UUID, int]] | None) -> None:
         target = self._targets()[member_id]
-        if member.revoking and owned is not None:
-            if owned <= member.assigned:
-                member.revoking = set()
+        if owned is not None and owned <= member.assigned:
+            member.revoking = set()
         if not member.revoking and member.assigned - target:
             member.revoking = member.assigned - target
             member.assigned &= target

@@ -384,12 +384,13 @@ class ClassicMembership:
 
     def _end(self) -> None:
         """Give up the partitions, then leave."""
+        self._asking = None  # a new assignment comes too late
         if self._ownership.revoking:
             return
         if self._ownership.owned:
             self._ownership.revoke(self._ownership.owned)
             return
-        self._asking = self._beating = None
+        self._beating = None
         if self._state in _IDLE or self._ending or not self._member_id:
             self._left()
         else:

@@ -1,0 +1,378 @@
+"""Reading records of a share group (KIP-932): acquired by a fetch, each to be accepted, released or rejected.
+
+reader = ShareReader(cluster, lambda: membership.metadata, backoff=Backoff())
+reader.assign(partitions)                  # after each Assigned
+reader.fetch()                             # the application wants records; then wake the network
+for fetched in reader.take():
+    counts = reader.delivered(fetched, offsets)     # the offsets of the records that were decoded
+    ...                                    # deliver those in `counts`; they are this member's for some time
+    reader.acknowledge(fetched.partition, offset, AcknowledgeType.ACCEPT)
+reader.fetch()                             # carries the acknowledgements; or reader.flush()
+reader.take_results()                      # which acknowledgements reached the broker
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kafkacodec.client.core.backoff import Backoff
+from kafkacodec.client.core.calls import Answer, Received, Send
+from kafkacodec.client.core.cluster import Cluster
+from kafkacodec.client.groups.membership import GroupMetadata, TopicPartition
+from kafkacodec.client.groups.share_session import AcknowledgeType, Acquired, Run, ShareLimits, ShareSession, packed
+from kafkacodec.errors import LocalProtocolError, error
+
+__all__ = ["Acknowledged", "ShareFetched", "ShareReader"]
+
+_SESSION_LOST: Final = frozenset({122, 123, 133})  # not found, invalid epoch, too many sessions
+_NO_SESSION, _UNKNOWN_SERVER_ERROR = 122, -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShareFetched:
+    """The records of a partition in a response.
+
+    Attributes:
+        partition: which.
+        records: the record sets; they may have more records than were acquired.
+        acquired: the offsets that this member may deliver.
+        node: the broker that gave them.
+        frame: the memory in which `records` are; of several partitions together.
+    """
+
+    partition: TopicPartition
+    records: Any
+    acquired: tuple[Acquired, ...]
+    node: int
+    frame: Received | None
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """What became of acknowledgements: `error` is None if the broker has them, else others get the records."""
+
+    partition: TopicPartition
+    runs: tuple[Run, ...]
+    error: Exception | None
+
+
+@dataclass(slots=True)
+class _Held:
+    """Delivered records of a partition without an acknowledgement so far."""
+
+    node: int
+    offsets: set[int]
+
+
+class ShareReader:
+    """Fetches from the leaders of a share group's partitions and acknowledges to them. A machine.
+
+    Args:
+        cluster: the cluster's metadata.
+        member: gives the membership's metadata, or None while there is none.
+        limits: of each fetch.
+        implicit: whether `fetch` and `flush` accept all that was delivered and not acknowledged otherwise. Without it,
+            `fetch` refuses to go on until all is acknowledged.
+        backoff: the wait before a broker is asked again that failed.
+
+    Attributes:
+        errors: why partitions could not be read, by partition; those that pass are tried again without an entry.
+        closed: whether all sessions have ended after `close`.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        member: Callable[[], GroupMetadata | None],
+        *,
+        limits: ShareLimits | None = None,
+        implicit: bool = True,
+        backoff: Backoff | None = None,
+    ) -> None:
+        self.errors: dict[TopicPartition, Exception] = {}
+        self._cluster = cluster
+        self._member = member
+        self._limits = limits or ShareLimits()
+        self._implicit = implicit
+        self._backoff = backoff or Backoff()
+        self._assigned: set[TopicPartition] = set()
+        self._sessions: dict[int, ShareSession] = {}
+        self._asking: dict[int, Send] = {}
+        self._failures: dict[int, int] = {}
+        self._next_at: dict[int, float] = {}
+        self._held: dict[TopicPartition, _Held] = {}
+        self._fetched: list[ShareFetched] = []
+        self._results: list[Acknowledged] = []
+        self._now = 0.0
+        self._hungry: set[int] | None = set()  # the brokers still to be asked; None: all
+        self._flushing = False
+        self._ending = False
+
+    # For the consumer
+
+    @property
+    def closed(self) -> bool:
+        """Whether all sessions have ended after `close`."""
+        return self._ending and not self._sessions
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read from these and no others."""
+        self._assigned = {TopicPartition(*place) for place in partitions}
+
+    def fetch(self) -> None:
+        """Ask each leader once for records, with the acknowledgements so far.
+
+        Raises:
+            LocalProtocolError: without `implicit`, delivered records are not acknowledged; or the reader is closed.
+        """
+        if self._ending:
+            raise LocalProtocolError("the share consumer is closed")
+        if not self._implicit and self._held:
+            place, held = next(iter(self._held.items()))
+            raise LocalProtocolError(
+                f"{len(held.offsets)} records of {place.topic}-{place.partition} are not acknowledged, from offset "
+                f"{min(held.offsets)} on: accept, release or reject them first"
+            )
+        self._accept_rest()
+        self._hungry = None
+
+    def flush(self) -> None:
+        """Send the acknowledgements so far, without a fetch."""
+        self._accept_rest()
+        self._flushing = True
+
+    def take(self) -> list[ShareFetched]:
+        """What was fetched since the last call."""
+        fetched, self._fetched = self._fetched, []
+        return fetched
+
+    def take_results(self) -> list[Acknowledged]:
+        """What became of acknowledgements since the last call."""
+        results, self._results = self._results, []
+        return results
+
+    def delivered(self, fetched: ShareFetched, offsets: Iterable[int]) -> dict[int, int]:
+        """Which records of `fetched` to deliver, from the offsets of all that were decoded.
+
+        Returns:
+            The delivery count by offset. Acquired offsets without a record are acknowledged as gaps.
+        """
+        counts: dict[int, int] = {}
+        gaps: list[Run] = []
+        present = sorted(offsets)
+        at = 0
+        for first, last, count in sorted(fetched.acquired):
+            while at < len(present) and present[at] < first:
+                at += 1
+            expected = first
+            while at < len(present) and present[at] <= last:
+                if present[at] > expected:
+                    gaps.append(Run(expected, present[at] - 1, AcknowledgeType.GAP))
+                counts[present[at]] = count
+                expected = present[at] + 1
+                at += 1
+            if expected <= last:
+                gaps.append(Run(expected, last, AcknowledgeType.GAP))
+        session = self._sessions.get(fetched.node)
+        if session is None or session.epoch == 0:
+            return {}  # the session was lost meanwhile, and others get these records
+        if gaps:
+            session.acknowledge(fetched.partition, gaps)
+        if counts:
+            held = self._held.setdefault(fetched.partition, _Held(fetched.node, set()))
+            held.node = fetched.node
+            held.offsets |= counts.keys()
+        return counts
+
+    def acknowledge(self, partition: TopicPartition, offset: int, kind: AcknowledgeType) -> None:
+        """Say what happens to a delivered record; it is sent with the next `fetch` or `flush`.
+
+        Raises:
+            LocalProtocolError: the record was not delivered, is acknowledged already, or its time is over.
+        """
+        held = self._held.get(partition)
+        if held is None or offset not in held.offsets:
+            topic, number = partition
+            raise LocalProtocolError(f"offset {offset} of {topic}-{number} does not wait for an acknowledgement")
+        self._say(partition, held, {offset: AcknowledgeType(kind)})
+
+    def close(self) -> None:
+        """Release what is not acknowledged and end all sessions; `closed` tells when that is done."""
+        for place, held in list(self._held.items()):
+            self._say(place, held, dict.fromkeys(held.offsets, AcknowledgeType.RELEASE))
+        self._ending = True
+
+    # A machine
+
+    def poll(self, now: float) -> list[Send]:
+        """The requests that are due, one per broker at a time."""
+        self._now = now
+        member = self._member()
+        if member is None:
+            self._drop_sessions()
+            return []
+        if self._ending:
+            return self._end(member)
+        leaders = self._leaders()
+        if self._hungry is None:
+            self._hungry = set(leaders)
+        sends = []
+        for node in sorted(leaders.keys() | self._sessions.keys()):
+            session = self._sessions.setdefault(node, ShareSession())
+            if node in self._asking or now < self._next_at.get(node, now):
+                continue
+            if node in self._hungry and node in leaders:
+                self._hungry.discard(node)
+                request = session.fetch(member, leaders[node], self._id_of, self._limits)
+            elif session.acknowledging and (self._flushing or node not in leaders):
+                request = session.acknowledgement(member, self._id_of)
+            else:
+                continue
+            sends.append(self._ask(node, request))
+        self._flushing = self._flushing and any(session.acknowledging for session in self._sessions.values())
+        return sends
+
+    def next_deadline(self) -> float | None:
+        """When a broker that failed may be asked again."""
+        return min(
+            (at for node, at in self._next_at.items() if at > self._now and node not in self._asking), default=None
+        )
+
+    def answered(self, send: Send, answer: Answer, now: float) -> None:
+        """Take over records, and what became of acknowledgements."""
+        node = self._node_of(send)
+        if node is None:
+            return
+        response, session = answer.message, self._sessions[node]
+        if response.error_code:
+            self._lose(node, error(response.error_code)(response.error_message), now)
+            return
+        self._failures.pop(node, None)
+        self._next_at.pop(node, None)
+        sent = session.succeeded()
+        for topic in response.responses:
+            name = self._cluster.topic_name(topic.topic_id)
+            for partition in topic.partitions if name is not None else ():
+                place = TopicPartition(name or "", partition.partition_index)
+                self._read(place, partition, response, sent, answer)
+        for place, runs in sent.items():  # without an answer
+            self._results.append(Acknowledged(place, tuple(runs), error(_UNKNOWN_SERVER_ERROR)()))
+        if session.closing:
+            del self._sessions[node]
+
+    def failed(self, send: Send, error: Exception, now: float) -> None:
+        """The session is over."""
+        node = self._node_of(send)
+        if node is not None:
+            self._lose(node, error, now)
+
+    # Steps
+
+    def _ask(self, node: int, request: Any) -> Send:
+        self._asking[node] = Send(node, request, context=node)
+        return self._asking[node]
+
+    def _node_of(self, send: Send) -> int | None:
+        node: int = send.context
+        if self._asking.get(node) is not send:
+            return None
+        del self._asking[node]
+        return node
+
+    def _read(self, place: TopicPartition, partition: Any, response: Any, sent: Any, answer: Answer) -> None:
+        """A partition of a response to either request."""
+        fetching = hasattr(partition, "acquired_records")
+        code = partition.acknowledge_error_code if fetching else partition.error_code
+        runs = sent.pop(place, ())
+        if runs:
+            self._results.append(Acknowledged(place, tuple(runs), error(code)() if code else None))
+        if partition.error_code:
+            self._refused(place, partition, response)
+        elif fetching and partition.acquired_records:
+            self.errors.pop(place, None)
+            acquired = tuple(
+                Acquired(r.first_offset, r.last_offset, r.delivery_count) for r in partition.acquired_records
+            )
+            self._fetched.append(ShareFetched(place, partition.records, acquired, answer.node, answer.frame))
+
+    def _refused(self, place: TopicPartition, partition: Any, response: Any) -> None:
+        refusal, leader = error(partition.error_code), partition.current_leader
+        moved = leader.leader_id >= 0 and self._cluster.leader_changed(
+            place.topic, place.partition, leader.leader_id, leader.leader_epoch, response.node_endpoints
+        )
+        if refusal.stale_metadata and not moved:
+            self._cluster.refresh()
+        if not refusal.retriable:
+            self.errors[place] = refusal(partition.error_message)
+
+    def _lose(self, node: int, fault: Exception, now: float) -> None:
+        """The session with a broker is over: others get the records that were not acknowledged."""
+        session = self._sessions[node]
+        for place, runs in session.lost().items():
+            self._results.append(Acknowledged(place, tuple(runs), fault))
+        for place in [place for place, held in self._held.items() if held.node == node]:
+            self._fail_held(place, fault)
+        if session.closing or self._ending:
+            del self._sessions[node]
+        if getattr(fault, "code", None) not in _SESSION_LOST:
+            self._cluster.refresh()
+        self._failures[node] = self._failures.get(node, 0) + 1
+        self._next_at[node] = now + self._backoff.after(self._failures[node])
+        if self._hungry is not None:
+            self._hungry.add(node)
+
+    def _fail_held(self, place: TopicPartition, fault: Exception) -> None:
+        held = self._held.pop(place)
+        runs = packed(dict.fromkeys(held.offsets, AcknowledgeType.RELEASE))
+        self._results.append(Acknowledged(place, tuple(runs), fault))
+
+    def _drop_sessions(self) -> None:
+        """There is no membership: the coordinator has told the brokers to end its sessions, or will."""
+        for node in [node for node, session in self._sessions.items() if session.epoch or session.sent]:
+            self._asking.pop(node, None)
+            for place, runs in self._sessions[node].lost().items():
+                self._results.append(Acknowledged(place, tuple(runs), error(_NO_SESSION)()))
+            for place in [place for place, held in self._held.items() if held.node == node]:
+                self._fail_held(place, error(_NO_SESSION)())
+        if self._ending:
+            self._sessions.clear()
+
+    def _end(self, member: GroupMetadata) -> list[Send]:
+        """The last request of each session."""
+        sends = []
+        for node, session in list(self._sessions.items()):
+            if node in self._asking:
+                continue
+            if session.epoch == 0:
+                del self._sessions[node]
+            else:
+                sends.append(self._ask(node, session.acknowledgement(member, self._id_of, close=True)))
+        return sends
+
+    def _leaders(self) -> dict[int, set[TopicPartition]]:
+        """The partitions to read from each broker; those without a known leader or id are left out, and asked for."""
+        found: dict[int, set[TopicPartition]] = {}
+        for place in self._assigned:
+            leader = self._cluster.leader(*place)
+            if leader is None or self._id_of(place.topic) is None:
+                self._cluster.refresh()
+            else:
+                found.setdefault(leader, set()).add(place)
+        return found
+
+    def _id_of(self, topic: str) -> uuid.UUID | None:
+        known = self._cluster.topics.get(topic)
+        return None if known is None else known.topic_id
+
+    def _accept_rest(self) -> None:
+        for place, held in list(self._held.items()) if self._implicit else ():
+            self._say(place, held, dict.fromkeys(held.offsets, AcknowledgeType.ACCEPT))
+
+    def _say(self, place: TopicPartition, held: _Held, types: dict[int, AcknowledgeType]) -> None:
+        self._sessions[held.node].acknowledge(place, packed(types))
+        held.offsets -= types.keys()
+        if not held.offsets:
+            del self._held[place]

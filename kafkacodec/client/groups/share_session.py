@@ -1,0 +1,202 @@
+"""A share session (KIP-932): what a member of a share group reads from one broker, and what it acknowledges there.
+
+Requests of a session have an epoch: 0 makes a session with all its partitions, later ones have only what changed, and
+-1 ends it. Fetches and acknowledgements count in the same epochs, so that one is under way at a time. When the session
+is lost, the broker gives the records that were not acknowledged to others.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from kafkacodec import messages
+from kafkacodec.client.core.calls import Prepare, Versions
+from kafkacodec.client.groups.membership import GroupMetadata, TopicPartition, in_order
+from kafkacodec.protocol.versions import highest_common
+
+__all__ = ["AcknowledgeType", "Acquired", "Run", "ShareLimits", "ShareSession", "packed"]
+
+_SHARE_FETCH, _SHARE_ACKNOWLEDGE = 78, 79
+_LIMITED_VERSION: Final = 1  # of ShareFetch: before it the limit is in bytes per partition
+_NEW, _LAST_EPOCH, _FINAL = 0, 2**31 - 1, -1
+
+Ids: TypeAlias = Callable[[str], "uuid.UUID | None"]
+
+
+class AcknowledgeType(IntEnum):
+    """What happens to an acquired record: it is done, given to another member, or never delivered again."""
+
+    GAP = 0  # there is no record at the offset
+    ACCEPT = 1
+    RELEASE = 2
+    REJECT = 3
+
+
+class Acquired(NamedTuple):
+    """Offsets `first` to `last` were given to this member; for the n-th time, as `delivery_count` says."""
+
+    first: int
+    last: int
+    delivery_count: int
+
+
+class Run(NamedTuple):
+    """Offsets `first` to `last`, acknowledged alike."""
+
+    first: int
+    last: int
+    type: AcknowledgeType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareLimits:
+    """How much a fetch of a share group may bring, and how long it may wait.
+
+    Args:
+        max_wait_ms: how long the broker waits for `min_bytes`.
+        min_bytes, max_bytes: of records in a response.
+        max_records: acquired by a fetch; an answer may have more, to end a batch.
+        batch_size: into how many records the broker may group what is acquired.
+        partition_max_bytes: for brokers whose ShareFetch has only this limit (Kafka 4.0).
+    """
+
+    max_wait_ms: int = 500
+    min_bytes: int = 1
+    max_bytes: int = 52_428_800
+    max_records: int = 500
+    batch_size: int = 500
+    partition_max_bytes: int = 1_048_576
+
+
+def packed(types: Mapping[int, AcknowledgeType]) -> list[Run]:
+    """Acknowledgements by offset as runs of consecutive offsets of one type, in order."""
+    runs: list[Run] = []
+    for offset, kind in sorted(types.items()):
+        if runs and runs[-1].last == offset - 1 and runs[-1].type == kind:
+            runs[-1] = runs[-1]._replace(last=offset)
+        else:
+            runs.append(Run(offset, offset, kind))
+    return runs
+
+
+@dataclass(eq=False)
+class ShareSession:
+    """The session with one broker.
+
+    Attributes:
+        epoch: of the next request.
+        partitions: those in the session, as far as the broker was told.
+        acknowledging: the acknowledgements that wait for the next request, by partition.
+        sent: those in the request under way.
+        closing: whether the request under way is the last one.
+    """
+
+    epoch: int = _NEW
+    partitions: set[TopicPartition] = field(default_factory=set)
+    acknowledging: dict[TopicPartition, list[Run]] = field(default_factory=dict)
+    sent: dict[TopicPartition, list[Run]] = field(default_factory=dict)
+    closing: bool = False
+
+    def acknowledge(self, place: TopicPartition, runs: Iterable[Run]) -> None:
+        """Say this in the next request."""
+        self.acknowledging.setdefault(place, []).extend(runs)
+
+    def fetch(self, member: GroupMetadata, wanted: set[TopicPartition], ids: Ids, limits: ShareLimits) -> Prepare:
+        """A fetch from these partitions, with the acknowledgements that wait."""
+        kind = messages.ShareFetchRequest
+        added = wanted if self.epoch == _NEW else wanted - self.partitions
+        forgotten = self.partitions - wanted
+        self.partitions = set(wanted)
+        request = kind(
+            group_id=member.group_id,
+            member_id=member.member_id,
+            share_session_epoch=self.epoch,
+            max_wait_ms=limits.max_wait_ms,
+            min_bytes=limits.min_bytes,
+            max_bytes=limits.max_bytes,
+        )
+        request.topics = self._topics(kind.FetchTopic, kind.FetchPartition, kind.AcknowledgementBatch, added, ids)
+        request.forgotten_topics_data = [
+            kind.ForgottenTopic(topic_id=topic_id, partitions=[place.partition for place in places])
+            for topic_id, places in _by_id(forgotten, ids).items()
+        ]
+
+        def prepare(versions: Versions) -> tuple[Any, int]:
+            version = highest_common(_SHARE_FETCH, versions)
+            if version >= _LIMITED_VERSION:
+                request.max_records, request.batch_size = limits.max_records, limits.batch_size
+            else:
+                for topic in request.topics:
+                    for partition in topic.partitions:
+                        partition.partition_max_bytes = limits.partition_max_bytes
+            return request, version
+
+        return prepare
+
+    def acknowledgement(self, member: GroupMetadata, ids: Ids, *, close: bool = False) -> Prepare:
+        """The acknowledgements that wait alone; with `close` the session ends."""
+        kind = messages.ShareAcknowledgeRequest
+        self.closing = close
+        request = kind(
+            group_id=member.group_id,
+            member_id=member.member_id,
+            share_session_epoch=_FINAL if close else self.epoch,
+        )
+        request.topics = self._topics(
+            kind.AcknowledgeTopic, kind.AcknowledgePartition, kind.AcknowledgementBatch, set(), ids
+        )
+
+        def prepare(versions: Versions) -> tuple[Any, int]:
+            return request, highest_common(_SHARE_ACKNOWLEDGE, versions)
+
+        return prepare
+
+    def succeeded(self) -> dict[TopicPartition, list[Run]]:
+        """The request was answered without an error of the session; returns what it acknowledged."""
+        sent, self.sent = self.sent, {}
+        self.epoch = 1 if self.epoch == _LAST_EPOCH else self.epoch + 1
+        return sent
+
+    def lost(self) -> dict[TopicPartition, list[Run]]:
+        """The session is over; returns what was not acknowledged and cannot be any more."""
+        unsaid = self.sent
+        for place, runs in self.acknowledging.items():
+            unsaid.setdefault(place, []).extend(runs)
+        self.sent, self.acknowledging = {}, {}
+        self.epoch = _NEW
+        self.partitions = set()
+        return unsaid
+
+    def _topics(self, topic: Any, partition: Any, batch: Any, places: set[TopicPartition], ids: Ids) -> list[Any]:
+        """The entries of `places`, and of the partitions with acknowledgements, which are under way from now on."""
+        self.sent, self.acknowledging = self.acknowledging, {}
+        return [
+            topic(
+                topic_id=topic_id,
+                partitions=[
+                    partition(
+                        partition_index=place.partition,
+                        acknowledgement_batches=[
+                            batch(first_offset=run.first, last_offset=run.last, acknowledge_types=[run.type])
+                            for run in sorted(self.sent.get(place, ()))
+                        ],
+                    )
+                    for place in entries
+                ],
+            )
+            for topic_id, entries in _by_id(places | self.sent.keys(), ids).items()
+        ]
+
+
+def _by_id(places: Iterable[TopicPartition], ids: Ids) -> dict[uuid.UUID, list[TopicPartition]]:
+    """Partitions by the id of their topic, those of unknown topics left out."""
+    found: dict[uuid.UUID, list[TopicPartition]] = {}
+    for place in in_order(places):
+        topic_id = ids(place.topic)
+        if topic_id is not None:
+            found.setdefault(topic_id, []).append(place)
+    return found
