@@ -41,7 +41,12 @@ class BatchEncoder:
     Raises:
         EncodeError: from every method that takes rows: offsets do not increase, a record exceeds the maximum batch
             size, or the magic cannot represent it; `path` names the row.
+
+    Attributes:
+        writable: whether `next_batch` and `last_batch` return bytearrays, which the caller may change.
     """
+
+    writable: bool
 
     def __init__(
         self,

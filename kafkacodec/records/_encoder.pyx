@@ -1,5 +1,6 @@
 # Encoding of columns and Python records as record batches: owns the memory, calls the kernels without the GIL.
 from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytearray cimport PyByteArray_FromStringAndSize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.object cimport PyObject
@@ -189,6 +190,7 @@ cdef class BatchEncoder:
     cdef size_t header_bytes
     cdef int64_t rows          # number of rows in the previous chunks
     cdef bint working
+    cdef public bint writable
 
     def __cinit__(self, *, int magic, bint drop_unsupported, int64_t base_offset, int64_t batch_bytes,
                   int64_t producer_id, int producer_epoch, int base_sequence, int leader_epoch, int attributes,
@@ -440,11 +442,15 @@ cdef class BatchEncoder:
         cdef GrowingBytes out = GrowingBytes()
         cdef k.kc_room room
         cdef k.kc_open_batch batch = self.encoder.open
+        cdef const char *start
+        cdef Py_ssize_t size
         if compress is not None:
             self.put_compressed(out, compress)
-            data = out.finish()
+            data = bytearray(out.finish()) if self.writable else out.finish()
         else:
             room.at = room.end = self.batch.data + self.batch.size
             k.kc_encoder_close_in_place(&self.encoder, &room)
-            data = PyBytes_FromStringAndSize(<char *> self.batch.data, self.batch.size)
+            start = <char *> self.batch.data
+            size = self.batch.size
+            data = PyByteArray_FromStringAndSize(start, size) if self.writable else PyBytes_FromStringAndSize(start, size)
         return data, batch.base_offset, batch.last_offset, batch.max_timestamp, batch.count

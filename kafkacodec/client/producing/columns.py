@@ -16,7 +16,7 @@ from kafkacodec.errors import EncodeError
 from kafkacodec.protocol.partition_rows import column_without_nulls, groups_of_batch
 from kafkacodec.records.arguments import require_int
 from kafkacodec.records.columns import import_extra
-from kafkacodec.records.encode import iter_encoded
+from kafkacodec.records.encode import EncodePlan, iter_writable
 from kafkacodec.records.partition import partition
 
 if TYPE_CHECKING:
@@ -112,18 +112,16 @@ class TablePlan:
                 where = f"records[{rows[own][0]}].partition"
                 raise EncodeError(f"topic {queues.name!r} has no partition {number}", path=where)
             try:
-                for encoded in iter_encoded(part, **self._options(queues)):
-                    yield TableBatch(queue, bytearray(encoded.data), encoded.num_records)
+                for data, count in iter_writable(part, self._encoding(queues)):
+                    yield TableBatch(queue, data, count)
             except EncodeError as error:
                 raise EncodeError(error.reason, path=_path_in_table(error.path, rows[own])) from None
 
-    def _options(self, queues: TopicQueues) -> dict[str, Any]:
+    def _encoding(self, queues: TopicQueues) -> EncodePlan:
         settings = self._settings
-        return {
-            "codec": settings.compression_type,
-            "level": settings.compression_level,
-            "batch_bytes": queues.batch_limit,
-        }
+        return EncodePlan(
+            codec=settings.compression_type or "none", level=settings.compression_level, batch_bytes=queues.table_limit
+        )
 
     def _partitions(self, batch: Any, queues: TopicQueues) -> npt.NDArray[np.int32] | None:
         """The partition of each row; None if there is only the first."""

@@ -119,18 +119,28 @@ class PartitionQueue:
 
 
 class TopicQueues:
-    """The queues of a topic's partitions, by the cluster's metadata of one generation."""
+    """The queues of a topic's partitions, by the cluster's metadata of one generation.
 
-    __slots__ = ("available", "batch_limit", "generation", "name", "numbers", "queues", "sticky")
+    Attributes:
+        batch_limit: the most bytes of a batch of records that are sent one by one.
+        table_limit: the same of rows of a table, which do not come one after the other: as much as a request holds.
+    """
 
-    def __init__(self, name: str, batch_limit: int) -> None:
+    __slots__ = ("available", "batch_limit", "generation", "name", "numbers", "queues", "sticky", "table_limit")
+
+    def __init__(self, name: str, batch_limit: int, table_limit: int) -> None:
         self.name = name
         self.queues: dict[int, PartitionQueue] = {}
         self.numbers: list[int] = []
         self.available: list[int] = []
         self.generation = -1
         self.sticky: PartitionQueue | None = None
-        self.batch_limit = batch_limit
+        self.batch_limit, self.table_limit = batch_limit, table_limit
+
+    def limit_batches(self, size: int) -> None:
+        """The broker refuses batches of more bytes than this."""
+        self.batch_limit = max(min(self.batch_limit, size), 1)
+        self.table_limit = max(min(self.table_limit, size), 1)
 
     def update(self, topic: Topic, generation: int) -> None:
         """Take over which partitions there are, and which have a leader."""
@@ -199,7 +209,7 @@ class Queues:
         if known is None or not known.partitions:
             return None
         if found is None:
-            found = TopicQueues(name, self._settings.batch_size)
+            found = TopicQueues(name, self._settings.batch_size, self._most)
         found.update(known, generation)
         return self.topics.setdefault(name, found)
 

@@ -359,8 +359,7 @@ class Sender:
             part.sequence = (batch.sequence + count) % _SEQUENCES if batch.sequence >= 0 else -1
             parts.append(part)
             count += records
-        topic = self.queues.topics[queue.topic]
-        topic.batch_limit = min(topic.batch_limit, max(batch.size // 2, 1))
+        self.queues.topics[queue.topic].limit_batches(batch.size // 2)
         self.queues.replace(batch, parts)
 
     def _delivered(self, batch: Batch, offset: int, time: int) -> None:

@@ -56,7 +56,8 @@ class ProducerSettings(ClientSettings):
         compression_type: "none", "gzip", "snappy", "lz4" or "zstd".
         compression_level: as in Kafka's ``compression.<codec>.level``.
         linger_ms: how long a batch waits for more records before it is sent.
-        batch_size: the most bytes of a batch before compression; a larger record has a batch to itself.
+        batch_size: the most bytes of a batch before compression; a larger record has a batch to itself. Batches of
+            tables are as large as a request may be.
         buffer_memory: while so many bytes wait to be sent or acknowledged, `send` waits too.
         max_block_ms: how long `send` waits for that, or for the metadata of a topic.
         max_request_size: the most bytes of a request, and of a record.
