@@ -230,11 +230,14 @@ class Network:
     def _set_timer(self, now: float) -> None:
         due = [at for machine in self._machines if (at := machine.next_deadline()) is not None]
         due += self._traffic.deadlines(now)
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if due:
-            self._timer = self.loop.call_at(max(min(due), now) / 1000, self.wake)
+        if not due:
+            return
+        at = max(min(due), now) / 1000
+        # A timer that fires too early costs one pass; making a new one in each pass costs more.
+        if self._timer is None or self._timer.cancelled() or not now / 1000 < self._timer.when() <= at:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = self.loop.call_at(at, self.wake)
 
 
 def _answer(machine: Machine, flight: Flight, answer: Answer, now: float) -> None:
