@@ -1,0 +1,422 @@
+"""Consumers read from real brokers what other clients wrote, in the same way as other clients read it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import confluent_kafka
+import pytest
+
+import kafkacodec as kc
+from kafkacodec import errors
+from kafkacodec.client import Admin, Consumer, NewTopic
+from tests.integration.kafka_jars import RELEASES
+from tests.integration.kafka_jvm import Broker
+from tests.integration.test_protocol_broker import Client
+
+pytestmark = [pytest.mark.java, pytest.mark.slow]
+
+CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
+PARTITIONS = 3
+CONSUMER_GROUP_HEARTBEAT = 68
+
+
+@pytest.fixture(scope="module", params=RELEASES)
+def broker(request: Any, tmp_path_factory: Any) -> Iterator[Broker]:
+    settings = {"group_initial_rebalance_delay_ms": "0", "log_cleaner_backoff_ms": "100"}
+    made = Broker(tmp_path_factory.mktemp("broker"), request.param, **settings)
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def admin(broker: Broker) -> Iterator[Admin]:
+    with Admin(broker.server) as made:
+        yield made
+
+
+def new_topic(admin: Admin, **configs: str) -> str:
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    admin.create_topics(NewTopic(name, PARTITIONS, 1, configs=configs))
+    places = [(name, number) for number in range(PARTITIONS)]
+    eventually(lambda: len(admin.describe_topics([name])[name].partitions) == PARTITIONS)
+    with Consumer(bootstrap_servers=admin._face._settings.bootstrap_servers) as consumer:
+        assert set(consumer.end_offsets(places).values()) == {0}
+    return name
+
+
+def eventually(holds: Callable[[], bool], seconds: float = 20) -> None:
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            if holds():
+                return
+        except errors.KafkaCodecError:
+            if time.monotonic() > end:
+                raise
+        assert time.monotonic() < end, "that does not come about"
+        time.sleep(0.05)
+
+
+def write(server: str, topic: str, count: int, *, seed: int = 1, **options: Any) -> None:
+    """Records with and without keys, values, headers, by librdkafka."""
+    rnd = random.Random(seed)
+    producer = confluent_kafka.Producer({"bootstrap.servers": server, "linger.ms": 20, **options})
+    for number in range(count):
+        producer.produce(
+            topic,
+            key=rnd.choice([None, b"k%d" % (number % 50)]),
+            value=rnd.choice([None, b"", b"v%d" % number, rnd.randbytes(300)]),
+            partition=number % PARTITIONS,
+            timestamp=1_700_000_000_000 + number,
+            headers=[("h", b"%d" % number), ("none", None)] if number % 7 == 0 else [],
+        )
+        producer.poll(0)
+    assert producer.flush(30) == 0
+
+
+def as_others_read(server: str, topic: str, **options: Any) -> dict[int, list[Any]]:
+    """What librdkafka reads of each partition, to its end."""
+    config = {"bootstrap.servers": server, "group.id": "other", "enable.partition.eof": True, "check.crcs": True}
+    consumer = confluent_kafka.Consumer(config | {"auto.offset.reset": "earliest", **options})
+    consumer.assign([confluent_kafka.TopicPartition(topic, n, 0) for n in range(PARTITIONS)])
+    found: dict[int, list[Any]] = {n: [] for n in range(PARTITIONS)}
+    ended: set[int] = set()
+    while len(ended) < PARTITIONS:
+        message = consumer.poll(20)
+        assert message is not None
+        if message.error():
+            assert message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF
+            ended.add(message.partition())
+            continue
+        found[message.partition()].append(
+            (
+                message.offset(),
+                message.timestamp()[1],
+                message.key(),
+                message.value(),
+                tuple(message.headers() or ()),
+            )
+        )
+    consumer.close()
+    return found
+
+
+def of_columns(server: str, topic: str, count: int, **options: Any) -> dict[int, list[Any]]:
+    found: dict[int, list[Any]] = {n: [] for n in range(PARTITIONS)}
+    with Consumer(topic, bootstrap_servers=server, auto_offset_reset="earliest", **options) as consumer:
+        for table in consumer.columns(timeout=3 if sum(map(len, found.values())) < count else 0.5):
+            assert set(table["topic"].tolist()) == {topic}
+            columns = (table[name].tolist() for name in ("partition", "offset", "key", "value", "headers"))
+            times = table["timestamp"].astype("int64").tolist()
+            for (number, offset, key, value, headers), at in zip(zip(*columns, strict=True), times, strict=True):
+                found[number].append((offset, at, key, value, headers))
+            if sum(map(len, found.values())) >= count:
+                break
+    return found
+
+
+def of_records(server: str, topic: str, count: int, **options: Any) -> dict[int, list[Any]]:
+    found: dict[int, list[Any]] = {n: [] for n in range(PARTITIONS)}
+    with Consumer(topic, bootstrap_servers=server, auto_offset_reset="earliest", **options) as consumer:
+        for record in consumer:
+            assert record.topic == topic
+            found[record.partition].append((record.offset, record.timestamp, record.key, record.value, record.headers))
+            count -= 1
+            if not count:
+                return found
+    raise AssertionError
+
+
+def of_lists(server: str, topic: str, count: int, **options: Any) -> dict[int, list[Any]]:
+    async def read() -> dict[int, list[Any]]:
+        found: dict[int, list[Any]] = {n: [] for n in range(PARTITIONS)}
+        aio = kc.client.aio.Consumer(topic, bootstrap_servers=server, auto_offset_reset="earliest", **options)
+        async with aio as consumer:
+            while sum(map(len, found.values())) < count:
+                lists = await consumer.getmany(5, max_records=1000)
+                assert lists
+                for (_, number), records in lists.items():
+                    found[number] += [(r.offset, r.timestamp, r.key, r.value, r.headers) for r in records]
+        return found
+
+    return asyncio.run(read())
+
+
+def of_aio_records(server: str, topic: str, count: int, **options: Any) -> dict[int, list[Any]]:
+    async def read() -> dict[int, list[Any]]:
+        found: dict[int, list[Any]] = {n: [] for n in range(PARTITIONS)}
+        aio = kc.client.aio.Consumer(topic, bootstrap_servers=server, auto_offset_reset="earliest", **options)
+        async with aio as consumer:
+            left = count
+            async for record in consumer:
+                row = (record.offset, record.timestamp, record.key, record.value, record.headers)
+                found[record.partition].append(row)
+                left -= 1
+                if not left:
+                    return found
+        raise AssertionError
+
+    return asyncio.run(read())
+
+
+WAYS = [of_columns, of_records, of_lists, of_aio_records]
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_every_codec(broker: Broker, admin: Admin, codec: str) -> None:
+    topic = new_topic(admin)
+    write(broker.server, topic, 3000, **{"compression.type": codec})
+    expected = as_others_read(broker.server, topic)
+    assert sum(map(len, expected.values())) == 3000
+    for way in WAYS:
+        assert way(broker.server, topic, 3000) == expected
+    small = {"max_partition_fetch_bytes": 500, "fetch_max_bytes": 2000, "prefetch_bytes": 10_000}
+    assert of_columns(broker.server, topic, 3000, **small) == expected
+
+
+def test_transactions(broker: Broker, admin: Admin) -> None:
+    topic = new_topic(admin)
+    producer = confluent_kafka.Producer({"bootstrap.servers": broker.server, "transactional.id": uuid.uuid4().hex})
+    producer.init_transactions(30)
+    for number in range(10):
+        producer.begin_transaction()
+        for n in range(30):
+            producer.produce(topic, value=b"%d-%d" % (number, n), partition=n % PARTITIONS, timestamp=number + 1)
+        if number % 3:
+            producer.commit_transaction(30)
+        else:
+            producer.abort_transaction(30)
+    expected = as_others_read(broker.server, topic, **{"isolation.level": "read_committed"})
+    assert sum(map(len, expected.values())) == 180
+    for way in WAYS:
+        assert way(broker.server, topic, 180, isolation_level="read_committed") == expected
+    everything = as_others_read(broker.server, topic, **{"isolation.level": "read_uncommitted"})
+    assert of_columns(broker.server, topic, 300) == everything
+    with Consumer(
+        topic, bootstrap_servers=broker.server, auto_offset_reset="earliest", isolation_level="read_committed"
+    ) as consumer:
+        rows = sum(len(table) for table in consumer.columns(timeout=1))
+        ends = consumer.end_offsets(consumer.assignment())
+        assert rows == 180
+        assert {key: consumer.position(*key) for key in consumer.assignment()} == ends  # after the last markers
+
+
+def test_a_compacted_topic(broker: Broker, admin: Admin) -> None:
+    configs = {"cleanup.policy": "compact", "segment.bytes": "1048576", "min.cleanable.dirty.ratio": "0.01"}
+    topic = new_topic(admin, **configs, **{"max.compaction.lag.ms": "1000", "segment.ms": "1000"})
+    producer = confluent_kafka.Producer({"bootstrap.servers": broker.server})
+    for number in range(600):
+        producer.produce(topic, key=b"%d" % (number % 9), value=b"v%d" % number, partition=number % PARTITIONS)
+    producer.flush(30)
+    time.sleep(1.2)
+    for number in range(PARTITIONS):  # starts another segment, so that the first one may be cleaned
+        producer.produce(topic, key=b"last", value=b"x", partition=number)
+    producer.flush(30)
+    eventually(lambda: sum(map(len, as_others_read(broker.server, topic).values())) < 100, 30)
+    expected = as_others_read(broker.server, topic)
+    total = sum(map(len, expected.values()))
+    assert total < 100
+    for way in WAYS:
+        assert way(broker.server, topic, total) == expected
+
+
+def test_positions_and_offsets(broker: Broker, admin: Admin) -> None:
+    topic = new_topic(admin)
+    write(broker.server, topic, 300)
+    first = (topic, 0)
+    with Consumer(bootstrap_servers=broker.server, auto_offset_reset="earliest") as consumer:
+        with pytest.raises(errors.LocalProtocolError, match=r"subscribe\(\) or assign\(\) first"):
+            consumer.getmany()
+        consumer.assign([first])
+        with pytest.raises(errors.LocalProtocolError, match="is not assigned"):
+            consumer.seek(topic, 1, 5)
+        assert consumer.beginning_offsets([first]) == {first: 0}
+        assert consumer.end_offsets([first, (topic, 1)]) == {first: 100, (topic, 1): 100}
+        at = 1_700_000_000_000 + 3 * 40
+        assert consumer.offsets_for_times({first: at, (topic, 2): at + 10**6})[first][:2] == (40, at)
+        consumer.seek(topic, 0, 90)
+        assert [r.offset for r in consumer.getmany(5)[first]] == list(range(90, 100))
+        assert consumer.lag() == {first: 0}
+        consumer.seek_to_timestamp(at)
+        assert consumer.position(topic, 0) == 40
+        assert next(iter(consumer)).offset == 40
+        assert consumer.position(topic, 0) == 41
+        consumer.seek_to_end(first)
+        assert consumer.position(topic, 0) == 100
+        assert consumer.getmany(0.6) == {}
+        consumer.seek_to_beginning()
+        consumer.pause(first)
+        assert consumer.paused() == [first]
+        assert consumer.getmany(0.6) == {}
+        consumer.resume(first)
+        assert len(consumer.getmany(5, max_records=30)[first]) == 30
+        admin.delete_records({first: 60})
+        consumer.seek(topic, 0, 10)
+        assert consumer.getmany(5)[first][0].offset == 60
+    with Consumer(bootstrap_servers=broker.server, auto_offset_reset="none") as consumer:
+        consumer.assign([first])
+        with pytest.raises(errors.NoOffset, match=f"{topic}-0"):
+            consumer.getmany(5)
+        consumer.seek(topic, 0, 10)
+        with pytest.raises(errors.BrokerError, match="does not have offset 10") as caught:
+            consumer.getmany(5)
+        assert caught.value.name == "OFFSET_OUT_OF_RANGE"
+        consumer.seek(topic, 0, 70)
+        assert consumer.getmany(5)[first][0].offset == 70
+
+
+def has_consumer_groups(server: str) -> bool:
+    """Whether the broker has the group protocol of KIP-848, by its ApiVersions."""
+    client = Client(server)
+    client.socket.close()
+    assert client.connection.peer_versions is not None
+    return CONSUMER_GROUP_HEARTBEAT in client.connection.peer_versions
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_two_members_of_a_group(broker: Broker, admin: Admin, protocol: str) -> None:
+    """Records are shared; when a member leaves, the other one goes on where it stopped."""
+    if protocol == "consumer" and not has_consumer_groups(broker.server):
+        with (
+            Consumer("t", bootstrap_servers=broker.server, group_id="g", group_protocol=protocol) as consumer,
+            pytest.raises(errors.KafkaCodecError) as caught,
+        ):
+            consumer.getmany(10)
+        assert isinstance(caught.value, errors.UnsupportedVersion)
+        return
+    topic, group = new_topic(admin), f"g-{uuid.uuid4().hex[:8]}"
+    options: dict[str, Any] = {
+        "bootstrap_servers": broker.server,
+        "group_id": group,
+        "group_protocol": protocol,
+        "auto_offset_reset": "earliest",
+        "auto_commit_interval_ms": 100,
+    }
+    seen: list[tuple[int, int, str]] = []
+    stop = threading.Event()
+    calls: list[tuple[str, list[Any]]] = []
+
+    def other() -> None:
+        with Consumer(topic, **options) as consumer:
+            while not stop.is_set():
+                for records in consumer.getmany(0.2, max_records=10).values():
+                    seen.extend((r.partition, r.offset, "other") for r in records)
+
+    def note(records: dict[Any, list[Any]]) -> None:
+        seen.extend((r.partition, r.offset, "first") for part in records.values() for r in part)
+
+    with Consumer(**options) as consumer:
+        consumer.subscribe(
+            [topic],
+            on_assigned=lambda partitions: calls.append(("assigned", partitions)),
+            on_revoked=lambda partitions: calls.append(("revoked", partitions)),
+        )
+        write(broker.server, topic, 90)
+        eventually(lambda: note(consumer.getmany(0.2, max_records=7)) or len(seen) == 90)
+        assert sorted(consumer.assignment()) == [(topic, n) for n in range(PARTITIONS)]
+        thread = threading.Thread(target=other)
+        thread.start()
+        eventually(lambda: note(consumer.getmany(0.1)) or 0 < len(consumer.assignment()) < PARTITIONS, 40)
+        write(broker.server, topic, 90)
+        eventually(lambda: note(consumer.getmany(0.1)) or len(seen) == 180)
+        assert {who for _, _, who in seen[90:]} == {"first", "other"}
+        stop.set()
+        thread.join()
+        eventually(lambda: note(consumer.getmany(0.1)) or len(consumer.assignment()) == PARTITIONS, 40)
+        write(broker.server, topic, 90)
+        eventually(lambda: note(consumer.getmany(0.1)) or len(seen) == 270)
+        note(consumer.getmany(0.3))
+    assert sorted((p, o) for p, o, _ in seen) == [(p, o) for p in range(PARTITIONS) for o in range(90)]
+    assert calls[0] == ("assigned", [(topic, n) for n in range(PARTITIONS)])
+    assert any(kind == "revoked" and partitions for kind, partitions in calls)
+    with Consumer(**options) as consumer:
+        assert [consumer.committed(topic, n) for n in range(PARTITIONS)] == [90] * PARTITIONS
+
+
+def test_a_group_with_librdkafka(broker: Broker, admin: Admin) -> None:
+    topic, group = new_topic(admin), f"g-{uuid.uuid4().hex[:8]}"
+    write(broker.server, topic, 60)
+    config = {"bootstrap.servers": broker.server, "group.id": group, "auto.offset.reset": "earliest"}
+    other = confluent_kafka.Consumer({**config, "partition.assignment.strategy": "range"})
+    seen: list[tuple[int, int]] = []
+
+    def poll_both() -> bool:
+        for message in other.consume(100, 0.05):
+            assert not message.error()
+            seen.append((message.partition(), message.offset()))
+        for records in consumer.getmany(0.05).values():
+            seen.extend((r.partition, r.offset) for r in records)
+        return bool(other.assignment()) and len(consumer.assignment()) > 0
+
+    settings = {"partition_assignment_strategy": "range", "auto_offset_reset": "earliest"}
+    with Consumer(topic, bootstrap_servers=broker.server, group_id=group, **settings) as consumer:
+        eventually(lambda: not poll_both() and len(consumer.assignment()) == PARTITIONS)
+        eventually(lambda: not poll_both() and len(seen) == 60)
+        consumer.commit()
+        other.subscribe([topic])
+        eventually(poll_both, 40)
+        write(broker.server, topic, 60)
+        eventually(lambda: poll_both() and len(seen) == 120)
+        other.close()
+    assert sorted(seen) == [(p, o) for p in range(PARTITIONS) for o in range(40)]
+
+
+def test_commits(broker: Broker, admin: Admin) -> None:
+    topic, group = new_topic(admin), f"g-{uuid.uuid4().hex[:8]}"
+    write(broker.server, topic, 30)
+    options: dict[str, Any] = {"bootstrap_servers": broker.server, "group_id": group, "enable_auto_commit": False}
+    with Consumer(**options, auto_offset_reset="earliest") as consumer:
+        consumer.assign([(topic, 0)])
+        assert consumer.committed(topic, 0) is None
+        records = iter(consumer)
+        assert [next(records).offset for _ in range(4)] == [0, 1, 2, 3]
+        consumer.commit()
+        assert consumer.committed(topic, 0) == 4
+        consumer.commit({(topic, 1): 7, (topic, 2): (8, "note")})
+        found = consumer.committed_offsets([(topic, n) for n in range(PARTITIONS)])
+        assert [found[topic, n].offset for n in range(PARTITIONS)] == [4, 7, 8]
+        assert found[topic, 2].metadata == "note"
+        with pytest.raises(errors.BrokerError):
+            consumer.commit({("no-such-topic", 0): 1})
+    with Consumer(**options) as consumer:
+        consumer.assign([(topic, n) for n in range(PARTITIONS)])
+        assert [consumer.position(topic, n) for n in range(PARTITIONS)] == [4, 7, 8]
+
+
+def test_topics_by_pattern_and_later(broker: Broker, admin: Admin) -> None:
+    prefix = f"p{uuid.uuid4().hex[:6]}"
+    options = {"bootstrap_servers": broker.server, "auto_offset_reset": "earliest", "metadata_max_age_ms": 300}
+    with Consumer(**options) as consumer:
+        consumer.subscribe(pattern=f"{prefix}-.*")
+        assert consumer.getmany(0.3) == {}
+        for name in (f"{prefix}-a", f"x-{prefix}"):
+            admin.create_topics(NewTopic(name, PARTITIONS, 1))
+            eventually(lambda name=name: name in admin.list_topics())
+            write(broker.server, name, 9)
+        found: list[Any] = []
+        eventually(lambda: found.extend(consumer.getmany(0.2)) or len(found) == PARTITIONS)
+        assert {topic for topic, _ in found} == {f"{prefix}-a"}
+        consumer.unsubscribe()
+        assert consumer.assignment() == []
+
+
+def test_a_closed_consumer_leaves_no_thread(broker: Broker, admin: Admin) -> None:
+    topic = new_topic(admin)
+    before = threading.active_count()
+    consumer = Consumer(topic, bootstrap_servers=broker.server)
+    assert consumer.getmany(0.5) == {}
+    consumer.close()
+    consumer.close()
+    assert threading.active_count() == before
+    with pytest.raises(errors.ClientClosed):
+        consumer.getmany()
+    with pytest.raises(errors.ClientClosed):
+        consumer.assign([(topic, 0)])
