@@ -103,7 +103,7 @@ class ConsumerBase:
         self._followed = AllPartitions(
             parts.network.cluster, parts.positions, topics.topics, topics.matches, assigned=parts.network.wake
         )
-        parts.network.add(self._followed, parts.changed, parts.fail)
+        parts.network.add(self._followed, parts.changed, parts.end)
 
     def _wants(self, topic: str) -> bool:
         assert self._topics is not None

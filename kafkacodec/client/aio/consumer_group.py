@@ -28,12 +28,13 @@ from kafkacodec.client.groups.membership import (
 )
 from kafkacodec.client.groups.modern import ModernMembership
 from kafkacodec.client.groups.offsets import CommittedOffset, OffsetCommit, OffsetFetch
-from kafkacodec.errors import KafkaCodecError, LocalProtocolError, error
+from kafkacodec.errors import KafkaCodecError, LocalProtocolError, UnsupportedVersion, error
 
 __all__ = ["ConsumerGroup", "Listener"]
 
 _LOOK_MS: Final = 500.0  # how often the application's reads are passed on to the membership
 _NO_MEMBER: Final = 25
+_UNSUPPORTED_VERSION: Final = 35
 _log = logging.getLogger("kafkacodec.client")
 
 OnPartitions = Callable[[list[Key]], Any]
@@ -83,10 +84,10 @@ class ConsumerGroup:
 
     def subscribe(self, subscription: Subscription, listener: Listener) -> None:
         """Join the group, or change what is subscribed to."""
-        self._listener = listener
+        self._listener, self._parts.refusal = listener, None
         if self.membership is None:
             self.membership = self._new_membership()
-            self._network.add(self.membership, self._changed, self._parts.fail)
+            self._network.add(self.membership, self._changed, self._parts.end)
         self._start()
         self._left.clear()
         self.membership.subscribe(subscription, self._network.now())
@@ -117,7 +118,7 @@ class ConsumerGroup:
             async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
                 await self._left.wait()
         self._network.remove(membership)
-        self.membership = None
+        self.membership = self._parts.refusal = None
 
     async def close(self) -> None:
         """Commit what is processed, leave, end the tasks."""
@@ -180,10 +181,16 @@ class ConsumerGroup:
             case Assigned(added, partitions):
                 await self._assigned(added, partitions)
             case Failed(problem):
-                self._parts.fail(problem)
+                self._parts.end(self._explained(problem))
             case Left():
                 self._take_away(list(self._positions.partitions))
                 self._left.set()
+
+    def _explained(self, problem: Exception) -> Exception:
+        if self._settings.group_protocol == "consumer" and getattr(problem, "code", None) == _UNSUPPORTED_VERSION:
+            text = 'the broker does not offer group_protocol="consumer" (KIP-848, Kafka 4.0); use "classic"'
+            return UnsupportedVersion(f"{text}: {problem}")
+        return problem
 
     async def _revoke(self, partitions: Sequence[TopicPartition]) -> None:
         """Stop reading, wait until the application has processed what it has, commit, give up."""

@@ -38,7 +38,8 @@ class ConsumerParts:
         ready: called in the loop's thread when there may be something to read.
 
     Attributes:
-        errors: what ends the consumer's work as a whole; each is raised to the user once.
+        errors: errors that are about no partition; each is raised to the user once.
+        refusal: why the consumer cannot go on; every read raises it.
     """
 
     def __init__(self, settings: ConsumerSettings, soon: Soon, ready: Callable[[], None]) -> None:
@@ -46,6 +47,7 @@ class ConsumerParts:
         self.network = network = Network(settings)
         self.soon, self.ready = soon, ready
         self.errors: deque[Exception] = deque()
+        self.refusal: Exception | None = None
         self._waiting: set[asyncio.Event] = set()
         self._refused: Exception | None = None
         backoff = network.retry_backoff()
@@ -58,18 +60,20 @@ class ConsumerParts:
         )
         self.reader = Reader(self.fetcher.ready, self.positions, settings, self._give_back, self._again)
         for machine in (self.lookup, self.validation, self.fetcher):
-            network.add(machine, self.changed, self.fail)
+            network.add(machine, self.changed, self.end)
         self._add_gauges()
 
     @property
     def readable(self) -> bool:
         """Whether a read brings records or an error at once."""
-        return bool(self.errors) or self.reader.has_data
+        return bool(self.errors) or self.refusal is not None or self.reader.has_data
 
     def raise_error(self) -> None:
-        """Raise what ends the consumer's work, if there is something."""
+        """Raise an error that is about no partition, if there is one."""
         if self.errors:
             raise self.errors.popleft()
+        if self.refusal is not None:
+            raise self.refusal.with_traceback(None)
 
     def raise_unreachable(self) -> None:
         """After a wait for records that brought none: raise why, if no broker was ever reached."""
@@ -85,15 +89,20 @@ class ConsumerParts:
         if isinstance(refused, AuthenticationFailed) and refused is not self._refused:
             self._refused = refused
             self.errors.append(refused)
-        if self.fetcher.ready or self.positions.failures or self.errors:
+        if self.fetcher.ready or self.positions.failures or self.errors or self.refusal is not None:
             self.ready()
         for event in self._waiting:
             event.set()
 
     def fail(self, problem: Exception) -> None:
-        """The consumer cannot go on: raise that to the user, once."""
+        """Raise an error to the user, once."""
         if not self.errors:
             self.errors.append(problem)
+        self.changed()
+
+    def end(self, problem: Exception) -> None:
+        """The consumer cannot go on: raise that to the user at every read."""
+        self.refusal = problem
         self.changed()
 
     async def until(self, reached: Callable[[], bool], timeout_ms: float, what: Callable[[], Exception]) -> None:
