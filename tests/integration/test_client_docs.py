@@ -57,7 +57,7 @@ def empty(broker: Broker) -> Broker:
 
 
 def test_the_pages_have_examples() -> None:
-    assert len(WITH_EXAMPLES) >= 6
+    assert len(WITH_EXAMPLES) >= 8
 
 
 @pytest.mark.parametrize("page", [page for page in WITH_EXAMPLES if page != "security"])
