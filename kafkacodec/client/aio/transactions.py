@@ -72,6 +72,7 @@ class TransactionalProducer:
             LocalProtocolError: the producer has no ``transactional_id``.
         """
         await self.start()
+        self._started().initialize()
         await self._reach(State.READY, State.OPEN, State.FAILED)
 
     async def begin_transaction(self) -> None:

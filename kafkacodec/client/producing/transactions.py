@@ -84,6 +84,7 @@ class Transactions:
         self.highest_version = _V1_PRODUCE
         self._timeout_ms = settings.transaction_timeout_ms
         self._coordinators, self._backoff, self._progress = coordinators, backoff, progress
+        self._wanted = False
         self._version_2: bool | None = None
         self._added: set[tuple[str, int]] = set()
         self._new: set[tuple[str, int]] = set()
@@ -95,6 +96,10 @@ class Transactions:
         self._next_at = 0.0
 
     # What users do
+
+    def initialize(self) -> None:
+        """Get an id, which fences older producers."""
+        self._wanted = True
 
     def begin(self) -> None:
         """Start a transaction. Raises LocalProtocolError in another state, or why nothing can be done."""
@@ -213,6 +218,8 @@ class Transactions:
     # Requests
 
     def _next(self, pending: bool) -> tuple[Place, Any, Callable[[Any], None]] | None:
+        if not self._wanted:
+            return None
         own, name = Coordinator("transaction", self._name), self._name
         if self._version_2 is None:
             return (
