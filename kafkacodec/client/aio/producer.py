@@ -258,10 +258,14 @@ class Producer(TransactionalProducer):
         """Wait until a topic is known and there is memory."""
         check_topic(topic)
         limit = self._settings.max_block_ms / 1000
+        most = self._settings.buffer_memory
         own = self.queues.topic(topic) or await self._discovered(topic, limit)
-        if self.queues.full and not await self._until(lambda: not self.queues.full, limit):
-            waiting, most = self.queues.bytes, self._settings.buffer_memory
-            raise QueueFull(f"{waiting} bytes wait to be acknowledged, buffer_memory is {most}, for {limit:g} s")
+        if self.queues.full:  # half of it at once: waiting costs more than sending
+            await self._until(lambda: self.queues.bytes <= most // 2, limit)
+        if self.queues.full:
+            raise QueueFull(
+                f"{self.queues.bytes} bytes wait to be acknowledged, buffer_memory is {most}, for {limit:g} s"
+            )
         self._check()
         return own
 
