@@ -1,0 +1,101 @@
+"""A producer and brokers of older releases, 0.8.2 to 2.8: each keeps what it gets, in the format of its time."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import kafkacodec as kc
+from kafkacodec.errors import EncodeError, UnsupportedVersion
+from tests.integration.kafka_jars import OLD_RELEASES
+from tests.integration.kafka_jvm import Server
+from tests.integration.old_kafka import broker_of
+
+pytestmark = [pytest.mark.java, pytest.mark.slow]
+
+# The format of each release's log: of what the broker writes without a setting.
+MAGIC = {"0.8.2": 0, "0.9.0": 0, "0.10.2": 1}
+IDEMPOTENT = {release for release in OLD_RELEASES if release not in MAGIC}
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+@pytest.fixture(scope="module", params=OLD_RELEASES)
+def release(request: Any) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def server(release: str, tmp_path_factory: Any) -> Iterator[Server]:
+    made = broker_of(tmp_path_factory.mktemp("broker"), release)
+    made.start()
+    yield made
+    made.kill()
+
+
+def options(release: str) -> dict[str, Any]:
+    """What tells a client that a broker has no ApiVersions."""
+    return {"broker_version_fallback": f"{release}.0"} if release in ("0.8.2", "0.9.0") else {}
+
+
+def test_every_codec_and_acks(server: Server, release: str, caplog: pytest.LogCaptureFixture) -> None:
+    new = release not in MAGIC and release != "0.11.0"
+    codecs = [codec for codec in CODECS if codec != "zstd" or new]
+    with caplog.at_level(logging.WARNING):
+        for codec in codecs:
+            topic = f"made-{codec}"
+            with kc.client.Producer(
+                server.server, compression_type=codec, linger_ms=20, **options(release)
+            ) as producer:
+                sent = [producer.send(topic, b"v%d" % n * 9, key=b"k%d" % n, partition=0) for n in range(500)]
+                producer.flush(60)
+                assert [delivery.result(0).offset for delivery in sent] == list(range(500))
+    for codec in codecs:
+        assert stored(server, f"made-{codec}") == [(b"k%d" % n, b"v%d" % n * 9) for n in range(500)]
+    warned = [record for record in caplog.records if "idempotent" in record.message]
+    assert bool(warned) == (release not in IDEMPOTENT)
+
+
+def stored(server: Server, topic: str) -> list[tuple[Any, Any]]:
+    """Keys and values in the broker's log."""
+    found: list[tuple[Any, Any]] = []
+    for columns in kc.log.LogDirectory(server.logs).read(topic, 0):
+        table = columns.to_pyarrow()
+        found += zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True)
+    return found
+
+
+def test_what_a_release_lacks(server: Server, release: str) -> None:
+    with kc.client.Producer(server.server, acks=1, **options(release)) as producer:
+        delivery = producer.send("lacks", b"v", headers=[("h", b"x")])
+        if release in MAGIC:
+            with pytest.raises(EncodeError, match="headers"):
+                delivery.result(30)
+        else:
+            assert delivery.result(30).offset == 0
+    if release in MAGIC:
+        with (
+            kc.client.Producer(server.server, enable_idempotence=True, **options(release)) as producer,
+            pytest.raises(UnsupportedVersion, match=r"0\.11"),
+        ):
+            producer.send("lacks", b"v").result(30)
+
+
+def test_transactions(server: Server, release: str) -> None:
+    producer = kc.client.Producer(server.server, transactional_id="tx", **options(release))
+    if release in MAGIC:
+        with producer, pytest.raises(UnsupportedVersion):
+            producer.begin_transaction()
+        return
+    with producer:
+        for n in range(3):
+            with producer.transaction():
+                producer.send("transactions", b"kept %d" % n, partition=0)
+            producer.begin_transaction()
+            producer.send("transactions", b"dropped", partition=0).result(30)
+            producer.abort_transaction()
+    read = kc.log.LogDirectory(server.logs).read("transactions", 0, isolation_level="read_committed")
+    values = [value for columns in read for value in columns.to_pyarrow()["value"].to_pylist()]
+    assert values == [b"kept 0", b"kept 1", b"kept 2"]
