@@ -21,6 +21,7 @@ from kafkacodec.errors import EncodeError
 __all__ = ["Batch", "PartitionQueue", "Queues", "TopicQueues"]
 
 BATCH_BYTES: Final = 61  # the header of a batch
+TABLE_BATCH_BYTES: Final = 1 << 19  # few requests; larger ones leave the processor's cache between encoding and sending
 REQUEST_BYTES: Final = 100  # of a request, in addition to its batches' header, the topic's name and the client's id
 
 
@@ -123,7 +124,7 @@ class TopicQueues:
 
     Attributes:
         batch_limit: the most bytes of a batch of records that are sent one by one.
-        table_limit: the same of rows of a table, which do not come one after the other: as much as a request holds.
+        table_limit: the same of rows of a table, which do not come one after the other.
     """
 
     __slots__ = ("available", "batch_limit", "generation", "name", "numbers", "queues", "sticky", "table_limit")
@@ -192,6 +193,7 @@ class Queues:
         self._partitioner: Partitioner | None = settings.partitioner
         self._hash = settings.partitioner is None
         self._memory = settings.buffer_memory
+        self._table_limit = max(settings.batch_size, min(TABLE_BATCH_BYTES, settings.max_request_size - REQUEST_BYTES))
         self._most = max(settings.max_request_size - BATCH_BYTES - REQUEST_BYTES, 1)
 
     @property
@@ -209,7 +211,7 @@ class Queues:
         if known is None or not known.partitions:
             return None
         if found is None:
-            found = TopicQueues(name, self._settings.batch_size, self._most)
+            found = TopicQueues(name, self._settings.batch_size, self._table_limit)
         found.update(known, generation)
         return self.topics.setdefault(name, found)
 
