@@ -1,7 +1,7 @@
-"""Every Python example of docs/client runs as it is written, with a real broker, and prints what the page says.
+"""Every Python example of docs/client and of the README runs as it is written, with a real broker.
 
-The blocks of a page run in one process, in their order. A block of text after one is what it prints, with `...` for
-anything within a line.
+The blocks of a page run in one process, in their order. A block of text after one is what it must print, with `...`
+for anything within a line.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.wheel import ROOT
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:```text\n(.*?)^```\n)?", re.M | re.S)
-PAGES = {page.stem: page for page in sorted((ROOT / "docs" / "client").glob("*.md"))}
+PAGES = {page.stem: page for page in sorted((ROOT / "docs" / "client").glob("*.md"))} | {"start": ROOT / "README.md"}
 WITH_EXAMPLES = [name for name, page in PAGES.items() if BLOCK.search(page.read_text())]
 END = "--- end of a block ---"
 SECONDS = 120
