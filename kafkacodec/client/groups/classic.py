@@ -13,26 +13,22 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, Final
 
-from kafkacodec.client.core.calls import Answer, Coordinator, Prepare, Send
+from kafkacodec.client.core.calls import Answer, Prepare, Send
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.groups import classic_requests as requests
 from kafkacodec.client.groups.assignor import Assignor, MemberSubscription, RebalanceProtocol
 from kafkacodec.client.groups.assignors import RangeAssignor
-from kafkacodec.client.groups.leading import assignments, partitions_of, read_members, subscription_bytes
+from kafkacodec.client.groups.leading import Leadership, partitions_of, subscription_bytes
+from kafkacodec.client.groups.member import GroupMember
 from kafkacodec.client.groups.membership import (
-    Event,
-    Failed,
     GroupMetadata,
     GroupSettings,
     Left,
     Subscription,
     TopicPartition,
-    in_order,
     worth_repeating,
 )
-from kafkacodec.client.groups.ownership import Ownership
 from kafkacodec.client.groups.sticky import CooperativeStickyAssignor
-from kafkacodec.client.groups.topics import PollInterval, SubscribedTopics
 from kafkacodec.errors import DecodeError, LocalProtocolError, RemoteProtocolError, error
 
 __all__ = ["ClassicMembership"]
@@ -59,7 +55,7 @@ _BEATING = frozenset({_State.PREPARING, _State.ASSIGNING, _State.SYNCING, _State
 _IDLE = frozenset({_State.OUT, _State.PAUSED})
 
 
-class ClassicMembership:
+class ClassicMembership(GroupMember):
     """A member of a classic group; see `Membership` for its methods.
 
     Args:
@@ -79,21 +75,14 @@ class ClassicMembership:
         if not chosen or len(self._assignors) < len(chosen):
             raise ValueError("assignors must have at least one entry, and different names")
         self._cooperative = all("cooperative" in assignor.supported_protocols for assignor in chosen)
-        self._settings = settings
-        self._cluster = cluster
-        self._place = Coordinator("group", settings.group_id)
-        self._topics = SubscribedTopics(cluster)
-        self._interval = PollInterval(settings.max_poll_interval_ms)
-        self._ownership = Ownership()
+        super().__init__(settings, cluster)
         self._state = _State.OUT
-        self._ending: bool | None = None  # leaving was asked for; whether the member is to remain
         self._generation, self._member_id = -1, ""
         self._last: tuple[int, tuple[TopicPartition, ...]] = (-1, ())  # the last assignment and its generation
         self._reason = ""  # why to join (again)
         self._joined: frozenset[str] = frozenset()  # the topics of the last JoinGroup
         self._protocol = ""
-        self._leading: dict[str, MemberSubscription] | None = None
-        self._assigned_counts: dict[str, int] | None = None  # what the leader knew of the topics when it assigned
+        self._leading: Leadership | None = None
         self._watched = -1
         self._asking: Send | None = None  # JoinGroup, SyncGroup or LeaveGroup
         self._beating: Send | None = None
@@ -108,11 +97,6 @@ class ClassicMembership:
         return "cooperative" if self._cooperative else "eager"
 
     @property
-    def partitions(self) -> tuple[TopicPartition, ...]:
-        """What this member has, in order, with those that are being revoked."""
-        return in_order(self._ownership.owned)
-
-    @property
     def metadata(self) -> GroupMetadata | None:
         """Under what to commit; None while this is no member in a known generation."""
         if self._generation < 0 or not self._member_id:
@@ -124,10 +108,6 @@ class ClassicMembership:
         """Whether the member has its assignment and no rebalance is known to be under way."""
         return self._state is _State.STABLE and not self._ownership.revoking and not self._reason
 
-    def take_events(self) -> list[Event]:
-        """The events since the last call, in order."""
-        return self._ownership.take_events()
-
     def subscribe(self, subscription: Subscription, now: float) -> None:
         """Join the group, or change the subscription.
 
@@ -136,8 +116,7 @@ class ClassicMembership:
         """
         if subscription.broker_pattern is not None:
             raise LocalProtocolError("the broker evaluates expressions only for groups of the protocol 'consumer'")
-        if self._ending is not None:
-            raise LocalProtocolError("the member is leaving the group: wait for Left")
+        self._require_staying()
         self._topics.set(subscription)
         self._watched = -1
         if self._state is _State.OUT:
@@ -159,11 +138,6 @@ class ClassicMembership:
     def rejoin(self, reason: str, now: float) -> None:
         """Ask for a rebalance."""
         self._reason = reason
-
-    def leave(self, now: float, *, remain: bool | None = None) -> None:
-        """Leave the group; see `Membership.leave`."""
-        if self._ending is None:
-            self._ending = self._settings.group_instance_id is not None if remain is None else remain
 
     # A machine
 
@@ -293,28 +267,20 @@ class ClassicMembership:
     def _lead(self, joined: Any, now: float) -> None:
         """Find out about the topics of all members; assign when they are known."""
         try:
-            self._leading = read_members(joined.members)
+            self._leading = Leadership(joined.members, self._topics)
         except DecodeError as error:
             self._fail(error)
             return
-        self._topics.want_others(self._group_topics())
-        self._assigned_counts = None
         if not joined.skip_assignment:
             self._state = _State.ASSIGNING
             self._assign_by = now + min(self._settings.request_timeout_ms, self._settings.max_poll_interval_ms / 2)
 
-    def _group_topics(self) -> set[str]:
-        return {topic for member in (self._leading or {}).values() for topic in member.topics}
-
     def _assign(self, now: float) -> list[Send]:
-        topics = self._group_topics()
-        if now < self._assign_by and not self._topics.known(topics):
-            return []
         assert self._leading is not None
-        self._assigned_counts = self._topics.counts(topics)
-        assignor = self._assignors[self._protocol]
+        if now < self._assign_by and not self._leading.known:
+            return []
         try:
-            assigned = assignments(assignor, self._assigned_counts, self._leading)
+            assigned = self._leading.assign(self._assignors[self._protocol])
         except Exception as error:  # an application's assignor may raise anything
             self._fail(error)
             return []
@@ -352,16 +318,10 @@ class ClassicMembership:
             self._watched = self._cluster.generation
             if self._topics.names() != self._joined:
                 self._reason = "the subscribed topics changed"
-            elif self._leading is not None:
-                self._watch_partitions(self._group_topics())
+            elif self._leading is not None and self._leading.outdated():
+                self._reason = "the number of partitions changed"
         if self._reason:
             self._prepare(self._reason)
-
-    def _watch_partitions(self, topics: set[str]) -> None:
-        if self._assigned_counts is None and self._topics.known(topics):
-            self._assigned_counts = self._topics.counts(topics)
-        elif self._assigned_counts is not None and self._topics.counts(topics) != self._assigned_counts:
-            self._reason = "the number of partitions changed"
 
     # Losing and leaving
 
@@ -385,10 +345,7 @@ class ClassicMembership:
     def _end(self) -> None:
         """Give up the partitions, then leave."""
         self._asking = None  # a new assignment comes too late
-        if self._ownership.revoking:
-            return
-        if self._ownership.owned:
-            self._ownership.revoke(self._ownership.owned)
+        if not self._give_up_all():
             return
         self._beating = None
         if self._state in _IDLE or self._ending or not self._member_id:
@@ -439,7 +396,7 @@ class ClassicMembership:
         self._lose()
         self._member_id = ""
         self._state = _State.OUT
-        self._ownership.events.append(Failed(fault))
+        self._tell_failure(fault)
 
     # Requests
 

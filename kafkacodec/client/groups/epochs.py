@@ -12,22 +12,18 @@ from enum import Enum
 from typing import Any, Final
 
 from kafkacodec import messages
-from kafkacodec.client.core.calls import ANY, Answer, Coordinator, Prepare, Send, Versions
+from kafkacodec.client.core.calls import ANY, Answer, Prepare, Send, Versions
 from kafkacodec.client.core.cluster import Cluster
+from kafkacodec.client.groups.member import GroupMember
 from kafkacodec.client.groups.membership import (
-    Event,
-    Failed,
     GroupMetadata,
     GroupSettings,
     Left,
     Subscription,
     TopicPartition,
-    in_order,
     worth_repeating,
 )
-from kafkacodec.client.groups.ownership import Ownership
-from kafkacodec.client.groups.topics import PollInterval, SubscribedTopics
-from kafkacodec.errors import LocalProtocolError, error
+from kafkacodec.errors import error
 from kafkacodec.protocol.versions import highest_common
 
 __all__ = ["EpochMembership"]
@@ -50,18 +46,12 @@ class _State(Enum):
 _ALIVE = frozenset({_State.JOINING, _State.MEMBER})
 
 
-class EpochMembership:
+class EpochMembership(GroupMember):
     """A member that sends heartbeats with its epoch; `ModernMembership` and `ShareMembership` say what is in them."""
 
     def __init__(self, settings: GroupSettings, cluster: Cluster) -> None:
-        self._settings = settings
-        self._cluster = cluster
-        self._place = Coordinator("group", settings.group_id)
-        self._topics = SubscribedTopics(cluster)
-        self._interval = PollInterval(settings.max_poll_interval_ms)
-        self._ownership = Ownership()
+        super().__init__(settings, cluster)
         self._state = _State.OUT
-        self._ending: bool | None = None  # leaving was asked for; whether the member is to remain
         self._member_id = str(uuid.uuid4())
         self._epoch = _JOIN_EPOCH
         self._subscription = Subscription(["-"])
@@ -79,11 +69,6 @@ class EpochMembership:
     # For the consumer
 
     @property
-    def partitions(self) -> tuple[TopicPartition, ...]:
-        """What this member has, in order, with those that are being revoked."""
-        return in_order(self._ownership.owned)
-
-    @property
     def metadata(self) -> GroupMetadata | None:
         """Under what to commit; None while this is no member."""
         if self._epoch <= 0:
@@ -96,14 +81,9 @@ class EpochMembership:
         """Whether the member has its assignment, as far as it knows."""
         return self._state is _State.MEMBER and not self._ownership.revoking and self._target is None
 
-    def take_events(self) -> list[Event]:
-        """The events since the last call, in order."""
-        return self._ownership.take_events()
-
     def subscribe(self, subscription: Subscription, now: float) -> None:
         """Join the group, or change the subscription. Raises LocalProtocolError while the member is leaving."""
-        if self._ending is not None:
-            raise LocalProtocolError("the member is leaving the group: wait for Left")
+        self._require_staying()
         self._subscription = subscription
         self._topics.set(subscription)
         self._urgent = True
@@ -124,11 +104,6 @@ class EpochMembership:
 
     def rejoin(self, reason: str, now: float) -> None:
         """Nothing: the coordinator assigns when something changes."""
-
-    def leave(self, now: float, *, remain: bool | None = None) -> None:
-        """Leave the group; see `Membership.leave`."""
-        if self._ending is None:
-            self._ending = self._settings.group_instance_id is not None if remain is None else remain
 
     # A machine
 
@@ -264,10 +239,7 @@ class EpochMembership:
 
     def _end(self) -> list[Send]:
         """Give up the partitions, then leave."""
-        if self._ownership.revoking:
-            return []
-        if self._ownership.owned:
-            self._ownership.revoke(self._ownership.owned)
+        if not self._give_up_all():
             return []
         remain = bool(self._ending)
         if self._state not in _ALIVE or (remain and self._settings.group_instance_id is None):
@@ -320,7 +292,7 @@ class EpochMembership:
     def _fail(self, fault: Exception) -> None:
         self._lose()
         self._state = _State.OUT
-        self._ownership.events.append(Failed(fault))
+        self._tell_failure(fault)
 
 
 def _names_request(topics: list[uuid.UUID]) -> Prepare:

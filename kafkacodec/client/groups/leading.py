@@ -9,6 +9,7 @@ from kafkacodec import messages
 from kafkacodec.client.groups.assignor import Assignment, Assignor, MemberSubscription
 from kafkacodec.client.groups.membership import TopicPartition, in_order
 from kafkacodec.client.groups.sticky import withhold_moving
+from kafkacodec.client.groups.topics import SubscribedTopics
 from kafkacodec.errors import DecodeError, LocalProtocolError
 from kafkacodec.messages.consumer_protocol import (
     decode_assignment,
@@ -17,7 +18,43 @@ from kafkacodec.messages.consumer_protocol import (
     encode_subscription,
 )
 
-__all__ = ["assignments", "grouped", "partitions_of", "read_members", "subscription_bytes"]
+__all__ = ["Leadership", "assignments", "grouped", "partitions_of", "read_members", "subscription_bytes"]
+
+
+class Leadership:
+    """The group as its leader sees it, from one JoinGroup to the next.
+
+    Args:
+        entries: the members of the JoinGroup response.
+        topics: where the leader keeps the metadata of all members' topics.
+
+    Raises:
+        DecodeError: a member's subscription cannot be read.
+    """
+
+    def __init__(self, entries: Iterable[Any], topics: SubscribedTopics) -> None:
+        self._members = read_members(entries)
+        self._wanted = {topic for member in self._members.values() for topic in member.topics}
+        self._topics = topics
+        self._counts: dict[str, int] | None = None  # of the partitions that were assigned
+        topics.want_others(self._wanted)
+
+    @property
+    def known(self) -> bool:
+        """Whether the metadata has all topics of all members."""
+        return self._topics.known(self._wanted)
+
+    def assign(self, assignor: Assignor) -> dict[str, bytes]:
+        """What SyncGroup carries for each member, by the metadata there is; errors as in `assignments`."""
+        self._counts = self._topics.counts(self._wanted)
+        return assignments(assignor, self._counts, self._members)
+
+    def outdated(self) -> bool:
+        """Whether topics have more or fewer partitions than were assigned."""
+        if self._counts is None:  # an assignment from before the leader's restart goes on (KIP-814)
+            self._counts = self._topics.counts(self._wanted) if self.known else None
+            return False
+        return self._topics.counts(self._wanted) != self._counts
 
 
 def read_members(entries: Iterable[Any]) -> dict[str, MemberSubscription]:

@@ -1,0 +1,53 @@
+"""What all memberships share: their settings, what they own, and that they were asked to leave."""
+
+from __future__ import annotations
+
+from kafkacodec.client.core.calls import Coordinator
+from kafkacodec.client.core.cluster import Cluster
+from kafkacodec.client.groups.membership import Event, Failed, GroupSettings, TopicPartition, in_order
+from kafkacodec.client.groups.ownership import Ownership
+from kafkacodec.client.groups.topics import PollInterval, SubscribedTopics
+from kafkacodec.errors import LocalProtocolError
+
+__all__ = ["GroupMember"]
+
+
+class GroupMember:
+    """A member of a group, of any kind."""
+
+    def __init__(self, settings: GroupSettings, cluster: Cluster) -> None:
+        self._settings = settings
+        self._cluster = cluster
+        self._place = Coordinator("group", settings.group_id)
+        self._topics = SubscribedTopics(cluster)
+        self._interval = PollInterval(settings.max_poll_interval_ms)
+        self._ownership = Ownership()
+        self._ending: bool | None = None  # leaving was asked for; whether the member is to remain
+
+    @property
+    def partitions(self) -> tuple[TopicPartition, ...]:
+        """What this member has, in order, with those that are being revoked."""
+        return in_order(self._ownership.owned)
+
+    def take_events(self) -> list[Event]:
+        """The events since the last call, in order."""
+        return self._ownership.take_events()
+
+    def leave(self, now: float, *, remain: bool | None = None) -> None:
+        """Leave the group; see `Membership.leave`."""
+        if self._ending is None:
+            self._ending = self._settings.group_instance_id is not None if remain is None else remain
+
+    def _require_staying(self) -> None:
+        if self._ending is not None:
+            raise LocalProtocolError("the member is leaving the group: wait for Left")
+
+    def _give_up_all(self) -> bool:
+        """Before leaving; returns whether nothing is owned any more."""
+        ownership = self._ownership
+        if ownership.owned and not ownership.revoking:
+            ownership.revoke(ownership.owned)
+        return not ownership.revoking
+
+    def _tell_failure(self, fault: Exception) -> None:
+        self._ownership.events.append(Failed(fault))

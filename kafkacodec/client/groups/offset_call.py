@@ -1,0 +1,168 @@
+"""A request about a group's offsets, repeated until it succeeds for all partitions or its time is over."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeAlias
+
+from kafkacodec.client.core.backoff import Backoff
+from kafkacodec.client.core.calls import Answer, Coordinator, Send, Versions
+from kafkacodec.client.core.cluster import Cluster
+from kafkacodec.client.groups.membership import GroupMetadata, TopicPartition, worth_repeating
+from kafkacodec.errors import BrokerError, DeadlineExceeded, error
+from kafkacodec.protocol.versions import highest_common
+
+__all__ = ["TOPIC_IDS_VERSION", "UNKNOWN_SERVER_ERROR", "UNKNOWN_TOPIC", "Member", "OffsetCall"]
+
+TOPIC_IDS_VERSION: Final = 10  # of OffsetCommit and OffsetFetch: names before it, ids from then on
+UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC = -1, 3
+_UNKNOWN_MEMBER, _STALE_MEMBER_EPOCH = 25, 113
+_LOST_COORDINATOR: Final = frozenset({15, 16})
+
+Member: TypeAlias = "Callable[[], GroupMetadata | None]"
+"""The membership's metadata at the time of each attempt; None if there is no membership any more."""
+
+
+class OffsetCall:
+    """A call that is repeated until it succeeds for all partitions, or time is over.
+
+    Attributes:
+        done: whether it has ended.
+        error: why it failed as a whole, or None.
+        errors: why it failed for single partitions.
+    """
+
+    def __init__(
+        self, cluster: Cluster, member: Member, deadline: float, request_timeout_ms: float, backoff: Backoff | None
+    ) -> None:
+        self.done = False
+        self._pending: tuple[TopicPartition, ...] | None = None  # None: all
+        self.error: Exception | None = None
+        self.errors: dict[TopicPartition, BrokerError] = {}
+        self._cluster = cluster
+        self._member = member
+        self._deadline = deadline
+        self._timeout_ms = request_timeout_ms
+        self._backoff = backoff or Backoff()
+        self._asking: Send | None = None
+        self._failures = 0
+        self._next_at = 0.0
+        self._last: Exception | None = None
+        self._sent = False
+
+    def poll(self, now: float) -> list[Send]:
+        """The request, if it is due."""
+        if self.done or self._asking is not None:
+            return []
+        if now >= self._deadline:
+            self._end(self._too_late())
+            return []
+        if now < self._next_at:
+            return []
+        metadata = self._member()
+        if metadata is None:
+            self._end(self._last or error(_UNKNOWN_MEMBER)("the consumer is not a member of the group any more"))
+            return []
+        timeout_ms = min(self._timeout_ms, self._deadline - now)
+        place = Coordinator("group", metadata.group_id)
+        self._asking = Send(place, self._request(metadata), timeout_ms, context=metadata)
+        return [self._asking]
+
+    def next_deadline(self) -> float | None:
+        """When the request is repeated, or time is over."""
+        return None if self.done or self._asking is not None else min(self._next_at, self._deadline)
+
+    def answered(self, send: Send, answer: Answer, now: float) -> None:
+        """Take over the results; repeat the request for what may still succeed."""
+        if send is not self._asking:
+            return
+        self._asking = None
+        codes = self._read(answer.message, answer.version)
+        if isinstance(codes, int):
+            if self._retriable(codes, send):
+                self._again(error(codes)(), now)
+            else:
+                self._end(error(codes)())
+            return
+        again = {}
+        for place in codes if self._pending is None else self._pending:
+            code = codes.get(place, UNKNOWN_SERVER_ERROR)  # a partition without an answer has not succeeded
+            if code and self._retriable(code, send):
+                again[place] = code
+            elif code:
+                self.errors[place] = error(code)()
+        if not again:
+            self._end(None)
+            return
+        if self._pending is not None:
+            self._pending = tuple(again)
+        self._again(error(next(iter(again.values())))(), now)
+
+    def failed(self, send: Send, error: Exception, now: float) -> None:
+        """Repeat it, unless it cannot be sent."""
+        if send is not self._asking:
+            return
+        self._asking = None
+        if not worth_repeating(error):
+            self._end(error)
+            return
+        self._sent = self._sent or getattr(error, "sent", True)
+        self._cluster.coordinators.lost(_place(send))
+        self._again(error, now)
+
+    def _request(self, metadata: GroupMetadata) -> Any:
+        raise NotImplementedError
+
+    def _read(self, response: Any, version: int) -> int | dict[TopicPartition, int]:
+        """Take over what succeeded; returns the error codes of the partitions, or that of the whole request."""
+        raise NotImplementedError
+
+    def _retriable(self, code: int, send: Send) -> bool:
+        if code in _LOST_COORDINATOR:
+            self._cluster.coordinators.lost(_place(send))
+            return True
+        if code == _STALE_MEMBER_EPOCH:
+            # The epoch has increased meanwhile. The member's partitions are still its own as long as its id is.
+            current, used = self._member(), send.context
+            return current is not None and current.member_id == used.member_id
+        return error(code).retriable and code != UNKNOWN_TOPIC
+
+    def _again(self, fault: Exception, now: float) -> None:
+        self._last = fault
+        self._failures += 1
+        self._next_at = now + self._backoff.after(self._failures)
+
+    def _end(self, fault: Exception | None) -> None:
+        self.error, self.done = fault, True
+
+    def _too_late(self) -> DeadlineExceeded:
+        reason = f": {self._last}" if self._last is not None else ""
+        fault = DeadlineExceeded(f"{type(self).__name__} did not succeed in time{reason}", sent=self._sent)
+        fault.__cause__ = self._last
+        return fault
+
+    def _ids_known(self, topics: Iterable[str]) -> bool:
+        known = (self._cluster.topics.get(topic) for topic in topics)
+        return all(topic is not None and topic.topic_id is not None for topic in known)
+
+    def _id_of(self, topic: str) -> uuid.UUID:
+        topic_id = self._cluster.topics[topic].topic_id
+        assert topic_id is not None
+        return topic_id
+
+    def _name_of(self, entry: Any, version: int) -> str:
+        name: str = entry.name if version < TOPIC_IDS_VERSION else self._cluster.topic_name(entry.topic_id) or ""
+        return name
+
+    def _version(self, api_key: int, versions: Versions, topics: Iterable[str] | None) -> int:
+        version = highest_common(api_key, versions)
+        if version >= TOPIC_IDS_VERSION and (topics is None or not self._ids_known(topics)):
+            names = range(versions[api_key].start, TOPIC_IDS_VERSION)
+            return highest_common(api_key, {api_key: names})
+        return version
+
+
+def _place(send: Send) -> Coordinator:
+    assert isinstance(send.to, Coordinator)
+    return send.to
