@@ -16,11 +16,11 @@ _MOST_PARTITIONS = 2**31 - 1
 
 
 def check_topic(topic: Any) -> str:
-    """A topic name that Kafka allows. Raises TypeError, ValueError."""
+    """A name that a topic can have (`org.apache.kafka.common.internals.Topic`). Raises TypeError, ValueError."""
     if not isinstance(topic, str):
         raise TypeError(f"a topic must be text, not {type(topic).__name__}")
     if _TOPIC.fullmatch(topic) is None or topic in (".", ".."):
-        raise ValueError(f"{topic[:260]!r} is not a topic name: 1 to 249 letters, digits, '.', '_' and '-'")
+        raise ValueError(f"illegal topic {topic[:260]!r}: use 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-'")
     return topic
 
 

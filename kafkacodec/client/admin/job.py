@@ -282,7 +282,8 @@ class Job(Generic[K, V]):
     def _late(self, key: K, attempt: _Attempt) -> Exception:
         name = APIS[self.ask.api_key].name
         why = f"; last: {attempt.error}" if attempt.error is not None else ""
-        found = DeadlineExceeded(f"{name} of {key!r} did not succeed in time{why}", sent=attempt.unanswered)
+        item = f" of {key!r}" if key != "" else ""  # "" is the only item of a call on the whole cluster
+        found = DeadlineExceeded(f"{name}{item} did not succeed in time{why}", sent=attempt.unanswered)
         found.__cause__ = attempt.error
         return found
 

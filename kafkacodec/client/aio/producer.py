@@ -10,7 +10,7 @@ from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 from kafkacodec.client.aio.transactions import TransactionalProducer
-from kafkacodec.client.core.topics import check_topic
+from kafkacodec.client.checks import check_topic
 from kafkacodec.client.driver.network import Network
 from kafkacodec.client.options import options_from_config
 from kafkacodec.client.producing.delivery import Delivery, TableDelivery, TableOutcome

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from kafkacodec.client.core.topics import check_topic
+from kafkacodec.client.checks import check_topic
 from kafkacodec.client.producing.queue import PartitionQueue, TopicQueues
 from kafkacodec.client.producing.settings import ProducerSettings
 from kafkacodec.errors import EncodeError
