@@ -36,8 +36,9 @@ class Leadership:
         self._members = read_members(entries)
         self._wanted = {topic for member in self._members.values() for topic in member.topics}
         self._topics = topics
-        self._counts: dict[str, int] | None = None  # of the partitions that were assigned
         topics.want_others(self._wanted)
+        # Of the partitions that were assigned: those of before this leader's restart go on without a new one (KIP-814).
+        self._counts = topics.counts(self._wanted) if self.known else None
 
     @property
     def known(self) -> bool:
@@ -51,7 +52,7 @@ class Leadership:
 
     def outdated(self) -> bool:
         """Whether topics have more or fewer partitions than were assigned."""
-        if self._counts is None:  # an assignment from before the leader's restart goes on (KIP-814)
+        if self._counts is None:
             self._counts = self._topics.counts(self._wanted) if self.known else None
             return False
         return self._topics.counts(self._wanted) != self._counts
