@@ -11,7 +11,7 @@ from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.groups.assignors import ASSIGNORS
 from kafkacodec.client.groups.classic import ClassicMembership
 from kafkacodec.client.groups.membership import Assigned, Failed, GroupSettings, Left, Lost, Revoke, Subscription
-from kafkacodec.errors import ConnectionFailed, DecodeError, LocalProtocolError, UnsupportedVersion
+from kafkacodec.errors import ConnectionFailed, DecodeError, LocalProtocolError, UnsupportedVersion, error
 from kafkacodec.messages import APIS
 from kafkacodec.messages.consumer_protocol import decode_assignment, decode_subscription, encode_assignment
 
@@ -58,11 +58,11 @@ class Member:
         kind = type(self.send.request(VERSIONS)[0]).__name__.replace("Request", "Response")
         self.group.answered(self.send, Answer(getattr(messages, kind)(**fields), 9, 1), self.now)
 
-    def joined(self, leader="m", members=(), generation=1, **fields):
+    def joined(self, leader="m", members=(), generation=1, protocol="range", **fields):
         request = self.asked()
         assert isinstance(request, messages.JoinGroupRequest)
         self.answer(
-            generation_id=generation, protocol_name="range", leader=leader, member_id="m", members=members, **fields
+            generation_id=generation, protocol_name=protocol, leader=leader, member_id="m", members=members, **fields
         )
         return request
 
@@ -128,7 +128,7 @@ def test_the_leader_waits_for_the_topics_of_all_members():
     it.answer(assignment=assignment(T0, T1))
     assert it.group.take_events() == [Assigned((T0, T1), (T0, T1))]
     it.known(t=2, u=2)  # a topic that only the other member reads
-    assert it.group.poll(it.now)
+    it.group.poll(it.now)
     assert it.group.take_events() == [Revoke((T0, T1))]
 
 
@@ -167,22 +167,19 @@ def test_an_eager_member_gives_up_everything_before_it_joins_again():
     it.group.revoked(it.now)
     join = it.joined(leader="other", generation=2)
     assert join.member_id == "m"
-    assert it.group.partitions == ()
+    assert not set(it.group.partitions)
     it.synced(T1)
     assert it.group.take_events() == [Assigned((T1,), (T1,))]
 
 
 def test_a_cooperative_member_gives_up_what_moves_and_joins_again():
     it = Member([ASSIGNORS["cooperative-sticky"]()])
-    it.joined = lambda generation: (
-        it.asked(),
-        it.answer(generation_id=generation, protocol_name="cooperative-sticky", leader="other", member_id="m"),
-    )[0]
-    it.joined(1)
+    follower = {"leader": "other", "protocol": "cooperative-sticky"}
+    it.joined(**follower)
     it.synced(T0, T1)
     it.group.take_events()
     it.group.rejoin("because", it.now)
-    request = it.joined(2)
+    request = it.joined(generation=2, **follower)
     assert request.reason == "because"
     sent = decode_subscription(request.protocols[0].metadata)
     assert [(part.topic, list(part.partitions)) for part in sent.owned_partitions] == [("t", [0, 1])]
@@ -191,7 +188,7 @@ def test_a_cooperative_member_gives_up_what_moves_and_joins_again():
     assert it.group.take_events() == [Revoke((T0,))]
     it.group.revoked(it.now)
     assert it.group.take_events() == [Assigned((), (T1,))]
-    again = decode_subscription(it.joined(3).protocols[0].metadata)
+    again = decode_subscription(it.joined(generation=3, **follower).protocols[0].metadata)
     assert [(part.topic, list(part.partitions)) for part in again.owned_partitions] == [("t", [1])]
     assert again.generation_id == 2
 
@@ -229,7 +226,7 @@ def test_refusals(code):
     it.answer(error_code=code)
     (event,) = it.group.take_events()
     assert isinstance(event, Failed)
-    assert event.error.code == code
+    assert type(event.error) is error(code)
     assert "'g'" in str(event.error)
     assert it.group.poll(1e9) == []
     assert it.group.next_deadline() is None

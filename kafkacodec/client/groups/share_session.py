@@ -127,12 +127,12 @@ class ShareSession:
 
         def prepare(versions: Versions) -> tuple[Any, int]:
             version = highest_common(_SHARE_FETCH, versions)
-            if version >= _LIMITED_VERSION:
-                request.max_records, request.batch_size = limits.max_records, limits.batch_size
-            else:
-                for topic in request.topics:
-                    for partition in topic.partitions:
-                        partition.partition_max_bytes = limits.partition_max_bytes
+            limited = version >= _LIMITED_VERSION
+            request.max_records = limits.max_records if limited else 0
+            request.batch_size = limits.batch_size if limited else 0
+            for topic in request.topics:
+                for partition in topic.partitions:
+                    partition.partition_max_bytes = 0 if limited else limits.partition_max_bytes
             return request, version
 
         return prepare
