@@ -156,7 +156,7 @@ class Consumer(ConsumerOffsets):
         self._parts.network.check()
         self._closed = True
         try:
-            self._parts.reader.settle()
+            self._parts.reader.finish()
             if self._group is not None:
                 await self._group.close()
         finally:

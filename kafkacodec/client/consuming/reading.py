@@ -168,6 +168,11 @@ class Reader:
             given.records.clear()
             self._given = None
 
+    def finish(self) -> None:
+        """The user comes back no more: no later look takes a record that it has at hand for one that it still reads."""
+        self._settle()
+        self._given = None
+
     def close(self) -> None:
         """Give everything back."""
         self._settle()
