@@ -23,6 +23,8 @@ COMMANDS = {
     "report": "Write a page with plots of sizes, times, compression, lag and damage.",
     "convert": "Write records to Parquet, Arrow IPC, CSV or JSON.",
     "encode": "Write segments from Parquet, Arrow IPC, CSV, JSON or lines.",
+    "consume": "Print records of topics from brokers.",
+    "produce": "Send records to a topic: lines, Parquet, Arrow IPC, CSV or JSON.",
     "offsets": "List the committed offsets of consumer groups.",
     "lag": "Show how far consumer groups are behind.",
     "groups": "List consumer groups and their members.",
@@ -89,7 +91,7 @@ class Commands(click.Group):
 )
 @click.version_option(kafkacodec.__version__, prog_name="kafkacodec")
 def application() -> None:
-    """Read and write Kafka's log segments and messages without a broker.
+    """Read and write Kafka's log segments and messages, without a broker or with one.
 
     A PATH is a segment file, a partition directory, a broker's data directory, or - for a segment on standard input.
     """

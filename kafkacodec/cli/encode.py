@@ -118,15 +118,15 @@ def encode(
     if keep_offsets:
         asked["offset"] = "offset"
     numbers = list(range(partitions)) if partitions is not None else [partition or 0]
-    with closing(_batches(sources, asked, {"key": key_encoding, "value": value_encoding})) as batches:
+    with closing(batches(sources, asked, {"key": key_encoding, "value": value_encoding})) as found:
         # Check inputs and columns before a directory is made.
-        first = list(islice(batches, 1))
+        first = list(islice(found, 1))
         for batch in first:
             kafkacodec.encode(batch.slice(0, 1), **encoding)
         with _opened(output, topic, numbers, append=append, segment_bytes=segment_bytes) as writers:
             spread = _Spread(len(writers))
             written = 0
-            for batch in chain(first, batches):
+            for batch in chain(first, found):
                 for writer, part in zip(writers, spread(batch), strict=True):
                     written += writer.write(part, **encoding)
     if topic is None:
@@ -192,7 +192,7 @@ def _writers(
         raise
 
 
-def _batches(
+def batches(
     sources: list[Source], asked: dict[str, str | None], encodings: dict[str, str]
 ) -> Generator[pa.RecordBatch, None, None]:
     """The rows of all inputs; `asked` has the columns' names in the files, None for those that need not exist."""

@@ -8,25 +8,37 @@ from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.destination import Destination, destination_options
 from kafkacodec.cli.inputs import on_error_option, warn
 from kafkacodec.cli.output import Column, counted, full_option, print_table
+from kafkacodec.cli.servers import INSTEAD_OF_FILES, Servers, server_options
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.groups import Group, read_consumer_groups
 
 
 @click.command()
-@click.argument("directory", type=click.Path(exists=True, file_okay=False))
+@click.argument("directory", required=False, type=click.Path(exists=True, file_okay=False))
+@server_options(INSTEAD_OF_FILES)
 @click.option("--json", "as_json", is_flag=True, help="JSON lines, with the members, instead of a table.")
 @on_error_option
 @full_option
 @destination_options()
-def groups(directory: str, as_json: bool, output: Destination, problems: list[DecodeError] | None) -> None:
+def groups(
+    directory: str | None, servers: Servers, as_json: bool, output: Destination, problems: list[DecodeError] | None
+) -> None:
     """List the consumer groups in DIRECTORY: a broker's data directory or a __consumer_offsets partition.
 
-    Shows the state of each group as of its last record.
+    Shows the state of each group as of its last record. With --bootstrap, asks the brokers.
     """
+    live = servers.instead_of(directory, "DIRECTORY")
     if output:
-        output.check([directory], as_json=as_json)
-    found = read_consumer_groups(directory, problems=problems)
-    warn(problems)
+        output.check([directory] if directory else [], as_json=as_json)
+    states: dict[str, str] = {}
+    if live:
+        from kafkacodec.cli.live_groups import live_groups
+
+        with servers.admin() as admin:
+            found, states = live_groups(admin, lambda name: True)
+    else:
+        found = read_consumer_groups(directory or "", problems=problems)
+        warn(problems)
     if output:
         from kafkacodec.log.tables import groups_table
 
@@ -34,11 +46,12 @@ def groups(directory: str, as_json: bool, output: Destination, problems: list[De
         return
     if as_json:
         for group in found:
-            say_json(group.to_dict())
+            say_json(group.to_dict() | ({"state": states[group.group]} if live else {}))
         return
     columns = [
         Column("group", stretch=True),
         Column("kind"),
+        *([Column("state")] if live else []),
         Column("generation", right=True),
         Column("protocol", stretch=True),
         Column("members", right=True),
@@ -49,6 +62,7 @@ def groups(directory: str, as_json: bool, output: Destination, problems: list[De
         [
             group.group,
             group.kind,
+            *([states[group.group]] if live else []),
             str(group.generation),
             group.protocol or group.protocol_type or "-",
             str(len(group.members)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
@@ -152,7 +152,7 @@ class Reading(Span):
             note(f"kafkacodec: warning: {piece.path}: {skipped}{reason}")
 
 
-def _time(context: click.Context, option: click.Parameter, value: str | None) -> int | datetime | None:
+def moment(context: click.Context, option: click.Parameter, value: str | None) -> int | datetime | None:
     """Milliseconds since 1970, or a date and time in ISO 8601 (UTC by default)."""
     if value is None or value.removeprefix("-").isdecimal():
         return None if value is None else int(value)
@@ -178,15 +178,20 @@ topics_option = click.option(
 )
 """For commands that take globs for `matches`."""
 
-_CHOICE_OPTIONS = (
-    click.argument(
+
+def _paths(required: bool) -> Callable[[Command], Command]:
+    return click.argument(
         "paths",
         metavar="PATH...",
         nargs=-1,
-        required=True,
+        required=required,
         type=click.Path(exists=True, readable=True, allow_dash=True),
         callback=paths_with_copy,
-    ),
+    )
+
+
+_CHOICE_OPTIONS = (
+    _paths(True),
     topics_option,
     click.option("--partition", "numbers", metavar="N", type=int, multiple=True, help="Only partition N; repeatable."),
 )
@@ -208,11 +213,11 @@ _READING_OPTIONS = (
         "--from-time",
         "start_time",
         metavar="TIME",
-        callback=_time,
+        callback=moment,
         help="Start at the first record of this time or later: milliseconds since 1970, or ISO 8601.",
     ),
     click.option(
-        "--end-time", metavar="TIME", callback=_time, help="Stop before the first record of this time or later."
+        "--end-time", metavar="TIME", callback=moment, help="Stop before the first record of this time or later."
     ),
     click.option(
         "--isolation-level",
@@ -274,6 +279,11 @@ def warn(problems: list[DecodeError] | None) -> None:
 def choice_options(command: Command) -> Command:
     """Add PATH... and the options of `Choice` to a command, as one argument, ``choice``."""
     return gathered(command, "choice", Choice, _CHOICE_OPTIONS)
+
+
+def optional_choice_options(command: Command) -> Command:
+    """The same for a command that may do without PATH."""
+    return gathered(command, "choice", Choice, (_paths(False), *_CHOICE_OPTIONS[1:]))
 
 
 def span_options(command: Command) -> Command:

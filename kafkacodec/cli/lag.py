@@ -1,4 +1,4 @@
-"""``kafkacodec lag``: how far consumer groups are behind, from the disks of brokers."""
+"""``kafkacodec lag``: how far consumer groups are behind, from the disks of brokers or from brokers."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.destination import Destination, destination_options
 from kafkacodec.cli.inputs import matches, on_error_option, topics_option, warn
 from kafkacodec.cli.output import Column, counted, duration, full_option, print_table, timestamp
+from kafkacodec.cli.servers import INSTEAD_OF_FILES, Servers, server_options
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.group_lag import PartitionLag, lag as read_lag
 
 
 @click.command()
-@click.argument("directories", metavar="DIR...", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False))
+@click.argument("directories", metavar="DIR...", nargs=-1, type=click.Path(exists=True, file_okay=False))
+@server_options(INSTEAD_OF_FILES)
 @click.option("--group", "-g", "groups", metavar="GLOB", multiple=True, help="Only groups matching GLOB; repeatable.")
 @topics_option
 @click.option(
@@ -32,6 +34,7 @@ from kafkacodec.log.group_lag import PartitionLag, lag as read_lag
 @destination_options()
 def lag(
     directories: tuple[str, ...],
+    servers: Servers,
     groups: tuple[str, ...],
     topics: tuple[str, ...],
     isolation_level: Literal["read_uncommitted", "read_committed"],
@@ -42,15 +45,25 @@ def lag(
     """Show how far consumer groups are behind, in the data directories DIR of one or more brokers.
 
     A log ends at the high watermark in the broker's checkpoint, or where its files end if there is none. "behind" is
-    the time from the first record that is not read to the newest one. Times are in UTC.
+    the time from the first record that is not read to the newest one. Times are in UTC. With --bootstrap, asks the
+    brokers, which do not tell times.
     """
+    live = servers.instead_of(directories, "DIR...")
     if output:
         output.check(directories, as_json=as_json)
-    found = [
-        line
-        for line in read_lag(directories, isolation_level=isolation_level, problems=problems)
-        if matches(line.group, groups) and matches(line.topic, topics)
-    ]
+    if live:
+        from kafkacodec.cli.live_groups import live_lag
+
+        with servers.admin() as admin:
+            found = live_lag(
+                admin, lambda name: matches(name, groups), lambda name: matches(name, topics), isolation_level
+            )
+    else:
+        found = [
+            line
+            for line in read_lag(directories, isolation_level=isolation_level, problems=problems)
+            if matches(line.group, groups) and matches(line.topic, topics)
+        ]
     warn(problems)
     if output:
         from kafkacodec.log.tables import lag_table

@@ -8,29 +8,44 @@ from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.destination import Destination, destination_options
 from kafkacodec.cli.inputs import on_error_option, warn
 from kafkacodec.cli.output import Column, counted, full_option, print_table, timestamp
+from kafkacodec.cli.servers import INSTEAD_OF_FILES, Servers, server_options
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.groups import read_committed_offsets
 
 
 @click.command()
-@click.argument("directory", type=click.Path(exists=True, file_okay=False))
+@click.argument("directory", required=False, type=click.Path(exists=True, file_okay=False))
+@server_options(INSTEAD_OF_FILES)
 @click.option("--group", "-g", "groups", multiple=True, help="Only this group; repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table.")
 @on_error_option
 @full_option
 @destination_options()
 def offsets(
-    directory: str, groups: tuple[str, ...], as_json: bool, output: Destination, problems: list[DecodeError] | None
+    directory: str | None,
+    servers: Servers,
+    groups: tuple[str, ...],
+    as_json: bool,
+    output: Destination,
+    problems: list[DecodeError] | None,
 ) -> None:
     """List the committed offsets in DIRECTORY: a broker's data directory or a __consumer_offsets partition.
 
-    Excludes commits of aborted and open transactions. Times are in UTC.
+    Excludes commits of aborted and open transactions. Times are in UTC. With --bootstrap, asks the brokers, which
+    do not tell times.
     """
+    live = servers.instead_of(directory, "DIRECTORY")
     if output:
-        output.check([directory], as_json=as_json)
-    commits = read_committed_offsets(directory, problems=problems)
-    warn(problems)
-    found = [commit for commit in commits if not groups or commit.group in groups]
+        output.check([directory] if directory else [], as_json=as_json)
+    if live:
+        from kafkacodec.cli.live_groups import live_offsets
+
+        with servers.admin() as admin:
+            found = live_offsets(admin, lambda name: not groups or name in groups)
+    else:
+        commits = read_committed_offsets(directory or "", problems=problems)
+        warn(problems)
+        found = [commit for commit in commits if not groups or commit.group in groups]
     if output:
         from kafkacodec.log.tables import offsets_table
 
@@ -55,11 +70,16 @@ def offsets(
             commit.topic,
             str(commit.partition),
             str(commit.offset),
-            timestamp(commit.commit_timestamp)[:19],
-            timestamp(commit.expire_timestamp)[:19],
+            _time(commit.commit_timestamp),
+            _time(commit.expire_timestamp),
             commit.metadata,
         ]
         for commit in found
     )
     print_table(columns, rows)
     say(counted(len(found), "committed offset"))
+
+
+def _time(milliseconds: int) -> str:
+    """The time; "-" if it is unset."""
+    return timestamp(milliseconds)[:19] if milliseconds >= 0 else "-"

@@ -115,7 +115,9 @@ class _Counted(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        count: int = self._raw.readinto(buffer) or 0  # type: ignore[attr-defined]
+        # What is there, of a pipe or a terminal; an unbuffered file has no other way.
+        read = getattr(self._raw, "readinto1", None) or self._raw.readinto  # type: ignore[attr-defined]
+        count: int = read(buffer) or 0
         self._source.advance(count)
         return count
 

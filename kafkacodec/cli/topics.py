@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from kafkacodec.cli.console import note, say, say_json
-from kafkacodec.cli.inputs import TREE_LEVELS, Choice, choice_options, place
+from kafkacodec.cli.inputs import TREE_LEVELS, Choice, matches, optional_choice_options, place
 from kafkacodec.cli.output import Column, counted, full_option, offsets, print_table, progress, size, timestamp
+from kafkacodec.cli.servers import INSTEAD_OF_FILES, Servers, server_options
 from kafkacodec.log import LogDirectory, Partition
 from kafkacodec.log.analysis.copies import copies_of, copies_sentence
 from kafkacodec.log.analysis.partition_statistics import (
@@ -31,7 +32,8 @@ _ORDERS: dict[str, Callable[[PartitionStatistics], Any]] = {
 
 
 @click.command()
-@choice_options
+@optional_choice_options
+@server_options(INSTEAD_OF_FILES)
 @click.option(
     "--partitions/--topics", "by_partition", default=False, help="A line per partition or per topic (default)."
 )
@@ -41,12 +43,19 @@ _ORDERS: dict[str, Callable[[PartitionStatistics], Any]] = {
 )
 @click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table.")
 @full_option
-def topics(choice: Choice, by_partition: bool, records: bool, order: str, as_json: bool) -> None:
+def topics(choice: Choice, servers: Servers, by_partition: bool, records: bool, order: str, as_json: bool) -> None:
     """List topics: records, offsets, times, sizes, codecs, batches, producers, and what is missing.
 
     Reads only batch headers, so it is fast; "-" is what they do not say. --records also reads the records, and finds
     damage inside batches. The exit code is 1 if a partition is damaged or offsets are missing.
+
+    With --bootstrap, lists the topics of a cluster: partitions, leaders, replicas, offsets, sizes.
     """
+    if servers.instead_of(choice.paths, "PATH..."):
+        if records or order == "latest":
+            raise click.UsageError("--records and --sort latest need files")
+        _of_brokers(choice, servers, by_partition, order, as_json)
+        return
     partitions = choice.partitions(levels=TREE_LEVELS)
     found = _statistics(partitions, records)
     lines = sorted(found if by_partition else per_topic(found), key=_ORDERS[order])
@@ -66,6 +75,17 @@ def topics(choice: Choice, by_partition: bool, records: bool, order: str, as_jso
     damaged = [part for part in found if part.damaged]
     if damaged:
         raise click.ClickException(_reason(damaged, len(found)))
+
+
+def _of_brokers(choice: Choice, servers: Servers, by_partition: bool, order: str, as_json: bool) -> None:
+    from kafkacodec.cli.live_topics import live_partitions, show_partitions, show_topics
+
+    def wanted(topic: str, number: int) -> bool:
+        return matches(topic, choice.topics) and (not choice.numbers or number in choice.numbers)
+
+    with servers.admin() as admin:
+        found = live_partitions(admin, wanted)
+    (show_partitions if by_partition else show_topics)(found, order, as_json=as_json)
 
 
 def _statistics(partitions: Sequence[Partition], records: bool) -> list[PartitionStatistics]:

@@ -70,7 +70,10 @@ def test_nothing_to_do_asks_nobody():
 
 
 def test_nobody_there_is_one_error_within_the_time():
-    with Admin(NOBODY) as admin, pytest.raises(errors.DeadlineExceeded, match=r"Metadata .* last: .*127\.0\.0\.1:1"):
+    with (
+        Admin(NOBODY) as admin,
+        pytest.raises(errors.DeadlineExceeded, match=r"Metadata did not succeed in time; last: .*127\.0\.0\.1:1"),
+    ):
         admin.list_topics(timeout_ms=300)
 
 

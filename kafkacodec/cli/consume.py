@@ -1,0 +1,148 @@
+"""``kafkacodec consume``: print the records of topics from brokers."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from kafkacodec.cli.inputs import moment
+from kafkacodec.cli.output import full_option
+from kafkacodec.cli.printing import Printing, print_options
+from kafkacodec.cli.search_options import Wanted, search_options
+from kafkacodec.cli.servers import Servers, legal_topic, server_options
+
+if TYPE_CHECKING:
+    from kafkacodec.cli.consume_range import Start
+
+_STORED = "stored"
+_PATTERN = "^"
+
+
+@click.command()
+@click.argument("topics", metavar="TOPIC...", nargs=-1, required=True)
+@server_options()
+@click.option(
+    "-p", "--partition", "numbers", metavar="N", type=int, multiple=True, help="Only partition N; repeatable."
+)
+@click.option(
+    "-o",
+    "--offset",
+    default=None,
+    help="Start at the beginning (default), the end, an offset, -N for the last N of each partition, s@MILLISECONDS; "
+    "with --group: stored (default).",
+)
+@click.option(
+    "--start-time",
+    "--from-time",
+    "start_time",
+    metavar="TIME",
+    callback=moment,
+    help="Start at the first record of this time or later: milliseconds since 1970, or ISO 8601.",
+)
+@click.option("--end-time", metavar="TIME", callback=moment, help="Stop before the first record of this time or later.")
+@click.option("-G", "--group", help="Join this group, go on after its committed offsets, and commit what was printed.")
+@click.option(
+    "--follow/--exit-at-end",
+    " /-e",
+    "follow",
+    default=True,
+    help="Go on with new records until Ctrl-C (default), or stop where the partitions ended at the start.",
+)
+@click.option("-n", "-c", "--limit", metavar="N", type=click.IntRange(min=0), help="Print at most N records.")
+@search_options
+@click.option(
+    "--isolation-level",
+    type=click.Choice(["read_uncommitted", "read_committed"]),
+    default="read_uncommitted",
+    show_default=True,
+    help="read_committed excludes aborted and open transactions.",
+)
+@full_option
+@print_options(batch_columns=False)
+def consume(
+    topics: tuple[str, ...],
+    servers: Servers,
+    numbers: tuple[int, ...],
+    offset: str | None,
+    start_time: int | datetime | None,
+    end_time: int | datetime | None,
+    group: str | None,
+    follow: bool,
+    limit: int | None,
+    wanted: Wanted,
+    isolation_level: Literal["read_uncommitted", "read_committed"],
+    printing: Printing,
+) -> None:
+    """Print the records of topics from brokers, as `kafkacodec dump` prints those of files.
+
+    Reads all partitions from their beginning and goes on until Ctrl-C. With --exit-at-end it stops at the end. With
+    --group several consumers share the partitions, and topics may be a pattern that begins with ^. Options of the
+    client come from -F and -X, also those of security.
+    """
+    from kafkacodec.cli.consumed import Consumed
+    from kafkacodec.client import Consumer
+    from kafkacodec.client.consuming.settings import ConsumerSettings
+
+    for topic in topics:
+        if group is None or not topic.startswith(_PATTERN):
+            legal_topic(topic)
+    start = _start(offset, start_time, group)
+    if group is not None and (numbers or end_time is not None):
+        raise click.UsageError("--group decides about partitions: --partition and --end-time do not apply")
+    printer = printing.printer(several=True, headers=True)
+    own: dict[str, Any] = {"isolation_level": isolation_level, "enable_auto_commit": False}
+    if group is not None:
+        own |= {"group_id": group, "auto_offset_reset": start.spec}
+    options = servers.options(ConsumerSettings, own)
+    ranges = (
+        {} if group is not None else _ranges(servers, topics, numbers, start, end_time, not follow, isolation_level)
+    )
+    with Consumer(**options) as consumer:
+        _begin(consumer, topics, {key: part.start for key, part in ranges.items()})
+        consumed = Consumed(
+            consumer, ranges, group is not None and not follow, wanted.search(), limit, group is not None
+        )
+        rows = consumed.rows()
+        try:
+            printer(rows)
+        finally:
+            rows.close()  # type: ignore[attr-defined]
+
+
+def _start(offset: str | None, start_time: int | datetime | None, group: str | None) -> Start:
+    from kafkacodec.cli.consume_range import Start, parse_start
+
+    if offset is not None and start_time is not None:
+        raise click.UsageError("--offset and --start-time exclude each other")
+    if group is None and offset == _STORED:
+        raise click.UsageError("--offset stored needs --group")
+    if group is not None and (start_time is not None or offset not in (None, _STORED, "beginning", "end")):
+        raise click.UsageError("--group goes on after committed offsets: --offset is stored, beginning or end")
+    if start_time is not None:
+        return Start(start_time)
+    try:
+        return Start() if offset in (None, _STORED) else parse_start(offset or "")
+    except ValueError as error:
+        raise click.UsageError(f"--offset: {error}") from None
+
+
+def _ranges(servers: Servers, topics: tuple[str, ...], *arguments: Any) -> Any:
+    from kafkacodec.cli.consume_range import partition_ranges
+
+    numbers, start, end_time, to_end, isolation_level = arguments
+    with servers.admin() as admin:
+        return partition_ranges(admin, topics, numbers, start, end_time, to_end=to_end, isolation_level=isolation_level)
+
+
+def _begin(consumer: Any, topics: tuple[str, ...], starts: dict[tuple[str, int], int]) -> None:
+    """Assign the partitions with their starts, or subscribe to the topics."""
+    if starts:
+        consumer.assign(list(starts))
+        for (topic, number), offset in starts.items():
+            consumer.seek(topic, number, offset)
+    elif len(topics) == 1 and topics[0].startswith(_PATTERN):
+        consumer.subscribe(pattern=topics[0])
+    else:
+        consumer.subscribe(list(topics))

@@ -1,0 +1,121 @@
+"""The records that `kafkacodec consume` prints, and the commits of a group for what was printed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from kafkacodec.cli.consume_range import Key, Range
+from kafkacodec.cli.record_rows import Place, Row
+from kafkacodec.errors import DeadlineExceeded
+
+if TYPE_CHECKING:
+    from kafkacodec import RecordColumns, Search
+    from kafkacodec.client import Consumer
+    from kafkacodec.client.consuming.record import ConsumedColumns
+
+__all__ = ["Consumed"]
+
+_MAX_ROWS = 8192
+_LOOK_SECONDS = 0.25  # how soon the end of a quiet partition is noticed
+_UNREACHABLE_SECONDS = 30.0
+_COMMIT_SECONDS = 5.0
+
+
+@dataclass
+class Consumed:
+    """The records of a consumer that is assigned to partitions or subscribed to topics.
+
+    Args:
+        consumer: gives the records; it does not commit by itself.
+        ranges: the offsets to read by partition; empty in a group.
+        to_end: in a group: stop when all assigned partitions are read to where they ended when they were assigned.
+        search: only these records.
+        limit: stop after so many.
+        commits: whether to commit what was printed.
+    """
+
+    consumer: Consumer
+    ranges: Mapping[Key, Range]
+    to_end: bool = False
+    search: Search | None = None
+    limit: int | None = None
+    commits: bool = False
+    printed: dict[Key, int] = field(default_factory=dict)
+    _ends: dict[Key, int] = field(default_factory=dict)
+    _count: int = 0
+    _commit_at: float = 0.0
+
+    def rows(self) -> Iterator[Row | None]:
+        """The records; None where there are no more for now. Commits what was printed, also when it is closed."""
+        self._ends = {key: part.end for key, part in self.ranges.items() if part.end is not None}
+        self.printed = {key: part.start for key, part in self.ranges.items()}
+        try:
+            if self.limit != 0 and not self._finished():
+                yield from self._read()
+        finally:
+            self._commit()
+
+    def _read(self) -> Iterator[Row | None]:
+        reachable_by = time.monotonic() + _UNREACHABLE_SECONDS
+        while True:
+            try:
+                for table in self.consumer.columns(max_rows=_MAX_ROWS, timeout=_LOOK_SECONDS):
+                    yield from self._rows(table)
+                    if self._count == self.limit or self._finished():
+                        return
+            except DeadlineExceeded:
+                if time.monotonic() >= reachable_by:
+                    raise
+            yield None
+            self._positions()
+            if self._finished():
+                return
+
+    def _rows(self, table: ConsumedColumns) -> Iterator[Row]:
+        """The records of a table that are wanted; after it, where its partitions are read to."""
+        chosen = table if self.search is None else self.search.select(table)
+        for topic, number, record in zip(_topics(chosen), chosen["partition"].tolist(), chosen.records(), strict=True):
+            key = (topic, number)
+            end = self._ends.get(key)
+            if end is not None and record.offset >= end:
+                continue
+            yield Row(Place(topic, number, f"{topic}-{number}"), record, {})
+            self.printed[key] = record.offset + 1
+            self._count += 1
+            if self._count == self.limit:
+                return
+        for key, offset in table.next_offsets.items():
+            end = self._ends.get(key)
+            self.printed[key] = offset if end is None else min(offset, end)
+        if time.monotonic() >= self._commit_at:
+            self._commit()
+
+    def _positions(self) -> None:
+        """What nothing is printed of: positions of partitions that only have records of transactions, or none."""
+        for key in self.consumer.assignment():
+            if self.to_end and key not in self._ends:
+                self._ends |= self.consumer.end_offsets([key])
+            if key in self._ends and self.printed.get(key, -1) < self._ends[key]:
+                self.printed[key] = min(self.consumer.position(*key), self._ends[key])
+
+    def _finished(self) -> bool:
+        keys = list(self.ranges) if self.ranges else self.consumer.assignment() if self.to_end else []
+        return bool(keys) and all(key in self._ends and self.printed.get(key, -1) >= self._ends[key] for key in keys)
+
+    def _commit(self) -> None:
+        self._commit_at = time.monotonic() + _COMMIT_SECONDS
+        if self.commits:
+            own = set(self.consumer.assignment())
+            offsets = {key: offset for key, offset in self.printed.items() if key in own}
+            if offsets:
+                self.consumer.commit(offsets)
+
+
+def _topics(table: RecordColumns) -> list[str]:
+    buffers = table.buffers("topic")
+    text, ends = buffers["data"].tobytes(), buffers["offsets"].tolist()
+    return [text[start:end].decode() for start, end in pairwise(ends)]

@@ -1,0 +1,269 @@
+"""The commands that talk to brokers: produce, consume, and topics, groups, lag and offsets with --bootstrap."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from kafkacodec.client import Admin, Consumer, GroupOffset, NewTopic, Producer
+from tests.integration.kafka_jvm import Broker
+
+pytestmark = [pytest.mark.java, pytest.mark.slow]
+
+SCRIPT = [sys.executable, "-m", "kafkacodec.cli"]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    made = Broker(tmp_path_factory.mktemp("broker"), "newest", group_initial_rebalance_delay_ms="0")
+    made.start()
+    yield made.server
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def admin(server):
+    with Admin(server) as made:
+        yield made
+
+
+@pytest.fixture
+def topic(request, admin):
+    """A topic of the test's own, with two partitions."""
+    name = request.node.name.replace("[", "-").replace("]", "")
+    admin.create_topics(NewTopic(name, 2, 1))
+    while name not in admin.list_topics():
+        time.sleep(0.02)
+    return name
+
+
+@pytest.fixture
+def command(capsys, monkeypatch, server):
+    """Run the command with the broker and standard input; gives exit code, standard output and standard error."""
+    from kafkacodec.cli.__main__ import run
+
+    def call(*arguments, stdin=b"", brokers=server):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        code = run([*map(str, arguments), *(["-b", brokers] if brokers else [])])
+        return code, *capsys.readouterr()
+
+    return call
+
+
+def consumed(command, *arguments):
+    """The records that `consume --json` prints, in order of partition and offset."""
+    code, out, err = command("consume", *arguments, "-e", "--json")
+    assert (code, err) == (0, "")
+    found = [json.loads(line) for line in out.splitlines()]
+    return sorted(found, key=lambda row: (row["topic"], row["partition"], row["offset"]))
+
+
+def fill(server, topic, counts=(4, 3)):
+    """Records ``0-0``, ``0-1``, ... with times from 1000 on in each partition."""
+    with Producer(server) as producer:
+        for partition, count in enumerate(counts):
+            for n in range(count):
+                value = f"{partition}-{n}".encode()
+                producer.send(topic, value, key=b"k%d" % n, partition=partition, timestamp=1000 + 10 * n)
+
+
+def test_lines_as_kcat_reads_them(command, topic):
+    lines = b"a:1\nb:x:2\nno key\n:\n\nlast"
+    code, out, err = command("produce", topic, "-K", ":", "-Z", "-H", "from=test", "-p", 1, stdin=lines)
+    assert (code, out, err) == (0, "", f"{topic}: 6 records\n")
+    found = consumed(command, topic)
+    assert [(row["key"], row["value"]) for row in found] == [
+        ("a", "1"), ("b", "x:2"), (None, "no key"), (None, None), (None, None), (None, "last"),
+    ]  # fmt: skip
+    assert {row["partition"] for row in found} == {1}
+    assert found[0]["headers"] == [{"key": "from", "value": "test"}]
+
+
+def test_other_delimiters_and_a_key_for_all(command, topic):
+    assert (
+        command("produce", topic, "-k", "all", "-D", "||", "-p", 0, stdin=b"one||two\nlines||" + b"x" * 70_000)[0] == 0
+    )
+    found = consumed(command, topic)
+    assert [(row["key"], row["value"][:10]) for row in found] == [
+        ("all", "one"),
+        ("all", "two\nlines"),
+        ("all", "x" * 10),
+    ]
+    assert len(found[2]["value"]) == 70_000
+
+
+def test_files_of_rows(command, topic, tmp_path):
+    table = pa.table(
+        {"key": [b"a", None], "value": [b"\xff\x00", b"two"], "timestamp": pa.array([5, 6], pa.timestamp("ms", "UTC"))}
+    )
+    pq.write_table(table, tmp_path / "rows.parquet")
+    (tmp_path / "more.jsonl").write_text('{"key":"b","value":"three"}\n')
+    files = [tmp_path / "rows.parquet", tmp_path / "more.jsonl"]
+    assert command("produce", topic, *files, "-z", "zstd", "-p", 1)[::2] == (0, f"{topic}: 3 records\n")
+    found = consumed(command, topic)
+    assert [(row["key"], row["value"]) for row in found] == [("a", {"base64": "/wA="}), (None, "two"), ("b", "three")]
+    assert [row["timestamp"] for row in found[:2]] == [5, 6]
+
+
+def test_where_to_start_and_to_stop(command, topic, server):
+    fill(server, topic)
+
+    def values(*arguments):
+        return [row["value"] for row in consumed(command, topic, *arguments)]
+
+    assert values() == ["0-0", "0-1", "0-2", "0-3", "1-0", "1-1", "1-2"]
+    assert values("-p", 1, "-o", 1) == ["1-1", "1-2"]
+    assert values("-o", "-2") == ["0-2", "0-3", "1-1", "1-2"]
+    assert values("-o", "end") == []
+    assert values("-o", "s@1020") == values("--from-time", "1970-01-01T00:00:01.020+00:00") == ["0-2", "0-3", "1-2"]
+    assert values("--end-time", 1010) == ["0-0", "1-0"]
+    assert values("--key", "k2") == ["0-2", "1-2"]
+    assert values("-p", 0, "-n", 2) == ["0-0", "0-1"]
+    assert values("-n", 0) == []
+    code, out, _ = command("consume", topic, "-e", "-p", 0, "-f", "%t/%p/%o/%k=%s;")
+    assert (code, out) == (0, "".join(f"{topic}/0/{n}/k{n}=0-{n};" for n in range(4)))
+    code, out, _ = command("consume", topic, "-e", "-p", 0, "-n", 1)
+    assert out.splitlines()[0].split()[:2] == ["partition", "offset"]
+    assert out.splitlines()[1].split()[:2] == [f"{topic}-0", "0"]
+
+
+def test_transactions(command, topic, server):
+    with Producer(server, transactional_id="cli") as producer:
+        producer.init_transactions()
+        for value, end in ((b"committed", producer.commit_transaction), (b"aborted", producer.abort_transaction)):
+            producer.begin_transaction()
+            producer.send(topic, value, partition=0).result(10)
+            end()
+    committed = consumed(command, topic, "--isolation-level", "read_committed")
+    assert [row["value"] for row in committed] == ["committed"]
+    assert [row["value"] for row in consumed(command, topic)] == ["committed", "aborted"]
+
+
+def test_a_group_goes_on_after_what_was_printed(command, topic, server, admin):
+    fill(server, topic)
+    group = f"group-{topic}"
+    first = consumed(command, topic, "-G", group, "-n", 2)
+    assert len(first) == 2
+    assert sum(offset.offset for offset in admin.list_group_offsets(group).values()) == 2
+    rest = consumed(command, topic, "-G", group)
+    assert sorted(row["value"] for row in first + rest) == ["0-0", "0-1", "0-2", "0-3", "1-0", "1-1", "1-2"]
+    assert consumed(command, topic, "-G", group) == []
+    assert {key.partition: offset.offset for key, offset in admin.list_group_offsets(group).items()} == {0: 4, 1: 3}
+
+
+def test_follow_until_interrupted(command, topic, server):
+    arguments = ["consume", topic, "-b", server, "-f", r"%s\n", "-o", "end"]
+    process = subprocess.Popen([*SCRIPT, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        os.set_blocking(process.stdout.fileno(), False)
+        found = b""
+        for n in range(200):
+            assert command("produce", topic, stdin=b"%d\n" % n)[0] == 0
+            found += process.stdout.read() or b""
+            if found.count(b"\n") >= 2:
+                break
+            time.sleep(0.05)
+        assert found.split()[0].isdigit()
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=15)
+        assert process.returncode == 130
+        assert err.strip() == b"kafkacodec: error: interrupted"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_topics_of_brokers(command, topic, server):
+    fill(server, topic)
+    code, out, _ = command("topics", "--topic", topic)
+    assert (code, out.splitlines()[1].split()[:4]) == (0, [topic, "2", "1", "7"])
+    code, out, _ = command("topics", "--topic", topic, "--partitions", "--json")
+    found = [json.loads(line) for line in out.splitlines()]
+    assert [(p["partition"], p["start_offset"], p["end_offset"], p["leader"]) for p in found] == [
+        (0, 0, 4, 1),
+        (1, 0, 3, 1),
+    ]
+    assert all(part["size_in_bytes"] > 0 for part in found)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_groups_of_brokers(command, topic, server, admin, protocol):
+    fill(server, topic)
+    group = f"billing-{protocol}"
+    admin.alter_group_offsets(group, {(topic, 0): GroupOffset(1, -1, "note")})
+    options = {"group_id": group, "client_id": "reader", "group_protocol": protocol, "enable_auto_commit": False}
+    with Consumer(topic, bootstrap_servers=server, auto_offset_reset="earliest", **options) as consumer:
+        assert next(iter(consumer)).topic == topic
+        code, out, _ = command("groups", "--json")
+        listed = {row["group"]: row for row in map(json.loads, out.splitlines())}[group]
+        assert (code, listed["state"], listed["kind"]) == (0, "Stable", protocol)
+        assert listed["members"][0]["owned"] == [{"topic": topic, "partitions": [0, 1]}]
+        code, out, _ = command("lag", "-g", group, "--json")
+        lines = [json.loads(line) for line in out.splitlines()]
+        assert [(row["partition"], row["offset"], row["end_offset"], row["lag"]) for row in lines] == [
+            (0, 1, 4, 3),
+            (1, None, 3, None),
+        ]
+        assert {row["client_id"] for row in lines} == {"reader"}
+        closing = time.monotonic()
+    assert time.monotonic() - closing < 5
+    code, out, _ = command("offsets", "-g", group, "--json")
+    found = [json.loads(line) for line in out.splitlines()]
+    assert [(row["topic"], row["partition"], row["offset"], row["metadata"]) for row in found] == [
+        (topic, 0, 1, "note")
+    ]
+
+
+def test_options_from_a_file(command, topic, server, tmp_path, monkeypatch):
+    config = tmp_path / "client.properties"
+    config.write_text(f"# for all clients\nbootstrap.servers = {server}\nacks=all\ngroup.id=unused\nlinger.ms=1\n")
+    assert command("produce", topic, "-F", config, stdin=b"one", brokers=None)[0] == 0
+    monkeypatch.setenv("KAFKACODEC_CONFIG", str(config))
+    code, out, _ = command("consume", topic, "-e", "-f", "%s", brokers=None)
+    assert (code, out) == (0, "one")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (["consume", "nowhere", "-e"], 1, "nowhere: UNKNOWN_TOPIC_OR_PARTITION"),
+        (["consume", "bad name"], 2, "illegal topic 'bad name'"),
+        (["consume", "t", "-o", "middle"], 2, "'middle' is none of beginning"),
+        (["consume", "t", "-o", "stored"], 2, "--offset stored needs --group"),
+        (["consume", "t", "-G", "g", "-p", "1"], 2, "--partition"),
+        (["consume", "t", "-X", "group.idd=1"], 2, "did you mean 'group.id'"),
+        (["consume", "t", "-X", "group"], 2, "not NAME=VALUE"),
+        (["produce", "t", "-X", "acks=7"], 2, "acks must be"),
+        (["produce", "t", "-H", "x"], 2, "not NAME=VALUE"),
+        (["produce", "t", "-k", "a", "-K", ":"], 2, "exclude each other"),
+        (["produce", "t", "--key-column", "k"], 2, "do not apply to lines"),
+        (["topics", "."], 2, "exclude each other"),
+    ],
+)
+def test_errors(command, arguments, code, text):
+    found, out, err = command(*arguments)
+    assert (found, out) == (code, "")
+    assert text in err
+
+
+def test_records_that_brokers_refuse(command, topic):
+    code, _, err = command("produce", topic, "-X", "max.request.size=5000000", stdin=b"x" * 2_000_000)
+    assert code == 1
+    assert "MESSAGE_TOO_LARGE" in err or "too large" in err
+    code, _, err = command("produce", topic, "-p", 7, stdin=b"x")
+    assert code == 1
+
+
+def test_nobody_there(command):
+    code, _, err = command("topics", "-X", "default.api.timeout.ms=300", brokers="127.0.0.1:1")
+    assert code == 1
+    assert "connection refused" in err

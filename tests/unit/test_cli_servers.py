@@ -1,0 +1,102 @@
+"""Options of clients on the command line and in files, and where `consume` starts."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from kafkacodec.cli.consume_range import Start, parse_start
+from kafkacodec.cli.properties import read_properties
+from kafkacodec.cli.servers import Servers
+from kafkacodec.client.aio.admin import AdminSettings
+from kafkacodec.client.producing.settings import ProducerSettings
+
+
+def test_properties_as_java_writes_them():
+    text = r"""
+# comment
+! comment
+bootstrap.servers = a:1,\
+    b:2
+  acks=all
+ssl.key.password = a=b # c
+empty=
+"""
+    assert read_properties(text) == {
+        "bootstrap.servers": "a:1,b:2",
+        "acks": "all",
+        "ssl.key.password": "a=b # c",
+        "empty": "",
+    }
+
+
+@pytest.mark.parametrize("login", ["scram.ScramLoginModule", "plain.PlainLoginModule"])
+def test_user_and_password_of_jaas(login):
+    text = (
+        f"sasl.jaas.config=org.apache.kafka.common.security.{login} required \\\n"
+        '  username="alice" \\\n  password="se\\"cret;=";\n'
+    )
+    assert read_properties(text) == {"sasl.username": "alice", "sasl.password": 'se"cret;='}
+
+
+def test_a_line_that_is_no_property():
+    with pytest.raises(ValueError, match="line 2: not name=value"):
+        read_properties("a=b\nnothing\n")
+
+
+def servers(*properties, bootstrap=None, config=None):
+    return Servers(bootstrap, config, properties)
+
+
+def test_options_of_the_line_go_before_those_of_the_file(tmp_path):
+    file = tmp_path / "client.properties"
+    file.write_text("bootstrap.servers=file:1\nlinger.ms=7\nacks=1\ngroup.id=g\n")
+    found = servers("linger.ms=9", bootstrap="line:2", config=str(file)).options(ProducerSettings, {"acks": "all"})
+    assert found == {"bootstrap_servers": "line:2", "linger_ms": 9, "acks": "all"}
+    assert servers(config=str(file)).options(AdminSettings) == {"bootstrap_servers": "file:1"}
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (servers(), "Missing option '-b'"),
+        (servers("linger", bootstrap="a:1"), "-X linger: not NAME=VALUE"),
+        (servers("linger.mss=1", bootstrap="a:1"), "did you mean 'linger.ms'"),
+        (servers("linger.ms=x", bootstrap="a:1"), "linger.ms must be a number"),
+        (servers(bootstrap="a:b"), "'a:b' is not host:port"),
+        (servers("security.protocol=SASL_SSL", bootstrap="a:1"), "sasl_mechanism"),
+    ],
+)
+def test_wrong_options(given, reason):
+    with pytest.raises(click.UsageError, match=reason):
+        given.options(ProducerSettings)
+
+
+def test_wrong_files(tmp_path):
+    file = tmp_path / "client.properties"
+    file.write_text("no property")
+    with pytest.raises(click.UsageError, match=r"client\.properties: line 1"):
+        servers(config=str(file)).options(AdminSettings)
+    file.write_text("linger.mss=1")
+    with pytest.raises(click.UsageError, match=r"unknown option 'linger\.mss'"):
+        servers(config=str(file)).options(AdminSettings)
+
+
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [
+        ("beginning", Start("earliest")),
+        ("end", Start("latest")),
+        ("17", Start(offset=17)),
+        ("-5", Start(before_end=5)),
+        ("s@1700000000000", Start(1_700_000_000_000)),
+    ],
+)
+def test_starts(text, start):
+    assert parse_start(text) == start
+
+
+@pytest.mark.parametrize("text", ["", "middle", "1.5", "s@", "e@5", "--5", "+5", "9" * 30])
+def test_what_is_no_start(text):
+    with pytest.raises(ValueError, match="none of beginning"):
+        parse_start(text)
