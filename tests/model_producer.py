@@ -23,7 +23,7 @@ from kafkacodec.client.producing.sender import Sender
 from kafkacodec.client.producing.settings import ProducerSettings
 from kafkacodec.errors import ConnectionFailed
 
-OK, OUT_OF_ORDER, OLD_EPOCH, NOT_LEADER, TOO_LARGE = 0, 45, 47, 6, 10
+OK, OUT_OF_ORDER, OLD_EPOCH, NOT_LEADER, TOO_LARGE, UNKNOWN_PRODUCER = 0, 45, 47, 6, 10, 59
 ALL_VERSIONS = {key: api.valid_versions for key, api in messages.APIS.items()}
 
 
@@ -33,6 +33,7 @@ class ModelLog:
     def __init__(self) -> None:
         self.values: list[bytes] = []
         self.producers: dict[int, tuple[int, deque[tuple[int, int, int]]]] = {}
+        self.refuses_unknown = False  # as brokers before 2.5, which want sequence 0 of producers that they do not know
 
     def append(self, data: Any) -> tuple[int, int]:
         """The error code and the base offset."""
@@ -57,6 +58,8 @@ class ModelLog:
             expected = (batches[-1][1] + 1) % 2**31 if epoch == known_epoch else 0
             if first != expected:
                 return OUT_OF_ORDER, -1
+        if known is None and first and self.refuses_unknown:
+            return UNKNOWN_PRODUCER, -1
         if known is None or epoch != known[0]:
             self.producers[pid] = (epoch, deque(maxlen=5))
         offset = self._add(values)
@@ -154,6 +157,13 @@ class ModelCluster:
         """Another broker leads a partition. It has what the old one had."""
         self.leaders[partition] = leader
         self.epoch += 1
+
+    def in_flight(self, partition: int) -> bool:
+        """Whether a batch of a partition was sent and is not answered, or comes late, or is sent again."""
+        requests = [r for node in (1, 2) for r in [f[1] for f in self.flying[node]] + [f[0] for f in self.late[node]]]
+        queue = self.queues.topics["t"].queues[partition] if "t" in self.queues.topics else None
+        again = queue is not None and any(batch.attempts for batch in queue.waiting)
+        return again or any(p.index == partition for r in requests for t in r.topic_data for p in t.partition_data)
 
     def finish(self) -> None:
         """No more faults: answer until nothing is queued."""

@@ -54,6 +54,13 @@ class IdempotentProducer(RuleBasedStateMachine):
     def refuse(self, partition, code):
         self.model.forced[partition].append(code)
 
+    @rule(partition=PARTITIONS, known=st.booleans())
+    def forget(self, partition, known):
+        """A broker loses what it knows of producers, by retention or an unclean restart; old ones say that it did."""
+        if not self.model.in_flight(partition):
+            self.model.logs[partition].producers.clear()
+            self.model.logs[partition].refuses_unknown = known
+
     @rule(partition=PARTITIONS)
     def too_large(self, partition):
         self.model.forced[partition].append(10)

@@ -29,8 +29,11 @@ __all__ = ["Producer"]
 
 _log = logging.getLogger("kafkacodec.client.producer")
 
-DEFAULTS: Final = {f.name: None if f.default is MISSING else f.default for f in fields(ProducerSettings)}
-"""The default of each option, for `options_from_config`."""
+DEFAULTS: Final[dict[str, Any]] = {
+    **{f.name: None if f.default is MISSING else f.default for f in fields(ProducerSettings)},
+    **{"enable_idempotence": True, "retries": 0, "compression_level": 0},  # None by default: their types
+}
+"""A value of each option that has its type, for `options_from_config`."""
 
 
 class Producer(TransactionalProducer):

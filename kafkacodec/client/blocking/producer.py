@@ -152,6 +152,11 @@ class Producer(BlockingFace):
         self._closed = True
         _open.discard(self)
         try:
+            self._thread.check()
+        except ClientClosed:  # in a process forked from the client's
+            self._thread.close()
+            return
+        try:
             self._thread.run(self._face.close(timeout))
         finally:
             self._thread.close()

@@ -99,6 +99,8 @@ class ProducerSettings(ClientSettings):
         require_int("batch_size", self.batch_size, 0, _MOST)
         require_int("buffer_memory", self.buffer_memory, 1, 2**63 - 1)
         require_int("max_request_size", self.max_request_size, 100, _MOST)
+        if self.enable_idempotence not in (None, True, False):
+            raise TypeError(f"enable_idempotence must be a bool or None, not {self.enable_idempotence!r}")
         if self.retries is not None:
             require_int("retries", self.retries, 0, _MOST)
         for name in ("key_serializer", "value_serializer", "partitioner"):
