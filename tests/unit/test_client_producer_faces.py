@@ -1,0 +1,135 @@
+"""What producers refuse at the call, without a broker: closed ones, after a fork, in another loop, wrong options."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+
+import pytest
+
+import kafkacodec as kc
+from kafkacodec.client.core.cluster import Partition, Topic
+from kafkacodec.errors import ClientClosed, DeadlineExceeded, LocalProtocolError, QueueFull
+
+NOBODY = "127.0.0.1:1"
+
+
+def knowing(producer, topic="t"):
+    """The producer, as if metadata had named a topic whose leader cannot be reached."""
+    face = getattr(producer, "_face", producer)
+    face._network.cluster.topics[topic] = Topic(topic, partitions={0: Partition(0, None)})
+    face._network.cluster.generation += 1
+    return producer
+
+
+def test_a_blocking_producer_that_is_closed():
+    before = threading.active_count()
+    with knowing(kc.client.Producer(NOBODY)) as producer:
+        delivery = producer.send("t", b"v")
+        producer.close(0)
+        producer.close()
+    assert threading.active_count() == before
+    with pytest.raises(ClientClosed, match="closed before the record was acknowledged"):
+        delivery.result(0)
+    for call in (lambda: producer.send("t", b"v"), producer.flush, lambda: producer.send_columns(None, topic="t")):
+        with pytest.raises(ClientClosed, match="is closed"):
+            call()
+
+
+def test_memory_that_is_full_and_a_topic_that_is_not_known():
+    with knowing(kc.client.Producer(NOBODY, buffer_memory=1000, max_block_ms=50, delivery_timeout_ms=5000)) as producer:
+        for _ in range(9):
+            producer.send("t", b"x" * 100)
+        with pytest.raises(QueueFull, match=r"buffer_memory is 1000, for 0\.05 s"):
+            producer.send("t", b"x")
+        with pytest.raises(DeadlineExceeded, match=r"no metadata of topic .other. within 0\.05 s"):
+            producer.send("other", b"x")
+        with pytest.raises(DeadlineExceeded, match=r"acknowledged within 0\.01 s"):
+            producer.flush(0.01)
+        for name in ("", ".", "a/b", "x" * 250):
+            with pytest.raises(ValueError, match="illegal topic"):
+                producer.send(name, b"x")
+        with pytest.raises(TypeError, match="must be text"):
+            producer.send(5, b"x")
+        producer.close(0)
+
+
+def test_a_forked_process_gets_an_error_and_the_parent_goes_on():
+    producer = knowing(kc.client.Producer(NOBODY, max_block_ms=50))
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            producer.send("t", b"v")
+        except ClientClosed as error:
+            os.write(writing, str(error).encode())
+        producer.close()
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    os.close(writing)
+    with open(reading, "rb") as pipe:
+        assert b"forked" in pipe.read()
+    assert status == 0
+    assert not producer.send("t", b"v").done()
+    producer.close(0)
+
+
+def test_another_event_loop():
+    producer = kc.client.aio.Producer(NOBODY)
+
+    async def use():
+        await producer.start()
+        return await knowing(producer).send("t", b"v")
+
+    async def leave():
+        producer._network._process = os.getpid()
+        await producer.send("t", b"v")
+
+    delivery = asyncio.run(use())
+    with pytest.raises(ClientClosed, match="another event loop"):
+        asyncio.run(leave())
+    assert not delivery.done()
+
+
+def test_waiting_for_a_result_in_the_loop_is_refused():
+    async def main():
+        async with kc.client.aio.Producer(NOBODY, delivery_timeout_ms=200) as producer:
+            delivery = await knowing(producer).send("t", b"v")
+            with pytest.raises(LocalProtocolError, match="await the delivery"):
+                delivery.result()
+            started = time.monotonic()
+            with pytest.raises(DeadlineExceeded, match="the partition has no leader"):
+                await delivery
+            assert 0.1 < time.monotonic() - started < 5
+            with pytest.raises(DeadlineExceeded):
+                delivery.result()
+            with pytest.raises(LocalProtocolError, match="no transactional_id"):
+                await producer.begin_transaction()
+
+    asyncio.run(main())
+
+
+def test_configurations_with_dotted_names():
+    config = {
+        "bootstrap.servers": NOBODY,
+        "acks": "1",
+        "compression.type": "gzip",
+        "compression.level": "3",
+        "enable.idempotence": "false",
+        "linger.ms": "7",
+        "message.send.max.retries": "4",
+        "ssl.key.password": "secret words",
+    }
+    producer = kc.client.aio.Producer.from_config(config, key_serializer=str.encode)
+    settings = producer._settings
+    assert (settings.required_acks, settings.compression_level, settings.enable_idempotence) == (1, 3, False)
+    assert (settings.linger_ms, settings.retries, settings.key_serializer("a")) == (7, 4, b"a")
+    assert "secret" not in repr(settings) + repr(producer)
+    with pytest.raises(TypeError, match=r"did you mean 'linger.ms'"):
+        kc.client.Producer.from_config({"bootstrap.servers": NOBODY, "linger.mss": "5"})
+    with pytest.raises(TypeError, match="did you mean 'linger_ms'"):
+        kc.client.Producer(NOBODY, linger=5)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="enable_idempotence"):
+        kc.client.Producer(NOBODY, enable_idempotence="yes")
