@@ -178,8 +178,7 @@ class Groups(RuleBasedStateMachine):
         """By members that the coordinator knows; the others have not heard yet that they were removed."""
         seen: dict = {}
         for consumer in self.consumers:
-            known = consumer.group.metadata
-            if known is not None and self.coordinator.knows(known.member_id):
+            if self.coordinator.knows(consumer.group._member_id):
                 for place in consumer.reading:
                     assert place not in seen, (place, consumer.name, seen[place])
                     seen[place] = consumer.name
@@ -190,7 +189,7 @@ class Groups(RuleBasedStateMachine):
             return
         self.go_on(100, revoking=True)
         # Members whose LeaveGroup, or whose first answer, was lost send no heartbeats.
-        used = {consumer.group.metadata.member_id for consumer in self.consumers if consumer.group.metadata}
+        used = {consumer.group._member_id for consumer in self.consumers if not consumer.left}
         for name in [name for name in self.coordinator.members if name not in used]:
             self.coordinator.expire(name)
         self.go_on(200, revoking=True)

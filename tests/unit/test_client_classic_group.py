@@ -165,8 +165,10 @@ def test_an_eager_member_gives_up_everything_before_it_joins_again():
     it.now = 6000
     assert isinstance(it.asked(), messages.HeartbeatRequest)
     it.group.revoked(it.now)
-    join = it.joined(leader="other", generation=2)
-    assert join.member_id == "m"
+    assert it.asked().member_id == "m"
+    assert [it.group.metadata] == [None]  # a commit would wait behind JoinGroup
+    it.answer(generation_id=2, protocol_name="range", leader="other", member_id="m")
+    assert [it.group.metadata] == [None]
     assert not set(it.group.partitions)
     it.synced(T1)
     assert it.group.take_events() == [Assigned((T1,), (T1,))]
@@ -333,6 +335,20 @@ def test_topics_that_match():
     assert it.group.take_events() == [Revoke((T0,))]
     it.group.revoked(it.now)
     assert list(decode_subscription(it.asked().protocols[0].metadata).topics) == ["t", "tt", "ttt"]
+
+
+def test_another_test_of_names():
+    it = Member(subscription=Subscription(matches=lambda name: name == "t"))
+    it.known(t=1, u=1)
+    it.follower(T0)
+    it.group.subscribe(Subscription(matches=lambda name: name == "u"), it.now)
+    it.now += 500
+    (send,) = it.cluster.poll(it.now)
+    it.cluster.answered(send, Answer(metadata(t=1, u=1), 12, 1), it.now)
+    it.group.poll(it.now)
+    assert it.group.take_events() == [Revoke((T0,))]
+    it.group.revoked(it.now)
+    assert list(decode_subscription(it.asked().protocols[0].metadata).topics) == ["u"]
 
 
 def test_partitions_outside_of_the_subscription_are_not_read():

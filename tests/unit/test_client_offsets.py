@@ -248,3 +248,9 @@ def test_unstable_offsets_are_waited_for():
     answer(machine, fetched(9, (1, 8, -1, "", 0)), 9, 100)
     assert machine.done
     assert machine.offsets == {("t", 0): CommittedOffset(12), ("t", 1): CommittedOffset(8)}
+
+
+def test_without_a_generation_nothing_is_committed():
+    machine = commit(lambda: None)
+    assert machine.poll(0) == []
+    assert machine.error.code == 27

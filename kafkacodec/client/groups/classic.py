@@ -53,6 +53,7 @@ class _State(Enum):
 # States with a generation whose coordinator expects heartbeats.
 _BEATING = frozenset({_State.PREPARING, _State.ASSIGNING, _State.SYNCING, _State.STABLE})
 _IDLE = frozenset({_State.OUT, _State.PAUSED})
+_WAITING = frozenset({_State.JOINING, _State.ASSIGNING, _State.SYNCING})
 
 
 class ClassicMembership(GroupMember):
@@ -98,8 +99,11 @@ class ClassicMembership(GroupMember):
 
     @property
     def metadata(self) -> GroupMetadata | None:
-        """Under what to commit; None while this is no member in a known generation."""
-        if self._generation < 0 or not self._member_id:
+        """Under what to commit; None while this is no member in a known generation, and while it joins.
+
+        JoinGroup and SyncGroup wait at the broker for other members, and what follows on their connection waits too.
+        """
+        if self._generation < 0 or not self._member_id or self._state in _WAITING:
             return None
         return self._identity()
 

@@ -172,7 +172,7 @@ class Membership(Protocol):
 
     @property
     def metadata(self) -> GroupMetadata | None:
-        """Under what to commit; None while this is no member in a known generation: do not commit then."""
+        """Under what to commit; None while this is no member in a known generation, or joins: do not commit then."""
 
     @property
     def stable(self) -> bool:

@@ -17,11 +17,11 @@ __all__ = ["TOPIC_IDS_VERSION", "UNKNOWN_SERVER_ERROR", "UNKNOWN_TOPIC", "Member
 
 TOPIC_IDS_VERSION: Final = 10  # of OffsetCommit and OffsetFetch: names before it, ids from then on
 UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC = -1, 3
-_UNKNOWN_MEMBER, _STALE_MEMBER_EPOCH = 25, 113
+_REBALANCE, _STALE_MEMBER_EPOCH = 27, 113
 _LOST_COORDINATOR: Final = frozenset({15, 16})
 
 Member: TypeAlias = "Callable[[], GroupMetadata | None]"
-"""The membership's metadata at the time of each attempt; None if there is no membership any more."""
+"""The membership's metadata at the time of each attempt; None if there is no generation to commit under."""
 
 
 class OffsetCall:
@@ -62,7 +62,7 @@ class OffsetCall:
             return []
         metadata = self._member()
         if metadata is None:
-            self._end(self._last or error(_UNKNOWN_MEMBER)("the consumer is not a member of the group any more"))
+            self._end(self._last or error(_REBALANCE)("the group rebalances: commit again after that"))
             return []
         timeout_ms = min(self._timeout_ms, self._deadline - now)
         place = Coordinator("group", metadata.group_id)

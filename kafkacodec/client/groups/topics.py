@@ -29,6 +29,8 @@ class SubscribedTopics:
             self._cluster.unwant(set(former.topics) - set(wanted) - self._others)
         if matching or (former is not None and former.matches is not None):
             self._cluster.want_all(matching)
+        if matching:
+            self._cluster.refresh()  # names are looked up in newer metadata
         self._cluster.want(wanted)
         self._names = None if matching else frozenset(wanted)
         self._seen = self._cluster.generation
