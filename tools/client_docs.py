@@ -19,6 +19,7 @@ from typing import Any
 from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.client.options import _ALIASES, ClientSettings
 from kafkacodec.client.producing.settings import ProducerSettings
+from kafkacodec.client.sharing.settings import ShareConsumerSettings
 
 PAGE = Path(__file__).parent.parent / "docs" / "client" / "configuration.md"
 MARKER = "<!-- The rest is written by tools/client_docs.py. -->\n"
@@ -26,6 +27,7 @@ PARTS: list[tuple[str, type[ClientSettings]]] = [
     ("All clients", ClientSettings),
     ("Producer", ProducerSettings),
     ("Consumer", ConsumerSettings),
+    ("Share consumer", ShareConsumerSettings),
 ]
 
 

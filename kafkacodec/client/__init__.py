@@ -30,6 +30,8 @@ _HOMES: dict[str, str | None] = {
     "NewTopic": "kafkacodec.client.admin.topics",
     "Producer": "kafkacodec.client.blocking.producer",
     "RecordMetadata": "kafkacodec.client.producing.delivery",
+    "ShareConsumer": "kafkacodec.client.blocking.share_consumer",
+    "ShareRecord": "kafkacodec.client.sharing.deliveries",
     "Reply": "kafkacodec.client.core.relay",
     "ScramCredential": "kafkacodec.client.admin.scram",
     "Subtract": "kafkacodec.client.admin.configs",
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from kafkacodec.client.blocking.connection import KafkaConnection as KafkaConnection
     from kafkacodec.client.blocking.consumer import Consumer as Consumer
     from kafkacodec.client.blocking.producer import Producer as Producer
+    from kafkacodec.client.blocking.share_consumer import ShareConsumer as ShareConsumer
     from kafkacodec.client.consuming.record import (
         ConsumedColumns as ConsumedColumns,
         ConsumerRecord as ConsumerRecord,
@@ -68,6 +71,7 @@ if TYPE_CHECKING:
         TableDelivery as TableDelivery,
         TableMetadata as TableMetadata,
     )
+    from kafkacodec.client.sharing.deliveries import ShareRecord as ShareRecord
     from kafkacodec.client.telemetry import export_metrics as export_metrics
 
 

@@ -29,11 +29,17 @@ PAGES = {page.stem: page for page in sorted((ROOT / "docs" / "client").glob("*.m
 WITH_EXAMPLES = [name for name, page in PAGES.items() if BLOCK.search(page.read_text())]
 END = "--- end of a block ---"
 SECONDS = 120
+SETTINGS = {  # of a single broker
+    "group_initial_rebalance_delay_ms": "0",
+    "share_coordinator_state_topic_num_partitions": "1",
+    "share_coordinator_state_topic_replication_factor": "1",
+    "share_coordinator_state_topic_min_isr": "1",
+}
 
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    made = Broker(tmp_path_factory.mktemp("broker"), "newest", group_initial_rebalance_delay_ms="0")
+    made = Broker(tmp_path_factory.mktemp("broker"), "newest", **SETTINGS)
     made.start()
     yield made
     made.stop()

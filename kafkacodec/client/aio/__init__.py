@@ -11,6 +11,7 @@ _HOMES: dict[str, str] = {
     "Producer": "kafkacodec.client.aio.producer",
     "KafkaConnection": "kafkacodec.client.aio.connection",
     "Consumer": "kafkacodec.client.aio.consumer",
+    "ShareConsumer": "kafkacodec.client.aio.share_consumer",
 }
 
 __all__ = [*_HOMES]
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from kafkacodec.client.aio.connection import KafkaConnection as KafkaConnection
     from kafkacodec.client.aio.consumer import Consumer as Consumer
     from kafkacodec.client.aio.producer import Producer as Producer
+    from kafkacodec.client.aio.share_consumer import ShareConsumer as ShareConsumer
 
 
 def __getattr__(name: str) -> Any:

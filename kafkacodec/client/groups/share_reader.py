@@ -118,6 +118,16 @@ class ShareReader:
         """Whether all sessions have ended after `close`."""
         return self._ending and not self._sessions
 
+    @property
+    def flushed(self) -> bool:
+        """Whether no acknowledgement waits to be sent or answered."""
+        return not any(session.acknowledging or session.sent for session in self._sessions.values())
+
+    @property
+    def fetching(self) -> bool:
+        """Whether a `fetch` is not over: brokers are still to be asked, or to answer."""
+        return self._hungry is None or bool(self._hungry) or bool(self._asking)
+
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read from these and no others."""
         self._assigned = {TopicPartition(*place) for place in partitions}
@@ -154,11 +164,19 @@ class ShareReader:
         results, self._results = self._results, []
         return results
 
-    def delivered(self, fetched: ShareFetched, offsets: Iterable[int]) -> dict[int, int]:
+    def delivered(
+        self, fetched: ShareFetched, offsets: Iterable[int], *, damaged_from: int | None = None
+    ) -> dict[int, int]:
         """Which records of `fetched` to deliver, from the offsets of all that were decoded.
 
+        Args:
+            fetched: what was read.
+            offsets: of the records in it.
+            damaged_from: the first offset of what could not be decoded; None if all could.
+
         Returns:
-            The delivery count by offset. Acquired offsets without a record are acknowledged as gaps.
+            The delivery count by offset. Acquired offsets without a record are acknowledged as gaps; those from
+            `damaged_from` on are released.
         """
         counts: dict[int, int] = {}
         gaps: list[Run] = []
@@ -170,12 +188,12 @@ class ShareReader:
             expected = first
             while at < len(present) and present[at] <= last:
                 if present[at] > expected:
-                    gaps.append(Run(expected, present[at] - 1, AcknowledgeType.GAP))
+                    gaps += _missing(expected, present[at] - 1, damaged_from)
                 counts[present[at]] = count
                 expected = present[at] + 1
                 at += 1
             if expected <= last:
-                gaps.append(Run(expected, last, AcknowledgeType.GAP))
+                gaps += _missing(expected, last, damaged_from)
         session = self._sessions.get(fetched.node)
         if session is None or session.epoch == 0:
             return {}  # the session was lost meanwhile, and others get these records
@@ -217,14 +235,14 @@ class ShareReader:
         if self._ending:
             return self._end(member)
         leaders = self._leaders()
-        if self._hungry is None:
+        if self._hungry is None and leaders:
             self._hungry = set(leaders)
         sends = []
         for node in sorted(leaders.keys() | self._sessions.keys()):
             session = self._sessions.setdefault(node, ShareSession())
             if node in self._asking or now < self._next_at.get(node, now):
                 continue
-            if node in self._hungry and node in leaders:
+            if self._hungry is not None and node in self._hungry and node in leaders:
                 self._hungry.discard(node)
                 request = session.fetch(member, leaders[node], self._id_of, self._limits)
             elif session.acknowledging and (self._flushing or node not in leaders):
@@ -376,3 +394,15 @@ class ShareReader:
         held.offsets -= types.keys()
         if not held.offsets:
             del self._held[place]
+
+
+def _missing(first: int, last: int, damaged_from: int | None) -> list[Run]:
+    """What to say about acquired offsets without a decoded record."""
+    if damaged_from is None or last < damaged_from:
+        return [Run(first, last, AcknowledgeType.GAP)]
+    if first >= damaged_from:
+        return [Run(first, last, AcknowledgeType.RELEASE)]
+    return [
+        Run(first, damaged_from - 1, AcknowledgeType.GAP),
+        Run(damaged_from, last, AcknowledgeType.RELEASE),
+    ]

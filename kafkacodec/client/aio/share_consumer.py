@@ -1,0 +1,333 @@
+"""The share consumer for asyncio (KIP-932)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import MISSING, fields
+from typing import Any, Final, Self, Unpack
+
+from kafkacodec.client.checks import row_limit, seconds, topic_names
+from kafkacodec.client.consuming.positions import Key
+from kafkacodec.client.driver.network import Network
+from kafkacodec.client.groups.membership import Assigned, Failed, GroupSettings, Left, Lost, Revoke, Subscription
+from kafkacodec.client.groups.share import ShareMembership
+from kafkacodec.client.groups.share_reader import ShareReader
+from kafkacodec.client.groups.share_session import ShareLimits
+from kafkacodec.client.options import options_from_config
+from kafkacodec.client.sharing.deliveries import Deliveries, ShareRecord
+from kafkacodec.client.sharing.settings import ShareConsumerOptions, ShareConsumerSettings
+from kafkacodec.errors import ClientClosed, DeadlineExceeded, LocalProtocolError
+from kafkacodec.records.signatures import shows_options
+
+__all__ = ["DEFAULTS", "ShareConsumer"]
+
+DEFAULTS: Final = {f.name: None if f.default is MISSING else f.default for f in fields(ShareConsumerSettings)}
+"""The default of each option, for `options_from_config`."""
+
+_log = logging.getLogger("kafkacodec.client")
+
+
+class ShareConsumer:
+    """Reads topics together with others of a share group: each record goes to one of them, as in a queue.
+
+    Needs Kafka 4.0 or later with share groups enabled. A record is this consumer's for some time (30 s by default at
+    the broker); it is then accepted, released to be delivered again, or rejected. What is not acknowledged in time is
+    delivered again.
+
+        async with kc.client.aio.ShareConsumer("jobs", bootstrap_servers="localhost:9092", group_id="workers") as jobs:
+            async for record in jobs:
+                ...
+
+    Args:
+        topics: what to read; `subscribe` does it later.
+        bootstrap_servers, **options: `ShareConsumerSettings` says what they mean.
+
+    Raises:
+        TypeError, ValueError: an option is unknown or has a wrong value.
+    """
+
+    @shows_options(ShareConsumerOptions, ShareConsumerSettings)
+    def __init__(
+        self,
+        *topics: str,
+        bootstrap_servers: str | Iterable[str],
+        group_id: str,
+        **options: Unpack[ShareConsumerOptions],
+    ) -> None:
+        self._settings = ShareConsumerSettings(bootstrap_servers=bootstrap_servers, group_id=group_id, **options)
+        self._first_topics = topic_names(topics)
+        self._network: Network | None = None
+        self._event = asyncio.Event()
+        self._closed = self._left = False
+        self._refusal: Exception | None = None
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any], *topics: str) -> Self:
+        """A share consumer with the dotted option names of Java, such as ``bootstrap.servers``.
+
+        Raises:
+            TypeError: a name is unknown; the error has the nearest known one.
+            ValueError: a value is wrong.
+        """
+        return cls(*topics, **options_from_config(config, DEFAULTS))
+
+    def __repr__(self) -> str:
+        servers = ", ".join(self._settings.bootstrap_servers)
+        state = "closed" if self._closed else "open"
+        return f"<kafkacodec.client.aio.ShareConsumer of {servers}, group {self._settings.group_id!r}, {state}>"
+
+    async def __aenter__(self) -> Self:
+        self._started()
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
+
+    # What is read
+
+    async def subscribe(self, topics: Iterable[str]) -> None:
+        """Read these topics; replaces an earlier subscription."""
+        network = self._started()
+        names = topic_names(topics)
+        if not names:
+            raise ValueError("subscribe needs topics; close() leaves the group")
+        self._subscribed = True
+        self._membership.subscribe(Subscription(names), network.now())
+        network.wake()
+
+    async def getmany(self, timeout: float | None = 0, max_records: int | None = None) -> list[ShareRecord]:
+        """Records that this consumer was given: what is there, or what comes within `timeout` seconds.
+
+        In implicit mode this accepts the records of the call before, unless they were released or rejected.
+
+        Args:
+            timeout: in seconds; None waits until something comes.
+            max_records: the most records. Default: ``max_poll_records``.
+
+        Raises:
+            LocalProtocolError: nothing is subscribed to; in explicit mode, a record is not acknowledged.
+            ClientClosed: the consumer is closed, or used after a fork or in another event loop.
+            DecodeError: a batch cannot be read; its records were released.
+            BrokerError: the group refuses this member, or a partition cannot be read.
+            AuthenticationFailed: the brokers refuse this client.
+            DeadlineExceeded: `timeout` has passed and no broker ever answered.
+            What a deserializer raises; that record was released.
+        """
+        limit = seconds("timeout", timeout)
+        most = row_limit("max_records", max_records) or self._settings.max_poll_records
+        network = self._reading()
+        self._deliveries.processed()
+        self._membership.polled(network.now(), waiting=True)
+        try:
+            if await self._filled(network, limit):
+                return self._deliveries.next(most)
+            return []
+        finally:
+            self._membership.polled(network.now())
+
+    def __aiter__(self) -> AsyncIterator[ShareRecord]:
+        return self._each()
+
+    async def _each(self) -> AsyncIterator[ShareRecord]:
+        while True:
+            for record in await self.getmany(None, 1):
+                yield record
+
+    # What is said about it
+
+    def acknowledge(self, record: ShareRecord, kind: str = "accept") -> None:
+        """Say what happens to a record; it is sent with the next request for records, or by `commit`.
+
+        Args:
+            record: one that this consumer was given.
+            kind: ``"accept"``: it is done; ``"release"``: deliver it again, to any member; ``"reject"``: never deliver
+                it again.
+
+        Raises:
+            ValueError: another kind.
+            LocalProtocolError: the record was not given, is acknowledged already, or its time is over.
+        """
+        self._started()
+        self._deliveries.acknowledge(record, kind)
+
+    async def commit(self, timeout: float | None = None) -> dict[Key, Exception | None]:
+        """Send the acknowledgements so far, and wait until the brokers have them.
+
+        In implicit mode the records that were given are accepted.
+
+        Args:
+            timeout: in seconds. Default: ``default_api_timeout_ms``.
+
+        Returns:
+            What became of the acknowledgements since the last call, by (topic, partition): None, or why records of
+            that partition will be delivered again.
+
+        Raises:
+            DeadlineExceeded: no answer in time.
+            ClientClosed: as `getmany`.
+        """
+        limit = seconds("timeout", timeout)
+        network = self._reading()
+        if self._settings.share_acknowledgement_mode == "implicit":
+            self._deliveries.processed()
+        self._reader.flush()
+        network.wake()
+        most = self._settings.default_api_timeout_ms / 1000 if limit is None else limit
+        if not await self._until(lambda: self._reader.flushed, most):
+            raise DeadlineExceeded(f"the acknowledgements were not answered within {most:g} s", sent=True)
+        found: dict[Key, Exception | None] = {}
+        for result in self._reader.take_results():
+            found[result.partition] = found.get(result.partition) or result.error
+        return found
+
+    async def close(self) -> None:
+        """Send the acknowledgements so far, release what is left, leave the group and close all connections."""
+        network = self._network
+        if self._closed or network is None:
+            self._closed = True
+            return
+        network.check()
+        self._closed = True
+        self._deliveries.forget()
+        most = self._settings.request_timeout_ms / 1000
+        with contextlib.suppress(ClientClosed):
+            if self._refusal is None and self._subscribed:
+                self._reader.close()
+                network.wake()
+                await self._until(lambda: self._reader.closed, most)
+                self._membership.leave(network.now())
+                network.wake()
+                await self._until(lambda: self._left, most)
+        await network.close()
+        self._log_results()
+
+    def assignment(self) -> list[Key]:
+        """The partitions that are read now, as (topic, number). Other members may read them too."""
+        return list(self._membership.partitions) if self._network is not None else []
+
+    def metrics(self) -> dict[str, float]:
+        """What the client counted so far, by name; `kafkacodec.client.METRICS` says what the names mean."""
+        return {} if self._network is None else self._network.metrics.snapshot()
+
+    # Parts
+
+    def _started(self) -> Network:
+        if self._closed:
+            raise ClientClosed("the share consumer is closed")
+        if self._network is None:
+            self._network = self._start()
+        self._network.check()
+        return self._network
+
+    def _start(self) -> Network:
+        s = self._settings
+        network = Network(s)
+        group = GroupSettings(
+            group_id=s.group_id,
+            max_poll_interval_ms=s.max_poll_interval_ms,
+            client_rack=s.client_rack,
+            request_timeout_ms=s.request_timeout_ms,
+            backoff=network.retry_backoff(),
+        )
+        limits = ShareLimits(
+            max_wait_ms=s.fetch_max_wait_ms,
+            min_bytes=s.fetch_min_bytes,
+            max_bytes=s.fetch_max_bytes,
+            max_records=s.max_poll_records,
+            batch_size=s.max_poll_records,
+        )
+        self._membership = membership = ShareMembership(group, network.cluster)
+        self._reader = ShareReader(
+            network.cluster, lambda: membership.metadata, limits=limits, implicit=False, backoff=network.retry_backoff()
+        )
+        self._deliveries = Deliveries(self._reader, s)
+        self._subscribed = bool(self._first_topics)
+        network.add(membership, self._changed, self._end)
+        network.add(self._reader, self._changed, self._end)
+        if self._first_topics:
+            membership.subscribe(Subscription(self._first_topics), network.now())
+        return network
+
+    def _reading(self) -> Network:
+        network = self._started()
+        if not self._subscribed:
+            raise LocalProtocolError("the share consumer reads nothing: call subscribe() first")
+        return network
+
+    def _changed(self) -> None:
+        """A machine was called."""
+        for event in self._membership.take_events():
+            if isinstance(event, Assigned):
+                self._reader.assign(event.partitions)
+            elif isinstance(event, Lost):
+                self._reader.assign(self._membership.partitions)
+            elif isinstance(event, Revoke):  # while it leaves: the sessions have ended before
+                assert self._network is not None
+                self._membership.revoked(self._network.now())
+                self._network.wake()
+            elif isinstance(event, Failed):
+                self._refusal = event.error
+            elif isinstance(event, Left):
+                self._left = True
+        self._event.set()
+
+    def _end(self, problem: Exception) -> None:
+        self._refusal = self._refusal or problem
+        self._event.set()
+
+    # Waiting
+
+    async def _filled(self, network: Network, timeout: float | None) -> bool:
+        """Wait for records; False if none came in time."""
+
+        def filled() -> bool:
+            self._deliveries.take()
+            self._raise(network)
+            if not self._deliveries.ready and self._membership.partitions and not self._reader.fetching:
+                self._reader.fetch()
+                network.wake()
+            return self._deliveries.ready
+
+        await asyncio.sleep(0)
+        if await self._until(filled, timeout):
+            self._deliveries.raise_error()
+            self._log_results()
+            return True
+        cause = network.cluster.last_error
+        if timeout and not network.cluster.brokers and cause is not None:
+            raise DeadlineExceeded(f"no broker answers: {cause}") from cause
+        return False
+
+    def _raise(self, network: Network) -> None:
+        """Raise why nothing will come."""
+        if network.cluster.refused is not None:
+            raise network.cluster.refused
+        if self._refusal is not None:
+            raise self._refusal
+        for place, error in list(self._reader.errors.items()):
+            del self._reader.errors[place]
+            raise error
+
+    async def _until(self, reached: Any, timeout: float | None) -> bool:
+        """Wait for something that changes only where `_changed` is called; returns whether it came in time."""
+        loop = asyncio.get_running_loop()
+        deadline = None if timeout is None else loop.time() + timeout
+        while not reached():
+            self._event.clear()
+            left = None if deadline is None else deadline - loop.time()
+            if left is not None and left <= 0:
+                return False
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._event.wait(), left)
+        return True
+
+    def _log_results(self) -> None:
+        """Report acknowledgements that brokers refused, which nobody asks for."""
+        for result in self._reader.take_results():
+            if result.error is not None:
+                first, last = result.runs[0].first, result.runs[-1].last
+                where = f"{result.partition.topic}-{result.partition.partition}"
+                _log.warning("offsets %d to %d of %s will be delivered again: %s", first, last, where, result.error)

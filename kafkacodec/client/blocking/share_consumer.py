@@ -1,0 +1,106 @@
+"""The blocking share consumer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Self, Unpack
+
+from kafkacodec.client.aio import share_consumer as aio
+from kafkacodec.client.consuming.positions import Key
+from kafkacodec.client.driver.thread import LoopThread
+from kafkacodec.client.faces import BlockingFace, blocking
+from kafkacodec.client.options import options_from_config
+from kafkacodec.client.sharing.deliveries import ShareRecord
+from kafkacodec.client.sharing.settings import ShareConsumerOptions, ShareConsumerSettings
+from kafkacodec.records.signatures import shows_options
+
+__all__ = ["ShareConsumer"]
+
+
+class ShareConsumer(BlockingFace):
+    """Reads topics together with others of a share group: each record goes to one of them, as in a queue.
+
+    Needs Kafka 4.0 or later with share groups enabled. A record is this consumer's for some time (30 s by default at
+    the broker); it is then accepted, released to be delivered again, or rejected. What is not acknowledged in time is
+    delivered again. One thread uses it at a time. A context manager, and an iterable over records that never ends::
+
+        with ShareConsumer("jobs", bootstrap_servers="localhost:9092", group_id="workers") as consumer:
+            for record in consumer:
+                ...
+
+    Args:
+        topics: what to read; `subscribe` does it later.
+        bootstrap_servers, **options: `ShareConsumerSettings` says what they mean.
+
+    Raises:
+        TypeError, ValueError: an option is unknown or has a wrong value.
+    """
+
+    _face: aio.ShareConsumer
+
+    @shows_options(ShareConsumerOptions, ShareConsumerSettings)
+    def __init__(
+        self,
+        *topics: str,
+        bootstrap_servers: str | Iterable[str],
+        group_id: str,
+        **options: Unpack[ShareConsumerOptions],
+    ) -> None:
+        self._face = face = aio.ShareConsumer(
+            *topics, bootstrap_servers=bootstrap_servers, group_id=group_id, **options
+        )
+        self._thread = LoopThread("kafkacodec share consumer")
+
+        async def start() -> None:
+            face._started()
+
+        try:
+            self._thread.run(start())
+        except BaseException:
+            self._thread.close()
+            raise
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any], *topics: str) -> Self:
+        """A share consumer with the dotted option names of Java, such as ``bootstrap.servers``.
+
+        Raises:
+            TypeError: a name is unknown; the error has the nearest known one.
+            ValueError: a value is wrong.
+        """
+        return cls(*topics, **options_from_config(config, aio.DEFAULTS))
+
+    def __repr__(self) -> str:
+        return repr(self._face).replace(".aio", "")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    subscribe = blocking(aio.ShareConsumer.subscribe)
+    getmany = blocking(aio.ShareConsumer.getmany)
+    commit = blocking(aio.ShareConsumer.commit)
+
+    def __iter__(self) -> Iterator[ShareRecord]:
+        while True:
+            yield from self.getmany(None, 1)
+
+    def acknowledge(self, record: ShareRecord, kind: str = "accept") -> None:
+        """Say what happens to a record."""
+
+        async def acknowledge() -> None:
+            self._face.acknowledge(record, kind)
+
+        self._thread.run(acknowledge())
+
+    acknowledge.__doc__ = aio.ShareConsumer.acknowledge.__doc__
+
+    def assignment(self) -> list[Key]:
+        """The partitions that are read now, as (topic, number). Other members may read them too."""
+        return self._face.assignment()
+
+    def metrics(self) -> dict[str, float]:
+        """What the client counted so far, by name; `kafkacodec.client.METRICS` says what the names mean."""
+        return self._face.metrics()

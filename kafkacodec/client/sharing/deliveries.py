@@ -1,0 +1,180 @@
+"""The records between a share group's brokers and the application: decoded, given out, acknowledged.
+
+All without I/O, over a `ShareReader`. A record is *given* when the application has it, and *processed* when it has
+asked for the next one; what is not given yet waits here, and is released in the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from kafkacodec.client.consuming.record import ConsumerRecord
+from kafkacodec.client.groups.membership import TopicPartition
+from kafkacodec.client.groups.share_reader import ShareFetched, ShareReader
+from kafkacodec.client.groups.share_session import AcknowledgeType
+from kafkacodec.client.sharing.settings import ShareConsumerSettings
+from kafkacodec.errors import DecodeError, LocalProtocolError
+from kafkacodec.records._record_rows import consumer_records
+from kafkacodec.records.columns import Problem
+from kafkacodec.records.decode import RECORD_COLUMNS, iter_columns
+
+__all__ = ["Deliveries", "ShareRecord"]
+
+_COLUMNS: Final = (*RECORD_COLUMNS, "partition_leader_epoch")
+_TYPES: Final = {
+    "accept": AcknowledgeType.ACCEPT,
+    "release": AcknowledgeType.RELEASE,
+    "reject": AcknowledgeType.REJECT,
+}
+
+
+class ShareRecord(NamedTuple):
+    """A record of a share group; the attributes are those of `ConsumerRecord`, and:
+
+    Attributes:
+        delivery_count (int): 1 for the first time that the group delivers it, and so on.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int | None
+    timestamp_type: int
+    key: Any
+    value: Any
+    headers: tuple[tuple[str, bytes | None], ...]
+    leader_epoch: int | None
+    delivery_count: int
+
+    @property
+    def place(self) -> tuple[TopicPartition, int]:
+        """Its partition and offset."""
+        return TopicPartition(self.topic, self.partition), self.offset
+
+
+class Deliveries:
+    """What a share consumer was given and has not acknowledged.
+
+    Args:
+        reader: without ``implicit``.
+        settings: the consumer's.
+    """
+
+    def __init__(self, reader: ShareReader, settings: ShareConsumerSettings) -> None:
+        self._reader = reader
+        self._settings = settings
+        self._waiting: deque[ShareRecord] = deque()
+        self._given: dict[tuple[TopicPartition, int], None] = {}
+        self._errors: deque[Exception] = deque()
+
+    @property
+    def ready(self) -> bool:
+        """Whether `next` or `raise_error` has something."""
+        return bool(self._waiting or self._errors)
+
+    def take(self) -> None:
+        """Decode what the reader has fetched."""
+        frames = set()
+        for fetched in self._reader.take():
+            self._decode(fetched)
+            if fetched.frame is not None:
+                frames.add(fetched.frame)
+        for frame in frames:  # of several partitions each
+            frame.release()
+
+    def next(self, most: int) -> list[ShareRecord]:
+        """Give records to the application. Raises what a deserializer raises; that record is released."""
+        found: list[ShareRecord] = []
+        while self._waiting and len(found) < most:
+            record = self._waiting.popleft()
+            try:
+                found.append(self._deserialized(record))
+            except Exception as error:
+                self._say(record.place, AcknowledgeType.RELEASE)
+                error.add_note(f"{record.topic}-{record.partition}: the record at offset {record.offset} was released")
+                if not found:
+                    raise
+                self._errors.append(error)
+                break
+            self._given[record.place] = None
+        return found
+
+    def raise_error(self) -> None:
+        """Raise the error that comes next, if there is one."""
+        if self._errors and not self._waiting:
+            raise self._errors.popleft()
+
+    def acknowledge(self, record: Any, kind: str) -> None:
+        """Say what happens to a record that was given.
+
+        Raises:
+            ValueError: `kind` is not "accept", "release" or "reject".
+            LocalProtocolError: the record was not given, or is acknowledged already.
+        """
+        if kind not in _TYPES:
+            raise ValueError(f"a record can be accepted, released or rejected: {', '.join(_TYPES)}, not {kind!r}")
+        place = TopicPartition(record.topic, record.partition), record.offset
+        if place not in self._given:
+            where = f"{record.topic}-{record.partition}"
+            raise LocalProtocolError(f"offset {record.offset} of {where} does not wait for an acknowledgement")
+        self._reader.acknowledge(*place, _TYPES[kind])
+        del self._given[place]
+
+    def processed(self, places: Iterable[tuple[TopicPartition, int]] | None = None) -> None:
+        """The application is done with these records, or with all that it has.
+
+        Raises LocalProtocolError in explicit mode, if one of them is not acknowledged.
+        """
+        for place in list(self._given if places is None else places):
+            if place not in self._given:
+                continue
+            if self._settings.share_acknowledgement_mode == "explicit":
+                (topic, partition), offset = place
+                raise LocalProtocolError(
+                    f"{len(self._given)} records are not acknowledged, the first is offset {offset} of "
+                    f"{topic}-{partition}: accept, release or reject them before you ask for more"
+                )
+            self._say(place, AcknowledgeType.ACCEPT)
+            del self._given[place]
+
+    def forget(self) -> None:
+        """The consumer is closed: what is here is released by the reader."""
+        self._waiting.clear()
+        self._given.clear()
+
+    def _say(self, place: tuple[TopicPartition, int], kind: AcknowledgeType) -> None:
+        with contextlib.suppress(LocalProtocolError):  # its time is over, which the reader's results say
+            self._reader.acknowledge(*place, kind)
+
+    def _deserialized(self, record: ShareRecord) -> ShareRecord:
+        key_of, value_of = self._settings.key_deserializer, self._settings.value_deserializer
+        if key_of is not None and record.key is not None:
+            record = record._replace(key=key_of(record.key))
+        if value_of is not None and record.value is not None:
+            record = record._replace(value=value_of(record.value))
+        return record
+
+    def _decode(self, fetched: ShareFetched) -> None:
+        """Queue the acquired records. What cannot be read is released: others may read it, up to the group's limit."""
+        place = fetched.partition
+        records: list[ConsumerRecord] = []
+        problem: Problem | None = None
+        for chunk in iter_columns(
+            fetched.records or b"", columns=_COLUMNS, verify_crc=self._settings.check_crcs, on_error="stop"
+        ):
+            consumer_records(records, chunk, ConsumerRecord, *place)
+            problem = chunk.problems[0] if chunk.problems else problem
+        damaged_from = None
+        if problem is not None:
+            damaged_from = records[-1].offset + 1 if records else 0
+        counts = self._reader.delivered(fetched, (record.offset for record in records), damaged_from=damaged_from)
+        self._waiting += [ShareRecord(*record, counts[record.offset]) for record in records if record.offset in counts]
+        if problem is not None and damaged_from is not None:
+            fault = problem.exception
+            if isinstance(fault, DecodeError):
+                fault.within(f"{place.topic}-{place.partition}")
+            fault.add_note(f"the acquired records from offset {damaged_from} on were released")
+            self._errors.append(fault)

@@ -1,0 +1,72 @@
+"""The options of share consumers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from kafkacodec.client.options import ClientOptions, ClientSettings
+from kafkacodec.records.arguments import one_of, require_int
+
+__all__ = ["AcknowledgementMode", "ShareConsumerOptions", "ShareConsumerSettings"]
+
+AcknowledgementMode = Literal["implicit", "explicit"]
+
+Deserializer = Callable[[bytes], Any]
+
+
+class ShareConsumerOptions(ClientOptions, total=False):
+    """The keyword options of share consumers; `ShareConsumerSettings` says what they mean."""
+
+    share_acknowledgement_mode: AcknowledgementMode
+    max_poll_interval_ms: int
+    check_crcs: bool
+    fetch_min_bytes: int
+    fetch_max_bytes: int
+    fetch_max_wait_ms: int
+    max_poll_records: int
+    key_deserializer: Deserializer | None
+    value_deserializer: Deserializer | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShareConsumerSettings(ClientSettings):
+    """The checked options of a share consumer: those of `ClientSettings`, and these. Times are in ms.
+
+    Args:
+        group_id: the share group.
+        share_acknowledgement_mode: ``"implicit"``: asking for more records accepts those before that were not
+            released or rejected. ``"explicit"``: each must be acknowledged before more are asked for.
+        max_poll_interval_ms: a member that does not ask for records for so long leaves its group.
+        check_crcs: verify checksums.
+        fetch_min_bytes: a broker answers when it has so much, or after `fetch_max_wait_ms`.
+        fetch_max_bytes: the most in one response.
+        fetch_max_wait_ms: the longest wait of a broker for `fetch_min_bytes`.
+        max_poll_records: how many records a broker gives at a time; a few more come to end a batch.
+        key_deserializer, value_deserializer: called with the bytes of each key or value that is not null.
+
+    Raises:
+        TypeError, ValueError: an option has a wrong type or value.
+    """
+
+    group_id: str
+    share_acknowledgement_mode: AcknowledgementMode = "implicit"
+    max_poll_interval_ms: int = 300_000
+    check_crcs: bool = True
+    fetch_min_bytes: int = 1
+    fetch_max_bytes: int = 50 << 20
+    fetch_max_wait_ms: int = 500
+    max_poll_records: int = 500
+    key_deserializer: Deserializer | None = field(default=None, repr=False)
+    value_deserializer: Deserializer | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("share_acknowledgement_mode", self.share_acknowledgement_mode, get_args(AcknowledgementMode))
+        require_int("max_poll_records", self.max_poll_records, 1, 2**31 - 1)
+        if not self.group_id:
+            raise ValueError("group_id must not be empty")
+        for name in ("key_deserializer", "value_deserializer"):
+            if getattr(self, name) is not None and not callable(getattr(self, name)):
+                raise TypeError(f"{name} must be callable, not {type(getattr(self, name)).__name__}")
