@@ -7,6 +7,8 @@ import pytest
 from tests.corpus import sample
 from tests.integration import kafka_jvm
 from tests.integration.cli_samples import SEGMENT
+from tests.integration.kafka_jars import ALL_RELEASES
+from tests.integration.old_kafka import broker_of
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
@@ -68,3 +70,18 @@ def damaged(tmp_path):
     path = tmp_path / "00000000000000000000.log"
     path.write_bytes(data)
     return path
+
+
+@pytest.fixture(scope="module", params=ALL_RELEASES)
+def release(request):
+    """Each release of `ALL_RELEASES`."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def server(release, tmp_path_factory):
+    """A broker of each release."""
+    made = broker_of(tmp_path_factory.mktemp("broker"), release)
+    made.start()
+    yield made
+    made.kill()  # in good order, some take 4 seconds

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -18,24 +17,10 @@ from kafkacodec.client.driver.network import Network
 from kafkacodec.client.options import ClientSettings
 from kafkacodec.protocol import Connection, ResponseReceived
 from kafkacodec.protocol.versions import highest_common
-from tests.integration.kafka_jars import ALL_RELEASES, OLD_RELEASES, RELEASES
+from tests.integration.kafka_jars import OLD_RELEASES, RELEASES
 from tests.integration.kafka_jvm import Server
-from tests.integration.old_kafka import broker_of
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
-
-
-@pytest.fixture(scope="module", params=ALL_RELEASES)
-def release(request: Any) -> str:
-    return str(request.param)
-
-
-@pytest.fixture(scope="module")
-def server(release: str, tmp_path_factory: Any) -> Iterator[Server]:
-    made = broker_of(tmp_path_factory.mktemp("broker"), release)
-    made.start()
-    yield made
-    made.kill()  # in good order, some take 4 seconds
 
 
 class Plain:
@@ -189,160 +174,3 @@ def test_calls_over_the_network(server: Server, release: str) -> None:
         assert network.cluster.node_of(place) == 1
 
     asyncio.run(asked(server.server, work))
-
-
-# Producers
-
-CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
-
-
-def has_zstd(release: str) -> bool:
-    """Kafka 2.1 was the first."""
-    return release not in ("0.8.2", "0.9.0", "0.10.2", "0.11.0")
-
-
-async def everything(network: Network, topic: str, count: int) -> list[kc.Record]:
-    """The records of partition 0, by fetches of small pieces."""
-    await leader_of(network, topic)
-    topic_id = network.cluster.topics[topic].topic_id
-    found: list[kc.Record] = []
-
-    def fetch(versions: Any) -> Any:
-        version = highest_common(1, versions)
-        asked = messages.FetchRequest
-        part = asked.FetchPartition(partition=0, fetch_offset=len(found), partition_max_bytes=1 << 20)
-        entry = asked.FetchTopic(partitions=[part], **{"topic_id": topic_id} if version >= 13 else {"topic": topic})
-        return asked(max_wait_ms=2000, min_bytes=1, topics=[entry]), version
-
-    while len(found) < count:
-        part = await part_of(network, fetch, lambda r: r.responses[0].partitions[0])
-        read = [record for record in kc.iter_records(part.records) if record.offset >= len(found)]
-        assert read, "fewer records than were acknowledged"
-        found += read
-    return found
-
-
-@pytest.mark.parametrize("codec", CODECS)
-def test_a_producer_of_each_codec(server: Server, release: str, codec: str) -> None:
-    old = release in ("0.8.2", "0.9.0", "0.10.2")
-    topic, count = f"made-{codec}", 300
-    headers = [] if old else [("name", b"value")]
-
-    async def main() -> None:
-        async with kc.client.aio.Producer(server.server, compression_type=codec, batch_size=2000) as producer:
-            deliveries = [
-                await producer.send(
-                    topic, b"value %d" % n, key=b"%d" % n, partition=0, headers=headers, timestamp=1_700_000_000_000 + n
-                )
-                for n in range(count)
-            ]
-            if codec == "zstd" and not has_zstd(release):
-                with pytest.raises(kc.errors.UnsupportedVersion, match=r"zstd needs Kafka 2\.1"):
-                    await deliveries[0]
-                return
-            assert [(await delivery).offset for delivery in deliveries] == list(range(count))
-        network = Network(ClientSettings(bootstrap_servers=server.server))
-        found = await everything(network, topic, count)
-        await network.close()
-        times = None if release in ("0.8.2", "0.9.0") else 1_700_000_000_000
-        for n, record in enumerate(found):
-            assert (record.offset, record.key, record.value) == (n, b"%d" % n, b"value %d" % n)
-            assert record.timestamp == (None if times is None else times + n)
-            assert list(record.headers) == headers
-
-    asyncio.run(main())
-
-
-def test_a_table(server: Server, release: str) -> None:
-    table = pa.table({"key": [b"k%d" % n for n in range(5000)], "value": [b"v%d" % n for n in range(5000)]})
-
-    async def main() -> None:
-        async with kc.client.aio.Producer(server.server, compression_type="gzip") as producer:
-            result = await (await producer.send_columns(table, topic="table"))
-            assert result.rows == 5000
-        network = Network(ClientSettings(bootstrap_servers=server.server))
-        found = await everything(network, "table", 5000)
-        await network.close()
-        assert [(record.key, record.value) for record in found] == [(b"k%d" % n, b"v%d" % n) for n in range(5000)]
-
-    asyncio.run(main())
-
-
-# Consumers
-
-
-async def fill(server: str, topic: str, count: int, *, first: int = 0) -> None:
-    """Numbered records in partition 0."""
-    async with kc.client.aio.Producer(server, batch_size=2000) as producer:
-        for n in range(first, first + count):
-            await producer.send(topic, b"%d" % n, key=b"k", partition=0)
-
-
-def numbers(first: int, end: int) -> list[bytes]:
-    return [b"%d" % n for n in range(first, end)]
-
-
-def test_a_consumer_without_a_group(server: Server, release: str) -> None:
-    """All records, from the middle on, from the end on."""
-
-    async def main() -> None:
-        await fill(server.server, "read", 500)
-        async with kc.client.aio.Consumer(
-            "read", bootstrap_servers=server.server, auto_offset_reset="earliest"
-        ) as consumer:
-            tables = [pa.table(table) async for table in consumer.columns(timeout=2)]
-            found = pa.concat_tables(tables)
-            assert found["value"].to_pylist() == numbers(0, 500)
-            assert found["offset"].to_pylist() == list(range(500))
-            assert await consumer.position("read", 0) == 500
-            await consumer.seek("read", 0, 490)
-            seen = []
-            async for record in consumer:
-                seen.append(record.value)
-                if len(seen) == 10:
-                    break
-            assert seen == numbers(490, 500)
-            assert await consumer.end_offsets([("read", 0)]) == {("read", 0): 500}
-            assert await consumer.beginning_offsets([("read", 0)]) == {("read", 0): 0}
-
-    asyncio.run(main())
-
-
-def test_a_group_goes_on_where_it_committed(server: Server, release: str) -> None:
-    """0.8.2 keeps offsets of groups whose members choose their partitions."""
-    subscribes = release != "0.8.2"
-
-    async def read(count: int) -> list[bytes]:
-        options: Any = {"group_id": "readers", "auto_offset_reset": "earliest", "enable_auto_commit": False}
-        consumer = kc.client.aio.Consumer(*["counted"] * subscribes, bootstrap_servers=server.server, **options)
-        async with consumer:
-            if not subscribes:
-                await consumer.assign([("counted", 0)])
-            found: list[bytes] = []
-            while len(found) < count:
-                for records in (await consumer.getmany(20, count - len(found))).values():
-                    found += [record.value or b"" for record in records]
-                assert found, "no record within 20 s"
-            await consumer.commit()
-            assert await consumer.committed("counted", 0) == int(found[-1]) + 1
-            return found
-
-    async def main() -> None:
-        await fill(server.server, "counted", 100)
-        assert await read(60) == numbers(0, 60)
-        assert await read(40) == numbers(60, 100)
-
-    asyncio.run(main())
-
-
-def test_a_broker_without_groups(server: Server, release: str) -> None:
-    if release != "0.8.2":
-        return
-
-    async def main() -> None:
-        await fill(server.server, "alone", 1)
-        async with kc.client.aio.Consumer("alone", bootstrap_servers=server.server, group_id="g") as consumer:
-            with pytest.raises(kc.errors.UnsupportedVersion, match="JoinGroup"):
-                await asyncio.wait_for(consumer.getmany(20), 30)
-
-    asyncio.run(main())

@@ -178,6 +178,8 @@ class ConsumerOffsets(ConsumerBase):
     # Internal
 
     def _require_group(self, method: str) -> ConsumerGroup:
+        if self._group is None and self._settings.group_id is not None:
+            raise LocalProtocolError(f"{method} needs a member of the group: enter `async with`, or read, first")
         if self._group is None:
             raise LocalProtocolError(f"{method} needs a group: give the consumer a group_id")
         return self._group

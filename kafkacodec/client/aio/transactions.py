@@ -155,6 +155,8 @@ class TransactionalProducer:
     async def _wait(self, condition: Callable[[], bool]) -> None:
         limit = self._settings.max_block_ms / 1000
         if not await self._until(condition, limit):
-            name = self._settings.transactional_id
-            raise DeadlineExceeded(f"no answer for transactional id {name!r} within {limit:g} s; it is "
-                                   f"{self._started().state.value}")  # fmt: skip
+            name, own = self._settings.transactional_id, self._started()
+            cause = f": {own.passing}" if own.passing is not None else ""
+            raise DeadlineExceeded(
+                f"no success for transactional id {name!r} within {limit:g} s; it is {own.state.value}{cause}"
+            ) from own.passing

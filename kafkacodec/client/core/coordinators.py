@@ -16,6 +16,7 @@ __all__ = ["Coordinators"]
 _FIND_COORDINATOR = 10
 _KEY_TYPES: Final = {"group": 0, "transaction": 1, "share": 2}
 _FIRST_VERSION: Final = {"group": 0, "transaction": 1, "share": 6}
+_FIRST_RELEASE: Final = {"group": "0.8.2", "transaction": "0.11", "share": "4.0"}
 _BATCHED_VERSION = 4
 
 
@@ -138,7 +139,10 @@ class _Lookup:
         lowest = _FIRST_VERSION[self.place.kind]
         version = highest_common(_FIND_COORDINATOR, versions)
         if version < lowest:
-            raise UnsupportedVersion(f"the broker has no coordinators of kind {self.place.kind}")
+            release = _FIRST_RELEASE[self.place.kind]
+            raise UnsupportedVersion(
+                f"{self.place}: needs Kafka {release} or later; the broker has FindCoordinator up to version {version}"
+            )
         if version >= _BATCHED_VERSION:
             return messages.FindCoordinatorRequest(key_type=kind, coordinator_keys=[key]), version
         return messages.FindCoordinatorRequest(key_type=kind, key=key), version

@@ -63,6 +63,7 @@ class Transactions:
     Attributes:
         state: see `State`.
         reason: why the transaction has failed.
+        passing: why the last request is repeated; None if it is not.
     """
 
     renumbers = False
@@ -81,6 +82,7 @@ class Transactions:
         self.failure: Exception | None = None
         self.state = State.NEW
         self.reason: Exception | None = None
+        self.passing: Exception | None = None
         self.highest_version = _V1_PRODUCE
         self._timeout_ms = settings.transaction_timeout_ms
         self._coordinators, self._backoff, self._progress = coordinators, backoff, progress
@@ -187,7 +189,7 @@ class Transactions:
         (_, done), self._asking = self._asking, None
         found = requests.codes(answer.message)
         if not found:
-            self._failures, self._next_at = 0, 0.0
+            self._failures, self._next_at, self.passing = 0, 0.0, None
             done(answer.message)
             self._progress()
             return
@@ -196,6 +198,7 @@ class Transactions:
         if found & _NOT_COORDINATOR and isinstance(send.to, Coordinator):
             self._coordinators.lost(send.to)
         if not lasting:
+            self.passing = kinds[0](kinds[0].name)
             self._again(now, _CONCURRENT_WAIT_MS if found <= {_CONCURRENT, _UNKNOWN_TOPIC} else None)
         else:
             self._refused(lasting[0])
@@ -208,6 +211,7 @@ class Transactions:
         if isinstance(error, passing) and not isinstance(error, AuthenticationFailed):
             if isinstance(send.to, Coordinator):
                 self._coordinators.lost(send.to)
+            self.passing = error
             self._again(now)
         elif isinstance(error, BrokerError) and error.code in _ABORTABLE and self.state is State.OPEN:
             self._abort_only(error)
