@@ -19,6 +19,8 @@ PAGES = {
     "log-tables": "kafkacodec.log.tables",
     "messages": "kafkacodec.messages",
     "protocol": "kafkacodec.protocol",
+    "client": "kafkacodec.client",
+    "client-aio": "kafkacodec.client.aio",
     "dialects": "kafkacodec.dialects",
     "dialects-kafka07": "kafkacodec.dialects.kafka07",
     "dialects-kafka07-driver": "kafkacodec.dialects.kafka07.driver",
