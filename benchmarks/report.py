@@ -80,7 +80,7 @@ def save(directory: Path, results: dict[str, Rates], outcomes: list[Outcome], ki
     content = {**about(), "units_per_second": results, "goals": goals}
     (directory / f"{kind}.json").write_text(json.dumps(content, indent=1) + "\n")
     if kind == "live":
-        plot(directory / "live.svg", results, tuple(live_clients.WORK), "Clients beside a broker")
+        plot(directory / "live.svg", results, tuple(live_clients.WORK), "Clients with a broker")
         return
     read = {name: rates for name, rates in results.items() if "iter_records" in rates}
     readers = (*OURS, JAVA, "aiokafka", "kafka-python")
@@ -102,7 +102,7 @@ def plot(path: Path, results: dict[str, Rates], competitors: tuple[str, ...], ti
         axes.bar(at, [rate for _, rate in found], 0.8 / len(competitors), label=name)
     axes.set(yscale="log", ylabel="million records per second", title=f"{title}, {cpu()}")
     axes.set_xticks(range(len(results)), list(results), rotation=20, ha="right")
-    axes.legend(ncols=3)
+    figure.legend(ncols=len(competitors), loc="outside lower center")
     axes.grid(axis="y", alpha=0.3)
     figure.savefig(path, metadata={"Date": None})
     pyplot.close(figure)
