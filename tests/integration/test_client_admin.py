@@ -6,14 +6,17 @@ import time
 
 import pytest
 
-from kafkacodec import errors
+from kafkacodec import errors, messages
 from kafkacodec.client import (
     Acl,
     AclFilter,
     Admin,
     Append,
+    Consumer,
+    Coordinator,
     FeatureUpdate,
     GroupOffset,
+    KafkaConnection,
     NewPartitions,
     NewTopic,
     ScramCredential,
@@ -209,6 +212,39 @@ def test_offsets_of_groups(admin):
     assert set(admin.list_group_offsets("billing")) == {("orders", 1)}
     assert refused(admin.delete_groups, ["billing", "nobody"])[0] == {"nobody": "GROUP_ID_NOT_FOUND"}
     assert refused(admin.describe_groups, ["billing"])[0] == {"billing": "GROUP_ID_NOT_FOUND"}
+
+
+def test_members_of_groups_of_the_newest_protocol(admin, broker):
+    finalized = {name: feature.finalized for name, feature in admin.describe_features().items()}
+    protocol = "consumer" if finalized.get("group.version") else "classic"
+    options = {"group_id": "readers", "group_instance_id": "one", "client_id": "reader", "group_protocol": protocol}
+    with Consumer("orders", bootstrap_servers=broker.server, **options) as consumer:
+        eventually(lambda: consumer.getmany(0.1) is not None and len(consumer.assignment()) == 3)
+        eventually(lambda: admin.describe_groups("readers")["readers"].state == "Stable")
+        described = admin.describe_groups("readers")["readers"]
+        (member,) = described.members
+        assert (described.type, member.group_instance_id, member.client_id) == (protocol, "one", "reader")
+        assert sorted(member.assignment) == [("orders", n) for n in range(3)]
+        assert (member.target_assignment is None) == (protocol == "classic")
+        admin.remove_members("readers")
+        assert admin.describe_groups("readers")["readers"].members == []
+
+
+def test_share_groups(admin, broker, request):
+    heartbeat = messages.ShareGroupHeartbeatRequest(
+        group_id="sharing", member_id="m", member_epoch=0, subscribed_topic_names=["orders"]
+    )
+    with KafkaConnection(broker.server) as connection:
+        (reply,) = connection.poll(20, (Coordinator("group", "sharing"), heartbeat))
+    if "newest" not in request.node.callspec.id:
+        assert isinstance(reply.error, errors.UnsupportedVersion)
+        assert refused(admin.describe_groups, "sharing")[0] == {"sharing": "GROUP_ID_NOT_FOUND"}
+        return
+    assert reply.message.error_code == 0
+    described = admin.describe_groups("sharing")["sharing"]
+    assert (described.type, [member.member_id for member in described.members]) == ("share", ["m"])
+    assert described.members[0].subscription == ["orders"]
+    assert admin.list_groups(types=["share"])["sharing"].type == "share"
 
 
 def test_acls(admin):
