@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TextIO
 
 # Letters and marks by Unicode category that are invisible.
@@ -78,22 +78,33 @@ def say_json(value: Any, *, indent: int | None = None) -> None:
     _write(sys.stdout, "\n".join(_json_line(line) for line in text.split("\n")))
 
 
-def say_bytes(made: Callable[[Callable[[bytes], bytes]], bytes]) -> None:
+def say_bytes(parts: Iterable[Callable[[Callable[[bytes], bytes]], bytes] | None]) -> None:
     """Write bytes on standard output, as they are in a file or a pipe.
 
-    `made` gets a function for the untrusted parts: for a terminal, it escapes what `visible` escapes.
+    Each part gets a function for what is untrusted in it: for a terminal, it escapes what `visible` escapes. None says
+    that there are no more parts for now: what is written is flushed. On a terminal each part is.
     """
     stream: TextIO | None = sys.stdout
-    if stream is None:  # closed when the process started
-        return
-    data = made(_escaped if is_terminal(stream) else bytes)
+    terminal = is_terminal(stream)
+    shown = _escaped if terminal else bytes
     buffer = getattr(stream, "buffer", None)
-    if buffer is None:  # replaced by a stream of text
-        stream.write(data.decode(errors="backslashreplace"))
-    else:
+    if stream is not None:
         stream.flush()
-        buffer.write(data)
-    stream.flush()
+    try:
+        for made in parts:
+            if stream is None:  # closed when the process started
+                continue
+            if made is not None:
+                data = made(shown)
+                if buffer is None:  # replaced by a stream of text
+                    stream.write(data.decode(errors="backslashreplace"))
+                else:
+                    buffer.write(data)
+            if made is None or terminal:
+                stream.flush()
+    finally:
+        if stream is not None:
+            stream.flush()
 
 
 def _escaped(data: bytes) -> bytes:

@@ -21,6 +21,7 @@ __all__ = ["Consumed"]
 
 _MAX_ROWS = 8192
 _LOOK_SECONDS = 0.25  # how soon the end of a quiet partition is noticed
+_SHOWN_SECONDS = 0.2  # how late a record may appear
 _UNREACHABLE_SECONDS = 30.0
 _COMMIT_SECONDS = 5.0
 
@@ -60,11 +61,15 @@ class Consumed:
             self._commit()
 
     def _read(self) -> Iterator[Row | None]:
+        shown_at = time.monotonic()
         reachable_by = time.monotonic() + _UNREACHABLE_SECONDS
         while True:
             try:
                 for table in self.consumer.columns(max_rows=_MAX_ROWS, timeout=_LOOK_SECONDS):
                     yield from self._rows(table)
+                    if time.monotonic() >= shown_at + _SHOWN_SECONDS:
+                        yield None
+                        shown_at = time.monotonic()
                     if self._count == self.limit or self._finished():
                         return
             except DeadlineExceeded:

@@ -86,6 +86,4 @@ def _cell(row: Row, name: str) -> str:
 def print_formatted(rows: Rows, *, template: bytes) -> None:
     """Each record by a format string, without a line end of its own."""
     formatted = compiled(template)
-    for row in rows:
-        if row is not None:
-            say_bytes(partial(formatted, row))
+    say_bytes(None if row is None else partial(formatted, row) for row in rows)
