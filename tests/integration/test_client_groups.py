@@ -50,11 +50,16 @@ SETTINGS = {
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
+def broker(tmp_path_factory):
     made = Broker(tmp_path_factory.mktemp("broker"), "newest", **SETTINGS)
     made.start()
-    yield made.server
+    yield made
     made.stop()
+
+
+@pytest.fixture
+def server(broker):
+    return broker.server
 
 
 class Member:
@@ -410,3 +415,28 @@ async def read_from_the_start(server, group):
     found = await network.call(kind(resources=[resource]), ANY)
     assert found.responses[0].error_code == 0
     await network.close()
+
+
+def test_members_keep_their_partitions_while_the_coordinator_restarts(broker):
+    async def run():
+        topic = await made_topic(broker.server, 4)
+        groups = {
+            kind: [Member(broker.server, make(f"{kind}-{topic}"), Subscription([topic])) for _ in range(2)]
+            for kind, make in KINDS.items()
+        }
+        members = [member for each in groups.values() for member in each]
+        await until(lambda: all(len(member.reading) == 2 for member in members))
+        await asyncio.to_thread(broker.kill)
+        await asyncio.to_thread(broker.start)
+        for first, second in groups.values():
+            offsets = dict.fromkeys(first.group.partitions, CommittedOffset(3))
+            network, metadata = first.network, first.group.metadata
+            commit = OffsetCommit(network.cluster, offsets, lambda m=metadata: m, deadline=network.now() + 15_000)
+            await done(network, commit)
+            assert (commit.error, commit.errors) == (None, {})
+            await first.leave()
+            await until(lambda second=second: spread(second) == all_of(topic, 4))
+            await second.leave()
+        assert [member.lost for member in members] == [0] * 6
+
+    asyncio.run(run())
