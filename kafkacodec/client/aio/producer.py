@@ -225,7 +225,9 @@ class Producer(TransactionalProducer):
             if self._broken is None:
                 await self._leave(timeout)
         except DeadlineExceeded:
-            _log.warning("the producer was closed with %d batches not acknowledged", len(self.queues.pending))
+            with self.queues.lock:
+                left = sum(batch.count for batch in self.queues.pending)
+            _log.warning("the producer was closed before brokers acknowledged all records: %d are not", left)
         finally:
             self._closed = True
             self._sender.abandon(ClientClosed("the client was closed before the record was acknowledged"))

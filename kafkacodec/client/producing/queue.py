@@ -22,6 +22,7 @@ __all__ = ["Batch", "PartitionQueue", "Queues", "TopicQueues"]
 
 BATCH_BYTES: Final = 61  # the header of a batch
 TABLE_BATCH_BYTES: Final = 1 << 19  # few requests; larger ones leave the processor's cache between encoding and sending
+_COMPARED: Final = 8  # partitions
 REQUEST_BYTES: Final = 100  # of a request, in addition to its batches' header, the topic's name and the client's id
 
 
@@ -153,11 +154,11 @@ class TopicQueues:
                 self.queues[number] = PartitionQueue(self.name, number)
 
     def choose_sticky(self) -> PartitionQueue:
-        """The partition for records without a key, until its batch is full: one of those with the fewest batches
+        """The partition for records without a key, until its batch is full: of some, one with the fewest batches
         (KIP-480, KIP-794)."""
-        queues = [self.queues[n] for n in self.available or self.numbers]
-        least = min(queue.load for queue in queues)
-        self.sticky = random.choice([queue for queue in queues if queue.load == least])
+        numbers = self.available or self.numbers
+        some = random.sample(numbers, min(len(numbers), _COMPARED))
+        self.sticky = min((self.queues[n] for n in some), key=lambda queue: queue.load)
         return self.sticky
 
 
