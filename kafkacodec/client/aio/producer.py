@@ -236,6 +236,13 @@ class Producer(TransactionalProducer):
 
     # For the blocking producer
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether keys and values need no serializer, and records no transaction."""
+        settings = self._settings
+        used = (settings.key_serializer, settings.value_serializer, settings.transactional_id)
+        return all(option is None for option in used)
+
     def check_transaction(self) -> None:
         """Raise LocalProtocolError if a record needs a transaction and there is none."""
         if self._transactions is not None:
