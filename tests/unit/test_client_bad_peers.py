@@ -10,6 +10,7 @@ import tracemalloc
 import pytest
 
 from kafkacodec import messages
+from kafkacodec.client import aio
 from kafkacodec.client.driver.network import Network
 from kafkacodec.client.options import ClientSettings
 from kafkacodec.errors import AuthenticationFailed, DeadlineExceeded, RemoteProtocolError
@@ -361,3 +362,73 @@ async def test_a_handshake_that_stops(tmp_path):
         assert f"no connection within {SETUP_MS} ms" in str(error)
         await peer.all_closed()
         assert 1 <= peer.connections <= 4
+
+
+# The faces
+
+
+async def produces(address):
+    async with aio.Producer(address) as producer:
+        await (await producer.send("topic", b"value"))
+
+
+async def consumes(address, **options):
+    async with aio.Consumer("topic", bootstrap_servers=address, **options) as consumer:
+        async for _ in consumer:
+            pass
+
+
+async def consumes_in_a_group(address):
+    await consumes(address, group_id="group")
+
+
+async def administers(address):
+    async with aio.Admin(address) as admin:
+        await admin.list_topics()
+
+
+@pytest.mark.parametrize("use", [produces, consumes, consumes_in_a_group, administers])
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", "the peer speaks HTTP: it is not a Kafka broker"),
+        (bytes.fromhex("15030300020250"), "uses TLS: set security_protocol to 'SSL' or 'SASL_SSL'"),
+    ],
+    ids=["http", "tls"],
+)
+async def test_faces_say_at_once_that_the_peer_is_no_broker(use, data, reason):
+    async with Peer(sends(data)) as peer, asyncio.timeout(10):
+        with pytest.raises(RemoteProtocolError, match=reason):
+            await use(peer.address)
+        assert peer.connections <= 3
+
+
+async def test_one_address_that_is_no_broker_among_others():
+    async def script(reader, writer):
+        connection, event = await opened(reader, writer)
+        events = [event]
+        while events:
+            port = int(broker.address.partition(":")[2])
+            kind = messages.MetadataResponse
+            brokers = [kind.MetadataResponseBroker(node_id=1, host="127.0.0.1", port=port)]
+            for event in events:
+                writer.write(connection.send_response(event.correlation_id, kind(brokers=brokers, controller_id=1)))
+            events = connection.receive(await reader.read(65536))
+
+    async with Peer(script) as broker, Peer(sends(b"HTTP/1.1 400 Bad Request\r\n")) as other:
+        for _ in range(5):
+            async with aio.Consumer(bootstrap_servers=[other.address, broker.address]) as consumer:
+                await consumer.assign([("topic", 0)])
+                assert await consumer.getmany(0.5) == {}
+                assert len(consumer._parts.network.cluster.brokers) == 1
+
+
+async def test_what_is_tried_again_is_logged_once(caplog):
+    async def script(reader, writer):
+        pass
+
+    async with Peer(script) as peer:
+        await ask(peer.address)
+        warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+        assert len(warnings) == 1
+        assert f"broker {peer.address}: the broker closed the connection without an answer" in warnings[0]

@@ -17,7 +17,7 @@ from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.client.consuming.validation import Validation
 from kafkacodec.client.driver.network import Network
 from kafkacodec.client.faces import run_machine
-from kafkacodec.errors import AuthenticationFailed, ConnectionFailed, DeadlineExceeded
+from kafkacodec.errors import ConnectionFailed, DeadlineExceeded
 
 __all__ = ["ConsumerParts", "Soon"]
 
@@ -85,8 +85,8 @@ class ConsumerParts:
 
     def changed(self) -> None:
         """A machine was called: wake who waits for it."""
-        refused = self.network.cluster.last_error
-        if isinstance(refused, AuthenticationFailed) and refused is not self._refused:
+        refused = self.network.cluster.refused
+        if refused is not None and refused is not self._refused:
             self._refused = refused
             self.errors.append(refused)
         if self.fetcher.ready or self.positions.failures or self.errors or self.refusal is not None:

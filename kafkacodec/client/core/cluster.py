@@ -16,7 +16,7 @@ from kafkacodec import messages
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import ANY, CONTROLLER, Answer, Coordinator, Place, Send, Versions
 from kafkacodec.client.core.coordinators import Coordinators
-from kafkacodec.errors import AuthenticationFailed, BrokerError, error
+from kafkacodec.errors import AuthenticationFailed, BrokerError, RemoteProtocolError, error
 from kafkacodec.protocol.versions import highest_common
 
 __all__ = ["BrokerAddress", "Cluster", "Partition", "Topic"]
@@ -152,9 +152,13 @@ class Cluster:
         return known
 
     @property
-    def refused(self) -> AuthenticationFailed | None:
-        """Why the brokers refuse this client, if they do: nothing that waits for metadata will get it."""
-        return self.last_error if isinstance(self.last_error, AuthenticationFailed) else None
+    def refused(self) -> AuthenticationFailed | RemoteProtocolError | None:
+        """Why nothing that waits for metadata will get it: the brokers refuse this client, or are no brokers."""
+        last = self.last_error
+        if isinstance(last, AuthenticationFailed):
+            return last
+        all_tried = not self.brokers and self._failures >= len(self.bootstrap)
+        return last if all_tried and isinstance(last, RemoteProtocolError) else None
 
     # What others need
 

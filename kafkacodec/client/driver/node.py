@@ -44,6 +44,7 @@ class Node:
         failures: connections in a row that were not opened.
         retry_at: no new connection before.
         muted_until: no request before: the broker throttles (KIP-219).
+        quiet_until: no warning about its connections before.
         error: why the last connection was not opened, or ended with requests; None after one was opened.
     """
 
@@ -57,6 +58,7 @@ class Node:
     retry_at: float = 0.0
     muted_until: float = 0.0
     used_at: float = 0.0
+    quiet_until: float = 0.0
     error: Exception | None = None
 
     @property

@@ -46,8 +46,8 @@ class Nodes:
         if connecting:
             return connecting[0]
         self._random.shuffle(known)
-        # A bootstrap address is only tried where no known broker may be.
-        return min(known, key=lambda n: (n.retry_at if n.retry_at > now else 0.0, n.number < 0))
+        # In turns; a bootstrap address only where known brokers have failed or must not be tried yet.
+        return min(known, key=lambda n: (n.retry_at if n.retry_at > now else 0.0, n.failures, n.number < 0))
 
     def idle(self, now: float) -> list[Node]:
         """Those whose connections have not been used for too long."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import logging
 from collections.abc import Callable, Iterator
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from kafkacodec.protocol.connection import ResponseReceived
 
 __all__ = ["Traffic"]
+
+_log = logging.getLogger("kafkacodec.client")
+_QUIET_MS = 60_000.0
 
 
 class Traffic:
@@ -178,7 +182,7 @@ class Traffic:
             )
         except KafkaCodecError as error:
             node.connecting = None
-            node.not_opened(error, self._reconnect, self._clock())
+            self._failed(node, error)
             self._broken(node, error)
             return
         node.connecting, node.link = None, link
@@ -206,8 +210,18 @@ class Traffic:
             return
         node.link = None
         if node.load:
-            node.not_opened(reason, self._reconnect, self._clock())
+            self._failed(node, reason)
         self._broken(node, reason)
+
+    def _failed(self, node: Node, reason: Exception) -> None:
+        """Wait before the next connection. What is tried again is logged, but not each time."""
+        now = self._clock()
+        node.not_opened(reason, self._reconnect, now)
+        if node.refused is None and not self._closed:
+            level = logging.WARNING if now >= node.quiet_until else logging.DEBUG
+            _log.log(level, "%s", reason)
+            if level == logging.WARNING:
+                node.quiet_until = now + _QUIET_MS
 
     def _broken(self, node: Node, reason: Exception) -> None:
         if not self._closed:
