@@ -211,3 +211,35 @@ def test_offsets_of_a_group():
 def test_wrong_offsets(offsets, group):
     with pytest.raises((TypeError, ValueError)):
         Offsets.of(offsets, group)
+
+
+def test_an_abort_that_the_coordinator_never_heard_of():
+    """It refuses to end a transaction of which no partition was accepted, if the one before was committed."""
+    driven = Driven()
+    driven.initialize()
+    driven.machine.begin()
+    driven.add(code=51)
+    driven.machine.end(commit=False)
+    driven.now = 20
+    assert driven.asked()[0] == "EndTxnRequest"
+    driven.answer(messages.EndTxnResponse(error_code=48))
+    assert driven.machine.state is State.READY
+    driven.machine.begin()
+    driven.add()
+    driven.machine.end(commit=False)
+    assert driven.asked()[0] == "EndTxnRequest"
+    driven.answer(messages.EndTxnResponse(error_code=48))  # it did accept that one
+    assert isinstance(driven.machine.failure, error(48))
+
+
+def test_an_abort_while_offsets_are_being_added():
+    driven = Driven()
+    driven.initialize()
+    driven.machine.begin()
+    driven.machine.add_offsets(Offsets.of({("t", 0): 5}, "g"))
+    assert driven.asked()[0] == "AddOffsetsToTxnRequest"
+    driven.machine.end(commit=False)
+    driven.answer(messages.AddOffsetsToTxnResponse())
+    assert driven.asked()[0] == "EndTxnRequest"
+    driven.answer(messages.EndTxnResponse())
+    assert driven.machine.state is State.READY

@@ -31,7 +31,7 @@ from kafkacodec.errors import (
 __all__ = ["State", "Transactions"]
 
 _NOT_COORDINATOR: Final = {15, 16}
-_CONCURRENT, _UNKNOWN_TOPIC = 51, 3
+_CONCURRENT, _UNKNOWN_TOPIC, _INVALID_STATE = 51, 3, 48
 _FENCED: Final = {47, 90}
 # After these the transaction can only be aborted; after other errors that do not pass, nothing can be done.
 _ABORTABLE: Final = {22, 25, 29, 30, 49, 55, 59, 82, 113, 120}
@@ -92,6 +92,7 @@ class Transactions:
         self._new: set[tuple[str, int]] = set()
         self._offsets: deque[tuple[requests.Offsets, bool]] = deque()  # with whether the group was added
         self._started = False  # whether the coordinator knows of the transaction, or may
+        self._known = False  # whether it certainly does
         self._recover = False  # whether sequences cannot go on in this epoch
         self._asking: tuple[Send, Callable[[Any], None]] | None = None
         self._failures = 0
@@ -252,7 +253,7 @@ class Transactions:
         self._started = True
         if not added and not self._version_2:
             request = requests.add_offsets(self._name, self.current, offsets.group_id)
-            return own, request, lambda _: self._offsets.__setitem__(0, (offsets, True))
+            return own, request, lambda _: self._added_group(offsets)
         highest = _LAST_COMMIT if self._version_2 else _V1_COMMIT
         group = Coordinator("group", offsets.group_id)
         request = requests.commit_offsets(self._name, self.current, offsets, highest)
@@ -281,16 +282,23 @@ class Transactions:
         self.state = State.READY
 
     def _took(self, places: frozenset[tuple[str, int]]) -> None:
+        self._known = True
         self._added |= places
         self._new -= places
 
+    def _added_group(self, offsets: requests.Offsets) -> None:
+        self._known = True
+        if self._offsets:  # an abort drops them
+            self._offsets[0] = (offsets, True)
+
     def _committed_offsets(self, _: Any) -> None:
-        self._offsets.popleft()
+        if self._offsets:
+            self._offsets.popleft()
 
     def _ended(self, response: Any) -> None:
         self._added.clear()
         self._offsets.clear()
-        self._started = False
+        self._started = self._known = False
         self.reason = None
         if response is not None and response.producer_id >= 0:
             self.current = (response.producer_id, response.producer_epoch)
@@ -303,7 +311,9 @@ class Transactions:
 
     def _refused(self, kind: type[BrokerError]) -> None:
         reason = kind(f"{kind.name}: transactional id {self._name!r}")
-        if kind.code in _FENCED:
+        if kind.code == _INVALID_STATE and self.state is State.ABORTING and not self._known:
+            self._ended(None)  # what would have told the coordinator of the transaction was not accepted before
+        elif kind.code in _FENCED:
             reason = kind(f"{kind.name}: another producer with the transactional id {self._name!r} is newer")
             self._fail(reason)
         elif kind.code in _ABORTABLE and self.state in (State.OPEN, State.COMMITTING):
