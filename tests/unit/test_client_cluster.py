@@ -165,3 +165,18 @@ def test_a_refusal_is_seen_by_who_waits_for_metadata():
     assert cluster.generation > before
     answer(cluster, metadata((1, 5)), 2000)
     assert cluster.refused is None
+
+
+def test_old_brokers_are_asked_for_all_topics_if_they_must_not_create_any():
+    cluster = made(auto_create=False)
+    assert not cluster.want(["t", "nowhere"])
+    (send,) = cluster.poll(0)
+    assert send.request({3: range(0, 3)}) == (messages.MetadataRequest(topics=None, allow_auto_topic_creation=True), 2)
+    assert send.request({3: range(0, 1)})[0].topics == []
+    cluster.answered(send, Answer(metadata((1, -1), topic_id=uuid.UUID(int=0)), 2, 1), 0)
+    assert cluster.leader("t", 0) == 1
+    assert cluster.topics["nowhere"].error.name == "UNKNOWN_TOPIC_OR_PARTITION"
+    creating = made(auto_create=True)
+    creating.want(["t"])
+    (send,) = creating.poll(0)
+    assert [topic.name for topic in send.request({3: range(0, 3)})[0].topics] == ["t"]

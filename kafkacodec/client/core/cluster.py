@@ -24,6 +24,8 @@ __all__ = ["BrokerAddress", "Cluster", "Partition", "Topic"]
 _METADATA = 3
 _NO_ID = uuid.UUID(int=0)
 _NULL_TOPICS_VERSION = 1  # before it, no topics mean all topics
+_NO_CREATION_VERSION = 4  # before it, brokers create topics that are asked for, if they are configured to
+_UNKNOWN_TOPIC = 3
 _REBOOTSTRAP_REQUIRED = 129
 
 
@@ -265,13 +267,17 @@ class Cluster:
 
     def _request(self, versions: Versions) -> tuple[Any, int]:
         version = highest_common(_METADATA, versions)
-        request = messages.MetadataRequest(allow_auto_topic_creation=self.auto_create or version < 4)
-        if self._want_all:
+        request = messages.MetadataRequest(allow_auto_topic_creation=self.auto_create or version < _NO_CREATION_VERSION)
+        if self._want_all or self._would_create(version):
             request.topics = None if version >= _NULL_TOPICS_VERSION else []
         else:
             entry = messages.MetadataRequest.MetadataRequestTopic
             request.topics = [entry(name=name) for name in sorted(self._wanted)]
         return request, version
+
+    def _would_create(self, version: int) -> bool:
+        """Whether brokers create topics that are asked for by name, and must not: then all topics are asked for."""
+        return bool(self._wanted) and version < _NO_CREATION_VERSION and not self.auto_create
 
     def _update(self, message: Any, version: int) -> bool:
         """Take over a response; returns whether it has all that is wanted."""
@@ -284,6 +290,10 @@ class Cluster:
             if entry.name and (self._want_all or entry.name in self._wanted):
                 seen.add(entry.name)
                 complete = self._take_topic(entry) and complete
+        if self._would_create(version):
+            for name in sorted(self._wanted - seen):
+                missing = messages.MetadataResponse.MetadataResponseTopic(name=name, error_code=_UNKNOWN_TOPIC)
+                complete = self._take_topic(missing) and complete
         if self._want_all:
             for name in self.topics.keys() - seen - self._wanted:
                 self._drop(name)
