@@ -94,11 +94,13 @@ def consume(
     printer = printing.printer(several=True, headers=True)
     own: dict[str, Any] = {"isolation_level": isolation_level, "enable_auto_commit": False}
     if group is not None:
-        own |= {"group_id": group, "auto_offset_reset": start.spec}
-    options = servers.options(ConsumerSettings, own)
-    ranges = (
-        {} if group is not None else _ranges(servers, topics, numbers, start, end_time, not follow, isolation_level)
-    )
+        own |= {"group_id": group, **({"auto_offset_reset": start.spec} if offset not in (None, _STORED) else {})}
+    options = {"auto_offset_reset": "earliest", **servers.options(ConsumerSettings, own)}
+    if group is None:
+        ranges = _ranges(servers, topics, numbers, start, end_time, not follow, isolation_level)
+    else:
+        ranges = {}
+        _require_topics(servers, topics)
     with Consumer(**options) as consumer:
         _begin(consumer, topics, {key: part.start for key, part in ranges.items()})
         consumed = Consumed(
@@ -126,6 +128,14 @@ def _start(offset: str | None, start_time: int | datetime | None, group: str | N
         return Start() if offset in (None, _STORED) else parse_start(offset or "")
     except ValueError as error:
         raise click.UsageError(f"--offset: {error}") from None
+
+
+def _require_topics(servers: Servers, topics: tuple[str, ...]) -> None:
+    """Refuse topics that are not there: a group would wait for them."""
+    from kafkacodec.cli.consume_range import described
+
+    with servers.admin() as admin:
+        described(admin, [topic for topic in topics if not topic.startswith(_PATTERN)])
 
 
 def _ranges(servers: Servers, topics: tuple[str, ...], *arguments: Any) -> Any:

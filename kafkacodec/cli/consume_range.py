@@ -12,9 +12,10 @@ import click
 
 if TYPE_CHECKING:
     from kafkacodec.client import Admin
+    from kafkacodec.client.admin.topics import TopicDescription
     from kafkacodec.records.arguments import IsolationLevel
 
-__all__ = ["Range", "Start", "parse_start", "partition_ranges"]
+__all__ = ["Range", "Start", "described", "parse_start", "partition_ranges"]
 
 Key = tuple[str, int]
 _NAMES = {"beginning": "earliest", "earliest": "earliest", "end": "latest", "latest": "latest"}
@@ -52,6 +53,16 @@ def parse_start(text: str) -> Start:
     raise ValueError(f"{text!r} is none of beginning, end, stored, an offset, -N for the last N, s@MILLISECONDS")
 
 
+def described(admin: Admin, topics: Iterable[str]) -> dict[str, TopicDescription]:
+    """The topics by name. Raises click.ClickException if one is not there."""
+    from kafkacodec.errors import ItemErrors
+
+    try:
+        return admin.describe_topics(list(dict.fromkeys(topics)))
+    except ItemErrors as errors:
+        raise click.ClickException("; ".join(f"{name}: {error}" for name, error in errors.errors.items())) from None
+
+
 def partition_ranges(
     admin: Admin,
     topics: Iterable[str],
@@ -67,22 +78,17 @@ def partition_ranges(
     Raises:
         click.ClickException: there is no such topic or partition.
     """
-    from kafkacodec.errors import ItemErrors
-
     wanted = set(numbers)
-    try:
-        described = admin.describe_topics(list(dict.fromkeys(topics)))
-    except ItemErrors as errors:
-        raise click.ClickException("; ".join(f"{name}: {error}" for name, error in errors.errors.items())) from None
+    found_topics = described(admin, topics)
     keys = [
         (topic.name, part.partition)
-        for topic in described.values()
+        for topic in found_topics.values()
         for part in topic.partitions
         if not wanted or part.partition in wanted
     ]
     missing = wanted - {number for _, number in keys}
     if missing:
-        raise click.ClickException(f"{', '.join(described)}: no partition {min(missing)}")
+        raise click.ClickException(f"{', '.join(found_topics)}: no partition {min(missing)}")
 
     def found(spec: Any) -> dict[Key, int]:
         level: IsolationLevel = isolation_level if spec == "latest" else "read_uncommitted"

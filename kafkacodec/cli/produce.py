@@ -10,7 +10,7 @@ import click
 
 from kafkacodec.cli.console import note
 from kafkacodec.cli.encode import DECODERS, MAX_INT32, batches
-from kafkacodec.cli.output import counted
+from kafkacodec.cli.output import counted, progress
 from kafkacodec.cli.servers import Servers, legal_topic, server_options
 from kafkacodec.cli.sources import READ_FORMATS, Source
 from kafkacodec.cli.standard_input import STANDARD
@@ -83,9 +83,11 @@ def produce(
     with Producer(**options) as producer:
         sent = _Sent(producer, topic, partition)
         if plan is not None:
-            for source in sources:
-                for key, value in plan.records(source):
-                    sent.record(key, value, plan.headers)
+            with progress("sending", sum(source.size_in_bytes for source in sources) or None) as advance:
+                for source in sources:
+                    source.advance = advance
+                    for key, value in plan.records(source):
+                        sent.record(key, value, plan.headers)
         else:
             with closing(batches(sources, asked, encodings)) as found:
                 for batch in found:

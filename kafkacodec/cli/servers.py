@@ -33,10 +33,12 @@ class Servers:
     def __bool__(self) -> bool:
         return self.bootstrap is not None
 
-    def options(self, settings: type[ClientSettings], own: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def options(
+        self, settings: type[ClientSettings], own: Mapping[str, Any] | None = None, *, others: bool = False
+    ) -> dict[str, Any]:
         """The options of a client: of the file, then of ``-X``, then the command's `own`.
 
-        Names in the file that only other kinds of clients have are left out.
+        Names in the file that only other kinds of clients have are left out, with `others` also those of ``-X``.
 
         Raises:
             click.UsageError: a name is unknown, a value is wrong, or no brokers are given.
@@ -46,7 +48,7 @@ class Servers:
         known = option_defaults(settings)
         try:
             found = options_from_config(self._file(known), known)
-            found |= options_from_config(self._given(), known)
+            found |= options_from_config(self._given(known if others else None), known)
         except (TypeError, ValueError) as error:
             raise click.UsageError(str(error)) from None
         found |= own or {}
@@ -79,14 +81,15 @@ class Servers:
         from kafkacodec.client import Admin
         from kafkacodec.client.aio.admin import AdminSettings
 
-        return Admin(**{"default_api_timeout_ms": _ADMIN_MS, **self.options(AdminSettings)})
+        return Admin(**{"default_api_timeout_ms": _ADMIN_MS, **self.options(AdminSettings, others=True)})
 
-    def _given(self) -> dict[str, str]:
+    def _given(self, known: Mapping[str, Any] | None) -> dict[str, str]:
+        """Those of ``-X``; without those of other clients than one with these options."""
         pairs = [text.partition("=") for text in self.properties]
         for name, equals, _ in pairs:
             if not equals or not name:
                 raise click.UsageError(f"-X {name}: not NAME=VALUE")
-        return {name: value for name, _, value in pairs}
+        return {name: value for name, _, value in pairs if known is None or not _is_of_others(name, known)}
 
     def _file(self, known: Mapping[str, Any]) -> dict[str, str]:
         path = self.config or os.environ.get(_CONFIG_VARIABLE)

@@ -160,6 +160,14 @@ def test_a_group_goes_on_after_what_was_printed(command, topic, server, admin):
     assert {key.partition: offset.offset for key, offset in admin.list_group_offsets(group).items()} == {0: 4, 1: 3}
 
 
+def test_a_pattern_of_topics(command, topic, server):
+    fill(server, topic)
+    found = consumed(command, f"^{topic[:-1]}.", "-G", "of-a-pattern", "-X", "session.timeout.ms=10000")
+    assert len(found) == 7
+    latest = consumed(command, topic, "-G", "from-the-end", "-X", "auto.offset.reset=latest")
+    assert latest == consumed(command, topic, "-G", "also-from-the-end", "-o", "end") == []
+
+
 def test_follow_until_interrupted(command, topic, server):
     arguments = ["consume", topic, "-b", server, "-f", r"%s\n", "-o", "end"]
     process = subprocess.Popen([*SCRIPT, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -236,6 +244,7 @@ def test_options_from_a_file(command, topic, server, tmp_path, monkeypatch):
     ("arguments", "code", "text"),
     [
         (["consume", "nowhere", "-e"], 1, "nowhere: UNKNOWN_TOPIC_OR_PARTITION"),
+        (["consume", "nowhere", "-e", "-G", "g"], 1, "nowhere: UNKNOWN_TOPIC_OR_PARTITION"),
         (["consume", "bad name"], 2, "illegal topic 'bad name'"),
         (["consume", "t", "-o", "middle"], 2, "'middle' is none of beginning"),
         (["consume", "t", "-o", "stored"], 2, "--offset stored needs --group"),
