@@ -27,6 +27,7 @@ SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"]
 DEFAULT_PORT: Final = 9092
 _MOST_MS = 2**31 - 1
+_TLS_OPTIONS = ("ssl_context", "ssl_cafile", "ssl_certfile", "ssl_keyfile")
 _USER = ("sasl_plain_username", "sasl_plain_password")
 _CREDENTIALS: Final[Mapping[str, tuple[str, ...]]] = {
     "PLAIN": _USER,
@@ -156,6 +157,15 @@ class ClientSettings:
         if self.broker_version_fallback is not None:
             baseline_of(self.broker_version_fallback)
 
+    def _check_tls(self) -> None:
+        """Refuse files of TLS without it: who gives them takes the connection for encrypted."""
+        given = [name for name in _TLS_OPTIONS if getattr(self, name) is not None]
+        if given and not self.security_protocol.endswith("SSL"):
+            raise ValueError(
+                f"{given[0]} is given, but security_protocol is {self.security_protocol!r}: "
+                "set it to 'SSL' or 'SASL_SSL' to use TLS"
+            )
+
     def _check_credentials(self) -> None:
         for name in ("sasl_plain_username", "sasl_plain_password", "ssl_password"):
             value = getattr(self, name)
@@ -166,6 +176,7 @@ class ClientSettings:
         missing = [name for name in _CREDENTIALS.get(self.sasl_mechanism or "", ()) if getattr(self, name) is None]
         if missing:
             raise ValueError(f"sasl_mechanism {self.sasl_mechanism!r} needs {' and '.join(missing)}")
+        self._check_tls()
         provider = self.sasl_oauth_token_provider
         if provider is not None and not callable(provider):
             raise TypeError(f"sasl_oauth_token_provider must be a function, not {type(provider).__name__}")

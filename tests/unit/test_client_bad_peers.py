@@ -6,6 +6,7 @@ import asyncio
 import re
 import ssl
 import tracemalloc
+from typing import Any
 
 import pytest
 
@@ -421,6 +422,39 @@ async def test_one_address_that_is_no_broker_among_others():
                 await consumer.assign([("topic", 0)])
                 assert await consumer.getmany(0.5) == {}
                 assert len(consumer._parts.network.cluster.brokers) == 1
+
+
+async def test_a_broker_that_is_upgraded():
+    """What 0.8.2 has is found out by probes; after an upgrade the same address has ApiVersions."""
+    old, asked = True, []
+
+    async def script(reader, writer):
+        connection = Connection("broker")
+        while data := await reader.read(65536):
+            for event in connection.receive(data):
+                asked.append((event.api_key, event.version))
+                if old and event.api_key in (16, 18):
+                    return
+                response: Any = messages.by_key(event.api_key)[1]()
+                if event.api_key == 18:
+                    response = connection.api_versions(event)
+                if event.api_key == 3:
+                    response.brokers = [response.MetadataResponseBroker(node_id=1, host="127.0.0.1", port=port)]
+                writer.write(connection.send_response(event.correlation_id, response))
+                if not old and event.version == 0:
+                    return  # it is stopped, and started again in another release
+
+    async with Peer(script) as peer:
+        port = int(peer.address.partition(":")[2])
+        network = Network(ClientSettings(bootstrap_servers=peer.address))
+        await network.call(ASKED, timeout_ms=5000)
+        assert [key for key, _ in asked[:5]] == [18, 16, 10, 18, 3]
+        assert asked[-1] == (3, 0)
+        old = False
+        for _ in range(3):
+            await network.call(ASKED, timeout_ms=5000)
+        assert asked[-1][1] > 9
+        await network.close()
 
 
 async def test_what_is_tried_again_is_logged_once(caplog):

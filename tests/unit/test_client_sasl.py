@@ -216,6 +216,12 @@ def test_options_that_do_not_fit(options, kind, reason):
     assert "sesame" not in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["ssl_context", "ssl_cafile", "ssl_certfile", "ssl_keyfile"])
+def test_files_of_tls_without_tls(name):
+    with pytest.raises(ValueError, match=f"{name} is given, but security_protocol is 'PLAINTEXT': set it to 'SSL'"):
+        ClientSettings(bootstrap_servers="x", **{name: "file.pem"})
+
+
 def test_old_releases_by_option():
     with pytest.raises(ValueError, match=r"brokers from 0\.10 on tell their versions"):
         ClientSettings(bootstrap_servers="x", broker_version_fallback="0.10.0")

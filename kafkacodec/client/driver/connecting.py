@@ -110,6 +110,7 @@ class Connector:
             if not outcome.done():
                 outcome.set_exception(reason)
             elif not outcome.cancelled() and outcome.exception() is None:
+                self._ways.pop((address.host, address.port), None)  # the broker may come back in another release
                 ended(link, reason)
 
         link = Link(
