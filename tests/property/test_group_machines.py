@@ -1,10 +1,12 @@
 """Members of a group against a model of its coordinator, whatever order answers, faults and rebalances come in.
 
-No partition may be read by two members at a time, and when nothing happens any more each has exactly one.
+No partition may be read by two members at a time, and when nothing happens any more each has exactly one. With
+KAFKACODEC_LONG=1 it takes minutes instead of seconds (make cluster-proof).
 """
 
 from __future__ import annotations
 
+import os
 import uuid
 from dataclasses import dataclass, field
 from itertools import count
@@ -306,6 +308,7 @@ class ModernGroups(Groups):
         return ModernMembership(SETTINGS, cluster)
 
 
-COUNTS = settings(max_examples=50, stateful_step_count=30, deadline=None)
+LONG = bool(os.environ.get("KAFKACODEC_LONG"))
+COUNTS = settings(max_examples=2000 if LONG else 50, stateful_step_count=50 if LONG else 30, deadline=None)
 TestEager, TestCooperative, TestModern = EagerGroups.TestCase, CooperativeGroups.TestCase, ModernGroups.TestCase
 TestEager.settings = TestCooperative.settings = TestModern.settings = COUNTS
