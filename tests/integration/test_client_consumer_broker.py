@@ -385,6 +385,93 @@ def test_commits(broker: Broker, admin: Admin) -> None:
         assert [consumer.position(topic, n) for n in range(PARTITIONS)] == [4, 7, 8]
 
 
+def test_what_was_not_processed_is_not_committed(broker: Broker, admin: Admin) -> None:
+    """Neither in time, nor at the end: a with block that ends by an exception leaves the record to the next member."""
+    topic, group = new_topic(admin), f"g-{uuid.uuid4().hex[:8]}"
+    write(broker.server, topic, 30)
+    options: dict[str, Any] = {
+        "bootstrap_servers": broker.server,
+        "group_id": group,
+        "auto_offset_reset": "earliest",
+        "auto_commit_interval_ms": 50,
+    }
+
+    def fail_at(count: int) -> None:
+        with Consumer(**options) as consumer:
+            consumer.assign([(topic, 0)])
+            for record in consumer:
+                if record.offset == count:
+                    time.sleep(0.3)
+                    assert consumer.committed(topic, 0) == count
+                    raise KeyError
+
+    for count in (0, 4):
+        with pytest.raises(KeyError):
+            fail_at(count)
+    with Consumer(**options) as consumer:
+        consumer.assign([(topic, 0)])
+        assert consumer.position(topic, 0) == 4
+        assert len(consumer.getmany(10, max_records=3)[topic, 0]) == 3
+        consumer.commit({(topic, 1): 5}, wait=False)
+    with Consumer(**options) as consumer:
+        assert [consumer.committed(topic, n) for n in range(PARTITIONS)] == [7, 5, None]
+
+
+def test_callbacks_use_the_consumer(broker: Broker, admin: Admin) -> None:
+    topic, group = new_topic(admin), f"g-{uuid.uuid4().hex[:8]}"
+    write(broker.server, topic, 30)
+
+    def rewind(partitions: list[tuple[str, int]]) -> None:
+        for place in partitions:
+            consumer.seek(*place, 8)
+
+    def commit(partitions: list[tuple[str, int]]) -> None:
+        consumer.commit(dict.fromkeys(partitions, 5))
+
+    with Consumer(bootstrap_servers=broker.server, group_id=group, enable_auto_commit=False) as consumer:
+        consumer.subscribe([topic], on_assigned=rewind, on_revoked=commit)
+        seen: list[int] = []
+        eventually(lambda: seen.extend(r.offset for v in consumer.getmany(0.2).values() for r in v) or len(seen) == 6)
+        assert sorted(seen) == [8, 8, 8, 9, 9, 9]
+
+    def fails(partitions: list[tuple[str, int]]) -> None:
+        raise KeyError("listener")
+
+    with Consumer(bootstrap_servers=broker.server, group_id=group) as consumer:
+        assert [consumer.committed(topic, n) for n in range(PARTITIONS)] == [5] * PARTITIONS
+        consumer.subscribe([topic], on_assigned=fails)
+        with pytest.raises(KeyError, match="listener"):
+            consumer.getmany(20)
+
+
+def test_callbacks_of_asyncio(broker: Broker, admin: Admin) -> None:
+    topic, group = new_topic(admin), f"g-{uuid.uuid4().hex[:8]}"
+    write(broker.server, topic, 30)
+    calls: list[Any] = []
+
+    async def assigned(partitions: list[tuple[str, int]]) -> None:
+        await consumer.seek(topic, 0, 9)
+        calls.append(("assigned", partitions))
+
+    async def revoked(partitions: list[tuple[str, int]]) -> None:
+        await consumer.commit()
+        calls.append(("revoked", partitions))
+
+    async def read() -> list[tuple[int, int]]:
+        await consumer.subscribe([topic], on_assigned=assigned, on_revoked=revoked)
+        found: list[tuple[int, int]] = []
+        async for record in consumer:
+            found.append((record.partition, record.offset))
+            if len(found) == 21:
+                break
+        await consumer.close()
+        return sorted(found)
+
+    consumer = kc.client.aio.Consumer(bootstrap_servers=broker.server, group_id=group, auto_offset_reset="earliest")
+    assert asyncio.run(read()) == [(0, 9), *((p, o) for p in (1, 2) for o in range(10))]
+    assert [kind for kind, _ in calls] == ["assigned", "revoked"]
+
+
 def test_topics_by_pattern_and_later(broker: Broker, admin: Admin) -> None:
     prefix = f"p{uuid.uuid4().hex[:6]}"
     options = {"bootstrap_servers": broker.server, "auto_offset_reset": "earliest", "metadata_max_age_ms": 300}

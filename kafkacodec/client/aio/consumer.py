@@ -148,25 +148,31 @@ class Consumer(ConsumerOffsets):
     async def close(self) -> None:
         """Commit what is processed if `enable_auto_commit`, leave the group, close the connections.
 
-        Nothing happens the second time.
+        All that was given out counts as processed. If a ``with`` block ends by an exception, only what the application
+        has asked for more after does. Nothing happens the second time. Raises what callbacks of `subscribe` raise.
         """
-        if self._closed or self._parts is None:
+        parts = self._parts
+        if self._closed or parts is None or parts.closing:
             self._closed = True
             return
-        self._parts.network.check()
-        self._closed = True
+        parts.network.check()
+        parts.closing = True
         try:
-            self._parts.reader.finish()
+            parts.reader.finish()
             if self._group is not None:
-                await self._group.close()
+                parts.errors.clear()
+                await self._group.close(processed=not self._interrupted)
+                parts.raise_error()
         finally:
-            await self._parts.close()
+            self._closed = True
+            await parts.close()
 
     async def __aenter__(self) -> Self:
         self._started()
         return self
 
-    async def __aexit__(self, *exception: object) -> None:
+    async def __aexit__(self, kind: object, *exception: object) -> None:
+        self._interrupted = kind is not None
         await self.close()
 
     def __repr__(self) -> str:

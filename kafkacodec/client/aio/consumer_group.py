@@ -28,7 +28,7 @@ from kafkacodec.client.groups.membership import (
 )
 from kafkacodec.client.groups.modern import ModernMembership
 from kafkacodec.client.groups.offsets import CommittedOffset, OffsetCommit, OffsetFetch
-from kafkacodec.errors import KafkaCodecError, LocalProtocolError, UnsupportedVersion, error
+from kafkacodec.errors import ClientClosed, KafkaCodecError, UnsupportedVersion, error
 
 __all__ = ["ConsumerGroup", "Listener"]
 
@@ -74,6 +74,7 @@ class ConsumerGroup:
         self._tasks: list[asyncio.Task[None]] = []
         self._committed: dict[Key, Position] = {}
         self._seen_read = -1
+        self._commits: set[asyncio.Task[None]] = set()
 
     # Membership
 
@@ -120,17 +121,21 @@ class ConsumerGroup:
         self._network.remove(membership)
         self.membership = self._parts.refusal = None
 
-    async def close(self) -> None:
-        """Commit what is processed, leave, end the tasks."""
-        for state in self._positions.partitions.values():
-            state.processed = state.position  # the application does not come back for more
-        if self.membership is not None:
-            await self.leave()
-        else:
-            await self._auto_commit(self._positions.partitions.values())
+    async def close(self, *, processed: bool) -> None:
+        """Commit what is processed, leave, end the tasks. With `processed` that is all that was given out."""
+        for state in self._positions.partitions.values() if processed else ():
+            state.processed = state.position
+        try:
+            async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
+                if self.membership is not None:
+                    await self.leave()
+                else:
+                    await self._auto_commit(self._positions.partitions.values())
+        except TimeoutError:
+            _log.warning("group %r was not left in good order: no answer in time", self._group_id)
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, *self._commits, return_exceptions=True)
 
     def _new_membership(self) -> Membership:
         s = self._settings
@@ -231,7 +236,7 @@ class ConsumerGroup:
         """Wait for the application to ask for more than it has of these partitions, or to be late for the group."""
         limit = self._network.now() + self._settings.max_poll_interval_ms
         while any(s.processed != s.position for s in states) and self._network.now() < limit:
-            if not self._events.empty():  # lost meanwhile
+            if self._parts.closing or not self._events.empty():  # or lost meanwhile
                 return
             await asyncio.sleep(0.01)
 
@@ -300,6 +305,12 @@ class ConsumerGroup:
         for key, offset in offsets.items():
             self._committed[key] = Position(offset.offset, offset.leader_epoch)
 
+    def commit_soon(self, offsets: Mapping[Key, CommittedOffset]) -> None:
+        """Commit offsets without waiting; failures are logged."""
+        task = asyncio.create_task(self._commit_or_log(offsets))
+        self._commits.add(task)
+        task.add_done_callback(self._commits.discard)
+
     def _member(self) -> GroupMetadata | None:
         return GroupMetadata(self._group_id) if self.membership is None else self.membership.metadata
 
@@ -320,12 +331,14 @@ class ConsumerGroup:
             for state in states
             if state.processed is not None and self._committed.get(state.key) != state.processed
         }
-        if not offsets or self._member() is None:
-            return
+        if offsets and self._member() is not None:
+            await self._commit_or_log(offsets)
+
+    async def _commit_or_log(self, offsets: Mapping[Key, CommittedOffset]) -> None:
         try:
             await self.commit(offsets)
-        except LocalProtocolError:
-            raise
+        except ClientClosed:
+            return
         except KafkaCodecError as problem:
             _log.warning("offsets of group %r were not committed: %s", self._group_id, problem)
 

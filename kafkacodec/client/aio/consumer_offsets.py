@@ -138,11 +138,12 @@ class ConsumerOffsets(ConsumerBase):
 
     # Committing
 
-    async def commit(self, offsets: Mapping[tuple[str, int], Any] | None = None) -> None:
+    async def commit(self, offsets: Mapping[tuple[str, int], Any] | None = None, *, wait: bool = True) -> None:
         """Commit the positions of all assigned partitions, or the given offsets.
 
         Args:
             offsets: by (topic, number): the offset of the next record to process, or a pair of it and a text.
+            wait: for the coordinator's answer. Else failures are logged, and `close` waits for it.
 
         Raises:
             LocalProtocolError: the consumer has no group id.
@@ -158,7 +159,10 @@ class ConsumerOffsets(ConsumerBase):
             found = {s.key: CommittedOffset(*s.position) for s in states if s.position is not None}
         else:
             found = {key: _committed_offset(offsets[key]) for key in partition_keys(offsets)}
-        await group.commit(found)
+        if wait:
+            await group.commit(found)
+        else:
+            group.commit_soon(found)
 
     async def committed(self, topic: str, partition: int) -> int | None:
         """The group's committed offset of a partition; None without one."""

@@ -40,6 +40,7 @@ class ConsumerParts:
     Attributes:
         errors: errors that are about no partition; each is raised to the user once.
         refusal: why the consumer cannot go on; every read raises it.
+        closing: `close` of the consumer was called.
     """
 
     def __init__(self, settings: ConsumerSettings, soon: Soon, ready: Callable[[], None]) -> None:
@@ -48,6 +49,7 @@ class ConsumerParts:
         self.soon, self.ready = soon, ready
         self.errors: deque[Exception] = deque()
         self.refusal: Exception | None = None
+        self.closing = False
         self._waiting: set[asyncio.Event] = set()
         self._refused: Exception | None = None
         backoff = network.retry_backoff()

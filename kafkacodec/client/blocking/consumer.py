@@ -90,7 +90,8 @@ class Consumer(BlockingFace):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, kind: object, *exception: object) -> None:
+        self._face._interrupted = kind is not None
         self.close()
 
     def __repr__(self) -> str:
