@@ -226,6 +226,36 @@ def test_a_near_replica():
     assert read.state().preferred is None
 
 
+def test_a_near_replica_that_metadata_does_not_have():
+    model = ModelCluster(2, {"t": 1})
+    model.read_replicas["t", 0] = 7
+    put(model, b"x")
+    read = consumer(model, client_rack="here")
+    assert read.read_all(5000) == []
+    assert len(fetches(model)) < 20
+    del model.read_replicas["t", 0]
+    assert read.read_all(3000) == [(0, 0)]
+
+
+@pytest.mark.parametrize("code", [70, 71, 100, 103, 106, -1, 31])
+def test_a_broker_that_refuses_all_fetches(code):
+    model = ModelCluster(1, {"t": 1})
+    read = consumer(model)
+    put(model, b"x")
+    assert read.read_all(600) == [(0, 0)]
+    before = len(fetches(model))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(model.sessions, "of", lambda *asked: (code, 0, None))
+        if code == 31:
+            with pytest.raises(BrokerError, match="t-0: CLUSTER_AUTHORIZATION_FAILED"):
+                read.read_all(5000)
+        else:
+            assert read.read_all(5000) == []
+            assert 3 < len(fetches(model)) - before < 20
+    put(model, b"x")
+    assert read.read_all(5000) == [(0, 1)]
+
+
 def test_a_batch_larger_than_the_limits():
     for version in (4, 18):
         model = ModelCluster(1, {"t": 2}, versions={FETCH: range(4, version + 1)})

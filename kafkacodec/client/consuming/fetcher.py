@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import uuid
 from collections import deque
 from dataclasses import dataclass, field
@@ -29,9 +28,9 @@ __all__ = ["Fetcher"]
 _FETCH: Final = 1
 _FIRST_WITH_IDS: Final = 13
 _SESSION_GONE: Final = frozenset({70})
-_SESSION_FAULTS: Final = frozenset({70, 71, 100, 103, 106})
+_SESSION_ENDED: Final = frozenset({70, 71})
+_UNKNOWN: Final = -1
 _NO_ID = uuid.UUID(int=0)
-_log = logging.getLogger("kafkacodec.client")
 
 
 @dataclass(eq=False, slots=True)
@@ -139,12 +138,13 @@ class Fetcher:
         """Keep the records of an answer, and act on its errors."""
         asked: _Round = send.context
         node = self._nodes[asked.node]
-        node.asking, node.failures = None, 0
+        node.asking = None
         response = answer.message
         frame = Frame(answer.frame, asked.node)
         if response.error_code:
-            self._refused(node, response.error_code, now)
+            self._refused(asked, node, response.error_code, now)
         else:
+            node.failures = 0
             node.session.answered(response.session_id)
             for topic in response.responses:
                 name = topic.topic or asked.names.get(topic.topic_id)
@@ -271,15 +271,18 @@ class Fetcher:
 
     # Answers
 
-    def _refused(self, node: _Node, code: int, now: float) -> None:
-        """The whole request was refused."""
+    def _refused(self, asked: _Round, node: _Node, code: int, now: float) -> None:
+        """The whole request was refused: ask again, unless that cannot help."""
         node.session.lost(known=code not in _SESSION_GONE)
-        if code not in _SESSION_FAULTS:
-            _log.warning("a fetch was refused with %s", error(code).name)
-        if code not in (70, 71):
+        if code not in _SESSION_ENDED:
             self._cluster.refresh()
-            node.failures += 1
-            node.next_at = now + self._backoff.after(node.failures)
+            if not error(code).retriable and code != _UNKNOWN:
+                for state, version, _ in asked.asked.values():
+                    if state.version == version:
+                        self._errors.for_user(state, error(code)(f"{state.topic}-{state.number}: {error(code).name}"))
+        node.failures += 1
+        # A session that ended is made again at once, but not in a circle.
+        node.next_at = now + self._backoff.after(node.failures - (code in _SESSION_ENDED))
 
     def _take(
         self,
@@ -296,15 +299,27 @@ class Fetcher:
         if entry.error_code:
             self._errors.act(state, entry, response.node_endpoints, source, now)
             return
-        state.failures = 0
         state.high_watermark = entry.high_watermark
         state.last_stable_offset = entry.last_stable_offset
         state.log_start_offset = entry.log_start_offset
         if entry.preferred_read_replica >= 0 and entry.preferred_read_replica != source:
-            state.preferred = entry.preferred_read_replica
-            state.preferred_until = now + self._settings.metadata_max_age_ms
+            self._prefer(state, entry.preferred_read_replica, now)
+        else:
+            state.failures = 0
         if entry.records is not None and len(entry.records):
             self._keep(state, entry, memoryview(entry.records), asked_for, frame)
+
+    def _prefer(self, state: PartitionState, replica: int, now: float) -> None:
+        """The leader names a follower that is nearer; it sends no records itself (KIP-392)."""
+        node = self._nodes.get(replica)
+        if self._cluster.address(replica) is None or (node is not None and now < node.next_at):
+            # Asking the leader at once would bring the same answer.
+            self._cluster.refresh()
+            state.failures += 1
+            state.next_at = now + self._backoff.after(state.failures)
+        else:
+            state.preferred = replica
+            state.preferred_until = now + self._settings.metadata_max_age_ms
 
     def _keep(self, state: PartitionState, entry: Any, records: memoryview, start: Position, frame: Frame) -> None:
         extent = extent_of(records)
