@@ -199,9 +199,13 @@ class ModelNetwork:
         """Everything arrives, for so long, or until `until()` is true; returns whether it was."""
         end = self.now + ms
         self.poll()
+        steps = 0
         while not (until is not None and until()):
             if self._all_once():
+                steps += 1
+                assert steps < 10_000, "requests and answers without an end at one moment"
                 continue
+            steps = 0
             due = [at for machine in self.machines if (at := machine.next_deadline()) is not None]
             due += [flight.deadline for link in self.links.values() for flight in link.flights]
             due += [at for at in (self.model.next_deadline(),) if at is not None]
