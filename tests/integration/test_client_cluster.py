@@ -44,7 +44,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         cluster.kill(broker)
 
 
-async def kill_brokers(cluster: Cluster, load: asyncio.Task[Any], seed: int = 1) -> None:
+async def kill_brokers(cluster: Cluster, load: asyncio.Future[Any], seed: int = 1) -> None:
     """Kill one broker after the other while the load runs, and start each again a little later."""
     rnd = random.Random(seed)
     for number in range(KILLS):
@@ -66,36 +66,139 @@ def consumed(cluster: Cluster, topic: str, isolation: str = "read_uncommitted") 
     return rows
 
 
-async def produce(servers: str, stop: asyncio.Event, deliveries: list[list[Any]]) -> None:
-    """Send numbered records to each partition until told to stop."""
-    async with kc.client.aio.Producer(servers, linger_ms=20, delivery_timeout_ms=90_000) as producer:
-        number = 0
-        while not stop.is_set():
-            for partition in range(PARTITIONS):
-                value = b"%d" % number
-                deliveries[partition].append(await producer.send("orders", value, partition=partition))
-            number += 1
-            if number % 10 == 0:
-                await asyncio.sleep(0.01)
-        await producer.flush()
-        assert producer.metrics()["producer.retries"] > 0  # the kills were noticed
+class Load:
+    """Producers and a group of consumers at work, and what came of it.
+
+    Attributes:
+        deliveries: of "orders", by partition.
+        committed: the values of committed transactions in "ledger", by partition; the others were aborted.
+        seen: what members of the group read: values by topic, partition and offset.
+    """
+
+    def __init__(self, servers: str) -> None:
+        self.servers = servers
+        self.stop = asyncio.Event()
+        self.drained = asyncio.Event()
+        self.deliveries: list[list[Any]] = [[] for _ in range(PARTITIONS)]
+        self.committed: list[list[bytes]] = [[] for _ in range(PARTITIONS)]
+        self.seen: dict[tuple[str, int, int], bytes] = {}
+        self.aborted = self.rebalances = 0
+
+    async def produce(self) -> None:
+        """Send numbered records to each partition of "orders"."""
+        options: Any = {"linger_ms": 20, "delivery_timeout_ms": 90_000}
+        async with kc.client.aio.Producer(self.servers, **options) as producer:
+            number = 0
+            while not self.stop.is_set():
+                for partition in range(PARTITIONS):
+                    delivery = await producer.send("orders", b"%d" % number, partition=partition)
+                    self.deliveries[partition].append(delivery)
+                number += 1
+                if number % 10 == 0:
+                    await asyncio.sleep(0.01)
+            await producer.flush()
+            assert producer.metrics()["producer.retries"] > 0  # the kills were noticed
+
+    async def transact(self) -> None:
+        """Write transactions over all partitions of "ledger", and abort every third of them."""
+        options: Any = {"transactional_id": "writer", "max_block_ms": 90_000}
+        async with kc.client.aio.Producer(self.servers, **options) as producer:
+            await producer.init_transactions()
+            number = 0
+            while not self.stop.is_set():
+                number += 1
+                values = [b"%d %d" % (number, n) for n in range(5)]
+                try:
+                    async with producer.transaction():
+                        for value in values:
+                            for partition in range(PARTITIONS):
+                                await producer.send("ledger", value, partition=partition)
+                        if number % 3 == 0:
+                            raise Unwanted
+                except Unwanted:
+                    self.aborted += 1
+                    continue
+                for partition in range(PARTITIONS):
+                    self.committed[partition] += values
+
+    async def consume(self, end: asyncio.Event) -> None:
+        """A member of the group, until the event."""
+
+        def assigned(partitions: Any) -> None:
+            self.rebalances += 1
+
+        consumer = kc.client.aio.Consumer(
+            bootstrap_servers=self.servers, group_id="readers", auto_offset_reset="earliest",
+            isolation_level="read_committed", auto_commit_interval_ms=500,
+            partition_assignment_strategy="cooperative-sticky", session_timeout_ms=6000, heartbeat_interval_ms=1000,
+        )  # fmt: skip
+        async with consumer:
+            await consumer.subscribe(["orders", "ledger"], on_assigned=assigned)
+            while not end.is_set():
+                for (topic, partition), records in (await consumer.getmany(0.2, 5000)).items():
+                    for record in records:
+                        known = self.seen.setdefault((topic, partition, record.offset), record.value or b"")
+                        assert known == record.value
+
+    async def come_and_go(self) -> None:
+        """Another member, again and again, so that the group rebalances meanwhile."""
+        while not self.stop.is_set():
+            end = asyncio.Event()
+            member = asyncio.create_task(self.consume(end))
+            await asyncio.wait([member, asyncio.create_task(self.stop.wait())], timeout=5)
+            end.set()
+            await member
+            await asyncio.sleep(2)
+
+    def is_drained(self) -> bool:
+        """Whether the group has seen as many records as were written."""
+        written = sum(map(len, self.deliveries)) + sum(map(len, self.committed))
+        return len(self.seen) >= written
+
+    async def run(self, cluster: Cluster) -> None:
+        """All of it, while brokers are killed."""
+        writers = [asyncio.create_task(work()) for work in (self.produce, self.transact, self.come_and_go)]
+        members = [asyncio.create_task(self.consume(self.drained)) for _ in range(2)]
+        await kill_brokers(cluster, asyncio.gather(*writers))
+        self.stop.set()
+        await asyncio.gather(*writers)
+        for _ in range(600):
+            if self.is_drained() or any(member.done() for member in members):
+                break
+            await asyncio.sleep(0.1)
+        self.drained.set()
+        await asyncio.gather(*members)
 
 
-def test_a_producer_loses_nothing_and_writes_nothing_twice(cluster: Cluster) -> None:
-    kafka_jvm.tool("create", cluster.servers, "orders", PARTITIONS, 3)
-    deliveries: list[list[Any]] = [[] for _ in range(PARTITIONS)]
+class Unwanted(Exception):
+    """Aborts a transaction."""
 
-    async def main() -> None:
-        stop = asyncio.Event()
-        load = asyncio.create_task(produce(cluster.servers, stop, deliveries))
-        await kill_brokers(cluster, load)
-        stop.set()
-        await load
 
-    asyncio.run(main())
-    rows = consumed(cluster, "orders")
-    for partition, sent in enumerate(deliveries):
+def test_nothing_is_lost_and_nothing_is_there_twice(cluster: Cluster) -> None:
+    """All acknowledged records are in order, once; read_committed sees the committed transactions and no others."""
+    for topic in ("orders", "ledger"):
+        kafka_jvm.tool("create", cluster.servers, topic, PARTITIONS, 3)
+
+    async def main() -> Load:
+        load = Load(cluster.servers)
+        await load.run(cluster)
+        return load
+
+    load = asyncio.run(main())
+    orders, ledger = consumed(cluster, "orders"), consumed(cluster, "ledger", "read_committed")
+    for partition, sent in enumerate(load.deliveries):
         assert len(sent) > 1000
         assert [delivery.error for delivery in sent] == [None] * len(sent)
-        assert [value for _, value in rows[partition]] == [b"%d" % number for number in range(len(sent))]
-        assert [offset for offset, _ in rows[partition]] == [delivery.offset for delivery in sent]
+        assert [value for _, value in orders[partition]] == [b"%d" % number for number in range(len(sent))]
+        assert [offset for offset, _ in orders[partition]] == [delivery.offset for delivery in sent]
+        assert len(load.committed[partition]) > 100
+        assert [value for _, value in ledger[partition]] == load.committed[partition]
+    assert load.aborted > 5
+    assert load.rebalances > KILLS
+    written = [("orders", orders), ("ledger", ledger)]
+    assert load.seen == {
+        (topic, partition, offset): value
+        for topic, partitions in written
+        for partition, rows in enumerate(partitions)
+        for offset, value in rows
+    }

@@ -180,3 +180,14 @@ def test_old_brokers_are_asked_for_all_topics_if_they_must_not_create_any():
     creating.want(["t"])
     (send,) = creating.poll(0)
     assert [topic.name for topic in send.request({3: range(0, 3)})[0].topics] == ["t"]
+
+
+def test_brokers_are_unreachable_when_all_of_the_bootstrap_list_failed():
+    cluster = made()
+    for now in (0, 10_000):
+        assert cluster.unreachable is None
+        (send,) = cluster.poll(now)
+        cluster.failed(send, ConnectionFailed("refused"), now)
+    assert str(cluster.unreachable) == "refused"
+    answer(cluster, metadata((1, 5)), 20_000)
+    assert cluster.unreachable is None

@@ -17,7 +17,7 @@ from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.client.consuming.validation import Validation
 from kafkacodec.client.driver.network import Network
 from kafkacodec.client.faces import run_machine
-from kafkacodec.errors import ConnectionFailed, DeadlineExceeded
+from kafkacodec.errors import DeadlineExceeded
 
 __all__ = ["ConsumerParts", "Soon"]
 
@@ -79,8 +79,8 @@ class ConsumerParts:
 
     def raise_unreachable(self) -> None:
         """After a wait for records that brought none: raise why, if no broker was ever reached."""
-        cause = self.network.cluster.last_error
-        if not self.network.cluster.brokers and isinstance(cause, (ConnectionFailed, DeadlineExceeded)):
+        cause = self.network.cluster.unreachable
+        if cause is not None:
             raise DeadlineExceeded(f"no broker answers: {cause}") from cause
 
     # In the loop's thread

@@ -16,7 +16,14 @@ from kafkacodec import messages
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import ANY, CONTROLLER, Answer, Coordinator, Place, Send, Versions
 from kafkacodec.client.core.coordinators import Coordinators
-from kafkacodec.errors import AuthenticationFailed, BrokerError, RemoteProtocolError, error
+from kafkacodec.errors import (
+    AuthenticationFailed,
+    BrokerError,
+    ConnectionFailed,
+    DeadlineExceeded,
+    RemoteProtocolError,
+    error,
+)
 from kafkacodec.protocol.versions import highest_common
 
 __all__ = ["BrokerAddress", "Cluster", "Partition", "Topic"]
@@ -159,8 +166,17 @@ class Cluster:
         last = self.last_error
         if isinstance(last, AuthenticationFailed):
             return last
-        all_tried = not self.brokers and self._failures >= len(self.bootstrap)
-        return last if all_tried and isinstance(last, RemoteProtocolError) else None
+        return last if self._all_failed and isinstance(last, RemoteProtocolError) else None
+
+    @property
+    def unreachable(self) -> ConnectionFailed | DeadlineExceeded | None:
+        """Why no broker was reached so far, after all of the bootstrap list were tried."""
+        last = self.last_error
+        return last if self._all_failed and isinstance(last, (ConnectionFailed, DeadlineExceeded)) else None
+
+    @property
+    def _all_failed(self) -> bool:
+        return not self.brokers and self._failures >= len(self.bootstrap)
 
     # What others need
 
