@@ -77,6 +77,33 @@ def test_nobody_there_is_one_error_within_the_time():
         admin.list_topics(timeout_ms=300)
 
 
+class Refusing(client.aio.Admin):
+    """An admin client whose brokers refuse every item with an error."""
+
+    def __init__(self, *refusals):
+        super().__init__(NOBODY)
+        self.refusals = list(refusals)
+
+    async def _run(self, job):
+        refusal = self.refusals.pop(0)
+        job.errors.update(dict.fromkeys(job.keys, refusal))
+
+
+def test_what_brokers_cannot_do_for_any_item_is_one_error():
+    async def run(*refusals):
+        await Refusing(*refusals).describe_groups(["a", "b"])
+
+    too_old, no_group = kc.UnsupportedVersion("old"), errors.error(69)()
+    with pytest.raises(kc.UnsupportedVersion, match="old"):
+        asyncio.run(run(too_old))
+    with pytest.raises(kc.ItemErrors) as caught:  # not a classic group, and the broker has no others
+        asyncio.run(run(no_group, too_old, too_old))
+    assert {name: type(found).__name__ for name, found in caught.value.errors.items()} == {
+        "a": "GroupIdNotFoundError",
+        "b": "GroupIdNotFoundError",
+    }
+
+
 def test_a_closed_client_says_so():
     admin = Admin(NOBODY)
     admin.close()

@@ -98,6 +98,9 @@ class GroupOperations(Operations):
                 ask = describe.ask(include_authorized_operations)
                 found |= await self._each(ask, missing, timeout_ms, "groups cannot be described")
                 missing = []
+            except UnsupportedVersion:
+                if describe is DESCRIBES[0]:  # every broker has it, so the options need a later version
+                    raise
             except ItemErrors as refused:
                 found |= refused.results
                 other = {group: why for group, why in refused.errors.items() if _of_another_type(why)}

@@ -9,7 +9,7 @@ from kafkacodec import messages
 from kafkacodec.client.admin.job import Ask, Job
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import ANY, Answer, Coordinator
-from kafkacodec.errors import ItemErrors
+from kafkacodec.errors import AuthenticationFailed, ItemErrors, UnsupportedVersion
 from kafkacodec.records.arguments import require_int
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ V = TypeVar("V")
 
 _MOST_MS: Final = 2**31 - 1
 _METADATA: Final = 3
+_OF_ALL: Final = (UnsupportedVersion, AuthenticationFailed)
 
 
 class TopicPartition(NamedTuple):
@@ -64,11 +65,17 @@ class Operations:
         raise NotImplementedError
 
     async def _each(self, ask: Ask[K, V], keys: Iterable[K], timeout_ms: int | None, what: str) -> dict[K, V]:
-        """The result of each item in the given order. Raises ItemErrors if some have none; `what` names the items."""
+        """The result of each item in the given order.
+
+        Raises ItemErrors if some have none, in which `what` names the items; or the error itself if the brokers cannot
+        do it for any item.
+        """
         keys = list(keys)
         job = self._job(ask, keys, timeout_ms)
         await self._run(job)
         ordered = {key: job.results[key] for key in keys if key in job.results}
+        if job.errors and all(isinstance(found, _OF_ALL) for found in job.errors.values()) and not ordered:
+            raise next(iter(job.errors.values()))
         if job.errors:
             raise ItemErrors(f"{len(job.errors)} of {len(ordered) + len(job.errors)} {what}", job.errors, ordered)
         return ordered
