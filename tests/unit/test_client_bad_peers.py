@@ -274,6 +274,64 @@ async def test_a_broker_that_hangs_in_sasl():
     await timed_out(script, f"no connection within {SETUP_MS} ms", 4, **SASL)
 
 
+# Sessions that end
+
+
+class Sessions:
+    """Answers everything; sessions last `lifetime_ms`. Metadata waits `hold` seconds, a renewal waits for ever."""
+
+    def __init__(self, lifetime_ms, hold=0.0, renews=True):
+        self.lifetime_ms, self.hold, self.renews = lifetime_ms, hold, renews
+        self.authenticated = 0
+
+    async def __call__(self, reader, writer):
+        connection = Connection("broker")
+        while data := await reader.read(65536):
+            for event in connection.receive(data):
+                if event.api_key == 36:
+                    self.authenticated += 1
+                if self.authenticated > 1 and not self.renews:
+                    return await until_closed(reader)
+                if event.api_key == 3:
+                    await asyncio.sleep(self.hold)
+                writer.write(connection.send_response(event.correlation_id, self.answer(connection, event)))
+
+    def answer(self, connection, event):
+        if event.api_key == 18:
+            return connection.api_versions(event)
+        response: Any = messages.by_key(event.api_key)[1]()
+        if event.api_key == 36:
+            response.session_lifetime_ms = self.lifetime_ms
+        return response
+
+
+async def test_a_renewal_waits_for_earlier_answers():
+    sessions = Sessions(600, hold=1.0)
+    async with Peer(sessions) as peer:
+        options = {**SASL, "socket_connection_setup_timeout_ms": SETUP_MS}
+        network = Network(ClientSettings(bootstrap_servers=peer.address, **options))
+        await network.call(messages.MetadataRequest(topics=[]), timeout_ms=5000)
+        await asyncio.sleep(0.1)
+        assert sessions.authenticated >= 2
+        assert peer.connections == 1
+        await network.close()
+
+
+async def test_a_renewal_that_gets_no_answer_ends_the_connection():
+    sessions = Sessions(600, renews=False)
+    async with Peer(sessions) as peer:
+        options = {**SASL, "socket_connection_setup_timeout_ms": SETUP_MS}
+        network = Network(ClientSettings(bootstrap_servers=peer.address, **options))
+        await network.call(messages.MetadataRequest(topics=[]), timeout_ms=5000)
+        assert (peer.connections, peer.closed) == (1, 0)
+        await asyncio.sleep(0.6)
+        assert sessions.authenticated == 2
+        async with asyncio.timeout(2):
+            while not peer.closed:
+                await asyncio.sleep(0.01)
+        await network.close()
+
+
 # After it is open
 
 

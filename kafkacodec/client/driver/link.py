@@ -86,14 +86,22 @@ class Link(asyncio.BufferedProtocol):
         return self.opening.connection.expects(correlation_id)
 
     def renew(self, exchange: Exchange, limit_ms: float) -> None:
-        """Authenticate again, within a time limit. Meanwhile no requests are sent; those in flight are answered."""
+        """Authenticate again, within a time limit once earlier requests are answered. Meanwhile no others are sent."""
         if self._over:
             return
         self.ready = False
-        late = ConnectionFailed(f"{self.name}: not authenticated again within {limit_ms} ms")
-        self._timer = asyncio.get_running_loop().call_later(limit_ms / 1000, self.close, late)
+        self._limit_renewal(limit_ms)
         self._renewal = renewal = Authentication(exchange, self.versions)
         self._step(lambda: self._ask(renewal.start()))
+
+    def _limit_renewal(self, limit_ms: float) -> None:
+        self._timer = asyncio.get_running_loop().call_later(limit_ms / 1000, self._renewal_late, limit_ms)
+
+    def _renewal_late(self, limit_ms: float) -> None:
+        if self.in_flight > 1:  # brokers answer in order: to join a group may take minutes
+            self._limit_renewal(limit_ms)
+        else:
+            self.close(ConnectionFailed(f"{self.name}: not authenticated again within {limit_ms} ms"))
 
     def close(self, reason: Exception) -> None:
         """End the connection at once."""
