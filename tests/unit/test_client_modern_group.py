@@ -107,6 +107,16 @@ def test_partitions_are_given_up_before_the_coordinator_hears_of_it():
     assert owned(it.asked()) == {ID: [1]}
 
 
+def test_an_assignment_of_what_the_member_has_already_is_acknowledged():
+    """The coordinator may take back what it gave in an answer that was lost, and waits to hear that it is not used."""
+    it = Member()
+    it.joined((ID, [0]))
+    it.now = 5000
+    it.asked()
+    it.answer(1, (ID, [0]))
+    assert owned(it.asked()) == {ID: [0]}
+
+
 def test_names_of_unknown_topics_are_asked_for():
     it = Member(subscription=Subscription(broker_pattern="t|u"))
     request = it.asked()

@@ -64,6 +64,7 @@ class EpochMembership(GroupMember):
         self._failures = 0
         self._interval_ms = 0.0
         self._next_at = self._name_at = 0.0
+        self._assignments = 0  # how many were taken over
         self._urgent = False  # something has to be said before the next heartbeat is due
 
     # For the consumer
@@ -99,8 +100,8 @@ class EpochMembership(GroupMember):
 
     def revoked(self, now: float) -> None:
         """The partitions of the last `Revoke` are not read any more, and their offsets are committed."""
-        if self._ownership.revoking:
-            self._urgent = self._ownership.revoked()
+        if self._ownership.revoking and self._ownership.revoked():
+            self._reached()
 
     def rejoin(self, reason: str, now: float) -> None:
         """Nothing: the coordinator assigns when something changes."""
@@ -221,13 +222,19 @@ class EpochMembership(GroupMember):
             self._ids.update(found)
             self._topics.want_others(found)
             self._reach(target)
-            self._urgent = self._urgent or not self._ownership.revoking
+            if not self._ownership.revoking:
+                self._reached()
             return []
         if self._naming is not None or now < self._name_at:
             return []
         self._name_at = now + self._settings.backoff.most_ms
         self._naming = Send(ANY, _names_request(unknown))
         return [self._naming]
+
+    def _reached(self) -> None:
+        """The coordinator waits to hear of it, even if the member had no more and no less before."""
+        self._assignments += 1
+        self._urgent = True
 
     def _pause(self) -> list[Send]:
         """The application has not called for too long: others may have its partitions until it does."""

@@ -37,7 +37,7 @@ class ModernMembership(EpochMembership):
             "instance_id": settings.group_instance_id,
             "rack_id": settings.client_rack,
             "server_assignor": settings.remote_assignor,
-            "topic_partitions": grouped(self._ownership.owned),
+            "topic_partitions": (self._assignments, grouped(self._ownership.owned)),
         }
         if subscription.broker_pattern is None:
             fields["subscribed_topic_names"] = sorted(names)
@@ -55,7 +55,7 @@ class ModernMembership(EpochMembership):
         if "topic_partitions" in fields:
             request.topic_partitions = [
                 kind.TopicPartitions(topic_id=self._ids[topic], partitions=numbers)
-                for topic, numbers in fields["topic_partitions"].items()
+                for topic, numbers in fields["topic_partitions"][1].items()
             ]
 
         def prepare(versions: Versions) -> tuple[Any, int]:
