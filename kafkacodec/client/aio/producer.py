@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields
-from typing import TYPE_CHECKING, Any, Final, Self, Unpack
+from typing import Any, Final, Self, Unpack
 
+from kafkacodec.client.aio.tables import TableSending
 from kafkacodec.client.aio.transactions import TransactionalProducer
 from kafkacodec.client.checks import check_topic
 from kafkacodec.client.driver.network import Network
 from kafkacodec.client.options import options_from_config
-from kafkacodec.client.producing.delivery import Delivery, TableDelivery, TableOutcome
+from kafkacodec.client.producing.delivery import Delivery, TableDelivery
 from kafkacodec.client.producing.identity import Idempotence, Identity
 from kafkacodec.client.producing.queue import Queues, TopicQueues
 from kafkacodec.client.producing.sender import Sender
@@ -21,9 +22,6 @@ from kafkacodec.client.producing.settings import ProducerOptions, ProducerSettin
 from kafkacodec.client.producing.transactions import State, Transactions
 from kafkacodec.errors import BrokerError, ClientClosed, DeadlineExceeded, QueueFull
 from kafkacodec.records.signatures import shows_options
-
-if TYPE_CHECKING:
-    from kafkacodec.client.producing.columns import TableBatch
 
 __all__ = ["Producer"]
 
@@ -262,9 +260,9 @@ class Producer(TransactionalProducer):
         if self._network is not None:
             self._network.wake()
 
-    def table(self, data: Any, topic: str | None) -> _Table:
+    def table(self, data: Any, topic: str | None) -> TableSending:
         """A table that is being sent."""
-        return _Table(self.queues, self._settings, data, topic)
+        return TableSending(self.queues, self._settings, data, topic)
 
     async def room(self, topic: str) -> TopicQueues:
         """Wait until a topic is known and there is memory."""
@@ -362,42 +360,3 @@ class Producer(TransactionalProducer):
         if known is not None and known.error is not None and not known.error.retriable:
             raise known.error(f"{known.error.name}: topic {topic!r}")
         return self.queues.topic(topic) is not None
-
-
-class _Table:
-    """A table that is being sent."""
-
-    def __init__(self, queues: Queues, settings: ProducerSettings, data: Any, topic: str | None) -> None:
-        from kafkacodec.client.producing.columns import TablePlan  # numpy and Arrow are not needed for records
-
-        self._plan = TablePlan(data, topic, settings)
-        self._queues = queues
-        self._outcome = TableOutcome()
-
-    @property
-    def topics(self) -> list[str]:
-        """The topics of the rows."""
-        return self._plan.topics
-
-    def batches(self) -> Iterator[TableBatch]:
-        """The batches of the rows; each is to be queued."""
-        return self._plan.batches(self._known)
-
-    def queue(self, rows: TableBatch) -> None:
-        """Queue a batch."""
-        with self._queues.lock:
-            batch = self._queues.new_batch(rows.queue, self._outcome, self._outcome.queued)
-            batch.data, batch.count, batch.size = rows.data, rows.rows, len(rows.data)
-            self._queues.add(batch)
-            self._outcome.queued += rows.rows
-
-    def finish(self) -> TableDelivery:
-        """No more batches follow."""
-        self._outcome.finish()
-        return TableDelivery(self._outcome)
-
-    def _known(self, topic: str) -> TopicQueues:
-        found = self._queues.topic(topic)
-        if found is None:
-            raise DeadlineExceeded(f"topic {topic!r} is gone")
-        return found

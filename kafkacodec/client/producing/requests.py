@@ -9,18 +9,42 @@ from typing import Any, Final
 from kafkacodec import messages
 from kafkacodec.client.core.calls import Versions
 from kafkacodec.client.producing._batch import set_producer
-from kafkacodec.client.producing.queue import Batch
+from kafkacodec.client.producing.queue import REQUEST_BYTES, Batch
 from kafkacodec.errors import EncodeError, UnsupportedVersion
 from kafkacodec.protocol.versions import highest_common
 from kafkacodec.records.compression import CODECS
 from kafkacodec.records.decode import decode
 from kafkacodec.records.encode import encode, iter_encoded
 
-__all__ = ["ProduceCall", "split"]
+__all__ = ["Packing", "ProduceCall", "split"]
 
 _PRODUCE = 0
 _ZSTD_VERSION, _TOPIC_ID_VERSION, _PRODUCER_VERSION = 7, 13, 3
 _NO_TOPIC_ID: Final = uuid.UUID(int=0)
+
+
+class Packing:
+    """Batches for a request that is being put together."""
+
+    __slots__ = ("batches", "size")
+
+    def __init__(self) -> None:
+        self.batches: list[Batch] = []
+        self.size = REQUEST_BYTES
+
+    def takes(self, batch: Batch, most: int) -> bool:
+        """Whether a batch fits a request of `most` bytes; the first one always does."""
+        return not self.batches or self.size + _room(batch) <= most
+
+    def add(self, batch: Batch) -> None:
+        """Add a batch."""
+        self.batches.append(batch)
+        self.size += _room(batch)
+
+
+def _room(batch: Batch) -> int:
+    size = batch.size if batch.data is None else len(batch.data)
+    return size + 40 + len(batch.queue.topic) * 3
 
 
 class ProduceCall:

@@ -19,8 +19,8 @@ from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.core.metrics import Metrics
 from kafkacodec.client.producing._batch import set_producer
 from kafkacodec.client.producing.identity import NOBODY, Identity
-from kafkacodec.client.producing.queue import REQUEST_BYTES, Batch, PartitionQueue, Queues
-from kafkacodec.client.producing.requests import ProduceCall, split
+from kafkacodec.client.producing.queue import Batch, PartitionQueue, Queues
+from kafkacodec.client.producing.requests import Packing, ProduceCall, split
 from kafkacodec.client.producing.settings import ProducerSettings
 from kafkacodec.errors import (
     AuthenticationFailed,
@@ -38,28 +38,6 @@ _OUT_OF_ORDER, _DUPLICATE, _INVALID_EPOCH, _UNKNOWN_PRODUCER = 45, 46, 47, 59
 _SEQUENCES_LOST: Final = (_OUT_OF_ORDER, _UNKNOWN_PRODUCER, _INVALID_EPOCH)
 _SEQUENCES = 2**31
 _LEAST_TIMEOUT_MS = 1000  # a connection is closed when an answer is late, so a batch near its end waits a bit longer
-
-
-class _Request:
-    """Batches for a request that is being put together."""
-
-    __slots__ = ("batches", "size")
-
-    def __init__(self) -> None:
-        self.batches: list[Batch] = []
-        self.size = REQUEST_BYTES
-
-    def takes(self, batch: Batch, most: int) -> bool:
-        return not self.batches or self.size + _room(batch) <= most
-
-    def add(self, batch: Batch) -> None:
-        self.batches.append(batch)
-        self.size += _room(batch)
-
-
-def _room(batch: Batch) -> int:
-    size = batch.size if batch.data is None else len(batch.data)
-    return size + 40 + len(batch.queue.topic) * 3
 
 
 class Sender:
@@ -182,9 +160,9 @@ class Sender:
 
     # Choosing
 
-    def _requests(self, now: float) -> list[tuple[int, _Request]]:
+    def _requests(self, now: float) -> list[tuple[int, Packing]]:
         """Take batches from the queues."""
-        made: dict[int, list[_Request]] = {}
+        made: dict[int, list[Packing]] = {}
         self._deadline = math.inf
         for queue in list(self.queues.active):
             self._expire(queue, now)
@@ -195,7 +173,7 @@ class Sender:
             self._take(queue, made, now)
         return [(node, request) for node, requests in made.items() for request in requests if request.batches]
 
-    def _take(self, queue: PartitionQueue, made: dict[int, list[_Request]], now: float) -> None:
+    def _take(self, queue: PartitionQueue, made: dict[int, list[Packing]], now: float) -> None:
         """Take the batches of a partition that may be sent, each for a later request than the one before."""
         at = 0
         while (batch := queue.first) is not None and self._is_ready(queue, batch, now):
@@ -210,7 +188,7 @@ class Sender:
                 busy = self._in_flight.get(node, 0) + len(requests)
                 if busy >= self._settings.max_in_flight_requests_per_connection:
                     break
-                requests.append(_Request())
+                requests.append(Packing())
             self._start(queue, batch)
             requests[at].add(batch)
             at += 1
@@ -269,7 +247,7 @@ class Sender:
             queue.next_sequence = (queue.next_sequence + batch.count) % _SEQUENCES
         batch.attempts += 1
 
-    def _send(self, node: int, request: _Request, now: float) -> Send:
+    def _send(self, node: int, request: Packing, now: float) -> Send:
         settings = self._settings
         call = ProduceCall(
             request.batches,

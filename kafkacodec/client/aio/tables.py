@@ -1,0 +1,55 @@
+"""A table that a producer sends, batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from kafkacodec.client.producing.delivery import TableDelivery, TableOutcome
+from kafkacodec.client.producing.queue import Queues, TopicQueues
+from kafkacodec.client.producing.settings import ProducerSettings
+from kafkacodec.errors import DeadlineExceeded
+
+if TYPE_CHECKING:
+    from kafkacodec.client.producing.columns import TableBatch
+
+__all__ = ["TableSending"]
+
+
+class TableSending:
+    """A table that is being sent."""
+
+    def __init__(self, queues: Queues, settings: ProducerSettings, data: Any, topic: str | None) -> None:
+        from kafkacodec.client.producing.columns import TablePlan  # numpy and Arrow are not needed for records
+
+        self._plan = TablePlan(data, topic, settings)
+        self._queues = queues
+        self._outcome = TableOutcome()
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics of the rows."""
+        return self._plan.topics
+
+    def batches(self) -> Iterator[TableBatch]:
+        """The batches of the rows; each is to be queued."""
+        return self._plan.batches(self._known)
+
+    def queue(self, rows: TableBatch) -> None:
+        """Queue a batch."""
+        with self._queues.lock:
+            batch = self._queues.new_batch(rows.queue, self._outcome, self._outcome.queued)
+            batch.data, batch.count, batch.size = rows.data, rows.rows, len(rows.data)
+            self._queues.add(batch)
+            self._outcome.queued += rows.rows
+
+    def finish(self) -> TableDelivery:
+        """No more batches follow."""
+        self._outcome.finish()
+        return TableDelivery(self._outcome)
+
+    def _known(self, topic: str) -> TopicQueues:
+        found = self._queues.topic(topic)
+        if found is None:
+            raise DeadlineExceeded(f"topic {topic!r} is gone")
+        return found
