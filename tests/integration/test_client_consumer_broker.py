@@ -8,6 +8,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import confluent_kafka
@@ -16,7 +17,6 @@ import pytest
 import kafkacodec as kc
 from kafkacodec import errors
 from kafkacodec.client import Admin, Consumer, NewTopic
-from tests.integration.kafka_jars import RELEASES
 from tests.integration.kafka_jvm import Broker
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
@@ -25,16 +25,10 @@ CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 PARTITIONS = 3
 
 
-@pytest.fixture(scope="module", params=RELEASES)
-def release(request: Any) -> str:
-    name: str = request.param
-    return name
-
-
 @pytest.fixture(scope="module")
-def broker(release: str, tmp_path_factory: Any) -> Iterator[Broker]:
+def broker(tmp_path_factory: Any) -> Iterator[Broker]:
     settings = {"group_initial_rebalance_delay_ms": "0", "log_cleaner_backoff_ms": "100"}
-    made = Broker(tmp_path_factory.mktemp("broker"), release, **settings)
+    made = Broker(tmp_path_factory.mktemp("broker"), "newest", **settings)
     made.start()
     yield made
     made.stop()
@@ -278,14 +272,8 @@ def test_positions_and_offsets(broker: Broker, admin: Admin) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_two_members_of_a_group(broker: Broker, admin: Admin, release: str, protocol: str) -> None:
+def test_two_members_of_a_group(broker: Broker, admin: Admin, protocol: str) -> None:
     """Records are shared; when a member leaves, the other one goes on where it stopped."""
-    if protocol == "consumer" and release == "jars":  # 3.9 has it as a preview, which is off
-        with Consumer("t", bootstrap_servers=broker.server, group_id="g", group_protocol=protocol) as refused:
-            for _ in range(2):
-                with pytest.raises(errors.UnsupportedVersion, match='does not offer group_protocol="consumer"'):
-                    refused.getmany(10)
-        return
     topic, group = new_topic(admin), f"g-{uuid.uuid4().hex[:8]}"
     options: dict[str, Any] = {
         "bootstrap_servers": broker.server,
@@ -501,3 +489,27 @@ def test_a_closed_consumer_leaves_no_thread(broker: Broker, admin: Admin) -> Non
         consumer.getmany()
     with pytest.raises(errors.ClientClosed):
         consumer.assign([(topic, 0)])
+
+
+def test_a_broker_before_kafka_4(tmp_path: Path) -> None:
+    """Its group protocol of KIP-848 is a preview, which is off."""
+    broker = Broker(tmp_path, "jars", group_initial_rebalance_delay_ms="0")
+    broker.start()
+    try:
+        options: dict[str, Any] = {"bootstrap_servers": broker.server, "group_id": "g"}
+        with Consumer("t", **options, group_protocol="consumer") as refused:
+            for _ in range(2):
+                with pytest.raises(errors.UnsupportedVersion, match='does not offer group_protocol="consumer"'):
+                    refused.getmany(10)
+        with Admin(broker.server) as admin:
+            topic = new_topic(admin)
+        write(broker.server, topic, 300, **{"compression.type": "zstd"})
+        expected = as_others_read(broker.server, topic)
+        for way in WAYS:
+            assert way(broker.server, topic, 300) == expected
+        with Consumer(topic, **options, auto_offset_reset="earliest") as consumer:
+            assert sum(map(len, consumer.getmany(20, max_records=300).values())) > 0
+        with Consumer(**options) as consumer:
+            assert any(consumer.committed(topic, n) for n in range(PARTITIONS))
+    finally:
+        broker.stop()
