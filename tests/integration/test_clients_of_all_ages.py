@@ -23,12 +23,17 @@ def has_zstd(release: str) -> bool:
     return release not in ("0.8.2", "0.9.0", "0.10.2", "0.11.0")
 
 
-async def everything(server: str, topic: str, **options: Any) -> pa.Table:
-    """The records of partition 0, until two seconds bring no more."""
+async def everything(server: str, topic: str, count: int, **options: Any) -> pa.Table:
+    """The records of partition 0: so many, unless 20 seconds bring no more."""
     options = {"auto_offset_reset": "earliest", **options}
+    tables: list[pa.Table] = []
     async with kc.client.aio.Consumer(bootstrap_servers=server, **options) as consumer:
         await consumer.assign([(topic, 0)])
-        return pa.concat_tables([pa.table(table) async for table in consumer.columns(timeout=2)])
+        async for table in consumer.columns(timeout=20):
+            tables.append(pa.table(table))
+            if sum(map(len, tables)) >= count:
+                break
+    return pa.concat_tables(tables)
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -50,7 +55,7 @@ def test_a_producer_of_each_codec(server: Server, release: str, codec: str) -> N
                     await deliveries[0]
                 return
             assert [(await delivery).offset for delivery in deliveries] == list(range(count))
-        found = await everything(server.server, topic)
+        found = await everything(server.server, topic, count)
         assert found["offset"].to_pylist() == list(range(count))
         assert found["key"].to_pylist() == [b"%d" % n for n in range(count)]
         assert found["value"].to_pylist() == [b"value %d" % n for n in range(count)]
@@ -70,7 +75,7 @@ def test_a_table(server: Server, release: str) -> None:
         async with kc.client.aio.Producer(server.server, compression_type="gzip") as producer:
             result = await (await producer.send_columns(table, topic="table"))
             assert result.rows == 5000
-        found = await everything(server.server, "table")
+        found = await everything(server.server, "table", 5000)
         assert found.select(["key", "value"]).to_pylist() == table.to_pylist()
 
     asyncio.run(main())
@@ -98,7 +103,7 @@ def test_a_consumer_without_a_group(server: Server, release: str) -> None:
         async with kc.client.aio.Consumer(
             "read", bootstrap_servers=server.server, auto_offset_reset="earliest"
         ) as consumer:
-            tables = [pa.table(table) async for table in consumer.columns(timeout=2)]
+            tables = [pa.table(table) async for table in consumer.columns(timeout=1)]
             found = pa.concat_tables(tables)
             assert found["value"].to_pylist() == numbers(0, 500)
             assert found["offset"].to_pylist() == list(range(500))
@@ -187,9 +192,9 @@ def test_transactions(server: Server, release: str) -> None:
                 except AssertionError:
                     assert fails
                 assert await committed(f"g{first}", aborted=fails) == (None if fails else first + 10)
-        found = await everything(server.server, "ledger", isolation_level="read_committed")
+        found = await everything(server.server, "ledger", 20, isolation_level="read_committed")
         assert found["value"].to_pylist() == numbers(0, 10) + numbers(20, 30)
-        found = await everything(server.server, "ledger")
+        found = await everything(server.server, "ledger", 30)
         assert found["value"].to_pylist() == numbers(0, 30)
 
     async def committed(group: str, *, aborted: bool) -> int | None:
@@ -235,7 +240,7 @@ def test_an_older_producer_of_the_same_id_is_fenced(server: Server, release: str
                     await old.commit_transaction()
                 async with new.transaction():
                     await new.send("fenced", b"new", partition=0)
-        found = await everything(server.server, "fenced", isolation_level="read_committed")
+        found = await everything(server.server, "fenced", 1, isolation_level="read_committed")
         assert found["value"].to_pylist() == [b"new"]
 
     asyncio.run(main())
