@@ -477,6 +477,23 @@ def test_topics_by_pattern_and_later(broker: Broker, admin: Admin) -> None:
         assert consumer.assignment() == []
 
 
+def test_topics_and_partitions_that_do_not_exist(broker: Broker, admin: Admin, caplog: Any) -> None:
+    topic = new_topic(admin)
+    with Consumer(bootstrap_servers=broker.server, allow_auto_create_topics=False) as consumer:
+        consumer.assign([(topic, 0), (topic, PARTITIONS)])
+        with pytest.raises(errors.UnknownTopicOrPartitionError, match=f"no partition {PARTITIONS}: its highest is"):
+            consumer.getmany(1)
+        consumer.assign([(topic, 0)])
+        assert consumer.getmany(0.5) == {}
+        consumer.assign([("absent", 0)])
+        with pytest.raises(errors.UnknownTopicOrPartitionError, match="topic 'absent'"):
+            consumer.getmany(1)
+    with Consumer("absent", bootstrap_servers=broker.server, allow_auto_create_topics=False) as consumer:
+        for _ in range(2):
+            assert list(consumer.columns(timeout=1)) == []
+    assert caplog.messages == ["topic 'absent' is subscribed to: UNKNOWN_TOPIC_OR_PARTITION"]
+
+
 def test_a_closed_consumer_leaves_no_thread(broker: Broker, admin: Admin) -> None:
     topic = new_topic(admin)
     before = threading.active_count()

@@ -118,6 +118,12 @@ class Consumer(ConsumerOffsets):
         if self._topics is None and not parts.positions.partitions:
             raise LocalProtocolError("nothing to read: call subscribe() or assign() first")
 
+    def _explain_nothing(self, parts: ConsumerParts) -> None:
+        """After a wait that brought nothing: raise or log what has to be changed before anything can come."""
+        parts.raise_unreachable()
+        parts.raise_missing()
+        parts.warn_of_missing(() if self._topics is None else self._topics.topics)
+
     async def _wait(self, parts: ConsumerParts, limit: float | None) -> bool:
         """Wait until there may be something to read; False if nothing came in time."""
         self._event.clear()
@@ -131,7 +137,7 @@ class Consumer(ConsumerOffsets):
                 await self._event.wait()
             return True
         except TimeoutError:
-            parts.raise_unreachable()
+            self._explain_nothing(parts)
             return False
         finally:
             parts.reader.waiting = False

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Protocol
 
 from kafkacodec.client.consuming.fetcher import Fetcher
 from kafkacodec.client.consuming.offset_lookup import OffsetLookup
@@ -17,9 +18,12 @@ from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.client.consuming.validation import Validation
 from kafkacodec.client.driver.network import Network
 from kafkacodec.client.faces import run_machine
-from kafkacodec.errors import DeadlineExceeded
+from kafkacodec.errors import DeadlineExceeded, error
 
 __all__ = ["ConsumerParts", "Soon"]
+
+_UNKNOWN_TOPIC_OR_PARTITION: Final = 3
+_log = logging.getLogger("kafkacodec.client")
 
 
 class Soon(Protocol):
@@ -52,6 +56,7 @@ class ConsumerParts:
         self.closing = False
         self._waiting: set[asyncio.Event] = set()
         self._refused: Exception | None = None
+        self._warned: set[str] = set()
         backoff = network.retry_backoff()
         self.positions = Positions(reset_policy(settings.auto_offset_reset))
         committed = settings.isolation_level == "read_committed"
@@ -82,6 +87,27 @@ class ConsumerParts:
         cause = self.network.cluster.unreachable
         if cause is not None:
             raise DeadlineExceeded(f"no broker answers: {cause}") from cause
+
+    def raise_missing(self) -> None:
+        """After such a wait: raise which assigned partition does not exist."""
+        topics = self.network.cluster.topics
+        for topic, number in self.positions.partitions:
+            known = topics.get(topic)
+            if known is None:
+                continue
+            if known.error is not None and not known.partitions:
+                raise known.error(f"topic {topic!r}: {known.error.name}")
+            if known.partitions and number not in known.partitions:
+                missing = f"topic {topic!r} has no partition {number}: its highest is {max(known.partitions)}"
+                raise error(_UNKNOWN_TOPIC_OR_PARTITION)(missing)
+
+    def warn_of_missing(self, topics: Iterable[str]) -> None:
+        """After such a wait: log which topics that are subscribed to do not exist, each once."""
+        for name in set(topics) - self._warned:
+            known = self.network.cluster.topics.get(name)
+            if known is not None and known.error is not None and not known.partitions:
+                self._warned.add(name)
+                _log.warning("topic %r is subscribed to: %s", name, known.error.name)
 
     # In the loop's thread
 

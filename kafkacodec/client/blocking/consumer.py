@@ -51,6 +51,8 @@ class Consumer(BlockingFace):
         BrokerError: the cluster refuses to let a partition be read, or the group refuses this member.
         AuthenticationFailed: the brokers refuse this client.
         DeadlineExceeded: `timeout` has passed and no broker ever answered.
+        UnknownTopicOrPartitionError: `timeout` has passed, and a partition that was assigned by hand does not exist. A
+            topic that is subscribed to may come later: that is logged.
         What a deserializer or a callback of `subscribe` raises.
     """
 
@@ -211,7 +213,7 @@ class Consumer(BlockingFace):
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:
                     if timeout:
-                        self._parts.raise_unreachable()
+                        self._face._explain_nothing(self._parts)
                     return False
                 event.wait(left)
                 self._thread.check()
