@@ -13,7 +13,7 @@ from pathlib import Path
 TREE = Path(__file__).parents[1]
 ROOT = TREE / ".cache" / "lifetimes"
 BUILD = ("setuptools>=77", "cython>=3.1")
-NEEDED = ("pyarrow", "typing_extensions", "pytest", "hypothesis", "crc32c")
+NEEDED = ("pyarrow", "typing_extensions", "pytest", "pytest-asyncio", "hypothesis", "crc32c")
 WANTED = ("polars",)  # left out where there is no wheel of it
 OLDEST, NEWEST = 11, 20  # minor versions that are looked for
 # Where interpreters are besides PATH.

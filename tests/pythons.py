@@ -1,7 +1,7 @@
 """This tree on the other CPythons of this machine: python -m tests.pythons
 
 Builds a wheel for each, and runs the tests of what differs between versions: how objects of messages and records are
-made, filled again and freed.
+made, filled again and freed, and asyncio under the clients.
 """
 
 from __future__ import annotations
@@ -19,6 +19,12 @@ TESTS = (
     "tests/unit/test_message_limits.py",
     "tests/unit/test_record_iterator.py",
     "tests/unit/test_buffers.py",
+    "tests/unit/test_client_connection.py",
+    "tests/unit/test_client_consumer.py",
+    "tests/unit/test_client_driver.py",
+    "tests/unit/test_client_lying_brokers.py",
+    "tests/unit/test_client_network.py",
+    "tests/unit/test_client_producer_faces.py",
     "tests/conformance/test_messages.py",
     "tests/conformance/test_records.py",
 )

@@ -184,7 +184,10 @@ async def test_a_machine_that_raises():
         client = network(broker.address)
         broken: asyncio.Future[Exception] = client.loop.create_future()
         client.add(Curious(KeyError("topic")), broke=broken.set_result)
-        assert isinstance(await asyncio.wait_for(broken, 5), KeyError)
+        error = await asyncio.wait_for(broken, 5)
+        assert str(error) == "broker -1: this MetadataResponse cannot be right: KeyError('topic')"
+        assert isinstance(error, RemoteProtocolError)
+        assert isinstance(error.__cause__, KeyError)
 
         done = asyncio.Event()
         unexpected = Curious(RemoteProtocolError("a response without topics"))

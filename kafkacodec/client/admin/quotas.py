@@ -118,4 +118,5 @@ def _checked(parts: Iterable[tuple[Any, str | None]]) -> list[tuple[Any, str | N
 
 
 def _entity(entry: Any) -> QuotaEntity:
-    return tuple(sorted((part.entity_type, part.entity_name) for part in entry.entity))
+    parts = ((part.entity_type, part.entity_name) for part in entry.entity)
+    return tuple(sorted(parts, key=lambda part: (part[0], part[1] or "")))

@@ -141,7 +141,7 @@ class TransactionOperations(Operations):
         )
         brokers = await self._broker_ids(timeout_ms)
         lists = await self._each(ask, brokers, timeout_ms, "brokers did not list their transactions")
-        unknown = {state for _, states in lists.values() for state in states}
+        unknown = {state for _, states in lists.values() for state in states if state in wanted}
         if unknown:
             raise ValueError(f"brokers know no transactions in state {', '.join(map(repr, sorted(unknown)))}")
         return {found.transactional_id: found for listed, _ in lists.values() for found in sorted(listed)}

@@ -87,7 +87,8 @@ class Network:
             changed: called after the machine was called.
             broke: called once if the machine raises, or with ClientClosed if the network is closed: the machine is then
                 run no more, and gets no answers. RemoteProtocolError is not such a case: a machine raises it in
-                `answered` for a response that cannot be, and gets it back by `failed`.
+                `answered` for a response that cannot be, and gets it back by `failed`. If it fails over a response
+                that it did not expect, `broke` gets RemoteProtocolError too, with the exception as the cause.
 
         Raises:
             ClientClosed: as `check`.
@@ -245,3 +246,7 @@ def _answer(machine: Machine, flight: Flight, answer: Answer, now: float) -> Non
         machine.answered(flight.send, answer, now)
     except RemoteProtocolError as error:
         machine.failed(flight.send, error, now)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        # Well-formed, but not what an answer to this request is: entries are missing, null or of other requests.
+        name = type(answer.message).__name__
+        raise RemoteProtocolError(f"broker {answer.node}: this {name} cannot be right: {error!r}") from error
