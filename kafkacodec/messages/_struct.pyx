@@ -54,6 +54,8 @@ cdef extern from *:
         for (int words = 0; words < KC_KEPT_WORDS; words++) {
             for (PyObject *dead = memory->structs[words]; dead != NULL; dead = next) {
                 next = *kc_struct_link(dead);
+                /* PyObject_GC_Del reads from the class how much is before the object; the class may be gone. */
+                Py_SET_TYPE(dead, &PyTuple_Type);
                 PyObject_GC_Del(dead);
             }
             memory->structs[words] = NULL;
