@@ -95,7 +95,7 @@ def is_complete(line: str) -> bool:
     """Whether a line can be run: others have placeholders, files of the reader, other programs, or need a broker."""
     return (
         INCOMPLETE.search(line) is None
-        and "localhost:9092" not in line
+        and " -b " not in line
         and line not in ("kafkacodec demo", "kafkacodec message decode")
     )
 
