@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable, Coroutine
 from functools import wraps
@@ -11,33 +10,12 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from kafkacodec.errors import ClientClosed
 
 if TYPE_CHECKING:
-    from kafkacodec.client.core.calls import Machine
-    from kafkacodec.client.driver.network import Network
     from kafkacodec.client.driver.thread import LoopThread
 
-__all__ = ["BlockingFace", "blocking", "run_machine"]
+__all__ = ["BlockingFace", "blocking"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-async def run_machine(network: Network, machine: Machine, done: Callable[[], bool]) -> None:
-    """Run a machine until it is done. Raises what it raises, and ClientClosed if the network is closed meanwhile."""
-    finished: asyncio.Future[None] = network.loop.create_future()
-
-    def changed() -> None:
-        if done() and not finished.done():
-            finished.set_result(None)
-
-    def broke(error: Exception) -> None:
-        if not finished.done():
-            finished.set_exception(error)
-
-    network.add(machine, changed, broke)
-    try:
-        await finished
-    finally:
-        network.remove(machine)
 
 
 class BlockingFace:

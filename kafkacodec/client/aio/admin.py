@@ -19,7 +19,6 @@ from kafkacodec.client.admin.topics import TopicOperations
 from kafkacodec.client.admin.transactions import TransactionOperations
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.driver.network import Network
-from kafkacodec.client.faces import run_machine
 from kafkacodec.client.options import ClientOptions, ClientSettings, option_defaults, options_from_config
 from kafkacodec.errors import ClientClosed
 from kafkacodec.records.signatures import shows_options
@@ -106,4 +105,4 @@ class Admin(
 
     async def _run(self, job: Job[Any, Any]) -> None:
         if not job.done:
-            await run_machine(self._started(), job, lambda: job.done)
+            await self._started().run(job, lambda: job.done)

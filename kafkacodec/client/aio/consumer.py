@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from dataclasses import MISSING, fields
 from typing import Any, Final, Self, Unpack
 
 from kafkacodec.client.aio.consumer_offsets import ConsumerOffsets
@@ -13,7 +12,7 @@ from kafkacodec.client.checks import row_limit, seconds
 from kafkacodec.client.consuming.positions import Key
 from kafkacodec.client.consuming.record import ConsumedColumns, ConsumerRecord
 from kafkacodec.client.consuming.settings import ConsumerOptions, ConsumerSettings
-from kafkacodec.client.options import options_from_config
+from kafkacodec.client.options import option_defaults, options_from_config
 from kafkacodec.errors import LocalProtocolError
 from kafkacodec.records.signatures import shows_options
 
@@ -186,5 +185,5 @@ class Consumer(ConsumerOffsets):
         return f"<Consumer of {', '.join(self._settings.bootstrap_servers)}{group}>"
 
 
-DEFAULTS: Final = {o.name: None if o.default is MISSING else o.default for o in fields(ConsumerSettings)}
+DEFAULTS: Final = option_defaults(ConsumerSettings)
 """The default of each option by name."""

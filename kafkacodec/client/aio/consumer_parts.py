@@ -17,7 +17,6 @@ from kafkacodec.client.consuming.reset_policy import reset_policy
 from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.client.consuming.validation import Validation
 from kafkacodec.client.driver.network import Network
-from kafkacodec.client.faces import run_machine
 from kafkacodec.errors import DeadlineExceeded, error
 
 __all__ = ["ConsumerParts", "Soon"]
@@ -153,7 +152,7 @@ class ConsumerParts:
     async def finish(self, call: Any) -> None:
         """Run a machine of `kafkacodec.client.groups.offsets` until it is done. Raises its error."""
         if not call.done:
-            await run_machine(self.network, call, lambda: bool(call.done))
+            await self.network.run(call, lambda: bool(call.done))
         if call.error is not None:
             raise call.error
 

@@ -6,14 +6,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, fields
 from typing import Any, Final, Self, Unpack
 
 from kafkacodec.client.aio.tables import TableSending
 from kafkacodec.client.aio.transactions import TransactionalProducer
 from kafkacodec.client.checks import check_topic
 from kafkacodec.client.driver.network import Network
-from kafkacodec.client.options import options_from_config
+from kafkacodec.client.options import option_defaults, options_from_config
 from kafkacodec.client.producing.delivery import Delivery, TableDelivery
 from kafkacodec.client.producing.identity import Idempotence, Identity
 from kafkacodec.client.producing.queue import Queues, TopicQueues
@@ -28,7 +27,7 @@ __all__ = ["Producer"]
 _log = logging.getLogger("kafkacodec.client.producer")
 
 DEFAULTS: Final[dict[str, Any]] = {
-    **{f.name: None if f.default is MISSING else f.default for f in fields(ProducerSettings)},
+    **option_defaults(ProducerSettings),
     **{"enable_idempotence": True, "retries": 0, "compression_level": 0},  # None by default: their types
 }
 """A value of each option that has its type, for `options_from_config`."""

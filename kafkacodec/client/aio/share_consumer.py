@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Iterable, Mapping
-from dataclasses import MISSING, fields
 from typing import Any, Final, Self, Unpack
 
 from kafkacodec.client.checks import row_limit, seconds, topic_names
@@ -16,7 +15,7 @@ from kafkacodec.client.groups.membership import Assigned, Failed, GroupSettings,
 from kafkacodec.client.groups.share import ShareMembership
 from kafkacodec.client.groups.share_reader import ShareReader
 from kafkacodec.client.groups.share_session import ShareLimits
-from kafkacodec.client.options import options_from_config
+from kafkacodec.client.options import option_defaults, options_from_config
 from kafkacodec.client.sharing.deliveries import Deliveries, ShareRecord
 from kafkacodec.client.sharing.settings import ShareConsumerOptions, ShareConsumerSettings
 from kafkacodec.errors import ClientClosed, DeadlineExceeded, LocalProtocolError
@@ -24,7 +23,7 @@ from kafkacodec.records.signatures import shows_options
 
 __all__ = ["DEFAULTS", "ShareConsumer"]
 
-DEFAULTS: Final = {f.name: None if f.default is MISSING else f.default for f in fields(ShareConsumerSettings)}
+DEFAULTS: Final = option_defaults(ShareConsumerSettings)
 """The default of each option, for `options_from_config`."""
 
 _log = logging.getLogger("kafkacodec.client")

@@ -107,6 +107,24 @@ class Network:
             self._woken = True
             self.loop.call_soon(self._run)
 
+    async def run(self, machine: Machine, done: Callable[[], bool]) -> None:
+        """Run a machine until it is done. Raises what it raises, and ClientClosed if the network is closed before."""
+        finished: asyncio.Future[None] = self.loop.create_future()
+
+        def changed() -> None:
+            if done() and not finished.done():
+                finished.set_result(None)
+
+        def broke(error: Exception) -> None:
+            if not finished.done():
+                finished.set_exception(error)
+
+        self.add(machine, changed, broke)
+        try:
+            await finished
+        finally:
+            self.remove(machine)
+
     async def call(
         self,
         request: Message | Prepare,
@@ -141,21 +159,7 @@ class Network:
             backoff=self.retry_backoff(),
             error_of=error_of,
         )
-        done: asyncio.Future[None] = self.loop.create_future()
-
-        def changed() -> None:
-            if machine.done and not done.done():
-                done.set_result(None)
-
-        def broke(error: Exception) -> None:
-            if not done.done():
-                done.set_exception(error)
-
-        self.add(machine, changed, broke)
-        try:
-            await done
-        finally:
-            self.remove(machine)
+        await self.run(machine, lambda: machine.done)
         if machine.error is not None:
             raise machine.error
         assert machine.answer is not None
