@@ -239,7 +239,13 @@ cdef class Decompressor:
         with nogil:
             succeeded = self.run_directly(codec, data, size, magic, limit)
         if not succeeded:
-            self.run_library(codec, data, size, magic, limit)
+            try:
+                self.run_library(codec, data, size, magic, limit)
+            except MemoryError:  # the libraries allocate by themselves: the pool may keep what they need
+                if not k.kc_trim():
+                    raise
+                self._held = None
+                self.run_library(codec, data, size, magic, limit)
         return 0
 
     cdef int run_library(self, int codec, const uint8_t *data, size_t size, int magic, size_t limit) except -1:

@@ -7,7 +7,7 @@ import random
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -216,24 +216,29 @@ def test_a_handler_of_signals_may_come_and_go(tmp_path: Path) -> None:
     assert in_child(action) == "caught"
 
 
-def cut_and_append(path: Path, data: bytes) -> None:
-    """Truncates a log anywhere and appends again, like a follower, but much faster."""
+def cut_and_append(path: Path, data: bytes, cuts: int, seen: int) -> None:
+    """Truncates a log anywhere and appends again, like a follower, but faster: as soon as a reader has met the cut."""
     rnd = random.Random(5)
     with open(path, "r+b", buffering=0) as file:
         while True:
             size = rnd.randrange(len(data))
             file.truncate(size)
+            os.write(cuts, b"c")
+            os.read(seen, 1)
             file.seek(size)
             while size < len(data):
                 size += file.write(data[size : size + rnd.randrange(1, 400_000)]) or 0
 
 
 def test_reading_while_another_process_cuts_and_appends(tmp_path: Path) -> None:
+    """A reader meets every cut: one that lasts for less than a chunk takes cannot be told from the log as it was."""
     path = new_segment(tmp_path)
     data = path.read_bytes()
     written = set(kc.decode(data).to_pyarrow()["value"].to_pylist())
+    cuts, seen = os.pipe(), os.pipe()
 
     def action() -> str:
+        os.set_blocking(cuts[0], False)
         outcomes: dict[str, int] = {}
         end = time.monotonic() + SECONDS
         while time.monotonic() < end:
@@ -245,12 +250,14 @@ def test_reading_while_another_process_cuts_and_appends(tmp_path: Path) -> None:
             except kc.DecodeError as error:
                 outcome = type(error).__name__
             outcomes[outcome] = outcomes.get(outcome, 0) + 1
+            with suppress(BlockingIOError):
+                os.write(seen[1], os.read(cuts[0], 1))
         return f"{outcomes['Truncated']} times Truncated; {outcomes}"
 
     writer = os.fork()
     if writer == 0:
         try:
-            cut_and_append(path, data)
+            cut_and_append(path, data, cuts[1], seen[0])
         finally:
             os._exit(1)
     try:
@@ -258,6 +265,8 @@ def test_reading_while_another_process_cuts_and_appends(tmp_path: Path) -> None:
     finally:
         os.kill(writer, signal.SIGKILL)
         os.waitpid(writer, 0)
+        for end in (*cuts, *seen):
+            os.close(end)
     assert "times Truncated" in said, said
 
 
