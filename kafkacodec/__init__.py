@@ -5,9 +5,8 @@ Names load on first use, so that importing the package alone stays cheap.
 
 from __future__ import annotations
 
-import importlib
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafkacodec.errors import (
     AuthenticationFailed,
@@ -37,6 +36,7 @@ from kafkacodec.errors import (
     UnsupportedMagic,
     UnsupportedVersion,
 )
+from kafkacodec.lazy import at_first_use
 
 __version__ = "0.1.0"
 
@@ -55,45 +55,45 @@ def _require_compiled(package: str) -> None:
 
 _require_compiled(__path__[0])
 
-# Public name -> the module that holds it. Names under None are submodules.
-_HOMES: dict[str, str | None] = {
-    "BatchHeaders": "kafkacodec.records.columns",
-    "Problem": "kafkacodec.records.columns",
-    "Record": "kafkacodec.records.record",
-    "RecordColumns": "kafkacodec.records.columns",
-    "decode": "kafkacodec.records.decode",
-    "decode_batches": "kafkacodec.records.blobs",
-    "iter_columns": "kafkacodec.records.decode",
-    "iter_records": "kafkacodec.records.decode",
-    "scan": "kafkacodec.records.headers",
-    "Search": "kafkacodec.records.searching",
-    "sample": "kafkacodec.log.sample",
-    "MemoryInUse": "kafkacodec.memory",
-    "memory_in_use": "kafkacodec.memory",
-    "trim_memory": "kafkacodec.memory",
-    "client": None,
-    "dialects": None,
-    "errors": None,
-    "log": None,
-    "messages": None,
-    "protocol": None,
-    "spark": None,
-    "values": None,
-    "crc32c": "kafkacodec.records._crc",
-    "decode_uvarint": "kafkacodec.records._varint",
-    "decode_varint": "kafkacodec.records._varint",
-    "encode_uvarint": "kafkacodec.records._varint",
-    "encode_varint": "kafkacodec.records._varint",
-    "control_batch": "kafkacodec.records.broker_batches",
-    "empty_batch": "kafkacodec.records.broker_batches",
-    "EncodedBatch": "kafkacodec.records.encode",
-    "encode": "kafkacodec.records.encode",
-    "encode_rows": "kafkacodec.records.blobs",
-    "iter_encoded": "kafkacodec.records.encode",
-    "ConfluentColumns": "kafkacodec.records.confluent",
-    "murmur2": "kafkacodec.records.partition",
-    "partition": "kafkacodec.records.partition",
-    "split_confluent": "kafkacodec.records.confluent",
+# Public name -> the module that holds it; "" for modules.
+_HOMES = {
+    "BatchHeaders": "records.columns",
+    "Problem": "records.columns",
+    "Record": "records.record",
+    "RecordColumns": "records.columns",
+    "decode": "records.decode",
+    "decode_batches": "records.blobs",
+    "iter_columns": "records.decode",
+    "iter_records": "records.decode",
+    "scan": "records.headers",
+    "Search": "records.searching",
+    "sample": "log.sample",
+    "MemoryInUse": "memory",
+    "memory_in_use": "memory",
+    "trim_memory": "memory",
+    "client": "",
+    "dialects": "",
+    "errors": "",
+    "log": "",
+    "messages": "",
+    "protocol": "",
+    "spark": "",
+    "values": "",
+    "crc32c": "records._crc",
+    "decode_uvarint": "records._varint",
+    "decode_varint": "records._varint",
+    "encode_uvarint": "records._varint",
+    "encode_varint": "records._varint",
+    "control_batch": "records.broker_batches",
+    "empty_batch": "records.broker_batches",
+    "EncodedBatch": "records.encode",
+    "encode": "records.encode",
+    "encode_rows": "records.blobs",
+    "iter_encoded": "records.encode",
+    "ConfluentColumns": "records.confluent",
+    "murmur2": "records.partition",
+    "partition": "records.partition",
+    "split_confluent": "records.confluent",
 }
 
 __all__ = [
@@ -174,16 +174,7 @@ if TYPE_CHECKING:  # `x as x` makes a name public for type checkers
     from kafkacodec.records.searching import Search as Search
 
 
-def __getattr__(name: str) -> Any:
-    try:
-        home = _HOMES[name]
-    except KeyError:
-        raise AttributeError(f"module 'kafkacodec' has no attribute {name!r}") from None
-    value = (
-        importlib.import_module(f"kafkacodec.{name}") if home is None else getattr(importlib.import_module(home), name)
-    )
-    globals()[name] = value
-    return value
+__getattr__ = at_first_use(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -5,41 +5,42 @@ Names load on first use.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-# Public name -> the module that holds it. Names under None are submodules.
-_HOMES: dict[str, str | None] = {
-    "ANY": "kafkacodec.client.core.calls",
-    "Acl": "kafkacodec.client.admin.acls",
-    "AclFilter": "kafkacodec.client.admin.acls",
-    "Admin": "kafkacodec.client.blocking.admin",
-    "Append": "kafkacodec.client.admin.configs",
-    "CONTROLLER": "kafkacodec.client.core.calls",
-    "ConfigResource": "kafkacodec.client.admin.configs",
-    "Delivery": "kafkacodec.client.producing.delivery",
-    "Coordinator": "kafkacodec.client.core.calls",
-    "ConsumedColumns": "kafkacodec.client.consuming.record",
-    "Consumer": "kafkacodec.client.blocking.consumer",
-    "ConsumerRecord": "kafkacodec.client.consuming.record",
-    "FeatureUpdate": "kafkacodec.client.admin.cluster",
-    "GroupOffset": "kafkacodec.client.admin.offsets",
-    "KafkaConnection": "kafkacodec.client.blocking.connection",
-    "METRICS": "kafkacodec.client.core.metrics",
-    "NewPartitions": "kafkacodec.client.admin.topics",
-    "NewTopic": "kafkacodec.client.admin.topics",
-    "Producer": "kafkacodec.client.blocking.producer",
-    "RecordMetadata": "kafkacodec.client.producing.delivery",
-    "ShareConsumer": "kafkacodec.client.blocking.share_consumer",
-    "ShareRecord": "kafkacodec.client.sharing.deliveries",
-    "Reply": "kafkacodec.client.core.relay",
-    "ScramCredential": "kafkacodec.client.admin.scram",
-    "Subtract": "kafkacodec.client.admin.configs",
-    "TableDelivery": "kafkacodec.client.producing.delivery",
-    "TableMetadata": "kafkacodec.client.producing.delivery",
-    "TopicPartition": "kafkacodec.client.admin.operations",
-    "export_metrics": "kafkacodec.client.telemetry",
-    "aio": None,
+from kafkacodec.lazy import at_first_use
+
+# Public name -> the module that holds it; "" for modules.
+_HOMES = {
+    "ANY": "core.calls",
+    "Acl": "admin.acls",
+    "AclFilter": "admin.acls",
+    "Admin": "blocking.admin",
+    "Append": "admin.configs",
+    "CONTROLLER": "core.calls",
+    "ConfigResource": "admin.configs",
+    "Delivery": "producing.delivery",
+    "Coordinator": "core.calls",
+    "ConsumedColumns": "consuming.record",
+    "Consumer": "blocking.consumer",
+    "ConsumerRecord": "consuming.record",
+    "FeatureUpdate": "admin.cluster",
+    "GroupOffset": "admin.offsets",
+    "KafkaConnection": "blocking.connection",
+    "METRICS": "core.metrics",
+    "NewPartitions": "admin.topics",
+    "NewTopic": "admin.topics",
+    "Producer": "blocking.producer",
+    "RecordMetadata": "producing.delivery",
+    "ShareConsumer": "blocking.share_consumer",
+    "ShareRecord": "sharing.deliveries",
+    "Reply": "core.relay",
+    "ScramCredential": "admin.scram",
+    "Subtract": "admin.configs",
+    "TableDelivery": "producing.delivery",
+    "TableMetadata": "producing.delivery",
+    "TopicPartition": "admin.operations",
+    "export_metrics": "telemetry",
+    "aio": "",
 }
 
 __all__ = [*_HOMES]
@@ -75,15 +76,7 @@ if TYPE_CHECKING:
     from kafkacodec.client.telemetry import export_metrics as export_metrics
 
 
-def __getattr__(name: str) -> Any:
-    try:
-        home = _HOMES[name]
-    except KeyError:
-        raise AttributeError(f"module 'kafkacodec.client' has no attribute {name!r}") from None
-    module = importlib.import_module(home or f"kafkacodec.client.{name}")
-    value = module if home is None else getattr(module, name)
-    globals()[name] = value
-    return value
+__getattr__ = at_first_use(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

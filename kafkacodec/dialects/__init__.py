@@ -9,8 +9,9 @@ Modules, loaded on first use:
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from kafkacodec.lazy import at_first_use
 
 if TYPE_CHECKING:
     from kafkacodec.dialects import kafka07, line, rewrite, zookeeper
@@ -18,10 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["kafka07", "line", "rewrite", "zookeeper"]
 
 
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = at_first_use(__name__, dict.fromkeys(__all__, ""))
 
 
 def __dir__() -> list[str]:

@@ -5,9 +5,9 @@ Modules that write, and those that decode the messages of internal topics, load 
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from kafkacodec.lazy import at_first_use
 from kafkacodec.log.checkpoints import (
     LeaderEpoch,
     ProducerSnapshot,
@@ -170,11 +170,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'kafkacodec.log' has no attribute {name!r}")
-    value = globals()[name] = getattr(importlib.import_module(f"kafkacodec.log.{_HOMES[name]}"), name)
-    return value
+__getattr__ = at_first_use(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from kafkacodec.errors import KafkaCodecError
+from kafkacodec.lazy import at_first_use
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,16 +97,13 @@ def require_pyspark() -> None:
     require_spark("kafkacodec.spark", (4, 0))
 
 
+_imported = at_first_use(__name__, _HOMES)
+
+
 def __getattr__(name: str) -> Any:
-    try:
-        home = _HOMES[name]
-    except KeyError:
-        raise AttributeError(f"module 'kafkacodec.spark' has no attribute {name!r}") from None
-    if home != "jvm":
+    if _HOMES.get(name, "jvm") != "jvm":
         require_pyspark()
-    value = getattr(importlib.import_module(f"kafkacodec.spark.{home}"), name)
-    globals()[name] = value
-    return value
+    return _imported(name)
 
 
 def __dir__() -> list[str]:

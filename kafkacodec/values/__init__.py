@@ -5,8 +5,9 @@ Needs the extra ``values``: ``pip install 'kafkacodec[values]'``. Names load on 
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from kafkacodec.lazy import at_first_use
 
 if TYPE_CHECKING:
     from kafkacodec.values.decoding import DecodedValues, ValueDecoder, decode
@@ -48,14 +49,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    try:
-        home = _HOMES[name]
-    except KeyError:
-        raise AttributeError(f"module 'kafkacodec.values' has no attribute {name!r}") from None
-    value = getattr(importlib.import_module(f"kafkacodec.values.{home}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = at_first_use(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

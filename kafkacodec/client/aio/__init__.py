@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from kafkacodec.lazy import at_first_use
 
 # Public name -> the module that holds it.
-_HOMES: dict[str, str] = {
-    "Admin": "kafkacodec.client.aio.admin",
-    "Producer": "kafkacodec.client.aio.producer",
-    "KafkaConnection": "kafkacodec.client.aio.connection",
-    "Consumer": "kafkacodec.client.aio.consumer",
-    "ShareConsumer": "kafkacodec.client.aio.share_consumer",
+_HOMES = {
+    "Admin": "admin",
+    "Producer": "producer",
+    "KafkaConnection": "connection",
+    "Consumer": "consumer",
+    "ShareConsumer": "share_consumer",
 }
 
 __all__ = [*_HOMES]
@@ -24,14 +25,7 @@ if TYPE_CHECKING:
     from kafkacodec.client.aio.share_consumer import ShareConsumer as ShareConsumer
 
 
-def __getattr__(name: str) -> Any:
-    try:
-        home = _HOMES[name]
-    except KeyError:
-        raise AttributeError(f"module 'kafkacodec.client.aio' has no attribute {name!r}") from None
-    value = getattr(importlib.import_module(home), name)
-    globals()[name] = value
-    return value
+__getattr__ = at_first_use(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -7,8 +7,7 @@ for the tasks that the protocol leaves to the client. Only the names for message
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafkacodec.dialects.kafka07.message_set import (
     COLUMNS,
@@ -18,6 +17,7 @@ from kafkacodec.dialects.kafka07.message_set import (
     iter_columns,
     valid_bytes,
 )
+from kafkacodec.lazy import at_first_use
 
 if TYPE_CHECKING:
     from kafkacodec.dialects.kafka07 import driver
@@ -71,15 +71,9 @@ __all__ = [
 ]
 
 _CONNECTION = ("Connection", "RequestReceived", "ResponseReceived")
+_HOMES = dict.fromkeys(__all__, "wire") | dict.fromkeys(_CONNECTION, "connection") | {"driver": ""}
 
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name == "driver":
-        return importlib.import_module(f"{__name__}.driver")
-    home = "connection" if name in _CONNECTION else "wire"
-    return getattr(importlib.import_module(f"{__name__}.{home}"), name)
+__getattr__ = at_first_use(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

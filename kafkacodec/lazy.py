@@ -1,0 +1,30 @@
+"""Packages whose public names are imported at their first use."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+__all__ = ["at_first_use"]
+
+
+def at_first_use(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """The `__getattr__` of a package: it imports a public name when it is first asked for.
+
+    Args:
+        package: the package's name.
+        homes: public name -> the module below the package that holds it, or "" for a module of the package itself.
+    """
+
+    def attribute(name: str) -> Any:
+        if name not in homes:
+            module = sys.modules[package]
+            raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=module)
+        found = importlib.import_module(f"{package}.{homes[name] or name}")
+        value = getattr(found, name) if homes[name] else found
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return attribute
