@@ -29,6 +29,7 @@ _HOMES = {
     "METRICS": "core.metrics",
     "NewPartitions": "admin.topics",
     "NewTopic": "admin.topics",
+    "PreparedTransaction": "core.prepared",
     "Producer": "blocking.producer",
     "RecordMetadata": "producing.delivery",
     "ShareConsumer": "blocking.share_consumer",
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     )
     from kafkacodec.client.core.calls import ANY as ANY, CONTROLLER as CONTROLLER, Coordinator as Coordinator
     from kafkacodec.client.core.metrics import METRICS as METRICS
+    from kafkacodec.client.core.prepared import PreparedTransaction as PreparedTransaction
     from kafkacodec.client.core.relay import Reply as Reply
     from kafkacodec.client.producing.delivery import (
         Delivery as Delivery,

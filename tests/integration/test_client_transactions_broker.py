@@ -108,6 +108,46 @@ def test_offsets_of_a_group_are_committed_with_the_records(broker: Broker, topic
     assert committed(broker.server, topic, group) == ([b"a"], {0: 5, 1: None, 2: 7})
 
 
+def prepared(broker: Broker, topic: str, name: str, **options: Any) -> kc.client.PreparedTransaction:
+    """A transaction with one record, prepared by a producer that is closed then."""
+    transactional_id = f"{topic}-{name}"
+    with kc.client.Producer(broker.server, transactional_id=transactional_id, **options) as producer:
+        producer.begin_transaction()
+        if name != "empty":
+            producer.send(topic, name.encode())
+        found = producer.prepare_transaction()
+        with pytest.raises(LocalProtocolError, match="prepared"):
+            producer.send(topic, b"too late")
+    assert found.transactional_id == transactional_id
+    return found
+
+
+def test_prepared_transactions_are_ended_together_by_somebody_else(broker: Broker, topic: str) -> None:
+    kept = [prepared(broker, topic, name) for name in ("a", "b", "empty")]
+    dropped = [prepared(broker, topic, name) for name in ("c", "d")]
+    lost = prepared(broker, topic, "lost")
+    with kc.client.Admin(broker.server) as admin:
+        for _ in range(2):  # somebody may not know whether the first call succeeded
+            admin.end_transactions(kept, commit=True)
+            admin.end_transactions(dropped, commit=False)
+        admin.fence_producers([lost.transactional_id])
+        more = prepared(broker, topic, "e")
+        with pytest.raises(kc.errors.ItemErrors) as raised:
+            admin.end_transactions([lost, more], commit=True)
+        assert [*raised.value.errors] == [lost.transactional_id]
+    assert committed(broker.server, topic)[0] == [b"a", b"b", b"e"]
+
+
+def test_a_producer_ends_what_it_prepared(broker: Broker, topic: str) -> None:
+    with kc.client.Producer(broker.server, transactional_id=topic) as producer:
+        for number, end in enumerate([producer.commit_transaction, producer.abort_transaction] * 2):
+            producer.begin_transaction()
+            producer.send(topic, b"%d" % number)
+            assert producer.prepare_transaction() == producer.prepare_transaction()
+            end()
+    assert committed(broker.server, topic)[0] == [b"0", b"2"]
+
+
 def test_a_newer_producer_fences_an_older_one_and_ends_its_transaction(broker: Broker, topic: str) -> None:
     with (
         kc.client.Producer(broker.server, transactional_id=topic) as old,

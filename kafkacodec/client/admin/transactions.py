@@ -1,4 +1,4 @@
-"""Producers and transactions: describe, list, abort, fence."""
+"""Producers and transactions: describe, list, end, abort, fence."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from kafkacodec import messages
 from kafkacodec.client.admin.job import Ask, Leader, refusal
 from kafkacodec.client.admin.operations import Operations, TopicPartition, at_broker, by_topic, pairs, several
 from kafkacodec.client.core.calls import Answer, Coordinator
+from kafkacodec.client.core.prepared import PreparedTransaction
 from kafkacodec.errors import BrokerError
 
 __all__ = [
@@ -20,6 +21,8 @@ __all__ = [
 ]
 
 _INIT_PRODUCER_ID: Final = 22
+_END: Final = 26
+_LAST_OF_VERSION_1: Final = 4  # of EndTxn
 _WRITE_MARKERS: Final = 27
 _DESCRIBE_PRODUCERS: Final = 61
 _DESCRIBE: Final = 65
@@ -161,6 +164,41 @@ class TransactionOperations(Operations):
         ask = Ask(api_key=_DESCRIBE, request=request, read=_described, place=_coordinator)
         ids = several("transactional_ids", transactional_ids)
         return await self._each(ask, ids, timeout_ms, "transactions cannot be described")
+
+    async def end_transactions(
+        self, prepared: Iterable[PreparedTransaction], *, commit: bool, timeout_ms: int | None = None
+    ) -> None:
+        """Commit or abort transactions that `Producer.prepare_transaction` has left open.
+
+        Repeating the call with the same decision is no error.
+
+        Args:
+            prepared: the transactions.
+            commit: whether to commit them; False aborts them.
+            timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
+
+        Raises:
+            ItemErrors: by transactional id, such as ProducerFencedError, InvalidProducerEpochError or
+                InvalidTxnStateError: a newer producer or a time-out has ended the transaction. The others are ended.
+        """
+        found = {one.transactional_id: one for one in prepared if not one.is_empty}
+
+        def request(keys: list[str], version: int) -> Any:
+            one = found[keys[0]]
+            return messages.EndTxnRequest(
+                transactional_id=one.transactional_id,
+                producer_id=one.producer_id,
+                producer_epoch=one.producer_epoch,
+                committed=commit,
+            )
+
+        def read(keys: list[str], answer: Answer) -> Iterable[tuple[str, BrokerError | None]]:
+            yield keys[0], refusal(answer.message.error_code)
+
+        version_1 = any(one.transaction_version < 2 for one in found.values())
+        most = _LAST_OF_VERSION_1 if version_1 else None
+        ask = Ask(api_key=_END, request=request, read=read, place=_coordinator, most=most, one_by_one=True)
+        await self._each(ask, [*found], timeout_ms, "transactions were not ended")
 
     async def abort_transaction(
         self,

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+from kafkacodec.client.core.prepared import PreparedTransaction
 from kafkacodec.client.producing.queue import Queues
 from kafkacodec.client.producing.sender import Sender
 from kafkacodec.client.producing.settings import ProducerSettings
@@ -57,7 +58,7 @@ class TransactionalProducer:
     async def rolled_back(self) -> None:
         """Abort the transaction, if one is open and that is possible."""
         own = self._started()
-        if own.state in (State.OPEN, State.FAILED) and own.failure is None:
+        if own.state in (State.OPEN, State.PREPARED, State.FAILED) and own.failure is None:
             await self.abort_transaction()
 
     async def init_transactions(self) -> None:
@@ -86,6 +87,23 @@ class TransactionalProducer:
         await self.init_transactions()
         self._started().begin()
 
+    async def prepare_transaction(self) -> PreparedTransaction:
+        """Send what is queued, and leave the transaction open for `Admin.end_transactions`, here or elsewhere.
+
+        Of several producers that have prepared their transactions, all can then be committed, or all aborted. The
+        producer can still commit or abort by itself, or be closed. The coordinator aborts a transaction that is open
+        for longer than ``transaction_timeout_ms``; so does the next producer with the same ``transactional_id``.
+
+        Raises:
+            LocalProtocolError: no transaction is open, or it has failed: then its cause is why, and it must be aborted.
+            Others as `flush`.
+        """
+        await self.start()
+        own = self._started()
+        own.require(State.OPEN, State.PREPARED)
+        await self.flush()
+        return own.prepare()
+
     async def commit_transaction(self) -> None:
         """Send what is queued, and commit. Repeat the call after DeadlineExceeded.
 
@@ -97,7 +115,7 @@ class TransactionalProducer:
         await self.start()
         own = self._started()
         if own.state is not State.COMMITTING:
-            own.require(State.OPEN)
+            own.require(State.OPEN, State.PREPARED)
             await self.flush()
             own.end(commit=True)
         await self._reach(State.READY, State.FAILED)

@@ -80,6 +80,7 @@ class Admin(BlockingFace):
     describe_producers = blocking(aio.Admin.describe_producers)
     list_transactions = blocking(aio.Admin.list_transactions)
     describe_transactions = blocking(aio.Admin.describe_transactions)
+    end_transactions = blocking(aio.Admin.end_transactions)
     abort_transaction = blocking(aio.Admin.abort_transaction)
     fence_producers = blocking(aio.Admin.fence_producers)
 

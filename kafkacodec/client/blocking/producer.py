@@ -122,6 +122,7 @@ class Producer(BlockingFace):
     partitions_for = blocking(aio.Producer.partitions_for)
     init_transactions = blocking(aio.Producer.init_transactions)
     begin_transaction = blocking(aio.Producer.begin_transaction)
+    prepare_transaction = blocking(aio.Producer.prepare_transaction)
     commit_transaction = blocking(aio.Producer.commit_transaction)
     abort_transaction = blocking(aio.Producer.abort_transaction)
     send_offsets_to_transaction = blocking(aio.Producer.send_offsets_to_transaction)

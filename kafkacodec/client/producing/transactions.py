@@ -15,6 +15,7 @@ from kafkacodec import messages
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer, Coordinator, Place, Prepare, Send
 from kafkacodec.client.core.coordinators import Coordinators
+from kafkacodec.client.core.prepared import PreparedTransaction
 from kafkacodec.client.producing import transaction_requests as requests
 from kafkacodec.client.producing.identity import ProducerId
 from kafkacodec.client.producing.settings import ProducerSettings
@@ -46,6 +47,7 @@ class State(Enum):
     NEW = "not initialized"
     READY = "between transactions"
     OPEN = "in a transaction"
+    PREPARED = "in a transaction that is prepared"
     COMMITTING = "committing"
     ABORTING = "aborting"
     FAILED = "in a transaction that has failed and must be aborted"
@@ -129,9 +131,17 @@ class Transactions:
         pending = offsets
         return lambda: self.state is not State.OPEN or all(o is not pending for o, _ in self._offsets)
 
+    def prepare(self) -> PreparedTransaction:
+        """Leave the end of the transaction, of which everything was sent, to somebody else."""
+        self.require(State.OPEN, State.PREPARED)
+        assert self.current is not None
+        self.state = State.PREPARED
+        version = 2 if self._version_2 else 1
+        return PreparedTransaction(self._name, *self.current, version, not self._started)
+
     def end(self, commit: bool) -> None:
         """End the transaction as soon as no batch is pending."""
-        self.require(*((State.OPEN,) if commit else (State.OPEN, State.FAILED)))
+        self.require(State.OPEN, State.PREPARED, *(() if commit else (State.FAILED,)))
         self.state = State.COMMITTING if commit else State.ABORTING
         if not commit:
             self._offsets.clear()
