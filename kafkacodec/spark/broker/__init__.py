@@ -1,0 +1,1 @@
+"""Spark: the format `kafkabroker`, live brokers as a source and a sink."""
