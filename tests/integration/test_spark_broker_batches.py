@@ -1,0 +1,179 @@
+"""Micro-batches that are written to a real broker in transactions, by drivers that are killed: each record once.
+
+What Spark's tasks and driver call, in processes of its own, without Spark.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import kafkacodec as kc
+from kafkacodec.spark.broker import micro_batches
+from kafkacodec.spark.broker.producing import Sent, send_in_transaction
+from kafkacodec.spark.broker.write_options import SinkOptions, parse_sink_options
+from tests.integration.kafka_jvm import Broker
+from tests.integration.test_spark_kills import ended, in_a_child
+from tests.unit.test_spark_writing import schema_of
+
+pytestmark = [pytest.mark.spark, pytest.mark.java]
+
+TASKS, ROWS = 3, 20
+SCHEMA = schema_of("topic string, partition int, value binary")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: Any) -> Iterator[str]:
+    broker = Broker(tmp_path_factory.mktemp("broker"))
+    broker.start()
+    yield broker.server
+    broker.stop()
+
+
+@pytest.fixture
+def options(server: str) -> SinkOptions:
+    """Of a sink for a new topic with four partitions."""
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    with kc.client.Admin(server) as admin:
+        admin.create_topics([kc.client.NewTopic(name, num_partitions=4)])
+    given = {"kafka.bootstrap.servers": server, "transactionalIdPrefix": name, "topic": name}
+    return parse_sink_options(given, SCHEMA, streaming=True)
+
+
+def values(number: int) -> list[bytes]:
+    return [b"%d-%d" % (number, n) for n in range(TASKS * ROWS)]
+
+
+def run(options: SinkOptions, number: int, tasks: int = TASKS) -> list[Sent]:
+    """The tasks of a micro-batch; each partition gets records of several."""
+    sent = []
+    for task in range(tasks):
+        if micro_batches.is_decided(options, number):
+            sent.append(Sent(task, 0, None, repeated=True))
+            continue
+        own = values(number)[task * ROWS : (task + 1) * ROWS]
+        places = pa.array([n % 4 if n % 5 else None for n in range(ROWS)], pa.int32())
+        batch = pa.record_batch({"topic": pa.nulls(ROWS, pa.string()), "partition": places, "value": pa.array(own)})
+        sent.append(send_in_transaction(iter([batch, batch.slice(0, 0)]), options, task))
+    return sent
+
+
+def whole(options: SinkOptions, number: int) -> None:
+    micro_batches.commit(options, run(options, number), number)
+
+
+def found(server: str, topic: str) -> Counter[bytes]:
+    """How often a consumer of what was committed gets each value, up to the ends of the log."""
+    consumer = kc.client.Consumer(
+        bootstrap_servers=server, auto_offset_reset="earliest", isolation_level="read_committed"
+    )
+    with consumer:
+        consumer.assign([(topic, n) for n in range(4)])
+        ends = consumer.end_offsets([(topic, n) for n in range(4)])
+        with kc.client.Admin(server) as admin:
+            logs = admin.list_offsets({(topic, n): "latest" for n in range(4)})
+        assert {n: end for (_, n), end in ends.items()} == {p.partition: o.offset for p, o in logs.items()}, "open"
+        return Counter(v for chunk in consumer.columns(timeout=1) for v in pa.table(chunk)["value"].to_pylist())
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def before_the_decision(admin: type[kc.client.Admin]) -> None:
+    admin.alter_group_offsets = lambda *_, **__: die()  # type: ignore[method-assign]
+
+
+def after_the_decision(admin: type[kc.client.Admin]) -> None:
+    admin.end_transactions = lambda *_, **__: die()  # type: ignore[method-assign]
+
+
+def after_the_first_transaction(admin: type[kc.client.Admin]) -> None:
+    ordinary = admin.end_transactions
+
+    def end(self: kc.client.Admin, prepared: list[Any], **options: Any) -> None:
+        ordinary(self, prepared[:1], **options)
+        die()
+
+    admin.end_transactions = end  # type: ignore[method-assign, assignment]
+
+
+def after_all(admin: type[kc.client.Admin]) -> None:
+    ordinary = admin.end_transactions
+
+    def end(self: kc.client.Admin, prepared: list[Any], **options: Any) -> None:
+        ordinary(self, prepared, **options)
+        die()
+
+    admin.end_transactions = end  # type: ignore[method-assign, assignment]
+
+
+@pytest.mark.parametrize("when", [before_the_decision, after_the_decision, after_the_first_transaction, after_all])
+def test_a_killed_driver(server: str, options: SinkOptions, when: Callable[[Any], None]) -> None:
+    topic = str(options.topic)
+    whole(options, 0)
+
+    def killed() -> None:
+        sent = run(options, 1)
+        when(micro_batches.Admin)
+        micro_batches.commit(options, sent, 1)
+
+    assert ended(in_a_child(killed)) == -signal.SIGKILL
+    for number in (1, 2, 2):  # Spark runs the last one again; its number of tasks may be another
+        whole(options, number)
+    assert found(server, topic) == Counter(value for number in range(3) for value in values(number))
+
+
+def test_a_killed_task(server: str, options: SinkOptions) -> None:
+    def killed() -> None:
+        run(options, 0, tasks=2)
+        die()
+
+    assert ended(in_a_child(killed)) == -signal.SIGKILL
+    whole(options, 0)
+    assert found(server, str(options.topic)) == Counter(values(0))
+
+
+def test_a_failed_micro_batch_is_aborted(server: str, options: SinkOptions) -> None:
+    micro_batches.end(options, run(options, 0, tasks=2), commit=False)
+    assert not found(server, str(options.topic))
+    whole(options, 0)
+    assert found(server, str(options.topic)) == Counter(values(0))
+
+
+def test_a_transaction_that_was_ended_meanwhile(server: str, options: SinkOptions) -> None:
+    """Before the decision the micro-batch can be sent again; after it, the loss is told, also by the next run."""
+    sent = run(options, 0)
+    with kc.client.Admin(server) as admin:
+        admin.fence_producers([f"{options.topic}-1"])
+        with pytest.raises(kc.KafkaCodecError, match=f"transaction '{options.topic}-1' has ended before"):
+            micro_batches.commit(options, sent, 0)
+        sent = run(options, 0)
+        ordinary = micro_batches._require_open
+        micro_batches._require_open = lambda *_: admin.fence_producers([f"{options.topic}-2"])
+        try:
+            with pytest.raises(kc.KafkaCodecError, match="1 of its transactions ended otherwise"):
+                micro_batches.commit(options, sent, 0)
+        finally:
+            micro_batches._require_open = ordinary
+        with pytest.raises(kc.KafkaCodecError, match=f"otherwise.*{options.topic}-2. Consumers.*delete the group"):
+            whole(options, 0)
+        admin.delete_groups([str(options.topic)])
+    whole(options, 0)
+    counts = found(server, str(options.topic))
+    assert counts.keys() == {*values(0)}
+    assert all(counts[value] == 2 for value in values(0)[: 2 * ROWS])
+    assert all(counts[value] == 1 for value in values(0)[2 * ROWS :])
+
+
+def test_an_empty_micro_batch(server: str, options: SinkOptions) -> None:
+    micro_batches.commit(options, [send_in_transaction(iter([]), options, 0)], 0)
+    micro_batches.commit(options, [], 1)
+    assert not found(server, str(options.topic))
