@@ -78,6 +78,7 @@ pytest: $(VENV)/.dev $(VENV)/.built
 	@tools/system_packages valgrind:valgrind jq:jq || true
 	@tools/system_packages chromium:chromium || true
 	@tools/system_packages $(KERBEROS) && $(PY) -m pip install --quiet gssapi || true
+	@$(PY) -m tests.integration.kafka_archives
 	$(PY) -m pytest -n $(JOBS) --dist loadgroup $(TESTS) $(PYTEST_ARGS)
 
 .PHONY: cluster-proof

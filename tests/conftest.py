@@ -1,4 +1,4 @@
-"""What all tests share: Spark and Java tests keep to one worker, and say what is missing when they cannot run."""
+"""What all tests share: Spark tests keep to one worker, tests of brokers to another, and say what they lack to run."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("java") and missing:
             item.add_marker(pytest.mark.skip(reason=f"needs {' and '.join(missing)} on PATH"))
-        if item.get_closest_marker("java") or item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.xdist_group("jvm"))
+        if mark := item.get_closest_marker("spark") or item.get_closest_marker("java"):
+            item.add_marker(pytest.mark.xdist_group(mark.name))

@@ -38,8 +38,7 @@ class Reader:
     """Kafka's reader in a JVM."""
 
     def __init__(self) -> None:
-        kafka_jars.prepare()
-        command = ["java", "-Xmx512m", "-cp", kafka_jars.classpath(), "RecordTool"]
+        command = [*kafka_jars.java(), "RecordTool"]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def read(self, sets: list[bytes]) -> list[tuple[list[Fields], str]]:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.integration.kafka_jars import classpath, prepare
+from tests.integration.kafka_jars import java
 
 
 class JavaRecord(NamedTuple):
@@ -53,8 +53,7 @@ class JavaMessage(NamedTuple):
 
 def tool(*arguments: Any, program: str = "KafkaTool", text: str | None = None) -> list[str]:
     """Run one of the Java programs; the lines that it prints."""
-    prepare()
-    command = ["java", "-Xmx512m", "-cp", classpath(), program, *map(str, arguments)]
+    command = [*java(), program, *map(str, arguments)]
     finished = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120, check=False)
     assert finished.returncode == 0, finished.stderr[-2000:]
     return finished.stdout.splitlines()
@@ -62,8 +61,7 @@ def tool(*arguments: Any, program: str = "KafkaTool", text: str | None = None) -
 
 def background(*arguments: Any, output: Path, program: str = "KafkaTool") -> subprocess.Popen[bytes]:
     """Start one of the Java programs; its lines go to a file, and its input is a pipe."""
-    prepare()
-    command = ["java", "-Xmx256m", "-cp", classpath(), program, *map(str, arguments)]
+    command = [*java(), program, *map(str, arguments)]
     with open(output, "wb") as lines:
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=lines)
 
@@ -82,9 +80,7 @@ class Messages:
     """Kafka's generated message classes of one release, in a JVM that answers batches of questions."""
 
     def __init__(self, release: str) -> None:
-        prepare(release)
-        command = ["java", "-Xmx512m", "-cp", classpath(release), "MessageTool"]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._process = subprocess.Popen([*java(release), "MessageTool"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def versions(self) -> dict[str, range]:
         """The versions of every message, by the simple name of its class."""
@@ -155,11 +151,10 @@ class Server:
     """
 
     def __init__(self, directory: Path, release: str, *command: Any) -> None:
-        prepare(release)
         self.server = f"127.0.0.1:{free_port()}"
         self.logs = directory / "logs"
         self._output_path = directory / "broker.out"
-        self._command = ["java", "-Xmx512m", "-cp", classpath(release), *command]
+        self._command = [*java(release), *command]
 
     def start(self) -> None:
         """Wait until it answers."""
@@ -225,12 +220,13 @@ offsets.topic.replication.factor=1
 transaction.state.log.num.partitions=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
+group.initial.rebalance.delay.ms=0
 """
             + property_lines(settings)
         )
         users = [argument for user in scram for argument in ("--add-scram", user)]
         formatting = ("format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", properties, *users)
-        command = ["java", "-cp", classpath(release), "kafka.tools.StorageTool", *formatting]
+        command = [*java(release), "kafka.tools.StorageTool", *formatting]
         utf8 = {**os.environ, "LC_ALL": "C.UTF-8"}  # of the arguments
         finished = subprocess.run(command, capture_output=True, text=True, check=False, env=utf8)
         assert finished.returncode == 0, finished.stdout + finished.stderr
@@ -250,14 +246,21 @@ def _bytes(text: str) -> bytes | None:
 
 
 _given_ports: set[int] = set()
+_random = random.SystemRandom()  # tests and workers may share a seed
 
 
 def free_port() -> int:
-    """A port that nothing listens on, and that this process was not given before."""
+    """A port that nothing listens on, and that this process was not given before.
+
+    It lies below the ports of outgoing connections, none of which can take it before a broker does.
+    """
     while True:
+        port = _random.randrange(10_000, 32_768)
         with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port: int = probe.getsockname()[1]
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
         if port not in _given_ports:
             _given_ports.add(port)
             return port

@@ -16,7 +16,6 @@ _JAVA = [
     "--add-opens=java.base/java.nio=ALL-UNNAMED",
     "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
     "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
-    "-XX:TieredStopAtLevel=1",
 ]
 
 
@@ -49,8 +48,6 @@ delete.topic.enable=true
 
 def broker_of(directory: Path, release: str, **settings: str) -> Server:
     """A broker of one of `ALL_RELEASES`."""
-    kind = OldBroker if release in OLD_RELEASES else Broker
-    if kind is Broker:
-        settings = {"group_initial_rebalance_delay_ms": "0", **settings}
     assert release in ALL_RELEASES, f"{release} is none of {', '.join(ALL_RELEASES)}"
+    kind = OldBroker if release in OLD_RELEASES else Broker
     return kind(directory, release, **settings)

@@ -24,7 +24,7 @@ SCRIPT = [sys.executable, "-m", "kafkacodec.cli"]
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    made = Broker(tmp_path_factory.mktemp("broker"), "newest", group_initial_rebalance_delay_ms="0")
+    made = Broker(tmp_path_factory.mktemp("broker"), "newest")
     made.start()
     yield made.server
     made.stop()

@@ -30,7 +30,6 @@ pytestmark = [pytest.mark.java, pytest.mark.slow]
 SETTINGS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
-    "group.initial.rebalance.delay.ms": "0",
 }
 
 

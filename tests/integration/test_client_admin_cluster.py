@@ -20,7 +20,6 @@ def cluster(tmp_path_factory):
         tmp_path_factory.mktemp("cluster"),
         3,
         offsets_topic_num_partitions="6",
-        group_initial_rebalance_delay_ms="0",
         auto_leader_rebalance_enable="false",
     )
     made.start()

@@ -31,7 +31,6 @@ SETTINGS = {
     "offsets_topic_replication_factor": "3",
     "transaction_state_log_replication_factor": "3",
     "transaction_state_log_min_isr": "2",
-    "group_initial_rebalance_delay_ms": "0",
 }
 
 

@@ -27,7 +27,7 @@ PARTITIONS = 3
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: Any) -> Iterator[Broker]:
-    settings = {"group_initial_rebalance_delay_ms": "0", "log_cleaner_backoff_ms": "100"}
+    settings = {"log_cleaner_backoff_ms": "100"}
     made = Broker(tmp_path_factory.mktemp("broker"), "newest", **settings)
     made.start()
     yield made
@@ -510,7 +510,7 @@ def test_a_closed_consumer_leaves_no_thread(broker: Broker, admin: Admin) -> Non
 
 def test_a_broker_before_kafka_4(tmp_path: Path) -> None:
     """Its group protocol of KIP-848 is a preview, which is off."""
-    broker = Broker(tmp_path, "jars", group_initial_rebalance_delay_ms="0")
+    broker = Broker(tmp_path, "jars")
     broker.start()
     try:
         options: dict[str, Any] = {"bootstrap_servers": broker.server, "group_id": "g"}

@@ -30,7 +30,6 @@ WITH_EXAMPLES = [name for name, page in PAGES.items() if BLOCK.search(page.read_
 END = "--- end of a block ---"
 SECONDS = 120
 SETTINGS = {  # of a single broker
-    "group_initial_rebalance_delay_ms": "0",
     "share_coordinator_state_topic_num_partitions": "1",
     "share_coordinator_state_topic_replication_factor": "1",
     "share_coordinator_state_topic_min_isr": "1",

@@ -37,7 +37,6 @@ from tests.integration.kafka_jvm import Broker
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 ACCEPT, RELEASE, REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT
 SETTINGS = {
-    "group_initial_rebalance_delay_ms": "0",
     "group_min_session_timeout_ms": "1000",
     "group_consumer_heartbeat_interval_ms": "300",
     "group_consumer_min_heartbeat_interval_ms": "300",
