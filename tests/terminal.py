@@ -6,18 +6,21 @@ import os
 import pty
 import subprocess
 import sys
+from typing import IO
 
 SECONDS = 120
 
 
-def on_a_terminal(*arguments: object, columns: int = 80, kind: str = "dumb") -> tuple[int, str]:
-    """The exit code, and all that the command writes to a terminal, on both streams."""
+def on_a_terminal(
+    *arguments: object, columns: int = 80, kind: str = "dumb", output: IO[bytes] | None = None
+) -> tuple[int, str]:
+    """The exit code, and all that the command writes to a terminal: on both streams, unless its output has a file."""
     primary, secondary = pty.openpty()
     environment = os.environ | {"COLUMNS": str(columns), "LINES": "50", "TERM": kind}
     process = subprocess.Popen(
         [sys.executable, "-m", "kafkacodec.cli", *map(str, arguments)],
         stdin=secondary,
-        stdout=secondary,
+        stdout=secondary if output is None else output,
         stderr=secondary,
         env=environment,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any, TextIO
@@ -113,6 +114,14 @@ def _escaped(data: bytes) -> bytes:
 
 def _json_line(line: str) -> str:
     return line if line.isascii() and line.isprintable() else line.translate(_AS_JSON)
+
+
+def is_file(stream: TextIO) -> bool:
+    """Whether what is written goes to a file: neither to a terminal nor to another program, which may use that."""
+    try:
+        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def is_terminal(stream: TextIO | None) -> bool:

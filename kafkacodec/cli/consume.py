@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from kafkacodec.cli.console import is_file
 from kafkacodec.cli.inputs import moment
-from kafkacodec.cli.output import full_option
+from kafkacodec.cli.output import Advance, full_option, progress
 from kafkacodec.cli.printing import Printing, print_options
 from kafkacodec.cli.search_options import Wanted, search_options
 from kafkacodec.cli.servers import Servers, legal_topic, server_options
 
 if TYPE_CHECKING:
-    from kafkacodec.cli.consume_range import Start
+    from kafkacodec.cli.consume_range import Range, Start
 
 _STORED = "stored"
 _PATTERN = "^"
@@ -101,11 +105,10 @@ def consume(
     else:
         ranges = {}
         _require_topics(servers, topics)
-    with Consumer(**options) as consumer:
+    grouped = group is not None
+    with Consumer(**options) as consumer, _progress(ranges, limit) as advance:
         _begin(consumer, topics, {key: part.start for key, part in ranges.items()})
-        consumed = Consumed(
-            consumer, ranges, group is not None and not follow, wanted.search(), limit, group is not None
-        )
+        consumed = Consumed(consumer, ranges, grouped and not follow, wanted.search(), limit, grouped, advance)
         rows = consumed.rows()
         try:
             printer(rows)
@@ -144,6 +147,15 @@ def _ranges(servers: Servers, topics: tuple[str, ...], *arguments: Any) -> Any:
     numbers, start, end_time, to_end, isolation_level = arguments
     with servers.admin() as admin:
         return partition_ranges(admin, topics, numbers, start, end_time, to_end=to_end, isolation_level=isolation_level)
+
+
+def _progress(ranges: Mapping[tuple[str, int], Range], limit: int | None) -> AbstractContextManager[Advance]:
+    """A bar while records go to a file. Its total is the limit, or the number of offsets if there is an end."""
+    if not is_file(sys.stdout):
+        return nullcontext(lambda count: None)
+    ends = [part.end - part.start for part in ranges.values() if part.end is not None]
+    total = sum(ends) if ends and len(ends) == len(ranges) else None
+    return progress("consume", total if limit is None else limit, records=True)
 
 
 def _begin(consumer: Any, topics: tuple[str, ...], starts: dict[tuple[str, int], int]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -37,6 +37,7 @@ class Consumed:
         search: only these records.
         limit: stop after so many.
         commits: whether to commit what was printed.
+        advance: called with the number of offsets that were read; in a group or with a limit, of records printed.
     """
 
     consumer: Consumer
@@ -45,6 +46,7 @@ class Consumed:
     search: Search | None = None
     limit: int | None = None
     commits: bool = False
+    advance: Callable[[int], object] = lambda _: None
     printed: dict[Key, int] = field(default_factory=dict)
     _ends: dict[Key, int] = field(default_factory=dict)
     _count: int = 0
@@ -82,8 +84,22 @@ class Consumed:
 
     def _rows(self, table: ConsumedColumns) -> Iterator[Row]:
         """The records of a table that are wanted; after it, where its partitions are read to."""
-        chosen = table if self.search is None else self.search.select(table)
-        for topic, number, record in zip(_topics(chosen), chosen["partition"].tolist(), chosen.records(), strict=True):
+        count, offsets = self._count, sum(self.printed.values())
+        yield from self._wanted(table if self.search is None else self.search.select(table))
+        if self._count == self.limit:
+            self.advance(self._count - count)
+            return
+        for key, offset in table.next_offsets.items():
+            end = self._ends.get(key)
+            self.printed[key] = offset if end is None else min(offset, end)
+        by_offsets = self.ranges and self.limit is None
+        self.advance(sum(self.printed.values()) - offsets if by_offsets else self._count - count)
+        if time.monotonic() >= self._commit_at:
+            self._commit()
+
+    def _wanted(self, table: RecordColumns) -> Iterator[Row]:
+        """The records before the ends, up to the limit."""
+        for topic, number, record in zip(_topics(table), table["partition"].tolist(), table.records(), strict=True):
             key = (topic, number)
             end = self._ends.get(key)
             if end is not None and record.offset >= end:
@@ -93,11 +109,6 @@ class Consumed:
             self._count += 1
             if self._count == self.limit:
                 return
-        for key, offset in table.next_offsets.items():
-            end = self._ends.get(key)
-            self.printed[key] = offset if end is None else min(offset, end)
-        if time.monotonic() >= self._commit_at:
-            self._commit()
 
     def _positions(self) -> None:
         """What nothing is printed of: positions of partitions that only have records of transactions, or none."""

@@ -270,20 +270,27 @@ Advance = Callable[[int], object]
 
 
 @contextmanager
-def progress(title: str, total: int | None) -> Iterator[Advance]:
+def progress(title: str, total: int | None, *, records: bool = False) -> Iterator[Advance]:
     """A progress bar for `total` bytes on standard error while the body runs; nothing if that is not a terminal.
 
-    Without a known total, it shows that bytes are read, and how many.
+    Without a known total, it shows that bytes are read, and how many. With `records` it counts those instead.
     """
     if not is_terminal(sys.stderr) or os.environ.get("TERM") == "dumb":
         yield lambda count: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    numbers = [DownloadColumn(binary_units=True), TransferSpeedColumn(), *([TimeRemainingColumn()] if total else [])]
+    from kafkacodec.cli.progress_columns import counts
+
+    numbers = [*counts(records), *([TimeRemainingColumn()] if total else [])]
     bar = Progress(
-        TextColumn("{task.description}"), BarColumn(), *numbers, console=Console(stderr=True), transient=True
+        TextColumn("{task.description}"),
+        BarColumn(),
+        *numbers,
+        console=Console(stderr=True),
+        transient=True,
+        redirect_stdout=is_terminal(sys.stdout),  # else what goes to a file would be printed above the bar
     )
     with bar:
         task = bar.add_task(title, total=total)

@@ -16,6 +16,7 @@ import pytest
 
 from kafkacodec.client import Admin, Consumer, GroupOffset, NewTopic, Producer
 from tests.integration.kafka_jvm import Broker
+from tests.terminal import on_a_terminal
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -74,6 +75,18 @@ def fill(server, topic, counts=(4, 3)):
             for n in range(count):
                 value = f"{partition}-{n}".encode()
                 producer.send(topic, value, key=b"k%d" % n, partition=partition, timestamp=1000 + 10 * n)
+
+
+@pytest.mark.parametrize("to_end", [True, False])
+def test_progress_where_records_go_to_a_file(server, topic, tmp_path, to_end):
+    fill(server, topic, (3000, 1500))
+    file = tmp_path / "records"
+    arguments = ["consume", topic, "-b", server, "--json", *(["-e"] if to_end else ["-n", 4500])]
+    with file.open("wb") as output:
+        code, shown = on_a_terminal(*arguments, columns=100, kind="xterm-256color", output=output)
+    assert (code, len(file.read_bytes().splitlines())) == (0, 4500)
+    assert "4,500 of 4,500 records" in shown
+    assert "consume" not in on_a_terminal(*arguments, "-n", 5, kind="xterm-256color")[1]
 
 
 def test_lines_as_kcat_reads_them(command, topic):

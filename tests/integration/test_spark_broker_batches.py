@@ -122,7 +122,7 @@ def test_a_killed_driver(server: str, options: SinkOptions, when: Callable[[Any]
 
     def killed() -> None:
         sent = run(options, 1)
-        when(micro_batches.Admin)
+        when(kc.client.Admin)
         micro_batches.commit(options, sent, 1)
 
     assert ended(in_a_child(killed)) == -signal.SIGKILL
