@@ -1,8 +1,9 @@
-"""What all tests share: Spark tests keep to one worker, tests of brokers to another, and say what they lack to run."""
+"""What all tests share: which of them keep to one worker, and what those with a JVM say when they cannot run."""
 
 from __future__ import annotations
 
 import shutil
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -11,12 +12,30 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("timeless", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("timeless")
 
+MISSING = [tool for tool in ("java", "mvn") if shutil.which(tool) is None]
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    missing = [tool for tool in ("java", "mvn") if shutil.which(tool) is None]
-    for item in items:
-        if item.get_closest_marker("java") and missing:
-            item.add_marker(pytest.mark.skip(reason=f"needs {' and '.join(missing)} on PATH"))
-        if mark := item.get_closest_marker("spark") or item.get_closest_marker("java"):
-            item.add_marker(pytest.mark.xdist_group(mark.name))
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if item.get_closest_marker("java") and MISSING:
+        item.add_marker(pytest.mark.skip(reason=f"needs {' and '.join(MISSING)} on PATH"))
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """The files of Spark's tests share a session, and the tests of another file a broker: one worker runs them.
+
+    Groups with the most tests begin first, and single tests fill the rest. Marks cannot form the groups: pytest-xdist
+    adds them to an attribute that pytest 9.2 does not read.
+    """
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Groups(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            if not file.startswith("tests/integration/"):
+                return nodeid
+            return "spark" if file.startswith("tests/integration/test_spark_") else file
+
+    return Groups(config, log)
