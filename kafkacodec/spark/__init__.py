@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafkacodec.spark.errors import OptionError, UnfinishedWrite
+    from kafkacodec.spark.exporting.job import export
+    from kafkacodec.spark.exporting.report import ExportReport
     from kafkacodec.spark.functions import decode_batches, split_confluent
     from kafkacodec.spark.jvm import NoUsableJava, java_home, session
     from kafkacodec.spark.recovery import recover_write
@@ -20,11 +22,13 @@ if TYPE_CHECKING:
 
 # Public name -> its module. The modules import pyspark and are loaded on first use.
 _HOMES = {
+    "ExportReport": "exporting.report",
     "NoUsableJava": "jvm",
     "OptionError": "errors",
     "UnfinishedWrite": "errors",
     "decode_batches": "functions",
     "decode_values": "values",
+    "export": "exporting.job",
     "java_home": "jvm",
     "recover_write": "recovery",
     "remove_abandoned": "staging",
@@ -33,11 +37,13 @@ _HOMES = {
 }
 
 __all__ = [
+    "ExportReport",
     "NoUsableJava",
     "OptionError",
     "UnfinishedWrite",
     "decode_batches",
     "decode_values",
+    "export",
     "java_home",
     "recover_write",
     "register",

@@ -249,7 +249,7 @@ def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
     return paths
 
 
-def local_path(path: str) -> str:
+def local_path(path: str, option: str = "path") -> str:
     """The local path of a plain or ``file:`` path. Tasks open local files only.
 
     Raises:
@@ -259,7 +259,7 @@ def local_path(path: str) -> str:
     if scheme == "file":
         return unquote(urlsplit(path).path)
     if "://" in path:
-        raise OptionError(f"path: {path} is not a local path; mount the {scheme}: file system")
+        raise OptionError(f"{option}: {path} is not a local path; mount the {scheme}: file system")
     return path
 
 

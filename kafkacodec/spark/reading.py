@@ -9,11 +9,11 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from kafkacodec.errors import DecodeError, MissingOffsets
+from kafkacodec.errors import CorruptRecord, DecodeError, MissingOffsets
 from kafkacodec.log import SegmentRange
 from kafkacodec.log.continuity import Gaps
 from kafkacodec.log.ranges import Lost
-from kafkacodec.records.columns import RecordColumns
+from kafkacodec.records.columns import Problem, RecordColumns
 from kafkacodec.spark.errors import without_traceback
 from kafkacodec.spark.schema import COLUMNS, arrow_schema, core_columns
 
@@ -35,12 +35,13 @@ def read_ranges(
     permissive: bool,
     gaps: Gaps = "error",
     fail_on_data_loss: bool = True,
+    note: Callable[[str, Sequence[Problem]], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The records of these ranges in batches of at most `ROWS` rows, with the columns `names`.
 
     With `permissive`, damage and unreadable files are logged and skipped. Offsets missing between segments are damage
     unless `gaps` is ``accept``. Offsets that were deleted or truncated since the ranges were planned are an error with
-    `fail_on_data_loss`, and logged without it.
+    `fail_on_data_loss`, and logged without it. What is logged is also given to `note`, with the file's path.
 
     Raises:
         MissingOffsets: offsets were deleted or truncated since.
@@ -57,6 +58,8 @@ def read_ranges(
                     gaps=gaps, lost=lost, max_rows=ROWS, columns=shaper.core_columns, on_error=on_error
                 ):
                     log_problems(piece.path, chunk)
+                    if note is not None and chunk.problems:
+                        note(piece.path, chunk.problems)
                     if len(chunk):
                         yield shaper.shape(chunk)
             except MissingOffsets:  # data loss, or a gap that is not to be skipped
@@ -65,6 +68,14 @@ def read_ranges(
                 if not permissive or (fail_on_data_loss and isinstance(error, FileNotFoundError)):
                     raise
                 logger.warning("%s: skipped: %s", piece.path, error)
+                if note is not None:
+                    note(piece.path, [_unreadable(piece, error)])
+
+
+def _unreadable(piece: SegmentRange, error: OSError | DecodeError) -> Problem:
+    """The problem of a range whose file cannot be read."""
+    reason = error if isinstance(error, DecodeError) else CorruptRecord(str(error), position=piece.start_position)
+    return Problem(piece.start_position, piece.offsets[0], piece.size_in_bytes, reason)
 
 
 def log_problems(name: str, chunk: RecordColumns) -> None:

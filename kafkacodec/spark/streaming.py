@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from kafkacodec.log import Partition, SegmentRange, layout
-from kafkacodec.log.identity import BatchMark, LogIdentity, epoch_at
+from kafkacodec.log import Partition, layout
+from kafkacodec.log.identity import LogIdentity, epoch_at
 from kafkacodec.log.listings import Listings
 from kafkacodec.spark.checkpoint import (
     Loss,
@@ -31,8 +31,9 @@ from kafkacodec.spark.checkpoint import (
 )
 from kafkacodec.spark.discovery import partitions_of, selected, steadily
 from kafkacodec.spark.errors import OptionError, without_traceback
+from kafkacodec.spark.observing import MAX_TRIES, batch_before, covered, key_of, observe, topic_id
 from kafkacodec.spark.options import ReadOptions, TopicPartition
-from kafkacodec.spark.planning import Pruning, divide, readable_end, span
+from kafkacodec.spark.planning import Pruning, divide, span
 from kafkacodec.spark.reading import read_ranges
 
 __all__ = ["SegmentStreamReader"]
@@ -43,9 +44,6 @@ MISSING_TRIES = 20
 """How often a partition is looked for before it counts as deleted; brokers move a directory by two renames."""
 
 PAUSE_SECONDS = 0.05
-
-MAX_TRIES = 10
-"""How often a micro-batch is planned again if leaders change meanwhile."""
 
 OLD_SECONDS = 60
 """The age at which a checkpoint of high watermarks seems to be left over; a broker writes it every 5 seconds."""
@@ -80,7 +78,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 raise OptionError(
                     f"{self.options.start.option}: {first} for {name} is after the end of the log, {log.end_offset}"
                 )
-            batch = _batch_before(partition, first)
+            batch = batch_before(partition, first)
             positions[key] = Position(
                 first, log.topic_id, epoch_at(log.epochs, first - 1), None if batch is None else batch.crc
             )
@@ -112,7 +110,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         available: dict[TopicPartition, int] = {}
         for key, (partition, log) in found.items():
             position = positions.get(key)
-            batch = None if position is None else _batch_before(partition, position.offset)
+            batch = None if position is None else batch_before(partition, position.offset)
             firsts[key], loss = resume(position, log, batch)
             self._report(key, loss)
             end = log.readable_to if self._stop_at is None else min(log.readable_to, self._stop_at.get(key, 0))
@@ -122,7 +120,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ends = {}
         for key, first in firsts.items():
             (partition, log), end = found[key], first + available[key]
-            batch = None if stays(positions.get(key), first, end) else _batch_before(partition, end)
+            batch = None if stays(positions.get(key), first, end) else batch_before(partition, end)
             ends[key] = advance(positions.get(key), first, end, log, batch)
         return dump({**positions, **ends})
 
@@ -143,7 +141,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 tasks = divide(spans, self.options, Pruning())
             except FileNotFoundError:  # a partition was deleted
                 tasks = []
-            losses = vanished({_key(p): (first, stop) for p, first, stop in spans}, _covered(tasks))
+            losses = vanished({key_of(p): (first, stop) for p, first, stop in spans}, covered(tasks))
             if not losses and all(_is(log, partition.identity()) for partition, log in found.values()):
                 break  # the tasks are of the logs that were compared with the positions
         for key, loss in losses.items():
@@ -160,7 +158,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         spans = []
         for key, first in wanted.items():
             partition, log = found.get(key, (None, None))
-            batch = None if partition is None else _batch_before(partition, after[key].offset)
+            batch = None if partition is None else batch_before(partition, after[key].offset)
             first, stop, loss = check(first, after[key], log, batch)
             self._report(key, loss)
             if partition is not None and first < stop:
@@ -203,16 +201,9 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return found
 
     def _observed(self, partition: Partition) -> Found:
-        identity = partition.identity()
-        for _ in range(MAX_TRIES):
-            end = partition.end_offset()
-            readable, start = min(end, readable_end(partition, self.options)), partition.start_offset()
-            again = partition.identity()
-            if again == identity:
-                break
-            identity, partition = again, partition.relisted()  # a new leader: the end may be that of the log before
-        self._warn_if_held_back(partition, end)
-        return partition, Observed(start, end, readable, _topic_id(identity), identity.epochs)
+        found, log = observe(partition, self.options)
+        self._warn_if_held_back(found, log.end_offset)
+        return found, log
 
     def _warn_if_held_back(self, partition: Partition, end: int) -> None:
         """Say once if records are not read because a high watermark is old: no broker may be there to write it."""
@@ -238,29 +229,5 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         logger.warning("%s", loss.warning(key))
 
 
-def _covered(tasks: Iterable[Sequence[SegmentRange]]) -> dict[TopicPartition, tuple[int, int]]:
-    """The offsets of each partition for which the tasks have files, whether or not there are records."""
-    found: dict[TopicPartition, tuple[int, int]] = {}
-    for piece in (piece for task in tasks for piece in task):
-        begin, end = max(piece.base_offset or 0, piece.start_offset or 0), piece.offsets[1]
-        key = piece.topic or "", -1 if piece.partition is None else piece.partition
-        first, last = found.get(key, (begin, end))
-        found[key] = min(first, begin), max(last, end)
-    return found
-
-
-def _key(partition: Partition) -> TopicPartition:
-    return partition.topic or "", -1 if partition.partition is None else partition.partition
-
-
 def _is(log: Observed, identity: LogIdentity) -> bool:
-    return (log.topic_id, log.epochs) == (_topic_id(identity), identity.epochs)
-
-
-def _topic_id(identity: LogIdentity) -> str | None:
-    return None if identity.topic_id is None else str(identity.topic_id)
-
-
-def _batch_before(partition: Partition, offset: int) -> BatchMark | None:
-    """The batch that has the offset before this one."""
-    return steadily(partition, lambda now: now.batch_at(offset - 1)) if offset else None
+    return (log.topic_id, log.epochs) == (topic_id(identity), identity.epochs)

@@ -1,0 +1,95 @@
+"""Where an export goes: what all formats have in common."""
+
+from __future__ import annotations
+
+import errno
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import NamedTuple
+from urllib.parse import quote
+
+from kafkacodec.errors import KafkaCodecError
+from kafkacodec.log import publishing
+from kafkacodec.spark.checkpoint import Position
+from kafkacodec.spark.exporting.days import date_of
+from kafkacodec.spark.exporting.options import DATE
+from kafkacodec.spark.exporting.report import ExportedFile, ExportReport
+from kafkacodec.spark.options import TopicPartition
+
+__all__ = ["Destination", "Table", "partition_directory", "partition_values"]
+
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+
+
+class Table(NamedTuple):
+    """The exported table: its columns without the date, and by what its files are partitioned."""
+
+    columns: tuple[str, ...]
+    partition_by: tuple[str, ...]
+
+
+class Destination(ABC):
+    """A directory or table that runs are added to.
+
+    Attributes:
+        root: the directory of its files.
+        positions: where the next run starts.
+        stored: the columns that files have.
+        any_day: whether the format can name every day.
+    """
+
+    any_day = False
+
+    def __init__(self, root: str, table: Table, positions: dict[TopicPartition, Position]) -> None:
+        self.root = root
+        self.table = table
+        self.positions = positions
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        """The columns that files have: by default, not those that the directories' names tell."""
+        return tuple(name for name in self.table.columns if name not in self.table.partition_by)
+
+    @abstractmethod
+    def new_run(self) -> str:
+        """The name of the directory for the files of the next run, below the root."""
+
+    @abstractmethod
+    def commit(self, output: str, report: ExportReport, positions: dict[TopicPartition, Position]) -> None:
+        """Make a run visible, whose files are in the directory `output`, with the positions after it.
+
+        Raises:
+            KafkaCodecError: another run has been committed meanwhile.
+            OSError: a file cannot be written or renamed.
+        """
+
+    def publish(self, output: str, run: str) -> None:
+        """Give the directory of a run its name.
+
+        Raises:
+            KafkaCodecError: another run has it.
+            OSError: it cannot be renamed.
+        """
+        os.makedirs(self.root, exist_ok=True)
+        try:
+            os.rename(output, os.path.join(self.root, run))
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                raise
+            raise KafkaCodecError(
+                f"another export has written {run} of {self.root} meanwhile; this one did nothing, run it again"
+            ) from None
+        publishing.sync_names(self.root, run)
+
+
+def partition_values(partition_by: Sequence[str], file: ExportedFile) -> dict[str, str | None]:
+    """The values of a file's partition columns, as text."""
+    values = {"topic": file.topic, "partition": str(file.partition), DATE: date_of(file.day)}
+    return {name: values[name] for name in partition_by}
+
+
+def partition_directory(partition_by: Sequence[str], file: ExportedFile) -> str:
+    """The directory of a file below that of its run, as Hive names it: ``topic=orders/partition=0``."""
+    values = partition_values(partition_by, file)
+    return "/".join(f"{name}={_NULL if value is None else quote(value, safe=' ')}" for name, value in values.items())

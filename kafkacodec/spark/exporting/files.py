@@ -1,0 +1,126 @@
+"""Parquet files of records: row groups of a set size, statistics and encodings that fit Kafka's columns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from kafkacodec.spark.exporting.options import FileOptions
+from kafkacodec.spark.exporting.report import ExportedFile
+from kafkacodec.spark.schema import arrow_schema
+
+__all__ = ["RecordFile"]
+
+# Few values each. Keys and values mostly differ: to look for equal ones took half of the time, and gained nothing.
+_DICTIONARY = ("topic", "partition", "timestampType", "headers.list.element.key")
+# Both grow by small steps. Spark reads this encoding since 3.3.
+_ENCODINGS = {"offset": "DELTA_BINARY_PACKED", "timestamp": "DELTA_BINARY_PACKED"}
+# By what readers look for records. Values are large, and have no order.
+_STATISTICS = ("key", "topic", "partition", "offset", "timestamp", "timestampType")
+
+_ROW_GROUP_BYTES = 128 << 20
+"""A row group of large records ends here: it is in memory until it is written."""
+
+
+class RecordFile:
+    """A new file, which gets records in the order of offsets."""
+
+    def __init__(self, path: str, columns: Sequence[str], options: FileOptions) -> None:
+        self.path = path
+        self._schema = arrow_schema(columns)
+        self._options = options
+        self._sink = pa.OSFile(path, "wb")
+        self._writer = pq.ParquetWriter(self._sink, self._schema, **_settings(columns, options))
+        self._batches: list[pa.RecordBatch] = []
+        self._rows = self._bytes = 0
+        self._seen = _Seen()
+
+    def write(self, batch: pa.RecordBatch) -> int:
+        """Append records, which may have more columns. Returns how many bytes the file has so far."""
+        self._seen.look(batch)
+        self._batches.append(batch.select(self._schema.names))
+        self._rows += batch.num_rows
+        self._bytes += batch.nbytes
+        if self._rows >= self._options.row_group_rows or self._bytes >= _ROW_GROUP_BYTES:
+            self._flush()
+        return int(self._sink.tell())
+
+    def close(self, topic: str, partition: int, day: int | None) -> ExportedFile:
+        """Complete the file, and keep it even if the machine stops.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        self._flush()
+        self._writer.close()
+        self._sink.close()
+        descriptor = os.open(self.path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+            size = os.fstat(descriptor).st_size
+        finally:
+            os.close(descriptor)
+        return ExportedFile(self.path, topic, partition, day, size_in_bytes=size, **self._seen.totals())
+
+    def _flush(self) -> None:
+        if self._rows:
+            rows = min(self._rows, self._options.row_group_rows)
+            self._writer.write_table(pa.Table.from_batches(self._batches, self._schema), row_group_size=rows)
+            self._batches, self._rows, self._bytes = [], 0, 0
+
+
+class _Seen:
+    """The number of records, and the ranges of their offsets and timestamps."""
+
+    def __init__(self) -> None:
+        self.rows = self.null_timestamps = 0
+        self._ranges: dict[str, tuple[int, int]] = {}
+
+    def look(self, batch: pa.RecordBatch) -> None:
+        """Include these records."""
+        self.rows += batch.num_rows
+        self._include("offset", batch.column("offset"))
+        if "timestamp" in batch.schema.names:
+            timestamps = batch.column("timestamp")
+            self.null_timestamps += timestamps.null_count
+            self._include("timestamp", timestamps.view(pa.int64()))
+
+    def _include(self, name: str, numbers: pa.Array) -> None:
+        found = pc.min_max(numbers).as_py()
+        if found["min"] is not None:
+            least, most = self._ranges.get(name, (found["min"], found["max"]))
+            self._ranges[name] = min(least, found["min"]), max(most, found["max"])
+
+    def totals(self) -> dict[str, Any]:
+        """As the fields of `ExportedFile`."""
+        first, last = self._ranges["offset"]
+        least, most = self._ranges.get("timestamp", (None, None))
+        return {
+            "rows": self.rows,
+            "first_offset": first,
+            "last_offset": last,
+            "min_timestamp": least,
+            "max_timestamp": most,
+            "null_timestamps": self.null_timestamps,
+        }
+
+
+def _settings(columns: Sequence[str], options: FileOptions) -> dict[str, Any]:
+    """The settings of pyarrow's writer."""
+    nested = [*columns, *(["headers.list.element.key"] if "headers" in columns else [])]
+    sorted_by = [pq.SortingColumn(columns.index("offset"))] if "offset" in columns else None
+    return {
+        "compression": "NONE" if options.compression == "none" else options.compression,
+        "compression_level": options.compression_level,
+        "use_dictionary": [name for name in nested if name in _DICTIONARY],
+        "column_encoding": {name: _ENCODINGS[name] for name in columns if name in _ENCODINGS},
+        "write_statistics": [name for name in columns if name in _STATISTICS],
+        "write_page_index": True,
+        "sorting_columns": sorted_by,
+        "store_schema": False,  # types are then the same for every reader, by the Parquet schema alone
+    }

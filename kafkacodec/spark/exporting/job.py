@@ -1,0 +1,170 @@
+"""`kafkacodec.spark.export`: plan on the driver, write in the tasks, make all of it visible at once."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from kafkacodec.errors import KafkaCodecError
+from kafkacodec.records.signatures import suggests_options
+from kafkacodec.spark import owner, staging
+from kafkacodec.spark.checkpoint import dump
+from kafkacodec.spark.errors import OptionError
+from kafkacodec.spark.exporting.destination import Destination, Table, partition_directory
+from kafkacodec.spark.exporting.options import (
+    DATE,
+    ExportFormat,
+    FileOptions,
+    check_format,
+    columns_of,
+    partitioning,
+    source_options,
+)
+from kafkacodec.spark.exporting.parquet import ParquetDirectory
+from kafkacodec.spark.exporting.planning import Plan, plan
+from kafkacodec.spark.exporting.report import ExportedFile, ExportReport
+from kafkacodec.spark.exporting.task import RESULT, ExportTask, Written
+from kafkacodec.spark.options import ReadOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["export"]
+
+_OUTPUT = "output"
+
+
+@suggests_options
+def export(
+    spark: SparkSession,
+    source: str | os.PathLike[str] | Mapping[str, Any],
+    target: str | os.PathLike[str],
+    *,
+    format: ExportFormat = "parquet",
+    partition_by: str | Sequence[str] = ("topic", "partition", DATE),
+    compression: str = "zstd",
+    compression_level: int | None = None,
+    file_bytes: int = 256 << 20,
+    row_group_rows: int = 131_072,
+    catalog: Any = None,
+) -> ExportReport:
+    """Export records to Parquet files, which Spark's tasks write themselves, or to an Iceberg or Delta table.
+
+    Each run adds what is new since the last one: the target keeps the offsets. What a run has written appears at once
+    when it is complete. If it fails or is killed before, nothing of it is visible, and the next run does its work.
+
+    Args:
+        spark: a session.
+        source: a path, or options of the format ``kafkalog``. Their start applies to partitions without a run so far.
+        target: a directory; for Iceberg, the name of a table, such as ``"kafka.records"``. All have to be on a file
+            system that driver and executors see under the same path. The table is created if it does not exist.
+        format: ``"parquet"``, ``"iceberg"`` (needs ``kafkacodec[iceberg]``) or ``"delta"`` (``kafkacodec[delta]``).
+        partition_by: some of ``topic``, ``partition`` and ``date``, the day of the timestamp in UTC; none may be.
+        compression: ``zstd``, ``snappy``, ``gzip``, ``lz4`` or ``none``.
+        compression_level: for zstd and gzip.
+        file_bytes: a file with this many bytes is closed. A task writes at least a file for each partition and day.
+        row_group_rows: rows of a row group; large records make it shorter.
+        catalog: for Iceberg, the catalog: a `pyiceberg.catalog.Catalog`, its properties, or its name in pyiceberg's
+            configuration.
+
+    Raises:
+        OptionError: an option is unknown, wrong or does not match the target or the files; or with ``failOnDataLoss``,
+            offsets after the last run cannot be read any more.
+        KafkaCodecError: another run has been committed meanwhile, or a package is missing.
+        OSError: a file cannot be read or written.
+        pyspark.errors.PySparkException: a task fails, for example at damage with ``mode=FAILFAST``.
+    """
+    check_format(format)
+    reading = source_options(source)
+    columns = columns_of(reading)
+    table = Table(columns, partitioning(partition_by, columns))
+    files = FileOptions(compression, compression_level, file_bytes, row_group_rows)
+    if catalog is not None and format != "iceberg":
+        raise OptionError(f"catalog: applies to format iceberg, not {format}")
+    destination = _open(format, target, table, catalog)
+    planned = plan(reading, destination.positions)
+    run = destination.new_run() if planned.tasks else None
+    offsets = dump(planned.positions if planned.tasks else destination.positions)
+    report = ExportReport(os.fspath(target), format, run, planned.spans, offsets, problems=tuple(planned.losses))
+    return report if run is None else _write(spark, reading, files, destination, planned, report)
+
+
+def _open(format: ExportFormat, target: str | os.PathLike[str], table: Table, catalog: Any) -> Destination:
+    """The destination as it is now."""
+    return ParquetDirectory(target, table)
+
+
+def _write(
+    spark: SparkSession,
+    reading: ReadOptions,
+    files: FileOptions,
+    destination: Destination,
+    planned: Plan,
+    report: ExportReport,
+) -> ExportReport:
+    """Run the tasks, then commit what they have written."""
+    place = _beside(destination.root)
+    os.makedirs(place, exist_ok=True)
+    staging.remove_abandoned(place)
+    directory = staging.new_directory(place)
+    read = destination.table.columns + tuple(n for n in ("offset",) if n not in destination.table.columns)
+    task = ExportTask(
+        {number: pickle.dumps(ranges) for number, ranges in enumerate(planned.tasks)},
+        reading,
+        read,
+        destination.stored,
+        DATE in destination.table.partition_by,
+        destination.any_day,
+        files,
+        directory,
+        staging.Owner(owner.driver()),
+    )
+    try:
+        done = _run(spark, task)
+        problems = report.problems + tuple(problem for written in done for problem in written.problems)
+        output = os.path.join(directory, _OUTPUT)
+        found = [file for written in done for file in written.files]
+        report = replace(report, files=tuple(_arranged(found, directory, output, destination)), problems=problems)
+        destination.commit(output, report, planned.positions)
+    finally:
+        staging.remove(directory)
+        with suppress(OSError):  # another run uses it
+            os.rmdir(place)
+    return report
+
+
+def _beside(root: str) -> str:
+    """Where runs are staged: next to the target, where its readers do not look, for they would see its files."""
+    parent, name = os.path.split(root)
+    return os.path.join(parent, f".{name}.kafkacodec")
+
+
+def _run(spark: SparkSession, task: ExportTask) -> list[Written]:
+    """The results of all tasks, in their order."""
+    count = len(task.pieces)
+    rows = spark.range(0, count, 1, count).mapInArrow(task.run, RESULT).collect()
+    found = {row["task"]: Written.load(row["written"]) for row in rows}
+    if found.keys() != task.pieces.keys() or len(rows) != count:
+        raise KafkaCodecError(f"Spark returned the results of {len(found)} tasks of {count}; nothing was exported")
+    return [found[number] for number in sorted(found)]
+
+
+def _arranged(
+    files: Iterable[ExportedFile], directory: str, output: str, destination: Destination
+) -> list[ExportedFile]:
+    """Move files from the directories of tasks to where the run has them; what failed attempts left stays behind."""
+    os.makedirs(output)
+    made, arranged = {output}, []
+    for file in files:
+        place = partition_directory(destination.table.partition_by, file)
+        path = os.path.join(place, os.path.basename(file.path))
+        if os.path.join(output, place) not in made:
+            os.makedirs(os.path.join(output, place), exist_ok=True)
+            made.add(os.path.join(output, place))
+        os.rename(os.path.join(directory, file.path), os.path.join(output, path))
+        arranged.append(replace(file, path=path))
+    return arranged

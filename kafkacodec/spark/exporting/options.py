@@ -1,0 +1,145 @@
+"""Options of an export: allowed values, and contradictions. All are checked before a job starts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from kafkacodec.records.arguments import suggestion
+from kafkacodec.spark.errors import OptionError
+from kafkacodec.spark.options import ReadOptions, local_path, parse_read_options
+from kafkacodec.spark.schema import column_names
+
+__all__ = ["DATE", "ExportFormat", "FileOptions", "columns_of", "partitioning", "source_options"]
+
+ExportFormat = Literal["parquet", "iceberg", "delta"]
+
+DATE = "date"
+"""The partition column that is made from the timestamp; the others are columns of the records."""
+
+_PARTITION_COLUMNS = ("topic", "partition", DATE)
+
+# Codec -> the compression levels that it takes, from the least to the most.
+_LEVELS: Mapping[str, tuple[int, int] | None] = {
+    "zstd": (1, 22),
+    "snappy": None,
+    "gzip": (1, 9),
+    "lz4": None,
+    "none": None,
+}
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """How Parquet files are written, checked.
+
+    Attributes:
+        compression: the codec.
+        compression_level: its level; None for the codec's default.
+        file_bytes: a file that has this many bytes is closed, and another one begun.
+        row_group_rows: rows of a row group.
+    """
+
+    compression: str = "zstd"
+    compression_level: int | None = None
+    file_bytes: int = 256 << 20
+    row_group_rows: int = 131_072
+
+    def __post_init__(self) -> None:
+        one_of("compression", self.compression, _LEVELS)
+        levels, level = _LEVELS[self.compression], self.compression_level
+        if level is not None:
+            if levels is None:
+                raise OptionError(f"compression_level: {self.compression} has no levels; remove it")
+            _integer("compression_level", level, *levels)
+        _integer("file_bytes", self.file_bytes, 1 << 20, 1 << 40)
+        _integer("row_group_rows", self.row_group_rows, 1, 1 << 24)
+
+
+def one_of(name: str, value: object, words: Iterable[str]) -> None:
+    """Check that an option is one of these words.
+
+    Raises:
+        OptionError: it is another one; the message names the nearest.
+    """
+    known = tuple(words)
+    if value not in known:
+        raise OptionError(f"{name}: {value!r} is unknown; {suggestion(str(value), known, 'these')}")
+
+
+def _integer(name: str, value: object, least: int, most: int) -> None:
+    if type(value) is not int or not least <= value <= most:
+        raise OptionError(f"{name}: expected a number from {least} to {most}, not {value!r}")
+
+
+def check_format(value: str) -> None:
+    """Check the name of a format.
+
+    Raises:
+        OptionError: there is no such format.
+    """
+    one_of("format", value, get_args(ExportFormat))
+
+
+def source_options(source: str | os.PathLike[str] | Mapping[str, Any]) -> ReadOptions:
+    """Check what is to be read: a path, or options of the format `kafkalog`.
+
+    Raises:
+        OptionError: an option is unknown, malformed, contradicts another one or is of no use to an export.
+    """
+    given = source if isinstance(source, Mapping) else {"path": os.fspath(source)}
+    options = parse_read_options({name: _text(name, value) for name, value in given.items()})
+    if options.replicas == "all":
+        raise OptionError("replicas: an export reads each partition once; give merge or error, not all")
+    return options
+
+
+def _text(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | os.PathLike | int):
+        return str(value)
+    raise OptionError(f"{name}: expected text, a number or a boolean, not {type(value).__name__}")
+
+
+def columns_of(options: ReadOptions) -> tuple[str, ...]:
+    """The columns of the exported table, in order, without the date."""
+    return options.columns or column_names(headers=options.headers)
+
+
+def partitioning(partition_by: str | Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
+    """Check by which columns the files are partitioned.
+
+    Raises:
+        OptionError: one is unknown, listed twice or made from a column that is not exported; or there is nothing left.
+    """
+    names = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
+    for name in names:
+        if name not in _PARTITION_COLUMNS:
+            hint = suggestion(str(name), _PARTITION_COLUMNS, "these")
+            raise OptionError(f"partition_by: {name!r} is no column to partition by; {hint}")
+        if names.count(name) > 1:
+            raise OptionError(f"partition_by: {name} is listed twice")
+        needed = "timestamp" if name == DATE else name
+        if needed not in columns:
+            raise OptionError(f"partition_by: {name} needs the column {needed}, which columns does not list")
+    if not set(columns) - set(names):
+        raise OptionError("columns: all of them are in partition_by; add one that the files can hold")
+    return names
+
+
+def local_target(name: str, target: str | os.PathLike[str]) -> str:
+    """The absolute path of a target directory.
+
+    Raises:
+        OptionError: it is empty, not on a local file system, or a file.
+    """
+    text = os.fspath(target)
+    if not text.strip():
+        raise OptionError(f"{name}: missing; give the directory to write to")
+    path = os.path.abspath(local_path(text, name))
+    if os.path.exists(path) and not os.path.isdir(path):
+        raise OptionError(f"{name}: {path} is not a directory")
+    return path

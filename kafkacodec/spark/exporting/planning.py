@@ -1,0 +1,98 @@
+"""What an export reads: for each partition, from where the last run ended to where the log ends now."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from kafkacodec.log import Partition, SegmentRange
+from kafkacodec.log.pool import in_threads
+from kafkacodec.spark.checkpoint import Loss, Position, advance, resume, vanished
+from kafkacodec.spark.discovery import THREADS, partitions_of, steadily
+from kafkacodec.spark.errors import OptionError
+from kafkacodec.spark.exporting.report import ExportProblem
+from kafkacodec.spark.observing import batch_before, covered, key_of, observe
+from kafkacodec.spark.options import ReadOptions, TopicPartition
+from kafkacodec.spark.planning import Pruning, divide, span
+
+__all__ = ["Plan", "plan"]
+
+logger = logging.getLogger("kafkacodec.spark")
+
+
+class Plan(NamedTuple):
+    """What one run reads.
+
+    Attributes:
+        tasks: the ranges that each task reads, in the order of partitions and offsets.
+        spans: the first offset of each partition to read and the one to stop before, if they differ.
+        positions: where the next run starts.
+        losses: offsets that cannot be read any more, if `failOnDataLoss` allows that.
+    """
+
+    tasks: list[tuple[SegmentRange, ...]]
+    spans: dict[TopicPartition, tuple[int, int]]
+    positions: dict[TopicPartition, Position]
+    losses: list[ExportProblem]
+
+
+class _Part(NamedTuple):
+    partition: Partition
+    first: int
+    end: int
+    position: Position
+    loss: Loss | None
+
+
+def plan(options: ReadOptions, stored: Mapping[TopicPartition, Position]) -> Plan:
+    """Plan a run that goes on where the stored positions say; new partitions start as the options say.
+
+    Raises:
+        OptionError: an option does not match the files; or with `failOnDataLoss`, a topic was deleted or created again,
+            a log was truncated, or records were deleted before they were exported.
+        OSError: a directory or file cannot be read.
+    """
+    partitions = partitions_of(options)
+    for partition in partitions:
+        if partition.topic is None or partition.partition is None:
+            raise OptionError(
+                f"path: {partition.path} does not name a topic and partition, by which an export keeps its place"
+            )
+
+    def part(partition: Partition) -> _Part:
+        position = stored.get(key_of(partition))
+        return steadily(partition, lambda now: _part(now, options, position))
+
+    parts = {key_of(found.partition): found for found in in_threads(part, partitions, THREADS, chunk=1)}
+    losses = {key: found.loss for key, found in parts.items() if found.loss is not None}
+    for key in stored.keys() - parts.keys():
+        if options.selection.wants(*key):
+            losses[key] = Loss("{name} was deleted", "without it")
+    spans = {key: (found.first, found.end) for key, found in parts.items() if found.first < found.end}
+    tasks = divide([(parts[key].partition, *bounds) for key, bounds in spans.items()], options, Pruning())
+    losses.update({key: loss for key, loss in vanished(spans, covered(tasks)).items() if key not in losses})
+    problems = [_reported(key, loss, fail=options.fail_on_data_loss) for key, loss in sorted(losses.items())]
+    return Plan(tasks, spans, {**stored, **{key: found.position for key, found in parts.items()}}, problems)
+
+
+def _part(partition: Partition, options: ReadOptions, position: Position | None) -> _Part:
+    """What is to be read of a partition, and where the next run starts."""
+    start, end = span(partition, options)
+    partition, log = observe(partition, options)
+    if position is None:
+        first, loss = max(start, log.start_offset), None
+    else:
+        batch = batch_before(partition, position.offset)
+        first, loss = resume(position, log, batch)
+    end = max(first, min(end, log.readable_to))
+    new = advance(position, first, end, log, batch_before(partition, end) if end else None)
+    return _Part(partition, first, end, replace(new, start=None), loss)
+
+
+def _reported(key: TopicPartition, loss: Loss, *, fail: bool) -> ExportProblem:
+    if fail:
+        raise OptionError(loss.sentence(key))
+    logger.warning("%s", loss.warning(key))
+    return ExportProblem(key[0], key[1], "", None, None, loss.warning(key))

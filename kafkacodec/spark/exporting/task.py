@@ -1,0 +1,155 @@
+"""What a task of an export does: read ranges of segments, and write their records to Parquet files."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from kafkacodec.log import SegmentRange
+from kafkacodec.records.columns import Problem
+from kafkacodec.spark.errors import without_traceback
+from kafkacodec.spark.exporting.days import by_day
+from kafkacodec.spark.exporting.files import RecordFile
+from kafkacodec.spark.exporting.options import FileOptions
+from kafkacodec.spark.exporting.report import ExportedFile, ExportProblem
+from kafkacodec.spark.observing import key_of
+from kafkacodec.spark.options import ReadOptions, TopicPartition
+from kafkacodec.spark.reading import read_ranges
+from kafkacodec.spark.staging import Owner, new_task
+
+__all__ = ["RESULT", "ExportTask", "Written"]
+
+RESULT = "task long, written string"
+"""Spark's schema of what tasks return: a row for each."""
+
+_MOST_OPEN = 16
+"""Files of a partition that are written at the same time; with more days at once, the oldest file is closed."""
+
+
+class Written(NamedTuple):
+    """What a task has done: its files, with their paths in the staging directory, and what it had to leave out."""
+
+    files: list[ExportedFile]
+    problems: list[ExportProblem]
+
+    def dump(self) -> str:
+        """The same as text."""
+        return json.dumps([[asdict(file) for file in self.files], self.problems])
+
+    @classmethod
+    def load(cls, text: str) -> Written:
+        """What `dump` has written."""
+        files, problems = json.loads(text)
+        return cls([ExportedFile(**file) for file in files], [ExportProblem(*problem) for problem in problems])
+
+
+@dataclass(frozen=True)
+class ExportTask:
+    """Does the tasks of a run; Spark sends it to them.
+
+    Attributes:
+        pieces: the pickled ranges of each task.
+        reading: the options of the reader.
+        columns: the columns that are read.
+        stored: those that the files have.
+        by_date: whether days have files of their own.
+        any_day: whether days are told apart that dates cannot name.
+        files: how files are written.
+        staging: the staging directory.
+        belongs_to: its owner.
+    """
+
+    pieces: Mapping[int, bytes]
+    reading: ReadOptions
+    columns: tuple[str, ...]
+    stored: tuple[str, ...]
+    by_date: bool
+    any_day: bool
+    files: FileOptions
+    staging: str
+    belongs_to: Owner
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The function for ``mapInArrow``: rows with the numbers of tasks become rows with what they have done."""
+        for batch in batches:
+            numbers = batch.column(0).to_pylist()
+            with without_traceback():
+                done = [self.write(number).dump() for number in numbers]
+            yield pa.record_batch([pa.array(numbers, pa.int64()), pa.array(done, pa.string())], ["task", "written"])
+
+    def write(self, task: int) -> Written:
+        """Do one task.
+
+        Raises:
+            DecodeError, OSError: as `read_ranges`; or a file cannot be written.
+        """
+        written = Written([], [])
+        directory = new_task(self.staging, self.belongs_to, task)
+        files = _OpenFiles(directory, self.stored, self.files, task, written.files)
+        for piece in pickle.loads(self.pieces[task]):
+            key = key_of(piece)
+            for batch in self._read(piece, key, written.problems):
+                for day, rows in by_day(batch, any_day=self.any_day) if self.by_date else ((None, batch),):
+                    files.write(key, day, rows)
+        files.close()
+        return written
+
+    def _read(
+        self, piece: SegmentRange, key: TopicPartition, problems: list[ExportProblem]
+    ) -> Iterator[pa.RecordBatch]:
+        def note(path: str, found: Sequence[Problem]) -> None:
+            problems.extend(ExportProblem(*key, path, p.position, p.size_in_bytes, str(p.exception)) for p in found)
+
+        return read_ranges(
+            (piece,),
+            self.columns,
+            permissive=self.reading.permissive,
+            gaps=self.reading.gaps,
+            fail_on_data_loss=self.reading.fail_on_data_loss,
+            note=note,
+        )
+
+
+class _OpenFiles:
+    """The files that a task is writing: one for each day of the current partition."""
+
+    def __init__(
+        self, directory: str, columns: Sequence[str], options: FileOptions, task: int, done: list[ExportedFile]
+    ) -> None:
+        self._directory, self._columns, self._options = directory, columns, options
+        self._task, self._count, self._done = task, 0, done
+        self._key: TopicPartition | None = None
+        self._open: OrderedDict[int | None, RecordFile] = OrderedDict()
+
+    def write(self, key: TopicPartition, day: int | None, rows: pa.RecordBatch) -> None:
+        """Append the records of one partition and day."""
+        if key != self._key:
+            self.close()
+            self._key = key
+        if day not in self._open:
+            if len(self._open) >= _MOST_OPEN:
+                self._finish(next(iter(self._open)))
+            path = os.path.join(self._directory, f"part-{self._task:05}-{self._count:05}.parquet")
+            self._count += 1
+            self._open[day] = RecordFile(path, self._columns, self._options)
+        self._open.move_to_end(day)
+        if self._open[day].write(rows) >= self._options.file_bytes:
+            self._finish(day)
+
+    def close(self) -> None:
+        """Complete all files."""
+        for day in list(self._open):
+            self._finish(day)
+
+    def _finish(self, day: int | None) -> None:
+        assert self._key is not None
+        file = self._open.pop(day)
+        path = os.path.join(os.path.basename(self._directory), os.path.basename(file.path))
+        self._done.append(replace(file.close(*self._key, day), path=path))
