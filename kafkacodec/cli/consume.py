@@ -1,24 +1,29 @@
-"""``kafkacodec consume``: print the records of topics from brokers."""
+"""``kafkacodec consume``: print the records of topics from brokers, or write them to a file."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from kafkacodec.cli.console import is_file
+from kafkacodec.cli.console import is_file, note
+from kafkacodec.cli.destination import Destination, RecordDestination, destination_options
 from kafkacodec.cli.inputs import moment
-from kafkacodec.cli.output import Advance, full_option, progress
+from kafkacodec.cli.output import Advance, counted, full_option, progress
 from kafkacodec.cli.printing import Printing, print_options
 from kafkacodec.cli.search_options import Wanted, search_options
 from kafkacodec.cli.servers import Servers, legal_topic, server_options
+from kafkacodec.cli.standard_input import STANDARD
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from kafkacodec.cli.consume_range import Range, Start
+    from kafkacodec.cli.consumed import Consumed
 
 _STORED = "stored"
 _PATTERN = "^"
@@ -65,6 +70,7 @@ _PATTERN = "^"
 )
 @full_option
 @print_options(batch_columns=False)
+@destination_options(RecordDestination)
 def consume(
     topics: tuple[str, ...],
     servers: Servers,
@@ -78,12 +84,16 @@ def consume(
     wanted: Wanted,
     isolation_level: Literal["read_uncommitted", "read_committed"],
     printing: Printing,
+    output: Destination,
 ) -> None:
     """Print the records of topics from brokers, as `kafkacodec dump` prints those of files.
 
     Reads all partitions from their beginning and goes on until Ctrl-C. With --exit-at-end it stops at the end. With
     --group several consumers share the partitions, and topics may be a pattern that begins with ^. Options of the
     client come from -F and -X, also those of security.
+
+    With --output it writes one file of Parquet, Arrow IPC, CSV or JSON, as `kafkacodec convert` does, and needs
+    --exit-at-end or --limit. The file appears when it is complete; a group commits after that.
     """
     from kafkacodec.cli.consumed import Consumed
     from kafkacodec.client import Consumer
@@ -95,6 +105,8 @@ def consume(
     start = _start(offset, start_time, group)
     if group is not None and (numbers or end_time is not None):
         raise click.UsageError("--group decides about partitions: --partition and --end-time do not apply")
+    if output:
+        _check_output(output, printing, follow and limit is None)
     printer = printing.printer(several=True, headers=True)
     own: dict[str, Any] = {"isolation_level": isolation_level, "enable_auto_commit": False}
     if group is not None:
@@ -106,14 +118,46 @@ def consume(
         ranges = {}
         _require_topics(servers, topics)
     grouped = group is not None
-    with Consumer(**options) as consumer, _progress(ranges, limit) as advance:
+    to_file = output.path not in (None, STANDARD) or is_file(sys.stdout)
+    with Consumer(**options) as consumer, _progress(ranges, limit, to_file) as advance:
         _begin(consumer, topics, {key: part.start for key, part in ranges.items()})
-        consumed = Consumed(consumer, ranges, grouped and not follow, wanted.search(), limit, grouped, advance)
+        commits = grouped and not output
+        consumed = Consumed(consumer, ranges, grouped and not follow, wanted.search(), limit, commits, advance)
+        if output:
+            count = _write(output, consumed)
+            if grouped:
+                consumed.commit()
+            note(f"{output.shown}: {counted(count, 'record')}")
+            return
         rows = consumed.rows()
         try:
             printer(rows)
         finally:
             rows.close()  # type: ignore[attr-defined]
+
+
+def _check_output(output: Destination, printing: Printing, endless: bool) -> None:
+    if endless:
+        raise click.UsageError("--output needs an end: --exit-at-end or --limit")
+    if printing.columns is not None or printing.template is not None or printing.raw:
+        raise click.UsageError("--output writes all columns as they are: --columns, --format and --raw do not apply")
+    output.check([], as_json=printing.as_json)
+
+
+def _write(output: Destination, consumed: Consumed) -> int:
+    """Write the records as a table; returns their number."""
+    import pyarrow as pa
+
+    from kafkacodec.log.kinds import BATCHES
+    from kafkacodec.records.decode import PLACE_COLUMNS, RECORD_COLUMNS
+
+    schema = pa.record_batch(BATCHES.nothing({"columns": PLACE_COLUMNS + RECORD_COLUMNS})).schema
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for table in consumed.tables():
+            yield pa.record_batch(table)
+
+    return output.write(schema, batches())
 
 
 def _start(offset: str | None, start_time: int | datetime | None, group: str | None) -> Start:
@@ -149,9 +193,11 @@ def _ranges(servers: Servers, topics: tuple[str, ...], *arguments: Any) -> Any:
         return partition_ranges(admin, topics, numbers, start, end_time, to_end=to_end, isolation_level=isolation_level)
 
 
-def _progress(ranges: Mapping[tuple[str, int], Range], limit: int | None) -> AbstractContextManager[Advance]:
+def _progress(
+    ranges: Mapping[tuple[str, int], Range], limit: int | None, to_file: bool
+) -> AbstractContextManager[Advance]:
     """A bar while records go to a file. Its total is the limit, or the number of offsets if there is an end."""
-    if not is_file(sys.stdout):
+    if not to_file:
         return nullcontext(lambda count: None)
     ends = [part.end - part.start for part in ranges.values() if part.end is not None]
     total = sum(ends) if ends and len(ends) == len(ranges) else None

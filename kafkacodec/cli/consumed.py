@@ -1,4 +1,4 @@
-"""The records that `kafkacodec consume` prints, and the commits of a group for what was printed."""
+"""The records that `kafkacodec consume` prints or writes, and the commits of a group for what was printed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from kafkacodec.cli.consume_range import Key, Range
 from kafkacodec.cli.record_rows import Place, Row
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from kafkacodec.client.consuming.record import ConsumedColumns
 
 __all__ = ["Consumed"]
+
+T = TypeVar("T")
 
 _MAX_ROWS = 8192
 _LOOK_SECONDS = 0.25  # how soon the end of a quiet partition is noticed
@@ -36,7 +38,7 @@ class Consumed:
         to_end: in a group: stop when all assigned partitions are read to where they ended when they were assigned.
         search: only these records.
         limit: stop after so many.
-        commits: whether to commit what was printed.
+        commits: whether to commit what was given out, while reading and at the end.
         advance: called with the number of offsets that were read; in a group or with a limit, of records printed.
     """
 
@@ -54,21 +56,30 @@ class Consumed:
 
     def rows(self) -> Iterator[Row | None]:
         """The records; None where there are no more for now. Commits what was printed, also when it is closed."""
+        return self._all(self._records)
+
+    def tables(self) -> Iterator[RecordColumns]:
+        """The records in tables of at least one row."""
+        return (table for table in self._all(lambda table: iter([table])) if table)
+
+    def _all(self, given: Callable[[RecordColumns], Iterator[T]]) -> Iterator[T | None]:
+        """What is given out of each table; None where there is no more for now."""
         self._ends = {key: part.end for key, part in self.ranges.items() if part.end is not None}
         self.printed = {key: part.start for key, part in self.ranges.items()}
         try:
             if self.limit != 0 and not self._finished():
-                yield from self._read()
+                yield from self._read(given)
         finally:
-            self._commit()
+            if self.commits:
+                self.commit()
 
-    def _read(self) -> Iterator[Row | None]:
+    def _read(self, given: Callable[[RecordColumns], Iterator[T]]) -> Iterator[T | None]:
         shown_at = time.monotonic()
         reachable_by = time.monotonic() + _UNREACHABLE_SECONDS
         while True:
             try:
                 for table in self.consumer.columns(max_rows=_MAX_ROWS, timeout=_LOOK_SECONDS):
-                    yield from self._rows(table)
+                    yield from self._rows(table, given)
                     if time.monotonic() >= shown_at + _SHOWN_SECONDS:
                         yield None
                         shown_at = time.monotonic()
@@ -82,11 +93,14 @@ class Consumed:
             if self._finished():
                 return
 
-    def _rows(self, table: ConsumedColumns) -> Iterator[Row]:
-        """The records of a table that are wanted; after it, where its partitions are read to."""
+    def _rows(self, table: ConsumedColumns, given: Callable[[RecordColumns], Iterator[T]]) -> Iterator[T]:
+        """What is given out of the wanted records of a table; after it, where its partitions are read to."""
         count, offsets = self._count, sum(self.printed.values())
-        yield from self._wanted(table if self.search is None else self.search.select(table))
+        wanted = self._wanted(table)
+        yield from given(wanted)
+        self._count += len(wanted)
         if self._count == self.limit:
+            self.printed |= {key: offset + 1 for key, offset in _places(wanted)}
             self.advance(self._count - count)
             return
         for key, offset in table.next_offsets.items():
@@ -94,21 +108,22 @@ class Consumed:
             self.printed[key] = offset if end is None else min(offset, end)
         by_offsets = self.ranges and self.limit is None
         self.advance(sum(self.printed.values()) - offsets if by_offsets else self._count - count)
-        if time.monotonic() >= self._commit_at:
-            self._commit()
+        if self.commits and time.monotonic() >= self._commit_at:
+            self.commit()
 
-    def _wanted(self, table: RecordColumns) -> Iterator[Row]:
-        """The records before the ends, up to the limit."""
-        for topic, number, record in zip(_topics(table), table["partition"].tolist(), table.records(), strict=True):
-            key = (topic, number)
-            end = self._ends.get(key)
-            if end is not None and record.offset >= end:
-                continue
+    def _wanted(self, table: ConsumedColumns) -> RecordColumns:
+        """The records that the search finds before the ends, up to the limit."""
+        found: RecordColumns = table if self.search is None else self.search.select(table)
+        if found and any(offset > self._ends.get(key, offset) for key, offset in table.next_offsets.items()):
+            found = found.filter([offset < self._ends.get(key, offset + 1) for key, offset in _places(found)])
+        return found if self.limit is None else found.head(self.limit - self._count)
+
+    def _records(self, table: RecordColumns) -> Iterator[Row]:
+        """One by one, so that no more is committed than what was printed."""
+        for (key, offset), record in zip(_places(table), table.records(), strict=True):
+            topic, number = key
             yield Row(Place(topic, number, f"{topic}-{number}"), record, {})
-            self.printed[key] = record.offset + 1
-            self._count += 1
-            if self._count == self.limit:
-                return
+            self.printed[key] = offset + 1
 
     def _positions(self) -> None:
         """What nothing is printed of: positions of partitions that only have records of transactions, or none."""
@@ -122,13 +137,19 @@ class Consumed:
         keys = list(self.ranges) if self.ranges else self.consumer.assignment() if self.to_end else []
         return bool(keys) and all(key in self._ends and self.printed.get(key, -1) >= self._ends[key] for key in keys)
 
-    def _commit(self) -> None:
+    def commit(self) -> None:
+        """Commit what was given out of the partitions that the consumer has."""
         self._commit_at = time.monotonic() + _COMMIT_SECONDS
-        if self.commits:
-            own = set(self.consumer.assignment())
-            offsets = {key: offset for key, offset in self.printed.items() if key in own}
-            if offsets:
-                self.consumer.commit(offsets)
+        own = set(self.consumer.assignment())
+        offsets = {key: offset for key, offset in self.printed.items() if key in own}
+        if offsets:
+            self.consumer.commit(offsets)
+
+
+def _places(table: RecordColumns) -> Iterator[tuple[Key, int]]:
+    """The partition and the offset of each row."""
+    keys = zip(_topics(table), table["partition"].tolist(), strict=True)
+    return zip(keys, table["offset"].tolist(), strict=True)
 
 
 def _topics(table: RecordColumns) -> list[str]:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, cast
 
 import click
 
@@ -53,6 +53,9 @@ def format_of(path: str) -> str | None:
 class Destination:
     """The output file and its options; `path` is None without ``--output``."""
 
+    format_option: ClassVar[str] = "--format"
+    names: ClassVar[tuple[str, ...]] = ("-o", "--output")
+
     path: str | None
     kind: str | None
     compression: str | None
@@ -61,7 +64,7 @@ class Destination:
 
     def __post_init__(self) -> None:
         if self.path is None and (self.kind or self.compression or self.force or self.csv_safe):
-            raise click.UsageError("--format, --compression, --csv-safe and --force need --output")
+            raise click.UsageError(f"{self.format_option}, --compression, --csv-safe and --force need --output")
 
     def __bool__(self) -> bool:
         return self.path is not None
@@ -120,13 +123,20 @@ class Destination:
         kind = self.kind or format_of(self._name())
         if kind is None:
             reason = "standard output" if self.path == STANDARD else f"{self.path}: the suffix"
-            raise click.UsageError(f"{reason} names no known format; add --format")
+            raise click.UsageError(f"{reason} names no known format; add {self.format_option}")
         if self.compression is not None and self.compression not in COMPRESSIONS.get(kind, ()):
             hint = f"; use one of {', '.join(COMPRESSIONS[kind])}" if kind in COMPRESSIONS else ""
             raise click.UsageError(f"--compression {self.compression} does not apply to {kind}{hint}")
         if self.csv_safe and kind != "csv":
             raise click.UsageError(f"--csv-safe does not apply to {kind}")
         return kind
+
+
+class RecordDestination(Destination):
+    """That of a command whose ``-o`` and ``--format`` mean something else."""
+
+    format_option = "--output-format"
+    names = ("--output",)
 
 
 def check_new_file(path: str, inputs: Iterable[str], *, force: bool) -> None:
@@ -201,16 +211,20 @@ def _is_inside(path: str, directory: str) -> bool:
     return os.path.realpath(path).startswith(os.path.join(os.path.realpath(directory), ""))
 
 
-def destination_options(*, required: bool = False) -> Callable[[Command], Command]:
-    """Add the options of `Destination` to a command, as one argument, ``output``."""
+def destination_options(
+    kind: type[Destination] = Destination, *, required: bool = False
+) -> Callable[[Command], Command]:
+    """Add the options of a `Destination` to a command, as one argument, ``output``."""
     options = (
         click.option(
-            *("-o", "--output", "path"),
+            *(*kind.names, "path"),
             required=required,
             type=click.Path(dir_okay=False, allow_dash=True),
-            help="The file to write, or - for standard output, with --format.",
+            help=f"The file to write, or - for standard output, with {kind.format_option}.",
         ),
-        click.option("--format", "kind", type=click.Choice(list(FORMATS)), help="Default: by the output's suffix."),
+        click.option(
+            *(kind.format_option, "kind"), type=click.Choice(list(FORMATS)), help="Default: by the output's suffix."
+        ),
         click.option(
             "--compression",
             help="Parquet: zstd (default), snappy, gzip, brotli, lz4 or none; Arrow: none (default), lz4 or zstd.",
@@ -220,6 +234,6 @@ def destination_options(*, required: bool = False) -> Callable[[Command], Comman
     )
 
     def give(command: Command) -> Command:
-        return gathered(command, "output", Destination, options)
+        return gathered(command, "output", kind, options)
 
     return give

@@ -11,6 +11,8 @@ import sys
 import time
 
 import pyarrow as pa
+import pyarrow.csv
+import pyarrow.json
 import pyarrow.parquet as pq
 import pytest
 
@@ -149,6 +151,58 @@ def test_where_to_start_and_to_stop(command, topic, server):
     assert out.splitlines()[1].split()[:2] == [f"{topic}-0", "0"]
 
 
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "jsonl", "csv"])
+def test_records_to_a_file(command, topic, server, tmp_path, suffix):
+    fill(server, topic)
+    path = tmp_path / f"records.{suffix}"
+    code, out, err = command("consume", topic, "-p", 1, "-e", "-o", 1, "--output", path)
+    assert (code, out, err) == (0, "", f"{path}: 2 records\n")
+    found = read_file(path)
+    assert found.column_names[:3] == ["topic", "partition", "offset"]
+    values = [value if isinstance(value, str) else value.decode() for value in found["value"].to_pylist()]
+    assert (values, found["offset"].to_pylist()) == (["1-1", "1-2"], [1, 2])
+    assert set(found["topic"].to_pylist()) == {topic}
+
+
+def read_file(path):
+    """The table of a file, by Arrow's readers."""
+    if path.suffix == ".parquet":
+        return pq.read_table(path)
+    if path.suffix == ".arrow":
+        return pa.ipc.open_file(path).read_all()
+    return pa.json.read_json(path) if path.suffix == ".jsonl" else pa.csv.read_csv(path)
+
+
+def test_which_records_go_to_a_file(command, topic, server, tmp_path):
+    fill(server, topic)
+
+    def values(*arguments):
+        path = tmp_path / "records.parquet"
+        assert command("consume", topic, *arguments, "--output", path, "--force")[0] == 0
+        return sorted(value.decode() for value in pq.read_table(path)["value"].to_pylist())
+
+    assert values("-e") == ["0-0", "0-1", "0-2", "0-3", "1-0", "1-1", "1-2"]
+    assert values("-e", "--end-time", 1010) == ["0-0", "1-0"]
+    assert values("-e", "--key", "k2") == ["0-2", "1-2"]
+    assert values("-e", "--key", "absent", "--end-time", 1010) == []
+    assert values("-p", 0, "-n", 2) == ["0-0", "0-1"]
+    assert values("-n", 0) == []
+
+
+def test_a_group_commits_when_its_file_is_complete(command, topic, server, admin, tmp_path):
+    fill(server, topic)
+    group, path = f"group-{topic}", tmp_path / "records.parquet"
+    missing = tmp_path / "nowhere" / "records.parquet"
+    assert command("consume", topic, "-G", group, "-e", "--output", missing)[0] == 1
+    assert admin.list_group_offsets(group) == {}
+    assert command("consume", topic, "-G", group, "-n", 2, "--output", path)[::2] == (0, f"{path}: 2 records\n")
+    assert sum(offset.offset for offset in admin.list_group_offsets(group).values()) == 2
+    assert command("consume", topic, "-G", group, "-e", "--output", path)[0] == 2  # it exists
+    assert command("consume", topic, "-G", group, "-e", "--output", path, "--force")[0] == 0
+    assert pq.read_metadata(path).num_rows == 5
+    assert {key.partition: offset.offset for key, offset in admin.list_group_offsets(group).items()} == {0: 4, 1: 3}
+
+
 def test_transactions(command, topic, server):
     with Producer(server, transactional_id="cli") as producer:
         producer.init_transactions()
@@ -264,6 +318,10 @@ def test_options_from_a_file(command, topic, server, tmp_path, monkeypatch):
         (["consume", "t", "-G", "g", "-p", "1"], 2, "--partition"),
         (["consume", "t", "-X", "group.idd=1"], 2, "did you mean 'group.id'"),
         (["consume", "t", "-X", "group"], 2, "not NAME=VALUE"),
+        (["consume", "t", "--output", "x.parquet"], 2, "--exit-at-end or --limit"),
+        (["consume", "t", "-e", "--output", "x.what"], 2, "add --output-format"),
+        (["consume", "t", "-e", "--output", "x.csv", "--columns", "key"], 2, "--columns"),
+        (["consume", "t", "-e", "--output-format", "csv"], 2, "--output-format, --compression"),
         (["produce", "t", "-X", "acks=7"], 2, "acks must be"),
         (["produce", "t", "-H", "x"], 2, "not NAME=VALUE"),
         (["produce", "t", "-k", "a", "-K", ":"], 2, "exclude each other"),
