@@ -27,7 +27,11 @@ PARTITIONS = 3
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: Any) -> Iterator[Broker]:
-    settings = {"log_cleaner_backoff_ms": "100"}
+    settings = {
+        "log_cleaner_backoff_ms": "100",
+        "group_consumer_heartbeat_interval_ms": "300",
+        "group_consumer_min_heartbeat_interval_ms": "300",
+    }
     made = Broker(tmp_path_factory.mktemp("broker"), "newest", **settings)
     made.start()
     yield made

@@ -37,6 +37,9 @@ from tests.integration.kafka_jvm import Broker
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 ACCEPT, RELEASE, REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT
 SETTINGS = {
+    # A broker that was killed waits until it is known to be gone before it comes back: four seconds instead of nine.
+    "broker_session_timeout_ms": "4000",
+    "broker_heartbeat_interval_ms": "500",
     "group_min_session_timeout_ms": "1000",
     "group_consumer_heartbeat_interval_ms": "300",
     "group_consumer_min_heartbeat_interval_ms": "300",

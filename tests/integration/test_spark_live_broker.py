@@ -23,7 +23,7 @@ from tests.stream_query import Query
 
 pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.slow]
 
-SECONDS = int(os.environ.get("KAFKACODEC_LIVE_STREAM_SECONDS", "30"))
+SECONDS = int(os.environ.get("KAFKACODEC_LIVE_STREAM_SECONDS", "20"))
 KILLS = int(os.environ.get("KAFKACODEC_LIVE_STREAM_KILLS", "2"))
 ROOT = Path(__file__).parent.parent.parent
 PARTITIONS = 2

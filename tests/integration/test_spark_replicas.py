@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from kafkacodec.client import Admin
 from kafkacodec.log import Partition
 from kafkacodec.log.merged import MergedPartition, observe
 from kafkacodec.log.replicas import agreed_end
@@ -58,6 +59,16 @@ def wait_for_a_new_leader(brokers: list[kafka_jvm.Broker], epochs: int) -> None:
                 return
         time.sleep(0.2)
     raise AssertionError("no new leader wrote anything")
+
+
+def wait_for_replicas(cluster: Cluster) -> None:
+    """Until all brokers are in sync again."""
+    with Admin(cluster.servers) as admin:
+        for _ in range(300):
+            if all(len(part.isr) == 3 for part in admin.describe_topics("orders")["orders"].partitions):
+                return
+            time.sleep(0.1)
+    raise AssertionError("replicas stay behind")
 
 
 def merged(directory: Path) -> dict[int, list[tuple[int, bytes]]]:
@@ -118,11 +129,10 @@ def test_directories_of_a_killed_cluster_are_one_log(cluster, tmp_path):
     assert parted > 0  # records of the killed leader that were never part of the log that went on
 
     cluster.start()
-    for _ in range(10):  # until the followers have caught up, so that the high watermark is the end
-        after = consumed(cluster)
-        if after == found:
-            break
-        time.sleep(1)
+    wait_for_replicas(cluster)
+    after, before = consumed(cluster), None
+    while after != before:  # until the followers have caught up, so that the high watermark is the end
+        before, after = after, consumed(cluster)
     alone = [merged(copies / broker.logs.parent.name) for broker in cluster.brokers]
     for number, rows in after.items():
         # After the high watermark the cluster may choose a replica in sync that lacks the last records, or that was

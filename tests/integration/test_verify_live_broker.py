@@ -22,7 +22,7 @@ from tests.integration.kafka_jvm import Broker
 
 pytestmark = pytest.mark.java
 
-SECONDS = int(os.environ.get("KAFKACODEC_LIVE_VERIFY_SECONDS", "15"))
+SECONDS = int(os.environ.get("KAFKACODEC_LIVE_VERIFY_SECONDS", "8"))
 PARTITIONS = 2
 
 # Segments roll all the time, and the checkpoints are written often.
