@@ -1,6 +1,7 @@
 """A client of three brokers that are killed and started again under load: nothing is lost, nothing is there twice.
 
-The short form takes about a minute. KAFKACODEC_LONG=1 kills for ten minutes (make cluster-proof).
+The short form takes about a minute. KAFKACODEC_LONG=1 kills for half an hour, brokers of each release (make
+cluster-proof).
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ import asyncio
 import os
 import random
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,10 +17,15 @@ import pytest
 import kafkacodec as kc
 from tests.integration import kafka_jvm
 from tests.integration.kafka_cluster import Cluster
+from tests.integration.kafka_jars import RELEASES
+from tests.integration.kafka_jvm import Broker
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
-KILLS = 60 if os.environ.get("KAFKACODEC_LONG") else 3
+LONG = bool(os.environ.get("KAFKACODEC_LONG"))
+KILLS = 60 if LONG else 3
+COORDINATOR_KILLS = 20 if LONG else 2
+COORDINATED = ("__transaction_state", "__consumer_offsets")
 PARTITIONS = 3
 SETTINGS = {
     # A killed broker loses its partitions after three seconds instead of nine.
@@ -34,13 +39,19 @@ SETTINGS = {
 }
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    cluster = Cluster(tmp_path / "cluster", 3, **SETTINGS)
-    cluster.start()
+@pytest.fixture(scope="module", params=RELEASES if LONG else ["newest"])
+def brokers(request: Any, tmp_path_factory: Any) -> Iterator[Cluster]:
+    cluster = Cluster(tmp_path_factory.mktemp("cluster"), 3, release=request.param, **SETTINGS)
     yield cluster
     for broker in cluster.brokers:
         cluster.kill(broker)
+
+
+@pytest.fixture
+def cluster(brokers: Cluster) -> Cluster:
+    """All of the three brokers run."""
+    brokers.start()
+    return brokers
 
 
 async def kill_brokers(cluster: Cluster, load: asyncio.Future[Any], seed: int = 1) -> None:
@@ -201,3 +212,132 @@ def test_nothing_is_lost_and_nothing_is_there_twice(cluster: Cluster) -> None:
         for partition, rows in enumerate(partitions)
         for offset, value in rows
     }
+
+
+class Copying:
+    """Members of a group copy "source" to "target": each transaction has records and the positions after them.
+
+    Attributes:
+        sent: how many records each partition of "source" has.
+        done: how many each partition of "target" has for certain.
+        aborted: the transactions that were to be aborted.
+        failed: why others were.
+    """
+
+    def __init__(self, servers: str) -> None:
+        self.servers = servers
+        self.stop, self.end = asyncio.Event(), asyncio.Event()
+        self.sent, self.done = [0] * PARTITIONS, [0] * PARTITIONS
+        self.committed = self.aborted = 0
+        self.failed: list[Exception] = []
+
+    async def feed(self) -> None:
+        """Write numbers to each partition of "source"."""
+        async with kc.client.aio.Producer(self.servers, delivery_timeout_ms=90_000) as producer:
+            deliveries = []
+            while not self.stop.is_set():
+                for partition in range(PARTITIONS):
+                    deliveries.append(await producer.send("source", b"%d" % self.sent[partition], partition=partition))
+                    self.sent[partition] += 1
+                await asyncio.sleep(0.01)
+            await producer.flush()
+            assert [delivery.error for delivery in deliveries] == [None] * len(deliveries)
+
+    async def copy(self, name: str) -> None:
+        """A member of the group, with its producer."""
+        reading: Any = {"group_id": "copying", "auto_offset_reset": "earliest", "enable_auto_commit": False}
+        writing: Any = {"transactional_id": name, "max_block_ms": 90_000, "delivery_timeout_ms": 90_000}
+        async with (
+            kc.client.aio.Consumer("source", bootstrap_servers=self.servers, **reading) as consumer,
+            kc.client.aio.Producer(self.servers, **writing) as producer,
+        ):
+            number = 0
+            while not self.end.is_set():
+                found = await consumer.getmany(0.2, 50)
+                if not found:
+                    continue
+                number += 1
+                ends = {place: records[-1].offset + 1 for place, records in found.items()}
+                try:
+                    async with producer.transaction():
+                        for (_, partition), records in found.items():
+                            for record in records:
+                                await producer.send("target", record.value, partition=partition)
+                        await producer.send_offsets_to_transaction(ends, consumer.group_metadata())
+                        if number % 4 == 0:
+                            raise Unwanted
+                except Unwanted:
+                    self.aborted += 1
+                    await self.rewind(consumer, found)
+                except kc.LocalProtocolError as error:  # the transaction was aborted
+                    self.failed.append(error)
+                    await self.rewind(consumer, found)
+                else:
+                    self.committed += 1
+                    for (_, partition), end in ends.items():
+                        self.done[partition] = max(self.done[partition], end)
+
+    async def rewind(self, consumer: Any, found: Any) -> None:
+        """Read again from the committed positions, where the member still has the partitions."""
+        committed = await consumer.committed_offsets(found)
+        for place in found.keys() & set(consumer.assignment()):
+            await consumer.seek(*place, committed[place].offset if committed[place] is not None else 0)
+
+    async def run(self, cluster: Cluster, seed: int = 1) -> None:
+        """All of it, while the transaction coordinator and the group coordinator are killed in turns."""
+        rnd = random.Random(seed)
+        feeding = asyncio.create_task(self.feed())
+        members = [asyncio.create_task(self.copy(name)) for name in ("left", "right")]
+        async with asyncio.timeout(120):
+            while self.committed < 10:
+                await asyncio.sleep(0.1)
+        for number in range(COORDINATOR_KILLS):
+            broker = await leader_of(cluster, COORDINATED[number % 2])
+            await asyncio.to_thread(cluster.kill, broker)
+            await asyncio.sleep(rnd.uniform(3, 6))
+            await asyncio.to_thread(cluster.start)
+            await asyncio.sleep(rnd.uniform(0.5, 2))
+            assert not any(task.done() for task in (feeding, *members))
+        self.stop.set()
+        await feeding
+        for _ in range(600):
+            if self.done == self.sent or any(member.done() for member in members):
+                break
+            await asyncio.sleep(0.1)
+        self.end.set()
+        await asyncio.gather(*members)
+
+
+async def leader_of(cluster: Cluster, topic: str) -> Broker:
+    """The broker that leads the only partition of an internal topic: the coordinator of what is kept there."""
+    async with kc.client.aio.Admin(cluster.servers) as admin, asyncio.timeout(60):
+        while True:
+            leader = (await admin.describe_topics([topic]))[topic].partitions[0].leader
+            if leader is not None:
+                return cluster.brokers[leader - 1]
+            await asyncio.sleep(0.2)
+
+
+def test_records_and_positions_stay_together_when_coordinators_are_killed(cluster: Cluster) -> None:
+    """read_committed sees each record of "source" once, and the group's positions are at its end."""
+    for topic in ("source", "target"):
+        kafka_jvm.tool("create", cluster.servers, topic, PARTITIONS, 3)
+
+    async def main() -> Copying:
+        copying = Copying(cluster.servers)
+        await copying.run(cluster)
+        return copying
+
+    copying = asyncio.run(main())
+    target = consumed(cluster, "target", "read_committed")
+    for partition, count in enumerate(copying.sent):
+        assert count > 100
+        assert [value for _, value in target[partition]] == [b"%d" % number for number in range(count)]
+    with kc.client.Admin(cluster.servers) as admin:
+        positions = admin.list_group_offsets("copying")
+    assert {place: found.offset for place, found in positions.items()} == {
+        ("source", partition): count for partition, count in enumerate(copying.sent)
+    }
+    assert copying.aborted > 3
+    written = consumed(cluster, "target")
+    assert sum(map(len, written)) > sum(copying.sent)  # what was aborted is there too
