@@ -82,7 +82,7 @@ pytest: $(VENV)/.dev $(VENV)/.built
 	$(PY) -m pytest -n $(JOBS) --dist loadgroup $(TESTS) $(PYTEST_ARGS)
 
 .PHONY: cluster-proof
-cluster-proof: $(VENV)/.dev $(VENV)/.built ## clients of three brokers that are killed again and again, for about ten minutes
+cluster-proof: $(VENV)/.dev $(VENV)/.built ## clients of three brokers that are killed again and again, for about 40 minutes
 	KAFKACODEC_LONG=1 $(PY) -m pytest -q tests/integration/test_client_cluster.py tests/property/test_group_machines.py
 
 # Besides the version in .venv. Each has 450 MB, in a separate environment that takes all other packages from .venv.

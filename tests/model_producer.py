@@ -1,16 +1,14 @@
-"""A producer's machine and a model of a cluster that answers it: by what Kafka's log does with batches of producers.
+"""A producer's machine and a model of a cluster that answers it.
 
-The model keeps records per partition, checks ids, epochs and sequences as `ProducerAppendInfo` does, and remembers the
-last five batches of each producer. Requests of a broker are applied in their order; a connection may break before or
-after a request is applied, and a request may be applied after its connection broke.
+Requests of a broker are applied in their order; a connection may break before or after a request is applied, and a
+request may be applied after its connection broke.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from typing import Any
 
-import kafkacodec as kc
 from kafkacodec import messages
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer, Send, prepared
@@ -22,59 +20,10 @@ from kafkacodec.client.producing.queue import Queues
 from kafkacodec.client.producing.sender import Sender
 from kafkacodec.client.producing.settings import ProducerSettings
 from kafkacodec.errors import ConnectionFailed
+from tests.reference.model_log import Log
 
-OK, OUT_OF_ORDER, OLD_EPOCH, NOT_LEADER, TOO_LARGE, UNKNOWN_PRODUCER = 0, 45, 47, 6, 10, 59
+OK, NOT_LEADER, TOO_LARGE = 0, 6, 10
 ALL_VERSIONS = {key: api.valid_versions for key, api in messages.APIS.items()}
-
-
-class ModelLog:
-    """A partition's records, and what it knows of producers."""
-
-    def __init__(self) -> None:
-        self.values: list[bytes] = []
-        self.producers: dict[int, tuple[int, deque[tuple[int, int, int]]]] = {}
-        self.refuses_unknown = False  # as brokers before 2.5, which want sequence 0 of producers that they do not know
-
-    def append(self, data: Any) -> tuple[int, int]:
-        """The error code and the base offset."""
-        data = bytes(data)
-        (header,) = kc.scan(data).to_pyarrow().to_pylist()
-        assert header["crc_ok"]
-        assert header["base_offset"] == 0
-        values = [record.value for record in kc.iter_records(data)]
-        assert [record.offset for record in kc.iter_records(data)] == list(range(len(values)))
-        pid, epoch, first = header["producer_id"], header["producer_epoch"], header["base_sequence"]
-        if pid is None or pid < 0:
-            return OK, self._add(values)
-        last = (first + len(values) - 1) % 2**31
-        known = self.producers.get(pid)
-        if known is not None:
-            known_epoch, batches = known
-            if epoch < known_epoch:
-                return OLD_EPOCH, -1
-            for batch in batches:
-                if epoch == known_epoch and batch[:2] == (first, last):
-                    return OK, batch[2]
-            expected = (batches[-1][1] + 1) % 2**31 if epoch == known_epoch else 0
-            if first != expected:
-                return OUT_OF_ORDER, -1
-        if known is None and first and self.refuses_unknown:
-            return UNKNOWN_PRODUCER, -1
-        if known is None or epoch != known[0]:
-            self.producers[pid] = (epoch, deque(maxlen=5))
-        offset = self._add(values)
-        self.producers[pid][1].append((first, last, offset))
-        return OK, offset
-
-    def has(self, data: Any) -> bool:
-        """Whether a batch was appended: a broker that took it once does not find it too large later."""
-        (header,) = kc.scan(bytes(data)).to_pyarrow().to_pylist()
-        _, batches = self.producers.get(header["producer_id"], (-1, ()))
-        return any(batch[0] == header["base_sequence"] for batch in batches)
-
-    def _add(self, values: list[bytes]) -> int:
-        self.values += values
-        return len(self.values) - len(values)
 
 
 class ModelCluster:
@@ -82,7 +31,7 @@ class ModelCluster:
 
     def __init__(self, partitions: int = 3, **options: Any) -> None:
         self.now = 1000.0
-        self.logs = [ModelLog() for _ in range(partitions)]
+        self.logs = [Log() for _ in range(partitions)]
         self.leaders = [1 + n % 2 for n in range(partitions)]
         self.epoch = 0
         self.versions = ALL_VERSIONS
@@ -193,10 +142,12 @@ class ModelCluster:
                 forced = self.forced[part.index].pop(0) if self.forced[part.index] else OK
                 if self.leaders[part.index] != node:
                     code, offset = NOT_LEADER, -1
-                elif forced and not (forced == TOO_LARGE and self.logs[part.index].has(part.records)):
+                elif forced and not (forced == TOO_LARGE and self.logs[part.index].has(bytes(part.records))):
                     code, offset = forced, -1
                 else:
-                    code, offset = self.logs[part.index].append(part.records)
+                    data = bytes(part.records)
+                    assert data[:8] == bytes(8)  # offsets are the broker's to give
+                    code, offset, _ = self.logs[part.index].append(data, self.epoch)
                 entry = kind.PartitionProduceResponse
                 answers.append(entry(index=part.index, error_code=code, base_offset=offset))
         return kind(responses=[kind.TopicProduceResponse(name="t", partition_responses=answers)])
@@ -210,6 +161,11 @@ class ModelCluster:
         ]
         topic = kind.MetadataResponseTopic(name="t", partitions=entries)
         return kind(brokers=brokers, controller_id=1, topics=[topic])
+
+
+def values_in(log: Log) -> list[Any]:
+    """The values of a partition, in order; their places are their offsets, if nothing was lost."""
+    return [value for _, _, value in log.records]
 
 
 def values_by_partition(deliveries: list[tuple[Delivery, int, bytes]]) -> dict[int, list[bytes]]:

@@ -1,6 +1,6 @@
 """A client of three brokers that are killed and started again under load: nothing is lost, nothing is there twice.
 
-The short form takes about a minute. KAFKACODEC_LONG=1 kills for half an hour, brokers of each release (make
+The short form takes about a minute. KAFKACODEC_LONG=1 kills for 40 minutes, brokers of each release (make
 cluster-proof).
 """
 

@@ -49,6 +49,7 @@ class ConsumingMachine(RuleBasedStateMachine):
         self.values: dict[tuple[int, int], set[bytes]] = {}
         self.ends: dict[int, int] = {}  # where the application is, by partition
         self.truncated: set[int] = set()
+        self.compacted: set[tuple[int, int]] = set()
         self.sequences: dict[tuple[int, int], int] = {}
         self.made = 0
         self.records: Any = None
@@ -78,6 +79,10 @@ class ConsumingMachine(RuleBasedStateMachine):
         log = self.model.logs[TOPIC, number]
         log.delete_before(log.start + int((log.stable - log.start) * part))
 
+    @rule(number=NUMBERS)
+    def compact(self, number: int) -> None:
+        self.compacted |= {(number, offset) for offset in self.model.logs[TOPIC, number].compact()}
+
     @precondition(lambda self: not self.committed)
     @rule(number=NUMBERS, part=st.floats(0.5, 1))
     def lose_records(self, number: int, part: float) -> None:
@@ -85,6 +90,7 @@ class ConsumingMachine(RuleBasedStateMachine):
         if log.batches and self.model.alive:
             self.truncated.add(number)
             self.model.lose(TOPIC, number, log.start + int((log.end - log.start) * part))
+            self.compacted = {(n, offset) for n, offset in self.compacted if n != number or offset < log.end}
             for producer in (7, 8):
                 known = log.producers.get(producer)
                 last = known.recent[-1][1] + 1 if known is not None and known.recent else 0
@@ -202,7 +208,7 @@ class ConsumingMachine(RuleBasedStateMachine):
         values = [b"%d-%d" % (self.made, n) + b"." * (200 * large) for n in range(count)]
         self.made += 1
         log, epoch = self.model.logs[TOPIC, number], self.model.leaders[TOPIC, number].epoch
-        appended = log.append(kc.encode([(None, value) for value in values], **options), epoch)
+        appended = log.append(kc.encode([(b"%d" % (self.made % 3), value) for value in values], **options), epoch)
         assert appended.code == 0
         for n, value in enumerate(values):
             self.values.setdefault((number, appended.base + n), set()).add(value)
@@ -239,7 +245,8 @@ class ConsumingMachine(RuleBasedStateMachine):
             if number not in self.truncated:
                 log = self.model.logs[TOPIC, number]
                 held = log.committed if self.committed else log.records
-                assert [o for o in offsets if o >= log.start] == [o for o, _, _ in held if first <= o < last]
+                left = [o for o in offsets if o >= log.start and (number, o) not in self.compacted]
+                assert left == [o for o, _, _ in held if first <= o < last]
 
     def teardown(self) -> None:
         """When all is well again, the consumer reads to the end."""

@@ -17,6 +17,7 @@ CORRUPT_MESSAGE = 2
 INVALID_RECORD = 87
 INVALID_PRODUCER_EPOCH = 47
 OUT_OF_ORDER_SEQUENCE_NUMBER = 45
+UNKNOWN_PRODUCER_ID = 59
 KEPT = 5  # the batches of a producer that a broker can recognize when they come again
 TRANSACTIONAL, CONTROL = 0x10, 0x20
 
@@ -57,9 +58,11 @@ class Log:
         producers: by producer id.
         open: the first offset of each open transaction, by producer id.
         aborted: producer id, first offset and the offset of the marker of each aborted transaction.
+        refuses_unknown: whether a producer that is not known has to begin with sequence 0, as before Kafka 2.5.
     """
 
     def __init__(self) -> None:
+        self.refuses_unknown = False
         self.batches: list[Stored] = []
         self.start = self.end = 0
         self.epochs: list[tuple[int, int]] = []
@@ -117,8 +120,8 @@ class Log:
     def _check(self, header: Batch) -> Appended | None:
         """The answer if the batch is not to be stored."""
         known = self.producers.get(header.producer_id)
-        if known is None:
-            return None  # forgotten producers may go on (KIP-360)
+        if known is None:  # forgotten producers may go on (KIP-360)
+            return Appended(UNKNOWN_PRODUCER_ID) if header.base_sequence and self.refuses_unknown else None
         if header.producer_epoch < known.epoch:
             return Appended(INVALID_PRODUCER_EPOCH)
         first, last = header.base_sequence, _sequence(header.base_sequence, header.count - 1)
@@ -130,6 +133,12 @@ class Log:
         # After a marker of this epoch and nothing else, there is no last sequence.
         expected = _sequence(known.recent[-1][1], 1) if known.recent else 0
         return None if first == expected else Appended(OUT_OF_ORDER_SEQUENCE_NUMBER)
+
+    def has(self, data: bytes) -> bool:
+        """Whether a batch of a producer was appended, and is known to have been."""
+        header = Batch(*HEADER.unpack_from(data))
+        known = self.producers.get(header.producer_id)
+        return known is not None and any(first == header.base_sequence for first, _, _ in known.recent)
 
     def append_marker(self, producer_id: int, producer_epoch: int, *, commit: bool, epoch: int) -> None:
         """End a transaction of a producer, as the coordinator has it done."""
@@ -169,6 +178,7 @@ class Log:
         """Lose the batches that reach `offset`, as an unclean election does; producers are known from what is left."""
         lost = [stored for stored in self.batches if stored.last >= offset]
         fresh = Log()
+        fresh.refuses_unknown = self.refuses_unknown
         for stored in self.batches[: len(self.batches) - len(lost)]:
             fresh._take(stored)
         fresh.end = lost[0].base if lost else self.end
@@ -184,6 +194,21 @@ class Log:
             for (epoch, first), after in zip(self.epochs, [*self.epochs[1:], None], strict=False)
             if after is None or after[1] > self.start
         ]
+
+    def compact(self) -> set[int]:
+        """Lose the batches of which no record is the last committed one of its key; returns the offsets that are gone.
+
+        Markers, the last batch before `stable` and what comes later stay. Brokers also take single records of a batch.
+        """
+        stable = [stored for stored in self.batches if stored.last < self.stable]
+        kept = set({key: offset for offset, key, _ in self.committed if offset < self.stable}.values())
+        lost = {
+            stored.base: range(stored.base, stored.last + 1)
+            for stored in stable[:-1]
+            if not stored.header.attributes & CONTROL and kept.isdisjoint(range(stored.base, stored.last + 1))
+        }
+        self.batches = [stored for stored in self.batches if stored.base not in lost]
+        return {offset for offsets in lost.values() for offset in offsets}
 
     # Reading
 

@@ -73,6 +73,25 @@ def test_sequences_wrap_after_the_largest():
     assert [d.offset for d in deliveries] == [1, 2, 3, 4]
 
 
+@pytest.mark.parametrize(
+    ("in_flight", "old", "wanted"), [(5, False, "acb"), (1, False, "abc"), (5, True, "abc")], ids=str
+)
+def test_the_order_after_a_broker_forgot_the_producer_and_refused_a_batch(in_flight, old, wanted):
+    model = ModelCluster(1, batch_size=0, max_in_flight_requests_per_connection=in_flight)
+    model.produce(b"a")
+    model.finish()
+    model.logs[0].producers.clear()
+    model.logs[0].refuses_unknown = old
+    model.forced[0] = [19]
+    deliveries = [model.produce(b"b"), model.produce(b"c")]
+    model.poll()
+    model.answer(1)
+    model.answer(1)
+    model.finish()
+    assert [value.decode() for _, _, value in model.logs[0].records] == list(wanted)
+    assert [delivery.offset for delivery in deliveries] == [wanted.index(value) for value in "bc"]
+
+
 def test_without_acks_a_record_counts_as_delivered_when_it_is_written():
     model = ModelCluster(1, acks=0)
     delivery = model.produce(b"a")
@@ -223,7 +242,7 @@ def test_wrong_records_are_refused_at_once_and_leave_no_trace():
         model.produce(b"", 7)
     assert model.queues.bytes == 0
     model.finish()
-    assert model.logs[0].values == []
+    assert model.logs[0].records == []
 
 
 def test_callbacks_come_in_order_and_may_fail(caplog):

@@ -74,6 +74,30 @@ def test_only_the_last_five_batches_are_recognized():
     assert log.append(batch(b"0", producer=7, epoch=0, sequence=0), 0).code == 45
 
 
+def test_producers_that_are_not_known_begin_with_0_before_kafka_2_5():
+    log = Log()
+    log.refuses_unknown = True
+    data = batch(b"a", producer=8, epoch=0, sequence=99)
+    assert log.append(data, 0).code == 59
+    assert not log.has(data)
+    log.refuses_unknown = False
+    assert log.append(data, 0) == (0, 0, False)
+    assert log.has(data)
+
+
+def test_compaction_keeps_the_last_committed_record_of_each_key():
+    log = Log()
+    for offset, (key, producer) in enumerate([(b"a", -1), (b"b", -1), (b"b", 7), (b"a", -1), (b"c", -1)]):
+        options = {"producer_id": producer, "producer_epoch": 0, "base_sequence": 0} if producer >= 0 else {}
+        data = kc.encode([(key, b"%d" % offset)], is_transactional=producer >= 0, **options)
+        assert log.append(data, 0).base == offset
+    assert log.compact() == set()  # the first open transaction is at 2, and the last batch before it stays
+    log.append_marker(7, 0, commit=False, epoch=0)
+    assert log.compact() == {0, 2}
+    assert [value for _, _, value in log.records] == [b"1", b"3", b"4"]
+    assert log.end == 6
+
+
 def test_bad_batches_are_refused():
     log = Log()
     good = batch(b"a")
