@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from kafkacodec.cli.completion import complete_topic
 from kafkacodec.cli.console import is_file, note
 from kafkacodec.cli.destination import Destination, RecordDestination, destination_options
 from kafkacodec.cli.inputs import moment
@@ -30,7 +31,7 @@ _PATTERN = "^"
 
 
 @click.command()
-@click.argument("topics", metavar="TOPIC...", nargs=-1, required=True)
+@click.argument("topics", metavar="TOPIC...", nargs=-1, required=True, shell_complete=complete_topic)
 @server_options()
 @click.option(
     "-p", "--partition", "numbers", metavar="N", type=int, multiple=True, help="Only partition N; repeatable."

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kafkacodec.cli.completion import complete_topic
 from kafkacodec.cli.console import note
 from kafkacodec.cli.encode import DECODERS, MAX_INT32, batches
 from kafkacodec.cli.output import counted, progress
@@ -27,7 +28,7 @@ _ENCODINGS = click.Choice(["text", *DECODERS])
 
 
 @click.command()
-@click.argument("topic", metavar="TOPIC")
+@click.argument("topic", metavar="TOPIC", shell_complete=complete_topic)
 @click.argument("inputs", nargs=-1, type=click.Path(exists=True, dir_okay=False, allow_dash=True), metavar="[FILE...]")
 @server_options()
 @click.option(

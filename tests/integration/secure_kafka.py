@@ -71,6 +71,7 @@ class SecureBroker(Broker):
             **{"ssl.keystore.type": "PEM", "ssl.truststore.type": "PEM"},
             **{"ssl.truststore.location": str(self.authority.certificate)},
             **{"listener.security.protocol.map": self._protocols()},
+            **{"delegation.token.secret.key": "of all brokers"},
             **settings,
         )
 

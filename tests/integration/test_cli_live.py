@@ -19,6 +19,7 @@ import pytest
 from kafkacodec.client import Admin, Consumer, GroupOffset, NewTopic, Producer
 from tests.integration.kafka_jvm import Broker
 from tests.terminal import on_a_terminal
+from tests.unit.test_cli_completion import completions
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -296,6 +297,14 @@ def test_groups_of_brokers(command, topic, server, admin, protocol):
     assert [(row["topic"], row["partition"], row["offset"], row["metadata"]) for row in found] == [
         (topic, 0, 1, "note")
     ]
+
+
+def test_topics_are_completed(topic, server):
+    prefix = topic[:-3]
+    assert topic in completions(f"kafkacodec consume -b {server} {prefix}")
+    assert topic in completions(f"kafkacodec topics -b {server} --topic {prefix}")
+    assert completions(f"kafkacodec produce -b 127.0.0.1:1 {prefix}") == []
+    assert completions(f"kafkacodec consume -X wrong=option -b {server} {prefix}") == []
 
 
 def test_options_from_a_file(command, topic, server, tmp_path, monkeypatch):

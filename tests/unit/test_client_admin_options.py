@@ -7,6 +7,7 @@ import inspect
 import pickle
 import subprocess
 import sys
+import uuid
 
 import pytest
 
@@ -55,6 +56,14 @@ def test_dotted_names():
         (lambda a: a.create_acls(client.Acl("topic", "t", "User:a", "reed")), ValueError, "operation .* not 'reed'"),
         (lambda a: a.elect_leaders([("t", 0)], election_type="dirty"), ValueError, "election_type"),
         (lambda a: a.alter_user_scram_credentials({"u": "PLAIN"}), ValueError, "a mechanism must be"),
+        (
+            lambda a: a.create_delegation_token(owner="alice"),
+            ValueError,
+            "owner must be .*'User:alice', not 'alice'",
+        ),
+        (lambda a: a.create_delegation_token(max_lifetime_ms=-2), ValueError, "max_lifetime_ms"),
+        (lambda a: a.remove_raft_voter(1, "x"), TypeError, "directory_id must be a uuid.UUID, not str"),
+        (lambda a: a.add_raft_voter(1, uuid.UUID(int=1), {}), ValueError, "endpoints must have"),
         (lambda a: a.describe_client_quotas({"users": None}), ValueError, "'users'"),
     ],
 )

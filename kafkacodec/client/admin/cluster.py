@@ -1,8 +1,7 @@
-"""The cluster: its brokers, features and metadata quorum."""
+"""The cluster: its brokers and features."""
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
@@ -21,15 +20,11 @@ __all__ = [
     "ClusterOperations",
     "Feature",
     "FeatureUpdate",
-    "QuorumDescription",
-    "QuorumReplica",
 ]
 
 _METADATA: Final = 3
 _API_VERSIONS: Final = 18
-_QUORUM: Final = 55
 _FEATURES: Final = 57
-_METADATA_TOPIC: Final = "__cluster_metadata"
 _UPGRADES: Final = {"upgrade": 1, "safe_downgrade": 2, "unsafe_downgrade": 3}
 _TYPES_VERSION = 1  # of UpdateFeatures: it tells kinds of downgrades apart
 
@@ -72,26 +67,6 @@ class FeatureUpdate:
 
     level: int
     upgrade_type: Literal["upgrade", "safe_downgrade", "unsafe_downgrade"] = "upgrade"
-
-
-class QuorumReplica(NamedTuple):
-    """A controller or broker that has the metadata log. Times are in ms since 1970, and -1 if they are not known."""
-
-    id: int
-    directory_id: uuid.UUID | None
-    log_end_offset: int
-    last_fetch_timestamp: int
-    last_caught_up_timestamp: int
-
-
-class QuorumDescription(NamedTuple):
-    """The quorum of the metadata log."""
-
-    leader_id: int
-    leader_epoch: int
-    high_watermark: int
-    voters: list[QuorumReplica]
-    observers: list[QuorumReplica]
 
 
 class ClusterOperations(Operations):
@@ -168,16 +143,6 @@ class ClusterOperations(Operations):
         )  # fmt: skip
         await self._one(ask, "", timeout_ms)
 
-    async def describe_metadata_quorum(self, *, timeout_ms: int | None = None) -> QuorumDescription:
-        """The voters and observers of the metadata log (Kafka 3.3 and later, with KRaft)."""
-
-        def request(keys: list[str], version: int) -> Any:
-            entry = messages.DescribeQuorumRequest
-            topic = entry.TopicData(topic_name=_METADATA_TOPIC, partitions=[entry.PartitionData(partition_index=0)])
-            return entry(topics=[topic])
-
-        return await self._one(Ask(api_key=_QUORUM, request=request, read=_quorum, place=anywhere), "", timeout_ms)
-
 
 def _version() -> str:
     from kafkacodec import __version__
@@ -207,31 +172,3 @@ def _features(keys: list[str], answer: Answer) -> Iterable[tuple[str, dict[str, 
         for entry in message.supported_features
     }
     yield keys[0], refusal(message.error_code) or found
-
-
-def _quorum(keys: list[str], answer: Answer) -> Iterable[tuple[str, QuorumDescription | BrokerError]]:
-    whole = refusal(answer.message.error_code, answer.message.error_message)
-    if whole is not None:
-        yield keys[0], whole
-        return
-    for topic in answer.message.topics:
-        for part in topic.partitions:
-            found = QuorumDescription(
-                part.leader_id,
-                part.leader_epoch,
-                part.high_watermark,
-                [_replica(entry) for entry in part.current_voters],
-                [_replica(entry) for entry in part.observers],
-            )
-            yield keys[0], refusal(part.error_code, part.error_message) or found
-
-
-def _replica(entry: Any) -> QuorumReplica:
-    directory = entry.replica_directory_id
-    return QuorumReplica(
-        entry.replica_id,
-        directory if directory.int else None,
-        entry.log_end_offset,
-        entry.last_fetch_timestamp,
-        entry.last_caught_up_timestamp,
-    )

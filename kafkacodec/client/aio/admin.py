@@ -12,9 +12,13 @@ from kafkacodec.client.admin.configs import ConfigOperations
 from kafkacodec.client.admin.groups import GroupOperations
 from kafkacodec.client.admin.job import Job
 from kafkacodec.client.admin.offsets import OffsetOperations
+from kafkacodec.client.admin.quorum import QuorumOperations
 from kafkacodec.client.admin.quotas import QuotaOperations
 from kafkacodec.client.admin.replicas import ReplicaOperations
 from kafkacodec.client.admin.scram import ScramOperations
+from kafkacodec.client.admin.share_offsets import ShareOffsetOperations
+from kafkacodec.client.admin.streams_groups import StreamsGroupOperations
+from kafkacodec.client.admin.tokens import TokenOperations
 from kafkacodec.client.admin.topics import TopicOperations
 from kafkacodec.client.admin.transactions import TransactionOperations
 from kafkacodec.client.core.cluster import Cluster
@@ -37,13 +41,17 @@ class Admin(
     TopicOperations,
     ConfigOperations,
     GroupOperations,
+    StreamsGroupOperations,
     OffsetOperations,
+    ShareOffsetOperations,
     AclOperations,
     TransactionOperations,
     QuotaOperations,
     ScramOperations,
+    TokenOperations,
     ReplicaOperations,
     ClusterOperations,
+    QuorumOperations,
 ):
     """Administers a Kafka cluster; an asynchronous context manager.
 

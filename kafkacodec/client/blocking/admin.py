@@ -65,6 +65,7 @@ class Admin(BlockingFace):
 
     list_groups = blocking(aio.Admin.list_groups)
     describe_groups = blocking(aio.Admin.describe_groups)
+    describe_streams_groups = blocking(aio.Admin.describe_streams_groups)
     delete_groups = blocking(aio.Admin.delete_groups)
     remove_members = blocking(aio.Admin.remove_members)
 
@@ -72,6 +73,10 @@ class Admin(BlockingFace):
     list_group_offsets = blocking(aio.Admin.list_group_offsets)
     alter_group_offsets = blocking(aio.Admin.alter_group_offsets)
     delete_group_offsets = blocking(aio.Admin.delete_group_offsets)
+
+    list_share_group_offsets = blocking(aio.Admin.list_share_group_offsets)
+    alter_share_group_offsets = blocking(aio.Admin.alter_share_group_offsets)
+    delete_share_group_offsets = blocking(aio.Admin.delete_share_group_offsets)
 
     create_acls = blocking(aio.Admin.create_acls)
     describe_acls = blocking(aio.Admin.describe_acls)
@@ -90,6 +95,11 @@ class Admin(BlockingFace):
     describe_user_scram_credentials = blocking(aio.Admin.describe_user_scram_credentials)
     alter_user_scram_credentials = blocking(aio.Admin.alter_user_scram_credentials)
 
+    create_delegation_token = blocking(aio.Admin.create_delegation_token)
+    renew_delegation_token = blocking(aio.Admin.renew_delegation_token)
+    expire_delegation_token = blocking(aio.Admin.expire_delegation_token)
+    describe_delegation_tokens = blocking(aio.Admin.describe_delegation_tokens)
+
     alter_partition_reassignments = blocking(aio.Admin.alter_partition_reassignments)
     list_partition_reassignments = blocking(aio.Admin.list_partition_reassignments)
     elect_leaders = blocking(aio.Admin.elect_leaders)
@@ -99,4 +109,7 @@ class Admin(BlockingFace):
     describe_cluster = blocking(aio.Admin.describe_cluster)
     describe_features = blocking(aio.Admin.describe_features)
     update_features = blocking(aio.Admin.update_features)
+
     describe_metadata_quorum = blocking(aio.Admin.describe_metadata_quorum)
+    add_raft_voter = blocking(aio.Admin.add_raft_voter)
+    remove_raft_voter = blocking(aio.Admin.remove_raft_voter)

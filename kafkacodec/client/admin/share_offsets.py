@@ -1,0 +1,153 @@
+"""Offsets of share groups: list, alter, delete (KIP-932; Kafka 4.1 and later)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from kafkacodec import messages
+from kafkacodec.client.admin.job import Ask, refusal
+from kafkacodec.client.admin.operations import (
+    Operations,
+    TopicPartition,
+    by_topic,
+    group_coordinator,
+    mapped,
+    pairs,
+    several,
+)
+from kafkacodec.client.core.calls import Answer
+from kafkacodec.errors import BrokerError
+
+__all__ = ["ShareGroupOffset", "ShareOffsetOperations"]
+
+_DESCRIBE: Final = 90
+_ALTER: Final = 91
+_DELETE: Final = 92
+_NO_OFFSET = -1
+
+
+class ShareGroupOffset(NamedTuple):
+    """How far a share group is: records before `start_offset` are done, and some after it may be.
+
+    `leader_epoch` is that of the partition when it was read, `lag` the number of records that are not done; -1 where
+    the broker does not tell them (the lag before Kafka 4.2).
+    """
+
+    start_offset: int
+    leader_epoch: int
+    lag: int
+
+
+class ShareOffsetOperations(Operations):
+    """The calls on offsets of share groups."""
+
+    async def list_share_group_offsets(
+        self,
+        group: str,
+        partitions: Iterable[tuple[str, int]] | None = None,
+        *,
+        timeout_ms: int | None = None,
+    ) -> dict[TopicPartition, ShareGroupOffset]:
+        """The offsets where a share group starts (Kafka 4.1 and later). Partitions without one are left out.
+
+        Args:
+            group: the group.
+            partitions: of these only. Default: of all.
+            timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
+
+        Raises:
+            BrokerError: such as GroupAuthorizationFailedError. A group that does not exist has no offsets.
+        """
+        wanted = None if partitions is None else by_topic(pairs("partitions", partitions))
+
+        def request(keys: list[str], version: int) -> Any:
+            new = messages.DescribeShareGroupOffsetsRequest
+            topic = new.DescribeShareGroupOffsetsRequestTopic
+            topics = None if wanted is None else [
+                topic(topic_name=name, partitions=numbers) for name, numbers in wanted.items()
+            ]  # fmt: skip
+            return new(groups=[new.DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=topics)])
+
+        ask = Ask(api_key=_DESCRIBE, request=request, read=_listed, place=group_coordinator)
+        found = await self._one(ask, group, timeout_ms)
+        return {key: offset for key, offset in found.items() if offset.start_offset != _NO_OFFSET}
+
+    async def alter_share_group_offsets(
+        self, group: str, offsets: Mapping[tuple[str, int], int], *, timeout_ms: int | None = None
+    ) -> None:
+        """Set where a share group without members starts (Kafka 4.1 and later). What it acknowledged is forgotten.
+
+        Args:
+            group: the group.
+            offsets: by partition the offset of the first record to give out.
+            timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
+
+        Raises:
+            ItemErrors: by partition, such as NonEmptyGroupError, UnknownTopicOrPartitionError.
+        """
+        new = mapped("offsets", offsets)
+
+        def request(keys: list[TopicPartition], version: int) -> Any:
+            alter = messages.AlterShareGroupOffsetsRequest
+            part = alter.AlterShareGroupOffsetsRequestPartition
+            topics = [
+                alter.AlterShareGroupOffsetsRequestTopic(
+                    topic_name=name,
+                    partitions=[part(partition_index=n, start_offset=new[TopicPartition(name, n)]) for n in numbers],
+                )
+                for name, numbers in by_topic(keys).items()
+            ]
+            return alter(group_id=group, topics=topics)
+
+        def read(keys: list[TopicPartition], answer: Answer) -> Iterable[tuple[TopicPartition, BrokerError | None]]:
+            whole = refusal(answer.message.error_code, answer.message.error_message)
+            if whole is not None:
+                yield from ((key, whole) for key in keys)
+            for topic in answer.message.responses:
+                for entry in topic.partitions:
+                    key = TopicPartition(topic.topic_name, entry.partition_index)
+                    yield key, refusal(entry.error_code, entry.error_message)
+
+        ask = Ask(api_key=_ALTER, request=request, read=read, place=lambda key: group_coordinator(group))
+        await self._each(ask, new, timeout_ms, "offsets were not set")
+
+    async def delete_share_group_offsets(
+        self, group: str, topics: str | Iterable[str], *, timeout_ms: int | None = None
+    ) -> None:
+        """Delete the offsets of topics in a share group without members (Kafka 4.1 and later).
+
+        Raises:
+            ItemErrors: by topic, such as NonEmptyGroupError, UnknownTopicOrPartitionError.
+        """
+
+        def request(keys: list[str], version: int) -> Any:
+            delete = messages.DeleteShareGroupOffsetsRequest
+            return delete(
+                group_id=group,
+                topics=[delete.DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name in keys],
+            )
+
+        def read(keys: list[str], answer: Answer) -> Iterable[tuple[str, BrokerError | None]]:
+            whole = refusal(answer.message.error_code, answer.message.error_message)
+            if whole is not None:
+                yield from ((key, whole) for key in keys)
+            for topic in answer.message.responses:
+                yield topic.topic_name, refusal(topic.error_code, topic.error_message)
+
+        ask = Ask(api_key=_DELETE, request=request, read=read, place=lambda key: group_coordinator(group))
+        await self._each(ask, several("topics", topics), timeout_ms, "topics keep their offsets")
+
+
+def _listed(
+    keys: list[str], answer: Answer
+) -> Iterable[tuple[str, dict[TopicPartition, ShareGroupOffset] | BrokerError]]:
+    for group in answer.message.groups:
+        refused = refusal(group.error_code, group.error_message)
+        found = {}
+        for topic in group.topics:
+            for part in topic.partitions:
+                key = TopicPartition(topic.topic_name, part.partition_index)
+                refused = refused or refusal(part.error_code, f"{key}: {part.error_message or 'no offset'}")
+                found[key] = ShareGroupOffset(part.start_offset, part.leader_epoch, part.lag)
+        yield group.group_id, refused or found

@@ -1,0 +1,203 @@
+"""Delegation tokens: create, renew, expire, describe (KIP-48). Brokers need ``delegation.token.secret.key``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kafkacodec import messages
+from kafkacodec.client.admin.job import Ask, refusal
+from kafkacodec.client.admin.operations import Operations, anywhere, several
+from kafkacodec.client.core.calls import Answer
+from kafkacodec.errors import BrokerError
+from kafkacodec.records.arguments import require_int
+
+__all__ = ["DelegationToken", "TokenOperations"]
+
+_CREATE: Final = 38
+_RENEW: Final = 39
+_EXPIRE: Final = 40
+_DESCRIBE: Final = 41
+_OWNER_VERSION = 3  # of CreateDelegationToken
+_MOST_MS: Final = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class DelegationToken:
+    """A token, with which a client logs in by SCRAM in the name of its owner.
+
+    Principals are such as ``"User:alice"``, times ms since 1970.
+
+    Attributes:
+        token_id: the user's name in SCRAM.
+        hmac: in base64, the password in SCRAM. It also names the token in calls. A representation leaves it out.
+        owner: who a client with the token is.
+        requester: who created it; None before Kafka 3.3.
+        renewers: who may renew it besides the owner.
+        issue_timestamp: when it was created.
+        expiry_timestamp: when it expires unless it is renewed.
+        max_timestamp: beyond this it cannot be renewed.
+    """
+
+    token_id: str
+    hmac: bytes = field(repr=False)
+    owner: str
+    requester: str | None
+    renewers: list[str]
+    issue_timestamp: int
+    expiry_timestamp: int
+    max_timestamp: int
+
+
+class TokenOperations(Operations):
+    """The calls on delegation tokens. Brokers refuse them without authentication, and from clients with a token."""
+
+    async def create_delegation_token(
+        self,
+        *,
+        renewers: str | Iterable[str] = (),
+        max_lifetime_ms: int | None = None,
+        owner: str | None = None,
+        timeout_ms: int | None = None,
+    ) -> DelegationToken:
+        """Create a token (Kafka 1.1 and later). Brokers tell each other about it after they have answered.
+
+        Args:
+            renewers: principals that may renew it too, such as ``"User:bob"``.
+            max_lifetime_ms: how long it can be renewed. Default: the broker's ``delegation.token.max.lifetime.ms``.
+            owner: in whose name. Default: this client's; another one needs Kafka 3.3 and the right to create tokens.
+            timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
+
+        Raises:
+            BrokerError: such as DelegationTokenAuthDisabledError, DelegationTokenRequestNotAllowedError.
+        """
+        wanted = [_parts("renewers", name) for name in several("renewers", renewers)]
+        lifetime = _duration("max_lifetime_ms", max_lifetime_ms)
+        owner_type, owner_name = (None, None) if owner is None else _parts("owner", owner)
+
+        def request(keys: list[str], version: int) -> Any:
+            new = messages.CreateDelegationTokenRequest
+            return new(
+                owner_principal_type=owner_type,
+                owner_principal_name=owner_name,
+                renewers=[new.CreatableRenewers(principal_type=kind, principal_name=name) for kind, name in wanted],
+                max_lifetime_ms=lifetime,
+            )
+
+        def read(keys: list[str], answer: Answer) -> Iterable[tuple[str, DelegationToken | BrokerError]]:
+            made = answer.message
+            times = made.issue_timestamp_ms, made.expiry_timestamp_ms, made.max_timestamp_ms
+            names = [f"{kind}:{name}" for kind, name in wanted]
+            yield keys[0], refusal(made.error_code) or _token(made, names, times)
+
+        ask = Ask(
+            api_key=_CREATE,
+            request=request,
+            read=read,
+            least=_OWNER_VERSION if owner is not None else 0,
+            needs="owner" if owner is not None else "",
+        )
+        return await self._one(ask, "", timeout_ms)
+
+    async def renew_delegation_token(
+        self, hmac: bytes, *, period_ms: int | None = None, timeout_ms: int | None = None
+    ) -> int:
+        """Let a token expire later; gives when, in ms since 1970 (Kafka 1.1 and later).
+
+        Args:
+            hmac: that of the token.
+            period_ms: how long from now on. Default: the broker's ``delegation.token.expiry.time.ms``.
+            timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
+
+        Raises:
+            BrokerError: such as DelegationTokenNotFoundError, DelegationTokenExpiredError,
+                DelegationTokenOwnerMismatchError.
+        """
+        period = _duration("period_ms", period_ms)
+
+        def request(keys: list[str], version: int) -> Any:
+            return messages.RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=period)
+
+        return await self._one(Ask(api_key=_RENEW, request=request, read=_expiry), "", timeout_ms)
+
+    async def expire_delegation_token(
+        self, hmac: bytes, *, period_ms: int | None = None, timeout_ms: int | None = None
+    ) -> int:
+        """Delete a token, or let it expire at another time; gives when, in ms since 1970 (Kafka 1.1 and later).
+
+        Args:
+            hmac: that of the token.
+            period_ms: how long from now on it lasts. Default: it is deleted.
+            timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
+
+        Raises:
+            BrokerError: such as DelegationTokenNotFoundError, DelegationTokenOwnerMismatchError.
+        """
+        period = _duration("period_ms", period_ms)
+
+        def request(keys: list[str], version: int) -> Any:
+            return messages.ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=period)
+
+        return await self._one(Ask(api_key=_EXPIRE, request=request, read=_expiry), "", timeout_ms)
+
+    async def describe_delegation_tokens(
+        self, owners: str | Iterable[str] | None = None, *, timeout_ms: int | None = None
+    ) -> list[DelegationToken]:
+        """The tokens that this client may describe (Kafka 1.1 and later).
+
+        Args:
+            owners: only those of these principals. Default: all.
+            timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
+
+        Raises:
+            BrokerError: such as DelegationTokenAuthDisabledError, DelegationTokenRequestNotAllowedError.
+        """
+        wanted = None if owners is None else [_parts("owners", name) for name in several("owners", owners)]
+
+        def request(keys: list[str], version: int) -> Any:
+            new = messages.DescribeDelegationTokenRequest
+            entry = new.DescribeDelegationTokenOwner
+            of = None if wanted is None else [entry(principal_type=kind, principal_name=name) for kind, name in wanted]
+            return new(owners=of)
+
+        def read(keys: list[str], answer: Answer) -> Iterable[tuple[str, list[DelegationToken] | BrokerError]]:
+            found = [
+                _token(
+                    entry,
+                    [f"{renewer.principal_type}:{renewer.principal_name}" for renewer in entry.renewers],
+                    (entry.issue_timestamp, entry.expiry_timestamp, entry.max_timestamp),
+                )
+                for entry in answer.message.tokens
+            ]
+            yield keys[0], refusal(answer.message.error_code) or found
+
+        return await self._one(Ask(api_key=_DESCRIBE, request=request, read=read, place=anywhere), "", timeout_ms)
+
+
+def _parts(name: str, principal: Any) -> tuple[str, str]:
+    """The type and the name of a principal. Raises ValueError if it has not both."""
+    kind, colon, who = principal.partition(":") if isinstance(principal, str) else ("", "", "")
+    if not (kind and colon and who):
+        raise ValueError(f"{name} must be principals such as 'User:alice', not {principal!r}")
+    return kind, who
+
+
+def _duration(name: str, value: int | None) -> int:
+    """A time in ms for a request, in which -1 stands for the default."""
+    if value is None:
+        return -1
+    require_int(name, value, 0, _MOST_MS)
+    return value
+
+
+def _expiry(keys: list[str], answer: Answer) -> Iterable[tuple[str, int | BrokerError]]:
+    yield keys[0], refusal(answer.message.error_code) or answer.message.expiry_timestamp_ms
+
+
+def _token(entry: Any, renewers: list[str], times: tuple[int, int, int]) -> DelegationToken:
+    requester = f"{entry.token_requester_principal_type}:{entry.token_requester_principal_name}"
+    owner = f"{entry.principal_type}:{entry.principal_name}"
+    return DelegationToken(
+        entry.token_id, bytes(entry.hmac), owner, requester if requester != ":" else None, renewers, *times
+    )
