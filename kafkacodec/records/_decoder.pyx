@@ -96,8 +96,8 @@ cdef class Decoder(ChunkDecoder):
     def __dealloc__(self):
         k.kc_backing_release(self.source)
 
-    def open(self, data, uint64_t start=0, end=None, aborted=b"", start_offset=None):
-        """Switches to other bytes, with the same options, or with another `start_offset`.
+    def open(self, data, uint64_t start=0, end=None, aborted=b"", start_offset=None, end_offset=None):
+        """Switches to other bytes, with the same options, or with another `start_offset` or `end_offset`.
 
         `aborted` lists transactions whose batches are skipped: three int64 for each (producer id, first offset, offset
         of the marker), sorted.
@@ -107,6 +107,8 @@ cdef class Decoder(ChunkDecoder):
         self.require_idle()
         if start_offset is not None:
             self.decoder.options.start_offset = start_offset
+        if end_offset is not None:
+            self.decoder.options.end_offset = end_offset
         self.given = given
         self.held = held
         self.keep_source(held, self.held.start, self.held.size)

@@ -55,11 +55,12 @@ __all__ = [
 
 
 def register(spark: SparkSession) -> None:
-    """Register the format ``kafkalog`` with a session, for ``spark.read.format`` and ``df.write.format``.
+    """Register the formats ``kafkalog`` and ``kafkabroker`` with a session, for reading and writing.
 
-    Not needed on one machine if this package is installed as a wheel: Spark finds the module `pyspark_kafkacodec` by
-    itself. Call it at the start of each thread that writes, apart from the one that made the session: it makes `spark`
-    the active session of the thread, without which Spark finds no Python data source to write to.
+    Not needed for ``kafkalog`` on one machine if this package is installed as a wheel: Spark finds the module
+    `pyspark_kafkacodec` by itself. Call it at the start of each thread that writes, apart from the one that made the
+    session: it makes `spark` the active session of the thread, without which Spark finds no Python data source to write
+    to.
 
     Raises:
         KafkaCodecError: pyspark is not installed or too old, this package is imported from a zip, or the executors'
@@ -69,18 +70,20 @@ def register(spark: SparkSession) -> None:
     from pyspark.errors import AnalysisException
     from pyspark.sql.utils import is_remote
 
+    from kafkacodec.spark.broker.datasource import KafkaBrokerDataSource
     from kafkacodec.spark.shipping import require_interpreter
     from kafkacodec.spark.source import KafkaLogDataSource
 
     local = not is_remote()
     if local:
         require_interpreter(spark.sparkContext.pythonExec)
-    try:
-        spark.dataSource.register(KafkaLogDataSource)
-    except AnalysisException as error:
-        # Spark 4.0 refuses to register what it has found by itself.
-        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
-            raise
+    for source in (KafkaLogDataSource, KafkaBrokerDataSource):
+        try:
+            spark.dataSource.register(source)
+        except AnalysisException as error:
+            # Spark 4.0 refuses to register what it has found by itself.
+            if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+                raise
     if local:
         spark._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
 

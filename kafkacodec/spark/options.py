@@ -6,17 +6,25 @@ error, since a misspelt one would silently change the result.
 
 from __future__ import annotations
 
-import difflib
-import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Literal, TypeVar, get_args
+from dataclasses import dataclass
+from typing import Literal, get_args
 from urllib.parse import unquote, urlsplit
 
 from kafkacodec.log.continuity import Gaps
-from kafkacodec.patterns import PatternError, whole_matcher
+from kafkacodec.spark.bounds import (
+    EARLIEST,
+    LATEST,
+    Bound,
+    Selection,
+    TopicPartition,
+    parse_end,
+    parse_selection,
+    parse_start,
+)
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.foreign import is_foreign, warn_foreign
+from kafkacodec.spark.option_values import boolean, one_of, parse_json, positive, refuse_unknown, take, whole_number
 from kafkacodec.spark.schema import COLUMNS
 
 __all__ = [
@@ -25,6 +33,8 @@ __all__ = [
     "Bound",
     "ReadOptions",
     "Selection",
+    "TopicPartition",
+    "boolean",
     "one_of",
     "parse_columns",
     "parse_json",
@@ -35,18 +45,11 @@ __all__ = [
     "whole_number",
 ]
 
-EARLIEST, LATEST = -2, -1
-
 MEBIBYTE = 1 << 20
 MAX_PARTITION_BYTES = 128 * MEBIBYTE
 
-TopicPartition = tuple[str, int]
-
 Replicas = Literal["error", "merge", "all"]
 """What to do with several replicas of a partition."""
-
-T = TypeVar("T")
-D = TypeVar("D")
 
 _READ_OPTIONS = (
     "path",
@@ -82,49 +85,6 @@ _NO_TABLES = (
 
 
 @dataclass(frozen=True)
-class Selection:
-    """The topics and partitions to read. At most one field is set; if none is, everything is read."""
-
-    topics: frozenset[str] | None = None
-    pattern: str | None = None
-    partitions: frozenset[TopicPartition] | None = None
-
-    @property
-    def option(self) -> str | None:
-        """The option that makes this selection."""
-        if self.topics is not None:
-            return "subscribe"
-        if self.pattern is not None:
-            return "subscribePattern"
-        return "assign" if self.partitions is not None else None
-
-    def wants(self, topic: str | None, partition: int | None) -> bool:
-        """Whether a partition is selected. One whose topic is unknown is selected only if everything is."""
-        if self.option is None:
-            return True
-        if topic is None or partition is None:
-            return False
-        if self.topics is not None:
-            return topic in self.topics
-        if self.pattern is not None:
-            return whole_matcher(self.pattern)(topic)
-        return self.partitions is not None and (topic, partition) in self.partitions
-
-
-@dataclass(frozen=True)
-class Bound:
-    """Where reading starts or ends: for all partitions (`default`) or by partition.
-
-    A value is an offset, `EARLIEST` or `LATEST`; with `by_timestamp`, a timestamp in milliseconds since 1970.
-    """
-
-    option: str
-    default: int | None = None
-    values: Mapping[TopicPartition, int] = field(default_factory=dict)
-    by_timestamp: bool = False
-
-
-@dataclass(frozen=True)
 class ReadOptions:
     """The reader's options, checked."""
 
@@ -156,19 +116,19 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -
     given = refuse_unknown(options, _STREAM_OPTIONS if streaming else _READ_OPTIONS)
     warn_foreign(options)
     columns, headers = parse_columns(given)
-    start, end = _start(given, streaming), _end(given, streaming)
+    start, end = parse_start(given, streaming), parse_end(given, streaming)
     strategy = take(given, "startingOffsetsByTimestampStrategy", one_of("error", "latest"), None)
     if strategy is not None and not start.by_timestamp:
         raise OptionError(
             "startingOffsetsByTimestampStrategy: requires startingTimestamp or startingOffsetsByTimestamp"
         )
     permissive = take(given, "mode", one_of("FAILFAST", "PERMISSIVE"), "FAILFAST") == "PERMISSIVE"
-    fail_on_data_loss = take(given, "failOnDataLoss", _boolean, None)
+    fail_on_data_loss = take(given, "failOnDataLoss", boolean, None)
     gaps = take(given, "gaps", one_of("error", "accept"), "accept" if fail_on_data_loss is False else "error")
     end_at = take(given, "endAt", one_of("highWatermark", "logEnd"), "highWatermark" if streaming else "logEnd")
     return ReadOptions(
         paths=_paths(given),
-        selection=_selection(given),
+        selection=parse_selection(given),
         start=start,
         end=end,
         columns=columns,
@@ -189,8 +149,14 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -
     )
 
 
-def parse_columns(options: Mapping[str, str]) -> tuple[tuple[str, ...] | None, bool]:
+def parse_columns(
+    options: Mapping[str, str],
+    known: Iterable[str] = _STREAM_OPTIONS,
+    ignored: Callable[[str], bool] = is_foreign,
+) -> tuple[tuple[str, ...] | None, bool]:
     """The value of `columns`, and whether to read headers, of a batch or a stream.
+
+    `known` are the options of both, and `ignored` tells those that are checked elsewhere.
 
     Raises:
         OptionError: an option is unknown to both, `columns` or `includeHeaders` is malformed, or they contradict; or
@@ -198,38 +164,13 @@ def parse_columns(options: Mapping[str, str]) -> tuple[tuple[str, ...] | None, b
     """
     if {"owner", "provider"} <= options.keys():
         raise OptionError(f"CREATE TABLE: {_NO_TABLES}")
-    given = refuse_unknown(options, _STREAM_OPTIONS)
+    given = refuse_unknown(options, known, ignored)
     columns = _columns(given)
-    headers = take(given, "includeHeaders", _boolean, None)
+    headers = take(given, "includeHeaders", boolean, None)
     if columns is not None and headers is not None and headers != ("headers" in columns):
         listed = "lists" if "headers" in columns else "does not list"
         raise OptionError(f"includeHeaders: {str(headers).lower()} contradicts columns, which {listed} headers")
     return columns, bool(headers) or (columns is not None and "headers" in columns)
-
-
-def refuse_unknown(options: Mapping[str, str], known: Iterable[str]) -> dict[str, str]:
-    """The options by their exact names, without foreign ones; option names are not case-sensitive.
-
-    Raises:
-        OptionError: an option is not one of `known`.
-    """
-    names = {name.lower(): name for name in known}
-    given = {}
-    for option, value in options.items():
-        if is_foreign(option):
-            continue
-        name = names.get(option.lower())
-        if name is None:
-            close = difflib.get_close_matches(option.lower(), names, n=1)
-            hint = f"did you mean {names[close[0]]}?" if close else f"options are {', '.join(names.values())}"
-            raise OptionError(f"{option}: unknown option; {hint}")
-        given[name] = value
-    return given
-
-
-def take(given: Mapping[str, str], name: str, parse: Callable[[str, str], T], default: D) -> T | D:
-    """An option's parsed value, or the default if it is not given."""
-    return parse(name, given[name]) if name in given else default
 
 
 def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
@@ -263,126 +204,6 @@ def local_path(path: str, option: str = "path") -> str:
     return path
 
 
-def _selection(given: Mapping[str, str]) -> Selection:
-    present = [name for name in ("subscribe", "subscribePattern", "assign") if name in given]
-    if len(present) > 1:
-        raise OptionError(f"{present[1]}: contradicts {present[0]}; give one of them, or none to read everything")
-    return Selection(
-        topics=take(given, "subscribe", _topics, None),
-        pattern=take(given, "subscribePattern", _pattern, None),
-        partitions=take(given, "assign", _assigned, None),
-    )
-
-
-def _topics(name: str, value: str) -> frozenset[str]:
-    topics = frozenset(part.strip() for part in value.split(",") if part.strip())
-    if not topics:
-        raise OptionError(f"{name}: no topic given")
-    return topics
-
-
-def _pattern(name: str, value: str) -> str:
-    try:
-        whole_matcher(value)
-    except PatternError as error:
-        raise OptionError(f"{name}: {error}") from None
-    return value
-
-
-def _assigned(name: str, value: str) -> frozenset[TopicPartition]:
-    shape = f'{name}: expected JSON such as {{"topic": [0, 1]}}'
-    mapping = parse_json(name, value)
-    if not isinstance(mapping, dict) or not mapping:
-        raise OptionError(shape)
-    pairs = set()
-    for topic, partitions in mapping.items():
-        if not isinstance(partitions, list) or not partitions:
-            raise OptionError(shape)
-        for partition in partitions:
-            if type(partition) is not int or partition < 0:
-                raise OptionError(f"{shape}; {partition!r} is not a partition")
-            pairs.add((topic, partition))
-    return frozenset(pairs)
-
-
-def _start(given: Mapping[str, str], streaming: bool) -> Bound:
-    bound = _bound(given, ("startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets"))
-    if bound is None:
-        return Bound("startingOffsets", EARLIEST)
-    if not streaming:
-        _refuse_edge(bound, LATEST, "latest")
-    return bound
-
-
-def _end(given: Mapping[str, str], streaming: bool) -> Bound:
-    names = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
-    for name in names:
-        if streaming and name in given:
-            raise OptionError(f"{name}: a stream has no end")
-    bound = _bound(given, names)
-    if bound is None:
-        return Bound("endingOffsets", LATEST)
-    _refuse_edge(bound, EARLIEST, "earliest")
-    return bound
-
-
-def _refuse_edge(bound: Bound, edge: int, word: str) -> None:
-    if bound.by_timestamp:
-        return
-    if bound.default == edge:
-        raise OptionError(f"{bound.option}: {word!r} would read nothing")
-    for (topic, partition), value in bound.values.items():
-        if value == edge:
-            raise OptionError(f"{bound.option}: {edge} ({word}) for {topic}-{partition} would read nothing")
-
-
-def _bound(given: Mapping[str, str], names: tuple[str, str, str]) -> Bound | None:
-    """One end of the range, from one of three options: a timestamp, timestamps by partition, offsets."""
-    present = [name for name in names if name in given]
-    if not present:
-        return None
-    if len(present) > 1:
-        raise OptionError(f"{present[1]}: contradicts {present[0]}; give one of them")
-    name, value = present[0], given[present[0]]
-    if name == names[0]:
-        return Bound(name, _timestamp(name, value), by_timestamp=True)
-    if name == names[1]:
-        return Bound(name, values=_by_partition(name, value, lowest=0), by_timestamp=True)
-    word = value.strip().lower()
-    if word in ("earliest", "latest"):
-        return Bound(name, EARLIEST if word == "earliest" else LATEST)
-    return Bound(name, values=_by_partition(name, value, lowest=EARLIEST))
-
-
-def _timestamp(name: str, value: str) -> int:
-    try:
-        timestamp = int(value)
-    except ValueError:
-        timestamp = -1
-    if timestamp < 0:
-        raise OptionError(f"{name}: {value!r} is not a time in milliseconds since 1970")
-    return timestamp
-
-
-def _by_partition(name: str, value: str, *, lowest: int) -> dict[TopicPartition, int]:
-    words = "earliest, latest or " if lowest == EARLIEST else ""
-    shape = f'{name}: expected {words}JSON such as {{"topic": {{"0": 23, "1": 42}}}}'
-    mapping = parse_json(name, value, shape)
-    if not isinstance(mapping, dict) or not mapping:
-        raise OptionError(shape)
-    values: dict[TopicPartition, int] = {}
-    for topic, partitions in mapping.items():
-        if not isinstance(partitions, dict):
-            raise OptionError(shape)
-        for partition, number in partitions.items():
-            if not partition.isdecimal():
-                raise OptionError(f"{shape}; {partition!r} is not a partition")
-            if type(number) is not int or number < lowest or number >= 1 << 63:
-                raise OptionError(f"{shape}; {number!r} for {topic}-{partition} is out of range")
-            values[topic, int(partition)] = number
-    return values
-
-
 def _columns(given: Mapping[str, str]) -> tuple[str, ...] | None:
     if "columns" not in given:
         return None
@@ -396,51 +217,3 @@ def _columns(given: Mapping[str, str]) -> tuple[str, ...] | None:
             raise OptionError(f"columns: {name} is listed twice")
         columns.append(name)
     return tuple(columns)
-
-
-def parse_json(name: str, value: str, shape: str | None = None) -> object:
-    """An option's value, parsed as JSON."""
-    try:
-        return json.loads(value)
-    except RecursionError:
-        raise OptionError(f"{shape or name}: the JSON {value[:80]!r} is nested too deeply") from None
-    except ValueError as error:
-        raise OptionError(f"{shape or name}: {value[:80]!r} is not JSON: {error}") from None
-
-
-def positive(name: str, value: str) -> int:
-    """An option's value as a positive integer."""
-    try:
-        number = int(value)
-    except ValueError:
-        number = 0
-    if number <= 0:
-        raise OptionError(f"{name}: {value!r} is not a positive integer")
-    return number
-
-
-def whole_number(name: str, value: str) -> int:
-    """An option's value as an integer."""
-    try:
-        return int(value)
-    except ValueError:
-        raise OptionError(f"{name}: {value!r} is not an integer") from None
-
-
-def _boolean(name: str, value: str) -> bool:
-    word = value.strip().lower()
-    if word not in ("true", "false"):
-        raise OptionError(f"{name}: expected true or false, not {value!r}")
-    return word == "true"
-
-
-def one_of(*words: str) -> Callable[[str, str], str]:
-    """A parser for one of these words, in upper or lower case."""
-
-    def parse(name: str, value: str) -> str:
-        for word in words:
-            if value.strip().lower() == word.lower():
-                return word
-        raise OptionError(f"{name}: expected {', '.join(words[:-1])} or {words[-1]}, not {value!r}")
-
-    return parse

@@ -27,7 +27,7 @@ from kafkacodec.spark.writing import SegmentsWriter
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter, Filter
 
-__all__ = ["KafkaLogDataSource"]
+__all__ = ["STREAM_READS", "KafkaLogDataSource", "RefusingStreamReader"]
 
 STREAM_READS = (4, 2)
 """The first Spark whose streams of Python data sources have read limits and ``availableNow``."""
@@ -64,7 +64,7 @@ class KafkaLogDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """A reader that follows growing segments. Needs Spark 4.2."""
         if not new_enough(STREAM_READS):
-            return RefusingStreamReader()
+            return RefusingStreamReader(self.name())
         from kafkacodec.spark.streaming import SegmentStreamReader
 
         return SegmentStreamReader(parse_read_options(self.options, streaming=True), check_schema(schema))
@@ -125,10 +125,13 @@ class RefusingStreamReader(DataSourceStreamReader):
     These versions replace an error of `DataSource.streamReader` by an unrelated one, so it is raised by the first call.
     """
 
+    def __init__(self, source: str) -> None:
+        self.source = source
+
     @without_traceback()
     def latestOffset(self) -> dict[str, str]:
         """Raises KafkaCodecError: Spark is too old."""
-        require_spark("reading streams of kafkalog", STREAM_READS)
+        require_spark(f"reading streams of {self.source}", STREAM_READS)
         return {}
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["ALL_RELEASES", "OLD_RELEASES", "RELEASES", "TARGET", "Release", "archive", "java", "prepare"]
+__all__ = ["ALL_RELEASES", "OLD_RELEASES", "RELEASES", "TARGET", "Release", "archive", "fetched", "java", "prepare"]
 
 HERE = Path(__file__).parent / "java"
 TARGET = Path(__file__).parent.parent.parent / ".cache" / "test-java"
@@ -68,8 +68,17 @@ def prepare(release: str = "jars") -> None:
     with open(TARGET / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for needed in {"jars", release}:
-            _fetch(needed)
+            _fetch(needed, ALL_RELEASES[needed].pom())
         _compile()
+
+
+def fetched(name: str, pom: str) -> Path:
+    """The directory with the jars that a project file names, fetched once; others who want the same wait."""
+    TARGET.mkdir(parents=True, exist_ok=True)
+    with open(TARGET / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _fetch(name, pom)
+    return TARGET / name
 
 
 def java(release: str = "jars") -> list[str]:
@@ -94,10 +103,9 @@ def _classpath(release: str = "jars") -> str:
     return f"{TARGET}/{release}/*{os.pathsep}{TARGET}"
 
 
-def _fetch(release: str) -> None:
+def _fetch(name: str, wanted: str) -> None:
     """Jars stay until the project file that lies beside them changes."""
-    wanted = ALL_RELEASES[release].pom()
-    jars, partial = TARGET / release, TARGET / f"{release}.partial"
+    jars, partial = TARGET / name, TARGET / f"{name}.partial"
     kept = jars / "pom.xml"
     if not kept.exists() or kept.read_text() != wanted:
         shutil.rmtree(partial, ignore_errors=True)

@@ -464,6 +464,34 @@ def test_callbacks_of_asyncio(broker: Broker, admin: Admin) -> None:
     assert [kind for kind, _ in calls] == ["assigned", "revoked"]
 
 
+def test_ranges_of_offsets(broker: Broker, admin: Admin) -> None:
+    topic = new_topic(admin)
+    write(broker.server, topic, 300)
+    ranges = {(topic, 0): (10, 60), (topic, 1): (0, 5), (topic, 2): (100, 100)}
+    wanted = [(number, offset) for (_, number), (start, end) in ranges.items() for offset in range(start, end)]
+    with Consumer(bootstrap_servers=broker.server) as consumer:
+        consumer.assign_ranges(ranges)
+        tables = list(consumer.columns(columns=["value", "partition"], max_rows=7))
+        assert {tuple(table.column_names) for table in tables} == {("partition", "offset", "value")}
+        found = [pair for t in tables for pair in zip(t["partition"].tolist(), t["offset"].tolist(), strict=True)]
+        assert sorted(found) == wanted
+        assert [consumer.position(*key) for key in ranges] == [60, 5, 100]
+        consumer.assign_ranges(ranges)
+        assert sorted((r.partition, r.offset) for r in consumer) == wanted
+        assert consumer.getmany(None) == {}
+        consumer.assign([(topic, 0)])  # has no end any more
+        assert [r.offset for r in consumer.getmany(5)[topic, 0]] == list(range(60, 100))
+        with pytest.raises(ValueError, match="unknown column 'values'"):
+            consumer.columns(columns=["values"])
+
+    async def asynchronously() -> list[tuple[int, int]]:
+        async with kc.client.aio.Consumer(bootstrap_servers=broker.server) as consumer:
+            await consumer.assign_ranges(ranges)
+            return [(record.partition, record.offset) async for record in consumer]
+
+    assert sorted(asyncio.run(asynchronously())) == wanted
+
+
 def test_topics_by_pattern_and_later(broker: Broker, admin: Admin) -> None:
     prefix = f"p{uuid.uuid4().hex[:6]}"
     options = {"bootstrap_servers": broker.server, "auto_offset_reset": "earliest", "metadata_max_age_ms": 300}

@@ -10,6 +10,7 @@ from kafkacodec.client.aio.consumer_offsets import ConsumerOffsets
 from kafkacodec.client.aio.consumer_parts import ConsumerParts
 from kafkacodec.client.checks import row_limit, seconds
 from kafkacodec.client.consuming.positions import Key
+from kafkacodec.client.consuming.reading import table_columns
 from kafkacodec.client.consuming.record import ConsumedColumns, ConsumerRecord
 from kafkacodec.client.consuming.settings import ConsumerOptions, ConsumerSettings
 from kafkacodec.client.options import option_defaults, options_from_config
@@ -22,7 +23,7 @@ __all__ = ["Consumer"]
 class Consumer(ConsumerOffsets):
     """Reads topics in an event loop: records one by one, in lists, or as tables.
 
-    An async context manager, and an async iterator over records that never ends::
+    An async context manager, and an async iterator over records, which ends after `assign_ranges` only::
 
         async with Consumer("orders", bootstrap_servers="localhost:9092", group_id="billing") as consumer:
             async for record in consumer:
@@ -52,22 +53,24 @@ class Consumer(ConsumerOffsets):
     # Reading
 
     async def columns(
-        self, *, max_rows: int | None = None, timeout: float | None = None
+        self, *, max_rows: int | None = None, timeout: float | None = None, columns: Iterable[str] | None = None
     ) -> AsyncIterator[ConsumedColumns]:
         """Records as tables, without a Python object per record: the fastest way.
 
         Args:
             max_rows: the most rows of a table. Default: 8,192, so that a table stays in the processor's cache.
             timeout: the iterator ends when so many seconds brought nothing; None: never.
+            columns: the names of the columns to build; what is not asked for costs nothing. Default: all.
 
         Yields:
             ConsumedColumns: ``topic``, ``partition``, ``offset``, ``timestamp``, ``timestamp_type``, ``key``,
-            ``value``, ``headers``. Rows of one partition are in order. A table may be kept: it has its own memory.
+            ``value``, ``headers``, in this order; ``offset`` always. Rows of one partition are in order. A table may be
+            kept: it has its own memory.
         """
-        limit, most = seconds("timeout", timeout), row_limit("max_rows", max_rows)
+        limit, most, names = seconds("timeout", timeout), row_limit("max_rows", max_rows), table_columns(columns)
         while True:
             parts = self._reading()
-            table = parts.reader.columns(most)
+            table = parts.reader.columns(most, names)
             if table is not None:
                 yield table
                 await asyncio.sleep(0)  # the loop goes on fetching
@@ -104,7 +107,8 @@ class Consumer(ConsumerOffsets):
             self._records = parts.reader.iterated() or iter(())
             for record in self._records:
                 return record
-            await self._wait(parts, None)
+            if not await self._wait(parts, None):
+                raise StopAsyncIteration
 
     def _reading(self) -> ConsumerParts:
         """The parts, if there is something to read. Raises what ends the consumer's work."""
@@ -128,7 +132,7 @@ class Consumer(ConsumerOffsets):
         self._event.clear()
         if parts.readable:
             return True
-        if limit == 0:
+        if limit == 0 or parts.positions.read:
             return False
         parts.reader.waiting = True
         try:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kafkacodec.client.aio.assignor_names import assignors_of
 from kafkacodec.client.aio.consumer_group import ConsumerGroup, Listener, OnPartitions
 from kafkacodec.client.aio.consumer_parts import ConsumerParts, Soon
-from kafkacodec.client.checks import partition_keys, topic_names
-from kafkacodec.client.consuming.positions import Key
+from kafkacodec.client.checks import offset_number, partition_keys, topic_names
+from kafkacodec.client.consuming.positions import Key, Position
 from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.client.consuming.subscription import AllPartitions, name_test
 from kafkacodec.client.groups.membership import Subscription
@@ -138,6 +138,24 @@ class ConsumerBase:
         parts.positions.assign(keys, committed=self._group is not None)
         if self._group is not None:
             self._group.assigned_by_hand()
+        parts.network.wake()
+
+    async def assign_ranges(self, ranges: Mapping[tuple[str, int], tuple[int, int]]) -> None:
+        """Read these offsets and nothing else: `columns` and iteration end after them, and nothing beyond is fetched.
+
+        Records that compaction or aborted transactions removed do not count as missing.
+
+        Args:
+            ranges: by (topic, number): the first offset to read, and the offset to stop before.
+        """
+        keys = partition_keys(ranges)
+        bounds = [(offset_number(first), offset_number(end, "end")) for first, end in ranges.values()]
+        await self.assign(keys)
+        parts = self._started()
+        parts.reader.settle()
+        for key, (first, end) in zip(keys, bounds, strict=True):
+            parts.positions.seek(key, Position(first))
+            parts.positions.state(key).end = end
         parts.network.wake()
 
     def assignment(self) -> list[Key]:

@@ -12,6 +12,7 @@ from kafkacodec.client.aio.consumer_parts import ConsumerParts
 from kafkacodec.client.blocking.callbacks import CallbackThread
 from kafkacodec.client.checks import row_limit, seconds
 from kafkacodec.client.consuming.positions import Key
+from kafkacodec.client.consuming.reading import table_columns
 from kafkacodec.client.consuming.record import ConsumedColumns, ConsumerRecord
 from kafkacodec.client.consuming.settings import ConsumerOptions, ConsumerSettings
 from kafkacodec.client.faces import BlockingFace, blocking
@@ -26,7 +27,7 @@ class Consumer(BlockingFace):
     """Reads topics: records one by one, in lists, or as tables.
 
     It fetches ahead on a thread of its own. One thread uses it at a time. A context manager, and an iterable over
-    records that never ends::
+    records, which ends after `assign_ranges` only::
 
         with Consumer("orders", bootstrap_servers="localhost:9092", group_id="billing") as consumer:
             for record in consumer:
@@ -101,6 +102,7 @@ class Consumer(BlockingFace):
 
     subscribe = blocking(aio.Consumer.subscribe)
     assign = blocking(aio.Consumer.assign)
+    assign_ranges = blocking(aio.Consumer.assign_ranges)
     unsubscribe = blocking(aio.Consumer.unsubscribe)
 
     seek = blocking(aio.Consumer.seek)
@@ -145,23 +147,28 @@ class Consumer(BlockingFace):
 
     # Reading
 
-    def columns(self, *, max_rows: int | None = None, timeout: float | None = None) -> Iterator[ConsumedColumns]:
+    def columns(
+        self, *, max_rows: int | None = None, timeout: float | None = None, columns: Iterable[str] | None = None
+    ) -> Iterator[ConsumedColumns]:
         """Records as tables, without a Python object per record: the fastest way.
 
         Args:
             max_rows: the most rows of a table. Default: 8,192, so that a table stays in the processor's cache.
             timeout: the iterator ends when so many seconds brought nothing; None: never.
+            columns: the names of the columns to build; what is not asked for costs nothing. Default: all.
 
         Yields:
             ConsumedColumns: ``topic``, ``partition``, ``offset``, ``timestamp``, ``timestamp_type``, ``key``,
-            ``value``, ``headers``. Rows of one partition are in order. A table may be kept: it has its own memory.
+            ``value``, ``headers``, in this order; ``offset`` always. Rows of one partition are in order. A table may be
+            kept: it has its own memory.
         """
-        return self._tables(row_limit("max_rows", max_rows), seconds("timeout", timeout))
+        names = table_columns(columns)
+        return self._tables(row_limit("max_rows", max_rows), seconds("timeout", timeout), names)
 
-    def _tables(self, max_rows: int | None, timeout: float | None) -> Iterator[ConsumedColumns]:
+    def _tables(self, max_rows: int | None, timeout: float | None, names: tuple[str, ...]) -> Iterator[ConsumedColumns]:
         while True:
             self._check_reading()
-            table = self._reader.columns(max_rows)
+            table = self._reader.columns(max_rows, names)
             if table is not None:
                 yield table
             elif not self._wait(timeout):
@@ -191,8 +198,8 @@ class Consumer(BlockingFace):
             records = self._reader.iterated()
             if records is not None:
                 yield records
-            else:
-                self._wait(None)
+            elif not self._wait(None):
+                return
 
     def _check_reading(self) -> None:
         self._thread.check()
@@ -209,6 +216,8 @@ class Consumer(BlockingFace):
                 event.clear()
                 if self._parts.readable:
                     return True
+                if self._parts.positions.read:
+                    return False
                 self._thread.serve()
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:

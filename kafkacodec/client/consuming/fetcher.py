@@ -196,6 +196,8 @@ class Fetcher:
         """The broker to fetch a partition from; None if it must not be fetched now."""
         if state.fetching is None or state.paused or state.draining or state.failing or now < state.next_at:
             return None
+        if state.fetching.offset >= state.end:
+            return None
         leader = self._cluster.leader(state.topic, state.number)
         if leader is None:
             self._errors.no_leader(state)

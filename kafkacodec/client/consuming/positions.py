@@ -14,12 +14,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kafkacodec.client.consuming.reset_policy import ResetPolicy
 from kafkacodec.errors import LocalProtocolError, NoOffset
 
-__all__ = ["Failure", "Key", "PartitionState", "Position", "Positions"]
+__all__ = ["NO_END", "Failure", "Key", "PartitionState", "Position", "Positions"]
+
+NO_END: Final = (1 << 63) - 1
 
 Key = tuple[str, int]
 """A topic and the number of a partition."""
@@ -40,6 +42,7 @@ class PartitionState:
         position: of the next record for the user; None while it is looked up.
         processed: the position when the user last came back for more: what automatic commits may commit.
         fetching: where the next fetch starts; None without a position.
+        end: reading ends before this offset; `NO_END` if it never does.
         version: changes when what was fetched must be dropped.
         kept: the number of fetched parts of this version that the user has not read to the end.
         awaits_committed: the group's committed offset is asked for.
@@ -59,6 +62,7 @@ class PartitionState:
     position: Position | None = None
     processed: Position | None = None
     fetching: Position | None = None
+    end: int = NO_END
     version: int = 0
     kept: int = 0
     paused: bool = False
@@ -81,6 +85,11 @@ class PartitionState:
     def key(self) -> Key:
         """Topic and number."""
         return self.topic, self.number
+
+    @property
+    def read(self) -> bool:
+        """Whether reading has reached the end."""
+        return self.position is not None and self.position.offset >= self.end
 
     def __repr__(self) -> str:
         return f"<{self.topic}-{self.number} at {self.position}>"
@@ -126,6 +135,15 @@ class Positions:
             self.partitions[key] = before.pop(key) if key in before else self._new(key, committed)
         for state in before.values():
             self._drop(state)
+        for state in self.partitions.values():
+            if state.end != NO_END:  # what was fetched after it is to be read now
+                state.end = NO_END
+                self.rewind(state)
+
+    @property
+    def read(self) -> bool:
+        """Whether reading has reached the end of each partition; never, if one has none."""
+        return bool(self.partitions) and all(state.read for state in self.partitions.values())
 
     def _new(self, key: Key, committed: bool) -> PartitionState:
         state = PartitionState(*key, awaits_committed=committed)

@@ -7,7 +7,7 @@ driver's thread. It alone moves `PartitionState.position`, after it has checked 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from operator import length_hint
@@ -21,6 +21,7 @@ from kafkacodec.client.consuming.record import ConsumedColumns, ConsumerRecord
 from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.errors import CorruptRecord, DecodeError
 from kafkacodec.records._record_rows import consumer_records
+from kafkacodec.records.arguments import column_names
 from kafkacodec.records.columns import Problems, RecordColumns
 from kafkacodec.records.decode import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, PLACE_COLUMNS, RECORD_COLUMNS, plan_of
 from kafkacodec.records.headers import scan
@@ -28,8 +29,10 @@ from kafkacodec.records.headers import scan
 if TYPE_CHECKING:
     from kafkacodec.records._decoder import Decoder
 
-__all__ = ["Reader"]
+__all__ = ["TABLE_COLUMNS", "Reader", "table_columns"]
 
+TABLE_COLUMNS: Final = (*PLACE_COLUMNS, *RECORD_COLUMNS)
+_OF_RECORDS: Final = (*RECORD_COLUMNS, "partition_leader_epoch")
 _RECORD_ROWS: Final = 2048
 
 
@@ -83,7 +86,7 @@ class Reader:
         self._settings = settings
         self._give_back = give_back
         self._again = again
-        self._decoders: dict[bool, Decoder] = {}  # of tables, and of records
+        self._decoders: dict[tuple[str, ...], Decoder] = {}  # by their columns
         self._part: Part | None = None
         self._reading: Decoder | None = None  # of `_part`
         self._finished: list[Part] = []
@@ -102,12 +105,15 @@ class Reader:
 
     # What the user reads
 
-    def columns(self, max_rows: int | None = None) -> ConsumedColumns | None:
-        """The next table; None if nothing is ready. Raises what is wrong with a partition, after what precedes it."""
+    def columns(self, max_rows: int | None = None, names: tuple[str, ...] = TABLE_COLUMNS) -> ConsumedColumns | None:
+        """The next table; None if nothing is ready. Raises what is wrong with a partition, after what precedes it.
+
+        `names` are the columns to decode, in their usual order; ``offset`` must be one.
+        """
         self._begin()
         self._turn_back()
         try:
-            return self._table(DEFAULT_MAX_ROWS if max_rows is None else max_rows)
+            return self._table(DEFAULT_MAX_ROWS if max_rows is None else max_rows, names)
         finally:
             self._end()
 
@@ -217,9 +223,9 @@ class Reader:
         else:
             self._again(given.state, given.version)
 
-    def _table(self, max_rows: int) -> ConsumedColumns | None:
+    def _table(self, max_rows: int, names: tuple[str, ...]) -> ConsumedColumns | None:
         table: ConsumedColumns | None = None
-        while (part := self._open(False)) is not None:
+        while (part := self._open(names)) is not None:
             decoder = self._reading
             assert decoder is not None
             before = 0 if table is None else len(table)
@@ -245,7 +251,7 @@ class Reader:
     def _records(self, max_records: int) -> tuple[list[ConsumerRecord], Part | None, Position]:
         """Records of one part with the position after them, which is not set yet; without a part if there are none."""
         settings = self._settings
-        while (part := self._open(True)) is not None:
+        while (part := self._open(_OF_RECORDS)) is not None:
             decoder = self._reading
             assert decoder is not None
             chunk = decoder.read(RecordColumns, max_records, DEFAULT_MAX_BYTES)
@@ -266,7 +272,7 @@ class Reader:
                 self._advance(part, end)
         return [], None, Position(0)
 
-    def _open(self, as_records: bool) -> Part | None:
+    def _open(self, names: tuple[str, ...]) -> Part | None:
         """The part to read, opened; None if there is none, or if an error comes first."""
         if self._failure is not None:
             return None
@@ -281,26 +287,26 @@ class Reader:
             if not part.current:
                 self._close_part()
                 continue
-            decoder = self._decoder(as_records)
+            decoder = self._decoder(names)
             if self._reading is not decoder:
                 self._reading = decoder
                 position = part.state.position or part.start
-                decoder.open(part.records, aborted=part.aborted, start_offset=max(position.offset, part.start.offset))
+                first = max(position.offset, part.start.offset)
+                decoder.open(part.records, aborted=part.aborted, start_offset=first, end_offset=part.state.end)
                 decoder.set_place(part.state.topic, part.state.number)
             return part
 
-    def _decoder(self, as_records: bool) -> Decoder:
-        found = self._decoders.get(as_records)
+    def _decoder(self, names: tuple[str, ...]) -> Decoder:
+        found = self._decoders.get(names)
         if found is None:
-            names = (*RECORD_COLUMNS, "partition_leader_epoch") if as_records else (*PLACE_COLUMNS, *RECORD_COLUMNS)
             plan = plan_of(columns=names, verify_crc=self._settings.check_crcs, place_columns=True)
-            found = self._decoders[as_records] = plan.decoder(b"")
+            found = self._decoders[names] = plan.decoder(b"")
         return found
 
     def _end_of(self, part: Part, decoder: Decoder, last_offset: int | None) -> Position:
         """The position after what was read of a part."""
         if decoder.done and decoder.fault is None and part.end is not None:
-            return part.end
+            return part.end if part.end.offset <= part.state.end else Position(part.state.end)
         if last_offset is None:
             return part.state.position or part.start
         return Position(last_offset + 1, part.end.leader_epoch if part.same_epoch and part.end is not None else -1)
@@ -360,6 +366,12 @@ class Reader:
             self._close_part()
         self._again(failure.state, failure.version)
         raise failure.error
+
+
+def table_columns(names: Iterable[str] | None) -> tuple[str, ...]:
+    """The columns to build in their usual order, ``offset`` always. Raises TypeError, ValueError."""
+    wanted = {"offset", *column_names(names, TABLE_COLUMNS, TABLE_COLUMNS)}
+    return tuple(name for name in TABLE_COLUMNS if name in wanted)
 
 
 def _last_offset(table: RecordColumns, before: int) -> int | None:

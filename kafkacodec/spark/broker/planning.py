@@ -1,0 +1,124 @@
+"""From offsets to tasks: which range of offsets of which partition each Spark task reads."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from typing import NamedTuple
+
+from kafkacodec.spark.bounds import TopicPartition
+from kafkacodec.spark.broker.offsets import Offsets, TopicOffsets
+from kafkacodec.spark.broker.read_options import BrokerReadOptions
+from kafkacodec.spark.errors import OptionError
+from kafkacodec.spark.planning import Pruning
+
+__all__ = ["OffsetRange", "as_json", "from_json", "lost", "plan_batch", "split"]
+
+logger = logging.getLogger("kafkacodec.spark")
+
+
+class OffsetRange(NamedTuple):
+    """Offsets of a partition: from `start` until before `end`."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+
+def plan_batch(options: BrokerReadOptions, pruning: Pruning) -> list[OffsetRange]:
+    """The ranges that the tasks of a batch read, in the order of partitions and offsets.
+
+    Raises:
+        OptionError: an option does not match the topics of the cluster; or offsets are not there and
+            `failOnDataLoss` is true.
+        BrokerUnavailable: the brokers do not answer.
+    """
+    offsets = TopicOffsets(options)
+    keys = offsets.partitions()
+    starts, ends = offsets.resolved(options.start, keys), offsets.resolved(options.end, keys)
+    for key in keys:
+        if starts[key] > ends[key]:
+            raise OptionError(
+                f"{options.start.option}: {starts[key]} for {key[0]}-{key[1]} is after {options.end.option}, "
+                f"{ends[key]}"
+            )
+    # Where an offset is the cluster's own there is nothing to compare with it.
+    first = offsets.earliest(keys) if options.start.values and not options.start.by_timestamp else starts
+    last = offsets.latest(keys) if options.end.values and not options.end.by_timestamp else ends
+    spans = {key: _inside(key, (starts[key], ends[key]), (first[key], last[key]), options) for key in keys}
+    return split(_pruned(spans, pruning, offsets), options)
+
+
+def _inside(
+    key: TopicPartition, wanted: tuple[int, int], there: tuple[int, int], options: BrokerReadOptions
+) -> tuple[int, int]:
+    """The part of a range that is there."""
+    (start, end), (first, last) = wanted, there
+    if start < min(first, end):
+        lost(options, key, f"offsets {start} to {min(first, end) - 1} were deleted before they were read")
+    if end > last:
+        lost(options, key, f"offsets {max(start, last)} to {end - 1} are after the end of the partition, {last}")
+    return max(start, first), min(end, last)
+
+
+def lost(options: BrokerReadOptions, key: TopicPartition, what: str) -> None:
+    """Raise or log that offsets cannot be read."""
+    text = f"{key[0]}-{key[1]}: {what}"
+    if options.fail_on_data_loss:
+        raise OptionError(f"failOnDataLoss: {text}; false reads on without them")
+    logger.warning("%s", text)
+
+
+def _pruned(
+    spans: Mapping[TopicPartition, tuple[int, int]], pruning: Pruning, offsets: TopicOffsets
+) -> dict[TopicPartition, tuple[int, int]]:
+    """What the filters leave of the ranges."""
+    kept = {
+        key: (max(start, pruning.start_offset), min(end, pruning.end_offset))
+        for key, (start, end) in spans.items()
+        if (pruning.topics is None or key[0] in pruning.topics)
+        and (pruning.partitions is None or key[1] in pruning.partitions)
+    }
+    if pruning.start_timestamp is None or not kept:
+        return kept
+    # All records before the first one of that time or later are older.
+    found = offsets.at(dict.fromkeys(kept, pruning.start_timestamp))
+    firsts = {key: kept[key][1] if offset is None else offset for key, offset in found.items()}
+    return {key: (max(start, firsts[key]), end) for key, (start, end) in kept.items()}
+
+
+def split(spans: Mapping[TopicPartition, tuple[int, int]], options: BrokerReadOptions) -> list[OffsetRange]:
+    """A task for each partition that has offsets to read, or several as `maxRecordsPerPartition` and `minPartitions`
+    ask for.
+    """
+    ranges = [OffsetRange(*key, start, end) for key, (start, end) in sorted(spans.items()) if start < end]
+    if options.max_records is not None:
+        most = options.max_records
+        ranges = [part for r in ranges for part in _cut(r, -(-(r.end - r.start) // most))]
+    wanted = options.min_partitions
+    if wanted is not None and len(ranges) < wanted:
+        total = sum(r.end - r.start for r in ranges)
+        ranges = [part for r in ranges for part in _cut(r, max(1, round((r.end - r.start) / total * wanted)))]
+    return ranges
+
+
+def _cut(whole: OffsetRange, parts: int) -> Iterable[OffsetRange]:
+    """So many ranges of the same length, but for one offset."""
+    size = whole.end - whole.start
+    edges = [whole.start + size * n // parts for n in range(parts + 1)]
+    return [whole._replace(start=a, end=b) for a, b in pairwise(edges) if a < b]
+
+
+def as_json(offsets: Offsets) -> dict[str, dict[str, int]]:
+    """Offsets as Spark's own source writes them to checkpoints."""
+    found: dict[str, dict[str, int]] = {}
+    for (topic, number), offset in sorted(offsets.items()):
+        found.setdefault(topic, {})[str(number)] = offset
+    return found
+
+
+def from_json(offsets: Mapping[str, Mapping[str, int]]) -> Offsets:
+    """The inverse of `as_json`."""
+    return {(topic, int(number)): offset for topic, by in offsets.items() for number, offset in by.items()}

@@ -1,0 +1,92 @@
+"""Values of options: how they are parsed, and what is said about those that are wrong."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+from kafkacodec.spark.errors import OptionError
+from kafkacodec.spark.foreign import is_foreign
+
+__all__ = ["boolean", "one_of", "parse_json", "positive", "refuse_unknown", "take", "whole_number"]
+
+T = TypeVar("T")
+D = TypeVar("D")
+
+
+def take(given: Mapping[str, str], name: str, parse: Callable[[str, str], T], default: D) -> T | D:
+    """An option's parsed value, or the default if it is not given."""
+    return parse(name, given[name]) if name in given else default
+
+
+def refuse_unknown(
+    options: Mapping[str, str], known: Iterable[str], ignored: Callable[[str], bool] = is_foreign
+) -> dict[str, str]:
+    """The options by their exact names, without those that are `ignored`; option names are not case-sensitive.
+
+    Raises:
+        OptionError: an option is not one of `known`.
+    """
+    names = {name.lower(): name for name in known}
+    given = {}
+    for option, value in options.items():
+        if ignored(option):
+            continue
+        name = names.get(option.lower())
+        if name is None:
+            close = difflib.get_close_matches(option.lower(), names, n=1)
+            hint = f"did you mean {names[close[0]]}?" if close else f"options are {', '.join(names.values())}"
+            raise OptionError(f"{option}: unknown option; {hint}")
+        given[name] = value
+    return given
+
+
+def parse_json(name: str, value: str, shape: str | None = None) -> object:
+    """An option's value, parsed as JSON."""
+    try:
+        return json.loads(value)
+    except RecursionError:
+        raise OptionError(f"{shape or name}: the JSON {value[:80]!r} is nested too deeply") from None
+    except ValueError as error:
+        raise OptionError(f"{shape or name}: {value[:80]!r} is not JSON: {error}") from None
+
+
+def positive(name: str, value: str) -> int:
+    """An option's value as a positive integer."""
+    try:
+        number = int(value)
+    except ValueError:
+        number = 0
+    if number <= 0:
+        raise OptionError(f"{name}: {value!r} is not a positive integer")
+    return number
+
+
+def whole_number(name: str, value: str) -> int:
+    """An option's value as an integer."""
+    try:
+        return int(value)
+    except ValueError:
+        raise OptionError(f"{name}: {value!r} is not an integer") from None
+
+
+def boolean(name: str, value: str) -> bool:
+    """An option's value as true or false."""
+    word = value.strip().lower()
+    if word not in ("true", "false"):
+        raise OptionError(f"{name}: expected true or false, not {value!r}")
+    return word == "true"
+
+
+def one_of(*words: str) -> Callable[[str, str], str]:
+    """A parser for one of these words, in upper or lower case."""
+
+    def parse(name: str, value: str) -> str:
+        for word in words:
+            if value.strip().lower() == word.lower():
+                return word
+        raise OptionError(f"{name}: expected {', '.join(words[:-1])} or {words[-1]}, not {value!r}")
+
+    return parse
