@@ -16,11 +16,11 @@ PLACE = TopicPartition("t", 0)
 GAP, RELEASE, ACCEPT = AcknowledgeType.GAP, AcknowledgeType.RELEASE, AcknowledgeType.ACCEPT
 
 
-def deliveries(records, *acquired):
+def deliveries(records, *acquired, **options):
     reader = ShareReader(Cluster([("a", 1)]), lambda: GroupMetadata("g", 1, "m"), implicit=False)
     reader._sessions[1] = session = ShareSession(epoch=1)
     reader._fetched.append(ShareFetched(PLACE, records, tuple(Acquired(*run) for run in acquired), 1, None))
-    found = Deliveries(reader, ShareConsumerSettings(bootstrap_servers="a", group_id="g"))
+    found = Deliveries(reader, ShareConsumerSettings(bootstrap_servers="a", group_id="g", **options))
     found.take()
     return found, session.acknowledging
 
@@ -61,3 +61,18 @@ def test_a_broker_that_gives_more_offsets_than_there_can_be():
     found, said = deliveries(b"", (0, 2**62, 1))
     assert not found.ready
     assert said == {PLACE: [Run(0, 2**62, GAP)]}
+
+
+def test_what_a_member_has_lost_is_not_given_and_needs_no_acknowledgement():
+    found, _ = deliveries(b"".join(batches()), (0, 3, 1), share_acknowledgement_mode="explicit")
+    first, second = found.next(2)
+    with pytest.raises(kc.LocalProtocolError, match="2 records are not acknowledged"):
+        found.processed()
+    found._reader._lose(1, kc.ConnectionFailed("gone", sent=True), 0)
+    found.take()
+    assert not found.ready  # 2 and 3 were not given before
+    with pytest.raises(kc.LocalProtocolError, match="does not wait"):
+        found.acknowledge(first, "accept")
+    found.processed()
+    with pytest.raises(kc.LocalProtocolError, match="does not wait"):
+        found.acknowledge(second, "accept")

@@ -263,6 +263,35 @@ def test_without_membership_nothing_is_asked_and_sessions_are_over():
     assert it.asked().share_session_epoch == 0
 
 
+@pytest.mark.parametrize("closing", [True, False])
+def test_an_answer_to_a_member_that_was_removed_meanwhile_is_not_taken(closing):
+    it = Reading()
+    it.reader.fetch()
+    it.asked()
+    it.member = None
+    if closing:
+        it.reader.close()
+    assert it.reader.poll(0) == []
+    it.reader.failed(it.send, ConnectionFailed("gone", sent=True), 0)
+    assert it.reader.closed == closing
+    assert it.reader.next_deadline() is None
+
+
+def test_what_was_not_taken_of_a_session_is_lost_with_it():
+    it = Reading()
+    it.reader.fetch()
+    it.asked()
+    it.answer(records=b"", acquired_records=[Fetch.AcquiredRecords(first_offset=0, last_offset=3, delivery_count=1)])
+    it.member = None
+    it.reader.poll(0)
+    it.member = GroupMetadata("g", 5, "m")
+    it.reader.fetch()
+    it.asked()
+    it.answer()  # there is a session again
+    (fetched,) = it.reader.take()
+    assert it.reader.delivered(fetched, range(4)) == {}
+
+
 def test_a_hostile_range_takes_no_memory_or_time():
     it = Reading()
     fetched = it.acquired((0, 2**62, 1))

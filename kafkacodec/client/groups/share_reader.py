@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from kafkacodec.client.core.backoff import Backoff
@@ -81,6 +81,7 @@ class ShareReader:
     Attributes:
         errors: why partitions could not be read, by partition; those that pass are tried again without an entry.
         closed: whether all sessions have ended after `close`.
+        losses: how many times delivered records were lost with their session.
     """
 
     def __init__(
@@ -106,6 +107,7 @@ class ShareReader:
         self._held: dict[TopicPartition, _Held] = {}
         self._fetched: list[ShareFetched] = []
         self._results: list[Acknowledged] = []
+        self.losses = 0
         self._now = 0.0
         self._hungry: set[int] | None = set()  # the brokers still to be asked; None: all
         self._flushing = False
@@ -205,17 +207,21 @@ class ShareReader:
             held.offsets |= counts.keys()
         return counts
 
+    def holds(self, partition: TopicPartition, offset: int) -> bool:
+        """Whether a delivered record waits for an acknowledgement, as far as is known here."""
+        held = self._held.get(partition)
+        return held is not None and offset in held.offsets
+
     def acknowledge(self, partition: TopicPartition, offset: int, kind: AcknowledgeType) -> None:
         """Say what happens to a delivered record; it is sent with the next `fetch` or `flush`.
 
         Raises:
             LocalProtocolError: the record was not delivered, is acknowledged already, or its time is over.
         """
-        held = self._held.get(partition)
-        if held is None or offset not in held.offsets:
+        if not self.holds(partition, offset):
             topic, number = partition
             raise LocalProtocolError(f"offset {offset} of {topic}-{number} does not wait for an acknowledgement")
-        self._say(partition, held, {offset: AcknowledgeType(kind)})
+        self._say(partition, self._held[partition], {offset: AcknowledgeType(kind)})
 
     def close(self) -> None:
         """Release what is not acknowledged and end all sessions; `closed` tells when that is done."""
@@ -331,8 +337,7 @@ class ShareReader:
         session = self._sessions[node]
         for place, runs in session.lost().items():
             self._results.append(Acknowledged(place, tuple(runs), fault))
-        for place in [place for place, held in self._held.items() if held.node == node]:
-            self._fail_held(place, fault)
+        self._lose_delivered(node, fault)
         if session.closing or self._ending:
             del self._sessions[node]
         if getattr(fault, "code", None) not in _SESSION_LOST:
@@ -342,19 +347,21 @@ class ShareReader:
         if self._hungry is not None:
             self._hungry.add(node)
 
-    def _fail_held(self, place: TopicPartition, fault: Exception) -> None:
-        held = self._held.pop(place)
-        runs = packed(dict.fromkeys(held.offsets, AcknowledgeType.RELEASE))
-        self._results.append(Acknowledged(place, tuple(runs), fault))
+    def _lose_delivered(self, node: int, fault: Exception) -> None:
+        """What a broker gave in a session that is over is not this member's any more, taken or not."""
+        self._fetched = [replace(each, acquired=()) if each.node == node else each for each in self._fetched]
+        for place in [place for place, held in self._held.items() if held.node == node]:
+            runs = packed(dict.fromkeys(self._held.pop(place).offsets, AcknowledgeType.RELEASE))
+            self._results.append(Acknowledged(place, tuple(runs), fault))
+            self.losses += 1
 
     def _drop_sessions(self) -> None:
         """There is no membership: the coordinator has told the brokers to end its sessions, or will."""
-        for node in [node for node, session in self._sessions.items() if session.epoch or session.sent]:
-            self._asking.pop(node, None)
-            for place, runs in self._sessions[node].lost().items():
+        for node, session in self._sessions.items():
+            self._asking.pop(node, None)  # the answer would be of the session that is over
+            for place, runs in session.lost().items():
                 self._results.append(Acknowledged(place, tuple(runs), error(_NO_SESSION)()))
-            for place in [place for place, held in self._held.items() if held.node == node]:
-                self._fail_held(place, error(_NO_SESSION)())
+            self._lose_delivered(node, error(_NO_SESSION)())
         if self._ending:
             self._sessions.clear()
 

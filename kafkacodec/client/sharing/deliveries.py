@@ -69,6 +69,7 @@ class Deliveries:
         self._waiting: deque[ShareRecord] = deque()
         self._given: dict[tuple[TopicPartition, int], None] = {}
         self._errors: deque[Exception] = deque()
+        self._losses = reader.losses
 
     @property
     def ready(self) -> bool:
@@ -76,7 +77,10 @@ class Deliveries:
         return bool(self._waiting or self._errors)
 
     def take(self) -> None:
-        """Decode what the reader has fetched."""
+        """Decode what the reader has fetched, and drop what it has lost: others get it, or this member once more."""
+        if self._losses != self._reader.losses:
+            self._losses = self._reader.losses
+            self._waiting = deque(record for record in self._waiting if self._reader.holds(*record.place))
         frames = set()
         for fetched in self._reader.take():
             self._decode(fetched)
@@ -112,7 +116,7 @@ class Deliveries:
 
         Raises:
             ValueError: `kind` is not "accept", "release" or "reject".
-            LocalProtocolError: the record was not given, or is acknowledged already.
+            LocalProtocolError: the record was not given, is acknowledged already, or its time is over.
         """
         if kind not in _TYPES:
             raise ValueError(f"a record can be accepted, released or rejected: {', '.join(_TYPES)}, not {kind!r}")
@@ -120,16 +124,19 @@ class Deliveries:
         if place not in self._given:
             where = f"{record.topic}-{record.partition}"
             raise LocalProtocolError(f"offset {record.offset} of {where} does not wait for an acknowledgement")
-        self._reader.acknowledge(*place, _TYPES[kind])
         del self._given[place]
+        self._reader.acknowledge(*place, _TYPES[kind])
 
     def processed(self, places: Iterable[tuple[TopicPartition, int]] | None = None) -> None:
         """The application is done with these records, or with all that it has.
 
-        Raises LocalProtocolError in explicit mode, if one of them is not acknowledged.
+        Raises LocalProtocolError in explicit mode, if one of them is not acknowledged and still this member's.
         """
         for place in list(self._given if places is None else places):
             if place not in self._given:
+                continue
+            if not self._reader.holds(*place):
+                del self._given[place]
                 continue
             if self._settings.share_acknowledgement_mode == "explicit":
                 (topic, partition), offset = place
