@@ -8,24 +8,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["by_day", "date_of"]
+__all__ = ["DAY_MICROSECONDS", "FIRST_DAY", "LAST_DAY", "by_day", "date_of"]
 
-_MICROSECONDS = 86_400_000_000
+DAY_MICROSECONDS = 86_400_000_000
 
 # 0001-01-01 and 9999-12-31: the dates that Spark, SQL and Python can name.
-_FIRST, _LAST = -719_162, 2_932_896
+FIRST_DAY, LAST_DAY = -719_162, 2_932_896
 
 
-def by_day(batch: pa.RecordBatch, *, any_day: bool) -> Iterator[tuple[int | None, pa.RecordBatch]]:
-    """The records of a batch by the day of their timestamps, in days since 1970; None for those without.
+def by_day(batch: pa.RecordBatch) -> Iterator[tuple[int | None, pa.RecordBatch]]:
+    """The records of a batch by the day of their timestamps, in days since 1970.
 
-    Unless `any_day`, days before the year 1 and after 9999 are None too: no date names them.
+    None for those without one, and for days before the year 1 and after 9999, which no date names.
     """
     timestamps = batch.column("timestamp").view(pa.int64())
-    days = np.floor_divide(pc.fill_null(timestamps, 0).to_numpy(), _MICROSECONDS)
+    days = np.floor_divide(pc.fill_null(timestamps, 0).to_numpy(), DAY_MICROSECONDS)
     none = np.asarray(pc.is_null(timestamps))
-    if not any_day:
-        none |= (days < _FIRST) | (days > _LAST)
+    none |= (days < FIRST_DAY) | (days > LAST_DAY)
     if not none.any() and days.min() == days.max():
         yield int(days[0]), batch
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -36,12 +36,9 @@ class Destination(ABC):
         root: the directory of its files.
         positions: where the next run starts.
         stored: the columns that files have.
-        any_day: whether the format can name every day.
     """
 
-    any_day = False
-
-    def __init__(self, root: str, table: Table, positions: dict[TopicPartition, Position]) -> None:
+    def __init__(self, root: str, table: Table, positions: Mapping[TopicPartition, Position]) -> None:
         self.root = root
         self.table = table
         self.positions = positions
@@ -56,7 +53,7 @@ class Destination(ABC):
         """The name of the directory for the files of the next run, below the root."""
 
     @abstractmethod
-    def commit(self, output: str, report: ExportReport, positions: dict[TopicPartition, Position]) -> None:
+    def commit(self, output: str, report: ExportReport, positions: Mapping[TopicPartition, Position]) -> None:
         """Make a run visible, whose files are in the directory `output`, with the positions after it.
 
         Raises:

@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from kafkacodec.errors import KafkaCodecError
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["export"]
 
 _OUTPUT = "output"
+_PACKAGES = {"iceberg": "pyiceberg", "delta": "deltalake"}
 
 
 @suggests_options
@@ -62,7 +64,7 @@ def export(
         source: a path, or options of the format ``kafkalog``. Their start applies to partitions without a run so far.
         target: a directory; for Iceberg, the name of a table, such as ``"kafka.records"``. All have to be on a file
             system that driver and executors see under the same path. The table is created if it does not exist.
-        format: ``"parquet"``, ``"iceberg"`` (needs ``kafkacodec[iceberg]``) or ``"delta"`` (``kafkacodec[delta]``).
+        format: ``"parquet"``, ``"iceberg"`` (needs pyiceberg) or ``"delta"`` (needs deltalake).
         partition_by: some of ``topic``, ``partition`` and ``date``, the day of the timestamp in UTC; none may be.
         compression: ``zstd``, ``snappy``, ``gzip``, ``lz4`` or ``none``.
         compression_level: for zstd and gzip.
@@ -95,7 +97,18 @@ def export(
 
 def _open(format: ExportFormat, target: str | os.PathLike[str], table: Table, catalog: Any) -> Destination:
     """The destination as it is now."""
-    return ParquetDirectory(target, table)
+    if format == "parquet":
+        return ParquetDirectory(target, table)
+    package = _PACKAGES[format]
+    if find_spec(package) is None:
+        raise KafkaCodecError(f"format={format} needs {package}; run: pip install {package}")
+    if format == "delta":
+        from kafkacodec.spark.exporting.delta import DeltaDirectory
+
+        return DeltaDirectory(target, table)
+    from kafkacodec.spark.exporting.iceberg import IcebergDirectory
+
+    return IcebergDirectory(target, table, catalog)
 
 
 def _write(
@@ -118,7 +131,6 @@ def _write(
         read,
         destination.stored,
         DATE in destination.table.partition_by,
-        destination.any_day,
         files,
         directory,
         staging.Owner(owner.driver()),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from kafkacodec.errors import KafkaCodecError
@@ -42,11 +43,11 @@ class ParquetDirectory(Destination):
         """The next number; two runs at a time have the same one, and the second fails."""
         return f"run={self._number + 1}"
 
-    def commit(self, output: str, report: ExportReport, positions: dict[TopicPartition, Position]) -> None:
+    def commit(self, output: str, report: ExportReport, positions: Mapping[TopicPartition, Position]) -> None:
         """Write the report, which has the positions, and rename the directory."""
         content = {"columns": self.table.columns, "partition_by": self.table.partition_by, **report.to_dict()}
         publishing.write_file(os.path.join(output, SUCCESS), json.dumps(content, indent=1).encode(), sync=True)
-        self.publish(output, self.new_run())
+        self.publish(output, report.run or self.new_run())
 
 
 def _last_run(root: str) -> int:

@@ -60,7 +60,6 @@ class ExportTask:
         columns: the columns that are read.
         stored: those that the files have.
         by_date: whether days have files of their own.
-        any_day: whether days are told apart that dates cannot name.
         files: how files are written.
         staging: the staging directory.
         belongs_to: its owner.
@@ -71,7 +70,6 @@ class ExportTask:
     columns: tuple[str, ...]
     stored: tuple[str, ...]
     by_date: bool
-    any_day: bool
     files: FileOptions
     staging: str
     belongs_to: Owner
@@ -96,7 +94,7 @@ class ExportTask:
         for piece in pickle.loads(self.pieces[task]):
             key = key_of(piece)
             for batch in self._read(piece, key, written.problems):
-                for day, rows in by_day(batch, any_day=self.any_day) if self.by_date else ((None, batch),):
+                for day, rows in by_day(batch) if self.by_date else ((None, batch),):
                     files.write(key, day, rows)
         files.close()
         return written

@@ -1,0 +1,159 @@
+"""Exports to a Delta table: one commit per run, with the next offset of each partition as its transactions' versions.
+
+The protocol keeps the last version of each application's transactions for as long as the table exists, and refuses a
+commit if another one with the same application has been made meanwhile: so offsets are neither lost nor used twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from typing import Any
+
+import pyarrow as pa
+
+from kafkacodec.errors import KafkaCodecError
+from kafkacodec.spark.checkpoint import Position
+from kafkacodec.spark.errors import OptionError
+from kafkacodec.spark.exporting.destination import Destination, Table, partition_values
+from kafkacodec.spark.exporting.options import DATE, local_target
+from kafkacodec.spark.exporting.report import ExportedFile, ExportReport
+from kafkacodec.spark.options import TopicPartition
+from kafkacodec.spark.schema import arrow_schema
+
+__all__ = ["DeltaDirectory"]
+
+# The package is optional: type checkers may not find it.
+deltalake: Any = import_module("deltalake")
+transactions: Any = import_module("deltalake.transaction")
+CommitFailedError: Any = import_module("deltalake.exceptions").CommitFailedError
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class DeltaDirectory(Destination):
+    """A Delta table. It is created, without rows, when the first run is committed."""
+
+    def __init__(self, target: str | os.PathLike[str], table: Table) -> None:
+        root = local_target("target", target)
+        self._schema = deltalake.Schema.from_arrow(_arrow_schema(table))
+        self._delta = (
+            deltalake.DeltaTable(root) if os.path.isdir(root) and deltalake.DeltaTable.is_deltatable(root) else None
+        )
+        if self._delta is None and os.path.isdir(root) and os.listdir(root):
+            raise OptionError(f"target: {root} is not empty, and no Delta table")
+        if self._delta is not None:
+            _check("partition_by", root, self._delta.metadata().partition_columns, list(table.partition_by))
+            _check("columns", root, _fields(self._delta.schema()), _fields(self._schema))
+        super().__init__(root, table, {} if self._delta is None else _Positions(self._delta, table))
+
+    def new_run(self) -> str:
+        """A random name."""
+        return secrets.token_hex(16)
+
+    def commit(self, output: str, report: ExportReport, positions: Mapping[TopicPartition, Position]) -> None:
+        """Move the files into the table's directory, then commit them together with the offsets."""
+        run = report.run or ""
+        by = list(self.table.partition_by)
+        delta = self._delta or deltalake.DeltaTable.create(
+            self.root, schema=self._schema, partition_by=by, mode="ignore"
+        )
+        self.publish(output, run)
+        now = int(time.time() * 1000)
+        actions = [
+            transactions.AddAction(
+                os.path.join(run, file.path),
+                file.size_in_bytes,
+                partition_values(by, file),
+                now,
+                True,
+                self._stats(file),
+            )
+            for file in report.files
+        ]
+        changed = {key: p.offset for key, p in positions.items() if self.positions.get(key) != Position(p.offset)}
+        properties = deltalake.CommitProperties(
+            custom_metadata={"kafkacodec.run": run},
+            app_transactions=[
+                deltalake.Transaction(_application(key), offset) for key, offset in sorted(changed.items())
+            ],
+        )
+        try:
+            delta.create_write_transaction(
+                actions, mode="append", schema=delta.schema(), partition_by=by, commit_properties=properties
+            )
+        except CommitFailedError as error:  # it is certain that nothing was committed
+            shutil.rmtree(os.path.join(self.root, run), ignore_errors=True)
+            raise KafkaCodecError(
+                f"another commit to {self.root} was made meanwhile ({error}); this export did nothing, run it again"
+            ) from None
+
+    def _stats(self, file: ExportedFile) -> str:
+        """A file's number of rows and ranges, by which readers skip files."""
+        least: dict[str, object] = {}
+        most: dict[str, object] = {}
+        if "offset" in self.stored:
+            least["offset"], most["offset"] = file.first_offset, file.last_offset
+        first, last = _named(file.min_timestamp), _named(file.max_timestamp)
+        if "timestamp" in self.stored and first is not None and last is not None:
+            least["timestamp"], most["timestamp"] = first, last
+        nulls = {"timestamp": file.null_timestamps} if "timestamp" in self.stored else {}
+        return json.dumps({"numRecords": file.rows, "minValues": least, "maxValues": most, "nullCount": nulls})
+
+
+class _Positions(Mapping[TopicPartition, Position]):
+    """The offsets in a table, by partition; listed are those that the table's partitions name."""
+
+    def __init__(self, delta: Any, table: Table) -> None:
+        self._delta = delta
+        self._listed = {"topic", "partition"} <= set(table.partition_by)
+
+    def __getitem__(self, key: TopicPartition) -> Position:
+        version = self._delta.transaction_version(_application(key))
+        if version is None:
+            raise KeyError(key)
+        return Position(version)
+
+    def __iter__(self) -> Iterator[TopicPartition]:
+        found = {(p["topic"], int(p["partition"])) for p in self._delta.partitions()} if self._listed else set()
+        return (key for key in sorted(found) if self._delta.transaction_version(_application(key)) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def _application(key: TopicPartition) -> str:
+    return f"kafkacodec:{key[0]}-{key[1]}"
+
+
+def _arrow_schema(table: Table) -> pa.Schema:
+    schema = arrow_schema(table.columns)
+    return schema.append(pa.field(DATE, pa.date32())) if DATE in table.partition_by else schema
+
+
+def _fields(schema: Any) -> list[str]:
+    return [f"{field.name} {_type(field.type)}" for field in schema.fields]
+
+
+def _type(kind: object) -> str:
+    return str(getattr(kind, "type", kind))
+
+
+def _check(name: str, root: str, found: list[str], wanted: list[str]) -> None:
+    if found != wanted:
+        raise OptionError(f"{name}: {', '.join(wanted)}, but the table {root} has {', '.join(found)}")
+
+
+def _named(microseconds: int | None) -> str | None:
+    """A timestamp as Delta's statistics have it, in milliseconds, which is all that Kafka has."""
+    try:
+        time = None if microseconds is None else _EPOCH + timedelta(microseconds=microseconds)
+    except OverflowError:
+        return None
+    return None if time is None else time.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"

@@ -1,0 +1,187 @@
+"""Exports to an Iceberg table: one snapshot per run; the offsets are a property that is set in the same commit."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from kafkacodec.errors import KafkaCodecError
+from kafkacodec.spark.checkpoint import Offsets, Position, dump, parse
+from kafkacodec.spark.errors import OptionError
+from kafkacodec.spark.exporting.days import DAY_MICROSECONDS, FIRST_DAY, LAST_DAY
+from kafkacodec.spark.exporting.destination import Destination, Table
+from kafkacodec.spark.exporting.options import DATE, local_target
+from kafkacodec.spark.exporting.report import ExportReport
+from kafkacodec.spark.options import TopicPartition
+
+__all__ = ["OFFSETS", "IcebergDirectory"]
+
+# The package is optional: type checkers may not find it.
+catalogs: Any = import_module("pyiceberg.catalog")
+errors: Any = import_module("pyiceberg.exceptions")
+partitioning: Any = import_module("pyiceberg.partitioning")
+transforms: Any = import_module("pyiceberg.transforms")
+types: Any = import_module("pyiceberg.types")
+Schema: Any = import_module("pyiceberg.schema").Schema
+
+OFFSETS = "kafkacodec.offsets"
+"""The table property with the next offset of each partition, as JSON."""
+
+_TRIES = 5
+"""How often a commit is tried if other writers, such as compaction, commit at the same time."""
+
+# Iceberg numbers the fields of a table, those inside of others too.
+_HEADER = types.StructType(
+    types.NestedField(10, "key", types.StringType()), types.NestedField(11, "value", types.BinaryType())
+)
+_TYPES: dict[str, Any] = {
+    "key": types.BinaryType(),
+    "value": types.BinaryType(),
+    "topic": types.StringType(),
+    "partition": types.IntegerType(),
+    "offset": types.LongType(),
+    "timestamp": types.TimestamptzType(),
+    "timestampType": types.IntegerType(),
+    "headers": types.ListType(9, _HEADER, element_required=False),
+}
+_NUMBERS = {name: number for number, name in enumerate(_TYPES, 1)}
+
+
+class IcebergDirectory(Destination):
+    """An Iceberg table. It is created, without rows, if it does not exist."""
+
+    def __init__(self, target: str | os.PathLike[str], table: Table, catalog: object) -> None:
+        self._name = os.fspath(target)
+        self._catalog = _catalog(catalog)
+        self._iceberg = self._load_or_create(table)
+        _check(self._iceberg, table)
+        super().__init__(
+            os.path.join(local_target("target", self._iceberg.location()), "data"),
+            table,
+            parse(_offsets(self._iceberg)),
+        )
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        """All columns: Iceberg's readers take none from the names of directories."""
+        return self.table.columns
+
+    def new_run(self) -> str:
+        """A random name."""
+        return secrets.token_hex(16)
+
+    def commit(self, output: str, report: ExportReport, positions: Mapping[TopicPartition, Position]) -> None:
+        """Move the files into the table's directory, then add them and set the offsets in one commit."""
+        _refuse_unnamed_times(report)
+        run = report.run or ""
+        self.publish(output, run)
+        place = f"{self._iceberg.location()}/data/{run}"
+        try:
+            self._add([f"{place}/{file.path}" for file in report.files], run, json.dumps(dump(positions)))
+        except KafkaCodecError:  # it is certain that nothing was committed
+            shutil.rmtree(os.path.join(self.root, run), ignore_errors=True)
+            raise
+
+    def _add(self, paths: list[str], run: str, offsets: str) -> None:
+        before = _offsets(self._iceberg)
+        for _ in range(_TRIES):
+            # pyiceberg would try again whatever the other commit was: an export of the same offsets must end this one.
+            self._iceberg.metadata.properties["commit.retry.num-retries"] = "0"
+            try:
+                with self._iceberg.transaction() as transaction:
+                    if paths:
+                        transaction.add_files(paths, {"kafkacodec.run": run, OFFSETS: offsets}, False)
+                    transaction.set_properties({OFFSETS: offsets})
+                return
+            except errors.CommitFailedException:
+                self._iceberg = self._catalog.load_table(self._name)
+            if _offsets(self._iceberg) != before:
+                break
+        raise KafkaCodecError(
+            f"another commit to {self._name} was made meanwhile; this export did nothing, run it again"
+        )
+
+    def _load_or_create(self, table: Table) -> Any:
+        namespace, _, name = self._name.rpartition(".")
+        if not namespace or not name:
+            raise OptionError(f"target: expected namespace.table for Iceberg, not {self._name!r}")
+        try:
+            return self._catalog.load_table(self._name)
+        except errors.NoSuchTableError:
+            self._catalog.create_namespace_if_not_exists(namespace)
+            return self._catalog.create_table_if_not_exists(self._name, _schema(table), partition_spec=_spec(table))
+
+
+def _catalog(given: object) -> Any:
+    """The catalog itself, by its properties, or by its name."""
+    if isinstance(given, catalogs.Catalog):
+        return given
+    if isinstance(given, Mapping):
+        properties: dict[str, Any] = dict(given)
+        return catalogs.load_catalog(properties.pop("name", "default"), **properties)
+    if isinstance(given, str):
+        return catalogs.load_catalog(given)
+    raise OptionError("catalog: missing; give a catalog, its properties or its name in pyiceberg's configuration")
+
+
+def _refuse_unnamed_times(report: ExportReport) -> None:
+    """Refuse timestamps after the year 9999, which pyiceberg cannot read in a file's statistics.
+
+    Raises:
+        KafkaCodecError: a file has one; the message says which offsets it has.
+    """
+    for file in report.files:
+        times = [time for time in (file.min_timestamp, file.max_timestamp) if time is not None]
+        if any(not FIRST_DAY <= time // DAY_MICROSECONDS <= LAST_DAY for time in times):
+            raise KafkaCodecError(
+                f"a timestamp from offset {file.first_offset} to {file.last_offset} of {file.topic}-{file.partition} "
+                "is not in the years 1 to 9999, which pyiceberg cannot add; export to Parquet or Delta, or leave out "
+                "the column timestamp"
+            )
+
+
+def _offsets(table: Any) -> Offsets:
+    """The offsets that the last run has left in the table."""
+    found: Offsets = json.loads(table.properties.get(OFFSETS, "{}"))
+    return found
+
+
+def _schema(table: Table) -> Any:
+    return Schema(*(types.NestedField(_NUMBERS[name], name, _TYPES[name], required=False) for name in table.columns))
+
+
+def _spec(table: Table) -> Any:
+    """The topic and the partition by their values, the date as the day of the timestamp, which Iceberg computes."""
+    fields = []
+    for number, name in enumerate(table.partition_by, 1000):
+        if name == DATE:
+            fields.append(
+                partitioning.PartitionField(_NUMBERS["timestamp"], number, transforms.DayTransform(), "timestamp_day")
+            )
+        else:
+            fields.append(partitioning.PartitionField(_NUMBERS[name], number, transforms.IdentityTransform(), name))
+    return partitioning.PartitionSpec(*fields)
+
+
+def _check(iceberg: Any, table: Table) -> None:
+    """Refuse a table with other columns or another partitioning.
+
+    Raises:
+        OptionError: it has.
+    """
+    schema = iceberg.schema()
+    columns = tuple(field.name for field in schema.fields)
+    if columns != table.columns:
+        raise OptionError(f"columns: {', '.join(table.columns)}, but the table has {', '.join(columns)}")
+    for field in schema.fields:
+        if field.name != "headers" and field.field_type != _TYPES[field.name]:
+            raise OptionError(f"columns: {field.name} is {field.field_type} in the table, not {_TYPES[field.name]}")
+    found = [f"{f.transform}({schema.find_column_name(f.source_id)})" for f in iceberg.spec().fields]
+    wanted = ["day(timestamp)" if name == DATE else f"identity({name})" for name in table.partition_by]
+    if found != wanted:
+        raise OptionError(f"partition_by: {', '.join(wanted)}, but the table is partitioned by {', '.join(found)}")

@@ -1,0 +1,157 @@
+"""`kafkacodec.spark.export` to Iceberg and Delta tables: one commit a run, offsets in the table, nothing twice."""
+
+from __future__ import annotations
+
+import os
+from collections import namedtuple
+
+import duckdb
+import pyarrow.compute as pc
+import pytest
+
+import kafkacodec as kc
+from kafkacodec.errors import KafkaCodecError
+from kafkacodec.spark.exporting import job
+from tests.corpus import assert_same_records
+from tests.integration.test_spark_export import GOLDEN, LOGS, append
+from tests.spark_columns import as_decoded, consumer_records
+
+pytestmark = pytest.mark.spark
+
+DeltaTable = pytest.importorskip("deltalake").DeltaTable
+SqlCatalog = pytest.importorskip("pyiceberg.catalog.sql", exc_type=ImportError).SqlCatalog
+
+Place = namedtuple("Place", "format target options read versions directory")
+
+
+@pytest.fixture(params=["iceberg", "delta"])
+def place(request, tmp_path):
+    """An empty place for a table, how to read it, and how many commits with rows it has."""
+    if request.param == "delta":
+        target = tmp_path / "table"
+        yield Place(
+            "delta",
+            str(target),
+            {},
+            lambda: DeltaTable(target).to_pyarrow_table(),
+            lambda: DeltaTable(target).version(),
+            target,
+        )
+        return
+    catalog = SqlCatalog("test", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}/warehouse")
+    yield Place(
+        "iceberg",
+        "kafka.records",
+        {"catalog": catalog},
+        lambda: catalog.load_table("kafka.records").scan().to_arrow(),
+        lambda: len(catalog.load_table("kafka.records").snapshots()),
+        tmp_path / "warehouse" / "kafka" / "records",
+    )
+    catalog.close()
+
+
+def export(spark, source, place, **options):
+    return kc.spark.export(spark, source, place.target, format=place.format, **place.options, **options)
+
+
+def values(place):
+    table = place.read().sort_by([("partition", "ascending"), ("offset", "ascending")])
+    return table["value"].to_pylist()
+
+
+def test_golden_segments(spark, place):
+    source = {"path": str(LOGS), "includeHeaders": True}
+    report = export(spark, source, place, row_group_rows=1000)
+    table = place.read()
+    for path, samples in GOLDEN.items():
+        topic, _, partition = path.name.rpartition("-")
+        mine = pc.and_(pc.equal(table["topic"], topic), pc.equal(table["partition"], int(partition)))
+        assert_same_records(as_decoded(table.filter(mine).sort_by("offset")), consumer_records(samples))
+    assert report.rows == len(table)
+    found = duckdb.sql('SELECT count(*), sum("offset") FROM "table"').fetchall()
+    paths = [
+        str(place.directory / ("data" if place.format == "iceberg" else "") / report.run / f.path) for f in report.files
+    ]
+    assert duckdb.sql(f'SELECT count(*), sum("offset") FROM read_parquet({paths})').fetchall() == found
+    parquet = spark.read.parquet(*paths)
+    assert parquet.count() == report.rows
+
+
+def test_the_next_run_goes_on_where_the_last_one_ended(spark, place, tmp_path):
+    log = tmp_path / "log"
+    append(log, 0, 300)
+    export(spark, log, place)
+    assert place.versions() == 1
+    assert export(spark, log, place).run is None
+    append(log, 300, 100)
+    append(log, 0, 10, partition=1)
+    report = export(spark, log, place)
+    assert report.spans == {("orders", 0): (300, 400), ("orders", 1): (0, 10)}
+    assert place.versions() == 2
+    assert values(place) == [b"%d" % n for n in (*range(400), *range(10))]
+    assert not list(place.directory.parent.glob(".*"))
+
+
+@pytest.mark.parametrize("partition_by", [(), ("date",), ("partition",)])
+def test_other_partitions(spark, place, tmp_path, partition_by):
+    log = tmp_path / "log"
+    for first in (0, 100):
+        append(log, first, 100, timestamp=1_700_000_000_000 + first * 1_000_000)
+        export(spark, log, place, partition_by=partition_by)
+    assert values(place) == [b"%d" % n for n in range(200)]
+    with pytest.raises(kc.spark.OptionError, match=r"partition_by: .*topic.*, but the table"):
+        export(spark, log, place, partition_by="topic")
+    with pytest.raises(kc.spark.OptionError, match=r"columns: .*headers.*, but the table"):
+        export(spark, {"path": str(log), "includeHeaders": True}, place, partition_by=partition_by)
+
+
+def test_of_two_runs_at_a_time_one_fails(spark, place, tmp_path, monkeypatch):
+    log = tmp_path / "log"
+    append(log, 0, 50)
+    export(spark, log, place)
+    append(log, 50, 100)
+    run = job._run
+
+    def after_another(*arguments):
+        monkeypatch.setattr(job, "_run", run)
+        export(spark, log, place)
+        return run(*arguments)
+
+    monkeypatch.setattr(job, "_run", after_another)
+    with pytest.raises(KafkaCodecError, match=r"another commit to .* was made meanwhile"):
+        export(spark, log, place)
+    assert values(place) == [b"%d" % n for n in range(150)]
+    with os.scandir(place.directory / ("data" if place.format == "iceberg" else "")) as entries:
+        assert sum(len(entry.name) == 32 for entry in entries) == 2
+
+
+def test_what_cannot_be_a_table(tmp_path):
+    catalog = {"type": "sql", "uri": "sqlite:///:memory:", "warehouse": str(tmp_path)}
+    with pytest.raises(kc.spark.OptionError, match=r"target: expected namespace.table for Iceberg, not 'records'"):
+        kc.spark.export(None, LOGS, "records", format="iceberg", catalog=catalog)
+    with pytest.raises(kc.spark.OptionError, match="catalog: missing"):
+        kc.spark.export(None, LOGS, "kafka.records", format="iceberg")
+    with pytest.raises(kc.spark.OptionError, match=r"target: .* is not empty, and no Delta table"):
+        kc.spark.export(None, LOGS, LOGS, format="delta")
+
+
+def test_timestamps_that_dates_cannot_name(spark, place, tmp_path):
+    times = [0, 300_000_000_000_000, -2, None]
+    records = [kc.Record(None, time, 0, None, b"%d" % n, []) for n, time in enumerate(times)]
+    with kc.log.LogWriter(tmp_path / "log", "orders", 0, sync=False) as writer:
+        writer.write(records)
+    if place.format == "iceberg":
+        with pytest.raises(
+            KafkaCodecError, match=r"a timestamp from offset [01] to 3 of orders-0 is not in the years 1 to"
+        ):
+            export(spark, tmp_path / "log", place)
+        export(
+            spark,
+            {"path": str(tmp_path / "log"), "columns": "offset,partition,value"},
+            Place("iceberg", "kafka.other", place.options, None, None, None),
+            partition_by=(),
+        )
+        assert len(place.options["catalog"].load_table("kafka.other").scan().to_arrow()) == 4
+    else:
+        export(spark, tmp_path / "log", place)
+        assert values(place) == [b"0", b"1", b"2", b"3"]
