@@ -14,6 +14,7 @@ import click
 from kafkacodec.cli.completion import complete_topic
 from kafkacodec.cli.console import note
 from kafkacodec.cli.gathering import Command, gathered
+from kafkacodec.cli.log_path import LogPath
 from kafkacodec.cli.standard_input import paths_with_copy
 from kafkacodec.errors import DecodeError, MissingOffsets
 
@@ -52,8 +53,9 @@ class Choice:
     def log_directories(self) -> list[LogDirectory]:
         """The paths that are data directories, not partitions or segments."""
         from kafkacodec.log import LogDirectory, Partition
+        from kafkacodec.log.storage import is_directory
 
-        return [LogDirectory(path) for path in self.paths if os.path.isdir(path) and not Partition(path).segments]
+        return [LogDirectory(path) for path in self.paths if is_directory(path) and not Partition(path).segments]
 
     def wants(self, partition: Partition) -> bool:
         """Whether --topic and --partition choose it."""
@@ -131,13 +133,14 @@ class Reading(Span):
     def _check_without_batches(self, piece: SegmentRange) -> None:
         """Raise if the file does not begin like a segment; warn if it has no more than the start of a batch."""
         from kafkacodec.log import Segment
+        from kafkacodec.log.storage import open_file
 
         on_error: Literal["raise", "stop"] = "raise" if self.on_error == "raise" else "stop"
         headers = Segment(piece.path).scan(verify_crc=False, on_error=on_error, max_batches=1)
         if headers.consumed or headers.problems or not piece.size_in_bytes:
             return
-        with open(piece.path, "rb") as file:
-            start = file.read(_START)
+        with open_file(piece.path) as file:
+            start = file.read(0, _START)
         if any(start) or piece.size_in_bytes < _SMALLEST_UNUSED:  # else it is preallocated
             note(f"kafkacodec: warning: {piece.path}: no complete batch in {piece.size_in_bytes:,} bytes")
 
@@ -185,7 +188,7 @@ def _paths(required: bool) -> Callable[[Command], Command]:
         metavar="PATH...",
         nargs=-1,
         required=required,
-        type=click.Path(exists=True, readable=True, allow_dash=True),
+        type=LogPath(exists=True, readable=True, allow_dash=True),
         callback=paths_with_copy,
     )
 

@@ -42,9 +42,11 @@ def scan(span: Span, batches: bool | None, as_json: bool, threads: int | None) -
     --start-offset and --end-offset choose complete batches. A wrong checksum is shown and is not an error; an invalid
     batch header and offsets that are missing after a segment are. A producer is shown as id/epoch:base sequence.
     """
+    from kafkacodec.log.storage import is_directory
+
     partitions = span.partitions(levels=TREE_LEVELS)
     segments = [segment for partition in partitions for segment in partition.segments]
-    by_batch = batches if batches is not None else len(segments) == 1 and os.path.isfile(span.paths[0])
+    by_batch = batches if batches is not None else len(segments) == 1 and not is_directory(span.paths[0])
     if by_batch:
         print_batches(segments, span, as_json, threads)
         for partition in partitions:

@@ -14,8 +14,8 @@ from kafkacodec.cli.inputs import Span, place
 from kafkacodec.cli.output import Column, offsets, print_table, timestamp
 from kafkacodec.dialects import kafka07
 from kafkacodec.errors import DecodeError
-from kafkacodec.log.files import MappedFile
 from kafkacodec.log.kinds import kind_of
+from kafkacodec.log.storage import open_file
 
 if TYPE_CHECKING:
     from kafkacodec import RecordColumns
@@ -73,9 +73,9 @@ def _of_headers(segment: Segment, span: Span, threads: int | None) -> Iterator[B
 def _of_messages(segment: Segment, span: Span, _threads: int | None) -> Iterator[Batch]:
     """The messages of Kafka 0.6 and 0.7, with the keys of a batch; an offset is a position in the log."""
     base = segment.base_offset or 0
-    with MappedFile(segment.path) as file:
+    with open_file(segment.path) as file:
         for chunk in kafka07.iter_columns(
-            file.data,
+            file.view(),
             max_rows=_PIECE,
             initial_offset=base,
             columns=("offset", "next_offset", "magic", "codec"),

@@ -100,8 +100,10 @@ def _statistics(partitions: Sequence[Partition], records: bool) -> list[Partitio
 def _set_aside(choice: Choice, partitions: Sequence[Partition]) -> list[Partition]:
     """Replicas in the same log directories that are not in use."""
     taken = {partition.path for partition in partitions}
-    parents = sorted({os.path.dirname(os.path.abspath(path)) for path in taken} - {os.path.abspath(p) for p in taken})
-    given = [os.path.abspath(path) for path in choice.paths]
+    from kafkacodec.log.storage import full_path
+
+    parents = sorted({os.path.dirname(full_path(path)) for path in taken} - {full_path(p) for p in taken})
+    given = [full_path(path) for path in choice.paths]
     inside = [path for path in parents if any(path == g or path.startswith(g.rstrip("/") + "/") for g in given)]
     return [p for path in inside for p in LogDirectory(path).set_aside if p.path not in taken and choice.wants(p)]
 

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from kafkacodec.errors import CorruptRecord, CrcMismatch, KafkaCodecError, Truncated, UnsupportedVersion
 from kafkacodec.log import layout
-from kafkacodec.log.files import FileIdentity, read_file
+from kafkacodec.log.files import FileIdentity
+from kafkacodec.log.storage import identity_of, read_file
 from kafkacodec.records._crc import crc32c
 
 CHECKPOINT_VERSION = 0
@@ -124,7 +125,7 @@ def known_offsets(log_dir: str, name: str) -> Mapping[tuple[str, int], int]:
     """The entries of an offset checkpoint of a log directory; empty if it is missing or cannot be read."""
     path = os.path.join(log_dir, name)
     try:
-        return _known_offsets(path, FileIdentity.of(os.stat(path)))
+        return _known_offsets(path, identity_of(path))
     except (OSError, KafkaCodecError):
         return {}
 

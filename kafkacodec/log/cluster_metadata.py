@@ -13,6 +13,7 @@ from kafkacodec.log import layout
 from kafkacodec.log.directory import discover
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.segment import Segment
+from kafkacodec.log.storage import entries
 from kafkacodec.log.stored import note_record, sound_chunks
 from kafkacodec.messages.stored import decode_metadata_record
 from kafkacodec.records.decode import DecodeOptions
@@ -211,7 +212,7 @@ def read_cluster_metadata(
 def _records(partition: Partition, problems: list[DecodeError] | None) -> Iterator[tuple[int, Any]]:
     """The last snapshot's records, then those of the log from where it ends."""
     start = 0
-    snapshots = sorted(name for name in os.listdir(partition.path) if layout.METADATA_SNAPSHOT.fullmatch(name))
+    snapshots = sorted(e.name for e in entries(partition.path) if layout.METADATA_SNAPSHOT.fullmatch(e.name))
     if snapshots:
         start = int(snapshots[-1].partition("-")[0])
         for _, record in _decoded(Segment(os.path.join(partition.path, snapshots[-1])), problems):

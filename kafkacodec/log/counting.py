@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kafkacodec.log.ends import misplaced_ends
-from kafkacodec.log.files import MappedFile
+from kafkacodec.log.storage import open_file
 from kafkacodec.log.walk import walk
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def _count(piece: SegmentRange, options: ReadOptions) -> int | None:
     if options.get("gaps", "error") == "error" and misplaced_ends(replace(piece, start_position=piece.end_position)):
         return None
     total = 0
-    with MappedFile(piece.path) as file:
+    with open_file(piece.path) as file:
         if piece.identity is not None and file.identity != piece.identity:
             return None
         verify = options.get("verify_crc", True)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import errno
 import os
 import re
-import stat
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import NoReturn, Unpack
 
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import known_offsets
-from kafkacodec.log.files import directory_name
+from kafkacodec.log.listing import directory_name
 from kafkacodec.log.listings import Listings
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.readable import ReadOptions
 from kafkacodec.log.report import Report
+from kafkacodec.log.storage import entries, full_path, identity_of, is_directory
 from kafkacodec.log.topic import Topic
 from kafkacodec.log.verify_files import check_offset_checkpoints
 from kafkacodec.records.arguments import num_threads, suggestion
@@ -48,7 +48,8 @@ class LogDirectory:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
-        if not stat.S_ISDIR(os.stat(self.path).st_mode):
+        if not is_directory(self.path):
+            identity_of(self.path)
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), self.path)
 
     def __repr__(self) -> str:
@@ -211,10 +212,10 @@ def discover(
     listings = Listings() if listings is None else listings
     given = [os.fspath(path) for path in paths]
     # A pattern such as logs/* also matches unpublished output of jobs.
-    given = [path for path in given if not layout.is_staging(os.path.basename(os.path.abspath(path)))] or given
+    given = [path for path in given if not layout.is_staging(os.path.basename(full_path(path)))] or given
     for path in given:
-        if not os.path.isdir(path):
-            os.stat(path)
+        if not is_directory(path):
+            identity_of(path)
             files.setdefault(os.path.dirname(path) or os.curdir, []).append(path)
             continue
         alone = listings.restore(Partition(path))
@@ -231,8 +232,7 @@ def _partitions_below(path: str, levels: int) -> list[Partition]:
     found = LogDirectory(path).all_partitions
     if found or not levels:
         return found
-    with os.scandir(path) as entries:
-        names = [e.name for e in entries if e.is_dir() and not layout.is_staging(e.name) and e.name != LOST_AND_FOUND]
+    names = [e.name for e in entries(path) if e.is_dir() and not layout.is_staging(e.name) and e.name != LOST_AND_FOUND]
     return [p for name in sorted(names) for p in _partitions_below(os.path.join(path, name), levels - 1)]
 
 
@@ -240,8 +240,7 @@ Offsets = Mapping[tuple[str, int], int]
 
 
 def _partition_directories(path: str, log_starts: Offsets, recovery_points: Offsets) -> Iterator[Partition]:
-    with os.scandir(path) as entries:
-        directories = [entry for entry in entries if entry.is_dir() and not layout.is_staging(entry.name)]
+    directories = [entry for entry in entries(path) if entry.is_dir() and not layout.is_staging(entry.name)]
     for entry in directories:
         name = directory_name(entry.path)
         if name is not None:
@@ -253,8 +252,7 @@ def _partition_directories(path: str, log_starts: Offsets, recovery_points: Offs
             continue
         remote = _REMOTE_TOPIC.fullmatch(entry.name)
         if remote is not None:
-            with os.scandir(entry.path) as numbers:
-                for number in numbers:
-                    if number.name.isdecimal() and number.name.isascii() and number.is_dir():
-                        topic = layout.topic_text(remote["topic"])
-                        yield Partition(number.path, topic=topic, partition=int(number.name), state="remote")
+            for number in entries(entry.path):
+                if number.name.isdecimal() and number.name.isascii() and number.is_dir():
+                    topic = layout.topic_text(remote["topic"])
+                    yield Partition(number.path, topic=topic, partition=int(number.name), state="remote")

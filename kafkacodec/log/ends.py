@@ -10,8 +10,8 @@ from kafkacodec.errors import CorruptRecord, DecodeError
 from kafkacodec.log import kafka07, layout
 from kafkacodec.log.continuity import Surroundings, gap_after, missing
 from kafkacodec.log.evidence import gather, unused
-from kafkacodec.log.files import MappedFile
 from kafkacodec.log.lookup import Lookup
+from kafkacodec.log.storage import StoredFile, open_file
 from kafkacodec.log.walk import Damage, first_batches, walk, walk_over_damage
 from kafkacodec.records.columns import RecordColumns
 
@@ -29,7 +29,7 @@ class RangeEnds:
         start_offset, end_offset: the requested offsets.
     """
 
-    def __init__(self, file: MappedFile, piece: SegmentRange, start_offset: int | None, end_offset: int | None) -> None:
+    def __init__(self, file: StoredFile, piece: SegmentRange, start_offset: int | None, end_offset: int | None) -> None:
         self.file = file
         self.piece = piece
         self.wanted = start_offset, end_offset
@@ -119,7 +119,7 @@ def misplaced_ends(piece: SegmentRange) -> list[DecodeError]:
     Raises:
         OSError: the segment cannot be read.
     """
-    with MappedFile(piece.path) as file:
+    with open_file(piece.path) as file:
         ends = RangeEnds(file, piece, piece.start_offset, piece.end_offset)
         return [error for error in (ends.misplaced_start(), ends.misplaced_end()) if error is not None]
 

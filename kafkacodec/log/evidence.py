@@ -14,8 +14,8 @@ from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import known_offsets
 from kafkacodec.log.continuity import Evidence, Gap
-from kafkacodec.log.files import MappedFile
 from kafkacodec.log.indexes import read_offset_index, read_time_index
+from kafkacodec.log.storage import StoredFile, changed_ns, entries, full_path, open_file
 from kafkacodec.log.walk import walk
 from kafkacodec.records.columns import BatchHeaders
 from kafkacodec.records.decode import iter_columns
@@ -33,7 +33,7 @@ _ZEROS = bytes(1 << 20)
 
 
 def gather(
-    file: MappedFile,
+    file: StoredFile,
     gap: Gap,
     end_position: int,
     topic: str | None,
@@ -43,7 +43,7 @@ def gather(
     replaced: bool = False,
 ) -> Evidence:
     """Collect the evidence about a gap after the segment in `file`, whose complete batches end at `end_position`."""
-    directory = os.path.dirname(os.path.abspath(file.path))
+    directory = os.path.dirname(full_path(file.path))
     listing = _list(directory)
     name = layout.parse_file_name(os.path.basename(file.path))
     base_offset = gap.first_offset if name is None else name.base_offset
@@ -80,7 +80,7 @@ class _Listing(NamedTuple):
 
 def _list(directory: str) -> _Listing:
     try:
-        return _listed(directory, os.stat(directory).st_mtime_ns)
+        return _listed(directory, changed_ns(directory))
     except OSError:
         return _Listing([], [], [])
 
@@ -88,7 +88,7 @@ def _list(directory: str) -> _Listing:
 @lru_cache(maxsize=4)
 def _listed(directory: str, mtime: int) -> _Listing:
     """Cached for the next gap: a directory may have as many gaps as segments."""
-    names = [name for name in map(layout.parse_file_name, os.listdir(directory)) if name is not None]
+    names = [name for name in (layout.parse_file_name(entry.name) for entry in entries(directory)) if name is not None]
     segments = {name.base_offset for name in names if name.suffix == layout.LOG_SUFFIX}
     known = segments | {name.base_offset for name in names if name.suffix in _IN_CHANGE}
     orphans = [name for name in names if name.suffix in _INDEXES and name.base_offset not in known]
@@ -96,10 +96,10 @@ def _listed(directory: str, mtime: int) -> _Listing:
     return _Listing(sorted(segments), sorted(orphans, key=lambda name: (name.base_offset, name.suffix)), deleted)
 
 
-def unused(file: MappedFile, position: int) -> bool:
+def unused(file: StoredFile, position: int) -> bool:
     """Whether all bytes from a position on are zeros, as in a preallocated file."""
     for start in range(position, file.size, len(_ZEROS)):
-        piece = file.data[start : min(start + len(_ZEROS), file.size)]
+        piece = file.read(start, len(_ZEROS))
         if piece != _ZEROS[: len(piece)]:
             return False
     return True
@@ -125,13 +125,13 @@ def _removed_in(directory: str, base_offset: int | None) -> bool:
     if base_offset is None:
         return False
     try:
-        with MappedFile(os.path.join(directory, layout.file_name(base_offset, layout.LOG_SUFFIX))) as file:
+        with open_file(os.path.join(directory, layout.file_name(base_offset, layout.LOG_SUFFIX))) as file:
             return _removed(file)
     except OSError:
         return False
 
 
-def _removed(file: MappedFile) -> bool:
+def _removed(file: StoredFile) -> bool:
     """Whether offsets are missing inside a segment: between its batches, in them, or before its first one.
 
     Neither truncating nor deleting files leaves such gaps.
@@ -160,9 +160,9 @@ def knows_base(headers: BatchHeaders) -> Flags:
     return known
 
 
-def first_offset_in(file: MappedFile, position: int, size: int) -> int | None:
+def first_offset_in(file: StoredFile, position: int, size: int) -> int | None:
     """The offset of the first record of the batch in file[position, position + size); None if it cannot be decoded."""
-    data = file.data[position : position + size]
+    data = file.read(position, size)
     for chunk in iter_columns(data, columns=("offset",), include_control=True, on_error="stop", max_rows=1):
         file.check_size()
         if len(chunk):
@@ -186,10 +186,10 @@ def _holes(headers: BatchHeaders) -> Flags:
     return found
 
 
-def _misses_records(file: MappedFile) -> bool:
+def _misses_records(file: StoredFile) -> bool:
     """As `_removed`, by the offsets of the records in compressed sets of old messages."""
     last = None
-    for chunk in iter_columns(file.data, columns=("offset",), include_control=True, on_error="stop"):
+    for chunk in iter_columns(file.view(), columns=("offset",), include_control=True, on_error="stop"):
         offsets = chunk["offset"] if last is None else np.concatenate([[last], chunk["offset"]])
         if (np.diff(offsets) > 1).any():
             return True

@@ -13,7 +13,6 @@ from types import TracebackType
 from typing import NamedTuple
 
 from kafkacodec.errors import CorruptRecord, DecodeError, LimitExceeded, Truncated
-from kafkacodec.log import layout
 from kafkacodec.log._mapping import Mapping
 from kafkacodec.records.columns import MAX_PROBLEMS
 
@@ -119,6 +118,22 @@ class MappedFile:
             reason = "the file was shortened while it was read, and has grown again"
             raise Truncated(reason, position=torn, path=self.path)
 
+    @property
+    def window(self) -> int | None:
+        """None: the system reads only the pages that are used, and ahead by itself."""
+        return None
+
+    def view(self, _start: int = 0, _end: int | None = None) -> Mapping | bytes:
+        """The whole file as a buffer."""
+        return self.data
+
+    def read(self, position: int, size: int) -> bytes:
+        """A copy of `size` bytes, fewer at the end of the file."""
+        return self.data[position : position + size]
+
+    def ahead(self, start: int, end: int) -> None:
+        """Nothing to do: the system reads ahead."""
+
     def has_grown(self) -> bool:
         """Whether the file has more bytes than when it was opened."""
         with naming(self.path):
@@ -209,19 +224,6 @@ def exists(path: str) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     return True
-
-
-def directory_name(path: str) -> layout.DirectoryName | None:
-    """The parts of the name of a partition's directory; if the name is ambiguous, its files decide."""
-    name = os.path.basename(os.path.abspath(path))
-    tiered = None
-    if layout.may_be_either(name):
-        try:
-            files = [parsed for parsed in map(layout.parse_file_name, os.listdir(path)) if parsed is not None]
-            tiered = any(file.segment_id is not None for file in files)
-        except OSError:  # raised again when it is read
-            tiered = None
-    return layout.parse_directory_name(name, tiered=tiered)
 
 
 def _open_regular(path: str) -> int:

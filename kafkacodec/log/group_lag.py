@@ -11,7 +11,7 @@ import numpy as np
 
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.directory import discover
-from kafkacodec.log.files import MappedFile, note
+from kafkacodec.log.files import note
 from kafkacodec.log.groups import (
     TOPIC,
     CommittedOffset,
@@ -24,6 +24,7 @@ from kafkacodec.log.kinds import kind_of
 from kafkacodec.log.lookup import Lookup
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.segment import Segment
+from kafkacodec.log.storage import open_file
 from kafkacodec.log.walk import Damage, walk, walk_over_damage
 from kafkacodec.records.arguments import ISOLATION_LEVELS, IsolationLevel, one_of
 from kafkacodec.records.signatures import suggests_options
@@ -243,7 +244,7 @@ class _Logs:
     def _last_offset(self, segment: Segment) -> int | None:
         if not kind_of(segment.path).has_batches:
             return segment.last_offset()
-        with MappedFile(segment.path) as file:
+        with open_file(segment.path) as file:
             position, last = Lookup(file, segment.base_offset).end()
             for part in walk_over_damage(file, position):
                 if isinstance(part, Damage):
@@ -291,7 +292,7 @@ def _time_before(partition: Partition, end: int) -> int | None:
         if not kind_of(segment.path).has_batches:
             return None
         time = None
-        with MappedFile(segment.path) as file:
+        with open_file(segment.path) as file:
             for headers in walk(file, Lookup(file, segment.base_offset).start_for_offset(end - 1)):
                 first = np.where(headers["magic"] >= 2, headers["base_offset"], headers["last_offset"])
                 before = np.flatnonzero(first < end)

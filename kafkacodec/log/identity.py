@@ -15,6 +15,7 @@ from typing import NamedTuple
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch, known_offsets, read_leader_epochs, read_topic_id
+from kafkacodec.log.storage import full_path
 
 
 class LogIdentity(NamedTuple):
@@ -56,7 +57,7 @@ def identify(directory: str, topic: str | None, partition: int | None) -> LogIde
         topic_id = read_topic_id(os.path.join(directory, layout.PARTITION_METADATA))
     with suppress(OSError, KafkaCodecError):
         epochs = tuple(read_leader_epochs(os.path.join(directory, layout.LEADER_EPOCH_CHECKPOINT)))
-    starts = known_offsets(os.path.dirname(os.path.abspath(directory)), layout.LOG_START_CHECKPOINT)
+    starts = known_offsets(os.path.dirname(full_path(directory)), layout.LOG_START_CHECKPOINT)
     start = starts.get((topic or "", -1 if partition is None else partition), 0)
     return LogIdentity(topic_id, epochs, start)
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from kafkacodec.errors import CorruptIndex, DecodeError, EncodeError
 from kafkacodec.log import layout
-from kafkacodec.log.files import read_file
+from kafkacodec.log.storage import read_file
 from kafkacodec.records.arguments import one_of
 from kafkacodec.records.signatures import suggests_options
 

@@ -11,12 +11,13 @@ import numpy as np
 
 from kafkacodec.dialects import kafka07
 from kafkacodec.dialects.kafka07.message_set import placed_columns
-from kafkacodec.errors import DecodeError
+from kafkacodec.errors import DecodeError, Truncated
 from kafkacodec.log import layout
 from kafkacodec.log.continuity import ALONE, Evidence, Surroundings, gap_after, missing
 from kafkacodec.log.evidence import unused
-from kafkacodec.log.files import MappedFile, reason_of
+from kafkacodec.log.files import reason_of
 from kafkacodec.log.report import Finding, Report
+from kafkacodec.log.storage import StoredFile, open_file
 from kafkacodec.records.columns import Problem, Problems, RecordColumns
 from kafkacodec.records.decode import (
     DEFAULT_MAX_BYTES,
@@ -41,15 +42,14 @@ _LARGEST_FIRST = 64 << 20  # bytes of a message by which a file is recognized
 def begins_with_message(path: str) -> bool:
     """Whether a file begins with a message of Kafka 0.6 or 0.7 whose checksum is right."""
     try:
-        with open(path, "rb") as file:
-            start = file.read(10)
+        with open_file(path) as file:
+            start = file.read(0, 10)
             size = int.from_bytes(start[:4], "big", signed=True)
             before = {0: 9, 1: 10}.get(start[4]) if len(start) == 10 else None  # magic 1 has attributes
             if before is None or not before - 4 <= size <= _LARGEST_FIRST:
                 return False
-            file.seek(before)
-            payload = file.read(size + 4 - before)
-    except OSError:  # raised again when it is read
+            payload = file.read(before, size + 4 - before)
+    except (OSError, Truncated):  # raised again when it is read
         return False
     return len(payload) == size + 4 - before and zlib.crc32(payload) == int.from_bytes(
         start[before - 4 : before], "big"
@@ -57,7 +57,7 @@ def begins_with_message(path: str) -> bool:
 
 
 def read(
-    file: MappedFile,
+    file: StoredFile,
     piece: SegmentRange,
     max_rows: int,
     max_bytes: int | None,
@@ -71,7 +71,7 @@ def read(
     """
     base_offset, start, end = _bytes_between(file, piece, options)
     chunks = placed_columns(
-        memoryview(file.data)[start:end],
+        memoryview(file.view())[start:end],
         Place(piece.topic, piece.partition),
         max_rows=max_rows,
         max_bytes=DEFAULT_MAX_BYTES if max_bytes is None else max_bytes,
@@ -89,7 +89,7 @@ def read(
         raise
 
 
-def _bytes_between(file: MappedFile, piece: SegmentRange, options: DecodeOptions) -> tuple[int, int, int]:
+def _bytes_between(file: StoredFile, piece: SegmentRange, options: DecodeOptions) -> tuple[int, int, int]:
     """The base offset, and the start and end of the messages with the offsets of a range."""
     name = layout.parse_file_name(os.path.basename(piece.path))
     base_offset = 0 if name is None else name.base_offset
@@ -101,9 +101,9 @@ def _bytes_between(file: MappedFile, piece: SegmentRange, options: DecodeOptions
     return base_offset, start, _complete(file, start, end)
 
 
-def _complete(file: MappedFile, start: int, end: int) -> int:
+def _complete(file: StoredFile, start: int, end: int) -> int:
     """The end of the message that contains the byte before `end`; `end` if damage comes first."""
-    data = memoryview(file.data)[start:]
+    data = memoryview(file.view())[start:]
     for chunk in kafka07.iter_columns(
         data, initial_offset=start, columns=("next_offset",), deep=False, verify_crc=False, on_error="stop"
     ):
@@ -119,7 +119,7 @@ def _move(error: Exception, start: int) -> None:
         error.position += start
 
 
-def layout_of(_file: MappedFile, _piece: SegmentRange, wanted: Layout) -> Layout:
+def layout_of(_file: StoredFile, _piece: SegmentRange, wanted: Layout) -> Layout:
     """The layout of `read`: ``"copy"``. Raises ValueError for views and unknown layouts."""
     check_layout(wanted)
     if wanted == "view":
@@ -140,11 +140,11 @@ def _shared(options: DecodeOptions, initial_offset: int) -> kafka07.DecodeOption
     return shared
 
 
-def end_of(file: MappedFile, base_offset: int) -> tuple[int, int | None]:
+def end_of(file: StoredFile, base_offset: int) -> tuple[int, int | None]:
     """The end of the complete messages, in bytes, and the offset of the last one."""
     position, last = 0, None
     for chunk in kafka07.iter_columns(
-        file.data, initial_offset=base_offset, columns=("offset",), deep=False, verify_crc=False, on_error="stop"
+        file.view(), initial_offset=base_offset, columns=("offset",), deep=False, verify_crc=False, on_error="stop"
     ):
         position = chunk.consumed
         last = int(chunk["offset"][-1]) if len(chunk) else last
@@ -157,10 +157,10 @@ def verify(path: str, base_offset: int, surroundings: Surroundings = ALONE) -> R
     There are no index files.
     """
     report = Report(path, num_segments=1)
-    with MappedFile(path) as file:
+    with open_file(path) as file:
         report.size_in_bytes, position = file.size, 0
         for chunk in kafka07.iter_columns(
-            file.data, initial_offset=base_offset, columns=("magic", "codec"), on_error="skip"
+            file.view(), initial_offset=base_offset, columns=("magic", "codec"), on_error="skip"
         ):
             position = chunk.consumed
             report.num_records += len(chunk)

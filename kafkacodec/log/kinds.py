@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafkacodec.log import kafka07, layout
+from kafkacodec.log.walk import windows
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.decode import NOWHERE, DecodeOptions, Layout, Place, columns_between, layout_of
 
 if TYPE_CHECKING:
-    from kafkacodec.log.files import MappedFile
     from kafkacodec.log.ranges import SegmentRange
+    from kafkacodec.log.storage import StoredFile
 
 __all__ = ["BATCHES", "MESSAGES", "SegmentKind", "kind_of"]
 
@@ -36,9 +37,9 @@ class SegmentKind:
 
     name: str
     has_batches: bool
-    read: Callable[[MappedFile, SegmentRange, int, int | None, bool, int, DecodeOptions], Iterator[RecordColumns]]
+    read: Callable[[StoredFile, SegmentRange, int, int | None, bool, int, DecodeOptions], Iterator[RecordColumns]]
     nothing: Callable[[DecodeOptions], RecordColumns]
-    layout: Callable[[MappedFile, SegmentRange, Layout], Layout]
+    layout: Callable[[StoredFile, SegmentRange, Layout], Layout]
 
 
 def kind_of(path: str) -> SegmentKind:
@@ -52,7 +53,7 @@ def kind_of(path: str) -> SegmentKind:
 
 
 def _read_batches(
-    file: MappedFile,
+    file: StoredFile,
     piece: SegmentRange,
     max_rows: int,
     max_bytes: int | None,
@@ -62,26 +63,28 @@ def _read_batches(
 ) -> Iterator[RecordColumns]:
     aborted = np.array(piece.aborted, np.int64).tobytes()
     place = Place(piece.topic, piece.partition)
-    span = piece.start_position, piece.end_position
-    return columns_between(
-        file.data,
-        *span,
-        aborted,
-        place=place,
-        max_rows=max_rows,
-        max_bytes=max_bytes,
-        owned=owned,
-        threads=threads,
-        **options,
-    )
+    for start, end in windows(file, piece.start_position, piece.end_position):
+        yield from columns_between(
+            file.view(start, end),
+            start,
+            end,
+            aborted,
+            place=place,
+            max_rows=max_rows,
+            max_bytes=max_bytes,
+            owned=owned or file.window is not None,
+            threads=threads,
+            **options,
+        )
 
 
 def _no_batches(options: DecodeOptions) -> RecordColumns:
     return next(columns_between(b"", 0, None, place=NOWHERE, max_rows=1, max_bytes=1, **options))
 
 
-def _layout_of_batches(file: MappedFile, piece: SegmentRange, wanted: Layout) -> Layout:
-    return layout_of(file.data, wanted, piece.start_position, piece.end_position)
+def _layout_of_batches(file: StoredFile, piece: SegmentRange, wanted: Layout) -> Layout:
+    first = next(windows(file, piece.start_position, piece.end_position))
+    return layout_of(file.view(*first), wanted, *first)
 
 
 BATCHES = SegmentKind("kafka", True, _read_batches, _no_batches, _layout_of_batches)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from kafkacodec.log import layout
 from kafkacodec.log.files import SETTLED_SECONDS
+from kafkacodec.log.storage import Entry, changed_ns, entries, full_path, identity_of, is_url
 
 
 class SegmentFile(NamedTuple):
@@ -33,7 +34,9 @@ def segment_files(directory: str) -> Sequence[SegmentFile]:
     Raises:
         OSError: the directory cannot be listed.
     """
-    changed = os.stat(directory).st_mtime_ns
+    if is_url(directory):  # a listing of objects is consistent
+        return _segment_files(directory, None, 1)
+    changed = changed_ns(directory)
     if time.time_ns() - changed < SETTLED_SECONDS * 1e9:
         return _segment_files(directory, changed, 2)
     return _settled_files(directory, changed)
@@ -45,29 +48,41 @@ def _settled_files(directory: str, changed: int) -> Sequence[SegmentFile]:
     return _segment_files(directory, changed, 1)
 
 
-def _segment_files(directory: str, changed: int, times: int) -> Sequence[SegmentFile]:
+def _segment_files(directory: str, changed: int | None, times: int) -> Sequence[SegmentFile]:
     found: dict[int, str] = {}
     for _ in range(times):
         _list(directory, found)
-    if os.stat(directory).st_mtime_ns != changed:
+    if changed is not None and changed_ns(directory) != changed:
         _list(directory, found)
     return [SegmentFile(base, found[base]) for base in sorted(found)]
 
 
 def _list(directory: str, found: dict[int, str]) -> None:
-    with os.scandir(directory) as entries:
-        for entry in entries:
-            name = layout.parse_file_name(entry.name)
-            if name is None or name.suffix not in layout.SEGMENT_SUFFIXES + layout.SWAP_SUFFIXES or not entry.is_file():
-                continue
-            other = found.get(name.base_offset)
-            if other is None or (other != entry.path and _replaces(entry, name, other)):
-                found[name.base_offset] = entry.path
+    for entry in entries(directory):
+        name = layout.parse_file_name(entry.name)
+        if name is None or name.suffix not in layout.SEGMENT_SUFFIXES + layout.SWAP_SUFFIXES or not entry.is_file():
+            continue
+        other = found.get(name.base_offset)
+        if other is None or (other != entry.path and _replaces(entry, name, other)):
+            found[name.base_offset] = entry.path
 
 
-def _replaces(entry: os.DirEntry[str], name: layout.FileName, other: str) -> bool:
+def _replaces(entry: Entry, name: layout.FileName, other: str) -> bool:
     """Whether to read this file instead of another with its base offset."""
     if name.suffix in layout.SWAP_SUFFIXES or other.endswith(layout.SWAP_SUFFIXES):
         return name.suffix not in layout.SWAP_SUFFIXES  # the files that it replaces are not renamed yet
     # Tiered storage may have a segment twice, written under different leaders: the longer one is complete.
-    return os.path.getsize(other) < entry.stat().st_size
+    return identity_of(other).size < identity_of(entry.path).size
+
+
+def directory_name(path: str) -> layout.DirectoryName | None:
+    """The parts of the name of a partition's directory; if the name is ambiguous, its files decide."""
+    name = os.path.basename(full_path(path))
+    tiered = None
+    if layout.may_be_either(name):
+        try:
+            files = [layout.parse_file_name(entry.name) for entry in entries(path)]
+            tiered = any(file is not None and file.segment_id is not None for file in files)
+        except OSError:  # raised again when it is read
+            tiered = None
+    return layout.parse_directory_name(name, tiered=tiered)

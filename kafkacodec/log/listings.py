@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 
 from kafkacodec.log.files import SETTLED_SECONDS
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.segment import Segment
+from kafkacodec.log.storage import changed_ns
 
 __all__ = ["Listings"]
 
@@ -29,7 +29,7 @@ class Listings:
             OSError: the directory cannot be listed.
         """
         path = partition.path
-        changed = os.stat(path).st_mtime_ns
+        changed = changed_ns(path)
         known = self._known.get(path)
         if known is not None and known[0] == changed:
             partition.segments = known[1]

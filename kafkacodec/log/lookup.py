@@ -13,9 +13,10 @@ import numpy as np
 
 from kafkacodec.errors import CorruptIndex, DecodeError, KafkaCodecError
 from kafkacodec.log import layout
-from kafkacodec.log.files import MappedFile, note, reason_of
+from kafkacodec.log.files import note, reason_of
 from kafkacodec.log.identity import BatchMark
 from kafkacodec.log.indexes import IndexFile, read_offset_index, read_time_index
+from kafkacodec.log.storage import StoredFile
 from kafkacodec.log.walk import FEW_BATCHES, MAX_BATCHES, first_batches, walk
 from kafkacodec.records.columns import BatchHeaders
 from kafkacodec.records.decode import decode
@@ -36,7 +37,7 @@ class Lookup:
         known_end (tuple[int, int | None] | None): the result of `end`, once it is known.
     """
 
-    def __init__(self, file: MappedFile, base_offset: int | None) -> None:
+    def __init__(self, file: StoredFile, base_offset: int | None) -> None:
         self.file = file
         self.base_offset = base_offset
         self.problems: list[DecodeError] = []
@@ -92,7 +93,7 @@ class Lookup:
         for headers in self._batches(first):
             for i in np.flatnonzero(headers["max_timestamp"] >= least):
                 start = int(headers["position"][i])
-                batch = memoryview(self.file.data)[start : start + int(headers["size_in_bytes"][i])]
+                batch = self.file.read(start, int(headers["size_in_bytes"][i]))
                 try:
                     records = decode(batch, columns=("offset", "timestamp"), include_control=True)
                 except KafkaCodecError:
@@ -196,7 +197,7 @@ class Lookup:
 
     def _batches(self, start: int, columns: Sequence[str] | None = None) -> Iterator[BatchHeaders]:
         """Headers from a position on: a few at first, since a match is mostly near, then more and more."""
-        count = FEW_BATCHES
+        count = FEW_BATCHES if self.file.window is None else MAX_BATCHES  # windows grow likewise
         while count < MAX_BATCHES:
             headers = next(walk(self.file, start, max_batches=count, columns=columns))
             yield headers

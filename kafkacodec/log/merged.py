@@ -8,13 +8,13 @@ import numpy as np
 
 from kafkacodec.errors import KafkaCodecError, MissingOffsets
 from kafkacodec.log.checkpoints import LeaderEpoch
-from kafkacodec.log.files import MappedFile
 from kafkacodec.log.identity import BatchMark, LogIdentity
 from kafkacodec.log.lookup import Lookup
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.range_planning import Portion
 from kafkacodec.log.replicas import Part, Replica, merge
 from kafkacodec.log.segment import Segment
+from kafkacodec.log.storage import StoredFile, open_file
 from kafkacodec.log.transactions import Transactions, TransactionTracker
 from kafkacodec.log.walk import Damage, first_batches, walk, walk_over_damage
 
@@ -149,7 +149,7 @@ def _epochs(partition: Partition) -> list[LeaderEpoch]:
     newest = known[-1].epoch if known else NO_EPOCH
     later: list[LeaderEpoch] = []
     for segment in reversed(partition.segments):
-        with MappedFile(segment.path) as file:
+        with open_file(segment.path) as file:
             batch = first_batches(file, 0)
             if not len(batch):
                 continue
@@ -166,7 +166,7 @@ def _epochs(partition: Partition) -> list[LeaderEpoch]:
     return [*known, *later]
 
 
-def _last_epoch(file: MappedFile, segment: Segment) -> int:
+def _last_epoch(file: StoredFile, segment: Segment) -> int:
     """The leader epoch of a segment's last batch."""
     lookup = Lookup(file, segment.base_offset)
     last = lookup.end()[1]
@@ -176,7 +176,7 @@ def _last_epoch(file: MappedFile, segment: Segment) -> int:
     return epoch
 
 
-def _epochs_after(file: MappedFile, newest: int) -> list[LeaderEpoch]:
+def _epochs_after(file: StoredFile, newest: int) -> list[LeaderEpoch]:
     """The leader epochs of a segment's batches that are later than one."""
     found: list[LeaderEpoch] = []
     for headers in walk_over_damage(file):

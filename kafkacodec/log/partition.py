@@ -14,10 +14,9 @@ from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch, known_offsets, read_leader_epochs
 from kafkacodec.log.continuity import Gaps, Surroundings, check_gaps
 from kafkacodec.log.ends import breaks_around
-from kafkacodec.log.files import MappedFile, directory_name
 from kafkacodec.log.identity import BatchMark, LogIdentity, identify
 from kafkacodec.log.kinds import BATCHES, SegmentKind, kind_of
-from kafkacodec.log.listing import segment_files
+from kafkacodec.log.listing import directory_name, segment_files
 from kafkacodec.log.lookup import Lookup
 from kafkacodec.log.pool import in_threads
 from kafkacodec.log.range_planning import Portion, least, plan_ranges
@@ -26,6 +25,7 @@ from kafkacodec.log.readable import Readable, ReadOptions
 from kafkacodec.log.report import Report
 from kafkacodec.log.segment import Segment, Timestamp, checked_limits
 from kafkacodec.log.segment07 import segment_at
+from kafkacodec.log.storage import full_path, open_file
 from kafkacodec.log.transactions import Transactions, scan_transactions
 from kafkacodec.log.verify_partition import verify_files, verify_partition
 from kafkacodec.records.arguments import ISOLATION_LEVELS, IsolationLevel, one_of
@@ -162,7 +162,7 @@ class Partition(Readable):
     def _checkpoint(self, name: str) -> int | None:
         if self.state != "current" or self.topic is None or self.partition is None:
             return None
-        log_dir = os.path.dirname(os.path.abspath(self.path))
+        log_dir = os.path.dirname(full_path(self.path))
         return known_offsets(log_dir, name).get((self.topic, self.partition))
 
     @property
@@ -274,7 +274,7 @@ class Partition(Readable):
         for segment in self.segments_between(offset, offset + 1):
             if not kind_of(segment.path).has_batches:
                 continue
-            with MappedFile(segment.path) as file:
+            with open_file(segment.path) as file:
                 mark = Lookup(file, segment.base_offset).mark_of(offset)
             if mark is not None:
                 return mark

@@ -18,7 +18,7 @@ from kafkacodec.records.parallel.workers import Job, Workers
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from kafkacodec.log.files import MappedFile
+    from kafkacodec.log.storage import StoredFile
     from kafkacodec.records.columns import BatchHeaders, RecordColumns
 
 __all__ = ["ROWS_AT_ONCE", "Piece", "checked", "intact_pieces"]
@@ -52,7 +52,7 @@ class Piece(NamedTuple):
     num_records: int
 
 
-def intact_pieces(file: MappedFile, max_decompressed_bytes: int, threads: int) -> Generator[Piece]:
+def intact_pieces(file: StoredFile, max_decompressed_bytes: int, threads: int) -> Generator[Piece]:
     """The pieces of a segment in order, up to the first with a fault or with a batch larger than a piece.
 
     Args:

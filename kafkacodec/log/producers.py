@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import ProducerSnapshot, encode_producer_snapshot
-from kafkacodec.log.files import MappedFile
 from kafkacodec.log.indexes import encode_transaction_index
 from kafkacodec.log.segment import Segment
+from kafkacodec.log.storage import StoredFile
 from kafkacodec.log.transactions import TransactionIndex, TransactionTracker
 from kafkacodec.records.columns import BatchHeaders
 
@@ -43,7 +43,7 @@ class ProducerState(TransactionTracker):
         super().resume(snapshot)
         self._producers = {int(entry["producer_id"]): entry.copy() for entry in snapshot.entries}
 
-    def feed(self, file: MappedFile, headers: BatchHeaders, index: TransactionIndex) -> None:
+    def feed(self, file: StoredFile, headers: BatchHeaders, index: TransactionIndex) -> None:
         """Take the next batches."""
         super().feed(file, headers, index)
         rows = np.flatnonzero((headers["magic"] == 2) & (headers["producer_id"] >= 0))

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafkacodec.log import layout
 from kafkacodec.log.cuts import Limits
-from kafkacodec.log.files import FileIdentity
 from kafkacodec.log.identity import LogIdentity
 from kafkacodec.log.kinds import kind_of
 from kafkacodec.log.pool import in_threads
 from kafkacodec.log.ranges import SegmentRange
 from kafkacodec.log.segment import Segment
+from kafkacodec.log.storage import identity_of
 from kafkacodec.log.transactions import Transactions
 
 if TYPE_CHECKING:
@@ -131,7 +130,7 @@ def segment_ranges(
     if base is not None and following is not None and kind_of(segment.path).has_batches and not swapped:
         inside = (first is None or first <= base) and (stop is None or following <= stop)
         if inside and following - base <= (limits.fewest_offsets or following):
-            identity = FileIdentity.of(os.stat(segment.path))
+            identity = identity_of(segment.path)
             most = limits.bytes or identity.size
             # With more offsets than bytes, it was compacted, or compresses well: its headers show which.
             if 0 < identity.size <= most and (limits.records is None or following - base <= identity.size):

@@ -11,10 +11,11 @@ from kafkacodec.errors import CorruptRecord, DecodeError, MissingOffsets, Trunca
 from kafkacodec.log import layout
 from kafkacodec.log.continuity import Gaps, check_gaps
 from kafkacodec.log.ends import RangeEnds
-from kafkacodec.log.files import FileIdentity, MappedFile
+from kafkacodec.log.files import FileIdentity
 from kafkacodec.log.identity import LogIdentity
 from kafkacodec.log.kinds import SegmentKind, kind_of
 from kafkacodec.log.relocate import MAX_TRIES, find, locate
+from kafkacodec.log.storage import StoredFile
 from kafkacodec.records.arguments import num_threads, one_of
 from kafkacodec.records.columns import Problem, Problems, RecordColumns
 from kafkacodec.records.decode import DEFAULT_MAX_ROWS, DecodeOptions, Layout, check_layout, plan_of
@@ -172,7 +173,7 @@ class SegmentRange:
     @shows_options(DecodeOptions, plan_of)
     def read_from(
         self,
-        file: MappedFile,
+        file: StoredFile,
         *,
         gaps: Gaps = "error",
         max_rows: int = DEFAULT_MAX_ROWS,

@@ -14,7 +14,7 @@ from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch, encode_checkpoint, encode_leader_epochs, read_topic_id
 from kafkacodec.log.continuity import Surroundings
 from kafkacodec.log.directory import LogDirectory, discover
-from kafkacodec.log.files import MappedFile, reason_of
+from kafkacodec.log.files import reason_of
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.producers import ProducerState
 from kafkacodec.log.publishing import new_directory, write_file
@@ -22,6 +22,7 @@ from kafkacodec.log.report import Finding, Report
 from kafkacodec.log.segment import Segment
 from kafkacodec.log.segment_writer import SegmentWriter
 from kafkacodec.log.side_files import leads_out, links_out, read_inside
+from kafkacodec.log.storage import StoredFile
 from kafkacodec.log.verify import Advance, verify_segment
 from kafkacodec.records.columns import BatchHeaders
 from kafkacodec.records.encode import EncodedBatch
@@ -177,7 +178,7 @@ class _Copier:
         with SegmentWriter(self.target, base_offset) as writer:
             writer.next_offset = max(base_offset, self.next_offset)
 
-            def keep(file: MappedFile, headers: BatchHeaders) -> None:
+            def keep(file: StoredFile, headers: BatchHeaders) -> None:
                 self._append(writer, file, headers)
 
             report = verify_segment(
@@ -186,7 +187,7 @@ class _Copier:
             self.next_offset = writer.next_offset
         return report
 
-    def _append(self, writer: SegmentWriter, file: MappedFile, headers: BatchHeaders) -> None:
+    def _append(self, writer: SegmentWriter, file: StoredFile, headers: BatchHeaders) -> None:
         magics = headers["magic"]
         # A compressed message set has only its last offset.
         bases = np.where(magics >= 2, headers["base_offset"], headers["last_offset"]).tolist()
@@ -198,7 +199,7 @@ class _Copier:
             if bases[i] < writer.next_offset:  # the report of the segment or the partition has a finding for it
                 self._left_out(file.path, start, sizes[i], bases[i], lasts[i])
                 continue
-            data = file.data[start : start + sizes[i]]
+            data = file.read(start, sizes[i])
             file.check_size()
             writer.append(EncodedBatch(data, bases[i], lasts[i], times[i], 0))
             if magics[i] >= 2 and epochs[i] > (self.epochs[-1].epoch if self.epochs else -1):

@@ -15,10 +15,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kafkacodec.errors import MissingOffsets, Truncated
-from kafkacodec.log.files import FileIdentity, MappedFile
+from kafkacodec.log.files import FileIdentity
 from kafkacodec.log.identity import LogIdentity, cut_before, epoch_at, identify
 from kafkacodec.log.listing import SegmentFile, segment_files
 from kafkacodec.log.lookup import Lookup
+from kafkacodec.log.storage import StoredFile, open_file
 
 if TYPE_CHECKING:
     from kafkacodec.log.ranges import SegmentRange
@@ -32,7 +33,7 @@ PAUSE_SECONDS = 0.02
 _NO_END = (1 << 63) - 1
 
 
-def locate(piece: SegmentRange) -> Iterator[tuple[SegmentRange, MappedFile] | MissingOffsets]:
+def locate(piece: SegmentRange) -> Iterator[tuple[SegmentRange, StoredFile] | MissingOffsets]:
     """The range with its open file, or, if the file has changed, the parts of it that other files have now.
 
     Yields:
@@ -43,10 +44,10 @@ def locate(piece: SegmentRange) -> Iterator[tuple[SegmentRange, MappedFile] | Mi
         OSError: a file cannot be read.
     """
     if piece.log is None or piece.identity is None or piece.base_offset is None:
-        yield piece, MappedFile(piece.path)
+        yield piece, open_file(piece.path)
         return
     try:
-        file = MappedFile(piece.path)
+        file = open_file(piece.path)
     except FileNotFoundError:
         file = None
     if file is not None and file.identity == piece.identity:
@@ -59,7 +60,7 @@ def locate(piece: SegmentRange) -> Iterator[tuple[SegmentRange, MappedFile] | Mi
         yield replace(piece, replaced=not _may_be_same(file.identity, piece.identity)), file
 
 
-def find(piece: SegmentRange) -> Iterator[tuple[SegmentRange, MappedFile] | MissingOffsets]:
+def find(piece: SegmentRange) -> Iterator[tuple[SegmentRange, StoredFile] | MissingOffsets]:
     """As `locate`, for a range whose file is known to have changed."""
     directory = os.path.dirname(piece.path) or os.curdir
     now = identify(directory, piece.topic, piece.partition)
@@ -126,12 +127,12 @@ def _deleted_to(then: LogIdentity | None, now: LogIdentity) -> int:
 
 def _part(
     piece: SegmentRange, files: Sequence[SegmentFile], position: int, end: int
-) -> tuple[SegmentRange, MappedFile, int]:
+) -> tuple[SegmentRange, StoredFile, int]:
     """The part of a range from an offset on that one segment holds, its open file, and the offset after it."""
     holder = bisect_right(files, position, key=lambda file: file.base_offset) - 1
     base, path = files[holder]
     following = files[holder + 1].base_offset if holder + 1 < len(files) else None
-    file = MappedFile(path)
+    file = open_file(path)
     try:
         lookup = Lookup(file, base)
         stop = end if following is None else min(end, following)

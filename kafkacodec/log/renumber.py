@@ -6,7 +6,8 @@ import os
 
 from kafkacodec.errors import DecodeError
 from kafkacodec.log._renumber import renumber
-from kafkacodec.log.files import MappedFile, naming
+from kafkacodec.log.files import naming
+from kafkacodec.log.storage import open_file
 
 __all__ = ["renumber_segment"]
 
@@ -31,10 +32,10 @@ def renumber_segment(path: str, *, by: int, leader_epoch: int) -> int:
         OSError: the file cannot be read or written.
     """
     position, end = 0, by
-    with MappedFile(path) as source, naming(path), open(path, "r+b", buffering=0) as file:
+    with open_file(path) as source, naming(path), open(path, "r+b", buffering=0) as file:
         while position < source.size:
             try:
-                heads, position, end = renumber(source.data, position, by, leader_epoch)
+                heads, position, end = renumber(source.view(), position, by, leader_epoch)
                 source.check_size()
             except DecodeError as error:
                 raise error.within(path) from None

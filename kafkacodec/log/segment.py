@@ -12,12 +12,13 @@ from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch
 from kafkacodec.log.continuity import ALONE, Surroundings
 from kafkacodec.log.cuts import Limits, cut
-from kafkacodec.log.files import FileIdentity, MappedFile
+from kafkacodec.log.files import FileIdentity
 from kafkacodec.log.kinds import SegmentKind, kind_of
 from kafkacodec.log.lookup import Lookup
 from kafkacodec.log.ranges import SegmentRange
 from kafkacodec.log.readable import Readable, ReadOptions
 from kafkacodec.log.report import Report
+from kafkacodec.log.storage import StoredFile, full_path, identity_of, open_file
 from kafkacodec.log.walk import NO_SEGMENT, begins_like_a_batch, first_batches
 from kafkacodec.records.arguments import limit
 from kafkacodec.records.columns import BatchHeaders, RecordColumns
@@ -72,7 +73,7 @@ class Segment(Readable):
         self.base_offset = name.base_offset if name is not None else None
         if topic is None or partition is None:
             tiered = None if name is None else name.segment_id is not None
-            parent = os.path.basename(os.path.dirname(os.path.abspath(self.path)))
+            parent = os.path.basename(os.path.dirname(full_path(self.path)))
             directory = layout.parse_directory_name(parent, tiered=tiered)
             if directory is not None:
                 topic = directory.topic if topic is None else topic
@@ -91,7 +92,7 @@ class Segment(Readable):
     @property
     def size_in_bytes(self) -> int:
         """The file's current size."""
-        return os.stat(self.path).st_size
+        return identity_of(self.path).size
 
     @suggests_options
     def scan(
@@ -106,10 +107,10 @@ class Segment(Readable):
         threads: int | None = 1,
     ) -> BatchHeaders:
         """Batch headers; arguments and errors as in `kafkacodec.scan`."""
-        with MappedFile(self.path) as file:
+        with open_file(self.path) as file:
             try:
                 headers = scan(
-                    file.data,
+                    file.view(start_position),
                     columns=columns,
                     verify_crc=verify_crc,
                     on_error=on_error,
@@ -156,7 +157,7 @@ class Segment(Readable):
                 ``batch_position`` count from the start of the file.
         """
         start, last = checked_range(start_position, end_position)
-        with MappedFile(self.path) as file:
+        with open_file(self.path) as file:
             end = file.size if last is None else min(last, file.size)
             whole = SegmentRange(self.path, self.topic, self.partition, start, end)
             consumed = 0
@@ -204,7 +205,7 @@ class Segment(Readable):
                 to the end of the file unless `end_offset` comes first. Damage is found when a range is read, not here.
         """
         limits = checked_limits(max_bytes, max_offsets, max_records)
-        with MappedFile(self.path) as file:
+        with open_file(self.path) as file:
             lookup = self._lookup(file)
             start = 0 if start_offset is None else lookup.position_of_offset(start_offset)
             end = file.size if end_offset is None else lookup.end_of_offsets(end_offset)
@@ -236,7 +237,7 @@ class Segment(Readable):
 
     def nothing_to_read(self, start_offset: int | None = None, end_offset: int | None = None) -> SegmentRange:
         """An empty range at the end of the file, with the offset bounds of the reading that it is part of."""
-        identity = FileIdentity.of(os.stat(self.path))
+        identity = identity_of(self.path)
         return self._to_end(identity.size, identity, start_offset, end_offset)
 
     def _to_end(
@@ -262,7 +263,7 @@ class Segment(Readable):
 
     def first_offset(self) -> int | None:
         """The offset of the first batch's first record (old formats: its last); None without a batch."""
-        with MappedFile(self.path) as file:
+        with open_file(self.path) as file:
             batch = first_batches(file, 0)
             return int(batch["base_offset"][0]) if len(batch) else None
 
@@ -272,7 +273,7 @@ class Segment(Readable):
 
     def position_of_offset(self, offset: int) -> int:
         """The position of the first batch with `offset` or a later one, or the end of the batches, in bytes."""
-        with MappedFile(self.path) as file:
+        with open_file(self.path) as file:
             return self._lookup(file).position_of_offset(offset)
 
     @suggests_options
@@ -281,7 +282,7 @@ class Segment(Readable):
 
         As for the ListOffsets request. Records without a timestamp, and those before `start_offset`, never match.
         """
-        with MappedFile(self.path) as file:
+        with open_file(self.path) as file:
             return self._lookup(file).offset_of_timestamp(to_milliseconds(timestamp), start_offset)
 
     def end_position(self) -> int:
@@ -335,9 +336,9 @@ class Segment(Readable):
     def _end(self) -> tuple[int, int | None]:
         """The end position of the complete batches, and their last offset; read once while the file stays the same."""
         known = self._known_end
-        if known is not None and known[0] == FileIdentity.of(os.stat(self.path)):
+        if known is not None and known[0] == identity_of(self.path):
             return known[1]
-        with MappedFile(self.path) as file:
+        with open_file(self.path) as file:
             lookup = self._lookup(file)
             end = lookup.end()
             self._keep_end(lookup)
@@ -347,7 +348,7 @@ class Segment(Readable):
         if lookup.known_end is not None and lookup.file.settled:
             self._known_end = lookup.file.identity, lookup.known_end
 
-    def _lookup(self, file: MappedFile) -> Lookup:
+    def _lookup(self, file: StoredFile) -> Lookup:
         lookup = Lookup(file, self.base_offset)
         lookup.problems = self.index_problems
         return lookup
@@ -377,13 +378,13 @@ def to_milliseconds(timestamp: Timestamp) -> int:
     return max(-_LAST_TIME, min(int(timestamp), _LAST_TIME))
 
 
-def _first_offset(file: MappedFile, position: int) -> int:
+def _first_offset(file: StoredFile, position: int) -> int:
     """The smallest offset from the position on; unknown for a compressed message set, so 0."""
     batch = first_batches(file, position)
     return int(batch["base_offset"][0]) if len(batch) and int(batch["magic"][0]) >= 2 else 0
 
 
-def check_is_segment(file: MappedFile, consumed: int) -> None:
+def check_is_segment(file: StoredFile, consumed: int) -> None:
     """Raise if a file without a batch does not begin like one; a torn first batch is not an error."""
     if consumed == 0 and not begins_like_a_batch(file):
         raise CorruptRecord(NO_SEGMENT, position=0, path=file.path)

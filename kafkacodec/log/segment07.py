@@ -8,11 +8,11 @@ from kafkacodec.errors import UnsupportedMagic
 from kafkacodec.log import kafka07
 from kafkacodec.log.checkpoints import LeaderEpoch
 from kafkacodec.log.continuity import Surroundings
-from kafkacodec.log.files import MappedFile
 from kafkacodec.log.kinds import BATCHES, MESSAGES, kind_of
 from kafkacodec.log.ranges import SegmentRange
 from kafkacodec.log.report import Report
 from kafkacodec.log.segment import Segment, Timestamp
+from kafkacodec.log.storage import open_file
 from kafkacodec.records.columns import BatchHeaders
 
 if TYPE_CHECKING:
@@ -54,12 +54,12 @@ class Kafka07Segment(Segment):
 
     def last_offset(self) -> int | None:
         """The offset of the last complete message, None without one; reads the whole segment."""
-        with MappedFile(self.path) as file:
+        with open_file(self.path) as file:
             return kafka07.end_of(file, self._base)[1]
 
     def end_position(self) -> int:
         """The end of the complete messages, in bytes; reads the whole segment."""
-        with MappedFile(self.path) as file:
+        with open_file(self.path) as file:
             return kafka07.end_of(file, self._base)[0]
 
     def position_of_offset(self, offset: int) -> int:

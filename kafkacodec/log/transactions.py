@@ -19,12 +19,13 @@ import numpy.typing as npt
 from kafkacodec.errors import CorruptIndex, CorruptRecord, DecodeError, KafkaCodecError
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import ProducerSnapshot, read_producer_snapshot
-from kafkacodec.log.files import MappedFile, note, reason_of
+from kafkacodec.log.files import note, reason_of
 from kafkacodec.log.indexes import read_transaction_index
 from kafkacodec.log.kinds import kind_of
 from kafkacodec.log.lookup import Lookup
 from kafkacodec.log.ranges import SegmentRange
 from kafkacodec.log.segment import Segment
+from kafkacodec.log.storage import StoredFile, entries, open_file
 from kafkacodec.log.walk import Damage, walk_over_damage
 from kafkacodec.records.columns import BatchHeaders
 from kafkacodec.records.decode import iter_records
@@ -186,7 +187,7 @@ class TransactionTracker:
         if not kind_of(segment.path).has_batches:  # no transactions
             return
         found = len(self.aborted)
-        with MappedFile(segment.path) as file:
+        with open_file(segment.path) as file:
             index = TransactionIndex(segment, self.problems)
             lookup = Lookup(file, segment.base_offset)
             start = 0 if begin is None else lookup.position_of_offset(begin)
@@ -207,10 +208,10 @@ class TransactionTracker:
         self.aborted += index.inside(lost)
         if segment.base_offset is not None and not lost and start == 0 and stop in (None, file.size):
             # An index that is being written has markers that were added after the segment was opened.
-            grown = os.path.getsize(segment.path) > file.size
+            grown = segment.size_in_bytes > file.size
             index.compare(self.aborted[found:], self.problems, before=self.next_offset if grown else None)
 
-    def feed(self, file: MappedFile, headers: BatchHeaders, index: TransactionIndex) -> None:
+    def feed(self, file: StoredFile, headers: BatchHeaders, index: TransactionIndex) -> None:
         """Take the next batches."""
         rows = np.flatnonzero(headers["is_transactional"] & (headers["magic"] == 2))
         if not len(rows):
@@ -251,13 +252,13 @@ class TransactionTracker:
             return index.first_offset(marker)
         return start
 
-    def markers(self, file: MappedFile, headers: BatchHeaders, rows: npt.NDArray[np.intp]) -> dict[int, Marker]:
+    def markers(self, file: StoredFile, headers: BatchHeaders, rows: npt.NDArray[np.intp]) -> dict[int, Marker]:
         """The contents of the control batches in `rows`, by offset; unreadable ones are added to the problems."""
         if not len(rows):
             return {}
         starts = headers["position"][rows].tolist()
         sizes = headers["size_in_bytes"][rows].tolist()
-        batches = b"".join(file.data[start : start + size] for start, size in zip(starts, sizes, strict=True))
+        batches = b"".join(file.read(start, size) for start, size in zip(starts, sizes, strict=True))
         found = {}
         for record in iter_records(batches, include_control=True, on_error="skip"):
             kind = marker_type(record.key)
@@ -345,7 +346,7 @@ def _snapshot_before(directory: str, offset: int | None) -> ProducerSnapshot | N
     """The newest readable producer snapshot at or before an offset."""
     if offset is None:
         return None
-    listed = [name for name in os.listdir(directory or ".") if name.endswith(layout.PRODUCER_SNAPSHOT_SUFFIX)]
+    listed = [entry.name for entry in entries(directory) if entry.name.endswith(layout.PRODUCER_SNAPSHOT_SUFFIX)]
     names = [layout.parse_file_name(name) for name in listed]
     offsets = [n.base_offset for n in names if n is not None and n.suffix == layout.PRODUCER_SNAPSHOT_SUFFIX]
     for candidate in sorted((o for o in offsets if o <= offset), reverse=True):

@@ -16,10 +16,10 @@ import numpy.typing as npt
 from kafkacodec.arrow._columns import append
 from kafkacodec.log.checkpoints import LeaderEpoch
 from kafkacodec.log.continuity import ALONE, Surroundings
-from kafkacodec.log.files import MappedFile
 from kafkacodec.log.pieces import ROWS_AT_ONCE, checked, intact_pieces
 from kafkacodec.log.ranges import KEPT_BEFORE
 from kafkacodec.log.report import Report
+from kafkacodec.log.storage import StoredFile, open_file
 from kafkacodec.log.verify_batches import Indexes, SegmentChecker
 from kafkacodec.log.walk import walk
 from kafkacodec.records.arguments import num_threads
@@ -46,7 +46,7 @@ def verify_segment(
     surroundings: Surroundings = ALONE,
     leader_epochs: list[LeaderEpoch] | None = None,
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
-    keep: Callable[[MappedFile, BatchHeaders], None] | None = None,
+    keep: Callable[[StoredFile, BatchHeaders], None] | None = None,
     threads: int | None = 1,
     advance: Advance | None = None,
 ) -> Report:
@@ -68,7 +68,7 @@ def verify_segment(
     """
     report = Report(path, num_segments=1)
     indexes = Indexes(path, base_offset, report)  # read first: a segment that is being written runs ahead of them
-    with MappedFile(path) as file:
+    with open_file(path) as file:
         report.size_in_bytes = file.size
         checker = SegmentChecker(file, base_offset, leader_epochs, indexes, report)
         threads = num_threads(threads)
@@ -76,7 +76,7 @@ def verify_segment(
         position = _read_intact(checker, max_decompressed_bytes, threads, read) if keep is None else 0
         waiting = _Stretches(checker, keep)
         limits = max_decompressed_bytes, threads, ROWS_OF_REST
-        rest = checked(file.data, position, "skip", *limits) if position < file.size else ()
+        rest = checked(file.view(), position, "skip", *limits) if position < file.size else ()
         for chunk in rest:
             for problem in chunk.problems:
                 waiting.add(position, problem.position, problem)
@@ -160,7 +160,7 @@ class _Stretches:
     stretch would be most of the work.
     """
 
-    def __init__(self, checker: SegmentChecker, keep: Callable[[MappedFile, BatchHeaders], None] | None) -> None:
+    def __init__(self, checker: SegmentChecker, keep: Callable[[StoredFile, BatchHeaders], None] | None) -> None:
         self.checker = checker
         self.keep = keep
         self.bounds: list[tuple[int, int]] = []
@@ -189,7 +189,7 @@ class _Stretches:
         self.bounds, self.problems = [], []
         if bounds:
             pairs = np.array(bounds, np.int64)
-            headers = scan_stretches(file.data, pairs.data)
+            headers = scan_stretches(file.view(), pairs.data)
             file.check_size()
             self._give(headers, pairs[:, 0], problems)
 

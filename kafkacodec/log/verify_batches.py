@@ -15,9 +15,10 @@ from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch
 from kafkacodec.log.continuity import ALONE, Surroundings, gap_after, missing
 from kafkacodec.log.evidence import first_offset_in, gather, knows_base, unused
-from kafkacodec.log.files import MappedFile, reason_of
+from kafkacodec.log.files import reason_of
 from kafkacodec.log.indexes import IndexFile, read_offset_index, read_time_index
 from kafkacodec.log.report import MAX_FINDINGS, Finding, Level, Report
+from kafkacodec.log.storage import StoredFile
 from kafkacodec.log.walk import NO_SEGMENT, begins_like_a_batch
 from kafkacodec.records.columns import BatchHeaders, Problem
 from kafkacodec.records.compression import CODECS
@@ -38,7 +39,7 @@ class SegmentChecker:
 
     def __init__(
         self,
-        file: MappedFile,
+        file: StoredFile,
         base_offset: int | None,
         epochs: list[LeaderEpoch] | None,
         indexes: Indexes,
@@ -153,7 +154,7 @@ class SegmentChecker:
 
     def _may_be_last(self, position: int) -> bool:
         """Whether the batch at a position may have its last offset in its header: a compressed set of magic 0 or 1."""
-        return self.file.data[position + _MAGIC_AT : position + _MAGIC_AT + 1] < b"\x02"
+        return self.file.read(position + _MAGIC_AT, 1) < b"\x02"
 
     def tail(self, position: int, surroundings: Surroundings) -> None:
         """Report the bytes after the last batch."""

@@ -21,6 +21,7 @@ from kafkacodec.log.checkpoints import (
 )
 from kafkacodec.log.files import reason_of
 from kafkacodec.log.report import Finding, Report
+from kafkacodec.log.storage import entries
 
 # Offset checkpoints of a log directory -> the meaning of their offsets, none of which can be after the end of the log.
 _MEANINGS = {
@@ -50,7 +51,7 @@ def check_partition_files(
     `end_offset`, if known, is called last: a log that is being written runs ahead of these files.
     """
     snapshots: list[ProducerSnapshot] = []
-    for name in sorted(os.listdir(directory or os.curdir)):
+    for name in sorted(entry.name for entry in entries(directory)):
         if name.endswith(layout.PRODUCER_SNAPSHOT_SUFFIX):
             path = os.path.join(directory, name)
             with reporting(report, "producer-snapshot", path):

@@ -7,12 +7,18 @@ from typing import NamedTuple
 
 from kafkacodec.errors import CorruptRecord, DecodeError
 from kafkacodec.log._resync import Resync
-from kafkacodec.log.files import MappedFile
+from kafkacodec.log.storage import StoredFile
 from kafkacodec.records.columns import BatchHeaders
 from kafkacodec.records.headers import scan
 
 MAX_BATCHES = 65536
 """Rows of a piece: about 8 MiB of columns."""
+
+LARGEST_WINDOW = 4 << 20
+"""The largest window in bytes if the caller named none and the file has windows."""
+
+WINDOWS_AHEAD = 2
+"""How many windows are fetched while one is decoded."""
 
 FEW_BATCHES = 64
 """Rows of a piece if only the next few batches are needed."""
@@ -21,13 +27,13 @@ NO_SEGMENT = "not a log segment: the first 8 bytes are not an offset"
 _LARGEST_PLAUSIBLE_OFFSET = 1 << 56
 
 
-def begins_like_a_batch(file: MappedFile) -> bool:
+def begins_like_a_batch(file: StoredFile) -> bool:
     """Whether the first bytes are or may become an offset, with which every batch begins; so may an empty file."""
-    return int.from_bytes(file.data[:8], "big") << 8 * max(0, 8 - file.size) < _LARGEST_PLAUSIBLE_OFFSET
+    return int.from_bytes(file.read(0, 8), "big") << 8 * max(0, 8 - file.size) < _LARGEST_PLAUSIBLE_OFFSET
 
 
 def walk(
-    file: MappedFile,
+    file: StoredFile,
     start: int = 0,
     end: int | None = None,
     *,
@@ -46,11 +52,11 @@ def walk(
         BatchHeaders: at least one, with positions from the start of the file. The last one's `consumed` is the end of
             the complete batches; its `problems` has the fault after them, unless the end or a partial batch follows.
     """
-    position, size, reach = start, file.size if end is None else min(end, file.size), window
+    position, size, reach = start, file.size if end is None else min(end, file.size), window or file.window
     while True:
         stop = size if reach is None else min(position + reach, size)
         headers = scan(
-            file.data,
+            file.view(position, stop),
             columns=columns,
             verify_crc=verify_crc,
             on_error="stop",
@@ -67,11 +73,12 @@ def walk(
         yield headers
         if len(headers) < max_batches and not at_window:
             return
-        position, reach = headers.consumed, window
+        position = headers.consumed
+        reach = window or (reach and min(2 * reach, LARGEST_WINDOW))
         file.drop_before(position)
 
 
-def first_batches(file: MappedFile, position: int, count: int = 1, *, verify_crc: bool = False) -> BatchHeaders:
+def first_batches(file: StoredFile, position: int, count: int = 1, *, verify_crc: bool = False) -> BatchHeaders:
     """The headers of at most `count` batches from a position on; empty if no complete batch is there."""
     return next(walk(file, position, verify_crc=verify_crc, max_batches=count))
 
@@ -90,7 +97,7 @@ class Damage(NamedTuple):
 
 
 def walk_over_damage(
-    file: MappedFile,
+    file: StoredFile,
     start: int = 0,
     end: int | None = None,
     *,
@@ -108,7 +115,7 @@ def walk_over_damage(
         fault = headers.consumed if headers is not None else size
         if headers is None or fault >= size:
             return
-        search = search or Resync(file.data, size)
+        search = search or Resync(file.view(), size)
         position = search.after(fault)
         file.check_size()
         if headers.problems:
@@ -120,3 +127,30 @@ def walk_over_damage(
             yield Damage(fault, position, CorruptRecord(text, position=fault, path=file.path))
         if position >= size:
             return
+
+
+def windows(file: StoredFile, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Stretches of whole batches that cover file[start, end), fetched or being fetched; one if there are no windows.
+
+    From damage on there is one stretch: what follows it is for the decoder to find.
+    """
+    position, reach = start, LARGEST_WINDOW
+    while file.window is not None and position + reach < min(end, file.size):
+        stop = position + reach
+        file.ahead(position, min(stop + WINDOWS_AHEAD * LARGEST_WINDOW, end))
+        headers = scan(
+            file.view(position, stop),
+            columns=("last_offset",),
+            verify_crc=False,
+            on_error="stop",
+            start_position=position,
+            end_position=stop,
+        )
+        if headers.problems:
+            break
+        if not len(headers):  # a batch that is larger than the window
+            reach *= 2
+            continue
+        yield position, headers.consumed
+        position, reach = headers.consumed, LARGEST_WINDOW
+    yield position, end

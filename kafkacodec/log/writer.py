@@ -18,11 +18,13 @@ import numpy as np
 from kafkacodec.errors import CorruptRecord, CrcMismatch, DecodeError, EncodeError
 from kafkacodec.log import layout, publishing
 from kafkacodec.log.checkpoints import LeaderEpoch, encode_leader_epochs, read_topic_id
-from kafkacodec.log.files import directory_name, exists, is_directory
+from kafkacodec.log.files import exists, is_directory
+from kafkacodec.log.listing import directory_name
 from kafkacodec.log.locks import LOCK_FILE, PartitionLock
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.producers import ProducerState
 from kafkacodec.log.segment_writer import DEFAULT_INDEX_INTERVAL, BatchRun, SegmentWriter, remove_leftovers
+from kafkacodec.log.storage import check_local
 from kafkacodec.records.arguments import refuse_unknown, require_int
 from kafkacodec.records.encode import BatchOptions, EncodedBatch, EncodePlan, iter_encoded
 from kafkacodec.records.headers import scan
@@ -113,6 +115,7 @@ class LogWriter(publishing.Committing):
         if topic_id is not None and not isinstance(topic_id, uuid.UUID):
             raise TypeError(f"topic_id must be a uuid.UUID, not {type(topic_id).__name__}")
         log_dir = os.fspath(log_dir)
+        check_local(log_dir)
         self.path = os.path.join(log_dir, f"{topic}-{partition}")
         self._segment_bytes, self._segment_ms = segment_bytes, segment_ms
         self._index_interval, self._sync = index_interval_bytes, sync

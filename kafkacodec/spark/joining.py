@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from kafkacodec.log import LogWriter, Partition
-from kafkacodec.log.files import MappedFile
+from kafkacodec.log.storage import open_file
 
 __all__ = ["JOIN_AT_MOST", "StagedSegment", "is_small", "join_small"]
 
@@ -72,7 +72,7 @@ def _join(
         sync=False,
     ) as writer:
         for segment in segments:
-            with MappedFile(segment.path) as file:
-                writer.write_batches(file.data, verify_crc=False)
+            with open_file(segment.path) as file:
+                writer.write_batches(file.view(), verify_crc=False)
     for made in Partition(writer.path).segments:
         yield StagedSegment(made.path, made.base_offset or 0, made.size_in_bytes)

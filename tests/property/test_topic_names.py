@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import example, given, settings, strategies as st
 
 from kafkacodec.log import LogDirectory, LogWriter, Segment, discover, layout
-from kafkacodec.log.files import directory_name
+from kafkacodec.log.listing import directory_name
 
 LEGAL = "ABCXYZabcxyz0189._-"
 UUID_LIKE = st.one_of(st.just("A" * 22), st.text("AZaz09_-", min_size=22, max_size=22))

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from kafkacodec.dialects import kafka07
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.evidence import knows_base
-from kafkacodec.log.files import MappedFile
+from kafkacodec.log.storage import StoredFile
 from kafkacodec.log.walk import Damage, walk_over_damage
 from kafkacodec.records.columns import BatchHeaders, RecordColumns
 from kafkacodec.records.compression import CODECS
@@ -149,7 +149,7 @@ class BatchRows:
 
 
 def batches_of(
-    file: MappedFile, before: int | None = None, *, verify_crc: bool = False, threads: int | None = 1
+    file: StoredFile, before: int | None = None, *, verify_crc: bool = False, threads: int | None = 1
 ) -> Iterator[BatchRows | Damage]:
     """The batches of a segment in pieces of bounded size, and the damage between them.
 
@@ -166,11 +166,11 @@ def batches_of(
             yield rows
 
 
-def messages_of(file: MappedFile, base_offset: int, *, verify_crc: bool = False) -> Iterator[BatchRows | Damage]:
+def messages_of(file: StoredFile, base_offset: int, *, verify_crc: bool = False) -> Iterator[BatchRows | Damage]:
     """The messages of a segment of Kafka 0.6 or 0.7, likewise. A wrong checksum is damage."""
     end = base_offset
     for chunk in kafka07.iter_columns(
-        file.data,
+        file.view(),
         initial_offset=base_offset,
         columns=("offset", "next_offset", "magic", "codec"),
         deep=False,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kafkacodec.log.report import Finding, Report
+from kafkacodec.log.storage import identity_of, is_directory
 
 __all__ = ["SegmentDamage", "damage_map"]
 
@@ -62,7 +62,7 @@ def damage_map(reports: Iterable[Report]) -> list[SegmentDamage]:
                 found.setdefault(finding.path, SegmentDamage(finding.path)).add(finding)
     for segment in found.values():
         try:
-            segment.size_in_bytes = os.stat(segment.path).st_size if os.path.isfile(segment.path) else 0
+            segment.size_in_bytes = 0 if is_directory(segment.path) else identity_of(segment.path).size
         except OSError:
             segment.size_in_bytes = 0
     return sorted(found.values(), key=lambda s: (-s.damaged_bytes, -s.missing_offsets, s.path))

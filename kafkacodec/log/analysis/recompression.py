@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from kafkacodec.log.analysis.sampling import HEADER_BYTES, Stretch, read_stretch
 from kafkacodec.log.evidence import unused
-from kafkacodec.log.files import MappedFile
 from kafkacodec.log.kinds import kind_of
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.ranges import SegmentRange
 from kafkacodec.log.segment import Segment
+from kafkacodec.log.storage import open_file
 from kafkacodec.records.arguments import limit
 from kafkacodec.records.compression import CODECS, compress, compressor, decompress
 from kafkacodec.records.signatures import suggests_options
@@ -174,7 +174,7 @@ def _used_bytes(segment: Segment) -> int:
     if not kind_of(segment.path).has_batches:
         return segment.size_in_bytes
     end = segment.end_position()
-    with MappedFile(segment.path) as file:
+    with open_file(segment.path) as file:
         return end if unused(file, end) else file.size
 
 

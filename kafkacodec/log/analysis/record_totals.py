@@ -12,8 +12,8 @@ from kafkacodec.dialects import kafka07
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.analysis.batch_rows import NO_TIME
 from kafkacodec.log.analysis.batch_totals import BatchTotals
-from kafkacodec.log.files import MappedFile
 from kafkacodec.log.ranges import KEPT_BEFORE
+from kafkacodec.log.storage import StoredFile
 from kafkacodec.log.walk import Damage
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.decode import DEFAULT_MAX_VIEW_BYTES, plan_of, read_chunks
@@ -27,7 +27,7 @@ _ROWS = 65536
 _COLUMNS = ("offset", "timestamp", "key", "value", "is_control")
 
 
-def count_records(file: MappedFile, total: BatchTotals) -> Iterator[Damage]:
+def count_records(file: StoredFile, total: BatchTotals) -> Iterator[Damage]:
     """Read a segment's records, and set in `total`, which has its batches, what only records show.
 
     Args:
@@ -38,7 +38,7 @@ def count_records(file: MappedFile, total: BatchTotals) -> Iterator[Damage]:
         Damage: each place that cannot be read, whose records are not counted.
     """
     plan = plan_of(columns=_COLUMNS, include_control=True, on_error="skip", layout="view")
-    decoder = plan.decoder(file.data)
+    decoder = plan.decoder(file.view())
     whole = yield from _count(file, read_chunks(decoder, "skip", _ROWS, DEFAULT_MAX_VIEW_BYTES), total)
     if whole:
         compressed = sum(n for name, n in total.formats.items() if name.startswith("v2/") and name != "v2/none")
@@ -48,10 +48,10 @@ def count_records(file: MappedFile, total: BatchTotals) -> Iterator[Damage]:
         total.uncompressed_bytes = None
 
 
-def count_messages(file: MappedFile, total: BatchTotals, base_offset: int) -> Iterator[Damage]:
+def count_messages(file: StoredFile, total: BatchTotals, base_offset: int) -> Iterator[Damage]:
     """As `count_records`, for a segment of Kafka 0.6 or 0.7; the uncompressed size is not known."""
     chunks = kafka07.iter_columns(
-        file.data, initial_offset=base_offset, columns=("offset", "timestamp", "key", "value"), on_error="skip"
+        file.view(), initial_offset=base_offset, columns=("offset", "timestamp", "key", "value"), on_error="skip"
     )
     missing = 0
     for damage in _count(file, chunks, total):
@@ -60,7 +60,7 @@ def count_messages(file: MappedFile, total: BatchTotals, base_offset: int) -> It
     total.uncompressed_bytes, total.missing_offsets = None, missing
 
 
-def _count(file: MappedFile, chunks: Iterable[RecordColumns], total: BatchTotals) -> Generator[Damage, None, bool]:
+def _count(file: StoredFile, chunks: Iterable[RecordColumns], total: BatchTotals) -> Generator[Damage, None, bool]:
     """Add the records of chunks; returns whether all could be read."""
     whole = True
     sums = dict.fromkeys(("num_records", "num_keys", "tombstones", "key_bytes", "value_bytes"), 0)

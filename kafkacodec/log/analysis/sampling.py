@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from kafkacodec.errors import DecodeError
-from kafkacodec.log.files import MappedFile
 from kafkacodec.log.ranges import SegmentRange
+from kafkacodec.log.storage import open_file
 from kafkacodec.log.walk import first_batches
 from kafkacodec.records.columns import BatchHeaders, RecordColumns
 from kafkacodec.records.compression import CODECS, decompress
@@ -76,12 +76,12 @@ class _Run(NamedTuple):
 
 def _batches(piece: SegmentRange, max_bytes: int) -> Stretch:
     stretch = Stretch()
-    with MappedFile(piece.path) as file:
+    with open_file(piece.path) as file:
         headers = first_batches(file, piece.start_position, STRETCH_BATCHES, verify_crc=True)
         end = piece.start_position
         for run in _runs(headers, min(piece.end_position, piece.start_position + max_bytes)):
             end = run.end
-            data = memoryview(file.data)[run.start : run.end]
+            data = memoryview(file.read(run.start, run.end - run.start))
             try:
                 if run.is_control and run.intact:
                     stretch.control_bytes += len(data)

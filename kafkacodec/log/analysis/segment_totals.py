@@ -11,9 +11,10 @@ from kafkacodec.log.analysis.batch_totals import BatchTotals
 from kafkacodec.log.analysis.record_totals import count_messages, count_records
 from kafkacodec.log.continuity import ALONE, Surroundings
 from kafkacodec.log.evidence import first_offset_in
-from kafkacodec.log.files import MappedFile, note
+from kafkacodec.log.files import note
 from kafkacodec.log.kinds import kind_of
 from kafkacodec.log.segment import Segment, check_is_segment
+from kafkacodec.log.storage import StoredFile, open_file
 from kafkacodec.log.walk import Damage
 from kafkacodec.records.signatures import suggests_options
 
@@ -94,7 +95,7 @@ def statistics_among(
     )
     old = not kind_of(segment.path).has_batches
     after, after_damage = 0, False
-    with MappedFile(segment.path) as file:
+    with open_file(segment.path) as file:
         total.size_in_bytes = file.size
         parts = (
             messages_of(file, segment.base_offset or 0, verify_crc=verify_crc)
@@ -129,7 +130,7 @@ def statistics_among(
     return total
 
 
-def _lost_before(file: MappedFile, rows: BatchRows) -> int:
+def _lost_before(file: StoredFile, rows: BatchRows) -> int:
     """The number of offsets between the batch before some damage and the first one after it."""
     first: int | None = int(rows.first[0])
     if not rows.has_first[0]:

@@ -13,13 +13,14 @@ from kafkacodec.log.analysis.batch_rows import batches_of, messages_of
 from kafkacodec.log.analysis.histograms import TimeHistogram
 from kafkacodec.log.analysis.partition_statistics import PartitionStatistics, partition_statistics
 from kafkacodec.log.analysis.recompression import CodecTrial, codec_trial
-from kafkacodec.log.files import MappedFile, reason_of
+from kafkacodec.log.files import reason_of
 from kafkacodec.log.group_lag import PartitionLag, lag
 from kafkacodec.log.groups import TOPIC
 from kafkacodec.log.kinds import kind_of
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.report import Report
 from kafkacodec.log.segment import Segment
+from kafkacodec.log.storage import open_file
 from kafkacodec.log.walk import Damage
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def _add_segment(histogram: TimeHistogram, segment: Segment) -> None:
     """Add the batches of a segment; records by their own times where the headers do not have their number."""
     old = not kind_of(segment.path).has_batches
     counted, every_count = TimeHistogram(), True
-    with MappedFile(segment.path) as file:
+    with open_file(segment.path) as file:
         for part in messages_of(file, segment.base_offset or 0) if old else batches_of(file, segment.base_offset):
             if not isinstance(part, Damage):
                 histogram.add(part.max_time, np.zeros(len(part), np.int64), part.size)

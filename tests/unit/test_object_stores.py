@@ -1,0 +1,245 @@
+"""Logs in an object store (moto's S3 on this machine) against the same logs on disk."""
+
+import os
+import threading
+from collections import Counter
+from pathlib import Path
+
+import boto3
+import pytest
+from click.testing import CliRunner
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import make_server
+
+import kafkacodec as kc
+from kafkacodec.cli.app import application
+from kafkacodec.log.sample import sample as take_sample
+from kafkacodec.log.storage import objects, open_file
+
+BUCKET = "logs"
+
+
+class Server:
+    """S3 on loopback, with the number of bytes that it sent in answers to GET, by path."""
+
+    def __init__(self):
+        self.sent: Counter[str] = Counter()
+        self.moto = DomainDispatcherApplication(create_backend_app)
+        self.server = make_server("127.0.0.1", 0, self.answer, threaded=True)
+        self.url = f"http://127.0.0.1:{self.server.port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def answer(self, environ, start_response):
+        body = list(self.moto(environ, start_response))
+        if environ["REQUEST_METHOD"] == "GET":
+            self.sent[environ["PATH_INFO"]] += sum(map(len, body))
+        return body
+
+
+@pytest.fixture(scope="module")
+def server():
+    found = Server()
+    yield found
+    found.server.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def _environment(server, monkeypatch):
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "someone")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-secret-word")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+
+
+@pytest.fixture(scope="module")
+def s3(server):
+    client = boto3.client(
+        "s3", endpoint_url=server.url, region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="y"
+    )
+    client.create_bucket(Bucket=BUCKET)
+    return client
+
+
+def upload(s3, directory, prefix):
+    for path in Path(directory).rglob("*"):
+        if path.is_file():
+            s3.put_object(Bucket=BUCKET, Key=f"{prefix}/{path.relative_to(directory)}", Body=path.read_bytes())
+    return f"s3://{BUCKET}/{prefix}"
+
+
+@pytest.fixture(scope="module")
+def sample(s3, tmp_path_factory):
+    local = tmp_path_factory.mktemp("sample") / "log"
+    take_sample(local)
+    return str(local), upload(s3, local, "sample")
+
+
+@pytest.fixture(scope="module")
+def damaged(s3, tmp_path_factory):
+    local = tmp_path_factory.mktemp("damaged") / "log"
+    take_sample(local, damaged=True)
+    return str(local), upload(s3, local, "damaged")
+
+
+@pytest.fixture(scope="module")
+def large(s3, tmp_path_factory):
+    """A segment of about 24 MiB with an offset index, so that it has several windows."""
+    local = tmp_path_factory.mktemp("large") / "t-0"
+    with kc.log.LogWriter(local.parent, "t", 0, sync=False) as writer:
+        for first in range(0, 24_000, 160):
+            records = [(b"key", os.urandom(1024)) for _ in range(160)]
+            writer.write_batches(kc.encode(records, base_offset=first, batch_bytes=16 << 10))
+    return str(local), upload(s3, local, "large/t-0")
+
+
+def rows(log, **options):
+    """Offsets, keys, values and the reasons of problems."""
+    found = [[], [], [], []]
+    for chunk in log.read(**options):
+        found[0] += chunk["offset"].tolist()
+        found[1] += list(chunk["key"])
+        found[2] += list(chunk["value"])
+        found[3] += [problem.exception.reason for problem in chunk.problems]
+    return found
+
+
+def both(sample):
+    return [kc.log.LogDirectory(path) for path in sample]
+
+
+def test_a_log_directory_reads_as_on_disk(sample):
+    local, remote = both(sample)
+    assert remote.topics == local.topics
+    assert remote.log_start_offsets == local.log_start_offsets
+    for topic in local.topics:
+        for here, there in zip(local.partitions(topic), remote.partitions(topic), strict=True):
+            assert (rows(there, on_error="skip")) == (rows(here, on_error="skip"))
+            assert [s.base_offset for s in there.segments] == [s.base_offset for s in here.segments]
+            assert (there.start_offset(), there.end_offset()) == (here.start_offset(), here.end_offset())
+            assert there.last_stable_offset() == here.last_stable_offset()
+            assert there.size_in_bytes == here.size_in_bytes
+
+
+def test_damage_is_reported_as_on_disk(damaged):
+    local, remote = (log.verify() for log in both(damaged))
+    assert local.findings
+    assert [(f.kind, f.position, f.text.replace(*damaged[::-1])) for f in remote.findings] == [
+        (f.kind, f.position, f.text) for f in local.findings
+    ]
+    local, remote = both(damaged)
+    for topic in local.topics:
+        for here, there in zip(local.partitions(topic), remote.partitions(topic), strict=True):
+            found = rows(there, on_error="skip")
+            assert found == (rows(here, on_error="skip"))
+
+
+def test_a_segment_of_several_windows_reads_as_on_disk(large, server):
+    local, remote = (kc.log.Partition(path) for path in large)
+    assert local.size_in_bytes > 5 * objects.PART_BYTES
+    server.sent.clear()
+    assert (rows(remote, threads=2)) == (rows(local))
+    assert sum(server.sent.values()) < 1.05 * local.size_in_bytes
+    scanned = [log.segments[0].scan()["last_offset"].tolist() for log in (local, remote)]
+    assert scanned[0] == scanned[1]
+
+
+def test_one_per_cent_of_the_offsets_needs_little_more_than_its_bytes(large, server):
+    remote = kc.log.Partition(large[1])
+    server.sent.clear()
+    found = rows(remote, start_offset=12_000, end_offset=12_240)
+    assert found[0] == list(range(12_000, 12_240))
+    assert sum(server.sent.values()) < 0.03 * 24_000 * 1024
+
+
+def test_offsets_and_times_are_looked_up_as_on_disk(large):
+    local, remote = (kc.log.Partition(path) for path in large)
+    assert remote.ranges(max_bytes=1 << 20)[3].start_position == local.ranges(max_bytes=1 << 20)[3].start_position
+    segment, other = local.segments[0], remote.segments[0]
+    assert other.position_of_offset(20_001) == segment.position_of_offset(20_001)
+    assert other.last_offset() == segment.last_offset() == 23_999
+    assert remote.index_problems == []
+
+
+def test_damage_inside_a_window_loses_the_same_records(large, s3, tmp_path):
+    data = bytearray(Path(kc.log.Partition(large[0]).segments[0].path).read_bytes())
+    data[9_000_000:9_000_100] = b"\xff" * 100
+    data[17_000_000:17_050_000] = b"\xff" * 50_000
+    (tmp_path / "t-0").mkdir()
+    name = "00000000000000000000.log"
+    (tmp_path / "t-0" / name).write_bytes(data)
+    there = upload(s3, tmp_path, "torn") + f"/t-0/{name}"
+    read = [(rows(kc.log.Segment(path), on_error="skip")) for path in (tmp_path / "t-0" / name, there)]
+    assert len(read[0][3]) >= 2
+    assert read[1] == read[0]
+
+
+def test_a_replaced_object_is_noticed(large, s3):
+    copied = {"Bucket": BUCKET, "Key": "large/t-0/00000000000000000000.log"}
+    s3.copy_object(CopySource=copied, Bucket=BUCKET, Key="replaced/t-0/00000000000000000000.log")
+    with open_file(f"s3://{BUCKET}/replaced/t-0/00000000000000000000.log") as file:
+        file.view(0, 100)
+        s3.put_object(Bucket=BUCKET, Key="replaced/t-0/00000000000000000000.log", Body=bytes(file.size))
+        with pytest.raises(OSError, match="replaced while it was read"):
+            file.view(100, 200)
+
+
+def test_memory_of_what_was_read_is_released(large):
+    with open_file(kc.log.Partition(large[1]).segments[0].path) as file:
+        first = file.read(0, 1 << 20)
+        file.view(1 << 20, 2 << 20)
+        file.drop_before(1 << 20)
+        assert not any(file.view(2 << 20, 3 << 20)[: 1 << 20])
+        assert file.read(0, 1 << 20) == first
+
+
+@pytest.mark.parametrize(
+    ("url", "error", "text"),
+    [
+        (f"s3://{BUCKET}/none/00000000000000000000.log", FileNotFoundError, "No such file"),
+        ("s3://no-such-bucket/t-0/00000000000000000000.log", FileNotFoundError, "No such file|no such bucket"),
+        ("s3://", ValueError, "has a bucket"),
+        ("ftp://host/t-0/00000000000000000000.log", ValueError, "unknown scheme 'ftp'"),
+    ],
+)
+def test_what_is_missing_is_named(url, error, text):
+    with pytest.raises(error, match=text) as caught:
+        list(kc.log.Segment(url).read())
+    assert url in str(caught.value)
+
+
+def test_an_empty_prefix_and_a_missing_bucket_are_no_log():
+    with pytest.raises(FileNotFoundError):
+        kc.log.LogDirectory(f"s3://{BUCKET}/nothing-here")
+    with pytest.raises(FileNotFoundError):
+        kc.log.LogDirectory("s3://no-such-bucket/logs")
+
+
+def test_writing_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="can only be read"):
+        kc.log.LogWriter(f"s3://{BUCKET}/new", "t", 0)
+    assert not list(tmp_path.iterdir())
+
+
+def test_wrong_credentials_are_refused_without_showing_them(sample, monkeypatch):
+    monkeypatch.setattr("moto.settings.INITIAL_NO_AUTH_ACTION_COUNT", 0.0)
+    monkeypatch.setattr("moto.core.responses.ActionAuthenticatorMixin.request_count", 1)
+    with pytest.raises(PermissionError, match="refused access") as caught:
+        list(kc.log.Segment(f"{sample[1]}/orders-0/00000000000000000000.log").read())
+    assert "a-secret-word" not in str(caught.value)
+    assert "someone" not in str(caught.value)
+
+
+@pytest.mark.parametrize("command", [["topics", "--json"], ["scan", "--json"], ["dump", "--json", "--topic", "orders"]])
+def test_commands_take_urls(sample, command):
+    name, *options = command
+    here, there = (run_command(name, path, *options) for path in sample)
+    assert here.exit_code == there.exit_code == 0, there.output
+    assert there.stdout.replace(sample[1], sample[0]) == here.stdout
+    assert here.stdout
+
+
+def run_command(*arguments):
+    return CliRunner().invoke(application, [*arguments])
