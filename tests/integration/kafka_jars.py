@@ -9,7 +9,18 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["ALL_RELEASES", "OLD_RELEASES", "RELEASES", "TARGET", "Release", "archive", "fetched", "java", "prepare"]
+__all__ = [
+    "ALL_RELEASES",
+    "OLD_RELEASES",
+    "RELEASES",
+    "TARGET",
+    "Release",
+    "archive",
+    "fetched",
+    "java",
+    "prepare",
+    "tools",
+]
 
 HERE = Path(__file__).parent / "java"
 TARGET = Path(__file__).parent.parent.parent / ".cache" / "test-java"
@@ -81,8 +92,15 @@ def fetched(name: str, pom: str) -> Path:
     return TARGET / name
 
 
-def java(release: str = "jars") -> list[str]:
+def tools() -> Path:
+    """The directory with the jar of Kafka's command-line tools; those of the console need no more than a broker's."""
+    return fetched("tools", (HERE / "tools.xml").read_text().replace("@kafka@", RELEASES["jars"].kafka))
+
+
+def java(release: str = "jars", *more: Path) -> list[str]:
     """The first part of a command that runs a Java program of the tests or of a release, whose jars are fetched.
+
+    `more` are other directories of jars.
 
     The JVM is ready soon, rather than fast after a minute, and has nothing of its own to print. Classes come from
     `archive` if that has been made.
@@ -90,7 +108,7 @@ def java(release: str = "jars") -> list[str]:
     prepare(release)
     quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xlog:disable", "-Xmx512m"]
     archived = [f"-XX:SharedArchiveFile={archive(release)}"] if archive(release).exists() else []
-    return ["java", *quick, *archived, "-cp", _classpath(release)]
+    return ["java", *quick, *archived, "-cp", os.pathsep.join([_classpath(release), *(f"{jars}/*" for jars in more)])]
 
 
 def archive(release: str) -> Path:

@@ -59,9 +59,14 @@ def tool(*arguments: Any, program: str = "KafkaTool", text: str | None = None) -
     return finished.stdout.splitlines()
 
 
-def background(*arguments: Any, output: Path, program: str = "KafkaTool") -> subprocess.Popen[bytes]:
-    """Start one of the Java programs; its lines go to a file, and its input is a pipe."""
-    command = [*java(), program, *map(str, arguments)]
+def background(
+    *arguments: Any, output: Path, program: str = "KafkaTool", jars: Sequence[Path] = ()
+) -> subprocess.Popen[bytes]:
+    """Start one of the Java programs, or one in other directories of jars.
+
+    Its lines go to a file, and its input is a pipe.
+    """
+    command = [*java("jars", *jars), program, *map(str, arguments)]
     with open(output, "wb") as lines:
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=lines)
 

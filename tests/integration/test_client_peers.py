@@ -1,4 +1,4 @@
-"""What aiokafka writes this client reads and the reverse; a group has members of both and of Java's consumer."""
+"""What aiokafka writes this client reads and the reverse; a group has members of both and of two Java consumers."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 
 import kafkacodec as kc
-from tests.integration import kafka_jvm
+from tests.integration import kafka_jars, kafka_jvm
 from tests.integration.kafka_jvm import Broker
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 HEADERS = [("name", b"value")]
+CONSOLE = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 
 
 def test_what_one_writes_the_other_reads(broker: Broker) -> None:
@@ -117,6 +118,50 @@ def test_a_group_of_three_clients(broker: Broker, tmp_path: Path) -> None:
     count = asyncio.run(main())
     assert len(seen) == count
     assert set(seen.values()) == {"aiokafka", "kafkacodec"}
+
+
+def test_a_group_with_the_console_consumer(broker: Broker, tmp_path: Path) -> None:
+    """Records that come while it shares the group with ours go to one of them; ours gets all when it leaves."""
+    kafka_jvm.tool("create", broker.server, "shared", 3)
+    output = tmp_path / "console.out"
+
+    def printed() -> list[int]:
+        return sorted(map(int, output.read_text().split()))
+
+    async def main() -> None:
+        async with kc.client.aio.Producer(broker.server) as producer:
+
+            async def produce(numbers: range) -> None:
+                for n in numbers:
+                    await producer.send("shared", b"%d" % n, partition=n % 3)
+                await producer.flush()
+
+            await produce(range(300))
+            options = ("--topic", "shared", "--group", "group", "--from-beginning")
+            arguments = ("--bootstrap-server", broker.server, *options)
+            console = kafka_jvm.background(*arguments, output=output, program=CONSOLE, jars=[kafka_jars.tools()])
+            await until(lambda: printed() == [*range(300)])
+            reading: Any = {"bootstrap_servers": broker.server, "group_id": "group"}
+            async with kc.client.aio.Consumer("shared", partition_assignment_strategy="range", **reading) as ours:
+                seen: list[int] = []
+
+                async def read() -> None:
+                    for records in (await ours.getmany(0.1)).values():
+                        seen.extend(int(record.value or b"") for record in records)
+
+                await until(lambda: 0 < len(ours.assignment()) < 3, read)
+                await produce(range(300, 600))
+                await until(lambda: len(printed()) + len(seen) == 600, read)
+                assert seen
+                assert len(printed()) > 300
+                console.terminate()
+                console.communicate(timeout=60)
+                await until(lambda: len(ours.assignment()) == 3, read)
+                await produce(range(600, 700))
+                await until(lambda: len(printed()) + len(seen) == 700, read)
+                assert sorted(printed() + seen) == [*range(700)]
+
+    asyncio.run(main())
 
 
 async def until(condition: Any, step: Any = None) -> None:
