@@ -138,6 +138,22 @@ def test_names_of_unknown_topics_are_asked_for():
     assert [topic.name for topic in metadata.request(VERSIONS)[0].topics] == ["u"]  # for reading it
 
 
+@pytest.mark.parametrize("kind", [ModernMembership, ShareMembership])
+def test_a_topic_that_was_created_again_is_lost_and_taken_again(kind):
+    it = Member(kind)
+    it.joined((ID, [0, 1]))
+    it.now = 5000
+    it.asked()
+    it.answer(1, (OTHER, [1]))
+    (send,) = it.group.poll(it.now)
+    topic = messages.MetadataResponse.MetadataResponseTopic(topic_id=OTHER, name="t")
+    it.group.answered(send, Answer(messages.MetadataResponse(topics=[topic]), 13, 1), it.now)
+    request = it.asked()
+    assert it.group.take_events() == [Lost((T0, T1)), Assigned((T1,), (T1,))]
+    if kind is ModernMembership:
+        assert owned(request) == {OTHER: [1]}
+
+
 def test_names_that_brokers_do_not_know_yet_are_asked_for_again():
     it = Member()
     it.asked()

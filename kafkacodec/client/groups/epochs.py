@@ -219,6 +219,11 @@ class EpochMembership(GroupMember):
             found = {name: topic for topic, name in names.items() if name is not None}
             target = {TopicPartition(name, number) for name, topic in found.items() for number in self._target[topic]}
             self._target = None
+            self._ownership.lose_some(
+                place
+                for place in self._ownership.owned
+                if found.get(place.topic, self._ids[place.topic]) != self._ids[place.topic]
+            )  # of topics that were deleted and created again
             self._ids.update(found)
             self._topics.want_others(found)
             self._reach(target)

@@ -62,6 +62,13 @@ class Ownership:
         self.revoking = frozenset()
         self.target = None
 
+    def lose_some(self, partitions: Iterable[TopicPartition]) -> None:
+        """These are gone; nothing is being revoked."""
+        gone = frozenset(partitions)
+        if gone:
+            self.events.append(Lost(in_order(gone)))
+            self.owned -= gone
+
     def own(self, target: set[TopicPartition]) -> None:
         """Own these and no others, from now on."""
         added, self.owned = in_order(target - self.owned), set(target)
