@@ -22,7 +22,7 @@ WITH_PROMPTS = [name for name, page in PAGES.items() if ">>> " in page.read_text
 COMMAND = re.compile(r"^    (?:\$ )?((?:[^\n]* \| )?kafkacodec [^\n]+)$", re.M)
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
 INCOMPLETE = re.compile(
-    r"\.\.\.|[|<>]|--follow|--schemas|body\.|request\.bin|--protocol|\b[A-Z]{2,}\b|\bA B\b|--topic T\b"
+    r"\.\.\.|://|[|<>]|--follow|--schemas|body\.|request\.bin|--protocol|\b[A-Z]{2,}\b|\bA B\b|--topic T\b"
 )
 FEWEST_COMMANDS = 15
 
