@@ -1,7 +1,7 @@
-"""Spark on two cores: sums over segments and writing segments with `kafkalog`, compared with trivial data sources.
+"""Spark on two cores: sums over segments, exports to Parquet, and writing segments with `kafkalog`.
 
-One yields ready-made Arrow batches, the other discards its input. They show the time that Spark itself needs for as
-many rows of the same shape.
+Sums and writing are compared with trivial data sources: one yields ready-made Arrow batches, the other discards its
+input. They show the time that Spark itself needs for as many rows of the same shape.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import (
     DataSource,
@@ -104,6 +105,7 @@ def contests() -> Iterator[Contest]:
         with tempfile.TemporaryDirectory() as directory:
             write(Path(directory))
             yield contest(spark, directory)
+            yield exporting_contest(spark, directory)
             yield writing_contest(spark, directory)
     finally:
         spark.stop()
@@ -129,6 +131,30 @@ def contest(spark: SparkSession, directory: str) -> Contest:
             raise SystemExit(f"{name} sums to {found}, not {expected}")
     competitors: dict[str, Callable[[], object]] = {name: partial(total, rows) for name, rows in work.items()}
     return Contest("Spark, sum of value lengths", "records", PARTITIONS * CASE.num_records, competitors)
+
+
+def exporting_contest(spark: SparkSession, directory: str) -> Contest:
+    """All columns of the segments to Parquet files, by Spark's writer and by the tasks themselves."""
+    segments = spark.read.format("kafkalog").load(directory)
+    expected = PARTITIONS * CASE.num_records
+
+    def by_spark(target: str) -> int:
+        segments.write.option("compression", "zstd").parquet(target)
+        return sum(pq.read_metadata(path).num_rows for path in Path(target).glob("*.parquet"))
+
+    def by_tasks(target: str) -> int:
+        return kc.spark.export(spark, directory, target).rows
+
+    def written(write_to: Callable[[str], int]) -> None:
+        with tempfile.TemporaryDirectory() as place:
+            if (found := write_to(os.path.join(place, "records"))) != expected:
+                raise SystemExit(f"{found} records were written, not {expected}")
+
+    writers = {"kafkacodec.spark.export": by_tasks, "kafkalog, df.write.parquet": by_spark}
+    competitors: dict[str, Callable[[], object]] = {name: partial(written, writer) for name, writer in writers.items()}
+    for work in competitors.values():  # warms up the JVM
+        work()
+    return Contest("Spark, segments to Parquet", "records", expected, competitors)
 
 
 def writing_contest(spark: SparkSession, directory: str) -> Contest:
