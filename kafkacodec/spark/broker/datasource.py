@@ -69,7 +69,7 @@ class KafkaBrokerDataSource(DataSource):
     @without_traceback()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """A writer that sends rows to topics."""
-        from kafkacodec.spark.broker.sink import BrokerWriter
+        from kafkacodec.spark.broker.writing import BrokerWriter
 
         return BrokerWriter(self.options, schema, overwrite)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
 from kafkacodec.client import PreparedTransaction, Producer
@@ -17,7 +18,7 @@ from kafkacodec.spark.broker.write_options import SinkOptions
 if TYPE_CHECKING:
     from kafkacodec.client import TableDelivery
 
-__all__ = ["Sent", "send", "send_in_transaction", "transactional_id"]
+__all__ = ["Sent", "send", "send_in_transaction", "sent_messages", "task_number", "transactional_id"]
 
 _PENDING_TABLES = 16  # whose deliveries are looked at later: what is not acknowledged is limited by buffer_memory
 _MAX_TRANSACTION_MS = 900_000  # what brokers allow unless they are told otherwise: `transaction.max.timeout.ms`
@@ -107,3 +108,14 @@ def _tables(batch: pa.RecordBatch, topic: str | None) -> Iterator[pa.RecordBatch
         yield batch.filter(place.is_null()).drop_columns(["partition"])
     else:
         yield batch
+
+
+def task_number() -> int:
+    """The number of the task that this is."""
+    context = TaskContext.get()
+    return context.partitionId() if context is not None else 0
+
+
+def sent_messages(messages: Iterable[WriterCommitMessage | None]) -> list[Sent]:
+    """What the tasks of a job sent, in their order."""
+    return sorted((message for message in messages if isinstance(message, Sent)), key=lambda sent: sent.task)

@@ -1,4 +1,4 @@
-"""The format `kafkabroker` as a sink: the classes that Spark calls, for batches and streams."""
+"""The format `kafkabroker` as a streaming sink: rows at least once, or each micro-batch once, in transactions."""
 
 from __future__ import annotations
 
@@ -6,43 +6,17 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from kafkacodec.spark.broker import micro_batches
-from kafkacodec.spark.broker.producing import Sent, send, send_in_transaction
+from kafkacodec.spark.broker.producing import Sent, send, send_in_transaction, sent_messages, task_number
 from kafkacodec.spark.broker.write_options import parse_sink_options
 from kafkacodec.spark.errors import OptionError, without_traceback
 
-__all__ = ["BrokerSink", "BrokerWriter"]
+__all__ = ["BrokerSink"]
 
 _BATCH_ID = "streaming.sql.batchId"
-
-
-class BrokerWriter(DataSourceArrowWriter):
-    """Sends the rows of a data frame: each at least once, or those of all tasks in transactions."""
-
-    @without_traceback()
-    def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
-        if overwrite:
-            raise OptionError("mode: kafkabroker only appends; use mode('append')")
-        self.options = parse_sink_options(options, schema)
-
-    @without_traceback()
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Sent:
-        """Send a task's rows."""
-        kind = send if self.options.transactional_id_prefix is None else send_in_transaction
-        return kind(iterator, self.options, _task())
-
-    @without_traceback()
-    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """On the driver, after all tasks have succeeded: commit their transactions."""
-        micro_batches.end(self.options, _sent(messages), commit=True)
-
-    @without_traceback()
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Abort the transactions of the tasks that have succeeded."""
-        micro_batches.end(self.options, _sent(messages), commit=False)
 
 
 class BrokerSink(DataSourceStreamArrowWriter):
@@ -58,7 +32,7 @@ class BrokerSink(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Sent:
         """Send a task's rows, unless their micro-batch was written before."""
         if self.options.transactional_id_prefix is None:
-            return send(iterator, self.options, _task())
+            return send(iterator, self.options, task_number())
         context = TaskContext.get()
         number = context.getLocalProperty(_BATCH_ID) if context is not None else None
         if number is None:
@@ -66,25 +40,16 @@ class BrokerSink(DataSourceStreamArrowWriter):
         if micro_batches.is_decided(self.options, int(number)):
             for _ in iterator:
                 pass
-            return Sent(_task(), 0, None, repeated=True)
-        return send_in_transaction(iterator, self.options, _task())
+            return Sent(task_number(), 0, None, repeated=True)
+        return send_in_transaction(iterator, self.options, task_number())
 
     @without_traceback()
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """On the driver, after all tasks have succeeded: commit their transactions."""
         if self.options.transactional_id_prefix is not None:
-            micro_batches.commit(self.options, _sent(messages), batchId)
+            micro_batches.commit(self.options, sent_messages(messages), batchId)
 
     @without_traceback()
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Abort the transactions of the tasks that have succeeded."""
-        micro_batches.end(self.options, _sent(messages), commit=False)
-
-
-def _task() -> int:
-    context = TaskContext.get()
-    return context.partitionId() if context is not None else 0
-
-
-def _sent(messages: list[WriterCommitMessage | None]) -> list[Sent]:
-    return sorted((m for m in messages if isinstance(m, Sent)), key=lambda message: message.task)
+        micro_batches.end(self.options, sent_messages(messages), commit=False)
