@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import deltalake
 import pyarrow.parquet as pq
 import pytest
 
@@ -20,8 +21,6 @@ from kafkacodec.spark.exporting.task import ExportTask
 from tests.integration.conftest import ROOT
 from tests.integration.test_spark_export import append, values
 from tests.integration.test_spark_kills import ended, in_a_child
-
-deltalake = pytest.importorskip("deltalake")
 
 ROUNDS = 40 if os.environ.get("KAFKACODEC_KILLS") == "all" else 12
 CALLS = ("rename", "fsync", "mkdir", "makedirs", "open", "unlink", "rmdir")

@@ -8,6 +8,8 @@ from collections import namedtuple
 import duckdb
 import pyarrow.compute as pc
 import pytest
+from deltalake import DeltaTable
+from pyiceberg.catalog.sql import SqlCatalog
 
 import kafkacodec as kc
 from kafkacodec.errors import KafkaCodecError
@@ -17,9 +19,6 @@ from tests.integration.test_spark_export import GOLDEN, LOGS, append
 from tests.spark_columns import as_decoded, consumer_records
 
 pytestmark = pytest.mark.spark
-
-DeltaTable = pytest.importorskip("deltalake").DeltaTable
-SqlCatalog = pytest.importorskip("pyiceberg.catalog.sql", exc_type=ImportError).SqlCatalog
 
 Place = namedtuple("Place", "format target options read versions directory")
 

@@ -101,7 +101,7 @@ def _open(format: ExportFormat, target: str | os.PathLike[str], table: Table, ca
         return ParquetDirectory(target, table)
     package = _PACKAGES[format]
     if find_spec(package) is None:
-        raise KafkaCodecError(f"format={format} needs {package}; run: pip install {package}")
+        raise KafkaCodecError(f"format={format} needs {package}; run: pip install 'kafkacodec[{format}]'")
     if format == "delta":
         from kafkacodec.spark.exporting.delta import DeltaDirectory
 
