@@ -187,7 +187,7 @@ def test_memory_of_dead_messages_is_trimmed() -> None:
     assert kc.trim_memory() == kept
     assert kc.memory_in_use().kept == 0
     if _struct.MOST_KEPT:  # not under AddressSanitizer
-        assert blocks - sys.getallocatedblocks() >= 3000
+        assert blocks - sys.getallocatedblocks() > 2900  # other tests' threads allocate meanwhile
 
 
 def test_messages_are_not_imported_to_be_trimmed() -> None:

@@ -5,6 +5,7 @@ import pytest
 from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.client.producing.settings import ProducerSettings
 from kafkacodec.spark.broker.client_options import client_options, shared_options
+from kafkacodec.spark.broker.read_options import parse_broker_options
 from kafkacodec.spark.errors import OptionError
 from tests.certificates import Authority
 
@@ -146,3 +147,16 @@ def test_pem_files(tmp_path):
         client_options({**files, "kafka.ssl.key.password": "other"}, ConsumerSettings)
     with pytest.raises(OptionError, match=r"^kafka.ssl.keystore.password: PEM files have none"):
         client_options({**files, "kafka.ssl.keystore.password": "x"}, ConsumerSettings)
+
+
+def test_no_secret_in_the_representation():
+    given = {
+        "kafka.bootstrap.servers": "localhost:9092",
+        "kafka.security.protocol": "SASL_PLAINTEXT",
+        "kafka.sasl.mechanism": "PLAIN",
+        "kafka.sasl.jaas.config": f"{PLAIN} required username=alice password=hidden;",
+        "subscribe": "orders",
+    }
+    options = parse_broker_options(given, streaming=False)
+    assert "hidden" in str(options.client)
+    assert "hidden" not in repr(options)

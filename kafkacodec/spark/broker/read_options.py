@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kafkacodec.client.consuming.settings import ConsumerSettings
@@ -53,7 +53,7 @@ _UNITS_MS: Final = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 
 class BrokerReadOptions:
     """The source's options, checked. Times are in ms; `client` are the keyword options of a consumer."""
 
-    client: Mapping[str, Any]
+    client: Mapping[str, Any] = field(repr=False)  # it may have passwords
     selection: Selection
     start: Bound
     end: Bound
