@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkacodec.cli.console import note
-from kafkacodec.cli.destination import Destination, destination_options
+from kafkacodec.cli.destination import destination_options
 from kafkacodec.cli.inputs import Reading, reading_options, threads_option
 from kafkacodec.cli.output import counted, progress, size
+from kafkacodec.cli.spark_export import SparkOptions, TableDestination, export, spark_options
 from kafkacodec.cli.value_options import ValueOptions, value_options
 from kafkacodec.log.kinds import BATCHES, kind_of
 from kafkacodec.records.decode import PLACE_COLUMNS, RECORD_COLUMNS
@@ -24,12 +25,18 @@ if TYPE_CHECKING:
 
 @click.command()
 @reading_options
-@destination_options(required=True)
+@destination_options(TableDestination, required=True)
 @click.option("--batch-columns", is_flag=True, help="Add columns of the batches: producer, sequence, codec, ...")
 @value_options
 @threads_option
+@spark_options
 def convert(
-    reading: Reading, output: Destination, batch_columns: bool, typed: ValueOptions, threads: int | None
+    reading: Reading,
+    output: TableDestination,
+    batch_columns: bool,
+    typed: ValueOptions,
+    threads: int | None,
+    spark: SparkOptions,
 ) -> None:
     """Write records to one file of Parquet, Arrow IPC, CSV or JSON.
 
@@ -39,7 +46,14 @@ def convert(
 
     With --values and --keys, Avro, Protobuf and JSON become typed columns; records are then read twice, first to find
     their schemas. Columns with the number of the schema and with errors follow.
+
+    With --spark, each call adds what is new since the last one to the directory or table that -o names: Parquet files,
+    or --format iceberg or delta. Columns are those of Spark's Kafka source.
     """
+    if spark:
+        export(reading, output, spark)
+        return
+    output.check_file()
     record_values = typed.record_values()
     partitions = reading.partitions()
     segments = [segment.path for partition in partitions for segment in partition.segments]

@@ -55,6 +55,7 @@ class Destination:
 
     format_option: ClassVar[str] = "--format"
     names: ClassVar[tuple[str, ...]] = ("-o", "--output")
+    formats: ClassVar[tuple[str, ...]] = tuple(FORMATS)
 
     path: str | None
     kind: str | None
@@ -149,6 +150,8 @@ def check_new_file(path: str, inputs: Iterable[str], *, force: bool) -> None:
         return
     if os.path.exists(path) and any(os.path.samefile(path, name) or _is_inside(path, name) for name in inputs):
         raise click.UsageError(f"{path} is part of the input; choose another output")
+    if os.path.isdir(path):
+        raise click.UsageError(f"{path} is a directory; choose a file")
     mode = os.lstat(path).st_mode
     if not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
         raise click.UsageError(f"{path} is a device or a pipe; choose a regular file")
@@ -219,11 +222,11 @@ def destination_options(
         click.option(
             *(*kind.names, "path"),
             required=required,
-            type=click.Path(dir_okay=False, allow_dash=True),
+            type=click.Path(allow_dash=True),
             help=f"The file to write, or - for standard output, with {kind.format_option}.",
         ),
         click.option(
-            *(kind.format_option, "kind"), type=click.Choice(list(FORMATS)), help="Default: by the output's suffix."
+            *(kind.format_option, "kind"), type=click.Choice(kind.formats), help="Default: by the output's suffix."
         ),
         click.option(
             "--compression",
