@@ -11,12 +11,14 @@ from kafkacodec.lazy import at_first_use
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from kafkacodec.spark.column_functions import batch_headers, crc_ok, kafka_partition, split_confluent
     from kafkacodec.spark.errors import OptionError, UnfinishedWrite
     from kafkacodec.spark.exporting.job import export
     from kafkacodec.spark.exporting.report import ExportReport
-    from kafkacodec.spark.functions import decode_batches, split_confluent
+    from kafkacodec.spark.functions import decode_batches
     from kafkacodec.spark.jvm import NoUsableJava, java_home, session
     from kafkacodec.spark.recovery import recover_write
+    from kafkacodec.spark.sql import register_functions
     from kafkacodec.spark.staging import remove_abandoned
     from kafkacodec.spark.values import decode_values
 
@@ -26,14 +28,18 @@ _HOMES = {
     "NoUsableJava": "jvm",
     "OptionError": "errors",
     "UnfinishedWrite": "errors",
+    "batch_headers": "column_functions",
+    "crc_ok": "column_functions",
     "decode_batches": "functions",
     "decode_values": "values",
     "export": "exporting.job",
     "java_home": "jvm",
+    "kafka_partition": "column_functions",
     "recover_write": "recovery",
+    "register_functions": "sql",
     "remove_abandoned": "staging",
     "session": "jvm",
-    "split_confluent": "functions",
+    "split_confluent": "column_functions",
 }
 
 __all__ = [
@@ -41,12 +47,16 @@ __all__ = [
     "NoUsableJava",
     "OptionError",
     "UnfinishedWrite",
+    "batch_headers",
+    "crc_ok",
     "decode_batches",
     "decode_values",
     "export",
     "java_home",
+    "kafka_partition",
     "recover_write",
     "register",
+    "register_functions",
     "remove_abandoned",
     "require_pyspark",
     "session",

@@ -1,25 +1,30 @@
-"""DataFrame functions: explode columns of raw blobs into records, remove Confluent's framing."""
+"""Functions for data frames: explode columns of raw blobs into records; and the functions of columns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql.types import BinaryType, StructType
 
-import kafkacodec as kc
 from kafkacodec.records.arguments import limit
 from kafkacodec.records.decode import DEFAULT_MAX_TOTAL_BYTES
 from kafkacodec.records.signatures import suggests_options
 from kafkacodec.spark.blobs import PROBLEMS, Explosion
+from kafkacodec.spark.column_functions import batch_headers, crc_ok, kafka_partition, split_confluent
 from kafkacodec.spark.errors import OptionError
-from kafkacodec.spark.schema import spark_schema
-from kafkacodec.spark.versions import require_spark
+from kafkacodec.spark.schema import RECORD_COLUMNS, spark_schema
+from kafkacodec.spark.sql import register_functions
 
-__all__ = ["decode_batches", "split_confluent"]
-
-RECORD_COLUMNS = ("key", "value", "offset", "timestamp", "timestampType", "headers")
+__all__ = [
+    "batch_headers",
+    "crc_ok",
+    "decode_batches",
+    "kafka_partition",
+    "register_functions",
+    "split_confluent",
+]
 
 
 @suggests_options
@@ -74,26 +79,6 @@ def decode_batches(
     damage = [PROBLEMS] if problems else []
     schema = StructType([*(df.schema[name] for name in keep), *spark_schema(columns).fields, *damage])
     return df.select(column, *[name for name in keep if name != column]).mapInArrow(explode, schema)
-
-
-def split_confluent(column: Column | str) -> Column:
-    """Split values in Confluent's framing into a struct of ``schema_id`` (int) and ``payload`` (binary).
-
-    A value without the framing becomes the payload, with a null id; a null value is null in both. Needs Spark 4.1.
-
-    Raises:
-        KafkaCodecError: Spark is older.
-    """
-    require_spark("kafkacodec.spark.split_confluent", (4, 1))
-    from pyspark.sql.functions import arrow_udf
-
-    return arrow_udf(_split_confluent, "schema_id int, payload binary")(column)
-
-
-def _split_confluent(values: pa.Array) -> pa.Array:
-    split = kc.split_confluent(values)
-    payloads = pa.array(split.payloads).cast(pa.binary())
-    return pa.StructArray.from_arrays([pa.array(split.schema_ids), payloads], names=["schema_id", "payload"])
 
 
 def _check(df: DataFrame, column: str, columns: Sequence[str], keep: Sequence[str], mode: str) -> None:

@@ -20,7 +20,7 @@ from pyspark.sql.types import (
 
 from kafkacodec.spark.errors import OptionError
 
-__all__ = ["COLUMNS", "arrow_schema", "check_schema", "column_names", "core_columns", "spark_schema"]
+__all__ = ["COLUMNS", "RECORD_COLUMNS", "arrow_schema", "check_schema", "column_names", "core_columns", "spark_schema"]
 
 
 class Column(NamedTuple):
@@ -46,6 +46,9 @@ COLUMNS = {
         "headers",
     ),
 }
+
+RECORD_COLUMNS = ("key", "value", "offset", "timestamp", "timestampType", "headers")
+"""The columns of records without a place in a topic."""
 
 
 def column_names(*, headers: bool) -> tuple[str, ...]:

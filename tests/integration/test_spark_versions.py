@@ -36,7 +36,6 @@ DIFFERS = {
     "4.0": {
         "read_stream": "reading streams of kafkalog needs Spark 4.2 or later, not 4.0.",
         "write_stream": "writing streams to kafkalog needs Spark 4.1 or later, not 4.0.",
-        "split_confluent": "kafkacodec.spark.split_confluent needs Spark 4.1 or later, not 4.0.",
     },
     "4.1": {"read_stream": "reading streams of kafkalog needs Spark 4.2 or later, not 4.1."},
     "4.2": {},

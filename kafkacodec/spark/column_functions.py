@@ -1,0 +1,164 @@
+"""Functions of columns: Kafka's partitioner, batch headers, checksums, Confluent's framing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, functions as F
+
+import kafkacodec as kc
+from kafkacodec.errors import DecodeError
+from kafkacodec.spark.errors import OptionError
+from kafkacodec.spark.reading import microseconds
+from kafkacodec.spark.versions import require_spark
+
+__all__ = ["UDFS", "batch_headers", "crc_ok", "kafka_partition", "split_confluent"]
+
+_TIME = pa.timestamp("us", tz="UTC")
+
+_HEADER = {
+    "position": pa.int64(),
+    "size_in_bytes": pa.int64(),
+    "base_offset": pa.int64(),
+    "last_offset": pa.int64(),
+    "magic": pa.int32(),
+    "codec": pa.string(),
+    "timestamp_type": pa.int32(),
+    "base_timestamp": _TIME,
+    "max_timestamp": _TIME,
+    "count": pa.int32(),
+    "producer_id": pa.int64(),
+    "producer_epoch": pa.int32(),
+    "base_sequence": pa.int32(),
+    "partition_leader_epoch": pa.int32(),
+    "is_transactional": pa.bool_(),
+    "is_control": pa.bool_(),
+    "delete_horizon_ms": pa.int64(),
+    "crc": pa.int64(),
+    "crc_ok": pa.bool_(),
+}
+_HEADERS = pa.list_(pa.struct(_HEADER))
+
+
+def split_confluent(column: Column | str) -> Column:
+    """Split values in Confluent's framing into a struct of ``schema_id`` (int) and ``payload`` (binary).
+
+    A value without the framing becomes the payload, with a null id; a null value is null in both. It is an expression
+    of Spark's own functions: no Python runs.
+
+    Args:
+        column: a binary or string column.
+    """
+    value = (F.col(column) if isinstance(column, str) else column).cast("binary")
+    framed = (F.octet_length(value) >= 5) & (F.substring(value, 1, 1) == F.lit(b"\0"))
+    unsigned = F.conv(F.hex(F.substring(value, 2, 4)), 16, 10).cast("bigint")
+    # Ids are signed in the wire format; a plain cast of 2^31 or more is an error in ANSI mode.
+    schema_id = F.when(framed, F.shiftright(F.shiftleft(unsigned, 32), 32).cast("int"))
+    payload = F.when(framed, F.substring(value, 6, 0x7FFFFFFF)).otherwise(value)
+    return F.struct(schema_id.alias("schema_id"), payload.alias("payload"))
+
+
+def kafka_partition(key: Column | str, num_partitions: Column | int) -> Column:
+    """The partition (int) that Kafka's default partitioner gives a key; null for a null key. Needs Spark 4.1.
+
+    Args:
+        key: a binary or string column, or one of int or bigint, as Kafka's serializers write them.
+        num_partitions: the number of partitions of the topic.
+
+    Raises:
+        OptionError: `num_partitions` is not positive.
+        KafkaCodecError: Spark is older.
+    """
+    if isinstance(num_partitions, int):
+        if num_partitions < 1:
+            raise OptionError(f"num_partitions: {num_partitions} is not a positive number")
+        num_partitions = F.lit(num_partitions)
+    return _udf("kafka_partition")(key, num_partitions)
+
+
+def crc_ok(column: Column | str) -> Column:
+    """Whether the checksums of all batches in a blob of record batches are right (boolean). Needs Spark 4.1.
+
+    False also if a batch does not begin where one must. Null for a blob without a whole batch, and for a null one. The
+    records are not read. Incomplete bytes at the end are not checked, as ``batch_headers`` leaves them out.
+
+    Raises:
+        KafkaCodecError: Spark is older.
+    """
+    return _udf("crc_ok")(column)
+
+
+def batch_headers(column: Column | str) -> Column:
+    """The headers of a blob's batches: an array of structs with the columns of `kafkacodec.scan`. Needs Spark 4.1.
+
+    Use ``inline`` to have a row for each batch. Null for a null blob. Numbers are int or bigint, times timestamps. The
+    job fails at a blob in which a batch does not begin where one must.
+
+    Raises:
+        KafkaCodecError: Spark is older.
+    """
+    return _udf("batch_headers")(column)
+
+
+def _udf(name: str) -> Any:
+    """One of `UDFS` as Spark's function."""
+    require_spark(f"kafkacodec.spark.{name}", (4, 1))
+    from pyspark.sql.functions import arrow_udf
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    function, kind = UDFS[name]
+    return arrow_udf(function, from_arrow_type(kind))
+
+
+def _partitions(keys: pa.Array, counts: pa.Array) -> pa.Array:
+    result = pa.nulls(len(keys), pa.int32())
+    for count in counts.unique().drop_null().to_pylist():
+        wanted = pc.and_(pc.fill_null(pc.equal(counts, count), False), keys.is_valid())
+        found = pa.array(kc.partition(keys.filter(wanted), count))
+        result = pc.replace_with_mask(result, wanted, found)
+    return result
+
+
+def _checksums(blobs: pa.Array) -> pa.Array:
+    return pa.array([None if blob is None else _all_right(blob) for blob in _buffers(blobs)], pa.bool_())
+
+
+def _all_right(blob: pa.Buffer) -> bool | None:
+    try:
+        found = kc.scan(blob, columns=["crc_ok"])
+    except DecodeError:
+        return False
+    return bool(found["crc_ok"].all()) if len(found) else None
+
+
+def _headers(blobs: pa.Array) -> pa.Array:
+    offsets: list[int | None] = []
+    tables, end = [], 0
+    for blob in _buffers(blobs):
+        offsets.append(None if blob is None else end)
+        if blob is not None:
+            tables.append(pa.record_batch(kc.scan(blob)))
+            end += tables[-1].num_rows
+    found = pa.Table.from_batches(tables, tables[0].schema) if tables else None
+    columns = [pa.array([], kind) if found is None else _column(found[name], kind) for name, kind in _HEADER.items()]
+    structs = pa.StructArray.from_arrays(columns, fields=list(_HEADERS.value_type))
+    return pa.ListArray.from_arrays(pa.array([*offsets, end], pa.int32()), structs, type=_HEADERS)
+
+
+def _column(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    whole = pa.concat_arrays(column.chunks)
+    return microseconds(whole) if kind == _TIME else whole.cast(kind)
+
+
+def _buffers(blobs: pa.Array) -> Any:
+    return (value.as_buffer() if value.is_valid else None for value in blobs)
+
+
+UDFS: dict[str, tuple[Any, pa.DataType]] = {
+    "batch_headers": (_headers, _HEADERS),
+    "crc_ok": (_checksums, pa.bool_()),
+    "kafka_partition": (_partitions, pa.int32()),
+}
+"""Arrow functions and the types of their results, by the names that SQL knows them by."""
