@@ -14,15 +14,20 @@ from pathlib import Path
 import deltalake
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.catalog import load_catalog
 
 import kafkacodec as kc
 from kafkacodec.spark.exporting import job
+from kafkacodec.spark.exporting.iceberg import OFFSETS
 from kafkacodec.spark.exporting.task import ExportTask
 from tests.integration.conftest import ROOT
 from tests.integration.test_spark_export import append, values
 from tests.integration.test_spark_kills import ended, in_a_child
 
-ROUNDS = 40 if os.environ.get("KAFKACODEC_KILLS") == "all" else 12
+ALL = os.environ.get("KAFKACODEC_KILLS") == "all"
+ROUNDS = 40 if ALL else 12
+RANDOM_KILLS = 300 if ALL else 12
+DONE = os.WEXITED | os.WNOHANG | os.WNOWAIT
 CALLS = ("rename", "fsync", "mkdir", "makedirs", "open", "unlink", "rmdir")
 
 
@@ -88,6 +93,71 @@ def test_killed_anywhere(tmp_path, monkeypatch, format):
     kc.spark.export(None, log, target, format=format)
     assert seen() == list(range(total))
     assert not list(tmp_path.glob(".out.kafkacodec/*/owner"))  # without it, nothing was written yet
+
+
+class Iceberg:
+    """A table in a catalog that processes share, and exports to it in processes of their own."""
+
+    def __init__(self, place: Path) -> None:
+        self.place, self.log, self.total = place, place / "log", 0
+        self.catalog = {"type": "sql", "uri": f"sqlite:///{place}/catalog.db", "warehouse": f"file://{place}/tables"}
+
+    def export(self) -> kc.spark.ExportReport:
+        return kc.spark.export(None, self.log, "kafka.records", format="iceberg", catalog=self.catalog)
+
+    def append(self, count: int) -> None:
+        append(self.log, self.total, count)
+        self.total += count
+
+    def offsets(self) -> list[int]:
+        """The offsets that a reader sees; they end where the next run starts."""
+        with load_catalog("default", **self.catalog) as catalog:
+            if not catalog.table_exists("kafka.records"):
+                return []
+            table = catalog.load_table("kafka.records")
+            seen = sorted(table.scan(selected_fields=("offset",)).to_arrow()["offset"].to_pylist())
+        stored = json.loads(table.properties.get(OFFSETS, "{}"))
+        assert (stored["orders"]["0"]["offset"] if stored else 0) == len(seen)
+        return seen
+
+    def killed(self, after: float, *, moved: bool) -> bool:
+        """Whether an export was killed, so many seconds after its start, or after its files were moved."""
+        before = set(self.moved())
+        child = in_a_child(self.export)
+        while moved and set(self.moved()) == before and os.waitid(os.P_PID, child, DONE) is None:
+            time.sleep(0.0005)
+        time.sleep(after)
+        os.kill(child, signal.SIGKILL)  # a process that has ended stays until `ended`
+        status = ended(child)
+        assert status in (0, -signal.SIGKILL)
+        return status != 0
+
+    def moved(self) -> list[Path]:
+        return list(self.place.glob("tables/kafka/records/data/*"))
+
+
+def test_killed_at_random_moments(tmp_path, monkeypatch):
+    """The driver of exports to Iceberg: all of a run is in the table or nothing, and the next one continues."""
+    monkeypatch.setattr(job, "_run", without_spark)
+    table, chance, kills = Iceberg(tmp_path), random.Random(int(os.environ.get("KAFKACODEC_SEED", 11))), [0, 0]
+    table.append(40)
+    table.export()  # imports modules
+    window = 0.1
+    while sum(kills) < RANDOM_KILLS:
+        before = len(table.offsets())
+        table.append(40)
+        moved = chance.random() < 0.5
+        was_killed = table.killed(chance.uniform(0, window), moved=moved)
+        seen = table.offsets()
+        assert seen == list(range(len(seen)))
+        assert len(seen) in (before, table.total) if was_killed else len(seen) == table.total
+        kills[len(seen) == table.total] += was_killed
+        window *= 1.2 if len(seen) == before else 0.7  # about as many kills before the commit as after it
+    print(f"{kills[0]} killed before their commit, {kills[1]} after it")
+    report = table.export()
+    assert table.offsets() == list(range(table.total))
+    assert report.rows in (0, table.total - len(seen))
+    assert not list(tmp_path.glob("tables/kafka/records/.data.kafkacodec/*/owner"))
 
 
 DRIVER = """
