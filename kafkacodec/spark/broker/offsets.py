@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, TypeVar
 
 from kafkacodec.client.blocking.admin import Admin
+from kafkacodec.client.options import addresses
 from kafkacodec.errors import BrokerError, ConnectionFailed, DeadlineExceeded, ItemErrors, KafkaCodecError
 from kafkacodec.patterns import whole_matcher
 from kafkacodec.spark.bounds import EARLIEST, LATEST, Bound, TopicPartition
 from kafkacodec.spark.broker.client_options import shared_options
 from kafkacodec.spark.broker.connections import borrowed
+from kafkacodec.spark.broker.reaching import SECONDS, why_unreachable
 from kafkacodec.spark.broker.read_options import BrokerReadOptions
 from kafkacodec.spark.errors import OptionError
 
@@ -37,6 +40,7 @@ class TopicOffsets:
         self._options = options
         # Nobody may create topics by reading them.
         self._client = {**shared_options(options.client), "allow_auto_create_topics": False}
+        self._reached = False
 
     def partitions(self) -> list[TopicPartition]:
         """The selected partitions as they are now, sorted.
@@ -114,6 +118,7 @@ class TopicOffsets:
 
     def _ask(self, question: Callable[[Admin], T]) -> T:
         """The answer to a question, asked again after an error that may pass."""
+        self._reach()
         for tries_left in range(self._options.retries - 1, -1, -1):
             try:
                 with borrowed(Admin, self._client) as admin:
@@ -132,7 +137,19 @@ class TopicOffsets:
                 raise self._unavailable(error) from None
         raise AssertionError("not reached")
 
-    def _unavailable(self, error: BaseException) -> BrokerUnavailable:
+    def _reach(self) -> None:
+        """Before the first question, raise if no broker can be connected to: a client would try for a minute."""
+        if self._reached:
+            return
+        limit = min(SECONDS, self._client.get("default_api_timeout_ms", math.inf) / 1000)
+        servers = addresses(self._client["bootstrap_servers"])
+        tries, wait = self._options.retries, self._options.retry_ms / 1000
+        reason = why_unreachable(servers, tries=tries, wait=wait, seconds=limit)
+        if reason is not None:
+            raise self._unavailable(f"no broker can be connected to: {reason}")
+        self._reached = True
+
+    def _unavailable(self, error: BaseException | str) -> BrokerUnavailable:
         return BrokerUnavailable(f"kafka.bootstrap.servers: {self._client['bootstrap_servers']}: {error}")
 
 

@@ -1,0 +1,70 @@
+"""Whether any broker can be connected to: a wrong address is found in seconds, not when a client gives up."""
+
+from __future__ import annotations
+
+import os
+import queue
+import socket
+import threading
+import time
+from collections.abc import Sequence
+from typing import Final
+
+__all__ = ["SECONDS", "why_unreachable"]
+
+SECONDS: Final = 5.0
+"""How long connecting may take, with all tries."""
+
+
+def why_unreachable(
+    servers: Sequence[tuple[str, int]], *, tries: int, wait: float, seconds: float = SECONDS
+) -> str | None:
+    """Why no TCP connection to any of these servers can be made; None as soon as there is one.
+
+    Args:
+        servers: hosts and ports, which are tried at the same time.
+        tries: how often.
+        wait: seconds between two tries.
+        seconds: for all of it.
+    """
+    deadline = time.monotonic() + seconds
+    while (reasons := _failures(servers, deadline)) is not None:
+        tries -= 1
+        if tries <= 0 or time.monotonic() + wait >= deadline:
+            silent = f"no answer within {seconds:g} s"
+            return "; ".join(f"{place[0]}:{place[1]}: {reasons.get(place, silent)}" for place in servers)
+        time.sleep(wait)
+    return None
+
+
+def _failures(servers: Sequence[tuple[str, int]], deadline: float) -> dict[tuple[str, int], str] | None:
+    """Why servers could not be connected to, of those that failed by then; None if one could."""
+    outcomes: queue.SimpleQueue[tuple[tuple[str, int], str | None]] = queue.SimpleQueue()
+
+    def dial(server: tuple[str, int]) -> None:
+        try:
+            socket.create_connection(server, timeout=max(0.001, deadline - time.monotonic())).close()
+            outcomes.put((server, None))
+        except TimeoutError:
+            pass
+        except OSError as error:
+            outcomes.put((server, _reason(error)))
+
+    for server in servers:
+        threading.Thread(target=dial, args=(server,), daemon=True).start()
+    failures: dict[tuple[str, int], str] = {}
+    while len(failures) < len(set(servers)):
+        try:
+            server, reason = outcomes.get(timeout=max(0, deadline - time.monotonic()))
+        except queue.Empty:
+            break
+        if reason is None:
+            return None
+        failures[server] = reason
+    return failures
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, socket.gaierror) or not error.errno:
+        return (error.strerror or str(error)).lower()
+    return os.strerror(error.errno).lower()
