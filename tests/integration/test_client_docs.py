@@ -1,13 +1,12 @@
-"""Every Python example of docs/client and of the README runs as it is written, with a real broker.
+"""Every Python example of docs/client, of the README and of the cookbook runs as it is written, with a real broker.
 
-The blocks of a page run in one process, in their order. A block of text after one is what it must print, with `...`
-for anything within a line.
+The blocks of a page run in one process, in their order. Recipes of the cookbook without a broker are tested
+with the wheel.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 import time
@@ -20,14 +19,14 @@ from kafkacodec import errors
 from kafkacodec.client import Admin
 from tests.integration.kafka_jvm import Broker
 from tests.integration.secure_kafka import PASSWORDS, SecureBroker
+from tests.page_examples import BLOCK, assert_printed, program
 from tests.wheel import ROOT
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
-BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:```text\n(.*?)^```\n)?", re.M | re.S)
-PAGES = {page.stem: page for page in sorted((ROOT / "docs" / "client").glob("*.md"))} | {"start": ROOT / "README.md"}
+PAGES = {page.stem: page for page in sorted((ROOT / "docs" / "client").glob("*.md"))}
+PAGES |= {"start": ROOT / "README.md", "recipes": ROOT / "docs" / "cookbook.md"}
 WITH_EXAMPLES = [name for name, page in PAGES.items() if BLOCK.search(page.read_text())]
-END = "--- end of a block ---"
 SECONDS = 120
 SETTINGS = {  # of a single broker
     "share_coordinator_state_topic_num_partitions": "1",
@@ -90,7 +89,9 @@ def test_security(tmp_path: Path) -> None:
 def run(page: str, directory: Path, places: dict[str, str]) -> None:
     """Run the blocks of a page with other addresses, and compare what they print."""
     blocks = BLOCK.findall(PAGES[page].read_text())
-    code = f"print({END!r}, flush=True)\n".join(code for code, _ in blocks)
+    if page == "recipes":
+        blocks = [block for block in blocks if "localhost:9092" in block[0]]
+    code = program(blocks)
     for place, there in places.items():
         code = code.replace(place, there)
     script = directory / "page.py"
@@ -107,7 +108,4 @@ def run(page: str, directory: Path, places: dict[str, str]) -> None:
     assert done.returncode == 0, done.stderr
     # A client also logs the error of a connection that it tries again.
     assert not set(done.stderr.splitlines()) - set(done.stdout.splitlines())
-    printed = done.stdout.split(END + "\n")
-    for (block, expected), found in zip(blocks, printed, strict=True):
-        pattern = ".*".join(map(re.escape, expected.split("...")))
-        assert not expected or re.fullmatch(pattern, found), f"{block}\nprints\n{found}"
+    assert_printed(blocks, done.stdout)

@@ -1,6 +1,6 @@
 """Every example of README and of the docs, in Python and in the shell, with the installed wheel in an empty directory.
 
-`spark-cluster.md` has tests of its own, since its recipes start clusters.
+`spark-cluster.md` has tests of its own, since its recipes start clusters; the examples of the clients, too.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import NamedTuple
 import pytest
 
 from tests import wheel
+from tests.page_examples import BLOCK, assert_printed, program
 from tests.wheel import ROOT
 
 PAGES = {str(page.relative_to(ROOT)): page for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))}
@@ -84,6 +85,19 @@ def test_spark(place: Place) -> None:
     done = place.run(place.python, script, seconds=500)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "282 records," in done.stdout
+
+
+@pytest.mark.spark
+def test_cookbook(place: Place) -> None:
+    """Its recipes without a broker; those with one are run with the pages of the clients."""
+    blocks = BLOCK.findall(PAGES["docs/cookbook.md"].read_text())
+    alone = [block for block in blocks if "localhost:9092" not in block[0]]
+    assert (len(blocks), len(alone)) == (12, 10)
+    script = place.directory / "page.py"
+    script.write_text(program(alone))
+    done = place.run(place.python, script)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert_printed(alone, done.stdout)
 
 
 def commands(page: str) -> list[str]:
