@@ -355,6 +355,43 @@ def test_a_group_with_librdkafka(broker: Broker, admin: Admin) -> None:
     assert sorted(seen) == [(p, o) for p in range(PARTITIONS) for o in range(40)]
 
 
+@pytest.mark.parametrize("gap", [0, 0.5], ids=["at_once", "later"])
+@pytest.mark.parametrize("protocol", ["classic", "consumer", None])
+def test_a_topic_that_is_created_again(broker: Broker, admin: Admin, protocol: str | None, gap: float) -> None:
+    """All records of the new topic are read, though the old one's position exists in it."""
+    topic = new_topic(admin)
+    options: dict[str, Any] = {"auto_offset_reset": "earliest", "allow_auto_create_topics": False}
+    if protocol is not None:
+        options |= {"group_id": f"of-{topic}", "group_protocol": protocol, "auto_commit_interval_ms": 100}
+
+    def produce(*values: bytes) -> None:
+        with kc.client.Producer(broker.server) as producer:
+            for value in values:
+                producer.send(topic, value, partition=0)
+
+    def read(consumer: Consumer, count: int, seconds: float = 20) -> list[bytes]:
+        found: list[bytes] = []
+        end = time.monotonic() + seconds
+        while len(found) < count and time.monotonic() < end:
+            try:
+                found += [record.value for records in consumer.getmany(0.1).values() for record in records]
+            except errors.UnknownTopicOrPartitionError:  # between the two
+                time.sleep(0.05)
+        return found
+
+    produce(b"old")
+    with Consumer(topic, bootstrap_servers=broker.server, **options) as consumer:
+        assert read(consumer, 1) == [b"old"]
+        admin.delete_topics(topic)
+        eventually(lambda: topic not in admin.list_topics())
+        assert read(consumer, 1, gap) == []
+        admin.create_topics(NewTopic(topic, PARTITIONS, 1))
+        eventually(lambda: topic in admin.list_topics())
+        new = [b"new-0", b"new-1", b"new-2"]
+        produce(*new)
+        assert read(consumer, 3) == new
+
+
 def test_commits(broker: Broker, admin: Admin) -> None:
     topic, group = new_topic(admin), f"g-{uuid.uuid4().hex[:8]}"
     write(broker.server, topic, 30)

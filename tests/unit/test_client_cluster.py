@@ -69,6 +69,21 @@ def test_a_broker_with_older_metadata_does_not_take_a_leader_back():
     assert cluster.topic_name(ID) is None
 
 
+def test_a_broker_with_older_metadata_does_not_bring_a_deleted_topic_back():
+    cluster = made()
+    cluster.want(["t"])
+    answer(cluster, metadata((1, 5)))
+    cluster.refresh()
+    newer = uuid.uuid4()
+    answer(cluster, metadata((2, 0), topic_id=newer), 1000)
+    assert (cluster.topic_id("t"), cluster.leader("t", 0)) == (newer, 2)
+    cluster.refresh()
+    answer(cluster, metadata((1, 6)), 2000)
+    assert (cluster.topic_id("t"), cluster.leader("t", 0)) == (newer, 2)
+    assert cluster.topic_name(ID) is None
+    assert cluster.poll(3000), "asks again"
+
+
 def test_what_is_missing_is_asked_for_with_growing_waits():
     cluster = made()
     cluster.want(["t"])

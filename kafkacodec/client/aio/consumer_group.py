@@ -297,6 +297,7 @@ class ConsumerGroup:
             deadline=self._network.now() + self._settings.default_api_timeout_ms,
             request_timeout_ms=self._settings.request_timeout_ms,
             backoff=self._network.retry_backoff(),
+            topic_ids=self._positions.topic_ids(),
         )
         await self._parts.finish(call)
         for place, problem in call.errors.items():
@@ -329,10 +330,17 @@ class ConsumerGroup:
         offsets = {
             state.key: CommittedOffset(*state.processed)
             for state in states
-            if state.processed is not None and self._committed.get(state.key) != state.processed
+            if state.processed is not None
+            and self._committed.get(state.key) != state.processed
+            and self._same_topic(state)
         }
         if offsets and self._member() is not None:
             await self._commit_or_log(offsets)
+
+    def _same_topic(self, state: PartitionState) -> bool:
+        """Whether the topic that was read still exists: brokers before Kafka 4.1 take an offset for a newer one too."""
+        known = self._network.cluster.topics.get(state.topic)
+        return known is None or (known.error is None and state.topic_id in (None, known.topic_id))
 
     async def _commit_or_log(self, offsets: Mapping[Key, CommittedOffset]) -> None:
         try:

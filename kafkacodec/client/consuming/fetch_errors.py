@@ -63,14 +63,26 @@ class FetchErrors:
         elif topic is not None:
             self._cluster.refresh()
 
+    def created_again(self, state: PartitionState) -> None:
+        """The topic was deleted, and another one has its name: the position means nothing in that."""
+        assert state.fetching is not None
+        place, offset = f"{state.topic}-{state.number}", state.fetching.offset
+        self._start_by_policy(
+            state, f"{place}: the topic was deleted and created again after offset {offset} was reached"
+        )
+
     def _out_of_range(self, state: PartitionState) -> None:
-        if state.kept:
-            state.draining = True
-            return
         assert state.fetching is not None
         text = f"{state.topic}-{state.number}: the broker does not have offset {state.fetching.offset}"
         if state.log_start_offset >= 0:
             text += f"; it had offsets from {state.log_start_offset} to {state.high_watermark} before"
+        self._start_by_policy(state, text)
+
+    def _start_by_policy(self, state: PartitionState, text: str) -> None:
+        """Start by the policy after what is kept is read; `text` says why."""
+        if state.kept:
+            state.draining = True
+            return
         if not self._positions.policy.refuses:
             _log.warning("%s; going on as auto_offset_reset says", text)
         self._positions.reset(state, error(_OFFSET_OUT_OF_RANGE)(text))

@@ -202,6 +202,11 @@ class Fetcher:
         if leader is None:
             self._errors.no_leader(state)
             return None
+        topic_id = self._cluster.topic_id(state.topic)
+        state.topic_id = state.topic_id or topic_id
+        if topic_id is not None and topic_id != state.topic_id:
+            self._errors.created_again(state)
+            return None
         if self._validation.pending(state):
             return None
         if state.preferred is not None:
@@ -215,7 +220,7 @@ class Fetcher:
         version = highest_common(_FETCH, versions)
         states = [s for s in self._positions.partitions.values() if self._source(s, self._now) == asked.node]
         states.sort(key=lambda state: state.turn)
-        ids = {state.topic: self._topic_id(state.topic) for state in states}
+        ids = {state.topic: self._cluster.topic_id(state.topic) for state in states}
         if version >= _FIRST_WITH_IDS and None in ids.values():
             version = _FIRST_WITH_IDS - 1
         wanted = {s.key: self._wanted(s, ids[s.topic] if version >= _FIRST_WITH_IDS else None) for s in states}
@@ -256,10 +261,6 @@ class Fetcher:
             for (name, topic_id), numbers in forgotten.items()
         ]
         return request, version
-
-    def _topic_id(self, topic: str) -> uuid.UUID | None:
-        known = self._cluster.topics.get(topic)
-        return None if known is None else known.topic_id
 
     def _wanted(self, state: PartitionState, topic_id: uuid.UUID | None) -> Wanted:
         known = self._cluster.partition(*state.key)

@@ -122,7 +122,9 @@ class OffsetLookup:
         return [self._send(node, by_time, asked) for (node, by_time), all in rounds.items() for asked in all]
 
     def next_deadline(self) -> float | None:
-        """When the next want may be asked for again."""
+        """When the next want may be asked for again; at once for a partition that has lost its position meanwhile."""
+        if any(map(self._new, self._positions.partitions.values())):
+            return self._now
         return min((w.next_at for w in self._wants if not w.asking and w.next_at > self._now), default=None)
 
     def answered(self, send: Send, answer: Answer, now: float) -> None:
@@ -151,8 +153,13 @@ class OffsetLookup:
         self._wants = [want for want in self._wants if want.needed]
         self._versions = {want.state: want.version for want in self._wants if want.state is not None}
         for state in self._positions.partitions.values():
-            if state.sought is not None and not state.failing and self._versions.get(state) != state.version:
+            if self._new(state) and state.sought is not None:
                 self._wants.append(_Want(state.key, state.sought, state=state, version=state.version))
+                self._versions[state] = state.version
+
+    def _new(self, state: PartitionState) -> bool:
+        """Whether a partition needs a position, and there is no want of it yet."""
+        return state.sought is not None and not state.failing and self._versions.get(state) != state.version
 
     def _leader(self, want: _Want) -> int | None:
         topic = self._cluster.topics.get(want.key[0])

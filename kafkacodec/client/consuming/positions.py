@@ -11,6 +11,7 @@ after that brings the same error again. So the user gets all records before an e
 from __future__ import annotations
 
 import time
+import uuid
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -47,6 +48,7 @@ class PartitionState:
         kept: the number of fetched parts of this version that the user has not read to the end.
         awaits_committed: the group's committed offset is asked for.
         sought: the timestamp to look up for a position, `EARLIEST` or `LATEST`.
+        topic_id: of the topic that the position is in; None if it is not known yet.
         validated_epoch: the leader epoch at which the position is known to be valid; -1 before the first.
         draining: not fetched until what is kept is read, because of an error that the next fetch brings again.
         failing: an error waits for the user.
@@ -68,6 +70,7 @@ class PartitionState:
     paused: bool = False
     awaits_committed: bool = False
     sought: int | None = None
+    topic_id: uuid.UUID | None = None
     validated_epoch: int = -1
     draining: bool = False
     failing: bool = False
@@ -158,6 +161,10 @@ class Positions:
             raise LocalProtocolError(f"partition {key[0]}-{key[1]} is not assigned to this consumer")
         return found
 
+    def topic_ids(self) -> dict[str, uuid.UUID]:
+        """The ids of the topics that the positions are in, where they are known."""
+        return {state.topic: state.topic_id for state in self.partitions.values() if state.topic_id is not None}
+
     # Finding a position
 
     def set_committed(self, key: Key, position: Position | None) -> None:
@@ -203,7 +210,7 @@ class Positions:
     def _start(self, state: PartitionState, position: Position) -> None:
         state.sought = None
         state.position = state.processed = state.fetching = position
-        state.validated_epoch = -1
+        state.topic_id, state.validated_epoch = None, -1
         state.next_at, state.failures = 0.0, 0
 
     # While reading

@@ -111,6 +111,7 @@ class Cluster:
         self._wanted: set[str] = set()
         self._want_all = False
         self._names: dict[uuid.UUID, str] = {}
+        self._replaced: set[uuid.UUID] = set()  # of topics whose names others have now
         self._stale = False  # something is known to be out of date
         self._asking: Send | None = None
         self._failures = 0
@@ -128,6 +129,11 @@ class Cluster:
         """A partition, or None if it is not known."""
         known = self.topics.get(topic)
         return None if known is None else known.partitions.get(number)
+
+    def topic_id(self, topic: str) -> uuid.UUID | None:
+        """The id of a topic; None if it is not known."""
+        known = self.topics.get(topic)
+        return None if known is None else known.topic_id
 
     def topic_name(self, topic_id: uuid.UUID) -> str | None:
         """The name of a topic by its id."""
@@ -324,11 +330,15 @@ class Cluster:
             # A broker that has not heard of the topic yet; a topic that is gone stays so.
             self.topics[entry.name] = replace(old, error=refusal)
             return False
+        if entry.topic_id in self._replaced:
+            return False  # a broker that has not heard of the newer topic yet
         topic_id = entry.topic_id if entry.topic_id != _NO_ID else None
         same = old is not None and (old.topic_id == topic_id or topic_id is None)
         before = old.partitions if old is not None and same else {}
         if old is not None and old.topic_id is not None and old.topic_id != topic_id:
             self._names.pop(old.topic_id, None)
+            if topic_id is not None:
+                self._replaced.add(old.topic_id)
         if topic_id is not None:
             self._names[topic_id] = entry.name
         partitions = {p.partition_index: _newer(before.get(p.partition_index), p) for p in entry.partitions}

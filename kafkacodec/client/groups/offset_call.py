@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 from kafkacodec.client.core.backoff import Backoff
@@ -17,6 +17,7 @@ __all__ = ["TOPIC_IDS_VERSION", "UNKNOWN_SERVER_ERROR", "UNKNOWN_TOPIC", "Member
 
 TOPIC_IDS_VERSION: Final = 10  # of OffsetCommit and OffsetFetch: names before it, ids from then on
 UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC = -1, 3
+_UNKNOWN_TOPIC_ID = 100
 _REBALANCE, _STALE_MEMBER_EPOCH = 27, 113
 _LOST_COORDINATOR: Final = frozenset({15, 16})
 
@@ -38,6 +39,7 @@ class OffsetCall:
     ) -> None:
         self.done = False
         self._pending: tuple[TopicPartition, ...] | None = None  # None: all
+        self._ids: Mapping[str, uuid.UUID] = {}  # that are not to be taken from the newest metadata
         self.error: Exception | None = None
         self.errors: dict[TopicPartition, BrokerError] = {}
         self._cluster = cluster
@@ -88,7 +90,9 @@ class OffsetCall:
         again = {}
         for place in codes if self._pending is None else self._pending:
             code = codes.get(place, UNKNOWN_SERVER_ERROR)  # a partition without an answer has not succeeded
-            if code and self._retriable(code, send):
+            if code == _UNKNOWN_TOPIC_ID and not self._exists(place.topic):
+                self.errors[place] = error(code)("the topic was deleted")
+            elif code and self._retriable(code, send):
                 again[place] = code
             elif code:
                 self.errors[place] = error(code)()
@@ -142,22 +146,25 @@ class OffsetCall:
         fault.__cause__ = self._last
         return fault
 
-    def _ids_known(self, topics: Iterable[str]) -> bool:
-        known = (self._cluster.topics.get(topic) for topic in topics)
-        return all(topic is not None and topic.topic_id is not None for topic in known)
+    def _exists(self, topic: str) -> bool:
+        """Whether the topic of the id that is used exists by the newest metadata."""
+        self._cluster.refresh()
+        known = self._cluster.topics.get(topic)
+        return known is not None and known.error is None and known.topic_id == self._ids.get(topic, known.topic_id)
 
-    def _id_of(self, topic: str) -> uuid.UUID:
-        topic_id = self._cluster.topics[topic].topic_id
-        assert topic_id is not None
-        return topic_id
+    def _id_of(self, topic: str) -> uuid.UUID | None:
+        return self._ids.get(topic) or self._cluster.topic_id(topic)
 
     def _name_of(self, entry: Any, version: int) -> str:
-        name: str = entry.name if version < TOPIC_IDS_VERSION else self._cluster.topic_name(entry.topic_id) or ""
-        return name
+        if version < TOPIC_IDS_VERSION:
+            name: str = entry.name
+            return name
+        given = (topic for topic, topic_id in self._ids.items() if topic_id == entry.topic_id)
+        return next(given, None) or self._cluster.topic_name(entry.topic_id) or ""
 
     def _version(self, api_key: int, versions: Versions, topics: Iterable[str] | None) -> int:
         version = highest_common(api_key, versions)
-        if version >= TOPIC_IDS_VERSION and (topics is None or not self._ids_known(topics)):
+        if version >= TOPIC_IDS_VERSION and (topics is None or None in map(self._id_of, topics)):
             names = range(versions[api_key].start, TOPIC_IDS_VERSION)
             return highest_common(api_key, {api_key: names})
         return version

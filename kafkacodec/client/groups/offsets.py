@@ -6,6 +6,7 @@ Sources: KIP-211 (retention), KIP-320 (leader epochs), KIP-447 (stable offsets),
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -63,6 +64,8 @@ class OffsetCommit(OffsetCall):
         deadline: the time at which it gives up.
         request_timeout_ms: how long one answer may take.
         backoff: the wait before the next attempt.
+        topic_ids: of the topics that the offsets are of, where it is known: they are not committed for a newer topic of
+            the same name (Kafka 4.1). Others have that of the newest metadata.
     """
 
     def __init__(
@@ -74,8 +77,10 @@ class OffsetCommit(OffsetCall):
         deadline: float,
         request_timeout_ms: float = 30_000,
         backoff: Backoff | None = None,
+        topic_ids: Mapping[str, uuid.UUID] | None = None,
     ) -> None:
         super().__init__(cluster, member, deadline, request_timeout_ms, backoff)
+        self._ids = topic_ids or {}
         self._offsets = {TopicPartition(*place): offset for place, offset in offsets.items()}
         self._pending = in_order(offsets)
         self.done = not offsets
@@ -97,8 +102,8 @@ class OffsetCommit(OffsetCall):
             request.group_instance_id = metadata.group_instance_id
         for name, numbers in groupby(places, lambda place: place.topic):
             topic = kind.OffsetCommitRequestTopic(name=name)
-            if version >= TOPIC_IDS_VERSION:
-                topic.topic_id = self._id_of(name)
+            if version >= TOPIC_IDS_VERSION and (topic_id := self._id_of(name)) is not None:
+                topic.topic_id = topic_id
             for place in numbers:
                 offset, epoch, text = self._offsets[place]
                 topic.partitions.append(
