@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from kafkacodec.errors import DecodeError, KafkaCodecError
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import read_topic_id
 from kafkacodec.log.directory import LogDirectory
+from kafkacodec.log.merged import MergedPartition
 from kafkacodec.log.named_rows import NamedRows
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.stored import note_record, sound_chunks
@@ -33,6 +34,9 @@ __all__ = [
 ]
 
 TOPIC = "__consumer_offsets"
+
+Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+"""One path, or several."""
 
 
 class CommittedOffset(NamedTuple):
@@ -101,15 +105,14 @@ class Groups(NamedRows[Group]):
 
 
 @suggests_options
-def read_committed_offsets(
-    path: str | os.PathLike[str], *, problems: list[DecodeError] | None = None
-) -> CommittedOffsets:
+def read_committed_offsets(path: Paths, *, problems: list[DecodeError] | None = None) -> CommittedOffsets:
     """The committed offsets of all groups, by group, topic and partition.
 
     Commits of aborted or open transactions do not count.
 
     Args:
-        path: a broker's data directory, or that of one partition of ``__consumer_offsets``.
+        path: a broker's data directory, or that of one partition of ``__consumer_offsets``; or several, of any brokers:
+            replicas of a partition are read as one log (`kafkacodec.log.merged`).
         problems: a list that the errors of unreadable batches and records are appended to; these are skipped. Without
             it the first such error is raised.
 
@@ -118,7 +121,7 @@ def read_committed_offsets(
         DecodeError: a batch or a record cannot be read; the error's path names the file, or the partition and offset.
     """
     last: dict[tuple[str, str, int], tuple[int, CommittedOffset]] = {}
-    for written_at, key, value in _group_records(path, problems):
+    for written_at, key, value in _group_records(_each(path), problems):
         if type(key).__name__ not in _COMMITS:
             continue
         place = key.group, key.topic, key.partition
@@ -138,18 +141,19 @@ def read_committed_offsets(
 
 
 @suggests_options
-def read_consumer_groups(path: str | os.PathLike[str], *, problems: list[DecodeError] | None = None) -> Groups:
+def read_consumer_groups(path: Paths, *, problems: list[DecodeError] | None = None) -> Groups:
     """All groups by name, with their members; arguments and errors as in `read_committed_offsets`.
 
     A group with committed offsets and no other record is, as for a broker, a classic group of generation 0 without a
     protocol type. The newer kinds of groups store topic ids, whose names come from the partitions in the directory.
     """
-    names = _topic_names(path)
+    paths = _each(path)
+    names = _topic_names(paths)
     groups: dict[str, Group] = {}
     members: dict[str, dict[str, GroupMember]] = {}
     owned: dict[tuple[str, str], list[OwnedPartitions]] = {}
     commits: dict[str, set[tuple[str, int]]] = {}
-    for _, key, value in _group_records(path, problems):
+    for _, key, value in _group_records(paths, problems):
         name = type(key).__name__
         if name == "GroupMetadataKey":
             groups.pop(key.group, None)
@@ -239,10 +243,16 @@ def _owned(topic: object, part: Any) -> OwnedPartitions:
     return OwnedPartitions(str(topic), sorted(part.partitions))
 
 
-def _topic_names(path: str | os.PathLike[str]) -> dict[uuid.UUID, str]:
-    """The names of the topics in a data directory, by id; those without a readable id are left out."""
+def _each(path: Paths) -> list[str]:
+    return [os.fspath(each) for each in ([path] if isinstance(path, (str, os.PathLike)) else path)]
+
+
+def _topic_names(paths: Iterable[str]) -> dict[uuid.UUID, str]:
+    """The names of the topics in data directories, by id; those without a readable id are left out."""
     names: dict[uuid.UUID, str] = {}
-    if Partition(path).topic != TOPIC:
+    for path in paths:
+        if Partition(path).topic == TOPIC:
+            continue
         for partition in LogDirectory(path).all_partitions:
             with suppress(OSError, KafkaCodecError):
                 topic_id = read_topic_id(os.path.join(partition.path, layout.PARTITION_METADATA))
@@ -250,9 +260,9 @@ def _topic_names(path: str | os.PathLike[str]) -> dict[uuid.UUID, str]:
     return names
 
 
-def _group_records(path: str | os.PathLike[str], problems: list[DecodeError] | None) -> Iterator[tuple[int, Any, Any]]:
+def _group_records(paths: Sequence[str], problems: list[DecodeError] | None) -> Iterator[tuple[int, Any, Any]]:
     """Offset, key and value of the records of all partitions; a group is in one partition."""
-    for partition in _partitions(path):
+    for partition in _partitions(paths):
         for record in _committed_records(partition, problems):
             if record.key is None:
                 continue
@@ -265,12 +275,16 @@ def _group_records(path: str | os.PathLike[str], problems: list[DecodeError] | N
                 yield record.offset, *found
 
 
-def _partitions(path: str | os.PathLike[str]) -> list[Partition]:
-    itself = Partition(path)
-    found = [itself] if itself.topic == TOPIC else LogDirectory(path).partitions(TOPIC)
-    if not found:
-        raise FileNotFoundError(errno.ENOENT, f"no partition of {TOPIC}", os.fspath(path))
-    return found
+def _partitions(paths: Sequence[str]) -> list[Partition]:
+    """The partitions of the topic, each once."""
+    replicas: dict[int | None, list[Partition]] = {}
+    for path in paths:
+        itself = Partition(path)
+        for partition in [itself] if itself.topic == TOPIC else LogDirectory(path).partitions(TOPIC):
+            replicas.setdefault(partition.partition, []).append(partition)
+    if not replicas:
+        raise FileNotFoundError(errno.ENOENT, f"no partition of {TOPIC}", os.pathsep.join(paths))
+    return [same[0] if len(same) == 1 else MergedPartition(same) for same in replicas.values()]
 
 
 def _committed_records(partition: Partition, problems: list[DecodeError] | None) -> Iterator[Record]:

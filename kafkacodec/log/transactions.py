@@ -32,7 +32,7 @@ from kafkacodec.records.decode import iter_records
 
 ABORTED = np.dtype([("producer_id", "i8"), ("first_offset", "i8"), ("last_offset", "i8")])
 
-FINISHED = np.dtype([("first_offset", "i8"), ("last_offset", "i8")])
+FINISHED = ABORTED
 
 # Types of control records (KIP-98); others are KRaft's and do not end a transaction.
 _ABORT, COMMIT = 0, 1
@@ -51,7 +51,7 @@ class Transactions:
         aborted (numpy.ndarray): structured int64 fields producer_id, first_offset, last_offset (of the abort marker),
             by producer and offset.
         open (dict[int, int]): the first offset of each unfinished transaction, by producer id.
-        finished (numpy.ndarray): first_offset and last_offset of every transaction that ended, by its end.
+        finished (numpy.ndarray): the same fields, for every transaction that ended, by its end.
         problems (list[DecodeError]): differences between transaction index and log, and damage that may hide markers.
     """
 
@@ -237,7 +237,7 @@ class TransactionTracker:
                 self.open[producer] = start
                 continue
             marker = int(offsets[end])
-            finished.append((start, marker))
+            finished.append((producer, start, marker))
             known = _ABORT if index.has(producer, marker) else COMMIT
             if (markers[marker].kind if marker in markers else known) == _ABORT:
                 aborted.append((producer, self._begin(index, producer, start, marker), marker))

@@ -11,35 +11,12 @@ from pyspark.sql import Column, functions as F
 import kafkacodec as kc
 from kafkacodec.errors import DecodeError
 from kafkacodec.spark.errors import OptionError
-from kafkacodec.spark.reading import microseconds
+from kafkacodec.spark.headers import HEADER, header_columns
 from kafkacodec.spark.versions import require_spark
 
 __all__ = ["UDFS", "batch_headers", "crc_ok", "kafka_partition", "split_confluent"]
 
-_TIME = pa.timestamp("us", tz="UTC")
-
-_HEADER = {
-    "position": pa.int64(),
-    "size_in_bytes": pa.int64(),
-    "base_offset": pa.int64(),
-    "last_offset": pa.int64(),
-    "magic": pa.int32(),
-    "codec": pa.string(),
-    "timestamp_type": pa.int32(),
-    "base_timestamp": _TIME,
-    "max_timestamp": _TIME,
-    "count": pa.int32(),
-    "producer_id": pa.int64(),
-    "producer_epoch": pa.int32(),
-    "base_sequence": pa.int32(),
-    "partition_leader_epoch": pa.int32(),
-    "is_transactional": pa.bool_(),
-    "is_control": pa.bool_(),
-    "delete_horizon_ms": pa.int64(),
-    "crc": pa.int64(),
-    "crc_ok": pa.bool_(),
-}
-_HEADERS = pa.list_(pa.struct(_HEADER))
+_HEADERS = pa.list_(pa.struct(HEADER))
 
 
 def split_confluent(column: Column | str) -> Column:
@@ -135,21 +112,14 @@ def _all_right(blob: pa.Buffer) -> bool | None:
 
 def _headers(blobs: pa.Array) -> pa.Array:
     offsets: list[int | None] = []
-    tables, end = [], 0
+    found, end = [], 0
     for blob in _buffers(blobs):
         offsets.append(None if blob is None else end)
         if blob is not None:
-            tables.append(pa.record_batch(kc.scan(blob)))
-            end += tables[-1].num_rows
-    found = pa.Table.from_batches(tables, tables[0].schema) if tables else None
-    columns = [pa.array([], kind) if found is None else _column(found[name], kind) for name, kind in _HEADER.items()]
-    structs = pa.StructArray.from_arrays(columns, fields=list(_HEADERS.value_type))
+            found.append(kc.scan(blob))
+            end += len(found[-1])
+    structs = pa.StructArray.from_arrays(header_columns(found), fields=list(_HEADERS.value_type))
     return pa.ListArray.from_arrays(pa.array([*offsets, end], pa.int32()), structs, type=_HEADERS)
-
-
-def _column(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
-    whole = pa.concat_arrays(column.chunks)
-    return microseconds(whole) if kind == _TIME else whole.cast(kind)
 
 
 def _buffers(blobs: pa.Array) -> Any:

@@ -75,6 +75,7 @@ _READ_OPTIONS = (
     "endAt",
     "failOnDataLoss",
     "replicas",
+    "view",
 )
 _STREAM_OPTIONS = (*_READ_OPTIONS, "maxOffsetsPerTrigger")
 
@@ -115,6 +116,8 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -
     """
     given = refuse_unknown(options, _STREAM_OPTIONS if streaming else _READ_OPTIONS)
     warn_foreign(options)
+    if given.get("view", "records").strip().lower() != "records":
+        raise OptionError(f"view: expected records here, not {given['view']!r}; read other views with spark.read")
     columns, headers = parse_columns(given)
     start, end = parse_start(given, streaming), parse_end(given, streaming)
     strategy = take(given, "startingOffsetsByTimestampStrategy", one_of("error", "latest"), None)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from kafkacodec.spark.planning import Pruning, plan
 from kafkacodec.spark.reading import read_ranges
 from kafkacodec.spark.schema import check_schema, column_names, spark_schema
 from kafkacodec.spark.versions import new_enough, require_spark
+from kafkacodec.spark.views import ViewReader, refuse_stream, shows_records, view_schema
 from kafkacodec.spark.writing import SegmentsWriter
 
 if TYPE_CHECKING:
@@ -47,13 +49,17 @@ class KafkaLogDataSource(DataSource):
     @without_traceback()
     def schema(self) -> StructType:
         """The schema that the options `columns` and `includeHeaders` ask for."""
+        if not shows_records(self.options):
+            return view_schema(self.options)
         # It is not known here whether this is a batch or a stream: the readers check the other options.
         columns, headers = parse_columns(self.options)
         return spark_schema(columns or column_names(headers=headers))
 
     @without_traceback()
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A reader that accepts Spark's filters, in sessions that push them down; else a plain one."""
+        """A reader of a view; of records, one that accepts Spark's filters in sessions that push them down."""
+        if not shows_records(self.options):
+            return ViewReader(self.options, schema)
         # Spark rejects a reader that accepts filters if the session does not push them down, and a data source cannot
         # read that setting; but Spark plans with filters in a separate worker module.
         hands_down = "pyspark.sql.worker.data_source_pushdown_filters" in sys.modules
@@ -64,7 +70,9 @@ class KafkaLogDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """A reader that follows growing segments. Needs Spark 4.2."""
         if not new_enough(STREAM_READS):
-            return RefusingStreamReader(self.name())
+            return RefusingStreamReader(partial(require_spark, f"reading streams of {self.name()}", STREAM_READS))
+        if not shows_records(self.options):
+            return RefusingStreamReader(partial(refuse_stream, self.options))
         from kafkacodec.spark.streaming import SegmentStreamReader
 
         return SegmentStreamReader(parse_read_options(self.options, streaming=True), check_schema(schema))
@@ -120,18 +128,24 @@ class FilteringReader(SegmentReader):
 
 
 class RefusingStreamReader(DataSourceStreamReader):
-    """Ends the query with one sentence where Spark is too old for `SegmentStreamReader`.
+    """Ends the query with one sentence where there can be no stream.
 
-    These versions replace an error of `DataSource.streamReader` by an unrelated one, so it is raised by the first call.
+    Spark replaces an error of `DataSource.streamReader` by an unrelated one, so it is raised by the first call.
     """
 
-    def __init__(self, source: str) -> None:
-        self.source = source
+    def __init__(self, refuse: Callable[[], None]) -> None:
+        self.refuse = refuse
+
+    @without_traceback()
+    def initialOffset(self) -> dict[str, str]:
+        """Raises KafkaCodecError: the reason."""
+        self.refuse()
+        return {}
 
     @without_traceback()
     def latestOffset(self) -> dict[str, str]:
-        """Raises KafkaCodecError: Spark is too old."""
-        require_spark(f"reading streams of {self.source}", STREAM_READS)
+        """Raises KafkaCodecError: the reason."""
+        self.refuse()
         return {}
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

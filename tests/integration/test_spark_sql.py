@@ -1,17 +1,20 @@
-"""The functions in Spark's SQL, on record sets of real brokers and with what Kafka's own code gives."""
+"""The functions and the views in Spark's SQL, on files of real brokers and with what Kafka's own code gives."""
 
+import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 import kafkacodec as kc
-from tests.corpus import blobs
+from tests.corpus import ROOT, blobs, segments
 
 pytestmark = pytest.mark.spark
 
 PAGE = Path(__file__).parents[2] / "docs" / "spark-sql.md"
 # From UtilsTest.testMurmur2 of Kafka.
+LOGS = ROOT / "logs" / "kraft-4.1.0"
 MURMUR2 = {
     b"21": -973932308,
     b"foobar": -790332482,
@@ -93,6 +96,119 @@ def test_records_as_a_table(sql, samples):
     assert len(found) == sum(not r.is_control for s in samples.values() for r in s.expected.records)
     with pytest.raises(Exception, match="kafka_records: the table must have one binary column, not name string"):
         sql("SELECT * FROM kafka_records(TABLE(SELECT name FROM raw))").collect()
+
+
+def view(spark, name, path=LOGS, **options):
+    return spark.read.format("kafkalog").options(view=name, **options).load(str(path))
+
+
+def test_view_of_batches(spark):
+    expected = {
+        (str(sample.path), batch["position"]): (batch["sizeInBytes"], batch["baseOffset"], batch["lastOffset"])
+        for sample in segments()
+        if sample.path.parent.parent == LOGS and sample.path.suffix == ".log"
+        for batch in sample.expected.batches
+    }
+    frame = view(spark, "batches", maxPartitionBytes=1_000_000)
+    fields = (
+        "file",
+        "position",
+        "size_in_bytes",
+        "base_offset",
+        "last_offset",
+        "crc_ok",
+        "spark_partition_id() AS task",
+    )
+    rows = frame.selectExpr(*fields).collect()
+    assert {tuple(row[:2]): tuple(row[2:5]) for row in rows} == expected
+    assert all(row.crc_ok for row in rows)
+    assert len({row.task for row in rows}) > 1
+    pruned = view(spark, "batches", columns="codec,partition,TOPIC", subscribe="lz4,none")
+    assert pruned.columns == ["codec", "partition", "topic"]
+    assert pruned.where("topic = 'lz4' AND codec = 'lz4'").count() > 0
+
+
+def test_view_of_transactions(spark):
+    """The aborted ones are those in the transaction indexes that the broker wrote."""
+    rows = view(spark, "transactions", subscribePattern="txn.*").collect()
+    aborted = {tuple(row[3:4] + row[5:]) for row in rows if row.state == "aborted"}
+    names = ("producer_id", "first_offset", "last_offset")
+    indexes = [kc.log.read_transaction_index(path).entries for path in LOGS.glob("txn*/*.txnindex")]
+    assert aborted == {tuple(entry[list(names)].tolist()) for entries in indexes for entry in entries}
+    (left_open,) = [row for row in rows if row.state == "open"]
+    assert (left_open.topic, left_open.first_offset, left_open.last_offset) == ("txn-open", 91, None)
+
+
+def test_views_are_what_the_command_shows(spark, kafkacodec):
+    lines = [json.loads(line) for line in kafkacodec("lag", LOGS, "--json")[1].splitlines()]
+    lag = view(spark, "lag").selectExpr("group", "topic", "partition", "offset", "end_offset", "lag", "client_id")
+    assert [row.asDict() for row in lag.collect()] == [{name: line[name] for name in lag.columns} for line in lines]
+    lines = [json.loads(line) for line in kafkacodec("offsets", LOGS, "--json")[1].splitlines()]
+    offsets = view(spark, "offsets").select("group", "topic", "partition", "offset", "metadata")
+    assert [row.asDict() for row in offsets.collect()] == [
+        {name: line[name] for name in offsets.columns} for line in lines
+    ]
+    state = json.loads(kafkacodec("metadata", LOGS, "--json")[1])
+    configs = {
+        (f"{row.resource_type}:{row.resource_name}", row.name, row.value) for row in view(spark, "configs").collect()
+    }
+    assert configs == {(r, name, value) for r, values in state["configs"].items() for name, value in values.items()}
+    topics = {row.topic: row.num_partitions for row in view(spark, "topics").collect()}
+    assert topics == {name: len(topic["partitions"]) for name, topic in state["topics"].items()}
+    groups = view(spark, "groups").selectExpr("group", "kind", "size(members) AS members").collect()
+    assert groups == [(g.group, g.kind, len(g.members)) for g in kc.log.read_consumer_groups(LOGS)]
+
+
+def test_views_of_several_brokers(spark, tmp_path):
+    """Replicas are one log for groups and offsets, and each listed for itself where files are."""
+    for broker in ("1", "2"):
+        for name in ("__consumer_offsets-0", "__consumer_offsets-1", "none-0"):
+            shutil.copytree(LOGS / name, tmp_path / broker / name)
+    assert view(spark, "offsets", tmp_path).collect() == view(spark, "offsets").collect()
+    alone = view(spark, "batches", LOGS / "none-0").count()
+    assert view(spark, "batches", tmp_path, subscribe="none").count() == 2 * alone > 0
+
+
+def test_view_of_problems(spark, tmp_path):
+    sample = next(s for s in segments() if s.path.parent == LOGS / "none-0" and s.path.suffix == ".log")
+    shutil.copytree(LOGS / "none-0", tmp_path / "none-0")
+    batch = sample.expected.batches[1]
+    data = bytearray(sample.data())
+    data[batch["position"] + 70] ^= 1
+    (tmp_path / "none-0" / sample.path.name).write_bytes(data)
+    (row,) = view(spark, "problems", tmp_path).where("level = 'error'").collect()
+    assert (row.topic, row.partition, row.kind, row.position) == ("none", 0, "damaged", batch["position"])
+    assert (row.first_offset, row.end_offset) == (batch["baseOffset"], batch["lastOffset"] + 1)
+    assert view(spark, "problems", LOGS, subscribe="none,txn").where("level = 'error'").count() == 0
+    assert view(spark, "batches", tmp_path).where("NOT crc_ok").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("record", {}, "view: expected batches, problems, transactions, .* or records, not 'record'"),
+        ("groups", {"startingOffsets": "earliest"}, "(?i)startingOffsets: unknown option; options are view, path"),
+        ("groups", {"columns": "group,kin"}, "columns: expected group, kind, .* not 'kin'"),
+        ("groups", {"path": str(LOGS / "none-0")}, "view: there is no partition of __consumer_offsets in path"),
+        ("topics", {"path": str(LOGS / "none-0")}, "view: there is no __cluster_metadata-0 in path"),
+        ("batches", {"subscribe": "nome"}, "subscribe: no segments of nome"),
+    ],
+)
+def test_errors_of_views(spark, name, options, message):
+    options = {"path": str(LOGS), **options}
+    with pytest.raises(Exception, match=message):
+        spark.read.format("kafkalog").options(view=name, **options).load().collect()
+
+
+def test_schemas_of_views(spark):
+    reader = spark.read.format("kafkalog").options(view="groups", path=str(LOGS))
+    assert reader.schema("kind string, group string").load().columns == ["kind", "group"]
+    with pytest.raises(Exception, match="schema: column 'group' must be string and nullable"):
+        reader.schema("group int").load().collect()
+    with pytest.raises(Exception, match="view: groups cannot be read as a stream"):
+        spark.readStream.format("kafkalog").options(view="groups", path=str(LOGS)).load().writeStream.format(
+            "noop"
+        ).start().awaitTermination(30)
 
 
 def test_examples_of_the_page(spark):

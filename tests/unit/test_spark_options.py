@@ -69,6 +69,7 @@ def test_columns_keep_the_order_they_are_given_in():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"view": "groups"}, "view: expected records here, not 'groups'; read other views with spark.read"),
         ({"subscrib": "t"}, "subscrib: unknown option; did you mean subscribe?"),
         ({"path": ""}, "path: missing"),
         ({"paths": "[1]", "path": None}, "paths: expected a JSON list"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -61,7 +62,7 @@ class KafkaBrokerDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """A reader of micro-batches. Needs Spark 4.2."""
         if not new_enough(STREAM_READS):
-            return RefusingStreamReader(self.name())
+            return RefusingStreamReader(partial(require_spark, f"reading streams of {self.name()}", STREAM_READS))
         from kafkacodec.spark.broker.streaming import BrokerStreamReader
 
         return BrokerStreamReader(parse_broker_options(self.options, streaming=True), check_schema(schema))
