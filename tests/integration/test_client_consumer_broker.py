@@ -414,6 +414,30 @@ def test_commits(broker: Broker, admin: Admin) -> None:
         assert [consumer.position(topic, n) for n in range(PARTITIONS)] == [4, 7, 8]
 
 
+def test_a_member_that_does_not_read_leaves_in_time(broker: Broker, admin: Admin) -> None:
+    """After ``max_poll_interval_ms`` from its last read, even if that brought nothing; and comes back when it reads."""
+
+    async def run() -> None:
+        topic, lost = new_topic(admin), asyncio.Event()
+        options: dict[str, Any] = {"group_id": f"of-{topic}", "max_poll_interval_ms": 1200}
+        async with kc.client.aio.Consumer(bootstrap_servers=broker.server, **options) as consumer:
+            await consumer.subscribe([topic], on_lost=lambda partitions: lost.set())
+            while not consumer.assignment():
+                await consumer.getmany(0.05)
+            for _ in range(2):
+                await consumer.getmany(0.05)
+                await asyncio.sleep(1)
+                assert not lost.is_set()
+            await consumer.getmany(0.05)
+            read_at = time.monotonic()
+            await asyncio.wait_for(lost.wait(), 10)
+            assert 1.1 < time.monotonic() - read_at < 1.35
+            while not consumer.assignment():
+                await consumer.getmany(0.05)
+
+    asyncio.run(run())
+
+
 def test_what_was_not_processed_is_not_committed(broker: Broker, admin: Admin) -> None:
     """Neither in time, nor at the end: a with block that ends by an exception leaves the record to the next member."""
     topic, group = new_topic(admin), f"g-{uuid.uuid4().hex[:8]}"

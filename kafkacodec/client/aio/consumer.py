@@ -134,7 +134,7 @@ class Consumer(ConsumerOffsets):
             return True
         if limit == 0 or parts.positions.read:
             return False
-        parts.reader.waiting = True
+        parts.reader.wait(True)
         try:
             async with asyncio.timeout(limit):
                 await self._event.wait()
@@ -143,7 +143,7 @@ class Consumer(ConsumerOffsets):
             self._explain_nothing(parts)
             return False
         finally:
-            parts.reader.waiting = False
+            parts.reader.wait(False)
 
     # The client
 

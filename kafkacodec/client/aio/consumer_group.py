@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from kafkacodec.client.aio.assignor_names import assignors_of
 from kafkacodec.client.aio.consumer_parts import ConsumerParts
+from kafkacodec.client.aio.reads import Reads
 from kafkacodec.client.consuming.positions import Key, PartitionState, Position
 from kafkacodec.client.groups.classic import ClassicMembership
 from kafkacodec.client.groups.membership import (
@@ -32,7 +33,7 @@ from kafkacodec.errors import ClientClosed, KafkaCodecError, UnsupportedVersion,
 
 __all__ = ["ConsumerGroup", "Listener"]
 
-_LOOK_MS: Final = 500.0  # how often the application's reads are passed on to the membership
+_LOOK_MS: Final = 500.0  # how late a member that left may notice that the application reads again
 _NO_MEMBER: Final = 25
 _UNSUPPORTED_VERSION: Final = 35
 _log = logging.getLogger("kafkacodec.client")
@@ -73,7 +74,7 @@ class ConsumerGroup:
         self._left = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._committed: dict[Key, Position] = {}
-        self._seen_read = -1
+        self._reads: Reads | None = None
         self._commits: set[asyncio.Task[None]] = set()
 
     # Membership
@@ -88,6 +89,8 @@ class ConsumerGroup:
         self._listener, self._parts.refusal = listener, None
         if self.membership is None:
             self.membership = self._new_membership()
+            self._reads = Reads(self._parts.reader, self.membership)
+            self._network.add(self._reads)
             self._network.add(self.membership, self._changed, self._parts.end)
         self._start()
         self._left.clear()
@@ -119,7 +122,9 @@ class ConsumerGroup:
             async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
                 await self._left.wait()
         self._network.remove(membership)
-        self.membership = self._parts.refusal = None
+        if self._reads is not None:
+            self._network.remove(self._reads)
+        self.membership = self._reads = self._parts.refusal = None
 
     async def close(self, *, processed: bool) -> None:
         """Commit what is processed, leave, end the tasks. With `processed` that is all that was given out."""
@@ -243,10 +248,7 @@ class ConsumerGroup:
     async def _watch_reads(self) -> None:
         """Pass on that the application reads, or waits for records."""
         while True:
-            reader = self._parts.reader
-            if self.membership is not None and (reader.waiting or reader.reads != self._seen_read):
-                self._seen_read = reader.reads
-                self.membership.polled(self._network.now(), waiting=reader.waiting)
+            if self._reads is not None and self._reads.news:
                 self._network.wake()
             await asyncio.sleep(min(_LOOK_MS, self._settings.max_poll_interval_ms / 4) / 1000)
 

@@ -210,7 +210,7 @@ class Consumer(BlockingFace):
         """Wait until there may be something to read; False if nothing came in time."""
         deadline = None if timeout is None else time.monotonic() + timeout
         event = self._thread.event
-        self._reader.waiting = True
+        self._reader.wait(True)
         try:
             while True:
                 event.clear()
@@ -227,4 +227,4 @@ class Consumer(BlockingFace):
                 event.wait(left)
                 self._thread.check()
         finally:
-            self._reader.waiting = False
+            self._reader.wait(False)

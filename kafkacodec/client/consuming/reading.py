@@ -6,6 +6,7 @@ driver's thread. It alone moves `PartitionState.position`, after it has checked 
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -69,7 +70,7 @@ class Reader:
 
     Attributes:
         records_given: the records that were given out so far.
-        reads: how often the user asked for records.
+        asked_at: when the user last asked for records or ended a wait for them, by `time.monotonic`; 0.0 before that.
         waiting: the user waits for records now.
     """
 
@@ -94,7 +95,7 @@ class Reader:
         self._read: list[PartitionState] = []
         self._given: _Given | None = None
         self.records_given = 0
-        self.reads = 0
+        self.asked_at = 0.0
         self.waiting = False
         positions.dropped = self.drop
 
@@ -160,6 +161,10 @@ class Reader:
         finally:
             self._end()
 
+    def wait(self, waiting: bool) -> None:
+        """The user begins or ends to wait for records."""
+        self.waiting, self.asked_at = waiting, time.monotonic()
+
     # From the driver's thread
 
     def settle(self) -> None:
@@ -192,7 +197,7 @@ class Reader:
 
     def _begin(self) -> None:
         """The user asks for more: what was given before is processed."""
-        self.reads += 1
+        self.asked_at = time.monotonic()
         self._settle()
         given = self._given
         if given is not None and not length_hint(given.left):

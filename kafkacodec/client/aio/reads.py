@@ -1,0 +1,47 @@
+"""The application's reads, as its group's membership hears of them."""
+
+from __future__ import annotations
+
+import time
+
+from kafkacodec.client.consuming.reading import Reader
+from kafkacodec.client.core.calls import Answer, Send
+from kafkacodec.client.groups.membership import Membership
+
+__all__ = ["Reads"]
+
+
+class Reads:
+    """A machine that sends nothing: it tells the membership when the application last asked for records.
+
+    Reading wakes no driver, for speed. The driver polls this machine before the membership, which so knows of all reads
+    when the time of one is over.
+    """
+
+    def __init__(self, reader: Reader, membership: Membership) -> None:
+        self._reader = reader
+        self._membership = membership
+        self._told: tuple[float, bool] | None = None
+
+    @property
+    def news(self) -> bool:
+        """Whether the membership has not heard of the last read."""
+        return self._told != (self._reader.asked_at, self._reader.waiting)
+
+    def poll(self, now: float) -> list[Send]:
+        """Tell the membership of the last read."""
+        if self.news:
+            asked_at, waiting = self._told = self._reader.asked_at, self._reader.waiting
+            if asked_at:
+                self._membership.polled(now - (time.monotonic() - asked_at) * 1000, waiting=waiting)
+        return []
+
+    def next_deadline(self) -> float | None:
+        """None: who adds it wakes the driver from time to time."""
+        return None
+
+    def answered(self, send: Send, answer: Answer, now: float) -> None:
+        """Never called."""
+
+    def failed(self, send: Send, error: Exception, now: float) -> None:
+        """Never called."""
