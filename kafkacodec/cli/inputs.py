@@ -193,10 +193,26 @@ def _paths(required: bool) -> Callable[[Command], Command]:
     )
 
 
+def _use_keys(_context: click.Context, _option: click.Parameter, value: tuple[str, ...]) -> None:
+    if value:
+        from kafkacodec.log.tiered.keys import KEYS_VARIABLE
+
+        os.environ[KEYS_VARIABLE] = os.pathsep.join(value)
+
+
 _CHOICE_OPTIONS = (
     _paths(True),
     topics_option,
     click.option("--partition", "numbers", metavar="N", type=int, multiple=True, help="Only partition N; repeatable."),
+    click.option(
+        "--tiered-key",
+        metavar="[ID=]FILE",
+        multiple=True,
+        expose_value=False,
+        is_eager=True,
+        callback=_use_keys,
+        help="Private key (PEM) of segments in tiered storage, of the key pair ID; repeatable.",
+    ),
 )
 _SPAN_OPTIONS = (
     click.option("--start-offset", "--offset", "start_offset", metavar="N", type=int, help="Start at this offset."),

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from kafkacodec.log.schemas import read_schemas
     from kafkacodec.log.segment_writer import PendingSegment, SegmentWriter, remove_unfinished
     from kafkacodec.log.tables import groups_table, lag_table, metadata_table, offsets_table
+    from kafkacodec.log.tiered.directories import UploadedSegment, uploads
     from kafkacodec.log.writer import LogWriter
 
 # Public name -> the module that holds it.
@@ -83,6 +84,7 @@ _HOMES = {
     "SegmentWriter": "segment_writer",
     "SizeHistogram": "analysis.histograms",
     "TimeHistogram": "analysis.histograms",
+    "UploadedSegment": "tiered.directories",
     "codec_trial": "analysis.recompression",
     "diff": "analysis.log_diff",
     "groups_table": "tables",
@@ -102,6 +104,7 @@ _HOMES = {
     "remove_unfinished": "segment_writer",
     "segment_statistics": "analysis.segment_totals",
     "statistics": "analysis.partition_statistics",
+    "uploads": "tiered.directories",
 }
 
 __all__ = [
@@ -139,6 +142,7 @@ __all__ = [
     "TimeHistogram",
     "Topic",
     "Transactions",
+    "UploadedSegment",
     "codec_trial",
     "diff",
     "discover",
@@ -167,6 +171,7 @@ __all__ = [
     "remove_unfinished",
     "segment_statistics",
     "statistics",
+    "uploads",
 ]
 
 

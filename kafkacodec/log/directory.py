@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import NoReturn, Unpack
@@ -26,9 +25,6 @@ from kafkacodec.records.signatures import shows_options, suggests_options
 
 LOST_AND_FOUND = "lost+found"
 """A directory at the root of a file system, which only root can list."""
-
-# Tiered storage of objects: a directory per topic and its id, in it one per partition.
-_REMOTE_TOPIC = re.compile(r"(?P<topic>.+)-[A-Za-z0-9_-]{22}")
 
 
 class LogDirectory:
@@ -250,9 +246,7 @@ def _partition_directories(path: str, log_starts: Offsets, recovery_points: Offs
             )
             yield Partition(entry.path, log_start_offset=log_start, recovery_point=recovery_point)
             continue
-        remote = _REMOTE_TOPIC.fullmatch(entry.name)
-        if remote is not None:
+        if layout.is_remote_topic(entry.name):
             for number in entries(entry.path):
-                if number.name.isdecimal() and number.name.isascii() and number.is_dir():
-                    topic = layout.topic_text(remote["topic"])
-                    yield Partition(number.path, topic=topic, partition=int(number.name), state="remote")
+                if number.is_dir() and layout.parse_remote_directory(number.path) is not None:
+                    yield Partition(number.path)

@@ -85,6 +85,8 @@ _CURRENT = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})")
 _SET_ASIDE = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})\.[^\s.]+-(?P<state>delete|future|stray)")
 # A topic's directory in file-system tiered storage (KIP-405): topic id, partition, topic.
 _TIERED = re.compile(r"(?P<topic_id>[A-Za-z0-9_-]{22})-(?P<partition>[0-9]{1,10})-(?P<topic>.+)")
+# A topic's directory in tiered storage of objects: topic, topic id; in it a directory per partition, its number.
+_TIERED_TOPIC = re.compile(r"(?P<topic>.+)-(?P<topic_id>[A-Za-z0-9_-]{22})")
 # Unpublished output of a job. A broker does not start if a directory's name is not a partition's; one named like a
 # partition to be deleted it removes.
 _STAGING = re.compile(r"kafkalog\.staging-0\.[0-9a-f]{32}-delete")
@@ -144,6 +146,22 @@ def parse_directory_name(name: str, *, tiered: bool | None = None) -> DirectoryN
         if match is not None and int(match["partition"]) <= _LARGEST_PARTITION:
             return DirectoryName(topic_text(match["topic"]), int(match["partition"]), state or match["state"])
     return None
+
+
+def is_remote_topic(name: str) -> bool:
+    """Whether a directory's name is that of a topic in tiered storage of objects."""
+    return _TIERED_TOPIC.fullmatch(name) is not None
+
+
+def parse_remote_directory(path: str) -> DirectoryName | None:
+    """The parts of a path that ends like ``orders-<topic id>/3``, as objects of tiered storage are named; else None."""
+    parent, _, number = path.replace(os.sep, "/").rpartition("/")
+    match = _TIERED_TOPIC.fullmatch(parent.rpartition("/")[2])
+    if match is None or not (number.isascii() and number.isdecimal()) or len(number) > 10:
+        return None
+    if int(number) > _LARGEST_PARTITION:
+        return None
+    return DirectoryName(topic_text(match["topic"]), int(number), "remote")
 
 
 def staging_name(token: str) -> str:

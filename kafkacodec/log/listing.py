@@ -77,6 +77,9 @@ def _replaces(entry: Entry, name: layout.FileName, other: str) -> bool:
 
 def directory_name(path: str) -> layout.DirectoryName | None:
     """The parts of the name of a partition's directory; if the name is ambiguous, its files decide."""
+    remote = layout.parse_remote_directory(full_path(path))
+    if remote is not None:
+        return remote
     name = os.path.basename(full_path(path))
     tiered = None
     if layout.may_be_either(name):

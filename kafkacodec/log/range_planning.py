@@ -13,7 +13,7 @@ from kafkacodec.log.kinds import kind_of
 from kafkacodec.log.pool import in_threads
 from kafkacodec.log.ranges import SegmentRange
 from kafkacodec.log.segment import Segment
-from kafkacodec.log.storage import identity_of
+from kafkacodec.log.storage import identity_of, is_uploaded
 from kafkacodec.log.transactions import Transactions
 
 if TYPE_CHECKING:
@@ -127,6 +127,9 @@ def segment_ranges(
     around = partition.surroundings(segment)
     base, following = segment.base_offset, around.following
     swapped = segment.path.endswith(layout.SWAP_SUFFIXES)
+    # One that the cleaner swaps in may have the records of the next segments too, until those are renamed; one that was
+    # uploaded may have records that the next leader uploaded again.
+    until = least(stop, following) if swapped or is_uploaded(segment.path) else stop
     if base is not None and following is not None and kind_of(segment.path).has_batches and not swapped:
         inside = (first is None or first <= base) and (stop is None or following <= stop)
         if inside and following - base <= (limits.fewest_offsets or following):
@@ -134,9 +137,7 @@ def segment_ranges(
             most = limits.bytes or identity.size
             # With more offsets than bytes, it was compacted, or compresses well: its headers show which.
             if 0 < identity.size <= most and (limits.records is None or following - base <= identity.size):
-                return [segment.whole(identity, following, first, stop)]
-    # One that the cleaner swaps in may have the records of the next segments too, until those are renamed.
-    until = least(stop, following) if swapped else stop
+                return [segment.whole(identity, following, first, until)]
     pieces = segment.ranges(
         max_bytes=limits.bytes,
         max_offsets=limits.offsets,
@@ -146,7 +147,7 @@ def segment_ranges(
     )
     if following is not None or around.flushed is not None:
         # Even without anything to read, the empty range finds offsets that are missing.
-        pieces.append(around.place(pieces.pop() if pieces else segment.nothing_to_read(first, stop)))
+        pieces.append(around.place(pieces.pop() if pieces else segment.nothing_to_read(first, until)))
     return pieces
 
 

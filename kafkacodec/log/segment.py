@@ -73,8 +73,9 @@ class Segment(Readable):
         self.base_offset = name.base_offset if name is not None else None
         if topic is None or partition is None:
             tiered = None if name is None else name.segment_id is not None
-            parent = os.path.basename(os.path.dirname(full_path(self.path)))
-            directory = layout.parse_directory_name(parent, tiered=tiered)
+            parent = os.path.dirname(full_path(self.path))
+            directory = layout.parse_remote_directory(parent)
+            directory = directory or layout.parse_directory_name(os.path.basename(parent), tiered=tiered)
             if directory is not None:
                 topic = directory.topic if topic is None else topic
                 partition = directory.partition if partition is None else partition

@@ -243,3 +243,24 @@ def test_commands_take_urls(sample, command):
 
 def run_command(*arguments):
     return CliRunner().invoke(application, [*arguments])
+
+
+def test_tiered_storage_is_read_in_chunks(s3, server, monkeypatch):
+    data = Path(__file__).parents[1] / "data" / "tiered"
+    monkeypatch.setenv("KAFKACODEC_TIERED_KEYS", str(data / "private-key.pem"))
+    here = kc.log.LogDirectory(data / "zstd-aes")
+    there = kc.log.LogDirectory(upload(s3, data / "zstd-aes", "kafka/tiered"))
+    assert there.topics == ["orders", "payments"]
+    for topic in there.topics:
+        local, remote = (log.partition(topic, 0) for log in (here, there))
+        assert rows(remote) == rows(local)
+        assert rows(remote, isolation_level="read_committed") == rows(local, isolation_level="read_committed")
+        assert remote.identity() == local.identity()
+        assert remote.verify().findings == []
+    found = kc.log.uploads(remote.path)
+    assert [u[1:] for u in found] == [u[1:] for u in kc.log.uploads(local.path)]
+    server.sent.clear()
+    with open_file(found[1].path) as file:
+        file.read(2000, 100)
+    [sent] = [size for path, size in server.sent.items() if path.endswith(".log")]
+    assert 0 < sent < found[1].stored_bytes / 2

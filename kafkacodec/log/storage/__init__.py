@@ -3,29 +3,32 @@
 A path is a string; one with a scheme (``s3://bucket/prefix``) names an object. `open_file` returns a `StoredFile`:
 its `size`, and its bytes by `view` (a buffer in which positions are those of the file) or `read` (a copy). Code that
 has bytes from elsewhere offers the same methods, and everything that takes a `StoredFile` works with it.
+
+`places` has the files as they are. Here, segments that were uploaded in chunks (`kafkacodec.log.tiered`) look like
+those of a broker: a segment is named like its object, and its index files are entries of the directory.
 """
 
 from __future__ import annotations
 
 import os
-import re
-import time
-from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from kafkacodec.log import files
-from kafkacodec.log.files import FileIdentity, MappedFile
+from kafkacodec.log import layout
+from kafkacodec.log.files import FileIdentity
+from kafkacodec.log.storage import places
+from kafkacodec.log.storage.places import (
+    Entry,
+    StoredFile,
+    changed_ns,
+    check_local,
+    full_path,
+    is_directory,
+    is_url,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from typing_extensions import Buffer
-
-    class SliceableBuffer(Buffer, Protocol):
-        """A buffer whose slices are bytes."""
-
-        def __getitem__(self, part: slice, /) -> bytes: ...
-
+    from kafkacodec.log.tiered.manifest import Manifest
 
 __all__ = [
     "Entry",
@@ -36,103 +39,13 @@ __all__ = [
     "full_path",
     "identity_of",
     "is_directory",
+    "is_uploaded",
     "is_url",
     "open_file",
     "read_file",
 ]
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-
-
-class StoredFile(Protocol):
-    """An open file, read-only: `MappedFile` for one of this machine, `objects.ObjectFile` for an object.
-
-    Attributes:
-        path (str): its path or URL.
-        size (int): the number of bytes when it was opened.
-        identity (FileIdentity): that of the open file; an object's has a number made from its ETag.
-        settled (bool): whether any later change shows in the identity.
-        shortened (bool): whether `check_size` found that it was shortened.
-        window (int | None): how many bytes to ask for at first if it is not known how many are needed; None: asking
-            for all of them costs nothing.
-    """
-
-    path: str
-    size: int
-    identity: FileIdentity
-    settled: bool
-    shortened: bool
-
-    @property
-    def window(self) -> int | None:
-        """See above."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-    def close(self) -> None:
-        """Close it without checking its size."""
-
-    def view(self, start: int = 0, end: int | None = None) -> SliceableBuffer:
-        """A buffer of `size` bytes of which those in [start, end) are the file's; others may be zeros.
-
-        Raises:
-            OSError: they cannot be read; `filename` names the file.
-        """
-
-    def read(self, position: int, size: int) -> bytes:
-        """A copy of `size` bytes, fewer at the end of the file. Raises as `view`."""
-
-    def read_into(self, buffer: memoryview, position: int) -> int:
-        """Fill a buffer with the bytes from `position` on; returns their number. Raises as `view`."""
-
-    def ahead(self, start: int, end: int) -> None:
-        """Start to fetch bytes that will be needed soon."""
-
-    def drop_before(self, position: int) -> None:
-        """Release the memory of the bytes before `position`; they can be read again."""
-
-    def check_size(self) -> None:
-        """Raise if bytes that the file had when it was opened are gone."""
-
-    def has_grown(self) -> bool:
-        """Whether the file has more bytes than when it was opened."""
-
-
-class Entry(Protocol):
-    """An entry of a directory, as `os.DirEntry`."""
-
-    @property
-    def name(self) -> str:
-        """The name in the directory."""
-
-    @property
-    def path(self) -> str:
-        """The path or URL."""
-
-    def is_dir(self) -> bool:
-        """Whether it is a directory: for objects, a common prefix."""
-
-    def is_file(self) -> bool:
-        """Whether it is a regular file or an object."""
-
-
-def is_url(path: str) -> bool:
-    """Whether a path has a scheme, and so is not one of this machine."""
-    return _SCHEME.match(path) is not None
-
-
-def check_local(path: str) -> None:
-    """Refuse a URL where something is to be written.
-
-    Raises:
-        ValueError: the path has a scheme.
-    """
-    if is_url(path):
-        raise ValueError(f"{path}: logs in object stores can only be read; write to a directory and copy it")
+_MANIFESTS = ".rsm-manifest"
 
 
 def open_file(path: str) -> StoredFile:
@@ -141,30 +54,34 @@ def open_file(path: str) -> StoredFile:
     Raises:
         OSError: missing, unreadable, or not a regular file; `filename` names it.
         ValueError: the scheme of the URL is unknown.
+        DecodeError: the manifest of an uploaded segment is damaged, or does not fit its object.
     """
-    if not is_url(path):
-        return MappedFile(path)
-    from kafkacodec.log.storage.objects import ObjectFile
+    manifest = _manifest_of(path, layout.LOG_SUFFIX)
+    if manifest is None:
+        return places.open_file(path)
+    from kafkacodec.log.tiered.segment_file import open_segment
 
-    return ObjectFile(path)
+    return open_segment(manifest, path)
 
 
 def read_file(path: str, limit: int) -> bytes:
     """The bytes of a small file. Raises as `open_file`, and LimitExceeded: there are more than `limit`."""
-    if not is_url(path):
-        return files.read_file(path, limit)
-    from kafkacodec.log.storage.objects import read_object
+    if _is_part(path):
+        from kafkacodec.log.tiered.directories import part_of
+        from kafkacodec.log.tiered.segment_file import read_part
 
-    return read_object(path, limit)
+        found = part_of(path)
+        if found is not None:
+            return found if isinstance(found, bytes) else read_part(*found, path, limit)
+    return places.read_file(path, limit)
 
 
 def identity_of(path: str) -> FileIdentity:
     """By what a file is recognized, without opening it. Raises as `open_file`."""
-    if not is_url(path):
-        return FileIdentity.of(os.stat(path))
-    from kafkacodec.log.storage.objects import state_of
-
-    return state_of(path).identity
+    manifest = _manifest_of(path, layout.LOG_SUFFIX)
+    if manifest is None:
+        return places.identity_of(path)
+    return places.identity_of(path)._replace(size=manifest.chunks.size)
 
 
 def entries(directory: str) -> Sequence[Entry]:
@@ -173,37 +90,35 @@ def entries(directory: str) -> Sequence[Entry]:
     Raises:
         OSError: it is missing or cannot be listed. An object store has no empty directories.
     """
-    if not is_url(directory):
-        with os.scandir(directory or os.curdir) as found:
-            return list(found)
-    from kafkacodec.log.storage.objects import list_objects
+    found = places.entries(directory)
+    if not any(entry.name.endswith(_MANIFESTS) for entry in found):
+        return found
+    from kafkacodec.log.tiered.directories import list_directory
 
-    return list_objects(directory)
-
-
-def is_directory(path: str) -> bool:
-    """Whether there is a directory, or any object below the URL.
-
-    Raises:
-        OSError: that cannot be determined.
-    """
-    if not is_url(path):
-        return files.is_directory(path)
-    try:
-        return bool(entries(path))
-    except FileNotFoundError:
-        return False
+    return list_directory(directory, found).entries
 
 
-def changed_ns(directory: str) -> int:
-    """When the names in a directory last changed, in ns since 1970; now for a URL, which does not tell.
-
-    Raises:
-        OSError: there is no such directory.
-    """
-    return time.time_ns() if is_url(directory) else os.stat(directory or os.curdir).st_mtime_ns
+def is_uploaded(path: str) -> bool:
+    """Whether a segment has a manifest, so that another one may have some of its offsets too."""
+    return _manifest_of(path, layout.LOG_SUFFIX) is not None
 
 
-def full_path(path: str) -> str:
-    """The absolute path without a slash at the end."""
-    return path.rstrip("/") if is_url(path) else os.path.abspath(path)
+def _manifest_of(path: str, suffix: str) -> Manifest | None:
+    """The manifest of an uploaded segment; None for other files."""
+    name = layout.parse_file_name(os.path.basename(path))
+    if name is None or name.segment_id is None or name.suffix != suffix:
+        return None
+    from kafkacodec.log.tiered.directories import manifest_of
+
+    return manifest_of(path)
+
+
+def _is_part(path: str) -> bool:
+    """Whether a path may be that of an index of an uploaded segment."""
+    directory, base = os.path.split(path)
+    name = layout.parse_file_name(base)
+    if name is not None and name.segment_id is not None:
+        return True
+    named = base in (layout.LEADER_EPOCH_CHECKPOINT, layout.PARTITION_METADATA)
+    snapshot = name is not None and name.suffix == layout.PRODUCER_SNAPSHOT_SUFFIX
+    return (named or snapshot) and layout.parse_remote_directory(full_path(directory)) is not None

@@ -1,0 +1,248 @@
+"""Directories of uploaded segments: their manifests, and the entries that a broker's directory would have."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
+
+from kafkacodec.errors import CorruptRecord, KafkaCodecError
+from kafkacodec.log import layout
+from kafkacodec.log.checkpoints import LeaderEpoch, read_leader_epochs
+from kafkacodec.log.files import FileIdentity
+from kafkacodec.log.pool import in_threads
+from kafkacodec.log.storage import places
+from kafkacodec.log.storage.objects import ObjectEntry
+from kafkacodec.log.storage.places import Entry
+from kafkacodec.log.tiered.keys import KEYS_VARIABLE
+from kafkacodec.log.tiered.lineage import in_the_log
+from kafkacodec.log.tiered.manifest import (
+    LEADER_EPOCHS,
+    MANIFEST_SUFFIX,
+    MAX_MANIFEST_BYTES,
+    Manifest,
+    Part,
+    parse_manifest,
+)
+
+__all__ = ["Directory", "UploadedSegment", "list_directory", "manifest_of", "part_of", "uploads"]
+
+_SUFFIXES = (layout.LOG_SUFFIX, ".indexes", MANIFEST_SUFFIX)
+_LISTED = (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX, layout.TRANSACTION_INDEX_SUFFIX)
+_THREADS = 4
+
+
+class UploadedSegment(NamedTuple):
+    """A segment in tiered storage, as its manifest describes it.
+
+    Attributes:
+        path (str): the segment's object, to be read by `kafkacodec.log.Segment`.
+        topic (str), partition (int), segment_id (str): whose it is.
+        start_offset, end_offset (int): the offsets of its first and its last record.
+        leader_epochs (tuple[LeaderEpoch, ...]): those that it was written in.
+        size_in_bytes (int): the segment's bytes.
+        stored_bytes (int): the object's bytes.
+        compressed, encrypted (bool): how its chunks are stored.
+        superseded (bool): reading the partition leaves it out: other uploads have its offsets.
+    """
+
+    path: str
+    topic: str
+    partition: int
+    segment_id: str
+    start_offset: int
+    end_offset: int
+    leader_epochs: tuple[LeaderEpoch, ...]
+    size_in_bytes: int
+    stored_bytes: int
+    compressed: bool
+    encrypted: bool
+    superseded: bool
+
+
+@dataclass(frozen=True)
+class Directory:
+    """What a directory of uploaded segments has.
+
+    Attributes:
+        entries (list[Entry]): as in a broker's directory, of the segments that are the partition's log.
+        read (list[Manifest]): those segments.
+        superseded (list[Manifest]): the others.
+        parts (dict[str, tuple[Manifest, Part]]): the files that are parts of an object, by name.
+    """
+
+    entries: list[Entry]
+    read: list[Manifest]
+    superseded: list[Manifest]
+    parts: dict[str, tuple[Manifest, Part]] = field(default_factory=dict)
+
+
+def uploads(directory: str | os.PathLike[str]) -> list[UploadedSegment]:
+    """All complete uploads of a partition, by offset; an empty list if the directory has no manifests.
+
+    Raises:
+        OSError: the directory or a manifest cannot be read.
+        DecodeError, UnsupportedVersion: a manifest is damaged.
+    """
+    path = os.fspath(directory)
+    manifests = [_read_manifest(entry.path) for entry in places.entries(path) if entry.name.endswith(MANIFEST_SUFFIX)]
+    read = in_the_log(manifests, _history)
+    chosen = {manifest.path for manifest in read}
+    manifests.sort(key=lambda m: (m.start_offset, m.path in chosen, m.segment_id))
+    return [_described(manifest, manifest.path not in chosen) for manifest in manifests]
+
+
+def _described(manifest: Manifest, superseded: bool) -> UploadedSegment:
+    return UploadedSegment(
+        path=_stem(manifest) + layout.LOG_SUFFIX,
+        topic=manifest.topic,
+        partition=manifest.partition,
+        segment_id=manifest.segment_id,
+        start_offset=manifest.start_offset,
+        end_offset=manifest.end_offset,
+        leader_epochs=manifest.leader_epochs,
+        size_in_bytes=manifest.chunks.size,
+        stored_bytes=manifest.chunks.stored_size,
+        compressed=manifest.compressed,
+        encrypted=manifest.encryption is not None,
+        superseded=superseded,
+    )
+
+
+def _stem(manifest: Manifest) -> str:
+    return manifest.path.removesuffix(MANIFEST_SUFFIX)
+
+
+def list_directory(directory: str, listed: Iterable[Entry]) -> Directory:
+    """What a directory has, from its entries.
+
+    Objects without a manifest are uploads that did not end, and left out. A segment whose manifest cannot be read is
+    listed; reading it raises the error.
+    """
+    others: list[Entry] = []
+    paths = []
+    for entry in listed:
+        stem, suffix = os.path.splitext(entry.name)
+        if suffix not in _SUFFIXES or not is_upload(stem):
+            others.append(entry)
+        elif suffix == MANIFEST_SUFFIX:
+            paths.append(entry.path)
+    found = list(zip(paths, in_threads(_readable, paths, _THREADS), strict=True))
+    damaged = [path for path, manifest in found if manifest is None]
+    manifests = [manifest for _, manifest in found if manifest is not None]
+    read = in_the_log(manifests, _history)
+    known = {manifest.path for manifest in read}
+    result = Directory(others, read, [manifest for manifest in manifests if manifest.path not in known])
+    for manifest in read:
+        _add(result, directory, manifest)
+    for path in damaged:
+        result.entries.append(_entry(directory, os.path.basename(path).removesuffix(MANIFEST_SUFFIX) + ".log"))
+    if read:
+        result.entries.append(_entry(directory, layout.PARTITION_METADATA))
+        result.entries.append(_entry(directory, layout.LEADER_EPOCH_CHECKPOINT))
+        result.parts[layout.LEADER_EPOCH_CHECKPOINT] = (read[-1], read[-1].indexes[LEADER_EPOCHS])
+    return result
+
+
+def _history(manifest: Manifest) -> Sequence[LeaderEpoch]:
+    """The leader epochs of the log at the end of an upload; without a key for them, those of its segment."""
+    try:
+        return _cached_history(manifest.path, os.environ.get(KEYS_VARIABLE)) or manifest.leader_epochs
+    except (OSError, KafkaCodecError, ImportError):
+        return manifest.leader_epochs
+
+
+@lru_cache(maxsize=1024)
+def _cached_history(path: str, _keys: str | None) -> Sequence[LeaderEpoch]:
+    return read_leader_epochs(path.removesuffix(MANIFEST_SUFFIX) + LEADER_EPOCHS)
+
+
+def is_upload(stem: str) -> bool:
+    """Whether a name without a suffix is that of an upload: an offset and an id."""
+    name = layout.parse_file_name(stem + layout.LOG_SUFFIX)
+    return name is not None and name.segment_id is not None
+
+
+def _add(result: Directory, directory: str, manifest: Manifest) -> None:
+    """Add the files of a segment."""
+    stem = os.path.basename(_stem(manifest))
+    result.entries.append(_entry(directory, stem + layout.LOG_SUFFIX))
+    names = {suffix: stem + suffix for suffix in _LISTED}
+    # A broker uploads the state of the producers after the segment.
+    names[layout.PRODUCER_SNAPSHOT_SUFFIX] = layout.file_name(manifest.end_offset + 1, layout.PRODUCER_SNAPSHOT_SUFFIX)
+    for suffix, name in names.items():
+        part = manifest.indexes.get(suffix)
+        if part is not None:
+            result.entries.append(_entry(directory, name))
+            result.parts[name] = (manifest, part)
+
+
+def _entry(directory: str, name: str) -> ObjectEntry:
+    return ObjectEntry(name, os.path.join(directory, name), directory=False)
+
+
+def part_of(path: str) -> tuple[Manifest, Part] | bytes | None:
+    """Where the bytes of an index file are, or the bytes themselves; None if it is no part of an upload.
+
+    Raises:
+        FileNotFoundError: the segment has no such index.
+        OSError, KafkaCodecError: its manifest cannot be read.
+    """
+    directory, base = os.path.split(path)
+    name = layout.parse_file_name(base)
+    if name is not None and name.segment_id is not None:
+        manifest = manifest_of(path)
+        if manifest is None:
+            return None
+        part = manifest.indexes.get(name.suffix)
+        if part is None:
+            raise FileNotFoundError(2, "the segment was uploaded without this index", path)
+        return manifest, part
+    try:
+        listed = places.entries(directory)
+    except FileNotFoundError:
+        return None
+    if any(entry.name == base for entry in listed):
+        return None
+    found = list_directory(directory, listed)
+    if base == layout.PARTITION_METADATA and found.read:
+        topic_id = base64.urlsafe_b64encode(found.read[-1].topic_id.bytes).decode().rstrip("=")
+        return f"version: 0\ntopic_id: {topic_id}\n".encode()
+    return found.parts.get(base)
+
+
+def manifest_of(path: str) -> Manifest | None:
+    """The manifest of the segment that a file belongs to; None if there is none.
+
+    Raises:
+        OSError: it cannot be read.
+        DecodeError, UnsupportedVersion: it is damaged, or is of another segment.
+    """
+    try:
+        return _read_manifest(os.path.splitext(path)[0] + MANIFEST_SUFFIX)
+    except FileNotFoundError:
+        return None
+
+
+def _readable(path: str) -> Manifest | None:
+    try:
+        return _read_manifest(path)
+    except (OSError, KafkaCodecError):
+        return None
+
+
+def _read_manifest(path: str) -> Manifest:
+    # An object is never written again: its name has a random id.
+    return _cached_manifest(path, None if places.is_url(path) else places.identity_of(path))
+
+
+@lru_cache(maxsize=4096)
+def _cached_manifest(path: str, _identity: FileIdentity | None) -> Manifest:
+    manifest = parse_manifest(places.read_file(path, MAX_MANIFEST_BYTES), path)
+    own = f"{manifest.start_offset:020d}-{manifest.segment_id}{MANIFEST_SUFFIX}"
+    if os.path.basename(path) != own:
+        raise CorruptRecord(f"the manifest is that of another segment, {own}", path=path)
+    return manifest

@@ -1,0 +1,87 @@
+"""Which uploads of a partition are its log: leaders may upload the same offsets, and some offsets did not last.
+
+A broker looks up an offset by its leader epoch in the log as it is now (KIP-405, `RemoteLogMetadataCache`), and takes
+the upload that begins nearest before it. Here the log is what the newest upload belongs to: that of the highest leader
+epoch, then of the highest offset. Its leader epochs go back to the start of the log. Other uploads are compared:
+
+- one whose records were all written under other leader epochs than the log has at their offsets is of a log that was
+  truncated;
+- one whose offsets another has too, of a later leader or in a larger segment, is not needed;
+- of those that overlap, each is read up to where the next one begins.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+
+from kafkacodec.log.checkpoints import LeaderEpoch
+from kafkacodec.log.tiered.manifest import Manifest
+
+__all__ = ["in_the_log"]
+
+
+def in_the_log(uploads: Sequence[Manifest], history: Callable[[Manifest], Sequence[LeaderEpoch]]) -> list[Manifest]:
+    """The uploads that are read, by offset: each begins and ends after the one before.
+
+    Args:
+        uploads: those of a partition.
+        history: the leader epochs of the log at the time of an upload; called for the newest.
+    """
+    if not uploads:
+        return []
+    by_age = sorted(uploads, key=_age, reverse=True)
+    lineage = _Lineage(history(by_age[0]), by_age[0].start_offset)
+    usable = []  # what is read of each is [start_offset, end)
+    for upload in by_age:
+        end = lineage.agrees_to(upload)
+        if end > upload.start_offset:
+            usable.append((upload, end))
+            lineage.extend(upload)
+    # By start, the longest first; of equal ones the newest is first already.
+    usable.sort(key=lambda part: (part[0].start_offset, -part[1]))
+    found: list[Manifest] = []
+    reached = -1
+    for upload, end in usable:
+        if end > reached:
+            found.append(upload)
+            reached = end
+    return found
+
+
+def _age(upload: Manifest) -> tuple[int, int, int, str]:
+    """By which the newest upload is the largest."""
+    return upload.leader_epochs[-1].epoch, upload.end_offset, upload.uploaded_ms, upload.segment_id
+
+
+class _Lineage:
+    """The leader epochs of the log, known from the offset `start` or the first of the epochs on."""
+
+    def __init__(self, epochs: Sequence[LeaderEpoch], start: int) -> None:
+        self._epochs = list(epochs)
+        self._first = min(start, self._epochs[0].start_offset)
+
+    def agrees_to(self, upload: Manifest) -> int:
+        """The offset after the last one before which the upload's leader epochs are those of the log."""
+        start, stop = upload.start_offset, upload.end_offset + 1
+        if upload.leader_epochs[-1].epoch > self._epochs[0].epoch and stop <= self._first:
+            return start  # of a later leader than the log has after it
+        known = max(start, self._first)
+        changes = {known, *(e.start_offset for e in (*upload.leader_epochs, *self._epochs))}
+        for offset in sorted(offset for offset in changes if known <= offset < stop):
+            if _epoch_at(upload.leader_epochs, offset) != _epoch_at(self._epochs, offset):
+                return offset
+        return stop
+
+    def extend(self, upload: Manifest) -> None:
+        """Go back to the start of an upload that agrees."""
+        if upload.start_offset < self._first:
+            earlier = [epoch for epoch in upload.leader_epochs if epoch.start_offset < self._first]
+            last = earlier[-1].epoch
+            self._epochs = earlier + [epoch for epoch in self._epochs if epoch.epoch > last]
+            self._first = upload.start_offset
+
+
+def _epoch_at(epochs: Sequence[LeaderEpoch], offset: int) -> int:
+    """The leader epoch of an offset; of several that begin there, the last wrote it."""
+    return epochs[max(bisect_right(epochs, offset, key=lambda epoch: epoch.start_offset) - 1, 0)].epoch
