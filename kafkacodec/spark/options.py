@@ -25,7 +25,7 @@ from kafkacodec.spark.bounds import (
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.foreign import is_foreign, warn_foreign
 from kafkacodec.spark.option_values import boolean, one_of, parse_json, positive, refuse_unknown, take, whole_number
-from kafkacodec.spark.schema import COLUMNS
+from kafkacodec.spark.schema import LOG_COLUMNS
 
 __all__ = [
     "EARLIEST",
@@ -156,10 +156,11 @@ def parse_columns(
     options: Mapping[str, str],
     known: Iterable[str] = _STREAM_OPTIONS,
     ignored: Callable[[str], bool] = is_foreign,
+    names: Iterable[str] = LOG_COLUMNS,
 ) -> tuple[tuple[str, ...] | None, bool]:
     """The value of `columns`, and whether to read headers, of a batch or a stream.
 
-    `known` are the options of both, and `ignored` tells those that are checked elsewhere.
+    `known` are the options of both, `ignored` tells those that are checked elsewhere, and `names` are the columns.
 
     Raises:
         OptionError: an option is unknown to both, `columns` or `includeHeaders` is malformed, or they contradict; or
@@ -168,7 +169,7 @@ def parse_columns(
     if {"owner", "provider"} <= options.keys():
         raise OptionError(f"CREATE TABLE: {_NO_TABLES}")
     given = refuse_unknown(options, known, ignored)
-    columns = _columns(given)
+    columns = _columns(given, names)
     headers = take(given, "includeHeaders", boolean, None)
     if columns is not None and headers is not None and headers != ("headers" in columns):
         listed = "lists" if "headers" in columns else "does not list"
@@ -207,15 +208,15 @@ def local_path(path: str, option: str = "path") -> str:
     return path
 
 
-def _columns(given: Mapping[str, str]) -> tuple[str, ...] | None:
+def _columns(given: Mapping[str, str], known: Iterable[str]) -> tuple[str, ...] | None:
     if "columns" not in given:
         return None
-    names = {name.lower(): name for name in COLUMNS}
+    names = {name.lower(): name for name in known}
     columns = []
     for part in given["columns"].split(","):
         name = names.get(part.strip().lower())
         if name is None:
-            raise OptionError(f"columns: unknown column {part.strip()!r}; columns are {', '.join(COLUMNS)}")
+            raise OptionError(f"columns: unknown column {part.strip()!r}; columns are {', '.join(names.values())}")
         if name in columns:
             raise OptionError(f"columns: {name} is listed twice")
         columns.append(name)

@@ -18,7 +18,7 @@ from kafkacodec.spark.discovery import THREADS, partitions_of, steadily
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.options import EARLIEST, LATEST, Bound, ReadOptions
 
-__all__ = ["Pruning", "divide", "plan", "readable_end", "span"]
+__all__ = ["Pruning", "divide", "plan", "readable_end", "refuse_without_batches", "span"]
 
 _NO_LIMIT = (1 << 63) - 1
 
@@ -61,6 +61,13 @@ def plan(options: ReadOptions, pruning: Pruning | None = None) -> list[tuple[Seg
         if pruning.leaves(partition) and max(start, pruning.start_offset) < min(end, pruning.end_offset):
             spans.append((partition, max(start, pruning.start_offset), min(end, pruning.end_offset)))
     return divide(spans, options, pruning)
+
+
+def refuse_without_batches(ranges: Iterable[SegmentRange]) -> None:
+    """Raises OptionError: a range is of Kafka 0.6 or 0.7, whose records have no batches."""
+    for piece in ranges:
+        if not piece.kind.has_batches:
+            raise OptionError(f"columns: _metadata: {piece.path} is of Kafka 0.6 or 0.7, which has no batches")
 
 
 def divide(spans: Sequence[Span], options: ReadOptions, pruning: Pruning) -> list[tuple[SegmentRange, ...]]:

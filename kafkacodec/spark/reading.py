@@ -15,7 +15,7 @@ from kafkacodec.log.continuity import Gaps
 from kafkacodec.log.ranges import Lost
 from kafkacodec.records.columns import Problem, RecordColumns
 from kafkacodec.spark.errors import without_traceback
-from kafkacodec.spark.schema import COLUMNS, arrow_schema, core_columns
+from kafkacodec.spark.schema import COLUMNS, LOG_COLUMNS, METADATA, METADATA_FIELDS, arrow_schema, core_columns
 
 __all__ = ["ROWS", "Shaper", "log_problems", "read_ranges"]
 
@@ -61,7 +61,7 @@ def read_ranges(
                     if note is not None and chunk.problems:
                         note(piece.path, chunk.problems)
                     if len(chunk):
-                        yield shaper.shape(chunk)
+                        yield shaper.shape(chunk, piece.path)
             except MissingOffsets:  # data loss, or a gap that is not to be skipped
                 raise
             except (OSError, DecodeError) as error:  # of the file itself: damage inside it is skipped by on_error
@@ -97,15 +97,30 @@ class Shaper:
         self.schema = arrow_schema(names)
         self.core_columns = core_columns(names)
 
-    def shape(self, chunk: RecordColumns) -> pa.RecordBatch:
-        """A chunk as a record batch of Spark's schema. Copies timestamps, their types and headers' nulls only."""
+    def shape(self, chunk: RecordColumns, path: str | None = None) -> pa.RecordBatch:
+        """A chunk as a record batch of Spark's schema; `path` is that of its file.
+
+        Copies timestamps, their types, headers' nulls and epochs only.
+        """
         decoded = pa.record_batch(chunk)
         columns = []
         for name in self.names:
+            if name == METADATA:
+                columns.append(_metadata(decoded, path))
+                continue
             core = COLUMNS[name].core
             column = decoded.column(core)
             columns.append(_CONVERSIONS[core](column) if core in _CONVERSIONS else column)
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def _metadata(decoded: pa.RecordBatch, path: str | None) -> pa.Array:
+    """Where records are in their file, and who wrote them."""
+    columns = [
+        pa.repeat(pa.scalar(path, kind), decoded.num_rows) if core == "path" else decoded.column(core).cast(kind)
+        for core, kind in METADATA_FIELDS.values()
+    ]
+    return pa.StructArray.from_arrays(columns, fields=list(LOG_COLUMNS[METADATA].arrow))
 
 
 def microseconds(milliseconds: pa.Array) -> pa.Array:

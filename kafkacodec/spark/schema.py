@@ -1,11 +1,12 @@
-"""The columns of the format `kafkalog`: the names and types of Spark's own Kafka source."""
+"""The columns of the formats: the names and types of Spark's own Kafka source, and those of files alone."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -20,7 +21,19 @@ from pyspark.sql.types import (
 
 from kafkacodec.spark.errors import OptionError
 
-__all__ = ["COLUMNS", "RECORD_COLUMNS", "arrow_schema", "check_schema", "column_names", "core_columns", "spark_schema"]
+__all__ = [
+    "COLUMNS",
+    "LOG_COLUMNS",
+    "METADATA",
+    "METADATA_FIELDS",
+    "RECORD_COLUMNS",
+    "Column",
+    "arrow_schema",
+    "check_schema",
+    "column_names",
+    "core_columns",
+    "spark_schema",
+]
 
 
 class Column(NamedTuple):
@@ -47,6 +60,27 @@ COLUMNS = {
     ),
 }
 
+METADATA = "_metadata"
+"""The column that says where in the files a record is, and who wrote it."""
+
+METADATA_FIELDS = {
+    "file": ("path", pa.string()),
+    "batch_position": ("batch_position", pa.int64()),
+    "producer_id": ("producer_id", pa.int64()),
+    "producer_epoch": ("producer_epoch", pa.int32()),
+    "leader_epoch": ("partition_leader_epoch", pa.int32()),
+}
+"""Its fields: the decoder's column that each is made from, and its type. The path is not from the decoder."""
+
+LOG_COLUMNS = COLUMNS | {
+    METADATA: Column(
+        StructType([StructField(name, from_arrow_type(kind)) for name, (_, kind) in METADATA_FIELDS.items()]),
+        pa.struct([(name, kind) for name, (_, kind) in METADATA_FIELDS.items()]),
+        METADATA,
+    )
+}
+"""The columns of files: also those that a live broker does not have."""
+
 RECORD_COLUMNS = ("key", "value", "offset", "timestamp", "timestampType", "headers")
 """The columns of records without a place in a topic."""
 
@@ -58,29 +92,32 @@ def column_names(*, headers: bool) -> tuple[str, ...]:
 
 def spark_schema(names: Sequence[str]) -> StructType:
     """The Spark schema of these columns, in this order."""
-    return StructType([StructField(name, COLUMNS[name].spark) for name in names])
+    return StructType([StructField(name, LOG_COLUMNS[name].spark) for name in names])
 
 
 def arrow_schema(names: Sequence[str]) -> pa.Schema:
     """The Arrow schema that Spark expects for these columns."""
-    return pa.schema([(name, COLUMNS[name].arrow) for name in names])
+    return pa.schema([(name, LOG_COLUMNS[name].arrow) for name in names])
 
 
 def core_columns(names: Sequence[str]) -> list[str]:
     """The decoder's columns for these columns; the offset if there are none."""
-    return [COLUMNS[name].core for name in names] or ["offset"]
+    found = [COLUMNS[name].core for name in names if name != METADATA]
+    if METADATA in names:
+        found += [core for core, _ in METADATA_FIELDS.values() if core != "path"]
+    return found or ["offset"]
 
 
-def check_schema(schema: StructType) -> tuple[str, ...]:
+def check_schema(schema: StructType, known: Mapping[str, Column] = LOG_COLUMNS) -> tuple[str, ...]:
     """The column names of a user's schema, after checking their types.
 
     Raises:
         OptionError: a column is unknown or has another type; the message names it.
     """
     for field in schema.fields:
-        if field.name not in COLUMNS:
-            raise OptionError(f"schema: unknown column {field.name!r}; columns are {', '.join(COLUMNS)}")
-        given, expected = field.dataType, COLUMNS[field.name].spark
+        if field.name not in known:
+            raise OptionError(f"schema: unknown column {field.name!r}; columns are {', '.join(known)}")
+        given, expected = field.dataType, known[field.name].spark
         if given != expected or not field.nullable:
             raise OptionError(
                 f"schema: column {field.name!r} must be {expected.simpleString()} and nullable, "

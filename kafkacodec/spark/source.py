@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,9 +20,9 @@ from pyspark.sql.types import StructType
 
 from kafkacodec.spark.errors import without_traceback
 from kafkacodec.spark.options import ReadOptions, parse_columns, parse_read_options
-from kafkacodec.spark.planning import Pruning, plan
+from kafkacodec.spark.planning import Pruning, plan, refuse_without_batches
 from kafkacodec.spark.reading import read_ranges
-from kafkacodec.spark.schema import check_schema, column_names, spark_schema
+from kafkacodec.spark.schema import METADATA, check_schema, column_names, spark_schema
 from kafkacodec.spark.versions import new_enough, require_spark
 from kafkacodec.spark.views import ViewReader, refuse_stream, shows_records, view_schema
 from kafkacodec.spark.writing import SegmentsWriter
@@ -102,7 +103,10 @@ class SegmentReader(DataSourceReader):
     @without_traceback()
     def partitions(self) -> list[InputPartition]:
         """An input partition per task, with the ranges to read; one without ranges if there is nothing to read."""
-        return [InputPartition(ranges) for ranges in plan(self.options, self.pruning) or [()]]
+        tasks = plan(self.options, self.pruning)
+        if METADATA in self.names:
+            refuse_without_batches(chain.from_iterable(tasks))
+        return [InputPartition(ranges) for ranges in tasks or [()]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one task's ranges as Arrow batches."""

@@ -9,12 +9,14 @@ import pytest
 
 import kafkacodec as kc
 from tests.corpus import ROOT, blobs, segments
+from tests.dialect_vectors import ROOT as DIALECTS
 
 pytestmark = pytest.mark.spark
 
 PAGE = Path(__file__).parents[2] / "docs" / "spark-sql.md"
 # From UtilsTest.testMurmur2 of Kafka.
 LOGS = ROOT / "logs" / "kraft-4.1.0"
+KAFKA07 = DIALECTS / "kafka07" / "segments" / "broker-0"
 MURMUR2 = {
     b"21": -973932308,
     b"foobar": -790332482,
@@ -157,6 +159,21 @@ def test_views_are_what_the_command_shows(spark, kafkacodec):
     assert topics == {name: len(topic["partitions"]) for name, topic in state["topics"].items()}
     groups = view(spark, "groups").selectExpr("group", "kind", "size(members) AS members").collect()
     assert groups == [(g.group, g.kind, len(g.members)) for g in kc.log.read_consumer_groups(LOGS)]
+
+
+def test_where_records_are(spark):
+    records = view(spark, "records", LOGS / "lz4-0", columns="offset,_metadata")
+    batches = view(spark, "batches", LOGS / "lz4-0")
+    same = (
+        "_metadata.file = file AND _metadata.batch_position = position AND offset BETWEEN base_offset AND last_offset"
+    )
+    joined = records.crossJoin(batches).where(same).groupBy("file", "position", "count").count().toDF(*"abcd")
+    assert joined.where("c = d").count() == joined.count() == batches.count() > 0
+    assert "_metadata" not in view(spark, "records").columns
+    with pytest.raises(Exception, match=r"columns: _metadata: .* is of Kafka 0\.6 or 0\.7, which has no batches"):
+        view(spark, "records", KAFKA07, columns="offset,_metadata").collect()
+    with pytest.raises(Exception, match=r"columns: unknown column '_metadata'; columns are key, .*, headers"):
+        spark.read.format("kafkabroker").options(columns="_metadata", subscribe="none").load()
 
 
 def test_views_of_several_brokers(spark, tmp_path):

@@ -50,6 +50,25 @@ def test_golden_segments(directory, size):
     assert set(table["partition"].to_pylist()) <= {int(partition)}
 
 
+def test_where_records_are_and_who_wrote_them():
+    """In small ranges, compared with the headers that Kafka's own reader gives."""
+    table = read(LOGS / "idempotent-0", names=("offset", "_metadata"), maxPartitionBytes=4096)
+    found = dict(zip(table["offset"].to_pylist(), table["_metadata"].to_pylist(), strict=True))
+    expected = {
+        batch["lastOffset"]: {
+            "file": str(sample.path),
+            "batch_position": batch["position"],
+            "producer_id": batch["producerId"],
+            "producer_epoch": batch["producerEpoch"],
+            "leader_epoch": batch["partitionLeaderEpoch"],
+        }
+        for sample in PARTITIONS[LOGS / "idempotent-0"]
+        for batch in sample.expected.batches
+    }
+    assert {offset: found[offset] for offset in expected} == expected
+    assert {row["producer_id"] for row in expected.values()} - {-1}
+
+
 def test_no_headers_are_null():
     headers = read(LOGS / "none-0")["headers"]
     assert 0 < headers.null_count < len(headers)

@@ -22,7 +22,7 @@ from kafkacodec.spark.broker.read_options import BrokerReadOptions, parse_broker
 from kafkacodec.spark.broker.reading import read_task
 from kafkacodec.spark.errors import without_traceback
 from kafkacodec.spark.planning import Pruning
-from kafkacodec.spark.schema import check_schema, column_names, spark_schema
+from kafkacodec.spark.schema import COLUMNS, check_schema, column_names, spark_schema
 from kafkacodec.spark.source import STREAM_READS, RefusingStreamReader
 from kafkacodec.spark.versions import new_enough, require_spark
 
@@ -56,7 +56,7 @@ class KafkaBrokerDataSource(DataSource):
         # As in kafkacodec.spark.source.
         hands_down = "pyspark.sql.worker.data_source_pushdown_filters" in sys.modules
         kind = FilteringBrokerReader if hands_down else BrokerReader
-        return kind(parse_broker_options(self.options, streaming=False), check_schema(schema))
+        return kind(parse_broker_options(self.options, streaming=False), check_schema(schema, COLUMNS))
 
     @without_traceback()
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
@@ -65,7 +65,7 @@ class KafkaBrokerDataSource(DataSource):
             return RefusingStreamReader(partial(require_spark, f"reading streams of {self.name()}", STREAM_READS))
         from kafkacodec.spark.broker.streaming import BrokerStreamReader
 
-        return BrokerStreamReader(parse_broker_options(self.options, streaming=True), check_schema(schema))
+        return BrokerStreamReader(parse_broker_options(self.options, streaming=True), check_schema(schema, COLUMNS))
 
     @without_traceback()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:

@@ -13,6 +13,7 @@ from kafkacodec.spark.broker.client_options import client_options, is_client_opt
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.option_values import boolean, one_of, positive, refuse_unknown, take
 from kafkacodec.spark.options import parse_columns
+from kafkacodec.spark.schema import COLUMNS
 
 __all__ = ["BrokerReadOptions", "parse_broker_options", "wanted_columns"]
 
@@ -76,7 +77,7 @@ class BrokerReadOptions:
 
 def wanted_columns(options: Mapping[str, str]) -> tuple[tuple[str, ...] | None, bool]:
     """The value of `columns`, and whether to read headers. Raises OptionError."""
-    return parse_columns(options, _KNOWN, is_client_option)
+    return parse_columns(options, _KNOWN, is_client_option, COLUMNS)
 
 
 def parse_broker_options(options: Mapping[str, str], *, streaming: bool) -> BrokerReadOptions:
