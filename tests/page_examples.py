@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 __all__ = ["BLOCK", "assert_printed", "program"]
 
-BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:```text\n(.*?)^```\n)?", re.M | re.S)
+BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:```text\n(.+?)^```\n)?", re.M | re.S)
 _END = "--- end of a block ---"
 
 Blocks = Sequence[tuple[str, str]]
