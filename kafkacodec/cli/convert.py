@@ -48,10 +48,11 @@ def convert(
     their schemas. Columns with the number of the schema and with errors follow.
 
     With --spark, each call adds what is new since the last one to the directory or table that -o names: Parquet files,
-    or --format iceberg or delta. Columns are those of Spark's Kafka source.
+    or --format iceberg or delta. Columns are those of Spark's Kafka source. --values needs --reader-schema then, or
+    --schemas FILE.
     """
     if spark:
-        export(reading, output, spark)
+        export(reading, output, typed, spark)
         return
     output.check_file()
     record_values = typed.record_values()

@@ -18,6 +18,7 @@ from kafkacodec.cli.gathering import Command, gathered
 from kafkacodec.cli.inputs import Reading
 from kafkacodec.cli.output import counted, size
 from kafkacodec.cli.standard_input import STANDARD
+from kafkacodec.cli.value_options import ValueOptions
 from kafkacodec.errors import KafkaCodecError
 
 if TYPE_CHECKING:
@@ -37,8 +38,6 @@ _NOT_WITH_SPARK = {
     "threads": "--threads: Spark decides how many tasks run; use --master 'local[N]'",
     "force": "--force: an export adds to what is there, and replaces nothing",
     "csv_safe": "--csv-safe applies to CSV",
-    "values": "--values: an export has keys and values as bytes",
-    "keys": "--keys: an export has keys and values as bytes",
 }
 _WITH_SPARK_ONLY = {"master": "--master", "partition_by": "--partition-by", "catalog": "--catalog"}
 
@@ -93,7 +92,7 @@ class SparkOptions:
                 raise click.UsageError(reason or f"{_WITH_SPARK_ONLY[name]} needs --spark")
 
 
-def export(reading: Reading, output: TableDestination, options: SparkOptions) -> None:
+def export(reading: Reading, output: TableDestination, typed: ValueOptions, options: SparkOptions) -> None:
     """Export what is new since the last time, and print a summary.
 
     Raises:
@@ -118,6 +117,7 @@ def export(reading: Reading, output: TableDestination, options: SparkOptions) ->
 
         FileOptions(compression=output.compression or FileOptions.compression)
         partitioning(arguments.get("partition_by", ()), column_names(headers=True))
+        arguments |= {f"{part}s": options for part, options in typed.column_options().items()}
     source = source_options(reading)
     report = in_own_session(
         lambda spark: run(spark, source, target, **arguments), master=options.master, app_name="kafkacodec convert"

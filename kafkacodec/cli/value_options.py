@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -69,6 +69,33 @@ class ValueOptions:
                     on_error=self.on_value_error,
                 )
         return RecordValues(decoders)
+
+    def column_options(self) -> dict[Part, dict[str, Any]]:
+        """The options of `kafkacodec.spark.decode_values` that decode keys and values.
+
+        Raises:
+            click.UsageError: as `record_values`; or Spark could not know the columns before it reads.
+        """
+        from kafkacodec.values import Schema
+
+        found: dict[Part, dict[str, Any]] = {}
+        formats: dict[Part, Format | None] = {"key": self.keys, "value": self.values}
+        for part, format in formats.items():
+            if format is None:
+                continue
+            source = None if self.schemas is None else self._source(format)
+            reader = None if self.reader_schema is None or part == "key" else Schema(_text(self.reader_schema), format)
+            if source is None or (reader is None and not isinstance(source, Schema)):
+                needed = "--schemas FILE" if part == "key" else "--reader-schema FILE, or --schemas FILE"
+                raise click.UsageError(f"--{part}s with --spark needs {needed}: Spark has to know the columns first")
+            found[part] = {
+                "schemas": source,
+                "reader_schema": reader,
+                "format": format,
+                "framing": self.framing,
+                "on_error": self.on_value_error,
+            }
+        return found
 
     def _source(self, format: Format) -> SchemaSource | Schema:
         """The schemas; a file has the one schema of all values, which then have no framing."""

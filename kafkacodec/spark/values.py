@@ -20,7 +20,7 @@ from kafkacodec.values.schemas import Format
 from kafkacodec.values.sources import source_of
 from kafkacodec.values.unify import conformed
 
-__all__ = ["decode_values"]
+__all__ = ["ColumnDecoder", "column_decoder", "decode_values"]
 
 
 @suggests_options
@@ -64,16 +64,15 @@ def decode_values(
     require_spark("kafkacodec.spark.decode_values", (4, 1))
     from pyspark.sql.functions import arrow_udf
 
-    source = schemas if isinstance(schemas, Schema) else _shipped(source_of(schemas, format or "avro"))
-    options: dict[str, Any] = {
-        "format": format,
-        "reader_schema": reader_schema,
-        "framing": framing,
-        "part": part,
-        "on_error": on_error,
-    }
-    keys = _keys(schemas, reader_schema, ids)
-    decode = _Decode(source, options, keys, ValueDecoder(source, **options).prepare(keys))
+    decode = column_decoder(
+        schemas,
+        reader_schema=reader_schema,
+        ids=ids,
+        format=format,
+        framing=framing,
+        part=part,
+        on_error=on_error,
+    )
 
     def without_headers(values: pa.Array) -> pa.Array:
         return decode(values)
@@ -84,6 +83,29 @@ def decode_values(
     if headers is None:
         return arrow_udf(without_headers, decode.spark_type)(column)
     return arrow_udf(with_headers, decode.spark_type)(column, headers)
+
+
+def column_decoder(
+    schemas: Any,
+    *,
+    reader_schema: Schema | str | None = None,
+    ids: Iterable[int | UUID] | None = None,
+    format: Format | None = None,
+    framing: Framing | None = None,
+    part: Part = "value",
+    on_error: OnValueError = "raise",
+) -> ColumnDecoder:
+    """What decodes the columns of tasks. The arguments are those of `decode_values`, and so is what it raises."""
+    source = schemas if isinstance(schemas, Schema) else _shipped(source_of(schemas, format or "avro"))
+    options: dict[str, Any] = {
+        "format": format,
+        "reader_schema": reader_schema,
+        "framing": framing,
+        "part": part,
+        "on_error": on_error,
+    }
+    keys = _keys(schemas, reader_schema, ids)
+    return ColumnDecoder(source, options, keys, ValueDecoder(source, **options).prepare(keys))
 
 
 def _shipped(source: Any) -> Any:
@@ -101,37 +123,42 @@ def _keys(schemas: Any, reader_schema: object, ids: Iterable[int | UUID] | None)
     return []
 
 
-class _Decode:
-    """Decodes the batches of a task. The decoder is made by the task."""
+class ColumnDecoder:
+    """Decodes the batches of a task to structs of ``value``, ``schema_id`` and ``error``; each task makes its decoder.
+
+    Attributes:
+        kind (pyarrow.StructType): the type of the result.
+    """
 
     def __init__(self, source: Any, options: dict[str, Any], keys: list[SchemaKey], kind: pa.DataType) -> None:
         self._source, self._options, self._keys = source, options, keys
         self._decoder: ValueDecoder | None = None
-        self._kind = pa.struct([("value", _supported(kind)), ("schema_id", pa.int64()), ("error", pa.string())])
+        self.kind = pa.struct([("value", _supported(kind)), ("schema_id", pa.int64()), ("error", pa.string())])
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _made, (self._source, self._options, self._keys, self._kind)
+        return _made, (self._source, self._options, self._keys, self.kind)
 
     @property
     def spark_type(self) -> DataType:
         """The type of the result."""
         from pyspark.sql.pandas.types import from_arrow_type
 
-        found: DataType = from_arrow_type(self._kind)
+        found: DataType = from_arrow_type(self.kind)
         return found
 
     def __call__(self, values: pa.Array, headers: pa.Array | None = None) -> pa.Array:
+        """A struct for each value. Raises as `kafkacodec.values.decode`."""
         if self._decoder is None:
             self._decoder = ValueDecoder(self._source, **self._options)
             self._decoder.prepare(self._keys)
         found = self._decoder.decode(values, headers=headers)
         columns = [_one(column) for column in (found.values, found.schema_ids, found.errors)]
-        columns[0] = conformed(columns[0], self._kind.field("value").type)
-        return pa.StructArray.from_arrays(columns, fields=list(self._kind))
+        columns[0] = conformed(columns[0], self.kind.field("value").type)
+        return pa.StructArray.from_arrays(columns, fields=list(self.kind))
 
 
-def _made(source: Any, options: dict[str, Any], keys: list[SchemaKey], kind: pa.DataType) -> _Decode:
-    return _Decode(source, options, keys, kind.field("value").type)
+def _made(source: Any, options: dict[str, Any], keys: list[SchemaKey], kind: pa.DataType) -> ColumnDecoder:
+    return ColumnDecoder(source, options, keys, kind.field("value").type)
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:

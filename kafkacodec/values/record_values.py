@@ -13,7 +13,7 @@ from kafkacodec.values.framing import Part
 from kafkacodec.values.json_infer import JsonInference
 from kafkacodec.values.schemas import SchemaKey
 
-__all__ = ["RecordValues"]
+__all__ = ["RecordValues", "placed"]
 
 
 class RecordValues:
@@ -59,7 +59,7 @@ class RecordValues:
                 try:
                     decoded = decoder.decode(batch.column(part), headers=_headers(batch))
                 except (DecodeError, SchemaError) as error:
-                    error.path = _placed(error.path or "", batch, part)
+                    error.path = placed(error.path or "", batch, part)
                     raise
                 self.num_errors += decoded.num_errors
                 columns[part] = _one(decoded.values)
@@ -68,7 +68,7 @@ class RecordValues:
             yield pa.record_batch([columns[name] for name in schema.names], schema=schema)
 
 
-def _placed(path: str, batch: pa.RecordBatch, part: str) -> str:
+def placed(path: str, batch: pa.RecordBatch, part: str) -> str:
     """The path of an error with the record's place instead of its row."""
     match = re.match(r"values\[(\d+)\]", path)
     if match is None or "offset" not in batch.schema.names:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import duckdb
 import pyarrow.parquet as pq
 import pytest
 
 import kafkacodec as kc
+from tests.avro_samples import encoded
 from tests.integration.test_spark_export import LOGS, append, files, values
+from tests.integration.test_spark_values import ONE, SECOND, TWO, framed
 
 pytestmark = pytest.mark.spark
 
@@ -43,6 +47,23 @@ def test_the_command_says_what_is_damaged(spark, kafkacodec, tmp_path):
     code, _, err = kafkacodec(*command, "--on-error", "skip")
     assert code == 0
     assert err.startswith(f"kafkacodec: warning: {segment}: {kc.scan(data)['size_in_bytes'][0]:,} bytes skipped: ")
+
+
+def test_the_command_decodes_values(spark, kafkacodec, tmp_path):
+    for number, schema in ((1, ONE), (2, TWO)):
+        (tmp_path / f"{number}.avsc").write_text(json.dumps(schema))
+    with kc.log.LogWriter(tmp_path / "log", "orders", 0, sync=False) as writer:
+        writer.write([(None, framed(1, encoded(ONE, [{"id": 5}])[0])), (None, framed(2, encoded(TWO, [SECOND])[0]))])
+    command = ("convert", tmp_path / "log", "--spark", "-o", tmp_path / "out", "--values", "avro")
+    code, _, err = kafkacodec(*command, "--schemas", tmp_path)
+    assert code == 2
+    assert "Error: --values with --spark needs --reader-schema FILE, or --schemas FILE: Spark has to" in err
+    code, _, err = kafkacodec(*command, "--schemas", tmp_path, "--reader-schema", tmp_path / "1.avsc")
+    assert code == 0, err
+    (path,) = files(tmp_path / "out")
+    table = pq.read_table(path, partitioning=None)
+    assert table["value"].to_pylist() == [{"id": 5}, {"id": 2}]
+    assert table["value_schema_id"].to_pylist() == [1, 2]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections import namedtuple
 
 import duckdb
@@ -10,12 +12,15 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 from pyiceberg.catalog.sql import SqlCatalog
+from pyspark.errors import PythonException
 
 import kafkacodec as kc
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.spark.exporting import job
+from tests.avro_samples import encoded
 from tests.corpus import assert_same_records
 from tests.integration.test_spark_export import GOLDEN, LOGS, append
+from tests.integration.test_spark_values import AT, ONE, SECOND, TWO, framed
 from tests.spark_columns import as_decoded, consumer_records
 
 pytestmark = pytest.mark.spark
@@ -154,3 +159,77 @@ def test_timestamps_that_dates_cannot_name(spark, place, tmp_path):
     else:
         export(spark, tmp_path / "log", place)
         assert values(place) == [b"0", b"1", b"2", b"3"]
+
+
+EMPTY = '{"type": "record", "name": "Outer", "fields": [{"name": "inner", "type": {"type": "record", "name": "I", \
+"fields": []}}]}'
+
+
+@pytest.fixture
+def avro(tmp_path):
+    """A log with values of two schemas and a null, and a directory of the schemas."""
+    schemas, payloads = tmp_path / "schemas", []
+    schemas.mkdir()
+    for number, (schema, row) in enumerate(((ONE, {"id": 1}), (TWO, SECOND)), 1):
+        (schemas / f"{number}.avsc").write_text(json.dumps(schema))
+        payloads.append(framed(number, encoded(schema, [row])[0]))
+    add(tmp_path / "avro", *payloads, None)
+    return tmp_path / "avro", {"schemas": str(schemas), "ids": [1, 2]}
+
+
+def add(log, *values):
+    with kc.log.LogWriter(log, "orders", 0, append=True, sync=False) as writer:
+        writer.write([kc.Record(None, 1_700_000_000_000, 0, b"k", value, []) for value in values])
+
+
+def test_typed_values(spark, place, avro):
+    log, values = avro
+    export(spark, log, place, values=values)
+    add(log, framed(1, encoded(ONE, [{"id": 4}])[0]))
+    assert export(spark, log, place, values=values).rows == 1
+    table = place.read().sort_by("offset")
+    expected = {**SECOND, "at": AT, "hour": None, "tags": [("a", "b")], "lines": None}
+    _, second, null, last = table["value"].to_pylist()
+    assert {**second, "hour": None, "lines": None} == expected
+    assert second["lines"] == [None, {"int": 5, "string": None}, {"int": None, "string": "x"}]
+    assert (null, last["id"], last["at"]) == (None, 4, None)
+    assert table["value_schema_id"].to_pylist() == [1, 2, None, 1]
+    assert table["value_error"].null_count == 4
+    with pytest.raises(kc.spark.OptionError, match=r"columns: "):
+        export(spark, log, place)
+    with pytest.raises(kc.spark.OptionError, match=r"columns: .*value"):
+        export(spark, log, place, values={**values, "ids": [1]})
+
+
+def test_typed_values_in_parquet(spark, avro, tmp_path):
+    log, values = avro
+    add(log, b"no schema")
+    source = {"path": str(log), "columns": "value,topic"}
+    with pytest.raises(PythonException, match=r"orders-0: offset 3: value: "):
+        kc.spark.export(spark, source, tmp_path / "out", values=values, partition_by="topic")
+    options = {"partition_by": "topic", "values": {**values, "on_error": "null"}}
+    report = kc.spark.export(spark, source, tmp_path / "out", **options)
+    (problem,) = report.problems
+    assert "1 keys or values could not be decoded" in problem.message
+    frame = spark.read.parquet(str(tmp_path / "out"))
+    assert frame.columns == ["value", "value_schema_id", "value_error", "run", "topic"]
+    assert sorted(frame.select("value.id").toArrow()["id"].to_pylist(), key=str) == [1, 2, None, None]
+    assert frame.where("value_error IS NOT NULL").count() == 1
+    options["values"]["ids"] = [1]
+    with pytest.raises(kc.spark.OptionError, match=r"columns: value is struct<.*, but .* has struct<"):
+        kc.spark.export(spark, source, tmp_path / "out", **options)
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"ids": [1]}, "values: expected options of decode_values"),
+        ({"schemas": {1: json.dumps(ONE)}}, "reader_schema: give it or ids="),
+        ({"schemas": {1: json.dumps(ONE)}, "id": [1]}, "values: 'id' is unknown; did you mean 'ids'"),
+        ({"schemas": {1: json.dumps(ONE)}, "ids": [1], "on_error": "skip"}, "values: on_error"),
+        ({"schemas": {1: EMPTY}, "ids": [1]}, "values: tables have no type for struct<>; leave the field out"),
+    ],
+)
+def test_how_values_cannot_be_decoded(tmp_path, values, reason):
+    with pytest.raises(kc.spark.OptionError, match=re.escape(reason)):
+        kc.spark.export(None, LOGS, tmp_path / "out", values=values)

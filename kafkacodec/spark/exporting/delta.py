@@ -25,7 +25,6 @@ from kafkacodec.spark.exporting.destination import Destination, Table, partition
 from kafkacodec.spark.exporting.options import DATE, local_target
 from kafkacodec.spark.exporting.report import ExportedFile, ExportReport
 from kafkacodec.spark.options import TopicPartition
-from kafkacodec.spark.schema import arrow_schema
 
 __all__ = ["DeltaDirectory"]
 
@@ -98,12 +97,12 @@ class DeltaDirectory(Destination):
         """A file's number of rows and ranges, by which readers skip files."""
         least: dict[str, object] = {}
         most: dict[str, object] = {}
-        if "offset" in self.stored:
+        if "offset" in self.stored.names:
             least["offset"], most["offset"] = file.first_offset, file.last_offset
         first, last = _named(file.min_timestamp), _named(file.max_timestamp)
-        if "timestamp" in self.stored and first is not None and last is not None:
+        if "timestamp" in self.stored.names and first is not None and last is not None:
             least["timestamp"], most["timestamp"] = first, last
-        nulls = {"timestamp": file.null_timestamps} if "timestamp" in self.stored else {}
+        nulls = {"timestamp": file.null_timestamps} if "timestamp" in self.stored.names else {}
         return json.dumps({"numRecords": file.rows, "minValues": least, "maxValues": most, "nullCount": nulls})
 
 
@@ -133,7 +132,7 @@ def _application(key: TopicPartition) -> str:
 
 
 def _arrow_schema(table: Table) -> pa.Schema:
-    schema = arrow_schema(table.columns)
+    schema = table.schema
     return schema.append(pa.field(DATE, pa.date32())) if DATE in table.partition_by else schema
 
 
@@ -141,8 +140,8 @@ def _fields(schema: Any) -> list[str]:
     return [f"{field.name} {_type(field.type)}" for field in schema.fields]
 
 
-def _type(kind: object) -> str:
-    return str(getattr(kind, "type", kind))
+def _type(kind: Any) -> str:
+    return str(kind.type if isinstance(kind, deltalake.schema.PrimitiveType) else kind.to_json())
 
 
 def _check(name: str, root: str, found: list[str], wanted: list[str]) -> None:

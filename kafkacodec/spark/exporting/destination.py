@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import quote
 
+import pyarrow as pa
+
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log import publishing
 from kafkacodec.spark.checkpoint import Position
@@ -16,6 +18,7 @@ from kafkacodec.spark.exporting.days import date_of
 from kafkacodec.spark.exporting.options import DATE
 from kafkacodec.spark.exporting.report import ExportedFile, ExportReport
 from kafkacodec.spark.options import TopicPartition
+from kafkacodec.spark.schema import COLUMNS, arrow_schema
 
 __all__ = ["Destination", "Table", "partition_directory", "partition_values"]
 
@@ -25,8 +28,19 @@ _NULL = "__HIVE_DEFAULT_PARTITION__"
 class Table(NamedTuple):
     """The exported table: its columns without the date, and by what its files are partitioned."""
 
-    columns: tuple[str, ...]
+    schema: pa.Schema
     partition_by: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(self.schema.names)
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The types of decoded columns; those of the others are always the same."""
+        plain = arrow_schema([name for name in self.columns if name in COLUMNS])
+        return {field.name: str(field.type) for field in self.schema if field not in plain}
 
 
 class Destination(ABC):
@@ -44,9 +58,9 @@ class Destination(ABC):
         self.positions = positions
 
     @property
-    def stored(self) -> tuple[str, ...]:
+    def stored(self) -> pa.Schema:
         """The columns that files have: by default, not those that the directories' names tell."""
-        return tuple(name for name in self.table.columns if name not in self.table.partition_by)
+        return pa.schema([field for field in self.table.schema if field.name not in self.table.partition_by])
 
     @abstractmethod
     def new_run(self) -> str:

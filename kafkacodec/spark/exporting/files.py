@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 
 from kafkacodec.spark.exporting.options import FileOptions
 from kafkacodec.spark.exporting.report import ExportedFile
-from kafkacodec.spark.schema import arrow_schema
 
 __all__ = ["RecordFile"]
 
@@ -30,12 +29,12 @@ _ROW_GROUP_BYTES = 128 << 20
 class RecordFile:
     """A new file, which gets records in the order of offsets."""
 
-    def __init__(self, path: str, columns: Sequence[str], options: FileOptions) -> None:
+    def __init__(self, path: str, schema: pa.Schema, options: FileOptions) -> None:
         self.path = path
-        self._schema = arrow_schema(columns)
+        self._schema = schema
         self._options = options
         self._sink = pa.OSFile(path, "wb")
-        self._writer = pq.ParquetWriter(self._sink, self._schema, **_settings(columns, options))
+        self._writer = pq.ParquetWriter(self._sink, self._schema, **_settings(schema.names, options))
         self._batches: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
         self._seen = _Seen()

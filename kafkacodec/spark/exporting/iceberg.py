@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import re
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any
+
+import pyarrow as pa
 
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.spark.checkpoint import Offsets, Position, dump, parse
@@ -24,10 +28,9 @@ __all__ = ["OFFSETS", "IcebergDirectory"]
 # The package is optional: type checkers may not find it.
 catalogs: Any = import_module("pyiceberg.catalog")
 errors: Any = import_module("pyiceberg.exceptions")
+arrow: Any = import_module("pyiceberg.io.pyarrow")
 partitioning: Any = import_module("pyiceberg.partitioning")
 transforms: Any = import_module("pyiceberg.transforms")
-types: Any = import_module("pyiceberg.types")
-Schema: Any = import_module("pyiceberg.schema").Schema
 
 OFFSETS = "kafkacodec.offsets"
 """The table property with the next offset of each partition, as JSON."""
@@ -35,21 +38,8 @@ OFFSETS = "kafkacodec.offsets"
 _TRIES = 5
 """How often a commit is tried if other writers, such as compaction, commit at the same time."""
 
-# Iceberg numbers the fields of a table, those inside of others too.
-_HEADER = types.StructType(
-    types.NestedField(10, "key", types.StringType()), types.NestedField(11, "value", types.BinaryType())
-)
-_TYPES: dict[str, Any] = {
-    "key": types.BinaryType(),
-    "value": types.BinaryType(),
-    "topic": types.StringType(),
-    "partition": types.IntegerType(),
-    "offset": types.LongType(),
-    "timestamp": types.TimestamptzType(),
-    "timestampType": types.IntegerType(),
-    "headers": types.ListType(9, _HEADER, element_required=False),
-}
-_NUMBERS = {name: number for number, name in enumerate(_TYPES, 1)}
+_ID = re.compile(r"\d+: ")
+_FIELD_ID = "PARQUET:field_id"
 
 
 class IcebergDirectory(Destination):
@@ -67,9 +57,9 @@ class IcebergDirectory(Destination):
         )
 
     @property
-    def stored(self) -> tuple[str, ...]:
+    def stored(self) -> pa.Schema:
         """All columns: Iceberg's readers take none from the names of directories."""
-        return self.table.columns
+        return self.table.schema
 
     def new_run(self) -> str:
         """A random name."""
@@ -114,7 +104,8 @@ class IcebergDirectory(Destination):
             return self._catalog.load_table(self._name)
         except errors.NoSuchTableError:
             self._catalog.create_namespace_if_not_exists(namespace)
-            return self._catalog.create_table_if_not_exists(self._name, _schema(table), partition_spec=_spec(table))
+            schema = _schema(table)
+            return self._catalog.create_table_if_not_exists(self._name, schema, partition_spec=_spec(table, schema))
 
 
 def _catalog(given: object) -> Any:
@@ -152,19 +143,33 @@ def _offsets(table: Any) -> Offsets:
 
 
 def _schema(table: Table) -> Any:
-    return Schema(*(types.NestedField(_NUMBERS[name], name, _TYPES[name], required=False) for name in table.columns))
+    """The columns as Iceberg has them."""
+    numbers = itertools.count(1)
+    return arrow.pyarrow_to_schema(pa.schema([_numbered(field, numbers) for field in table.schema]))
 
 
-def _spec(table: Table) -> Any:
+def _numbered(field: pa.Field, numbers: Iterator[int]) -> pa.Field:
+    """A field with a number for itself and for those inside of it, as Iceberg needs them."""
+    number, kind = next(numbers), field.type
+    if pa.types.is_struct(kind):
+        kind = pa.struct([_numbered(inner, numbers) for inner in kind])
+    elif pa.types.is_map(kind):
+        kind = pa.map_(_numbered(kind.key_field, numbers), _numbered(kind.item_field, numbers))
+    elif pa.types.is_list(kind):
+        kind = pa.list_(_numbered(kind.value_field, numbers))
+    return pa.field(field.name, kind, field.nullable, {_FIELD_ID: str(number)})
+
+
+def _spec(table: Table, schema: Any) -> Any:
     """The topic and the partition by their values, the date as the day of the timestamp, which Iceberg computes."""
     fields = []
     for number, name in enumerate(table.partition_by, 1000):
-        if name == DATE:
-            fields.append(
-                partitioning.PartitionField(_NUMBERS["timestamp"], number, transforms.DayTransform(), "timestamp_day")
-            )
-        else:
-            fields.append(partitioning.PartitionField(_NUMBERS[name], number, transforms.IdentityTransform(), name))
+        source, transform, title = (
+            ("timestamp", transforms.DayTransform(), "timestamp_day")
+            if name == DATE
+            else (name, transforms.IdentityTransform(), name)
+        )
+        fields.append(partitioning.PartitionField(schema.find_field(source).field_id, number, transform, title))
     return partitioning.PartitionSpec(*fields)
 
 
@@ -178,10 +183,15 @@ def _check(iceberg: Any, table: Table) -> None:
     columns = tuple(field.name for field in schema.fields)
     if columns != table.columns:
         raise OptionError(f"columns: {', '.join(table.columns)}, but the table has {', '.join(columns)}")
-    for field in schema.fields:
-        if field.name != "headers" and field.field_type != _TYPES[field.name]:
-            raise OptionError(f"columns: {field.name} is {field.field_type} in the table, not {_TYPES[field.name]}")
+    for field, wanted in zip(schema.fields, _schema(table).fields, strict=True):
+        if _shape(field) != _shape(wanted):
+            raise OptionError(f"columns: {field.name} is {_shape(field)} in the table, not {_shape(wanted)}")
     found = [f"{f.transform}({schema.find_column_name(f.source_id)})" for f in iceberg.spec().fields]
-    wanted = ["day(timestamp)" if name == DATE else f"identity({name})" for name in table.partition_by]
-    if found != wanted:
-        raise OptionError(f"partition_by: {', '.join(wanted)}, but the table is partitioned by {', '.join(found)}")
+    by = ["day(timestamp)" if name == DATE else f"identity({name})" for name in table.partition_by]
+    if found != by:
+        raise OptionError(f"partition_by: {', '.join(by)}, but the table is partitioned by {', '.join(found)}")
+
+
+def _shape(field: Any) -> str:
+    """A field's type without the numbers of fields, which others may have given."""
+    return _ID.sub("", str(field.field_type))

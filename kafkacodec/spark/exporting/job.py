@@ -29,7 +29,9 @@ from kafkacodec.spark.exporting.parquet import ParquetDirectory
 from kafkacodec.spark.exporting.planning import Plan, plan
 from kafkacodec.spark.exporting.report import ExportedFile, ExportReport
 from kafkacodec.spark.exporting.task import RESULT, ExportTask, Written
+from kafkacodec.spark.exporting.typed import TypedColumns, typed_columns
 from kafkacodec.spark.options import ReadOptions
+from kafkacodec.spark.schema import arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,6 +55,8 @@ def export(
     file_bytes: int = 256 << 20,
     row_group_rows: int = 131_072,
     catalog: Any = None,
+    values: Mapping[str, Any] | None = None,
+    keys: Mapping[str, Any] | None = None,
 ) -> ExportReport:
     """Export records to Parquet files, which Spark's tasks write themselves, or to an Iceberg or Delta table.
 
@@ -72,6 +76,10 @@ def export(
         row_group_rows: rows of a row group; large records make it shorter.
         catalog: for Iceberg, the catalog: a `pyiceberg.catalog.Catalog`, its properties, or its name in pyiceberg's
             configuration.
+        values: decode the values: arguments of `kafkacodec.spark.decode_values`, such as
+            ``{"schemas": "schemas", "ids": [7, 8]}``. The column ``value`` is then typed, and ``value_schema_id`` and
+            ``value_error`` follow at the end. Needs the extra ``values``.
+        keys: the same for keys.
 
     Raises:
         OptionError: an option is unknown, wrong or does not match the target or the files; or with ``failOnDataLoss``,
@@ -83,7 +91,9 @@ def export(
     check_format(format)
     reading = source_options(source)
     columns = columns_of(reading)
-    table = Table(columns, partitioning(partition_by, columns))
+    typed = typed_columns(columns, {"value": values, "key": keys})
+    plain = arrow_schema(columns)
+    table = Table(plain if typed is None else typed.schema(plain), partitioning(partition_by, columns))
     files = FileOptions(compression, compression_level, file_bytes, row_group_rows)
     if catalog is not None and format != "iceberg":
         raise OptionError(f"catalog: applies to format iceberg, not {format}")
@@ -92,7 +102,7 @@ def export(
     run = destination.new_run() if planned.tasks else None
     offsets = dump(planned.positions if planned.tasks else destination.positions)
     report = ExportReport(os.fspath(target), format, run, planned.spans, offsets, problems=tuple(planned.losses))
-    return report if run is None else _write(spark, reading, files, destination, planned, report)
+    return report if run is None else _write(spark, reading, typed, files, destination, planned, report)
 
 
 def _open(format: ExportFormat, target: str | os.PathLike[str], table: Table, catalog: Any) -> Destination:
@@ -114,6 +124,7 @@ def _open(format: ExportFormat, target: str | os.PathLike[str], table: Table, ca
 def _write(
     spark: SparkSession,
     reading: ReadOptions,
+    typed: TypedColumns | None,
     files: FileOptions,
     destination: Destination,
     planned: Plan,
@@ -124,11 +135,12 @@ def _write(
     os.makedirs(place, exist_ok=True)
     staging.remove_abandoned(place)
     directory = staging.new_directory(place)
-    read = destination.table.columns + tuple(n for n in ("offset",) if n not in destination.table.columns)
+    columns = columns_of(reading)
     task = ExportTask(
         {number: pickle.dumps(ranges) for number, ranges in enumerate(planned.tasks)},
         reading,
-        read,
+        columns if "offset" in columns else (*columns, "offset"),
+        typed,
         destination.stored,
         DATE in destination.table.partition_by,
         files,

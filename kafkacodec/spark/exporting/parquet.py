@@ -38,6 +38,9 @@ class ParquetDirectory(Destination):
             before, now = found.get(name), list(getattr(table, name))
             if before != now:
                 raise OptionError(f"{name}: {', '.join(now)}, but {root} has {', '.join(before or ())}")
+        for name, kind in found.get("types", {}).items():
+            if table.types.get(name) != kind:
+                raise OptionError(f"columns: {name} is {table.types.get(name)}, but {root} has {kind}")
 
     def new_run(self) -> str:
         """The next number; two runs at a time have the same one, and the second fails."""
@@ -45,7 +48,12 @@ class ParquetDirectory(Destination):
 
     def commit(self, output: str, report: ExportReport, positions: Mapping[TopicPartition, Position]) -> None:
         """Write the report, which has the positions, and rename the directory."""
-        content = {"columns": self.table.columns, "partition_by": self.table.partition_by, **report.to_dict()}
+        content = {
+            "columns": self.table.columns,
+            "types": self.table.types,
+            "partition_by": self.table.partition_by,
+            **report.to_dict(),
+        }
         publishing.write_file(os.path.join(output, SUCCESS), json.dumps(content, indent=1).encode(), sync=True)
         self.publish(output, report.run or self.new_run())
 

@@ -19,6 +19,7 @@ from kafkacodec.spark.exporting.days import by_day
 from kafkacodec.spark.exporting.files import RecordFile
 from kafkacodec.spark.exporting.options import FileOptions
 from kafkacodec.spark.exporting.report import ExportedFile, ExportProblem
+from kafkacodec.spark.exporting.typed import TypedColumns
 from kafkacodec.spark.observing import key_of
 from kafkacodec.spark.options import ReadOptions, TopicPartition
 from kafkacodec.spark.reading import read_ranges
@@ -58,7 +59,8 @@ class ExportTask:
         pieces: the pickled ranges of each task.
         reading: the options of the reader.
         columns: the columns that are read.
-        stored: those that the files have.
+        typed: what makes typed columns of them; None if keys and values stay bytes.
+        stored: the columns that the files have.
         by_date: whether days have files of their own.
         files: how files are written.
         staging: the staging directory.
@@ -68,7 +70,8 @@ class ExportTask:
     pieces: Mapping[int, bytes]
     reading: ReadOptions
     columns: tuple[str, ...]
-    stored: tuple[str, ...]
+    typed: TypedColumns | None
+    stored: pa.Schema
     by_date: bool
     files: FileOptions
     staging: str
@@ -105,7 +108,7 @@ class ExportTask:
         def note(path: str, found: Sequence[Problem]) -> None:
             problems.extend(ExportProblem(*key, path, p.position, p.size_in_bytes, str(p.exception)) for p in found)
 
-        return read_ranges(
+        batches = read_ranges(
             (piece,),
             self.columns,
             permissive=self.reading.permissive,
@@ -113,15 +116,26 @@ class ExportTask:
             fail_on_data_loss=self.reading.fail_on_data_loss,
             note=note,
         )
+        if self.typed is None:
+            yield from batches
+            return
+        errors = 0
+        for batch in batches:
+            found, more = self.typed.decode(batch, key)
+            errors += more
+            yield found
+        if errors:
+            text = f"{errors} keys or values could not be decoded; the columns of errors have the reasons"
+            problems.append(ExportProblem(*key, piece.path, None, None, text))
 
 
 class _OpenFiles:
     """The files that a task is writing: one for each day of the current partition."""
 
     def __init__(
-        self, directory: str, columns: Sequence[str], options: FileOptions, task: int, done: list[ExportedFile]
+        self, directory: str, schema: pa.Schema, options: FileOptions, task: int, done: list[ExportedFile]
     ) -> None:
-        self._directory, self._columns, self._options = directory, columns, options
+        self._directory, self._schema, self._options = directory, schema, options
         self._task, self._count, self._done = task, 0, done
         self._key: TopicPartition | None = None
         self._open: OrderedDict[int | None, RecordFile] = OrderedDict()
@@ -136,7 +150,7 @@ class _OpenFiles:
                 self._finish(next(iter(self._open)))
             path = os.path.join(self._directory, f"part-{self._task:05}-{self._count:05}.parquet")
             self._count += 1
-            self._open[day] = RecordFile(path, self._columns, self._options)
+            self._open[day] = RecordFile(path, self._schema, self._options)
         self._open.move_to_end(day)
         if self._open[day].write(rows) >= self._options.file_bytes:
             self._finish(day)
