@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kafkacodec.spark.exporting.report import ExportReport
     from kafkacodec.spark.functions import decode_batches
     from kafkacodec.spark.jvm import NoUsableJava, java_home, session
+    from kafkacodec.spark.progress import StreamLag, progress_lag
     from kafkacodec.spark.recovery import recover_write
     from kafkacodec.spark.sql import register_functions
     from kafkacodec.spark.staging import remove_abandoned
@@ -27,6 +28,7 @@ _HOMES = {
     "ExportReport": "exporting.report",
     "NoUsableJava": "jvm",
     "OptionError": "errors",
+    "StreamLag": "progress",
     "UnfinishedWrite": "errors",
     "batch_headers": "column_functions",
     "crc_ok": "column_functions",
@@ -35,6 +37,7 @@ _HOMES = {
     "export": "exporting.job",
     "java_home": "jvm",
     "kafka_partition": "column_functions",
+    "progress_lag": "progress",
     "recover_write": "recovery",
     "register_functions": "sql",
     "remove_abandoned": "staging",
@@ -46,6 +49,7 @@ __all__ = [
     "ExportReport",
     "NoUsableJava",
     "OptionError",
+    "StreamLag",
     "UnfinishedWrite",
     "batch_headers",
     "crc_ok",
@@ -54,6 +58,7 @@ __all__ = [
     "export",
     "java_home",
     "kafka_partition",
+    "progress_lag",
     "recover_write",
     "register",
     "register_functions",

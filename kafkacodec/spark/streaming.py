@@ -60,6 +60,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.options = options
         self.names = names
         self._stop_at: dict[TopicPartition, int] | None = None
+        self._log_ends: dict[TopicPartition, int] = {}
         self._held_back: set[str] = set()
         self._listings = Listings()
 
@@ -106,6 +107,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         positions = parse(start)
         found = self._observe_all(positions)
+        self._log_ends = {key: log.readable_to for key, (_, log) in found.items()}
         firsts: dict[TopicPartition, int] = {}
         available: dict[TopicPartition, int] = {}
         for key, (partition, log) in found.items():
@@ -123,6 +125,10 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             batch = None if stays(positions.get(key), first, end) else batch_before(partition, end)
             ends[key] = advance(positions.get(key), first, end, log, batch)
         return dump({**positions, **ends})
+
+    def reportLatestOffset(self) -> Offsets:
+        """Where each partition ended when the micro-batch was planned, for the progress of the query."""
+        return dump({key: Position(end) for key, end in self._log_ends.items()})
 
     @without_traceback()
     def partitions(self, start: Offsets, end: Offsets) -> list[InputPartition]:

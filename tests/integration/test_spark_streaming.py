@@ -38,13 +38,19 @@ def test_batches_follow_one_another(spark, tmp_path):
     def run():
         stream = spark.readStream.format("kafkalog").option("maxOffsetsPerTrigger", 60).load(str(source))
         query = stream.writeStream.format("parquet").option("checkpointLocation", str(checkpoint))
-        query.trigger(availableNow=True).start(str(out)).awaitTermination()
+        running = query.trigger(availableNow=True).start(str(out))
+        running.awaitTermination()
+        progress.extend(each for each in running.recentProgress if each.numInputRows)
         rows = spark.read.parquet(str(out)).selectExpr("partition", "offset", "int(string(value)) AS value").collect()
         assert all(row["offset"] == row["value"] for row in rows)
         return sorted((row["partition"], row["offset"]) for row in rows)
 
+    progress = []
     append(source, 0, 100)
     assert run() == [(0, i) for i in range(100)]
+    lags = [kc.spark.progress_lag(each) for each in progress]
+    assert lags == [[(0, "t", 0, 60, 100, 40)], [(0, "t", 0, 100, 100, 0)]]
+    assert kc.spark.progress_lag(progress[0].json) == lags[0]
     append(source, 0, 50)
     append(source, 1, 30)
     everything = [(0, i) for i in range(150)] + [(1, i) for i in range(30)]
@@ -71,6 +77,11 @@ def test_data_loss_ends_the_query_with_one_sentence(spark, tmp_path):
     said = "failOnDataLoss: the topic of t-0, which was read up to offset 20, was deleted and created again; "
     assert f"OptionError: {said}with failOnDataLoss=false reading goes on with the new topic from offset 0\n" in text
     assert "Traceback" not in text
+
+
+def test_no_progress_yet():
+    with pytest.raises(OptionError, match="progress: not a progress of a streaming query; None means"):
+        kc.spark.progress_lag(None)
 
 
 def test_limit_is_shared(tmp_path):
