@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 import uuid
 from typing import Any
 
@@ -18,6 +19,7 @@ SETTINGS = {
     "group_share_heartbeat_interval_ms": "300",
     "group_share_min_heartbeat_interval_ms": "300",
     "group_share_record_lock_duration_ms": "15000",
+    "group_share_min_record_lock_duration_ms": "1000",
     "share_coordinator_state_topic_num_partitions": "1",
     "share_coordinator_state_topic_replication_factor": "1",
     "share_coordinator_state_topic_min_isr": "1",
@@ -82,6 +84,36 @@ def acknowledged(consumer, count):
             found.append(record)
     consumer.commit()
     return found
+
+
+def test_a_record_is_kept_longer(server, topic):
+    """Renewed before its time is over, a record is not delivered again; one that is not renewed is."""
+    with kc.client.Admin(server) as admin:
+        group = kc.client.ConfigResource("group", topic)
+        admin.incremental_alter_configs({group: {"share.record.lock.duration.ms": "1500"}})
+    options = {"bootstrap_servers": server, "group_id": topic, "share_acknowledgement_mode": "explicit"}
+    with kc.client.ShareConsumer(topic, **options) as consumer:
+        kept, late, *others = consumer.getmany(20)
+        for record in others:
+            consumer.acknowledge(record)
+        for _ in range(4):
+            consumer.acknowledge(kept, "renew")
+            assert set(consumer.commit().values()) == {None}
+            time.sleep(0.7)
+        with pytest.raises(kc.LocalProtocolError, match="records are not acknowledged"):
+            consumer.getmany(0)
+        consumer.acknowledge(kept, "renew")
+        consumer.acknowledge(kept)
+        assert consumer.commit() == {(topic, kept.partition): None}
+        consumer.acknowledge(late)
+        assert isinstance(consumer.commit()[topic, late.partition], kc.errors.error(121))
+        again = [record for record in consumer.getmany(20) if record.delivery_count == 2]
+        assert [record.value for record in again] == [late.value]
+    with (
+        kc.client.ShareConsumer(topic, bootstrap_servers=server, group_id=topic) as consumer,
+        pytest.raises(kc.LocalProtocolError, match="explicit"),
+    ):
+        consumer.acknowledge(kept, "renew")
 
 
 def test_asking_for_more_accepts_and_closing_releases(server, topic):

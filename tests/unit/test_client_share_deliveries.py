@@ -7,7 +7,8 @@ import pytest
 import kafkacodec as kc
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.groups.membership import GroupMetadata, TopicPartition
-from kafkacodec.client.groups.share_reader import ShareFetched, ShareReader
+from kafkacodec.client.groups.share_reader import ShareReader
+from kafkacodec.client.groups.share_records import ShareFetched
 from kafkacodec.client.groups.share_session import AcknowledgeType, Acquired, Run, ShareSession
 from kafkacodec.client.sharing.deliveries import Deliveries
 from kafkacodec.client.sharing.settings import ShareConsumerSettings

@@ -13,15 +13,16 @@ from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.groups.membership import GroupMetadata
-from kafkacodec.client.groups.share_reader import Acknowledged, ShareReader
+from kafkacodec.client.groups.share_reader import ShareReader
+from kafkacodec.client.groups.share_records import Acknowledged
 from kafkacodec.client.groups.share_session import AcknowledgeType, Acquired, Run, ShareSession, packed
-from kafkacodec.errors import ConnectionFailed, LocalProtocolError, error
+from kafkacodec.errors import ConnectionFailed, LocalProtocolError, UnsupportedVersion, error
 from kafkacodec.messages import APIS
 
 VERSIONS = {key: api.valid_versions for key, api in APIS.items()}
 ID = uuid.UUID(int=7)
 T0, T1 = ("t", 0), ("t", 1)
-GAP, ACCEPT, RELEASE, REJECT = AcknowledgeType
+GAP, ACCEPT, RELEASE, REJECT, RENEW = AcknowledgeType
 Fetch, Acknowledge = messages.ShareFetchResponse, messages.ShareAcknowledgeResponse
 
 
@@ -141,6 +142,30 @@ def test_records_are_accepted_released_and_rejected():
     (result,) = it.reader.take_results()
     assert result.error is None
     assert it.reader.poll(0) == []
+
+
+def test_a_renewed_record_is_still_to_be_acknowledged():
+    it = Reading(implicit=False)
+    it.reader.delivered(it.acquired((0, 2, 1)), [0, 1, 2])
+    for offset in range(3):
+        it.reader.acknowledge(T0, offset, RENEW)
+    it.reader.acknowledge(T0, 1, ACCEPT)
+    it.reader.flush()
+    request = it.asked()
+    assert request.is_renew_ack
+    assert runs_of(request) == {0: [(0, 0, [4]), (1, 1, [1]), (2, 2, [4])]}
+    with pytest.raises(UnsupportedVersion, match=r"Kafka 4\.2"):
+        it.send.request({79: range(2)})
+    it.answer(error_code=121)
+    (result,) = it.reader.take_results()
+    assert (result.error.code, it.reader.errors) == (121, {})
+    assert it.reader.flushed
+    for offset in (0, 2):
+        it.reader.acknowledge(T0, offset, REJECT)
+    it.reader.flush()
+    request = it.asked()
+    assert not request.is_renew_ack
+    assert runs_of(request) == {0: [(0, 0, [3]), (2, 2, [3])]}
 
 
 def test_an_error_of_an_acknowledgement():

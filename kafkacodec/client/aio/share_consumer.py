@@ -143,11 +143,13 @@ class ShareConsumer:
         Args:
             record: one that this consumer was given.
             kind: ``"accept"``: it is done; ``"release"``: deliver it again, to any member; ``"reject"``: never deliver
-                it again.
+                it again; ``"renew"``: its time begins anew with `commit`, and it is still to be acknowledged (KIP-1222,
+                Kafka 4.2; only in explicit mode).
 
         Raises:
             ValueError: another kind.
-            LocalProtocolError: the record was not given, is acknowledged already, or its time is over.
+            LocalProtocolError: the record was not given, is acknowledged already, or its time is over; or ``"renew"``
+                in implicit mode.
         """
         self._started()
         self._deliveries.acknowledge(record, kind)

@@ -13,58 +13,22 @@ reader.take_results()                      # which acknowledgements reached the 
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from kafkacodec.client.core.backoff import Backoff
-from kafkacodec.client.core.calls import Answer, Received, Send
+from kafkacodec.client.core.calls import Answer, Send
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.groups.membership import GroupMetadata, TopicPartition
-from kafkacodec.client.groups.share_session import AcknowledgeType, Acquired, Run, ShareLimits, ShareSession, packed
+from kafkacodec.client.groups.share_records import Acknowledged, Held, ShareFetched, counts_and_gaps
+from kafkacodec.client.groups.share_session import AcknowledgeType, Acquired, ShareLimits, ShareSession, packed
 from kafkacodec.errors import LocalProtocolError, error
 
-__all__ = ["Acknowledged", "ShareFetched", "ShareReader"]
+__all__ = ["ShareReader"]
 
 _SESSION_LOST: Final = frozenset({122, 123, 133})  # not found, invalid epoch, too many sessions
 _NO_SESSION, _UNKNOWN_SERVER_ERROR = 122, -1
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ShareFetched:
-    """The records of a partition in a response.
-
-    Attributes:
-        partition: which.
-        records: the record sets; they may have more records than were acquired.
-        acquired: the offsets that this member may deliver.
-        node: the broker that gave them.
-        frame: the memory in which `records` are; of several partitions together.
-    """
-
-    partition: TopicPartition
-    records: Any
-    acquired: tuple[Acquired, ...]
-    node: int
-    frame: Received | None
-
-
-@dataclass(frozen=True, slots=True)
-class Acknowledged:
-    """What became of acknowledgements: `error` is None if the broker has them, else others get the records."""
-
-    partition: TopicPartition
-    runs: tuple[Run, ...]
-    error: Exception | None
-
-
-@dataclass(slots=True)
-class _Held:
-    """Delivered records of a partition without an acknowledgement so far."""
-
-    node: int
-    offsets: set[int]
 
 
 class ShareReader:
@@ -104,7 +68,7 @@ class ShareReader:
         self._asking: dict[int, Send] = {}
         self._failures: dict[int, int] = {}
         self._next_at: dict[int, float] = {}
-        self._held: dict[TopicPartition, _Held] = {}
+        self._held: dict[TopicPartition, Held] = {}
         self._fetched: list[ShareFetched] = []
         self._results: list[Acknowledged] = []
         self.losses = 0
@@ -123,7 +87,7 @@ class ShareReader:
     @property
     def flushed(self) -> bool:
         """Whether no acknowledgement waits to be sent or answered."""
-        return not any(session.acknowledging or session.sent for session in self._sessions.values())
+        return self._said and not any(session.sent for session in self._sessions.values())
 
     @property
     def fetching(self) -> bool:
@@ -180,29 +144,14 @@ class ShareReader:
             The delivery count by offset. Acquired offsets without a record are acknowledged as gaps; those from
             `damaged_from` on are released.
         """
-        counts: dict[int, int] = {}
-        gaps: list[Run] = []
-        present = sorted(offsets)
-        at = 0
-        for first, last, count in sorted(fetched.acquired):
-            while at < len(present) and present[at] < first:
-                at += 1
-            expected = first
-            while at < len(present) and present[at] <= last:
-                if present[at] > expected:
-                    gaps += _missing(expected, present[at] - 1, damaged_from)
-                counts[present[at]] = count
-                expected = present[at] + 1
-                at += 1
-            if expected <= last:
-                gaps += _missing(expected, last, damaged_from)
+        counts, gaps = counts_and_gaps(fetched.acquired, offsets, damaged_from)
         session = self._sessions.get(fetched.node)
         if session is None or session.epoch == 0:
             return {}  # the session was lost meanwhile, and others get these records
         if gaps:
             session.acknowledge(fetched.partition, gaps)
         if counts:
-            held = self._held.setdefault(fetched.partition, _Held(fetched.node, set()))
+            held = self._held.setdefault(fetched.partition, Held(fetched.node, set()))
             held.node = fetched.node
             held.offsets |= counts.keys()
         return counts
@@ -215,13 +164,18 @@ class ShareReader:
     def acknowledge(self, partition: TopicPartition, offset: int, kind: AcknowledgeType) -> None:
         """Say what happens to a delivered record; it is sent with the next `fetch` or `flush`.
 
+        After RENEW, which needs Kafka 4.2 and is sent by `flush`, the record is still to be acknowledged (KIP-1222).
+
         Raises:
             LocalProtocolError: the record was not delivered, is acknowledged already, or its time is over.
         """
         if not self.holds(partition, offset):
             topic, number = partition
             raise LocalProtocolError(f"offset {offset} of {topic}-{number} does not wait for an acknowledgement")
-        self._say(partition, self._held[partition], {offset: AcknowledgeType(kind)})
+        if kind == AcknowledgeType.RENEW:
+            self._held[partition].renewing.add(offset)
+        else:
+            self._say(partition, self._held[partition], {offset: AcknowledgeType(kind)})
 
     def close(self) -> None:
         """Release what is not acknowledged and end all sessions; `closed` tells when that is done."""
@@ -250,13 +204,14 @@ class ShareReader:
                 continue
             if self._hungry is not None and node in self._hungry and node in leaders:
                 self._hungry.discard(node)
-                request = session.fetch(member, leaders[node], self._id_of, self._limits)
-            elif session.acknowledging and (self._flushing or node not in leaders):
-                request = session.acknowledgement(member, self._id_of)
+                request = session.fetch(member, leaders[node], self._cluster.topic_id, self._limits)
+            elif self._says(node, session) and (self._flushing or node not in leaders):
+                self._renew(node, session)
+                request = session.acknowledgement(member, self._cluster.topic_id)
             else:
                 continue
             sends.append(self._ask(node, request))
-        self._flushing = self._flushing and any(session.acknowledging for session in self._sessions.values())
+        self._flushing = self._flushing and not self._said
         return sends
 
     def next_deadline(self) -> float | None:
@@ -314,7 +269,7 @@ class ShareReader:
         if runs:
             self._results.append(Acknowledged(place, tuple(runs), error(code)() if code else None))
         if partition.error_code:
-            self._refused(place, partition, response)
+            self._refused(place, partition, response, fetching)
         elif fetching and partition.acquired_records:
             self.errors.pop(place, None)
             acquired = tuple(
@@ -322,14 +277,14 @@ class ShareReader:
             )
             self._fetched.append(ShareFetched(place, partition.records, acquired, answer.node, answer.frame))
 
-    def _refused(self, place: TopicPartition, partition: Any, response: Any) -> None:
+    def _refused(self, place: TopicPartition, partition: Any, response: Any, fetching: bool) -> None:
         refusal, leader = error(partition.error_code), partition.current_leader
         moved = leader.leader_id >= 0 and self._cluster.leader_changed(
             place.topic, place.partition, leader.leader_id, leader.leader_epoch, response.node_endpoints
         )
         if refusal.stale_metadata and not moved:
             self._cluster.refresh()
-        if not refusal.retriable:
+        if fetching and not refusal.retriable:
             self.errors[place] = refusal(partition.error_message)
 
     def _lose(self, node: int, fault: Exception, now: float) -> None:
@@ -374,7 +329,7 @@ class ShareReader:
             if session.epoch == 0:
                 del self._sessions[node]
             else:
-                sends.append(self._ask(node, session.acknowledgement(member, self._id_of, close=True)))
+                sends.append(self._ask(node, session.acknowledgement(member, self._cluster.topic_id, close=True)))
         return sends
 
     def _leaders(self) -> dict[int, set[TopicPartition]]:
@@ -382,34 +337,34 @@ class ShareReader:
         found: dict[int, set[TopicPartition]] = {}
         for place in self._assigned:
             leader = self._cluster.leader(*place)
-            if leader is None or self._id_of(place.topic) is None:
+            if leader is None or self._cluster.topic_id(place.topic) is None:
                 self._cluster.refresh()
             else:
                 found.setdefault(leader, set()).add(place)
         return found
 
-    def _id_of(self, topic: str) -> uuid.UUID | None:
-        known = self._cluster.topics.get(topic)
-        return None if known is None else known.topic_id
+    def _says(self, node: int, session: ShareSession) -> bool:
+        """Whether a broker is to be told something."""
+        return bool(session.acknowledging) or any(h.renewing for h in self._held.values() if h.node == node)
+
+    @property
+    def _said(self) -> bool:
+        return not any(self._says(node, session) for node, session in self._sessions.items())
+
+    def _renew(self, node: int, session: ShareSession) -> None:
+        """Say which records' time is to begin anew. Not before it is sent, as they may be acknowledged until then."""
+        for place, held in self._held.items():
+            if held.node == node and held.renewing:
+                session.acknowledge(place, packed(dict.fromkeys(held.renewing, AcknowledgeType.RENEW)))
+                held.renewing.clear()
 
     def _accept_rest(self) -> None:
         for place, held in list(self._held.items()) if self._implicit else ():
             self._say(place, held, dict.fromkeys(held.offsets, AcknowledgeType.ACCEPT))
 
-    def _say(self, place: TopicPartition, held: _Held, types: dict[int, AcknowledgeType]) -> None:
+    def _say(self, place: TopicPartition, held: Held, types: dict[int, AcknowledgeType]) -> None:
         self._sessions[held.node].acknowledge(place, packed(types))
         held.offsets -= types.keys()
+        held.renewing -= types.keys()
         if not held.offsets:
             del self._held[place]
-
-
-def _missing(first: int, last: int, damaged_from: int | None) -> list[Run]:
-    """What to say about acquired offsets without a decoded record."""
-    if damaged_from is None or last < damaged_from:
-        return [Run(first, last, AcknowledgeType.GAP)]
-    if first >= damaged_from:
-        return [Run(first, last, AcknowledgeType.RELEASE)]
-    return [
-        Run(first, damaged_from - 1, AcknowledgeType.GAP),
-        Run(damaged_from, last, AcknowledgeType.RELEASE),
-    ]

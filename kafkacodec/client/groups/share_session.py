@@ -16,11 +16,13 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from kafkacodec import messages
 from kafkacodec.client.core.calls import Prepare, Versions
 from kafkacodec.client.groups.membership import GroupMetadata, TopicPartition, in_order
+from kafkacodec.errors import UnsupportedVersion
 from kafkacodec.protocol.versions import highest_common
 
 __all__ = ["AcknowledgeType", "Acquired", "Run", "ShareLimits", "ShareSession", "packed"]
 
 _SHARE_FETCH, _SHARE_ACKNOWLEDGE = 78, 79
+_RENEWING_VERSION: Final = 2  # of ShareAcknowledge
 _LIMITED_VERSION: Final = 1  # of ShareFetch: before it the limit is in bytes per partition
 _NEW, _LAST_EPOCH, _FINAL = 0, 2**31 - 1, -1
 
@@ -28,12 +30,13 @@ Ids: TypeAlias = Callable[[str], "uuid.UUID | None"]
 
 
 class AcknowledgeType(IntEnum):
-    """What happens to an acquired record: it is done, given to another member, or never delivered again."""
+    """What happens to an acquired record: done, given to another member, never delivered again, or kept longer."""
 
     GAP = 0  # there is no record at the offset
     ACCEPT = 1
     RELEASE = 2
     REJECT = 3
+    RENEW = 4  # its time begins anew (KIP-1222)
 
 
 class Acquired(NamedTuple):
@@ -150,8 +153,13 @@ class ShareSession:
             kind.AcknowledgeTopic, kind.AcknowledgePartition, kind.AcknowledgementBatch, set(), ids
         )
 
+        request.is_renew_ack = any(run.type == AcknowledgeType.RENEW for runs in self.sent.values() for run in runs)
+
         def prepare(versions: Versions) -> tuple[Any, int]:
-            return request, highest_common(_SHARE_ACKNOWLEDGE, versions)
+            version = highest_common(_SHARE_ACKNOWLEDGE, versions)
+            if request.is_renew_ack and version < _RENEWING_VERSION:
+                raise UnsupportedVersion("the broker cannot renew the time of a record: that needs Kafka 4.2")
+            return request, version
 
         return prepare
 

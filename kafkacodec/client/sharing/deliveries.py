@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple
 
 from kafkacodec.client.consuming.record import ConsumerRecord
 from kafkacodec.client.groups.membership import TopicPartition
-from kafkacodec.client.groups.share_reader import ShareFetched, ShareReader
+from kafkacodec.client.groups.share_reader import ShareReader
+from kafkacodec.client.groups.share_records import ShareFetched
 from kafkacodec.client.groups.share_session import AcknowledgeType
 from kafkacodec.client.sharing.settings import ShareConsumerSettings
 from kafkacodec.errors import DecodeError, LocalProtocolError
@@ -28,6 +29,7 @@ _TYPES: Final = {
     "accept": AcknowledgeType.ACCEPT,
     "release": AcknowledgeType.RELEASE,
     "reject": AcknowledgeType.REJECT,
+    "renew": AcknowledgeType.RENEW,
 }
 
 
@@ -115,16 +117,22 @@ class Deliveries:
         """Say what happens to a record that was given.
 
         Raises:
-            ValueError: `kind` is not "accept", "release" or "reject".
-            LocalProtocolError: the record was not given, is acknowledged already, or its time is over.
+            ValueError: `kind` is not "accept", "release", "reject" or "renew".
+            LocalProtocolError: the record was not given, is acknowledged already, or its time is over; or "renew" in
+                implicit mode.
         """
         if kind not in _TYPES:
-            raise ValueError(f"a record can be accepted, released or rejected: {', '.join(_TYPES)}, not {kind!r}")
+            raise ValueError(f"a record is acknowledged as {', '.join(_TYPES)}, not {kind!r}")
+        if kind == "renew" and self._settings.share_acknowledgement_mode == "implicit":
+            raise LocalProtocolError(
+                'only share_acknowledgement_mode="explicit" can renew: in the other mode, commit() accepts'
+            )
         place = TopicPartition(record.topic, record.partition), record.offset
         if place not in self._given:
             where = f"{record.topic}-{record.partition}"
             raise LocalProtocolError(f"offset {record.offset} of {where} does not wait for an acknowledgement")
-        del self._given[place]
+        if kind != "renew":
+            del self._given[place]
         self._reader.acknowledge(*place, _TYPES[kind])
 
     def processed(self, places: Iterable[tuple[TopicPartition, int]] | None = None) -> None:
