@@ -1,6 +1,7 @@
 """Segments in tiered storage, as its plugin wrote them (tests/data/tiered), against the logs that were uploaded."""
 
 import base64
+import dataclasses
 import itertools
 import json
 import os
@@ -19,6 +20,7 @@ from kafkacodec.log import layout
 from kafkacodec.log.storage import open_file, read_file
 from kafkacodec.log.tiered.chunks import decode_sizes
 from kafkacodec.log.tiered.keys import KEYS_VARIABLE
+from kafkacodec.log.tiered.lineage import in_the_log
 from kafkacodec.log.tiered.manifest import parse_manifest
 from kafkacodec.log.tiered.segment_file import UploadedFile
 
@@ -347,3 +349,53 @@ def test_a_changed_manifest_is_read_or_refused(data):
         return
     chunks = [found.chunks.chunk(number) for number in range(min(found.chunks.count, 1000))]
     assert all(a.end == b.start and a.stored_end == b.stored_start for a, b in itertools.pairwise(chunks))
+
+
+@st.composite
+def uploads_of_a_log(draw):
+    """The leader epoch of each offset of a log, and uploads by its leaders and by those that were cut off."""
+    length = draw(st.integers(1, 40))
+    starts = sorted(draw(st.sets(st.integers(1, length), max_size=4)) - {length} | {0})
+    log = [sum(start <= offset for start in starts) - 1 for offset in range(length)]
+    found = []
+    for number in range(draw(st.integers(0, 12))):
+        leader = draw(st.integers(0, log[-1]))
+        first, last = sorted((draw(st.integers(0, length - 1)), draw(st.integers(0, length - 1))))
+        found.append(upload_of([min(epoch, leader) for epoch in log], first, last, number))
+    first = draw(st.integers(0, length - 1))
+    found.append(upload_of(log, first, length - 1, 99))
+    return log, draw(st.permutations(found))
+
+
+def upload_of(epochs, first, last, number):
+    changes = [first, *(o for o in range(first + 1, last + 1) if epochs[o] != epochs[o - 1])]
+    return dataclasses.replace(
+        parse_manifest(MANIFESTS[0].read_bytes(), str(MANIFESTS[0])),
+        segment_id=str(number),
+        start_offset=first,
+        end_offset=last,
+        leader_epochs=tuple(kc.log.LeaderEpoch(epochs[offset], offset) for offset in changes),
+        uploaded_ms=number,
+    )
+
+
+def epoch_in(upload, offset):
+    return max(epoch.epoch for epoch in upload.leader_epochs if epoch.start_offset <= offset)
+
+
+@given(uploads_of_a_log())
+def test_each_offset_is_read_from_an_upload_of_the_log(case):
+    """Against the log that the uploads were made from, offset by offset."""
+    log, uploads = case
+    history = [kc.log.LeaderEpoch(epoch, log.index(epoch)) for epoch in sorted(set(log))]
+    chosen = in_the_log(uploads, lambda _: history)
+    for one, after in itertools.pairwise(chosen):
+        assert one.start_offset < after.start_offset
+    whole = [u for u in uploads if all(epoch_in(u, o) == log[o] for o in range(u.start_offset, u.end_offset + 1))]
+    for offset, epoch in enumerate(log):
+        before = [u for u in chosen if u.start_offset <= offset]
+        read = before[-1] if before and offset <= before[-1].end_offset else None
+        if read is not None:
+            assert epoch_in(read, offset) == epoch
+        else:
+            assert not any(u.start_offset <= offset <= u.end_offset for u in whole)

@@ -7,13 +7,15 @@ epoch, then of the highest offset. Its leader epochs go back to the start of the
 - one whose records were all written under other leader epochs than the log has at their offsets is of a log that was
   truncated;
 - one whose offsets another has too, of a later leader or in a larger segment, is not needed;
-- of those that overlap, each is read up to where the next one begins.
+- one whose end was truncated is read up to where the next one begins, and left out if that is after the cut;
+- of others that overlap, each is read up to where the next one begins.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 
 from kafkacodec.log.checkpoints import LeaderEpoch
 from kafkacodec.log.tiered.manifest import Manifest
@@ -40,12 +42,26 @@ def in_the_log(uploads: Sequence[Manifest], history: Callable[[Manifest], Sequen
             lineage.extend(upload)
     # By start, the longest first; of equal ones the newest is first already.
     usable.sort(key=lambda part: (part[0].start_offset, -part[1]))
-    found: list[Manifest] = []
-    reached = -1
+    while True:
+        chosen = _longest(usable)
+        following = [upload.start_offset for upload, _ in chosen[1:]]
+        # What was truncated must not be read: the next one has to begin before it.
+        unsafe = {
+            upload.segment_id
+            for (upload, end), after in zip_longest(chosen, following)
+            if end <= upload.end_offset and (after is None or after > end)
+        }
+        if not unsafe:
+            return [upload for upload, _ in chosen]
+        usable = [part for part in usable if part[0].segment_id not in unsafe]
+
+
+def _longest(usable: list[tuple[Manifest, int]]) -> list[tuple[Manifest, int]]:
+    """Those that are not within another."""
+    found: list[tuple[Manifest, int]] = []
     for upload, end in usable:
-        if end > reached:
-            found.append(upload)
-            reached = end
+        if not found or end > found[-1][1]:
+            found.append((upload, end))
     return found
 
 
