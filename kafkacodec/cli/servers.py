@@ -44,11 +44,13 @@ class Servers:
             click.UsageError: a name is unknown, a value is wrong, or no brokers are given.
         """
         from kafkacodec.client.options import option_defaults, options_from_config
+        from kafkacodec.client.security.java_config import java_security_options
 
         known = option_defaults(settings)
         try:
-            found = options_from_config(self._file(known), known)
-            found |= options_from_config(self._given(known if others else None), known)
+            config = {**self._file(known), **self._given(known if others else None)}
+            found = java_security_options(config)
+            found |= options_from_config(config, known)
         except (TypeError, ValueError) as error:
             raise click.UsageError(str(error)) from None
         found |= own or {}

@@ -65,6 +65,7 @@ class ClientOptions(TypedDict, total=False):
     sasl_mechanism: SaslMechanism | None
     sasl_plain_username: str | None
     sasl_plain_password: str | None
+    sasl_scram_tokenauth: bool
     sasl_oauth_token_provider: Callable[[], Any] | None
     sasl_kerberos_service_name: str
     sasl_kerberos_domain_name: str | None
@@ -98,6 +99,8 @@ class ClientSettings:
         ssl_check_hostname: whether the broker's certificate must have its host name.
         sasl_mechanism: ``"PLAIN"``, ``"SCRAM-SHA-256"``, ``"SCRAM-SHA-512"``, ``"OAUTHBEARER"`` or ``"GSSAPI"``.
         sasl_plain_username, sasl_plain_password: for PLAIN and SCRAM.
+        sasl_scram_tokenauth: whether these are the id and the HMAC, in base64, of a delegation token (KIP-48); for
+            SCRAM.
         sasl_oauth_token_provider: called without arguments for each token: returns the token, or a pair of the token
             and a dict of extensions; may be a coroutine function.
         sasl_kerberos_service_name, sasl_kerberos_domain_name: the broker's principal for GSSAPI; the domain name
@@ -133,6 +136,7 @@ class ClientSettings:
     sasl_mechanism: SaslMechanism | None = None
     sasl_plain_username: str | None = None
     sasl_plain_password: str | None = field(default=None, repr=False)
+    sasl_scram_tokenauth: bool = False
     sasl_oauth_token_provider: Callable[[], Any] | None = field(default=None, repr=False)
     sasl_kerberos_service_name: str = "kafka"
     sasl_kerberos_domain_name: str | None = None
@@ -176,6 +180,10 @@ class ClientSettings:
         missing = [name for name in _CREDENTIALS.get(self.sasl_mechanism or "", ()) if getattr(self, name) is None]
         if missing:
             raise ValueError(f"sasl_mechanism {self.sasl_mechanism!r} needs {' and '.join(missing)}")
+        if self.sasl_scram_tokenauth and not (self.sasl_mechanism or "").startswith("SCRAM"):
+            raise ValueError(
+                f"sasl_scram_tokenauth needs a sasl_mechanism of SCRAM, but that is {self.sasl_mechanism!r}"
+            )
         self._check_tls()
         provider = self.sasl_oauth_token_provider
         if provider is not None and not callable(provider):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import time
@@ -108,6 +109,41 @@ def test_delegation_tokens(broker):
         eventually(lambda: [found.expiry_timestamp for found in alice.describe_delegation_tokens()] == [ends])
         alice.expire_delegation_token(token.hmac)
         eventually(lambda: alice.describe_delegation_tokens() == [])
+
+
+def test_logging_in_by_a_delegation_token(broker, command, tmp_path):
+    """The token's owner is who is logged in; by the file of a Java client, too."""
+    with scram(broker, "alice") as alice:
+        token = alice.create_delegation_token(max_lifetime_ms=3_600_000)
+        eventually(lambda: token in alice.describe_delegation_tokens())
+    hmac = base64.b64encode(token.hmac).decode()
+    login = {"sasl_mechanism": "SCRAM-SHA-512", "sasl_plain_username": token.token_id, "sasl_plain_password": hmac}
+    options = {"security_protocol": "SASL_PLAINTEXT", **login}
+    with (
+        Admin(broker.at("SASL"), **options, sasl_scram_tokenauth=True) as by_token,
+        pytest.raises(errors.BrokerError, match="DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"),
+    ):
+        by_token.create_delegation_token()
+    with Admin(broker.at("SASL"), **options) as as_user, pytest.raises(errors.AuthenticationFailed):
+        as_user.list_topics()
+    with pytest.raises(ValueError, match="needs a sasl_mechanism of SCRAM"):
+        Admin(broker.at("SASL"), **{**options, "sasl_mechanism": "PLAIN"}, sasl_scram_tokenauth=True)
+    config = tmp_path / "client.properties"
+    config.write_text(
+        f"security.protocol=SASL_SSL\nsasl.mechanism=SCRAM-SHA-256\n"
+        f"ssl.truststore.type=PEM\nssl.truststore.location={broker.authority.certificate}\n"
+        "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required \\\n"
+        f'  username="{token.token_id}" password="{hmac}" tokenauth="true";\n'
+    )
+    check(command, "SASLTLS", "of-token", ["-F", config])
+
+
+def test_files_of_java_that_cannot_be_read(command, tmp_path):
+    config = tmp_path / "client.properties"
+    config.write_text(f"security.protocol=SSL\nssl.truststore.location={__file__}\nssl.truststore.type=JKS\n")
+    code, out, err = command("TLS", "topics", "-F", config)
+    assert (code, out) == (2, "")
+    assert "is JKS, and only PEM files are read; convert it" in " ".join(err.split())
 
 
 def test_tokens_need_a_login(broker):

@@ -31,12 +31,16 @@ empty=
 
 
 @pytest.mark.parametrize("login", ["scram.ScramLoginModule", "plain.PlainLoginModule"])
-def test_user_and_password_of_jaas(login):
+def test_user_and_password_of_jaas(login, tmp_path):
     text = (
         f"sasl.jaas.config=org.apache.kafka.common.security.{login} required \\\n"
         '  username="alice" \\\n  password="se\\"cret;=";\n'
     )
-    assert read_properties(text) == {"sasl.username": "alice", "sasl.password": 'se"cret;='}
+    file = tmp_path / "client.properties"
+    file.write_text(f"{text}security.protocol=sasl_ssl\nsasl.mechanism=SCRAM-SHA-256\n")
+    found = servers(bootstrap="a:1", config=str(file)).options(ProducerSettings)
+    assert (found["sasl_plain_username"], found["sasl_plain_password"]) == ("alice", 'se"cret;=')
+    assert found["security_protocol"] == "SASL_SSL"
 
 
 def test_a_line_that_is_no_property():

@@ -61,6 +61,16 @@ def test_jaas_users(config, user, password):
     assert (found["sasl_plain_username"], found["sasl_plain_password"]) == (user, password)
 
 
+def test_jaas_of_a_delegation_token():
+    config = f'{SCRAM} required username="id" password="aG1hYw==" tokenauth="true";'
+    login = {"kafka.security.protocol": "SASL_SSL", "kafka.sasl.mechanism": "SCRAM-SHA-256"}
+    found = client_options(
+        {"kafka.bootstrap.servers": "a", **login, "kafka.sasl.jaas.config": config}, ConsumerSettings
+    )
+    assert (found["sasl_plain_username"], found["sasl_plain_password"]) == ("id", "aG1hYw==")
+    assert found["sasl_scram_tokenauth"] is True
+
+
 def test_jaas_kerberos_and_the_default_mechanism():
     config = f'{KERBEROS} required useTicketCache=true serviceName="broker";'
     found = parse(kafka_security_protocol="sasl_plaintext", kafka_sasl_jaas_config=config)
@@ -77,7 +87,6 @@ def test_jaas_kerberos_and_the_default_mechanism():
         (f"{PLAIN} required username=alice;", "PlainLoginModule needs password"),
         (f'{PLAIN} required username="alice password=secret;', "quote is not closed"),
         (f"{PLAIN} required username=a password=b; {SCRAM} required username=a password=b;", "several login modules"),
-        (f'{SCRAM} required username=a password=b tokenauth="true";', "delegation tokens"),
         (f"{KERBEROS} required useKeyTab=true keyTab=/k;", "KRB5_CLIENT_KTNAME"),
         ("x.OAuthBearerLoginModule required;", "needs a function"),
         ("x.OtherModule required password=secret;", "unknown login module"),

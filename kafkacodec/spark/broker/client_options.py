@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Final
 
 from kafkacodec.client.options import ClientSettings, option_defaults, options_from_config
+from kafkacodec.client.security.java_config import java_security_options
 from kafkacodec.client.security.tls import client_context
-from kafkacodec.spark.broker.jaas import jaas_options
 from kafkacodec.spark.errors import OptionError
 
 __all__ = ["client_options", "is_client_option", "shared_options"]
@@ -19,7 +18,6 @@ __all__ = ["client_options", "is_client_option", "shared_options"]
 logger = logging.getLogger("kafkacodec.spark")
 
 _PREFIX: Final = "kafka."
-_PEM: Final = b"-----BEGIN"
 
 _BINARY: Final = "keys and values are binary columns; use functions on them"
 _INLINE: Final = "give the PEM text as a file, by ssl.truststore.location or ssl.keystore.location"
@@ -76,12 +74,6 @@ _NO_EFFECT: Final = frozenset(
     }
 )
 
-# Java's name of a file -> the client's option, the name of its type, the name of its password.
-_STORES: Final = {
-    "ssl.truststore.location": ("ssl_cafile", "ssl.truststore.type", "ssl.truststore.password"),
-    "ssl.keystore.location": ("ssl_certfile", "ssl.keystore.type", "ssl.keystore.password"),
-}
-
 # The client's option -> Java's name, for errors; the others only have dots for underscores.
 _JAVA_NAMES: Final = {
     "ssl_cafile": "ssl.truststore.location",
@@ -118,10 +110,10 @@ def client_options(options: Mapping[str, str], settings: type[ClientSettings]) -
     if not config.get("bootstrap.servers", "").strip():
         raise OptionError("kafka.bootstrap.servers: missing; give host:port of at least one broker")
     _leave_out(config)
-    if "security.protocol" in config:
-        config["security.protocol"] = config["security.protocol"].strip().upper()
-    found = {**_files(config), **_host_name(config), **_login(config)}
     try:
+        found = java_security_options(config)
+        if config.get("security.protocol", "").startswith("SASL"):
+            config.setdefault("sasl.mechanism", "GSSAPI")  # Java's default
         found |= options_from_config(config, option_defaults(settings))
     except TypeError as error:  # unknown option 'x'; did you mean 'y'?
         name, _, hint = str(error).removeprefix("unknown option ").partition("; ")
@@ -148,54 +140,6 @@ def _leave_out(config: dict[str, str]) -> None:
         del config[name]
     if names:
         logger.info("options without effect: %s", ", ".join(_PREFIX + name for name in names))
-
-
-def _files(config: dict[str, str]) -> dict[str, str]:
-    """The files of Java's stores, which must be PEM."""
-    found = {}
-    for location, (option, kind, password) in _STORES.items():
-        given, type_ = config.pop(location, None), config.pop(kind, None)
-        if given is None:
-            continue
-        form = type_.upper() if type_ else _guessed_type(given)
-        if form != "PEM":
-            raise OptionError(
-                f"{_PREFIX}{location}: {given} is {form}, and only PEM files are read; convert it with "
-                f"`keytool -importkeystore -deststoretype PKCS12` and `openssl pkcs12 -nodes`"
-            )
-        if password in config:
-            raise OptionError(f"{_PREFIX}{password}: PEM files have none; that of a key is kafka.ssl.key.password")
-        if not os.path.isfile(given):
-            raise OptionError(f"{_PREFIX}{location}: {given} is not a file on the driver; executors need it there too")
-        found[option] = given
-    return found
-
-
-def _guessed_type(path: str) -> str:
-    """Java's type of a store where none is given: by its first bytes, else Java's default."""
-    try:
-        with open(path, "rb") as file:
-            return "PEM" if _PEM in file.read(1 << 16) else "not PEM"
-    except OSError:
-        return "PEM"  # that it cannot be read is found next
-
-
-def _host_name(config: dict[str, str]) -> dict[str, bool]:
-    name = "ssl.endpoint.identification.algorithm"
-    algorithm = config.pop(name, None)
-    if algorithm is None:
-        return {}
-    if algorithm.strip().lower() not in ("", "https"):
-        raise OptionError(f"{_PREFIX}{name}: expected https, or nothing for no check of host names, not {algorithm!r}")
-    return {"ssl_check_hostname": bool(algorithm.strip())}
-
-
-def _login(config: dict[str, str]) -> dict[str, Any]:
-    text = config.pop("sasl.jaas.config", None)
-    found = {} if text is None else jaas_options(text)
-    if config.get("security.protocol", "").startswith("SASL") and "sasl.mechanism" not in config:
-        found["sasl_mechanism"] = "GSSAPI"  # Java's default
-    return found
 
 
 def _named(message: str, settings: type[ClientSettings]) -> str:

@@ -1,6 +1,7 @@
 """SCRAM-SHA-256 and SCRAM-SHA-512: the password is proved, not sent, and the broker proves that it knows it (RFC 5802).
 
 User name and password are taken as UTF-8 without SASLprep, since Kafka's brokers prepare neither. Hashes are hashlib's.
+An extension of Kafka's own says that they are the id and the HMAC of a delegation token (KIP-48).
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class Scram:
         self._password = (settings.sasl_plain_password or "").encode()
         self._nonce = nonce or secrets.token_urlsafe(24)
         user = (settings.sasl_plain_username or "").replace("=", "=3D").replace(",", "=2C")
-        self._first = f"n={user},r={self._nonce}"
+        token = ",tokenauth=true" if settings.sasl_scram_tokenauth else ""
+        self._first = f"n={user},r={self._nonce}{token}"
         self._server_signature: bytes | None = None
 
     def first(self) -> bytes:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from kafkacodec.spark.errors import OptionError
-
 __all__ = ["jaas_options"]
 
-_NAME = "kafka.sasl.jaas.config"
+_NAME = "sasl.jaas.config"
 _SHAPE = f'{_NAME}: expected a login module such as ...PlainLoginModule required username="..." password="...";'
 
 # Java's tokens: text in quotes with backslashes, or a word; `=` and `;` stand for themselves.
@@ -22,7 +20,7 @@ def jaas_options(text: str) -> dict[str, Any]:
     """The client's options that a login configuration stands for.
 
     Raises:
-        OptionError: it is malformed, or of a login module that this client has nothing for. The message has no part of
+        ValueError: it is malformed, or of a login module that this client has nothing for. The message has no part of
             the text, which has passwords.
     """
     module, values = _parsed(text)
@@ -32,27 +30,28 @@ def jaas_options(text: str) -> dict[str, Any]:
     if name == "Krb5LoginModule":
         return _kerberos(values)
     if name == "OAuthBearerLoginModule":
-        raise OptionError(
+        raise ValueError(
             f"{_NAME}: OAUTHBEARER needs a function that gets tokens, which an option cannot hold; use SCRAM, PLAIN, "
             "GSSAPI or client certificates"
         )
-    raise OptionError(f"{_NAME}: unknown login module; use PlainLoginModule, ScramLoginModule or Krb5LoginModule")
+    raise ValueError(f"{_NAME}: unknown login module; use PlainLoginModule, ScramLoginModule or Krb5LoginModule")
 
 
 def _user(module: str, values: dict[str, str]) -> dict[str, Any]:
-    if values.get("tokenauth", "false").lower() == "true":
-        raise OptionError(f"{_NAME}: delegation tokens (tokenauth) are not supported; use a user's own password")
     missing = [name for name in ("username", "password") if name not in values]
     if missing:
-        raise OptionError(f"{_NAME}: {module} needs {' and '.join(missing)}")
-    return {"sasl_plain_username": values["username"], "sasl_plain_password": values["password"]}
+        raise ValueError(f"{_NAME}: {module} needs {' and '.join(missing)}")
+    found: dict[str, Any] = {"sasl_plain_username": values["username"], "sasl_plain_password": values["password"]}
+    if module == "ScramLoginModule" and values.get("tokenauth", "false").lower() == "true":
+        found["sasl_scram_tokenauth"] = True
+    return found
 
 
 def _kerberos(values: dict[str, str]) -> dict[str, Any]:
     if values.get("useKeyTab", "false").lower() == "true":
-        raise OptionError(
-            f"{_NAME}: useKeyTab is not read; name the key table in the environment variable KRB5_CLIENT_KTNAME of the "
-            "driver and the executors, and leave useKeyTab out"
+        raise ValueError(
+            f"{_NAME}: useKeyTab is not read; name the key table in the environment variable KRB5_CLIENT_KTNAME (with "
+            "Spark, of the driver and the executors), and leave useKeyTab out"
         )
     service = values.get("serviceName")
     return {} if service is None else {"sasl_kerberos_service_name": service}
@@ -62,12 +61,12 @@ def _parsed(text: str) -> tuple[str, dict[str, str]]:
     """The login module's class and its options."""
     tokens = _tokens(text)
     if len(tokens) < 3 or tokens[-1] != ";" or tokens[1].lower() not in _FLAGS:
-        raise OptionError(_SHAPE)
+        raise ValueError(_SHAPE)
     module, pairs = tokens[0], tokens[2:-1]
     if ";" in pairs:
-        raise OptionError(f"{_NAME}: several login modules; give one")
+        raise ValueError(f"{_NAME}: several login modules; give one")
     if len(pairs) % 3 or any(equals != "=" for equals in pairs[1::3]):
-        raise OptionError(_SHAPE)
+        raise ValueError(_SHAPE)
     return str(module), {str(name): str(value) for name, value in zip(pairs[::3], pairs[2::3], strict=True)}
 
 
@@ -91,7 +90,7 @@ def _tokens(text: str) -> list[str]:
     while at < end:
         match = _TOKEN.match(text, at)
         if match is None:
-            raise OptionError(f"{_NAME}: a quote is not closed, or a character is out of place, at position {at}")
+            raise ValueError(f"{_NAME}: a quote is not closed, or a character is out of place, at position {at}")
         double, single, sign, word = match.groups()
         quoted = single if double is None else double
         found.append(sign or word if quoted is None else _Quoted(_unescaped(quoted)))

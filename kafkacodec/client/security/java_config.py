@@ -1,0 +1,73 @@
+"""Names of Java's client for TLS and SASL that stand for other options of this one: stores, host names, JAAS."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Final
+
+from kafkacodec.client.security.jaas import jaas_options
+
+__all__ = ["java_security_options"]
+
+_PEM: Final = b"-----BEGIN"
+
+# Java's name of a file -> the client's option, the name of its type, the name of its password.
+_STORES: Final = {
+    "ssl.truststore.location": ("ssl_cafile", "ssl.truststore.type", "ssl.truststore.password"),
+    "ssl.keystore.location": ("ssl_certfile", "ssl.keystore.type", "ssl.keystore.password"),
+}
+
+
+def java_security_options(config: dict[str, str]) -> dict[str, Any]:
+    """Take the names that only Java's client has from a configuration; returns the options that they stand for.
+
+    ``security.protocol`` is put into capitals.
+
+    Raises:
+        ValueError: a value is malformed or not possible, or a file is not PEM. The message starts with the name, and
+            has no password.
+    """
+    if "security.protocol" in config:
+        config["security.protocol"] = config["security.protocol"].strip().upper()
+    text = config.pop("sasl.jaas.config", None)
+    return {**_files(config), **_host_name(config), **({} if text is None else jaas_options(text))}
+
+
+def _files(config: dict[str, str]) -> dict[str, str]:
+    """The files of Java's stores, which must be PEM."""
+    found = {}
+    for location, (option, kind, password) in _STORES.items():
+        given, type_ = config.pop(location, None), config.pop(kind, None)
+        if given is None:
+            continue
+        form = type_.upper() if type_ else _guessed_type(given)
+        if form != "PEM":
+            raise ValueError(
+                f"{location}: {given} is {form}, and only PEM files are read; convert it with "
+                f"`keytool -importkeystore -deststoretype PKCS12` and `openssl pkcs12 -nodes`"
+            )
+        if password in config:
+            raise ValueError(f"{password}: PEM files have none; that of a key is ssl.key.password")
+        if not os.path.isfile(given):
+            raise ValueError(f"{location}: {given} is not a file")
+        found[option] = given
+    return found
+
+
+def _guessed_type(path: str) -> str:
+    """Java's type of a store where none is given: by its first bytes, else Java's default."""
+    try:
+        with open(path, "rb") as file:
+            return "PEM" if _PEM in file.read(1 << 16) else "not PEM"
+    except OSError:
+        return "PEM"  # that it cannot be read is found next
+
+
+def _host_name(config: dict[str, str]) -> dict[str, bool]:
+    name = "ssl.endpoint.identification.algorithm"
+    algorithm = config.pop(name, None)
+    if algorithm is None:
+        return {}
+    if algorithm.strip().lower() not in ("", "https"):
+        raise ValueError(f"{name}: expected https, or nothing for no check of host names, not {algorithm!r}")
+    return {"ssl_check_hostname": bool(algorithm.strip())}
