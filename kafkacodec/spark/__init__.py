@@ -75,7 +75,7 @@ def register(spark: SparkSession) -> None:
     Not needed for ``kafkalog`` on one machine if this package is installed as a wheel: Spark finds the module
     `pyspark_kafkacodec` by itself. Call it at the start of each thread that writes, apart from the one that made the
     session: it makes `spark` the active session of the thread, without which Spark finds no Python data source to write
-    to.
+    to. Settings ``fs.s3a.*`` of the session's Hadoop configuration apply as they are at the last call.
 
     Raises:
         KafkaCodecError: pyspark is not installed or too old, this package is imported from a zip, or the executors'
@@ -86,13 +86,17 @@ def register(spark: SparkSession) -> None:
     from pyspark.sql.utils import is_remote
 
     from kafkacodec.spark.broker.datasource import KafkaBrokerDataSource
+    from kafkacodec.spark.object_access import hadoop_access
     from kafkacodec.spark.shipping import require_interpreter
     from kafkacodec.spark.source import KafkaLogDataSource
 
     local = not is_remote()
     if local:
         require_interpreter(spark.sparkContext.pythonExec)
-    for source in (KafkaLogDataSource, KafkaBrokerDataSource):
+    # Python processes of Spark do not see the Hadoop configuration: the class, made here, brings it to them.
+    name = KafkaLogDataSource.__name__
+    log: type[KafkaLogDataSource] = type(name, (KafkaLogDataSource,), {"access": hadoop_access(spark)})
+    for source in (log, KafkaBrokerDataSource):
         try:
             spark.dataSource.register(source)
         except AnalysisException as error:

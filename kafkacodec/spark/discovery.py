@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from glob import glob, has_magic
 from typing import TypeVar
 
 from kafkacodec.errors import Truncated
@@ -13,8 +12,11 @@ from kafkacodec.log import Partition, discover
 from kafkacodec.log.listings import Listings
 from kafkacodec.log.merged import MergedPartition
 from kafkacodec.log.relocate import MAX_TRIES, PAUSE_SECONDS
+from kafkacodec.log.storage import full_path, is_directory, is_url
+from kafkacodec.log.storage.patterns import matches_of
+from kafkacodec.log.storage.stores import use
 from kafkacodec.spark.errors import OptionError
-from kafkacodec.spark.options import ReadOptions, Replicas, TopicPartition, local_path
+from kafkacodec.spark.options import ReadOptions, Replicas, TopicPartition, readable_path
 
 __all__ = ["THREADS", "partitions_of", "selected", "steadily"]
 
@@ -56,6 +58,7 @@ def selected(options: ReadOptions, listings: Listings | None = None) -> list[Par
 
     With the `listings` of an earlier call, only directories that have changed are listed.
     """
+    use(options.access)
     found = [p for p in _discover(options.paths, listings) if options.selection.wants(p.topic, p.partition)]
     if listings is not None:
         found = _restored(found, listings)
@@ -78,11 +81,10 @@ def _discover(paths: Iterable[str], listings: Listings | None = None) -> list[Pa
     """The partitions under directories, globs and segment files."""
     local: dict[str, None] = {}
     for path in paths:
-        plain = local_path(path)
-        matches = sorted(glob(plain, recursive=True)) if has_magic(plain) and not os.path.exists(plain) else [plain]
+        matches = matches_of(readable_path(path))
         if not matches:
             raise OptionError(f"path: no file or directory matches {path}")
-        local.update(dict.fromkeys(map(os.path.abspath, matches)))
+        local.update(dict.fromkeys(map(full_path, matches)))
     try:
         return discover(local, levels=LEVELS, listings=listings)
     except FileNotFoundError as error:
@@ -105,7 +107,7 @@ def _one_of(group: Sequence[Partition], replicas: Replicas) -> Partition:
         OptionError: they are replicas, which the option does not allow, or of different topics with one name.
     """
     # The same directory by two ways is no replica; it is read whole if one of them names all of it.
-    distinct = {os.path.realpath(p.path): p for p in sorted(group, key=lambda p: p.has_all)}
+    distinct = {_place(p.path): p for p in sorted(group, key=lambda p: p.has_all)}
     first, *others = distinct.values()
     if not others:
         return first
@@ -125,6 +127,11 @@ def _one_of(group: Sequence[Partition], replicas: Replicas) -> Partition:
     return steadily(
         first, lambda now: MergedPartition(found if now is first else [p.relisted() for p in found], threads=THREADS)
     )
+
+
+def _place(path: str) -> str:
+    """The same for every path that leads to the same directory."""
+    return full_path(path) if is_url(path) else os.path.realpath(path)
 
 
 def _refuse(what: str, names: Iterable[str]) -> None:
@@ -150,7 +157,7 @@ def steadily(partition: Partition, action: Callable[[Partition], T]) -> T:
         except (FileNotFoundError, Truncated) as error:
             tries += 1
             most = MAX_TRIES if isinstance(error, FileNotFoundError) else _SHORTENED_TRIES
-            if tries > most or not os.path.isdir(partition.path):
+            if tries > most or not is_directory(partition.path):
                 raise
             time.sleep(PAUSE_SECONDS)
             partition = partition.relisted()

@@ -7,11 +7,14 @@ error, since a misspelt one would silently change the result.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 from urllib.parse import unquote, urlsplit
 
 from kafkacodec.log.continuity import Gaps
+from kafkacodec.log.storage import is_url
+from kafkacodec.log.storage.access import ENVIRONMENT, S3Access
+from kafkacodec.log.storage.stores import SCHEMES
 from kafkacodec.spark.bounds import (
     EARLIEST,
     LATEST,
@@ -24,6 +27,7 @@ from kafkacodec.spark.bounds import (
 )
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.foreign import is_foreign, warn_foreign
+from kafkacodec.spark.object_access import ACCESS_OPTIONS, access_of
 from kafkacodec.spark.option_values import boolean, one_of, parse_json, positive, refuse_unknown, take, whole_number
 from kafkacodec.spark.schema import LOG_COLUMNS
 
@@ -76,6 +80,7 @@ _READ_OPTIONS = (
     "failOnDataLoss",
     "replicas",
     "view",
+    *ACCESS_OPTIONS,
 )
 _STREAM_OPTIONS = (*_READ_OPTIONS, "maxOffsetsPerTrigger")
 
@@ -106,6 +111,7 @@ class ReadOptions:
     fail_on_data_loss: bool
     replicas: Replicas = "error"
     max_offsets_per_trigger: int | None = None
+    access: S3Access = field(default=ENVIRONMENT, repr=False)
 
 
 def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -> ReadOptions:
@@ -148,6 +154,7 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -
         # A permissive batch reads what there is; a stream would never know of what it has left out.
         fail_on_data_loss=(streaming or not permissive) if fail_on_data_loss is None else fail_on_data_loss,
         replicas=take(given, "replicas", one_of(*get_args(Replicas)), "error"),  # type: ignore[arg-type]
+        access=access_of(given),
         max_offsets_per_trigger=take(given, "maxOffsetsPerTrigger", positive, None),
     )
 
@@ -194,8 +201,20 @@ def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
     return paths
 
 
+def readable_path(path: str) -> str:
+    """The path of files to read: the URL of objects, or a local path.
+
+    Raises:
+        OptionError: the path has the scheme of another file system.
+    """
+    if not is_url(path) or urlsplit(path).scheme not in SCHEMES:
+        return local_path(path)
+    scheme, place = path.split("://", 1)
+    return f"{'s3' if scheme == 's3a' else scheme}://{place}".rstrip("/")
+
+
 def local_path(path: str, option: str = "path") -> str:
-    """The local path of a plain or ``file:`` path. Tasks open local files only.
+    """The local path of a plain or ``file:`` path, for what is written.
 
     Raises:
         OptionError: the path has another scheme.

@@ -13,6 +13,8 @@ from kafkacodec.errors import CorruptRecord, DecodeError, MissingOffsets
 from kafkacodec.log import SegmentRange
 from kafkacodec.log.continuity import Gaps
 from kafkacodec.log.ranges import Lost
+from kafkacodec.log.storage.access import ENVIRONMENT, S3Access
+from kafkacodec.log.storage.stores import use
 from kafkacodec.records.columns import Problem, RecordColumns
 from kafkacodec.spark.errors import without_traceback
 from kafkacodec.spark.schema import COLUMNS, LOG_COLUMNS, METADATA, METADATA_FIELDS, arrow_schema, core_columns
@@ -35,6 +37,7 @@ def read_ranges(
     permissive: bool,
     gaps: Gaps = "error",
     fail_on_data_loss: bool = True,
+    access: S3Access = ENVIRONMENT,
     note: Callable[[str, Sequence[Problem]], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The records of these ranges in batches of at most `ROWS` rows, with the columns `names`.
@@ -42,12 +45,14 @@ def read_ranges(
     With `permissive`, damage and unreadable files are logged and skipped. Offsets missing between segments are damage
     unless `gaps` is ``accept``. Offsets that were deleted or truncated since the ranges were planned are an error with
     `fail_on_data_loss`, and logged without it. What is logged is also given to `note`, with the file's path.
+    `access` tells how to reach S3.
 
     Raises:
         MissingOffsets: offsets were deleted or truncated since.
         DecodeError: the first damage, with the file's path.
         OSError: a file cannot be read.
     """
+    use(access)
     shaper = Shaper(names)
     on_error: Literal["skip", "raise"] = "skip" if permissive else "raise"
     lost: Lost = "error" if fail_on_data_loss else "report"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -18,6 +19,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from kafkacodec.log.storage.access import ENVIRONMENT, S3Access
 from kafkacodec.spark.errors import without_traceback
 from kafkacodec.spark.options import ReadOptions, parse_columns, parse_read_options
 from kafkacodec.spark.planning import Pruning, plan, refuse_without_batches
@@ -47,6 +49,9 @@ class KafkaLogDataSource(DataSource):
         """The name of the format."""
         return "kafkalog"
 
+    access: ClassVar[S3Access] = ENVIRONMENT
+    """How S3 is reached as far as options do not say; `kafkacodec.spark.register` makes a class with that of Hadoop."""
+
     @without_traceback()
     def schema(self) -> StructType:
         """The schema that the options `columns` and `includeHeaders` ask for."""
@@ -65,7 +70,7 @@ class KafkaLogDataSource(DataSource):
         # read that setting; but Spark plans with filters in a separate worker module.
         hands_down = "pyspark.sql.worker.data_source_pushdown_filters" in sys.modules
         kind = FilteringReader if hands_down else SegmentReader
-        return kind(parse_read_options(self.options), check_schema(schema))
+        return kind(self._read_options(), check_schema(schema))
 
     @without_traceback()
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
@@ -76,7 +81,11 @@ class KafkaLogDataSource(DataSource):
             return RefusingStreamReader(partial(refuse_stream, self.options))
         from kafkacodec.spark.streaming import SegmentStreamReader
 
-        return SegmentStreamReader(parse_read_options(self.options, streaming=True), check_schema(schema))
+        return SegmentStreamReader(self._read_options(streaming=True), check_schema(schema))
+
+    def _read_options(self, *, streaming: bool = False) -> ReadOptions:
+        options = parse_read_options(self.options, streaming=streaming)
+        return replace(options, access=options.access.over(self.access))
 
     @without_traceback()
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
@@ -117,6 +126,7 @@ class SegmentReader(DataSourceReader):
             permissive=options.permissive,
             gaps=options.gaps,
             fail_on_data_loss=options.fail_on_data_loss,
+            access=options.access,
         )
 
 

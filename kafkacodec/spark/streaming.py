@@ -14,6 +14,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from kafkacodec.log import Partition, layout
 from kafkacodec.log.identity import LogIdentity, epoch_at
 from kafkacodec.log.listings import Listings
+from kafkacodec.log.storage import full_path, identity_of
 from kafkacodec.spark.checkpoint import (
     Loss,
     Observed,
@@ -180,6 +181,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             permissive=options.permissive,
             gaps=options.gaps,
             fail_on_data_loss=options.fail_on_data_loss,
+            access=options.access,
         )
 
     def _observe_all(
@@ -216,8 +218,11 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         high_watermark = partition.high_watermark if self.options.to_high_watermark else None
         if high_watermark is None or high_watermark >= end or partition.path in self._held_back:
             return
-        path = os.path.join(os.path.dirname(os.path.abspath(partition.path)), layout.HIGH_WATERMARK_CHECKPOINT)
-        age = time.time() - os.stat(path).st_mtime if os.path.exists(path) else 0  # of merged replicas: another has it
+        path = os.path.join(os.path.dirname(full_path(partition.path)), layout.HIGH_WATERMARK_CHECKPOINT)
+        try:
+            age = time.time() - identity_of(path).mtime_ns / 1e9
+        except FileNotFoundError:  # of merged replicas: another has it
+            return
         if age > OLD_SECONDS:
             self._held_back.add(partition.path)
             logger.warning(

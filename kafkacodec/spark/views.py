@@ -19,6 +19,7 @@ from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log import Partition
 from kafkacodec.log.cluster_metadata import TOPIC as METADATA_TOPIC
 from kafkacodec.log.groups import TOPIC as GROUPS_TOPIC
+from kafkacodec.log.storage import is_url
 from kafkacodec.log.tables import GROUPS, LAG, METADATA, OFFSETS
 from kafkacodec.spark import view_rows
 from kafkacodec.spark.discovery import partitions_of
@@ -26,7 +27,7 @@ from kafkacodec.spark.errors import OptionError, without_traceback
 from kafkacodec.spark.foreign import warn_foreign
 from kafkacodec.spark.headers import HEADER, arrow_type
 from kafkacodec.spark.option_values import one_of, refuse_unknown
-from kafkacodec.spark.options import ReadOptions, parse_read_options
+from kafkacodec.spark.options import ReadOptions, parse_read_options, readable_path
 
 __all__ = ["VIEWS", "ViewReader", "refuse_stream", "shows_records", "view_schema"]
 
@@ -126,7 +127,10 @@ def _parse(options: Mapping[str, str]) -> tuple[View, ReadOptions, tuple[str, ..
         if len(set(names)) < len(names):
             raise OptionError(f"columns: a column is listed twice in {given['columns']!r}")
     rest = {name: value for name, value in given.items() if name not in ("view", "columns")}
-    return view, parse_read_options(rest | {"replicas": "all"}), names
+    parsed = parse_read_options(rest | {"replicas": "all"})
+    for path in filter(is_url, map(readable_path, parsed.paths)):
+        raise OptionError(f"view: {path} is in an object store, from which Spark reads records only; copy the files")
+    return view, parsed, names
 
 
 def _checked(schema: StructType, view: View) -> list[str]:

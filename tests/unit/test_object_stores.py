@@ -1,39 +1,20 @@
 """Logs in an object store (moto's S3 on this machine) against the same logs on disk."""
 
 import os
-import threading
-from collections import Counter
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
-import boto3
 import pytest
 from click.testing import CliRunner
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
-from werkzeug.serving import make_server
 
 import kafkacodec as kc
 from kafkacodec.cli.app import application
 from kafkacodec.log.sample import sample as take_sample
 from kafkacodec.log.storage import objects, open_file
-
-BUCKET = "logs"
-
-
-class Server:
-    """S3 on loopback, with the number of bytes that it sent in answers to GET, by path."""
-
-    def __init__(self):
-        self.sent: Counter[str] = Counter()
-        self.moto = DomainDispatcherApplication(create_backend_app)
-        self.server = make_server("127.0.0.1", 0, self.answer, threaded=True)
-        self.url = f"http://127.0.0.1:{self.server.port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def answer(self, environ, start_response):
-        body = list(self.moto(environ, start_response))
-        if environ["REQUEST_METHOD"] == "GET":
-            self.sent[environ["PATH_INFO"]] += sum(map(len, body))
-        return body
+from kafkacodec.log.storage.access import S3Access
+from tests.object_server import BUCKET, Server, client, upload
 
 
 @pytest.fixture(scope="module")
@@ -55,18 +36,7 @@ def _environment(server, monkeypatch):
 
 @pytest.fixture(scope="module")
 def s3(server):
-    client = boto3.client(
-        "s3", endpoint_url=server.url, region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="y"
-    )
-    client.create_bucket(Bucket=BUCKET)
-    return client
-
-
-def upload(s3, directory, prefix):
-    for path in Path(directory).rglob("*"):
-        if path.is_file():
-            s3.put_object(Bucket=BUCKET, Key=f"{prefix}/{path.relative_to(directory)}", Body=path.read_bytes())
-    return f"s3://{BUCKET}/{prefix}"
+    return client(server)
 
 
 @pytest.fixture(scope="module")
@@ -264,3 +234,66 @@ def test_tiered_storage_is_read_in_chunks(s3, server, monkeypatch):
         file.read(2000, 100)
     [sent] = [size for path, size in server.sent.items() if path.endswith(".log")]
     assert 0 < sent < found[1].stored_bytes / 2
+
+
+def in_child(action):
+    """What an action said in a forked process: the text of its error or of its result; None if it took too long."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        signal.alarm(10)
+        try:
+            said = str(action())
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+        os.write(writing, said.encode())
+        os._exit(0)
+    os.close(writing)
+    os.waitpid(child, 0)
+    with open(reading, encoding="utf-8") as answer:
+        return answer.read() or None
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_says_that_it_cannot_read_and_its_parent_goes_on(sample):
+    path = f"{sample[1]}/orders-0/00000000000000000000.log"
+    with open_file(path) as file:
+        file.view(0, 100)
+        for action in (lambda: kc.log.Segment(path).last_offset(), lambda: file.read(0, 100)):
+            said = in_child(action)
+            assert said is not None
+            assert said.startswith("KafkaCodecError: this process was forked after")
+        assert file.read(100, 200)
+    assert kc.log.Segment(path).last_offset() is not None
+
+
+def test_a_process_forked_before_the_first_read_reads(sample):
+    program = (
+        "import os, sys, kafkacodec as kc\n"
+        "from kafkacodec.log.storage import objects\n"
+        "child = os.fork()\n"
+        f"assert kc.log.Segment('{sample[1]}/orders-0/00000000000000000000.log').last_offset() is not None\n"
+        "assert not child or os.waitpid(child, 0)[1] == 0\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=30)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, {}),
+        ({"access.key": "a", "secret.key": "b"}, {"access_key_id": "a", "secret_access_key": "b"}),
+        ({"endpoint": "http://h:1/", "path.style.access": "true"}, {"endpoint": "http://h:1"}),
+        ({"endpoint": "h:1", "connection.ssl.enabled": "false"}, {"endpoint": "http://h:1"}),
+        ({"endpoint": "h", "path.style.access": "false"}, {"endpoint": "https://logs.h", "virtual": True}),
+        ({"endpoint": "http://10.0.0.1:9", "path.style.access": "false"}, {"endpoint": "http://10.0.0.1:9"}),
+        ({"endpoint.region": "r", "bucket.logs.endpoint.region": "s", "bucket.x.session.token": "t"}, {"region": "s"}),
+    ],
+)
+def test_settings_mean_what_they_mean_to_s3a(given, expected):
+    access = S3Access.of(given)
+    found = access.client_options(BUCKET)
+    in_host = found.pop("virtual_hosted_style_request", False)
+    assert found == {name: value for name, value in expected.items() if name != "virtual"}
+    assert in_host == expected.get("virtual", False)
+    assert repr(access) == "S3Access()"

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 
 from kafkacodec.errors import LimitExceeded
 from kafkacodec.log.files import FileIdentity
-from kafkacodec.log.storage.stores import errors_of, place_of
+from kafkacodec.log.storage.stores import check_process, errors_of, place_of
 
 __all__ = ["ObjectEntry", "ObjectFile", "list_objects", "read_object", "state_of"]
 
@@ -145,6 +145,7 @@ class ObjectFile:
 
     def view(self, start: int = 0, end: int | None = None) -> mmap.mmap | bytes:
         """A buffer of `size` bytes of which those in [start, end) are the object's."""
+        check_process()
         stop = self.size if end is None else min(end, self.size)
         self.ahead(start, stop)
         for begin, finish, part in self._parts:

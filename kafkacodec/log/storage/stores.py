@@ -9,12 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from kafkacodec.errors import KafkaCodecError
+from kafkacodec.log.storage.access import ENVIRONMENT, S3Access
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
-__all__ = ["errors_of", "place_of"]
+__all__ = ["SCHEMES", "check_process", "errors_of", "place_of", "use"]
 
 SCHEMES = ("s3", "s3a", "gs", "az", "abfs", "abfss")
 
@@ -30,13 +33,24 @@ _CODE = re.compile(r"<Code>(\w{1,64})</Code>")
 _REFUSED = {"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "AuthFailure"}
 
 
+_access = ENVIRONMENT
+
+
+def use(access: S3Access) -> None:
+    """Set how this process reaches S3 from now on. A process of Spark's works for one query at a time."""
+    global _access
+    _access = access
+
+
 def place_of(url: str) -> tuple[ObjectStore, str]:
     """The client of a URL's bucket, and the key in it.
 
     Raises:
         ValueError: the URL has no bucket, or another scheme than `SCHEMES`.
         ImportError: the package obstore is not installed.
+        KafkaCodecError: as `check_process`.
     """
+    check_process()
     parts = _URL.fullmatch(url)
     if parts is None:
         raise ValueError(f"{url}: a URL of objects has a bucket, as in s3://bucket/prefix")
@@ -44,19 +58,22 @@ def place_of(url: str) -> tuple[ObjectStore, str]:
         raise ValueError(f"{url}: unknown scheme {parts['scheme']!r}; use one of {', '.join(SCHEMES)}")
     settings = tuple(sorted(item for item in os.environ.items() if item[0].startswith(_SETTINGS)))
     scheme = "s3" if parts["scheme"] == "s3a" else parts["scheme"]
-    return _store(f"{scheme}://{parts['bucket']}", hash(settings)), parts["key"].rstrip("/")
+    access = _access if scheme == "s3" else ENVIRONMENT
+    return _store(scheme, parts["bucket"], access, hash(settings)), parts["key"].rstrip("/")
 
 
 @lru_cache(maxsize=64)
-def _store(root: str, _settings: int) -> ObjectStore:
+def _store(scheme: str, bucket: str, access: S3Access, _settings: int) -> ObjectStore:
     """A client, kept with its connections while the environment has the same settings."""
     try:
         from obstore.store import from_url
     except ImportError:
         raise ImportError("reading from object stores needs obstore: pip install 'kafkacodec[objects]'") from None
-    endpoint = os.environ.get("AWS_ENDPOINT_URL", os.environ.get("AWS_ENDPOINT", ""))
+    options: Any = access.client_options(bucket)
+    endpoint = options.get("endpoint", os.environ.get("AWS_ENDPOINT_URL", os.environ.get("AWS_ENDPOINT", "")))
     store: ObjectStore = from_url(
-        root,
+        f"{scheme}://{bucket}",
+        config=options,
         client_options={
             "timeout": _TIMEOUT,
             "connect_timeout": _CONNECT_TIMEOUT,
@@ -65,6 +82,33 @@ def _store(root: str, _settings: int) -> ObjectStore:
         retry_config={"max_retries": _RETRIES, "retry_timeout": _RETRY_TIME},
     )
     return store
+
+
+def check_process() -> None:
+    """Refuse to work in a process that was forked after its parent had read objects.
+
+    The client's threads do not exist there. Trying would wait for ever, and would disturb the parent, with which the
+    connections are shared.
+
+    Raises:
+        KafkaCodecError: this is such a process.
+    """
+    if _forked:
+        raise KafkaCodecError(
+            "this process was forked after its parent had read from an object store, and cannot read from one; "
+            "start processes by spawn or forkserver, or fork before the first read"
+        )
+
+
+_forked = False
+
+
+def _after_fork() -> None:
+    global _forked
+    _forked = _forked or _store.cache_info().misses > 0
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 @contextmanager

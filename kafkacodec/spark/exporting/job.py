@@ -30,6 +30,7 @@ from kafkacodec.spark.exporting.planning import Plan, plan
 from kafkacodec.spark.exporting.report import ExportedFile, ExportReport
 from kafkacodec.spark.exporting.task import RESULT, ExportTask, Written
 from kafkacodec.spark.exporting.typed import TypedColumns, typed_columns
+from kafkacodec.spark.object_access import hadoop_access
 from kafkacodec.spark.options import ReadOptions
 from kafkacodec.spark.schema import arrow_schema
 
@@ -90,6 +91,7 @@ def export(
     """
     check_format(format)
     reading = source_options(source)
+    reading = replace(reading, access=reading.access.over(hadoop_access(spark)))
     columns = columns_of(reading)
     typed = typed_columns(columns, {"value": values, "key": keys})
     plain = arrow_schema(columns)

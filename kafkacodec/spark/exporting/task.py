@@ -114,6 +114,7 @@ class ExportTask:
             permissive=self.reading.permissive,
             gaps=self.reading.gaps,
             fail_on_data_loss=self.reading.fail_on_data_loss,
+            access=self.reading.access,
             note=note,
         )
         if self.typed is None:

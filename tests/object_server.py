@@ -1,0 +1,49 @@
+"""S3 on this machine, by moto: what tests of object stores share."""
+
+import re
+import threading
+from collections import Counter
+from pathlib import Path
+
+import boto3
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import make_server
+
+BUCKET = "logs"
+
+
+class Server:
+    """S3 on loopback, with the bytes that it sent in answers to GET, by path, and the keys of those who asked."""
+
+    def __init__(self):
+        self.sent: Counter[str] = Counter()
+        self.requests: Counter[str] = Counter()  # by method
+        self.users: set[str] = set()
+        self.moto = DomainDispatcherApplication(create_backend_app)
+        self.server = make_server("127.0.0.1", 0, self.answer, threaded=True)
+        self.url = f"http://127.0.0.1:{self.server.port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def answer(self, environ, start_response):
+        body = list(self.moto(environ, start_response))
+        self.requests[environ["REQUEST_METHOD"]] += 1
+        self.users.update(re.findall(r"Credential=(\w+)/", environ.get("HTTP_AUTHORIZATION", "")))
+        if environ["REQUEST_METHOD"] == "GET":
+            self.sent[environ["PATH_INFO"]] += sum(map(len, body))
+        return body
+
+
+def client(server):
+    """A client with a bucket."""
+    found = boto3.client(
+        "s3", endpoint_url=server.url, region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="y"
+    )
+    found.create_bucket(Bucket=BUCKET)
+    return found
+
+
+def upload(s3, directory, prefix):
+    for path in Path(directory).rglob("*"):
+        if path.is_file():
+            s3.put_object(Bucket=BUCKET, Key=f"{prefix}/{path.relative_to(directory)}", Body=path.read_bytes())
+    return f"s3://{BUCKET}/{prefix}"
