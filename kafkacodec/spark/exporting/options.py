@@ -90,6 +90,13 @@ def source_options(source: str | os.PathLike[str] | Mapping[str, Any]) -> ReadOp
         OptionError: an option is unknown, malformed, contradicts another one or is of no use to an export.
     """
     given = source if isinstance(source, Mapping) else {"path": os.fspath(source)}
+    if not {"path", "paths"} & {name.lower() for name in given}:
+        for name in given:
+            if name.lower() == "kafka.bootstrap.servers":
+                raise OptionError(
+                    f"{name}: an export reads log directories, not brokers; give path, or read the format kafkabroker "
+                    "as a stream and write that"
+                )
     options = parse_read_options({name: _text(name, value) for name, value in given.items()})
     if options.replicas == "all":
         raise OptionError("replicas: an export reads each partition once; give merge or error, not all")
