@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 from kafkacodec.cli.console import say, say_json
-from kafkacodec.cli.inputs import TREE_LEVELS, matches, topics_option
+from kafkacodec.cli.inputs import TREE_LEVELS, matches, tiered_key_option, topics_option
 from kafkacodec.cli.output import Column, counted, full_option, print_table, progress
 from kafkacodec.cli.standard_input import paths_with_copy
 from kafkacodec.log import Partition, discover
@@ -32,6 +32,7 @@ _CAUSES = {
     callback=paths_with_copy,
 )
 @topics_option
+@tiered_key_option
 @click.option(
     "--limit",
     metavar="N",

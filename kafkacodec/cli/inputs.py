@@ -200,19 +200,23 @@ def _use_keys(_context: click.Context, _option: click.Parameter, value: tuple[st
         os.environ[KEYS_VARIABLE] = os.pathsep.join(value)
 
 
+tiered_key_option = click.option(
+    "--tiered-key",
+    metavar="[ID=]FILE",
+    multiple=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_use_keys,
+    help="Private key (PEM) of segments in tiered storage, of the key pair ID; repeatable.",
+)
+"""For commands that read logs: sets the environment variable for this process and those that it starts."""
+
+
 _CHOICE_OPTIONS = (
     _paths(True),
     topics_option,
     click.option("--partition", "numbers", metavar="N", type=int, multiple=True, help="Only partition N; repeatable."),
-    click.option(
-        "--tiered-key",
-        metavar="[ID=]FILE",
-        multiple=True,
-        expose_value=False,
-        is_eager=True,
-        callback=_use_keys,
-        help="Private key (PEM) of segments in tiered storage, of the key pair ID; repeatable.",
-    ),
+    tiered_key_option,
 )
 _SPAN_OPTIONS = (
     click.option("--start-offset", "--offset", "start_offset", metavar="N", type=int, help="Start at this offset."),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkacodec.cli.console import say, say_json
+from kafkacodec.cli.inputs import tiered_key_option
 from kafkacodec.cli.output import counted, progress, size
 from kafkacodec.cli.standard_input import path_with_copy
 from kafkacodec.errors import KafkaCodecError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("source", type=click.Path(exists=True, allow_dash=True), callback=path_with_copy)
 @click.argument("destination", type=click.Path())
+@tiered_key_option
 @click.option("--json", "as_json", is_flag=True, help="Print the report as a JSON object.")
 def recover(source: str, destination: str, as_json: bool) -> None:
     """Copy every intact batch of SOURCE to a new log directory, DESTINATION.

@@ -22,7 +22,7 @@ from kafkacodec.log.report import Finding, Report
 from kafkacodec.log.segment import Segment
 from kafkacodec.log.segment_writer import SegmentWriter
 from kafkacodec.log.side_files import leads_out, links_out, read_inside
-from kafkacodec.log.storage import StoredFile
+from kafkacodec.log.storage import StoredFile, is_uploaded
 from kafkacodec.log.verify import Advance, verify_segment
 from kafkacodec.records.columns import BatchHeaders
 from kafkacodec.records.encode import EncodedBatch
@@ -177,9 +177,11 @@ class _Copier:
             base_offset = segment.first_offset() or 0
         with SegmentWriter(self.target, base_offset) as writer:
             writer.next_offset = max(base_offset, self.next_offset)
+            # Batches that the next leader uploaded again are copied from its segment.
+            stop = surroundings.following if is_uploaded(segment.path) else None
 
             def keep(file: StoredFile, headers: BatchHeaders) -> None:
-                self._append(writer, file, headers)
+                self._append(writer, file, headers, stop)
 
             report = verify_segment(
                 segment.path, segment.base_offset, surroundings=surroundings, keep=keep, advance=advance
@@ -187,7 +189,7 @@ class _Copier:
             self.next_offset = writer.next_offset
         return report
 
-    def _append(self, writer: SegmentWriter, file: StoredFile, headers: BatchHeaders) -> None:
+    def _append(self, writer: SegmentWriter, file: StoredFile, headers: BatchHeaders, stop: int | None) -> None:
         magics = headers["magic"]
         # A compressed message set has only its last offset.
         bases = np.where(magics >= 2, headers["base_offset"], headers["last_offset"]).tolist()
@@ -196,6 +198,8 @@ class _Copier:
         starts, sizes = headers["position"].tolist(), headers["size_in_bytes"].tolist()
         lasts, epochs = headers["last_offset"].tolist(), headers["partition_leader_epoch"].tolist()
         for i, start in enumerate(starts):
+            if stop is not None and bases[i] >= stop:
+                continue
             if bases[i] < writer.next_offset:  # the report of the segment or the partition has a finding for it
                 self._left_out(file.path, start, sizes[i], bases[i], lasts[i])
                 continue

@@ -123,6 +123,16 @@ def test_of_uploads_by_several_leaders_each_offset_is_read_once():
     assert not [finding for finding in here.verify().findings if finding.level == "error"]
 
 
+@pytest.mark.parametrize(("variant", "topic"), [("leaders", "orders"), ("zstd-aes", "payments")])
+def test_recover_writes_a_log_for_a_broker(tmp_path, variant, topic):
+    report = kc.log.recover(uploaded(variant, topic).path, tmp_path / "log")
+    assert not [finding for finding in report.findings if finding.level == "error"]
+    saved = kc.log.LogDirectory(tmp_path / "log").partition(topic, 0)
+    for level in ("read_uncommitted", "read_committed"):
+        assert rows(saved, isolation_level=level) == rows(source(topic), isolation_level=level)
+    assert saved.verify().findings == []
+
+
 def test_a_missing_upload_is_a_gap(tmp_path):
     copy = shutil.copytree(LEADERS, tmp_path / "orders-dlPtJqO1Sb-W-Oym9Umc5w" / "0")
     next(copy.glob("*-E*.rsm-manifest")).unlink()  # as if its upload had not ended
