@@ -11,7 +11,13 @@ from kafkacodec.lazy import at_first_use
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kafkacodec.spark.column_functions import batch_headers, crc_ok, kafka_partition, split_confluent
+    from kafkacodec.spark.column_functions import (
+        batch_headers,
+        crc_ok,
+        decode_message,
+        kafka_partition,
+        split_confluent,
+    )
     from kafkacodec.spark.errors import OptionError, UnfinishedWrite
     from kafkacodec.spark.exporting.job import export
     from kafkacodec.spark.exporting.report import ExportReport
@@ -33,6 +39,7 @@ _HOMES = {
     "batch_headers": "column_functions",
     "crc_ok": "column_functions",
     "decode_batches": "functions",
+    "decode_message": "column_functions",
     "decode_values": "values",
     "export": "exporting.job",
     "java_home": "jvm",
@@ -54,6 +61,7 @@ __all__ = [
     "batch_headers",
     "crc_ok",
     "decode_batches",
+    "decode_message",
     "decode_values",
     "export",
     "java_home",

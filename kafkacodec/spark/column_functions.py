@@ -1,8 +1,12 @@
-"""Functions of columns: Kafka's partitioner, batch headers, checksums, Confluent's framing."""
+"""Functions of columns: Kafka's partitioner and messages, batch headers, checksums, Confluent's framing."""
 
 from __future__ import annotations
 
-from typing import Any
+import base64
+import json
+import math
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,11 +14,16 @@ from pyspark.sql import Column, functions as F
 
 import kafkacodec as kc
 from kafkacodec.errors import DecodeError
+from kafkacodec.messages import message_class, message_names
+from kafkacodec.records.arguments import suggestion
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.headers import HEADER, header_columns
 from kafkacodec.spark.versions import require_spark
 
-__all__ = ["UDFS", "batch_headers", "crc_ok", "kafka_partition", "split_confluent"]
+if TYPE_CHECKING:
+    from kafkacodec.messages import Message
+
+__all__ = ["UDFS", "batch_headers", "crc_ok", "decode_message", "kafka_partition", "split_confluent"]
 
 _HEADERS = pa.list_(pa.struct(HEADER))
 
@@ -79,6 +88,39 @@ def batch_headers(column: Column | str) -> Column:
     return _udf("batch_headers")(column)
 
 
+def decode_message(column: Column | str, name: str | Column, version: int | Column) -> Column:
+    """Bodies of requests, responses or stored data as JSON (string). Needs Spark 4.1.
+
+    Names of fields are those of `kafkacodec.messages`; bytes are base64, ids in the usual form of UUIDs, and numbers
+    that JSON lacks are text. Null for a null body. The job fails at a body that cannot be decoded.
+
+    Args:
+        column: the bodies, without size and header.
+        name: the class in `kafkacodec.messages`, such as ``MetadataResponse``.
+        version: the version of the API.
+
+    Raises:
+        OptionError: there is no such class or version.
+        KafkaCodecError: Spark is older.
+    """
+    if isinstance(name, str):
+        if isinstance(version, int):
+            _versioned(name, version)
+        name = F.lit(name)
+    return _udf("decode_message")(column, name, F.lit(version) if isinstance(version, int) else version)
+
+
+def _versioned(name: str, version: int) -> type[Message]:
+    names = message_names()
+    if name not in names:
+        raise OptionError(f"name: {name!r} is no message; {suggestion(name, names, 'messages')}")
+    found = message_class(name)
+    if version not in found.valid_versions:
+        known = found.valid_versions
+        raise OptionError(f"version: {name} has the versions {known.start} to {known.stop - 1}, not {version}")
+    return found
+
+
 def _udf(name: str) -> Any:
     """One of `UDFS` as Spark's function."""
     require_spark(f"kafkacodec.spark.{name}", (4, 1))
@@ -122,6 +164,27 @@ def _headers(blobs: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array([*offsets, end], pa.int32()), structs, type=_HEADERS)
 
 
+def _messages(bodies: pa.Array, names: pa.Array, versions: pa.Array) -> pa.Array:
+    rows = zip(_buffers(bodies), names.to_pylist(), versions.to_pylist(), strict=True)
+    return pa.array([None if any(part is None for part in row) else _as_json(*row) for row in rows], pa.string())
+
+
+def _as_json(body: pa.Buffer, name: str, version: int) -> str:
+    return json.dumps(_plain(_versioned(name, version).decode(body, version).to_dict()), ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, UUID) or (isinstance(value, float) and not math.isfinite(value)):
+        return str(value)
+    return value
+
+
 def _buffers(blobs: pa.Array) -> Any:
     return (value.as_buffer() if value.is_valid else None for value in blobs)
 
@@ -129,6 +192,7 @@ def _buffers(blobs: pa.Array) -> Any:
 UDFS: dict[str, tuple[Any, pa.DataType]] = {
     "batch_headers": (_headers, _HEADERS),
     "crc_ok": (_checksums, pa.bool_()),
+    "decode_message": (_messages, pa.string()),
     "kafka_partition": (_partitions, pa.int32()),
 }
 """Arrow functions and the types of their results, by the names that SQL knows them by."""

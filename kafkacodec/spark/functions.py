@@ -12,7 +12,13 @@ from kafkacodec.records.arguments import limit
 from kafkacodec.records.decode import DEFAULT_MAX_TOTAL_BYTES
 from kafkacodec.records.signatures import suggests_options
 from kafkacodec.spark.blobs import PROBLEMS, Explosion
-from kafkacodec.spark.column_functions import batch_headers, crc_ok, kafka_partition, split_confluent
+from kafkacodec.spark.column_functions import (
+    batch_headers,
+    crc_ok,
+    decode_message,
+    kafka_partition,
+    split_confluent,
+)
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.schema import RECORD_COLUMNS, spark_schema
 from kafkacodec.spark.sql import register_functions
@@ -21,6 +27,7 @@ __all__ = [
     "batch_headers",
     "crc_ok",
     "decode_batches",
+    "decode_message",
     "kafka_partition",
     "register_functions",
     "split_confluent",

@@ -1,5 +1,6 @@
 """The functions and the views in Spark's SQL, on files of real brokers and with what Kafka's own code gives."""
 
+import base64
 import json
 import re
 import shutil
@@ -10,6 +11,7 @@ import pytest
 import kafkacodec as kc
 from tests.corpus import ROOT, blobs, segments
 from tests.dialect_vectors import ROOT as DIALECTS
+from tests.protocol_vectors import bodies, plain_json, without_absent
 
 pytestmark = pytest.mark.spark
 
@@ -91,6 +93,30 @@ def test_headers_and_checksums(spark, sql, samples):
     damaged[70] ^= 1
     frame = table(spark, [bytes(damaged), b"\x7f" * 200])
     assert [row[0] for row in frame.select(kc.spark.crc_ok("value")).collect()] == [False, False]
+
+
+def test_messages(spark, sql):
+    """Bodies that Kafka's serializers wrote, with the content that they say."""
+    chosen = [v for api in ("Metadata", "Fetch", "OffsetCommit", "CreateTopics") for v in bodies("response")[api][:6]]
+    rows = [(n, bytearray.fromhex(v["hex"]), v["api"] + "Response", v["version"]) for n, v in enumerate(chosen)]
+    frame = spark.createDataFrame(
+        [*rows, (-1, None, "FetchResponse", 4)], "n int, body binary, name string, version int"
+    )
+    frame.createOrReplaceTempView("bodies")
+    found = dict(sql("SELECT n, decode_message(body, name, version) FROM bodies").collect())
+    assert found.pop(-1) is None
+    for n, vector in enumerate(chosen):
+        ours = getattr(kc.messages, rows[n][2]).decode(rows[n][1], vector["version"]).to_dict()
+        expected = json.dumps(plain_json(vector["json"], ours), default=as_text)
+        assert without_absent(json.loads(found[n]), vector["json"]) == json.loads(expected)
+    with pytest.raises(kc.spark.OptionError, match="name: 'MetadataRespons' is no message; did you mean 'MetadataRe"):
+        kc.spark.decode_message("body", "MetadataRespons", 1)
+    with pytest.raises(kc.spark.OptionError, match=r"version: FetchResponse has the versions [0-9]+ to [0-9]+, not 99"):
+        kc.spark.decode_message("body", "FetchResponse", 99)
+
+
+def as_text(value):
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
 def test_records_as_a_table(sql, samples):
