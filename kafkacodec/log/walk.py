@@ -17,8 +17,8 @@ MAX_BATCHES = 65536
 LARGEST_WINDOW = 4 << 20
 """The largest window in bytes if the caller named none and the file has windows."""
 
-WINDOWS_AHEAD = 2
-"""How many windows are fetched while one is decoded."""
+AHEAD_BYTES = 16 << 20
+"""How many bytes after a window are fetched while it is decoded, and the largest request for them."""
 
 FEW_BATCHES = 64
 """Rows of a piece if only the next few batches are needed."""
@@ -135,9 +135,12 @@ def windows(file: StoredFile, start: int, end: int) -> Iterator[tuple[int, int]]
     From damage on there is one stretch: what follows it is for the decoder to find.
     """
     position, reach = start, LARGEST_WINDOW
+    asked, request = start, LARGEST_WINDOW  # few large requests, but small ones first: the reader may stop early
     while file.window is not None and position + reach < min(end, file.size):
         stop = position + reach
-        file.ahead(position, min(stop + WINDOWS_AHEAD * LARGEST_WINDOW, end))
+        while asked < min(stop + AHEAD_BYTES, end):
+            file.ahead(asked, min(asked + request, end))
+            asked, request = asked + request, min(2 * request, AHEAD_BYTES)
         headers = scan(
             file.view(position, stop),
             columns=("last_offset",),

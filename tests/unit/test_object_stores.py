@@ -14,6 +14,7 @@ from kafkacodec.cli.app import application
 from kafkacodec.log.sample import sample as take_sample
 from kafkacodec.log.storage import objects, open_file
 from kafkacodec.log.storage.access import S3Access
+from kafkacodec.log.walk import LARGEST_WINDOW
 from tests.object_server import BUCKET, Server, client, upload
 
 
@@ -107,7 +108,7 @@ def test_damage_is_reported_as_on_disk(damaged):
 
 def test_a_segment_of_several_windows_reads_as_on_disk(large, server):
     local, remote = (kc.log.Partition(path) for path in large)
-    assert local.size_in_bytes > 5 * objects.PART_BYTES
+    assert local.size_in_bytes > 5 * LARGEST_WINDOW > objects.PART_BYTES
     server.sent.clear()
     assert (rows(remote, threads=2)) == (rows(local))
     assert sum(server.sent.values()) < 1.05 * local.size_in_bytes

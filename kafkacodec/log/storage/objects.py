@@ -21,7 +21,7 @@ __all__ = ["ObjectEntry", "ObjectFile", "list_objects", "read_object", "state_of
 FIRST_WINDOW = 64 << 10
 """How many bytes are asked for if it is not known how many are needed."""
 
-PART_BYTES = 4 << 20
+PART_BYTES = 16 << 20
 """The largest request in bytes; larger ranges are asked for in parallel."""
 
 _REQUESTS = 4  # at a time
