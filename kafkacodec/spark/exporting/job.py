@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from kafkacodec.errors import KafkaCodecError
+from kafkacodec.log.storage import is_url
 from kafkacodec.records.signatures import suggests_options
 from kafkacodec.spark import owner, staging
 from kafkacodec.spark.checkpoint import dump
@@ -91,7 +92,8 @@ def export(
     """
     check_format(format)
     reading = source_options(source)
-    reading = replace(reading, access=reading.access.over(hadoop_access(spark)))
+    if any(is_url(path) for path in reading.paths):
+        reading = replace(reading, access=reading.access.over(hadoop_access(spark)))
     columns = columns_of(reading)
     typed = typed_columns(columns, {"value": values, "key": keys})
     plain = arrow_schema(columns)
