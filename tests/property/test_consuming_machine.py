@@ -178,7 +178,7 @@ class ConsumingMachine(RuleBasedStateMachine):
             taken.append((record.partition, record.offset, record.value))
             if len(taken) == most:
                 break
-        self.read.reader.settle()
+        self.read.reader.update_position()
         self.check(taken)
 
     @rule(number=NUMBERS, part=st.floats(0, 1))
@@ -222,7 +222,7 @@ class ConsumingMachine(RuleBasedStateMachine):
 
     def look(self) -> None:
         """Note where the application is."""
-        self.read.reader.settle()
+        self.read.reader.update_position()
         states = [self.read.state(number) for number in range(PARTITIONS)]
         self.ends = {s.number: s.position.offset for s in states if s.position is not None}
 

@@ -362,7 +362,7 @@ def test_what_was_iterated_over_is_the_position():
     records = read.reader.iterated()
     assert next(records).offset == 0
     assert next(records).offset == 1
-    read.reader.settle()
+    read.reader.update_position()
     assert read.state().position.offset == 2
     assert read.state().processed.offset == 1  # the application works on it
     assert [r.offset for r in next(iter(read.reader.records_by_partition(3).values()))] == [2, 3, 4]

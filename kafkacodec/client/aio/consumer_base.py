@@ -152,7 +152,7 @@ class ConsumerBase:
         bounds = [(offset_number(first), offset_number(end, "end")) for first, end in ranges.values()]
         await self.assign(keys)
         parts = self._started()
-        parts.reader.settle()
+        parts.reader.update_position()
         for key, (first, end) in zip(keys, bounds, strict=True):
             parts.positions.seek(key, Position(first))
             parts.positions.state(key).end = end

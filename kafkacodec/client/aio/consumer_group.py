@@ -328,7 +328,7 @@ class ConsumerGroup:
         """Commit what is processed, if that is wanted; failures are logged, and tried again with the next commit."""
         if not self._settings.enable_auto_commit:
             return
-        self._parts.reader.settle()
+        self._parts.reader.update_position()
         offsets = {
             state.key: CommittedOffset(*state.processed)
             for state in states

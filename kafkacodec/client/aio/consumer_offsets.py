@@ -25,7 +25,7 @@ class ConsumerOffsets(ConsumerBase):
         """Go on at an offset. Raises LocalProtocolError if the partition is not assigned."""
         parts = self._started()
         (key,) = partition_keys([(topic, partition)])
-        parts.reader.settle()
+        parts.reader.update_position()
         parts.positions.seek(key, Position(offset_number(offset)))
         parts.network.wake()
 
@@ -53,7 +53,7 @@ class ConsumerOffsets(ConsumerBase):
         parts = self._started()
         (key,) = partition_keys([(topic, partition)])
         state = parts.positions.state(key)
-        parts.reader.settle()
+        parts.reader.update_position()
 
         def problem() -> Exception:
             return parts.network.cluster.last_error or LocalProtocolError(f"no position of {topic}-{partition}")
@@ -69,7 +69,7 @@ class ConsumerOffsets(ConsumerBase):
         """Get no records of these partitions until `resume`. They stay assigned."""
         parts = self._started()
         states = [parts.positions.state(key) for key in partition_keys(partitions)]
-        parts.reader.settle()
+        parts.reader.update_position()
         for state in states:
             parts.positions.pause(state.key)
 
@@ -154,7 +154,7 @@ class ConsumerOffsets(ConsumerBase):
         parts = self._started()
         group = self._require_group("commit")
         if offsets is None:
-            parts.reader.settle()
+            parts.reader.update_position()
             states = parts.positions.partitions.values()
             found = {s.key: CommittedOffset(*s.position) for s in states if s.position is not None}
         else:

@@ -182,7 +182,7 @@ class ConsumerParts:
         """Offsets between the position and the end of each partition that was fetched from."""
         found = {}
         committed = self.settings.isolation_level == "read_committed"
-        self.reader.settle()
+        self.reader.update_position()
         for key, state in list(self.positions.partitions.items()):
             end = state.last_stable_offset if committed and state.last_stable_offset >= 0 else state.high_watermark
             if state.position is not None and end >= 0:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from kafkacodec import messages
 from kafkacodec.client.consuming.fetch_errors import FetchErrors
+from kafkacodec.client.consuming.fetch_request import fetch_request
 from kafkacodec.client.consuming.positions import Key, PartitionState, Position, Positions
 from kafkacodec.client.consuming.received import Extent, Frame, Part, extent_of
 from kafkacodec.client.consuming.session import FetchSession, Wanted
@@ -30,7 +30,6 @@ _FIRST_WITH_IDS: Final = 13
 _SESSION_GONE: Final = frozenset({70})
 _SESSION_ENDED: Final = frozenset({70, 71})
 _UNKNOWN: Final = -1
-_NO_ID = uuid.UUID(int=0)
 
 
 @dataclass(eq=False, slots=True)
@@ -228,39 +227,8 @@ class Fetcher:
         plan = session.plan(wanted)
         asked.asked = {s.key: (s, s.version, s.fetching) for s in states if s.fetching is not None}
         asked.names = session.names()
-        settings = self._settings
-        kind = messages.FetchRequest
-        request = kind(
-            max_wait_ms=settings.fetch_max_wait_ms,
-            min_bytes=settings.fetch_min_bytes,
-            max_bytes=max([self._most(), *(state.partition_bytes for state in states)]),
-            isolation_level=int(settings.isolation_level == "read_committed"),
-            session_id=plan.session_id,
-            session_epoch=plan.epoch,
-            rack_id=settings.client_rack or "",
-        )
-        topics: dict[tuple[str, uuid.UUID | None], list[Any]] = {}
-        for (topic, number), entry in plan.changed.items():
-            topics.setdefault((topic, entry.topic_id), []).append(
-                kind.FetchPartition(
-                    partition=number,
-                    fetch_offset=entry.offset,
-                    current_leader_epoch=entry.leader_epoch,
-                    partition_max_bytes=entry.max_bytes,
-                )
-            )
-        request.topics = [
-            kind.FetchTopic(topic=name, topic_id=topic_id or _NO_ID, partitions=partitions)
-            for (name, topic_id), partitions in topics.items()
-        ]
-        forgotten: dict[tuple[str, uuid.UUID | None], list[int]] = {}
-        for (topic, number), topic_id in plan.forgotten:
-            forgotten.setdefault((topic, topic_id), []).append(number)
-        request.forgotten_topics_data = [
-            kind.ForgottenTopic(topic=name, topic_id=topic_id or _NO_ID, partitions=numbers)
-            for (name, topic_id), numbers in forgotten.items()
-        ]
-        return request, version
+        most = max([self._most(), *(state.partition_bytes for state in states)])
+        return fetch_request(plan, self._settings, most), version
 
     def _wanted(self, state: PartitionState, topic_id: uuid.UUID | None) -> Wanted:
         known = self._cluster.partition(*state.key)

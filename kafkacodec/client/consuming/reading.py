@@ -9,13 +9,11 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from operator import length_hint
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
+from kafkacodec.client.consuming.given import Given, explain, first_rows
 from kafkacodec.client.consuming.positions import Failure, Key, PartitionState, Position, Positions
 from kafkacodec.client.consuming.received import Part
 from kafkacodec.client.consuming.record import ConsumedColumns, ConsumerRecord
@@ -25,7 +23,6 @@ from kafkacodec.records._record_rows import consumer_records
 from kafkacodec.records.arguments import column_names
 from kafkacodec.records.columns import Problems, RecordColumns
 from kafkacodec.records.decode import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, PLACE_COLUMNS, RECORD_COLUMNS, plan_of
-from kafkacodec.records.headers import scan
 
 if TYPE_CHECKING:
     from kafkacodec.records._decoder import Decoder
@@ -35,27 +32,6 @@ __all__ = ["TABLE_COLUMNS", "Reader", "table_columns"]
 TABLE_COLUMNS: Final = (*PLACE_COLUMNS, *RECORD_COLUMNS)
 _OF_RECORDS: Final = (*RECORD_COLUMNS, "partition_leader_epoch")
 _RECORD_ROWS: Final = 2048
-
-
-@dataclass(eq=False, slots=True)
-class _Given:
-    """Records of a part that the user iterates over."""
-
-    state: PartitionState
-    version: int
-    records: list[ConsumerRecord]
-    left: Iterator[ConsumerRecord]
-    end: Position
-
-    def settle(self) -> None:
-        """Set the positions to how far the user is."""
-        count = len(self.records) - length_hint(self.left)
-        if not count or self.state.version != self.version:
-            return
-        last = self.records[count - 1]
-        epoch = -1 if last.leader_epoch is None else last.leader_epoch
-        self.state.position = self.end if count == len(self.records) else Position(last.offset + 1, epoch)
-        self.state.processed = Position(last.offset, epoch)
 
 
 class Reader:
@@ -93,7 +69,7 @@ class Reader:
         self._finished: list[Part] = []
         self._failure: Failure | None = None
         self._read: list[PartitionState] = []
-        self._given: _Given | None = None
+        self._given: Given | None = None
         self.records_given = 0
         self.asked_at = 0.0
         self.waiting = False
@@ -127,7 +103,7 @@ class Reader:
             records = list(islice(self._given.left, left))
             found[self._given.state.key] = records
             left -= len(records)
-            self._settle()
+            self.update_position()
             if length_hint(self._given.left):
                 return found
             self._read.append(self._given.state)
@@ -156,7 +132,7 @@ class Reader:
             if part is None:
                 self._raise()
                 return None
-            self._given = _Given(part.state, part.version, records, iter(records), end)
+            self._given = Given(part.state, part.version, records, iter(records), end)
             return self._given.left
         finally:
             self._end()
@@ -167,26 +143,27 @@ class Reader:
 
     # From the driver's thread
 
-    def settle(self) -> None:
+    def update_position(self) -> None:
         """Bring the position of the partition that is being iterated over up to date."""
-        self._settle()
+        if self._given is not None:
+            self._given.update_position()
 
     def drop(self, state: PartitionState) -> None:
         """The partition gets another version: give no more of it."""
         given = self._given
         if given is not None and given.state is state:
-            given.settle()
+            given.update_position()
             given.records.clear()
             self._given = None
 
     def finish(self) -> None:
         """The user comes back no more: no later look takes a record that it has at hand for one that it still reads."""
-        self._settle()
+        self.update_position()
         self._given = None
 
     def close(self) -> None:
         """Give everything back."""
-        self._settle()
+        self.update_position()
         self._given = None
         self._close_part()
         for decoder in self._decoders.values():
@@ -198,7 +175,7 @@ class Reader:
     def _begin(self) -> None:
         """The user asks for more: what was given before is processed."""
         self.asked_at = time.monotonic()
-        self._settle()
+        self.update_position()
         given = self._given
         if given is not None and not length_hint(given.left):
             self._read.append(given.state)
@@ -211,10 +188,6 @@ class Reader:
         if self._finished:
             finished, self._finished = self._finished, []
             self._give_back(finished)
-
-    def _settle(self) -> None:
-        if self._given is not None:
-            self._given.settle()
 
     def _turn_back(self) -> None:
         """Records that the user has not taken are read again as columns: what is open starts at the position."""
@@ -244,7 +217,7 @@ class Reader:
                 self._advance(part, end)
                 table.next_offsets[part.state.key] = end.offset
             else:
-                table = _without(table, before)
+                table = first_rows(table, before)
             if not self._over(part, decoder, end):
                 break
         if table is None or not len(table):
@@ -336,14 +309,7 @@ class Reader:
         """Keep an error for the user; reading stopped at `offset`."""
         state = part.state
         if isinstance(fault, DecodeError):
-            rest = memoryview(part.records)[decoder.position :]
-            headers = scan(rest, columns=["last_offset"], verify_crc=False, on_error="stop", max_batches=1)
-            hint = f"; reading stopped at offset {offset}"
-            if len(headers) and int(headers.view("last_offset")[0]) >= offset:
-                after = int(headers.view("last_offset")[0]) + 1
-                hint += f", seek({state.topic!r}, {state.number}, {after}) leaves the batch out"
-            fault.reason += hint
-            fault.within(f"{state.topic}-{state.number}")
+            explain(fault, state, memoryview(part.records)[decoder.position :], offset)
         self._failure = Failure(state, part.version, fault)
 
     def _not_deserialized(self, part: Part, offset: int, error: Exception) -> Position:
@@ -381,10 +347,3 @@ def table_columns(names: Iterable[str] | None) -> tuple[str, ...]:
 
 def _last_offset(table: RecordColumns, before: int) -> int | None:
     return int(table["offset"][-1]) if len(table) > before else None
-
-
-def _without(table: ConsumedColumns, rows: int) -> ConsumedColumns:
-    """The first rows of a table; the partition of the others was taken away meanwhile."""
-    made = table.take(np.arange(rows))
-    made.next_offsets = table.next_offsets
-    return made
