@@ -19,12 +19,16 @@ class Server:
         self.sent: Counter[str] = Counter()
         self.requests: Counter[str] = Counter()  # by method
         self.users: set[str] = set()
+        self.refusal: str | None = None  # the code of the error with which GET is answered
         self.moto = DomainDispatcherApplication(create_backend_app)
         self.server = make_server("127.0.0.1", 0, self.answer, threaded=True)
         self.url = f"http://127.0.0.1:{self.server.port}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def answer(self, environ, start_response):
+        if self.refusal is not None and environ["REQUEST_METHOD"] == "GET":
+            start_response("400 Bad Request", [("Content-Type", "application/xml")])
+            return [f"<Error><Code>{self.refusal}</Code><Message>a-secret-word</Message></Error>".encode()]
         body = list(self.moto(environ, start_response))
         self.requests[environ["REQUEST_METHOD"]] += 1
         self.users.update(re.findall(r"Credential=(\w+)/", environ.get("HTTP_AUTHORIZATION", "")))

@@ -1,9 +1,12 @@
 """Logs in an object store (moto's S3 on this machine) against the same logs on disk."""
 
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -203,7 +206,16 @@ def test_wrong_credentials_are_refused_without_showing_them(sample, monkeypatch)
     assert "someone" not in str(caught.value)
 
 
-@pytest.mark.parametrize("command", [["topics", "--json"], ["scan", "--json"], ["dump", "--json", "--topic", "orders"]])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["topics", "--json"],
+        ["scan", "--json"],
+        ["dump", "--json", "--topic", "orders"],
+        ["verify", "--json"],
+        ["convert", "--format", "csv", "--output", "-", "--topic", "orders"],
+    ],
+)
 def test_commands_take_urls(sample, command):
     name, *options = command
     here, there = (run_command(name, path, *options) for path in sample)
@@ -235,6 +247,39 @@ def test_tiered_storage_is_read_in_chunks(s3, server, monkeypatch):
         file.read(2000, 100)
     [sent] = [size for path, size in server.sent.items() if path.endswith(".log")]
     assert 0 < sent < found[1].stored_bytes / 2
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "text"),
+    [
+        ("ExpiredToken", PermissionError, "the credentials have expired; get new ones"),
+        ("InvalidAccessKeyId", PermissionError, "the object store refused access; check the credentials"),
+        (
+            "SlowDownPlease",
+            OSError,
+            "did not answer as expected (SlowDownPlease); check its address and the credentials",
+        ),
+    ],
+)
+def test_what_the_store_refuses_is_said_in_one_sentence(sample, server, code, error, text):
+    server.refusal = code
+    try:
+        with pytest.raises(error, match=re.escape(text)) as caught:
+            kc.log.LogDirectory(sample[1])
+    finally:
+        server.refusal = None
+    assert sample[1] in str(caught.value)
+    assert "a-secret-word" not in str(caught.value)
+
+
+def test_a_wrong_address_is_noticed_within_seconds(monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
+    begin = time.monotonic()
+    with pytest.raises(OSError, match="check its address and the credentials"):
+        kc.log.LogDirectory(f"s3://{BUCKET}/sample")
+    assert time.monotonic() - begin < 20
 
 
 def in_child(action):

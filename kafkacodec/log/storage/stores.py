@@ -142,4 +142,4 @@ def _reason(error: Exception) -> tuple[int, str]:
     if isinstance(error, exceptions.PreconditionError):
         return errno.ESTALE, "the object was replaced while it was read; read it again"
     said = f" ({code})" if code else ""
-    return errno.EIO, f"the object store did not answer as expected{said}; check its address and try again"
+    return errno.EIO, f"the object store did not answer as expected{said}; check its address and the credentials"
