@@ -65,7 +65,7 @@ class KafkaLogDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of a view; of records, one that accepts Spark's filters in sessions that push them down."""
         if not shows_records(self.options):
-            return ViewReader(self.options, schema)
+            return ViewReader(self.options, schema, self.access)
         # Spark rejects a reader that accepts filters if the session does not push them down, and a data source cannot
         # read that setting; but Spark plans with filters in a separate worker module.
         hands_down = "pyspark.sql.worker.data_source_pushdown_filters" in sys.modules

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -19,15 +19,17 @@ from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log import Partition
 from kafkacodec.log.cluster_metadata import TOPIC as METADATA_TOPIC
 from kafkacodec.log.groups import TOPIC as GROUPS_TOPIC
-from kafkacodec.log.storage import is_url
+from kafkacodec.log.storage.access import S3Access
+from kafkacodec.log.storage.stores import use
 from kafkacodec.log.tables import GROUPS, LAG, METADATA, OFFSETS
 from kafkacodec.spark import view_rows
 from kafkacodec.spark.discovery import partitions_of
 from kafkacodec.spark.errors import OptionError, without_traceback
 from kafkacodec.spark.foreign import warn_foreign
 from kafkacodec.spark.headers import HEADER, arrow_type
+from kafkacodec.spark.object_access import ACCESS_OPTIONS
 from kafkacodec.spark.option_values import one_of, refuse_unknown
-from kafkacodec.spark.options import ReadOptions, parse_read_options, readable_path
+from kafkacodec.spark.options import ReadOptions, parse_read_options
 
 __all__ = ["VIEWS", "ViewReader", "refuse_stream", "shows_records", "view_schema"]
 
@@ -89,12 +91,13 @@ def view_schema(options: Mapping[str, str]) -> StructType:
 
 
 class ViewReader(DataSourceReader):
-    """Reads a view."""
+    """Reads a view; S3 as the options tell, else as `access` does."""
 
     @without_traceback()
-    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+    def __init__(self, options: Mapping[str, str], schema: StructType, access: S3Access) -> None:
         self.view = _view_name(options)
-        view, self.options, _ = _parse(options)
+        view, parsed, _ = _parse(options)
+        self.options = replace(parsed, access=parsed.access.over(access))
         warn_foreign(options)
         self.names = tuple(_checked(schema, view))
         self.schema = view.arrow(self.names)
@@ -107,6 +110,7 @@ class ViewReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task as Arrow batches."""
+        use(self.options.access)
         with without_traceback():
             for table in VIEWS[self.view].rows(partition.value, self.options, self.names):
                 yield from view_rows.as_batches(table, self.schema)
@@ -120,17 +124,14 @@ def _view_name(options: Mapping[str, str]) -> str:
 def _parse(options: Mapping[str, str]) -> tuple[View, ReadOptions, tuple[str, ...]]:
     """The view, its options and the names of its columns."""
     view = VIEWS[_view_name(options)]
-    given = refuse_unknown(options, ("view", "path", "paths", "columns", *view.options))
+    given = refuse_unknown(options, ("view", "path", "paths", "columns", *view.options, *ACCESS_OPTIONS))
     names = tuple(view.columns.names)
     if "columns" in given:
         names = tuple(one_of(*names)("columns", part) for part in given["columns"].split(","))
         if len(set(names)) < len(names):
             raise OptionError(f"columns: a column is listed twice in {given['columns']!r}")
     rest = {name: value for name, value in given.items() if name not in ("view", "columns")}
-    parsed = parse_read_options(rest | {"replicas": "all"})
-    for path in filter(is_url, map(readable_path, parsed.paths)):
-        raise OptionError(f"view: {path} is in an object store, from which Spark reads records only; copy the files")
-    return view, parsed, names
+    return view, parse_read_options(rest | {"replicas": "all"}), names
 
 
 def _checked(schema: StructType, view: View) -> list[str]:

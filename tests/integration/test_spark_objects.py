@@ -115,9 +115,13 @@ def test_a_stream_goes_on_where_it_ended(spark, sample, s3, access, tmp_path):
     assert not [word for word in SECRETS if word.encode() in kept]
 
 
-def test_a_view_is_refused(spark):
-    with pytest.raises(Exception, match="view: s3://logs/x is in an object store, from which Spark reads records only"):
-        spark.read.format("kafkalog").option("view", "batches").load("s3a://logs/x")
+@pytest.mark.parametrize("view", ["batches", "problems", "lag", "configs"])
+def test_views_are_those_on_disk(spark, sample, access, view):
+    local, remote = sample
+    reader = spark.read.format("kafkalog").option("view", view)
+    expected = reader.load(local).drop("file", "directory").collect()
+    assert reader.options(**access).load(remote).drop("file", "directory").collect() == expected
+    assert expected or view == "problems"
 
 
 @pytest.mark.parametrize(
