@@ -1,6 +1,7 @@
-"""A streaming query from `kafkalog` to Parquet, to be killed: `stream_to_table.py LOGS OUT CHECKPOINT [OPTION=VALUE]`.
+"""A streaming query to Parquet, to be killed: `stream_to_table.py LOGS OUT CHECKPOINT [OPTION=VALUE]`.
 
-There may be several options. With `once` among them it ends when it has read everything.
+It reads `kafkalog`, or `kafkabroker` where the options have its servers and LOGS is empty. There may be several
+options. With `once` among them it ends when it has read everything.
 """
 
 import sys
@@ -11,7 +12,8 @@ import kafkacodec as kc
 def main(logs, out, checkpoint, *given):
     options = dict(pair.split("=", 1) for pair in given if "=" in pair)
     spark = kc.spark.session({"spark.driver.memory": "700m"}, master="local[2]", quick_start=True)
-    stream = spark.readStream.format("kafkalog").options(**options).load(logs)
+    reader = spark.readStream.format("kafkalog" if logs else "kafkabroker").options(**options)
+    stream = reader.load(logs) if logs else reader.load()
     rows = stream.selectExpr("partition", "offset", "string(key) AS key", "string(value) AS value")
     writer = rows.writeStream.format("parquet").option("checkpointLocation", checkpoint)
     trigger = {"availableNow": True} if "once" in given else {"processingTime": "100 milliseconds"}
