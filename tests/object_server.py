@@ -13,12 +13,13 @@ BUCKET = "logs"
 
 
 class Server:
-    """S3 on loopback, with the bytes that it sent in answers to GET, by path, and the keys of those who asked."""
+    """S3 on loopback, with the bytes that it sent in answers to GET, by path, and the users."""
 
     def __init__(self):
         self.sent: Counter[str] = Counter()
         self.requests: Counter[str] = Counter()  # by method
-        self.users: set[str] = set()
+        self.users: set[str] = set()  # access keys
+        self.tokens: set[str | None] = set()  # of sessions
         self.refusal: str | None = None  # the code of the error with which GET is answered
         self.moto = DomainDispatcherApplication(create_backend_app)
         self.server = make_server("127.0.0.1", 0, self.answer, threaded=True)
@@ -32,6 +33,7 @@ class Server:
         body = list(self.moto(environ, start_response))
         self.requests[environ["REQUEST_METHOD"]] += 1
         self.users.update(re.findall(r"Credential=(\w+)/", environ.get("HTTP_AUTHORIZATION", "")))
+        self.tokens.add(environ.get("HTTP_X_AMZ_SECURITY_TOKEN"))
         if environ["REQUEST_METHOD"] == "GET":
             self.sent[environ["PATH_INFO"]] += sum(map(len, body))
         return body

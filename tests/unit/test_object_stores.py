@@ -15,8 +15,8 @@ from click.testing import CliRunner
 import kafkacodec as kc
 from kafkacodec.cli.app import application
 from kafkacodec.log.sample import sample as take_sample
-from kafkacodec.log.storage import objects, open_file
-from kafkacodec.log.storage.access import S3Access
+from kafkacodec.log.storage import objects, open_file, stores
+from kafkacodec.log.storage.access import ENVIRONMENT, S3Access
 from kafkacodec.log.walk import LARGEST_WINDOW
 from tests.object_server import BUCKET, Server, client, upload
 
@@ -328,7 +328,7 @@ def test_a_process_forked_before_the_first_read_reads(sample):
     ("given", "expected"),
     [
         ({}, {}),
-        ({"access.key": "a", "secret.key": "b"}, {"access_key_id": "a", "secret_access_key": "b"}),
+        ({"access.key": "a", "secret.key": "b"}, {}),
         ({"endpoint": "http://h:1/", "path.style.access": "true"}, {"endpoint": "http://h:1"}),
         ({"endpoint": "h:1", "connection.ssl.enabled": "false"}, {"endpoint": "http://h:1"}),
         ({"endpoint": "h", "path.style.access": "false"}, {"endpoint": "https://logs.h", "virtual": True}),
@@ -343,3 +343,21 @@ def test_settings_mean_what_they_mean_to_s3a(given, expected):
     assert found == {name: value for name, value in expected.items() if name != "virtual"}
     assert in_host == expected.get("virtual", False)
     assert repr(access) == "S3Access()"
+
+
+def test_given_credentials_are_not_mixed_with_others(sample, server, monkeypatch):
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "stray")
+    given = S3Access.of({"access.key": "given", "secret.key": "b"})
+    configured = S3Access.of({"access.key": "c", "session.token": "t", "bucket.logs.access.key": "d", "endpoint": "e"})
+    together = given.over(configured)
+    assert together.client_options(BUCKET)["endpoint"] == "https://e"
+    assert together.credentials(BUCKET) == {"access_key_id": "given", "secret_access_key": "b", "expires_at": None}
+    assert S3Access().credentials(BUCKET) is None
+    stores.use(given)
+    server.tokens.clear()
+    try:
+        assert kc.log.LogDirectory(sample[1]).topics
+    finally:
+        stores.use(ENVIRONMENT)
+    assert "given" in server.users
+    assert server.tokens == {None}

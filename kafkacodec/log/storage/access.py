@@ -15,7 +15,7 @@ S3_PREFIX = "fs.s3a."
 _CREDENTIALS = {
     "access.key": "access_key_id",
     "secret.key": "secret_access_key",
-    "session.token": "session_token",
+    "session.token": "token",
 }
 S3_SETTINGS = (*_CREDENTIALS, "endpoint", "endpoint.region", "path.style.access", "connection.ssl.enabled")
 """Names below `S3_PREFIX` that are used; ``bucket.NAME.`` before one of them makes it that of one bucket."""
@@ -34,19 +34,29 @@ class S3Access:
         return cls(tuple(sorted((name, value) for name, value in used if _is_used(name))))
 
     def over(self, other: S3Access) -> S3Access:
-        """These settings, and those of another that are missing here."""
-        return S3Access(tuple(sorted({**dict(other.settings), **dict(self.settings)}.items())))
+        """These settings, and those of another that are missing here. Credentials are not mixed."""
+        mine, others = dict(self.settings), dict(other.settings)
+        if any(name in mine for name in _CREDENTIALS):
+            others = {name: value for name, value in others.items() if not name.endswith(tuple(_CREDENTIALS))}
+        return S3Access(tuple(sorted({**others, **mine}.items())))
 
     def client_options(self, bucket: str) -> dict[str, Any]:
-        """The options of obstore's client of a bucket; empty if all is left to the environment."""
-        given = dict(self.settings)
-        mine = {name: given.get(f"bucket.{bucket}.{name}", given.get(name, "")) for name in S3_SETTINGS}
-        found: dict[str, Any] = {option: mine[name] for name, option in _CREDENTIALS.items() if mine[name]}
-        if mine["endpoint.region"]:
-            found["region"] = mine["endpoint.region"]
+        """The options of obstore's client of a bucket, without credentials; empty: as the environment says."""
+        mine = self._of_bucket(bucket)
+        found: dict[str, Any] = {"region": mine["endpoint.region"]} if mine["endpoint.region"] else {}
         if mine["endpoint"]:
             found |= _address(bucket, mine)
         return found
+
+    def credentials(self, bucket: str) -> dict[str, Any] | None:
+        """What obstore's client asks a provider for; None if it is left to the environment."""
+        mine = self._of_bucket(bucket)
+        found: dict[str, Any] = {option: mine[name] for name, option in _CREDENTIALS.items() if mine[name]}
+        return {**found, "expires_at": None} if found else None
+
+    def _of_bucket(self, bucket: str) -> dict[str, str]:
+        given = dict(self.settings)
+        return {name: given.get(f"bucket.{bucket}.{name}", given.get(name, "")) for name in S3_SETTINGS}
 
 
 def _is_used(name: str) -> bool:

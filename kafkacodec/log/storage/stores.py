@@ -70,6 +70,9 @@ def _store(scheme: str, bucket: str, access: S3Access, _settings: int) -> Object
     except ImportError:
         raise ImportError("reading from object stores needs obstore: pip install 'kafkacodec[objects]'") from None
     options: Any = access.client_options(bucket)
+    credentials: Any = access.credentials(bucket)
+    # By a provider: to credentials in the options, the client would add a session token of the environment.
+    provider: Any = None if credentials is None else lambda: credentials
     endpoint = options.get("endpoint", os.environ.get("AWS_ENDPOINT_URL", os.environ.get("AWS_ENDPOINT", "")))
     store: ObjectStore = from_url(
         f"{scheme}://{bucket}",
@@ -80,6 +83,7 @@ def _store(scheme: str, bucket: str, access: S3Access, _settings: int) -> Object
             "allow_http": endpoint.startswith("http://"),
         },
         retry_config={"max_retries": _RETRIES, "retry_timeout": _RETRY_TIME},
+        credential_provider=provider,
     )
     return store
 
