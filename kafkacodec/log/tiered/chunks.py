@@ -12,10 +12,13 @@ import zstandard
 from kafkacodec.errors import CorruptRecord, DecodeError, LimitExceeded
 from kafkacodec.log.tiered.fields import Fields
 
-__all__ = ["MAX_CHUNK_BYTES", "Chunk", "ChunkIndex", "chunk_index", "inflate"]
+__all__ = ["MAX_CHUNK_BYTES", "MAX_STORED_CHUNK_BYTES", "Chunk", "ChunkIndex", "chunk_index", "inflate"]
 
 MAX_CHUNK_BYTES = 128 << 20
 """The largest chunk that is read, in bytes of the original; usual ones have 4 MiB."""
+
+MAX_STORED_CHUNK_BYTES = MAX_CHUNK_BYTES + (1 << 20)
+"""The largest in bytes of the object: zstd and encryption add less than 1 MiB."""
 
 _MAX_INT = 2**31 - 1
 _MAX_SIZES_BYTES = 10 << 20  # of the encoded sizes; the plugin has the same limit

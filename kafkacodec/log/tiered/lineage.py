@@ -13,7 +13,7 @@ epoch, then of the highest offset. Its leader epochs go back to the start of the
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
 
@@ -83,8 +83,8 @@ class _Lineage:
         if upload.leader_epochs[-1].epoch > self._epochs[0].epoch and stop <= self._first:
             return start  # of a later leader than the log has after it
         known = max(start, self._first)
-        changes = {known, *(e.start_offset for e in (*upload.leader_epochs, *self._epochs))}
-        for offset in sorted(offset for offset in changes if known <= offset < stop):
+        changes = {known, *_starts(upload.leader_epochs, known, stop), *_starts(self._epochs, known, stop)}
+        for offset in sorted(changes):
             if _epoch_at(upload.leader_epochs, offset) != _epoch_at(self._epochs, offset):
                 return offset
         return stop
@@ -96,6 +96,12 @@ class _Lineage:
             last = earlier[-1].epoch
             self._epochs = earlier + [epoch for epoch in self._epochs if epoch.epoch > last]
             self._first = upload.start_offset
+
+
+def _starts(epochs: Sequence[LeaderEpoch], start: int, stop: int) -> list[int]:
+    """Where leader epochs begin in [start, stop)."""
+    first, last = (bisect_left(epochs, offset, key=lambda epoch: epoch.start_offset) for offset in (start, stop))
+    return [epoch.start_offset for epoch in epochs[first:last]]
 
 
 def _epoch_at(epochs: Sequence[LeaderEpoch], offset: int) -> int:

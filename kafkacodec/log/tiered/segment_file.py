@@ -10,7 +10,7 @@ from typing import Self
 from kafkacodec.errors import CorruptRecord, DecodeError, LimitExceeded, Truncated
 from kafkacodec.log.storage import places
 from kafkacodec.log.storage.places import StoredFile
-from kafkacodec.log.tiered.chunks import Chunk, inflate
+from kafkacodec.log.tiered.chunks import MAX_STORED_CHUNK_BYTES, Chunk, inflate
 from kafkacodec.log.tiered.keys import TAG_AND_NONCE, data_key, decrypt
 from kafkacodec.log.tiered.manifest import MANIFEST_SUFFIX, Manifest, Part
 
@@ -132,8 +132,11 @@ class UploadedFile:
 
     def _original(self, chunk: Chunk) -> bytes:
         """The bytes that a chunk had before the upload."""
-        size = chunk.end - chunk.start
-        data = self._stored.read(chunk.stored_start, chunk.stored_end - chunk.stored_start)
+        size, stored_size = chunk.end - chunk.start, chunk.stored_end - chunk.stored_start
+        if stored_size > MAX_STORED_CHUNK_BYTES:
+            text = f"chunk {chunk.number} of the object has {stored_size} bytes, the limit is {MAX_STORED_CHUNK_BYTES}"
+            raise LimitExceeded(text, position=chunk.stored_start, path=self.path)
+        data = self._stored.read(chunk.stored_start, stored_size)
         try:
             if self._manifest.encryption is not None and self._key is not None:
                 data = decrypt(data, self._key, self._manifest.encryption.aad)
