@@ -52,8 +52,10 @@ BROKERS = [*(ROOT / "logs").iterdir(), *(DIALECTS / "kafka07/segments").glob("br
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
-    with Runner(tmp_path_factory.mktemp("runner")) as runner:
-        yield runner
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KAFKACODEC_TIERED_KEYS", str(DATA / "tiered/private-key.pem"))
+        with Runner(tmp_path_factory.mktemp("runner")) as runner:
+            yield runner
 
 
 def codes(run: Runner, tree: Path, out: Path, forms: dict[str, list[str]]) -> dict[str, set[int | None]]:
@@ -96,7 +98,11 @@ def expected(directory: Path, commands: Iterable[str]) -> dict[str, set[int]]:
 
 def is_ambiguous(tree: Path) -> bool:
     """Whether directories in a tree have partitions of the same name, so that `diff` cannot pair them."""
-    names = [[path.name for path in tree.glob("*/" * depth + "*-*/") if is_partition(path)] for depth in range(3)]
+    names = [
+        [path.name for path in tree.glob("*/" * depth + "*-*/") if is_partition(path)]
+        + [f"{path.parent.name}/{path.name}" for path in tree.glob("*/" * depth + "*-*/[0-9]/") if has(path, UPLOAD)]
+        for depth in range(3)
+    ]
     return not names[0] and any(len(set(found)) < len(found) for found in names)
 
 
@@ -110,13 +116,16 @@ def can_read(directory: Path, command: str) -> bool:
         return False
     # The directories broker-0 and broker-1 have the names of partitions, and a partition may be empty.
     empty = any(path.is_dir() for depth in range(levels + 1) for path in directory.glob("*/" * depth + "broker-[0-9]"))
-    return empty or any(has(directory, DIGITS + suffix, levels) for suffix in (".log", ".kafka"))
+    local = any(has(directory, DIGITS + suffix, levels) for suffix in (".log", ".kafka"))
+    return empty or local or has(directory, UPLOAD, levels + 1)
 
 
 LEVELS = {"topics": 2, "scan": 2, "diff": 2, "stats": 2, "report": 2}
 """For the commands that take trees of log directories, how deep."""
 
 DIGITS = "[0-9]" * 20
+UPLOAD = f"{DIGITS}-*.rsm-manifest"
+"""In tiered storage, the partitions of a topic are in a directory of their own."""
 DAMAGED = DIALECTS / "kafka07/segments/damaged"
 INTACT = sorted(Path(path) for path, _, _ in os.walk(DATA) if not Path(path).is_relative_to(DAMAGED))
 

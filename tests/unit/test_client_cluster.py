@@ -105,7 +105,17 @@ def test_a_topic_that_is_refused_for_good_is_not_asked_for_again():
     cluster.want(["t"])
     answer(cluster, metadata(error_code=29))
     assert cluster.topics["t"].error.code == 29
+    assert cluster.topics["t"].refusal.code == 29
     assert cluster.next_deadline() == 300_000
+
+
+def test_a_topic_is_asked_for_again_while_there_are_too_few_brokers_to_create_it():
+    cluster = made()
+    cluster.want(["t"])
+    answer(cluster, metadata(error_code=38))
+    assert cluster.topics["t"].error.name == "INVALID_REPLICATION_FACTOR"
+    assert cluster.topics["t"].refusal is None
+    assert cluster.next_deadline() == 100
 
 
 def test_a_failed_request_is_repeated():

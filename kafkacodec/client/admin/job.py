@@ -239,8 +239,8 @@ class Job(Generic[K, V]):
         if leader is not None:
             return leader
         self.cluster.refresh()
-        if topic.error is not None and not topic.error.retriable:
-            self._fail(key, topic.error(f"{topic.error.name}: topic {where.topic!r}"))
+        if topic.refusal is not None:
+            self._fail(key, topic.refusal(f"{topic.refusal.name}: topic {where.topic!r}"))
         elif where.partition not in topic.partitions:
             self._unknown(key, attempt, error(_UNKNOWN_TOPIC)(f"{error(_UNKNOWN_TOPIC).name}: {where}"), now)
         else:

@@ -356,6 +356,6 @@ class Producer(TransactionalProducer):
         known = cluster.topics.get(topic)
         if known is None and cluster.refused is not None:
             raise cluster.refused
-        if known is not None and known.error is not None and not known.error.retriable:
-            raise known.error(f"{known.error.name}: topic {topic!r}")
+        if known is not None and known.refusal is not None:
+            raise known.refusal(f"{known.refusal.name}: topic {topic!r}")
         return self.queues.topic(topic) is not None

@@ -58,8 +58,8 @@ class FetchErrors:
     def no_leader(self, state: PartitionState) -> None:
         """Metadata has no leader of a partition: ask again, or report why it cannot be read."""
         topic = self._cluster.topics.get(state.topic)
-        if topic is not None and topic.error is not None and not topic.error.retriable:
-            self.for_user(state, topic.error(f"topic {state.topic!r}: {topic.error.name}"))
+        if topic is not None and topic.refusal is not None:
+            self.for_user(state, topic.refusal(f"topic {state.topic!r}: {topic.refusal.name}"))
         elif topic is not None:
             self._cluster.refresh()
 

@@ -163,8 +163,8 @@ class OffsetLookup:
 
     def _leader(self, want: _Want) -> int | None:
         topic = self._cluster.topics.get(want.key[0])
-        if topic is not None and topic.error is not None and not topic.error.retriable:
-            self._refuse(want, topic.error(f"topic {want.key[0]!r}: {topic.error.name}"))
+        if topic is not None and topic.refusal is not None:
+            self._refuse(want, topic.refusal(f"topic {want.key[0]!r}: {topic.refusal.name}"))
             return None
         leader = self._cluster.leader(*want.key)
         if leader is None and topic is not None:

@@ -33,6 +33,7 @@ _NO_ID = uuid.UUID(int=0)
 _NULL_TOPICS_VERSION = 1  # before it, no topics mean all topics
 _NO_CREATION_VERSION = 4  # before it, brokers create topics that are asked for, if they are configured to
 _UNKNOWN_TOPIC = 3
+_INVALID_REPLICATION_FACTOR = 38
 _REBOOTSTRAP_REQUIRED = 129
 
 
@@ -71,6 +72,13 @@ class Topic:
     internal: bool = False
     partitions: dict[int, Partition] = field(default_factory=dict)
     error: type[BrokerError] | None = None
+
+    @property
+    def refusal(self) -> type[BrokerError] | None:
+        """The error, unless it may pass by itself."""
+        # A broker has too few replicas to create a topic also while others, or itself, are not registered yet.
+        may_pass = self.error is None or self.error.retriable or self.error.code == _INVALID_REPLICATION_FACTOR
+        return None if may_pass else self.error
 
 
 class Cluster:
@@ -342,11 +350,10 @@ class Cluster:
         if topic_id is not None:
             self._names[topic_id] = entry.name
         partitions = {p.partition_index: _newer(before.get(p.partition_index), p) for p in entry.partitions}
-        self.topics[entry.name] = Topic(
-            entry.name, topic_id, entry.is_internal, dict(sorted(partitions.items())), refusal
-        )
+        new = Topic(entry.name, topic_id, entry.is_internal, dict(sorted(partitions.items())), refusal)
+        self.topics[entry.name] = new
         if refusal is not None:
-            return not refusal.retriable
+            return new.refusal is not None
         return all(p.leader is not None for p in partitions.values())
 
     def _drop(self, name: str) -> None:
