@@ -218,8 +218,11 @@ def test_memory_of_dead_objects_is_used_again_and_given_back():
         gc.collect()
         return sys.getallocatedblocks() - before
 
-    made()
-    assert abs(made()) < 100
+    def left():
+        """Of several times the one that is least disturbed by threads of other tests."""
+        made()
+        return min(abs(made()) for _ in range(5))
+
+    assert left() < 100
     _struct.keep_memory(0)
-    made()
-    assert abs(made()) < 100
+    assert left() < 100

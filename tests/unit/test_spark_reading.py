@@ -153,7 +153,7 @@ def test_selectors():
     [
         ("/nonexistent", {}, "path: /nonexistent"),
         (LOGS / "nothing-*", {}, "path: no file or directory matches"),
-        ("s3://bucket/logs", {}, "path: s3://bucket/logs is not a local path"),
+        ("ftp://bucket/logs", {}, "path: ftp://bucket/logs is not a local path"),
         (LOGS, {"subscribe": "none,nonesuch"}, "subscribe: no segments of nonesuch"),
         (LOGS, {"assign": '{"partitions": [0, 9]}'}, "assign: no segments of partitions-9"),
         (
