@@ -12,7 +12,7 @@ _ROUNDS = 5
 def assert_no_leak(work: Callable[[], None]) -> None:
     """Do the work again and again: what leaks, leaks memory blocks or references to None every time.
 
-    Threads that other tests have started allocate as well, so one clean round is enough.
+    Threads that other tests have started allocate and free as well, so one clean round is enough.
     """
     work()
     grown = []
@@ -22,7 +22,7 @@ def assert_no_leak(work: Callable[[], None]) -> None:
         work()
         gc.collect()
         blocks, references = sys.getallocatedblocks() - before[0], sys.getrefcount(None) - before[1]
-        if abs(blocks) < 100 and abs(references) < 100:
+        if blocks < 100 and abs(references) < 100:
             return
         grown.append((blocks, references))
     raise AssertionError(f"memory blocks and references to None that each round left: {grown}")
