@@ -223,6 +223,6 @@ def test_memory_of_dead_objects_is_used_again_and_given_back():
         made()
         return min(made() for _ in range(5))
 
-    assert left() < 100
+    assert left() < 500  # of the 65,000 that are made
     _struct.keep_memory(0)
-    assert left() < 100
+    assert left() < 500  # of the 65,000 that are made
