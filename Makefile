@@ -85,6 +85,19 @@ pytest: $(VENV)/.dev $(VENV)/.built
 cluster-proof: $(VENV)/.dev $(VENV)/.built ## clients of three brokers that are killed again and again, for about 40 minutes
 	KAFKACODEC_LONG=1 $(PY) -m pytest -q tests/integration/test_client_cluster.py tests/property/test_group_machines.py
 
+# Servers with the interfaces of S3, Google Cloud Storage and Azure, by their own package managers: Go and npm.
+STORES := .cache/stores
+.PHONY: object-stores
+object-stores: $(VENV)/.dev $(VENV)/.built $(STORES)/.installed ## logs in object stores other than the one of `make test`
+	$(PY) -m pytest -q tests/integration/test_other_stores.py
+
+$(STORES)/.installed:
+	mkdir -p $(STORES)
+	GOBIN=$(CURDIR)/$(STORES) go install github.com/versity/versitygw/cmd/versitygw@latest
+	GOBIN=$(CURDIR)/$(STORES) go install github.com/fsouza/fake-gcs-server@latest
+	npm install --silent --prefix $(STORES) azurite
+	@touch $@
+
 # Besides the version in .venv. Each has 450 MB, in a separate environment that takes all other packages from .venv.
 SPARK_VERSIONS := 3.5 4.0 4.1 4.2
 # The oldest one that is supported, and the last that is not.

@@ -17,8 +17,11 @@ MAX_BATCHES = 65536
 LARGEST_WINDOW = 4 << 20
 """The largest window in bytes if the caller named none and the file has windows."""
 
-AHEAD_BYTES = 16 << 20
-"""How many bytes after a window are fetched while it is decoded, and the largest request for them."""
+LARGEST_REQUEST = 16 << 20
+"""The largest request in bytes for what follows a window."""
+
+AHEAD_BYTES = 4 * LARGEST_REQUEST
+"""How many bytes after a window are fetched while it is decoded, once several windows were."""
 
 FEW_BATCHES = 64
 """Rows of a piece if only the next few batches are needed."""
@@ -135,12 +138,14 @@ def windows(file: StoredFile, start: int, end: int) -> Iterator[tuple[int, int]]
     From damage on there is one stretch: what follows it is for the decoder to find.
     """
     position, reach = start, LARGEST_WINDOW
-    asked, request = start, LARGEST_WINDOW  # few large requests, but small ones first: the reader may stop early
+    # Few large requests, several at a time, but little at first: the reader may stop early.
+    asked, request, ahead = start, LARGEST_WINDOW, LARGEST_REQUEST
     while file.window is not None and position + reach < min(end, file.size):
         stop = position + reach
-        while asked < min(stop + AHEAD_BYTES, end):
+        while asked < min(stop + ahead, end):
             file.ahead(asked, min(asked + request, end))
-            asked, request = asked + request, min(2 * request, AHEAD_BYTES)
+            asked, request = asked + request, min(2 * request, LARGEST_REQUEST)
+        ahead = min(2 * ahead, AHEAD_BYTES)
         headers = scan(
             file.view(position, stop),
             columns=("last_offset",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import mmap
 import time
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple, Self
 
 from kafkacodec.errors import LimitExceeded
 from kafkacodec.log.files import FileIdentity
-from kafkacodec.log.storage.stores import check_process, errors_of, place_of
+from kafkacodec.log.storage.stores import REPLACED, check_process, errors_of, place_of
 
 __all__ = ["ObjectEntry", "ObjectFile", "list_objects", "read_object", "state_of"]
 
@@ -184,7 +185,11 @@ class ObjectFile:
         wanted: Any = {"range": (start, end)}
         if self._tag is not None:
             wanted["if_match"] = self._tag
-        data = obstore.get(self._store, self._key, options=wanted).bytes()
+        answer = obstore.get(self._store, self._key, options=wanted)
+        # Not every server that offers an interface of these stores heeds the condition.
+        if self._tag not in (None, answer.meta["e_tag"]):
+            raise OSError(errno.ESTALE, REPLACED, self.path)
+        data = answer.bytes()
         if len(data) != end - start:
             raise OSError(5, f"the object store sent {len(data)} bytes instead of {end - start}", self.path)
         memory[start:end] = memoryview(data)

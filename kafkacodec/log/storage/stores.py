@@ -17,9 +17,11 @@ from kafkacodec.log.storage.access import ENVIRONMENT, S3Access
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
-__all__ = ["SCHEMES", "check_process", "errors_of", "place_of", "use"]
+__all__ = ["REPLACED", "SCHEMES", "check_process", "errors_of", "place_of", "use"]
 
 SCHEMES = ("s3", "s3a", "gs", "az", "abfs", "abfss")
+
+REPLACED = "the object was replaced while it was read; read it again"
 
 _SETTINGS = ("AWS_", "GOOGLE_", "AZURE_")
 
@@ -80,7 +82,7 @@ def _store(scheme: str, bucket: str, access: S3Access, _settings: int) -> Object
         client_options={
             "timeout": _TIMEOUT,
             "connect_timeout": _CONNECT_TIMEOUT,
-            "allow_http": endpoint.startswith("http://"),
+            "allow_http": scheme != "s3" or endpoint.startswith("http://"),
         },
         retry_config={"max_retries": _RETRIES, "retry_timeout": _RETRY_TIME},
         credential_provider=provider,
@@ -135,7 +137,7 @@ def _reason(error: Exception) -> tuple[int, str]:
     no_access = (PermissionError, exceptions.PermissionDeniedError, exceptions.UnauthenticatedError)
     found = _CODE.search(str(error))
     code = "" if found is None else found[1]
-    if code == "NoSuchBucket":
+    if code in ("NoSuchBucket", "ContainerNotFound"):
         return errno.ENOENT, "there is no such bucket"
     if code == "ExpiredToken":
         return errno.EACCES, "the credentials have expired; get new ones"
@@ -144,6 +146,6 @@ def _reason(error: Exception) -> tuple[int, str]:
     if isinstance(error, exceptions.NotFoundError | FileNotFoundError):
         return errno.ENOENT, os.strerror(errno.ENOENT)
     if isinstance(error, exceptions.PreconditionError):
-        return errno.ESTALE, "the object was replaced while it was read; read it again"
+        return errno.ESTALE, REPLACED
     said = f" ({code})" if code else ""
     return errno.EIO, f"the object store did not answer as expected{said}; check its address and the credentials"
