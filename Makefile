@@ -3,6 +3,8 @@
 
 PYTHON ?= python3
 JOBS ?= 2
+# Tests wait for brokers and JVMs a third of the time.
+TEST_WORKERS ?= 3
 # Selected tests, for example: make test TESTS=tests/unit PYTEST_ARGS='-k varint'
 TESTS ?= tests README.md docs
 PYTEST_ARGS ?=
@@ -79,7 +81,7 @@ pytest: $(VENV)/.dev $(VENV)/.built
 	@tools/system_packages chromium:chromium || true
 	@tools/system_packages $(KERBEROS) && $(PY) -m pip install --quiet gssapi || true
 	@$(PY) -m tests.integration.kafka_archives
-	$(PY) -m pytest -n $(JOBS) --dist loadgroup $(TESTS) $(PYTEST_ARGS)
+	$(PY) -m pytest -n $(TEST_WORKERS) --dist loadgroup $(TESTS) $(PYTEST_ARGS)
 
 .PHONY: cluster-proof
 cluster-proof: $(VENV)/.dev $(VENV)/.built ## clients of three brokers that are killed again and again, for about 40 minutes

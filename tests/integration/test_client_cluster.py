@@ -43,8 +43,7 @@ SETTINGS = {
 def brokers(request: Any, tmp_path_factory: Any) -> Iterator[Cluster]:
     cluster = Cluster(tmp_path_factory.mktemp("cluster"), 3, release=request.param, **SETTINGS)
     yield cluster
-    for broker in cluster.brokers:
-        cluster.kill(broker)
+    cluster.kill_all()
 
 
 @pytest.fixture

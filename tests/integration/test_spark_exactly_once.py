@@ -22,7 +22,7 @@ from tests.integration.conftest import ROOT
 pytestmark = pytest.mark.spark
 
 KILLS = 8 if os.environ.get("KAFKACODEC_KILLS") == "all" else 1
-RECORDS, PER_BATCH = 240, 20
+RECORDS, PER_BATCH = 140, 20
 
 QUERY = """
 import sys

@@ -23,8 +23,8 @@ from tests.stream_query import Query
 
 pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.slow]
 
-SECONDS = int(os.environ.get("KAFKACODEC_LIVE_STREAM_SECONDS", "20"))
-KILLS = int(os.environ.get("KAFKACODEC_LIVE_STREAM_KILLS", "2"))
+SECONDS = int(os.environ.get("KAFKACODEC_LIVE_STREAM_SECONDS", "14"))
+KILLS = int(os.environ.get("KAFKACODEC_LIVE_STREAM_KILLS", "1"))
 ROOT = Path(__file__).parent.parent.parent
 PARTITIONS = 2
 

@@ -29,7 +29,7 @@ def cluster(tmp_path):
     cluster = Cluster(tmp_path, 3, **settings)
     cluster.start()
     yield cluster
-    cluster.stop()
+    cluster.kill_all()
 
 
 def until(condition, seconds=180):

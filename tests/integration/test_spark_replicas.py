@@ -43,7 +43,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     cluster = Cluster(tmp_path / "cluster", 3, **settings)
     cluster.start()
     yield cluster
-    cluster.stop()
+    cluster.kill_all()
 
 
 def logs_of(broker: kafka_jvm.Broker) -> list[Partition]:
