@@ -10,6 +10,8 @@ from benchmarks.contest import Rates
 JAVA = "Kafka's Java classes"
 DECOMPRESSING = "fastest library alone"
 COLUMNS = "kafkacodec, columns"
+BROKER, OWN_TUNED = "Spark, a topic of a broker", "Spark's own source, tuned"
+EXPORT = "kafkacodec.spark.export"
 ONE_THREAD = "iter_columns, threads=1"
 # The messages of `messages.bodies()`.
 MESSAGES = (
@@ -81,6 +83,11 @@ GOALS = [
     *(Goal(f"live, produce, {codec}", COLUMNS, "confluent-kafka", 10) for codec in ("none", "lz4")),
     *(Goal(f"live, produce, {codec}", "kafkacodec", "aiokafka", 2) for codec in ("none", "lz4")),
     Goal("Spark, sum of value lengths", "kafkalog", "ready-made Arrow batches", 0.8),
+    *(Goal(BROKER, source, OWN_TUNED, 2) for source in ("kafkalog", "kafkabroker")),
+    Goal(BROKER, "kafkalog, only values", OWN_TUNED, 3.5),
+    Goal(f"{BROKER}, processor time", "kafkabroker", OWN_TUNED, 2),
+    Goal("Spark, segments to Parquet", EXPORT, "kafkalog, df.write.parquet", 5),
+    Goal(f"{BROKER}, to Parquet", EXPORT, "Spark's own source, df.write.parquet", 9),
     Goal("Spark, write", "kafkalog, none", "batches thrown away", 0.7),
     Goal("Spark, write", "kafkalog, lz4", "batches thrown away", 0.7),
 ]

@@ -25,6 +25,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 import kafkacodec as kc
+from benchmarks import spark_broker
 from benchmarks.cases import FIRST_TIMESTAMP, Case, record_set, values
 from benchmarks.contest import Contest
 
@@ -107,6 +108,8 @@ def contests() -> Iterator[Contest]:
             yield contest(spark, directory)
             yield exporting_contest(spark, directory)
             yield writing_contest(spark, directory)
+            with spark_broker.contests(spark, Path(directory) / "broker") as found:
+                yield from found
     finally:
         spark.stop()
 

@@ -182,6 +182,11 @@ class Server:
             time.sleep(0.1)
         raise AssertionError("the broker does not listen")
 
+    @property
+    def process(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
     def stop(self) -> None:
         """Shut down in good order; kill what does not."""
         self._process.terminate()

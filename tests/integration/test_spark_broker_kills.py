@@ -1,6 +1,6 @@
-"""A stream from live brokers to a table, whose driver is killed again and again: each record once.
+"""A stream from live brokers to a table, whose driver is killed, or leaders of its partitions: each record once.
 
-Once, if KAFKACODEC_BROKER_STREAM_KILLS does not say how often; -s shows the counts.
+Once each, if KAFKACODEC_BROKER_STREAM_KILLS does not say how often; -s shows the counts.
 """
 
 import contextlib
@@ -9,12 +9,15 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pyarrow.dataset as ds
 import pytest
 
 import kafkacodec as kc
+from tests.integration import kafka_jvm
+from tests.integration.kafka_cluster import Cluster
 from tests.integration.kafka_jvm import Broker
 from tests.wheel import ROOT
 
@@ -23,6 +26,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.slow]
 KILLS = int(os.environ.get("KAFKACODEC_BROKER_STREAM_KILLS", "1"))
 PARTITIONS, STEP = 2, 200
 RECORDS = STEP * 10 * (KILLS + 1)  # more than the micro-batches before all kills can read
+# A killed broker loses its partitions after three seconds instead of nine.
+QUICK = {"broker_session_timeout_ms": "3000", "broker_heartbeat_interval_ms": "500", "min_insync_replicas": "2"}
 
 
 def test_a_killed_stream_writes_each_record_once(tmp_path):
@@ -48,20 +53,96 @@ def test_a_killed_stream_writes_each_record_once(tmp_path):
     print(f"{KILLS} kills, {batches(tmp_path)} micro-batches, {len(places)} records, each once")
 
 
+class Load:
+    """A producer at work, until the block ends.
+
+    Attributes:
+        deliveries: of the numbers in each partition of "orders".
+    """
+
+    def __init__(self, servers):
+        self.servers, self.stop = servers, threading.Event()
+        self.deliveries = [[] for _ in range(PARTITIONS)]
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self):
+        with kc.client.Producer(self.servers, linger_ms=20, delivery_timeout_ms=90_000) as producer:
+            while not self.stop.wait(0.01):
+                for partition, deliveries in enumerate(self.deliveries):
+                    deliveries.append(producer.send("orders", b"%d" % len(deliveries), partition=partition))
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop.set()
+        self.thread.join()
+
+
+def test_leaders_are_killed_under_a_stream(tmp_path):
+    cluster = Cluster(tmp_path / "cluster", 3, **QUICK)
+    cluster.start()
+    query = None
+    try:
+        kafka_jvm.tool("create", cluster.servers, "orders", PARTITIONS, 3)
+        with Load(cluster.servers) as load:
+            query = start(tmp_path, cluster.servers, maxOffsetsPerTrigger=STEP)
+            progress(tmp_path, query, 1)
+            for number in range(KILLS):
+                broker = leader_of(cluster, number % PARTITIONS)
+                cluster.kill(broker)
+                progress(tmp_path, query, 2)
+                cluster.start()
+                progress(tmp_path, query, 1)
+        end(query)
+        finished = start(tmp_path, cluster.servers, "once", maxOffsetsPerTrigger=RECORDS)
+        assert finished.wait(240) == 0, (tmp_path / "query.out").read_text()[-3000:]
+    finally:
+        if query is not None:
+            end(query)
+        cluster.kill_all()
+    found = ds.dataset(written(tmp_path / "out")).to_table(["partition", "offset", "value"]).to_pylist()
+    places = sorted((row["partition"], row["offset"], int(row["value"])) for row in found)
+    sent = [(p, d.offset, n) for p, deliveries in enumerate(load.deliveries) for n, d in enumerate(deliveries)]
+    assert [d.error for deliveries in load.deliveries for d in deliveries] == [None] * len(sent)
+    assert places == sorted(sent)
+    print(f"{KILLS} leaders killed, {batches(tmp_path)} micro-batches, {len(places)} records, each once")
+
+
+def leader_of(cluster, partition):
+    with kc.client.Admin(cluster.servers) as admin:
+        for _ in range(300):
+            leader = admin.describe_topics("orders")["orders"].partitions[partition].leader
+            if leader is not None:
+                return cluster.brokers[leader - 1]
+            time.sleep(0.1)
+    raise AssertionError("no leader")
+
+
+def progress(directory, query, more):
+    """Wait until so many more micro-batches are complete; the query must run."""
+    wanted, end = batches(directory) + more, time.monotonic() + 180
+    while batches(directory) < wanted:
+        assert query.poll() is None, (directory / "query.out").read_text()[-3000:]
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def end(query):
+    """Kill a query, its JVM and its workers."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(query.pid, signal.SIGKILL)
+    query.wait()
+
+
 def killed(directory, server):
     """Kill a query, and its JVM and workers, in the middle of a micro-batch after some that are complete."""
-    wanted = batches(directory) + 2
     query = start(directory, server, maxOffsetsPerTrigger=STEP)
     try:
-        end = time.monotonic() + 180
-        while batches(directory) < wanted:
-            assert query.poll() is None, (directory / "query.out").read_text()[-3000:]
-            assert time.monotonic() < end
-            time.sleep(0.05)
+        progress(directory, query, 2)
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(query.pid, signal.SIGKILL)
-        query.wait()
+        end(query)
 
 
 def start(directory, server, *more, **options):
