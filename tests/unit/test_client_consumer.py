@@ -187,8 +187,10 @@ consumer.close()
 @pytest.mark.parametrize("read", ["next(iter(consumer))", "consumer.getmany(None)", "next(consumer.columns())"])
 def test_an_interrupt_ends_a_wait(nobody, read):
     code = f"""
+import signal
 import threading
 from kafkacodec.client import Consumer
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 try:
     with Consumer("orders", bootstrap_servers={nobody!r}) as consumer:
         print("reading", flush=True)

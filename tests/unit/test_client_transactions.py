@@ -142,6 +142,32 @@ def test_an_end_without_an_answer_is_asked_for_again():
     assert driven.machine.state is State.COMMITTING
 
 
+@pytest.mark.parametrize("code", [14, 15, 16, 51])
+def test_what_a_coordinator_refuses_for_now_is_asked_for_again(code):
+    driven = Driven()
+    machine = driven.machine
+    driven.initialize()
+    machine.begin()
+    driven.add()
+    done = machine.add_offsets(Offsets.of({("t", 0): 5}, "g"))
+    kind = messages.TxnOffsetCommitResponse
+    part = kind.TxnOffsetCommitResponsePartition(partition_index=0, error_code=code)
+    refusals = [
+        messages.AddOffsetsToTxnResponse(error_code=code),
+        kind(topics=[kind.TxnOffsetCommitResponseTopic(name="t", partitions=[part])]),
+        messages.EndTxnResponse(error_code=code),
+    ]
+    for refusal in refusals:
+        if refusal is refusals[-1]:
+            assert done()
+            machine.end(commit=True)
+        for answer in (refusal, refusal, type(refusal)()):
+            assert driven.asked()[0] == type(refusal).__name__.replace("Response", "Request")
+            driven.answer(answer)
+            driven.now += 1000
+    assert machine.state is State.READY
+
+
 @pytest.mark.parametrize("code", [47, 90])
 def test_a_fenced_producer_can_do_nothing(code):
     driven = Driven()
