@@ -12,7 +12,7 @@ import click
 
 if TYPE_CHECKING:
     from kafkacodec.client import Admin
-    from kafkacodec.client.admin.topics import TopicDescription
+    from kafkacodec.client.admin.topic_terms import TopicDescription
     from kafkacodec.records.arguments import IsolationLevel
 
 __all__ = ["Range", "Start", "described", "parse_start", "partition_ranges"]

@@ -27,8 +27,8 @@ _HOMES = {
     "GroupOffset": "admin.offsets",
     "KafkaConnection": "blocking.connection",
     "METRICS": "core.metrics",
-    "NewPartitions": "admin.topics",
-    "NewTopic": "admin.topics",
+    "NewPartitions": "admin.topic_terms",
+    "NewTopic": "admin.topic_terms",
     "PreparedTransaction": "core.prepared",
     "Producer": "blocking.producer",
     "RecordMetadata": "producing.delivery",
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from kafkacodec.client.admin.offsets import GroupOffset as GroupOffset
     from kafkacodec.client.admin.operations import TopicPartition as TopicPartition
     from kafkacodec.client.admin.scram import ScramCredential as ScramCredential
-    from kafkacodec.client.admin.topics import NewPartitions as NewPartitions, NewTopic as NewTopic
+    from kafkacodec.client.admin.topic_terms import NewPartitions as NewPartitions, NewTopic as NewTopic
     from kafkacodec.client.blocking.admin import Admin as Admin
     from kafkacodec.client.blocking.connection import KafkaConnection as KafkaConnection
     from kafkacodec.client.blocking.consumer import Consumer as Consumer

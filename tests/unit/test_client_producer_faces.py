@@ -10,7 +10,7 @@ import time
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.client.core.cluster import Partition, Topic
+from kafkacodec.client.core.metadata import Partition, Topic
 from kafkacodec.errors import ClientClosed, DeadlineExceeded, LocalProtocolError, QueueFull
 
 NOBODY = "127.0.0.1:1"

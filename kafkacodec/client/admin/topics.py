@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from kafkacodec import messages
 from kafkacodec.client.admin.job import Ask, Leader, refusal
 from kafkacodec.client.admin.operations import Operations, TopicPartition, anywhere, by_topic, mapped, several
 from kafkacodec.client.admin.terms import authorized_operations
+from kafkacodec.client.admin.topic_terms import (
+    CreatedTopic,
+    NewPartitions,
+    NewTopic,
+    PartitionDescription,
+    TopicDescription,
+    TopicListing,
+)
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError, UnsupportedVersion, error
 
-__all__ = [
-    "CreatedTopic",
-    "NewPartitions",
-    "NewTopic",
-    "PartitionDescription",
-    "TopicDescription",
-    "TopicListing",
-    "TopicOperations",
-]
+__all__ = ["TopicOperations"]
 
 _METADATA: Final = 3
 _CREATE_TOPICS: Final = 19
@@ -34,81 +33,6 @@ _NO_ID: Final = uuid.UUID(int=0)
 _DEFAULTS_VERSION = 4  # of CreateTopics: brokers fill in partitions and replicas (KIP-464)
 _IDS_VERSION = 6  # of DeleteTopics
 _NO_CREATION_VERSION = 4  # of Metadata: asking for a topic does not create it
-
-
-@dataclass(frozen=True)
-class NewTopic:
-    """A topic to create.
-
-    Args:
-        name: its name.
-        num_partitions: -1 for the broker's default (Kafka 2.4 and later).
-        replication_factor: -1 for the broker's default (Kafka 2.4 and later).
-        replica_assignments: the brokers of each partition, the preferred leader first; the two numbers stay -1 then.
-        configs: configurations that differ from the broker's.
-    """
-
-    name: str
-    num_partitions: int = -1
-    replication_factor: int = -1
-    replica_assignments: Mapping[int, Sequence[int]] = field(default_factory=dict)
-    configs: Mapping[str, str | None] = field(default_factory=dict)
-
-
-class CreatedTopic(NamedTuple):
-    """A topic that was created. What older brokers do not tell is None, -1 or empty.
-
-    ``configs`` has its whole configuration; a sensitive value is None.
-    """
-
-    name: str
-    topic_id: uuid.UUID | None
-    num_partitions: int
-    replication_factor: int
-    configs: dict[str, str | None]
-
-
-class TopicListing(NamedTuple):
-    """A topic of a cluster. `topic_id` is None before Kafka 2.8."""
-
-    name: str
-    topic_id: uuid.UUID | None
-    internal: bool
-    num_partitions: int
-
-
-class PartitionDescription(NamedTuple):
-    """A partition. `leader` is None while there is none; `leader_epoch` is -1 before Kafka 2.1."""
-
-    partition: int
-    leader: int | None
-    leader_epoch: int
-    replicas: list[int]
-    isr: list[int]
-    offline: list[int]
-
-
-class TopicDescription(NamedTuple):
-    """A topic with its partitions. `authorized_operations` is None unless it was asked for."""
-
-    name: str
-    topic_id: uuid.UUID | None
-    internal: bool
-    partitions: list[PartitionDescription]
-    authorized_operations: frozenset[str] | None
-
-
-@dataclass(frozen=True)
-class NewPartitions:
-    """How many partitions a topic shall have in all, and where the new ones go.
-
-    Args:
-        total: the number of partitions, of which the present ones are a part.
-        assignments: the brokers of each new partition; None leaves it to the controller.
-    """
-
-    total: int
-    assignments: Sequence[Sequence[int]] | None = None
 
 
 class TopicOperations(Operations):

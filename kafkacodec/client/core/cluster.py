@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 from kafkacodec import messages
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import ANY, CONTROLLER, Answer, Coordinator, Place, Send, Versions
 from kafkacodec.client.core.coordinators import Coordinators
+from kafkacodec.client.core.metadata import BrokerAddress, Partition, Topic, newer
 from kafkacodec.errors import (
     AuthenticationFailed,
-    BrokerError,
     ConnectionFailed,
     DeadlineExceeded,
     RemoteProtocolError,
@@ -26,59 +26,14 @@ from kafkacodec.errors import (
 )
 from kafkacodec.protocol.versions import highest_common
 
-__all__ = ["BrokerAddress", "Cluster", "Partition", "Topic"]
+__all__ = ["Cluster"]
 
 _METADATA = 3
 _NO_ID = uuid.UUID(int=0)
 _NULL_TOPICS_VERSION = 1  # before it, no topics mean all topics
 _NO_CREATION_VERSION = 4  # before it, brokers create topics that are asked for, if they are configured to
 _UNKNOWN_TOPIC = 3
-_INVALID_REPLICATION_FACTOR = 38
 _REBOOTSTRAP_REQUIRED = 129
-
-
-class BrokerAddress(NamedTuple):
-    """Where a broker listens. `node` is negative for an address of the bootstrap list."""
-
-    node: int
-    host: str
-    port: int
-    rack: str | None = None
-
-
-@dataclass(slots=True)
-class Partition:
-    """A partition by the newest metadata.
-
-    `leader` is None while there is none; `leader_epoch` is -1 where the broker does not tell it; `error` is why the
-    broker could not describe it.
-    """
-
-    number: int
-    leader: int | None
-    leader_epoch: int = -1
-    replicas: list[int] = field(default_factory=list)
-    isr: list[int] = field(default_factory=list)
-    offline: list[int] = field(default_factory=list)
-    error: type[BrokerError] | None = None
-
-
-@dataclass(slots=True)
-class Topic:
-    """A topic by the newest metadata. `error` is why it cannot be used; `topic_id` is None before Kafka 2.8."""
-
-    name: str
-    topic_id: uuid.UUID | None = None
-    internal: bool = False
-    partitions: dict[int, Partition] = field(default_factory=dict)
-    error: type[BrokerError] | None = None
-
-    @property
-    def refusal(self) -> type[BrokerError] | None:
-        """The error, unless it may pass by itself."""
-        # A broker has too few replicas to create a topic also while others, or itself, are not registered yet.
-        may_pass = self.error is None or self.error.retriable or self.error.code == _INVALID_REPLICATION_FACTOR
-        return None if may_pass else self.error
 
 
 class Cluster:
@@ -349,7 +304,7 @@ class Cluster:
                 self._replaced.add(old.topic_id)
         if topic_id is not None:
             self._names[topic_id] = entry.name
-        partitions = {p.partition_index: _newer(before.get(p.partition_index), p) for p in entry.partitions}
+        partitions = {p.partition_index: newer(before.get(p.partition_index), p) for p in entry.partitions}
         new = Topic(entry.name, topic_id, entry.is_internal, dict(sorted(partitions.items())), refusal)
         self.topics[entry.name] = new
         if refusal is not None:
@@ -360,19 +315,3 @@ class Cluster:
         gone = self.topics.pop(name, None)
         if gone is not None and gone.topic_id is not None:
             self._names.pop(gone.topic_id, None)
-
-
-def _newer(known: Partition | None, entry: Any) -> Partition:
-    """The partition of a response, unless the known leader has a later epoch: brokers learn of leaders at times."""
-    found = Partition(
-        entry.partition_index,
-        entry.leader_id if entry.leader_id >= 0 else None,
-        entry.leader_epoch,
-        list(entry.replica_nodes),
-        list(entry.isr_nodes),
-        list(entry.offline_replicas),
-        error(entry.error_code) if entry.error_code else None,
-    )
-    if known is not None and found.leader_epoch >= 0 and known.leader_epoch > found.leader_epoch:
-        return replace(found, leader=known.leader, leader_epoch=known.leader_epoch, error=known.error)
-    return found

@@ -9,7 +9,7 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from kafkacodec.client.core.cluster import BrokerAddress
+from kafkacodec.client.core.metadata import BrokerAddress
 from kafkacodec.client.core.opening import FIRST_WAY, Opening, Way
 from kafkacodec.client.driver.frames import Frame, FrameBuffers
 from kafkacodec.client.driver.link import Link

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import ANY, Answer, Coordinator, Machine, Send, prepared
-from kafkacodec.client.core.cluster import BrokerAddress, Cluster
+from kafkacodec.client.core.cluster import Cluster
+from kafkacodec.client.core.metadata import BrokerAddress
 from kafkacodec.client.core.metrics import Metrics
 from kafkacodec.client.driver.connecting import Connector
 from kafkacodec.client.driver.frames import Frame

@@ -12,7 +12,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from kafkacodec.client.core.cluster import Cluster, Topic
+from kafkacodec.client.core.cluster import Cluster
+from kafkacodec.client.core.metadata import Topic
 from kafkacodec.client.producing._batch import BatchBuilder, partition_of
 from kafkacodec.client.producing.delivery import Delivery, Outcome, Part
 from kafkacodec.client.producing.settings import Partitioner, ProducerSettings
