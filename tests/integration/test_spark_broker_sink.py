@@ -127,6 +127,7 @@ def test_a_stream(spark: Any, frame: Any, server: str, tmp_path: Any, transactio
         ({"tpoic": "x"}, "tpoic: unknown option; did you mean topic?"),
         ({"kafka.acks": "0"}, "kafka.acks: only all is possible"),
         ({"kafka.bootstrap.servers": ""}, "kafka.bootstrap.servers: missing"),
+        ({"kafka.bootstrap.servers": "127.0.0.1:1"}, "127.0.0.1:1: no broker can be connected to: 127.0.0.1:1: "),
     ],
 )
 def test_options_are_refused_in_one_sentence(frame: Any, server: str, options: dict[str, str], message: str) -> None:

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, TypeVar
 
 from kafkacodec.client.blocking.admin import Admin
-from kafkacodec.client.options import addresses
-from kafkacodec.errors import BrokerError, ConnectionFailed, DeadlineExceeded, ItemErrors, KafkaCodecError
+from kafkacodec.errors import BrokerError, ConnectionFailed, DeadlineExceeded, ItemErrors
 from kafkacodec.patterns import whole_matcher
 from kafkacodec.spark.bounds import EARLIEST, LATEST, Bound, TopicPartition
 from kafkacodec.spark.broker.client_options import shared_options
 from kafkacodec.spark.broker.connections import borrowed
-from kafkacodec.spark.broker.reaching import SECONDS, why_unreachable
+from kafkacodec.spark.broker.reaching import BrokerUnavailable, check_reachable
 from kafkacodec.spark.broker.read_options import BrokerReadOptions
 from kafkacodec.spark.errors import OptionError
 
-__all__ = ["BrokerUnavailable", "Offsets", "TopicOffsets"]
+__all__ = ["Offsets", "TopicOffsets"]
 
 Offsets = dict[TopicPartition, int]
 OffsetSpec = Literal["earliest", "latest"] | int
 
 T = TypeVar("T")
-
-
-class BrokerUnavailable(KafkaCodecError):
-    """The brokers do not answer, or refuse this client. The message says which and why."""
 
 
 class TopicOffsets:
@@ -141,12 +135,7 @@ class TopicOffsets:
         """Before the first question, raise if no broker can be connected to: a client would try for a minute."""
         if self._reached:
             return
-        limit = min(SECONDS, self._client.get("default_api_timeout_ms", math.inf) / 1000)
-        servers = addresses(self._client["bootstrap_servers"])
-        tries, wait = self._options.retries, self._options.retry_ms / 1000
-        reason = why_unreachable(servers, tries=tries, wait=wait, seconds=limit)
-        if reason is not None:
-            raise self._unavailable(f"no broker can be connected to: {reason}")
+        check_reachable(self._client, tries=self._options.retries, wait=self._options.retry_ms / 1000)
         self._reached = True
 
     def _unavailable(self, error: BaseException | str) -> BrokerUnavailable:

@@ -2,18 +2,47 @@
 
 from __future__ import annotations
 
+import math
 import os
 import queue
 import socket
 import threading
 import time
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
-__all__ = ["SECONDS", "why_unreachable"]
+from kafkacodec.client.options import addresses
+from kafkacodec.errors import KafkaCodecError
+
+__all__ = ["SECONDS", "BrokerUnavailable", "check_reachable", "why_unreachable"]
 
 SECONDS: Final = 5.0
 """How long connecting may take, with all tries."""
+
+TRIES: Final = 3
+WAIT: Final = 1.0
+"""How often to try, and the seconds between two tries, as of a source without other options."""
+
+
+class BrokerUnavailable(KafkaCodecError):
+    """The brokers do not answer, or refuse this client. The message says which and why."""
+
+
+def check_reachable(client: Mapping[str, Any], *, tries: int = TRIES, wait: float = WAIT) -> None:
+    """Find out on the driver, before a job starts, whether a client could connect to any of its servers.
+
+    Args:
+        client: the client's options, by the names of its arguments.
+        tries, wait: as in `why_unreachable`.
+
+    Raises:
+        BrokerUnavailable: it could not.
+    """
+    limit = min(SECONDS, client.get("default_api_timeout_ms", math.inf) / 1000)
+    given = client["bootstrap_servers"]
+    reason = why_unreachable(addresses(given), tries=tries, wait=wait, seconds=limit)
+    if reason is not None:
+        raise BrokerUnavailable(f"kafka.bootstrap.servers: {given}: no broker can be connected to: {reason}")
 
 
 def why_unreachable(

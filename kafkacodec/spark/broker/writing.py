@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType
 
 from kafkacodec.spark.broker import micro_batches
 from kafkacodec.spark.broker.producing import Sent, send, send_in_transaction, sent_messages, task_number
+from kafkacodec.spark.broker.reaching import check_reachable
 from kafkacodec.spark.broker.write_options import parse_sink_options
 from kafkacodec.spark.errors import OptionError, without_traceback
 
@@ -24,6 +25,7 @@ class BrokerWriter(DataSourceArrowWriter):
         if overwrite:
             raise OptionError("mode: kafkabroker only appends; use mode('append')")
         self.options = parse_sink_options(options, schema)
+        check_reachable(self.options.producer)
 
     @without_traceback()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Sent:
