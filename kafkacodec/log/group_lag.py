@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -13,7 +12,6 @@ from kafkacodec.errors import DecodeError
 from kafkacodec.log.directory import discover
 from kafkacodec.log.files import note
 from kafkacodec.log.groups import (
-    TOPIC,
     CommittedOffset,
     Group,
     GroupMember,
@@ -99,7 +97,8 @@ def lag(
 
     Args:
         paths: the data directories of a broker, or of several: the logs may be in other ones than the offsets. Of a
-            partition in several directories the longest log counts, and the latest commit.
+            partition in several directories the longest log counts; replicas of ``__consumer_offsets`` are read as
+            one log.
         isolation_level: that of the consumers; with ``"read_committed"`` open transactions hold them back.
         problems: a list that the errors of unreadable batches and records are appended to; these are skipped. Without
             it the first such error is raised.
@@ -112,41 +111,14 @@ def lag(
     """
     one_of("isolation_level", isolation_level, ISOLATION_LEVELS)
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    commits, groups = _stored(given, problems)
-    owners = _owners(groups)
+    commits = {commit[:3]: commit for commit in read_committed_offsets(given, problems=problems)}
+    owners = _owners(read_consumer_groups(given, problems=None if problems is None else []))  # the same problems again
     logs = _Logs(given, isolation_level, problems)
     places = sorted(commits.keys() | owners.keys())
     return [logs.lag_of(*place, commits.get(place), owners.get(place)) for place in places]
 
 
 GroupPlace = tuple[str, str, int]
-
-
-def _stored(
-    paths: Sequence[str | os.PathLike[str]], problems: list[DecodeError] | None
-) -> tuple[dict[GroupPlace, CommittedOffset], list[Group]]:
-    """The latest commits, and the groups, of all directories that have them."""
-    commits: dict[GroupPlace, CommittedOffset] = {}
-    groups: list[Group] = []
-    missing: FileNotFoundError | None = None
-    found = False
-    for path in paths:
-        try:
-            here = read_committed_offsets(path, problems=problems)
-        except FileNotFoundError as error:
-            if not os.path.exists(path):
-                raise
-            missing = error
-            continue
-        found = True
-        groups += read_consumer_groups(path, problems=[] if problems is not None else None)  # the same problems again
-        for commit in here:
-            place = commit.group, commit.topic, commit.partition
-            if place not in commits or commits[place].commit_timestamp < commit.commit_timestamp:
-                commits[place] = commit
-    if not found:
-        raise missing or FileNotFoundError(errno.ENOENT, f"no partition of {TOPIC}", "")
-    return commits, groups
 
 
 def _owners(groups: Iterable[Group]) -> dict[GroupPlace, GroupMember]:
