@@ -101,7 +101,7 @@ proofs: cluster-proof object-stores ## every proof in its long form, for about t
 STORES := .cache/stores
 .PHONY: object-stores
 object-stores: $(VENV)/.dev $(VENV)/.built $(STORES)/.installed ## logs in object stores other than the one of `make test`
-	$(PY) -m pytest -q tests/integration/test_other_stores.py
+	$(PY) -m pytest -q tests/integration/other_stores.py
 
 $(STORES)/.installed:
 	mkdir -p $(STORES)

@@ -103,7 +103,10 @@ def exporting(spark: SparkSession, broker: Broker) -> dict[str, Callable[[], obj
             raise SystemExit(f"{found} records were written, not {RECORDS}")
 
     writers = {"kafkacodec.spark.export": by_tasks, "Spark's own source, df.write.parquet": by_spark}
-    return {name: partial(written, writer) for name, writer in writers.items()}
+    competitors: dict[str, Callable[[], object]] = {name: partial(written, writer) for name, writer in writers.items()}
+    for work in competitors.values():  # warms up the JVM
+        work()
+    return competitors
 
 
 def fill(server: str) -> None:
@@ -113,7 +116,7 @@ def fill(server: str) -> None:
     table = pa.table(
         {
             "key": pa.array([b"key-%06d" % n for n in range(_ROWS)], pa.binary()),
-            "value": pa.array([os.urandom(VALUE_BYTES // 2).hex().encode()] * _ROWS, pa.binary()),
+            "value": pa.array([os.urandom(VALUE_BYTES // 2).hex().encode() for _ in range(_ROWS)], pa.binary()),
             "partition": pa.array([n % PARTITIONS for n in range(_ROWS)], pa.int32()),
         }
     )

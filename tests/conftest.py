@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from typing import Any
 
@@ -11,6 +12,12 @@ from hypothesis import HealthCheck, settings
 # No test is about time: a busy machine must not fail one.
 settings.register_profile("timeless", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("timeless")
+
+_SPARK = "tests/integration/test_spark_"
+# They start JVMs of their own, and use the session that the others share little or not at all.
+_OWN_JVMS = re.compile(
+    _SPARK + "(broker_kills|cluster|demo|exactly_once|export_kills|kills|live_broker|live_cluster|replicas|versions).py"
+)
 
 MISSING = [tool for tool in ("java", "mvn") if shutil.which(tool) is None]
 
@@ -22,7 +29,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """The files of Spark's tests share a session, and the tests of another file a broker: one worker runs them.
+    """Most files of Spark's tests share a session, and the tests of another file a broker: one worker runs them.
 
     Groups with the most tests begin first, and single tests fill the rest. Marks cannot form the groups: pytest-xdist
     adds them to an attribute that pytest 9.2 does not read.
@@ -36,6 +43,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             file = nodeid.partition("::")[0]
             if not file.startswith("tests/integration/"):
                 return nodeid
-            return "spark" if file.startswith("tests/integration/test_spark_") else file
+            return file if _OWN_JVMS.fullmatch(file) else "spark" if file.startswith(_SPARK) else file
 
     return Groups(config, log)

@@ -198,12 +198,15 @@ try:
 except KeyboardInterrupt:
     print(threading.active_count())
 """
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "reading\n"
-    time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=20)[0] == "1\n"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "reading\n"
+            time.sleep(0.2)
+            process.send_signal(signal.SIGINT)
+            assert process.communicate(timeout=20)[0] == "1\n"
+        finally:
+            process.kill()
     assert process.returncode == 0
 
 

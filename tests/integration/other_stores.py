@@ -32,11 +32,6 @@ AZURITE_ACCOUNT = "devstoreaccount1"
 AZURITE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 AZURITE_PORT = 10000
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not SERVERS.exists(), reason="no servers in .cache/stores: run `make object-stores`"),
-]
-
 
 def request(method, url, data=None, **headers):
     names = {name.replace("_", "-"): value for name, value in headers.items()}
