@@ -1,6 +1,6 @@
 """Tries what kafkacodec does with Spark, for test_spark_versions.py; prints the outcomes as JSON.
 
-Usage: python -m tests.integration.spark_version SEGMENT DIRECTORY
+Usage: python -m tests.integration.spark_version SEGMENT DIRECTORY BROKER
 """
 
 import json
@@ -66,7 +66,71 @@ def split_confluent(spark, *_):
     return values.select(kc.spark.split_confluent("value").alias("s")).select("s.schema_id").first()[0]
 
 
-ATTEMPTS = (read, read_filtered, write, write_in_thread, read_stream, write_stream, decode_batches, split_confluent)
+def column_functions(spark, *_):
+    rows = spark.createDataFrame([(bytearray(b"user-1"),)], "key binary")
+    return rows.select(kc.spark.kafka_partition("key", 12).alias("p")).first()[0]
+
+
+def sql_functions(spark, segment, _):
+    kc.spark.register_functions(spark)
+    with open(segment, "rb") as file:
+        spark.createDataFrame([(bytearray(file.read()),)], "blob binary").createOrReplaceTempView("raw")
+    return spark.sql("SELECT * FROM kafka_records(TABLE(SELECT blob FROM raw))").count()
+
+
+def views(spark, *_):
+    reader = spark.read.format("kafkalog")
+    return [reader.option("view", view).load(kc.sample().path).count() for view in ("offsets", "groups", "topics")]
+
+
+def metadata(spark, segment, _):
+    rows = spark.read.format("kafkalog").option("columns", "offset,_metadata").load(segment)
+    return rows.select("_metadata.file").distinct().count()
+
+
+def export(spark, segment, directory):
+    kc.spark.export(spark, segment, f"{directory}/exported")
+    return spark.read.parquet(f"{directory}/exported").count()
+
+
+def write_to_broker(spark, *_):
+    rows = spark.range(100).selectExpr("string(id) AS value", "'versions' AS topic")
+    servers = {"kafka.bootstrap.servers": sys.argv[3]}
+    rows.write.format("kafkabroker").mode("append").options(**servers).save()
+    return "sent"
+
+
+def read_broker(spark, *_):
+    servers = {"kafka.bootstrap.servers": sys.argv[3], "subscribe": "orders"}
+    return spark.read.format("kafkabroker").options(**servers).load().count()
+
+
+def stream_broker(spark, _, directory):
+    servers = {"kafka.bootstrap.servers": sys.argv[3], "subscribe": "orders", "startingOffsets": "earliest"}
+    records = spark.readStream.format("kafkabroker").options(**servers).load()
+    query = records.writeStream.format("memory").queryName("live").option("checkpointLocation", f"{directory}/live")
+    query.trigger(availableNow=True).start().awaitTermination()
+    return spark.table("live").count()
+
+
+ATTEMPTS = (
+    read,
+    read_filtered,
+    write,
+    write_in_thread,
+    read_stream,
+    write_stream,
+    decode_batches,
+    split_confluent,
+    column_functions,
+    sql_functions,
+    views,
+    metadata,
+    export,
+    write_to_broker,
+    read_broker,
+    stream_broker,
+)
 
 
 def outcome(call, *arguments):
@@ -79,7 +143,7 @@ def outcome(call, *arguments):
         return found[1] if found else shown
 
 
-def main(segment, directory):
+def main(segment, directory, _broker):
     outcomes = {}
     try:
         spark = kc.spark.session(master="local[1]", quick_start=True)

@@ -12,10 +12,12 @@ from pathlib import Path
 import pyspark
 import pytest
 
+import kafkacodec as kc
 from tests.corpus import sample
 from tests.integration.cli_samples import SEGMENT
+from tests.integration.kafka_jvm import Broker
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.java]
 
 ROOT = Path(__file__).parents[2]
 OFFSETS = [record.offset for record in sample(SEGMENT).expected.records]
@@ -29,6 +31,14 @@ WORKS = {
     "write_stream": 2,
     "decode_batches": RECORDS,
     "split_confluent": 7,
+    "column_functions": int(kc.partition([b"user-1"], 12)[0]),
+    "sql_functions": RECORDS,
+    "views": [6, 2, 5],
+    "metadata": 1,
+    "export": RECORDS,
+    "write_to_broker": "sent",
+    "read_broker": 300,
+    "stream_broker": 300,
 }
 # Version -> what differs: the beginning of the sentence that a user sees, which ends with the installed version.
 DIFFERS = {
@@ -36,8 +46,14 @@ DIFFERS = {
     "4.0": {
         "read_stream": "reading streams of kafkalog needs Spark 4.2 or later, not 4.0.",
         "write_stream": "writing streams to kafkalog needs Spark 4.1 or later, not 4.0.",
+        "column_functions": "kafkacodec.spark.kafka_partition needs Spark 4.1 or later, not 4.0.",
+        "sql_functions": "kafkacodec.spark.register_functions needs Spark 4.1 or later, not 4.0.",
+        "stream_broker": "reading streams of kafkabroker needs Spark 4.2 or later, not 4.0.",
     },
-    "4.1": {"read_stream": "reading streams of kafkalog needs Spark 4.2 or later, not 4.1."},
+    "4.1": {
+        "read_stream": "reading streams of kafkalog needs Spark 4.2 or later, not 4.1.",
+        "stream_broker": "reading streams of kafkabroker needs Spark 4.2 or later, not 4.1.",
+    },
     "4.2": {},
     "4.3": {},
 }
@@ -50,11 +66,24 @@ def python(version):
     return ROOT / ".cache" / f"spark-{version}" / "bin" / "python"
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A broker with 300 records of "orders"."""
+    broker = Broker(tmp_path_factory.mktemp("broker"))
+    broker.start()
+    with kc.client.Producer(broker.server) as producer:
+        for n in range(300):
+            producer.send("orders", b"%d" % n)
+        producer.send("versions", b"first")
+    yield broker.server
+    broker.kill()
+
+
 @pytest.mark.parametrize("version", [version for version in DIFFERS if python(version).exists()])
-def test_version(version, tmp_path):
+def test_version(version, server, tmp_path):
     (tmp_path / "text").mkdir()
     (tmp_path / "text" / "lines").write_text("one\ntwo\n")
-    command = [python(version), "-m", "tests.integration.spark_version", sample(SEGMENT).path, tmp_path]
+    command = [python(version), "-m", "tests.integration.spark_version", sample(SEGMENT).path, tmp_path, server]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_HOME"):
         environment.pop(name, None)
