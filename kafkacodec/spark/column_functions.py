@@ -67,8 +67,9 @@ def kafka_partition(key: Column | str, num_partitions: Column | int) -> Column:
 def crc_ok(column: Column | str) -> Column:
     """Whether the checksums of all batches in a blob of record batches are right (boolean). Needs Spark 4.1.
 
-    False also if a batch does not begin where one must. Null for a blob without a whole batch, and for a null one. The
-    records are not read. Incomplete bytes at the end are not checked, as ``batch_headers`` leaves them out.
+    False also if a batch does not begin where one must. Null if all whole batches are right but bytes follow that are
+    not one, so that nothing is known of them: the end of a response that was cut off, or a damaged length. Null also
+    for an empty blob and for a null one. The records are not read.
 
     Raises:
         KafkaCodecError: Spark is older.
@@ -80,7 +81,8 @@ def batch_headers(column: Column | str) -> Column:
     """The headers of a blob's batches: an array of structs with the columns of `kafkacodec.scan`. Needs Spark 4.1.
 
     Use ``inline`` to have a row for each batch. Null for a null blob. Numbers are int or bigint, times timestamps. The
-    job fails at a blob in which a batch does not begin where one must.
+    job fails at a blob in which a batch does not begin where one must. Bytes at the end that are not a whole batch are
+    left out; ``crc_ok`` is null for such a blob.
 
     Raises:
         KafkaCodecError: Spark is older.
@@ -149,7 +151,9 @@ def _all_right(blob: pa.Buffer) -> bool | None:
         found = kc.scan(blob, columns=["crc_ok"])
     except DecodeError:
         return False
-    return bool(found["crc_ok"].all()) if len(found) else None
+    if not found["crc_ok"].all():
+        return False
+    return True if len(found) and found.consumed == blob.size else None
 
 
 def _headers(blobs: pa.Array) -> pa.Array:

@@ -43,18 +43,25 @@ def progress_lag(progress: Any) -> list[StreamLag]:
     Raises:
         OptionError: `progress` is None, as before the first micro-batch, or not a progress.
     """
-    known = json.loads(progress) if isinstance(progress, str) else progress
-    if hasattr(known, "json") and not isinstance(known, Mapping):
-        known = json.loads(known.json)
-    if not isinstance(known, Mapping) or "sources" not in known:
-        raise OptionError("progress: not a progress of a streaming query; None means that no micro-batch has ended yet")
     found = []
-    for number_of_source, source in enumerate(known["sources"]):
+    for number_of_source, source in enumerate(_sources(progress)):
         at, ends = (_offsets(source.get(name)) for name in ("endOffset", "latestOffset"))
         for topic, number in sorted(at.keys() & ends.keys()):
             offset, end = at[topic, number], ends[topic, number]
             found.append(StreamLag(number_of_source, topic, number, offset, end, max(0, end - offset)))
     return found
+
+
+def _sources(progress: Any) -> list[Mapping[str, Any]]:
+    known = progress if isinstance(progress, (str, Mapping)) else getattr(progress, "json", None)
+    try:
+        known = json.loads(known) if isinstance(known, str) else known
+    except ValueError:
+        known = None
+    sources = known.get("sources") if isinstance(known, Mapping) else None
+    if not isinstance(sources, list) or not all(isinstance(source, Mapping) for source in sources):
+        raise OptionError("progress: not a progress of a streaming query; None means that no micro-batch has ended yet")
+    return sources
 
 
 def _offsets(stored: Any) -> dict[tuple[str, int], int]:

@@ -17,6 +17,7 @@ import pytest
 from pyiceberg.catalog import load_catalog
 
 import kafkacodec as kc
+from kafkacodec.spark import owner, staging
 from kafkacodec.spark.exporting import job
 from kafkacodec.spark.exporting.iceberg import OFFSETS
 from kafkacodec.spark.exporting.task import ExportTask
@@ -95,6 +96,19 @@ def test_killed_anywhere(tmp_path, monkeypatch, format):
     assert not list(tmp_path.glob(".out.kafkacodec/*/owner"))  # without it, nothing was written yet
 
 
+def test_what_a_killed_run_left_is_removed_if_nothing_is_new(tmp_path, monkeypatch):
+    monkeypatch.setattr(job, "_run", without_spark)
+    append(tmp_path / "log", 0, 40)
+    kc.spark.export(None, tmp_path / "log", tmp_path / "out")
+    child = in_a_child(lambda: None)
+    gone = staging.Owner(owner.driver().replace(f" {os.getpid()} ", f" {child} "))
+    ended(child)
+    left = staging.new_directory(str(tmp_path / ".out.kafkacodec"))
+    staging.new_task(left, gone, 0)
+    assert kc.spark.export(None, tmp_path / "log", tmp_path / "out").rows == 0
+    assert not (tmp_path / ".out.kafkacodec").exists()
+
+
 class Iceberg:
     """A table in a catalog that processes share, and exports to it in processes of their own."""
 
@@ -163,6 +177,7 @@ def test_killed_at_random_moments(tmp_path, monkeypatch):
 DRIVER = """
 import os, signal, sys
 import kafkacodec as kc
+from kafkacodec.spark import owner, staging
 from kafkacodec.spark.exporting import job, task
 
 class Killing(task.ExportTask):

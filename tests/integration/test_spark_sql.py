@@ -87,12 +87,18 @@ def test_headers_and_checksums(spark, sql, samples):
         if name in samples:
             batches = samples[name].expected.batches
             assert list(zip(*headers, strict=True)) == [(b["position"], b["sizeInBytes"], b["magic"]) for b in batches]
-        assert right is (True if headers[0] else None)
+            whole = sum(batch["sizeInBytes"] for batch in batches) == len(samples[name].data())
+            assert right is (True if whole else None)
+        else:
+            assert right is None
     good = max(samples.values(), key=lambda sample: len(sample.expected.batches)).data()
     damaged = bytearray(good)
     damaged[70] ^= 1
-    frame = table(spark, [bytes(damaged), b"\x7f" * 200])
-    assert [row[0] for row in frame.select(kc.spark.crc_ok("value")).collect()] == [False, False]
+    long = bytearray(good)
+    last = max(samples.values(), key=lambda sample: len(sample.expected.batches)).expected.batches[-1]["position"]
+    long[last + 8 : last + 12] = (1_000_000).to_bytes(4, "big")  # nothing is known of what follows
+    frame = table(spark, [bytes(damaged), b"\x7f" * 200, bytes(long), good[:-1], good])
+    assert [row[0] for row in frame.select(kc.spark.crc_ok("value")).collect()] == [False, False, None, None, True]
 
 
 def test_messages(spark, sql):

@@ -79,9 +79,10 @@ def test_data_loss_ends_the_query_with_one_sentence(spark, tmp_path):
     assert "Traceback" not in text
 
 
-def test_no_progress_yet():
+@pytest.mark.parametrize("progress", [None, "abc", "[]", {"sources": None}, {"sources": [1]}, 7])
+def test_not_a_progress(progress):
     with pytest.raises(OptionError, match="progress: not a progress of a streaming query; None means"):
-        kc.spark.progress_lag(None)
+        kc.spark.progress_lag(progress)
 
 
 def test_limit_is_shared(tmp_path):

@@ -46,6 +46,18 @@ def test_user_and_password_of_jaas(login, tmp_path):
 def test_a_line_that_is_no_property():
     with pytest.raises(ValueError, match="line 2: not name=value"):
         read_properties("a=b\nnothing\n")
+    with pytest.raises(ValueError, match="line 2: ends with a backslash, but no line follows"):
+        read_properties("a=b\nc=d\\")
+
+
+def test_what_does_not_end_a_line_or_continue_it():
+    """No property is lost after a password that ends with two backslashes, nor a part of one with a form feed."""
+    text = "ssl.key.password=ab\\\\\r\nsecurity.protocol=SSL\rp=a\x0cq=\u2028c"
+    assert read_properties(text) == {
+        "ssl.key.password": "ab\\\\",
+        "security.protocol": "SSL",
+        "p": "a\x0cq=\u2028c",
+    }
 
 
 def servers(*properties, bootstrap=None, config=None):

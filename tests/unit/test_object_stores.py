@@ -17,6 +17,7 @@ from kafkacodec.cli.app import application
 from kafkacodec.log.sample import sample as take_sample
 from kafkacodec.log.storage import objects, open_file, stores
 from kafkacodec.log.storage.access import ENVIRONMENT, S3Access
+from kafkacodec.log.storage.patterns import matches_of
 from kafkacodec.log.walk import LARGEST_WINDOW
 from tests.object_server import BUCKET, Server, client, upload
 
@@ -361,3 +362,11 @@ def test_given_credentials_are_not_mixed_with_others(sample, server, monkeypatch
         stores.use(ENVIRONMENT)
     assert "given" in server.users
     assert server.tokens == {None}
+
+
+def test_what_follows_a_pattern_must_exist(sample):
+    base = sample[1].rpartition("/")[0]
+    assert matches_of(f"{base}/samp*/orders-0") == [f"{sample[1]}/orders-0"]
+    assert matches_of(f"{base}/samp*/nothing-0") == []
+    assert matches_of(f"{base}/samp*/orders-0/nothing") == []
+    assert len(matches_of(f"{base}/samp*/orders-?")) == len(kc.log.LogDirectory(sample[0]).partitions("orders"))

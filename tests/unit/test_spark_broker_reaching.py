@@ -59,3 +59,8 @@ def test_the_number_of_tries():
     begin = time.monotonic()
     assert why_unreachable([NOBODY], tries=3, wait=0.05) == "127.0.0.1:1: connection refused"
     assert 0.1 <= time.monotonic() - begin < 1
+
+
+def test_what_is_no_host_name() -> None:
+    reason = why_unreachable([("a" * 64, 9092)], tries=1, wait=0)
+    assert reason == f"{'a' * 64}:9092: not a host name"

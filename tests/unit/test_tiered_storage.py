@@ -233,6 +233,18 @@ def sizes(values):
         ),
         (
             ".rsm-manifest",
+            edited("remoteLogSegmentMetadata", "segmentLeaderEpochs", value={"1": 0, "01": 0}),
+            kc.errors.CorruptRecord,
+            "segmentLeaderEpochs.* has a leader epoch twice, or one of more than 31 bits",
+        ),
+        (
+            ".rsm-manifest",
+            edited("remoteLogSegmentMetadata", "segmentLeaderEpochs", value={"2147483648": 0}),
+            kc.errors.CorruptRecord,
+            "segmentLeaderEpochs.* has a leader epoch twice, or one of more than 31 bits",
+        ),
+        (
+            ".rsm-manifest",
             edited("remoteLogSegmentMetadata", "segmentLeaderEpochs", value={}),
             kc.errors.CorruptRecord,
             "segmentLeaderEpochs.* is empty",

@@ -81,7 +81,7 @@ class KafkaConnection:
 
     @property
     def pending(self) -> int:
-        """How many requests have no reply yet."""
+        """How many requests have a reply still to come from `poll`."""
         return self._relay.pending
 
     async def close(self) -> None:

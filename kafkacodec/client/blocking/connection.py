@@ -47,7 +47,7 @@ class KafkaConnection(BlockingFace):
 
     @property
     def pending(self) -> int:
-        """How many requests have no reply yet."""
+        """How many requests have a reply still to come from `poll`."""
         found: int = self._face.pending
         return found
 

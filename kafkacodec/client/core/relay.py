@@ -39,12 +39,17 @@ class Relay:
     def __init__(self) -> None:
         self._unsent: list[Send] = []
         self._replies: deque[Reply] = deque()
-        self.pending = 0
+        self._waiting = 0
 
     def add(self, to: Place, request: Message | Prepare) -> None:
         """Send a request, after those before it."""
         self._unsent.append(Send(to, request))
-        self.pending += 1
+        self._waiting += 1
+
+    @property
+    def pending(self) -> int:
+        """How many requests have no reply yet, or one that was not taken."""
+        return self._waiting + len(self._replies)
 
     @property
     def has_replies(self) -> bool:
@@ -76,4 +81,4 @@ class Relay:
 
     def _keep(self, reply: Reply) -> None:
         self._replies.append(reply)
-        self.pending -= 1
+        self._waiting -= 1

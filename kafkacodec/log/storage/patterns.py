@@ -29,12 +29,13 @@ def matches_of(path: str) -> list[str]:
     return sorted(_below(f"{scheme}://{bucket}", [part for part in parts if part]))
 
 
-def _below(directory: str, parts: list[str]) -> Iterator[str]:
+def _below(directory: str, parts: list[str], *, listed: bool = False) -> Iterator[str]:
+    """The paths below a directory. What follows the first pattern must exist: some of its matches may not have it."""
     if not parts:
         yield directory
         return
     first, *others = parts
-    if not has_magic(first):
+    if not listed and not has_magic(first):
         yield from _below(f"{directory}/{first}", others)
         return
     try:
@@ -43,4 +44,4 @@ def _below(directory: str, parts: list[str]) -> Iterator[str]:
         return
     for entry in found:
         if fnmatchcase(entry.name, first) and (entry.is_dir() or not others):
-            yield from _below(entry.path, others)
+            yield from _below(entry.path, others, listed=True)

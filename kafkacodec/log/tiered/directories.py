@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -147,11 +148,19 @@ def list_directory(directory: str, listed: Iterable[Entry]) -> Directory:
     return result
 
 
+_PASSING = (errno.EIO, errno.ESTALE)
+
+
 def _history(manifest: Manifest) -> Sequence[LeaderEpoch]:
-    """The leader epochs of the log at the end of an upload; without a key for them, those of its segment."""
+    """The leader epochs of the log at the end of an upload; those of its segment if they are missing or unreadable.
+
+    Without the key they are unreadable. That a store does not answer is an error: it would change what is read.
+    """
     try:
         return _cached_history(manifest.path, os.environ.get(KEYS_VARIABLE)) or manifest.leader_epochs
-    except (OSError, KafkaCodecError, ImportError):
+    except (OSError, KafkaCodecError, ImportError) as error:
+        if getattr(error, "errno", None) in _PASSING:
+            raise
         return manifest.leader_epochs
 
 

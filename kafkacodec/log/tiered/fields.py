@@ -70,6 +70,8 @@ class Fields:
     def text(self, name: str) -> str:
         """A string."""
         found: str = self._get(name, str, "a string")
+        if not found.isascii() and any("\ud800" <= letter <= "\udfff" for letter in found):
+            raise self.fault(name, "has half of a character")
         return found
 
     def binary(self, name: str) -> bytes:

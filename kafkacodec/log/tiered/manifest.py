@@ -134,6 +134,8 @@ def _leader_epochs(fields: Fields, start: int, end: int) -> tuple[LeaderEpoch, .
     names = {name: int(name) for name in fields.values if name.isascii() and name.isdecimal() and len(name) <= 10}
     if not fields.values or len(names) < len(fields.values):
         raise fields.fault("", "has a name that is not a leader epoch" if fields.values else "is empty")
+    if len(set(names.values())) < len(names) or max(names.values()) > _MAX_INT:
+        raise fields.fault("", "has a leader epoch twice, or one of more than 31 bits")
     found: list[LeaderEpoch] = []
     for name in sorted(names, key=lambda name: names[name]):
         lowest = found[-1].start_offset if found else 0

@@ -78,6 +78,8 @@ def _failures(servers: Sequence[tuple[str, int]], deadline: float) -> dict[tuple
             pass
         except OSError as error:
             outcomes.put((server, _reason(error)))
+        except UnicodeError:  # of encoding a name for DNS
+            outcomes.put((server, "not a host name"))
 
     for server in servers:
         threading.Thread(target=dial, args=(server,), daemon=True).start()

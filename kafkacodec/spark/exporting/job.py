@@ -106,7 +106,10 @@ def export(
     run = destination.new_run() if planned.tasks else None
     offsets = dump(planned.positions if planned.tasks else destination.positions)
     report = ExportReport(os.fspath(target), format, run, planned.spans, offsets, problems=tuple(planned.losses))
-    return report if run is None else _write(spark, reading, typed, files, destination, planned, report)
+    if run is None:
+        _tidy(_beside(destination.root))
+        return report
+    return _write(spark, reading, typed, files, destination, planned, report)
 
 
 def _open(format: ExportFormat, target: str | os.PathLike[str], table: Table, catalog: Any) -> Destination:
@@ -160,9 +163,15 @@ def _write(
         destination.commit(output, report, planned.positions)
     finally:
         staging.remove(directory)
-        with suppress(OSError):  # another run uses it
-            os.rmdir(place)
+        _tidy(place)
     return report
+
+
+def _tidy(place: str) -> None:
+    """Remove what runs have left that were killed, after their commit too."""
+    staging.remove_abandoned(place)
+    with suppress(OSError):  # another run uses it, or there is none
+        os.rmdir(place)
 
 
 def _beside(root: str) -> str:
