@@ -245,6 +245,8 @@ class Copying:
     async def copy(self, name: str) -> None:
         """A member of the group, with its producer."""
         reading: Any = {"group_id": "copying", "auto_offset_reset": "earliest", "enable_auto_commit": False}
+        # Who takes over a partition waits for the transaction that may still commit a position in it.
+        reading["isolation_level"] = "read_committed"
         writing: Any = {"transactional_id": name, "max_block_ms": 90_000, "delivery_timeout_ms": 90_000}
         async with (
             kc.client.aio.Consumer("source", bootstrap_servers=self.servers, **reading) as consumer,
