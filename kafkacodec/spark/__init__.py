@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         batch_headers,
         crc_ok,
         decode_message,
+        decode_records,
         kafka_partition,
         split_confluent,
     )
@@ -40,6 +41,7 @@ _HOMES = {
     "crc_ok": "column_functions",
     "decode_batches": "functions",
     "decode_message": "column_functions",
+    "decode_records": "column_functions",
     "decode_values": "values",
     "export": "exporting.job",
     "java_home": "jvm",
@@ -62,6 +64,7 @@ __all__ = [
     "crc_ok",
     "decode_batches",
     "decode_message",
+    "decode_records",
     "decode_values",
     "export",
     "java_home",

@@ -8,6 +8,7 @@ import math
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, functions as F
@@ -16,16 +17,28 @@ import kafkacodec as kc
 from kafkacodec.errors import DecodeError
 from kafkacodec.messages import message_class, message_names
 from kafkacodec.records.arguments import suggestion
+from kafkacodec.records.decode import DEFAULT_MAX_TOTAL_BYTES
+from kafkacodec.spark.blobs import Explosion
 from kafkacodec.spark.errors import OptionError
-from kafkacodec.spark.headers import HEADER, header_columns
+from kafkacodec.spark.headers import HEADER, arrow_type, header_columns, spark_column
+from kafkacodec.spark.schema import RECORD_COLUMNS, arrow_schema
 from kafkacodec.spark.versions import require_spark
 
 if TYPE_CHECKING:
     from kafkacodec.messages import Message
 
-__all__ = ["UDFS", "batch_headers", "crc_ok", "decode_message", "kafka_partition", "split_confluent"]
+__all__ = [
+    "UDFS",
+    "batch_headers",
+    "crc_ok",
+    "decode_message",
+    "decode_records",
+    "kafka_partition",
+    "split_confluent",
+]
 
 _HEADERS = pa.list_(pa.struct(HEADER))
+_RECORDS = arrow_type(pa.list_(pa.struct(arrow_schema(RECORD_COLUMNS))))
 
 
 def split_confluent(column: Column | str) -> Column:
@@ -88,6 +101,19 @@ def batch_headers(column: Column | str) -> Column:
         KafkaCodecError: Spark is older.
     """
     return _udf("batch_headers")(column)
+
+
+def decode_records(column: Column | str) -> Column:
+    """The records of a blob of record batches: an array of structs with the columns of ``kafkalog``. Needs Spark 4.1.
+
+    They have ``key``, ``value``, ``offset``, ``timestamp``, ``timestampType`` and ``headers``. Use ``inline`` to have a
+    row for each record; `decode_batches` gives rows directly, can skip damage, and needs less memory. Null for a null
+    blob. The job fails at damage; bytes at the end that are not a whole batch are left out, see `crc_ok`.
+
+    Raises:
+        KafkaCodecError: Spark is older.
+    """
+    return _udf("decode_records")(column)
 
 
 def decode_message(column: Column | str, name: str | Column, version: int | Column) -> Column:
@@ -168,6 +194,26 @@ def _headers(blobs: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array([*offsets, end], pa.int32()), structs, type=_HEADERS)
 
 
+def _records(blobs: pa.Array) -> pa.Array:
+    explosion = Explosion(
+        column="blob",
+        columns=RECORD_COLUMNS,
+        keep=("row",),
+        on_error="raise",
+        problems=False,
+        max_total_bytes=DEFAULT_MAX_TOTAL_BYTES,
+    )
+    rows = pa.RecordBatch.from_arrays([blobs, pa.array(np.arange(len(blobs)))], ["blob", "row"])
+    parts = list(explosion.explode([rows]))
+    found = pa.Table.from_batches(parts) if parts else None
+    counts = np.bincount(found["row"].to_numpy(), minlength=len(blobs)) if found else np.zeros(len(blobs), np.int64)
+    offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
+    fields = list(_RECORDS.value_type)
+    columns = [spark_column(found[field.name], field.type) if found else pa.array([], field.type) for field in fields]
+    structs = pa.StructArray.from_arrays(columns, fields=fields)
+    return pa.ListArray.from_arrays(offsets, structs, type=_RECORDS, mask=blobs.is_null())
+
+
 def _messages(bodies: pa.Array, names: pa.Array, versions: pa.Array) -> pa.Array:
     rows = zip(_buffers(bodies), names.to_pylist(), versions.to_pylist(), strict=True)
     return pa.array([None if any(part is None for part in row) else _as_json(*row) for row in rows], pa.string())
@@ -197,6 +243,7 @@ UDFS: dict[str, tuple[Any, pa.DataType]] = {
     "batch_headers": (_headers, _HEADERS),
     "crc_ok": (_checksums, pa.bool_()),
     "decode_message": (_messages, pa.string()),
+    "decode_records": (_records, _RECORDS),
     "kafka_partition": (_partitions, pa.int32()),
 }
 """Arrow functions and the types of their results, by the names that SQL knows them by."""

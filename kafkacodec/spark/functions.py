@@ -16,6 +16,7 @@ from kafkacodec.spark.column_functions import (
     batch_headers,
     crc_ok,
     decode_message,
+    decode_records,
     kafka_partition,
     split_confluent,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "crc_ok",
     "decode_batches",
     "decode_message",
+    "decode_records",
     "kafka_partition",
     "register_functions",
     "split_confluent",

@@ -33,7 +33,7 @@ def register_functions(spark: SparkSession) -> None:
     """Make the functions of this package known to a session's SQL. Needs Spark 4.1.
 
     They are ``split_confluent(value)``, ``kafka_partition(key, num_partitions)``, ``crc_ok(blob)``,
-    ``batch_headers(blob)``, ``decode_message(body, name, version)``, and the table function
+    ``batch_headers(blob)``, ``decode_records(blob)``, ``decode_message(body, name, version)``, and the table function
     ``kafka_records(TABLE(SELECT blob FROM …))``, which gives a row for each record of a table with one binary column of
     record batches, and fails the job at damage.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import kafkacodec as kc
-from tests.corpus import ROOT, blobs, segments
+from tests.corpus import ROOT, Digest, blobs, segments
 from tests.dialect_vectors import ROOT as DIALECTS
 from tests.protocol_vectors import bodies, plain_json, without_absent
 
@@ -99,6 +99,28 @@ def test_headers_and_checksums(spark, sql, samples):
     long[last + 8 : last + 12] = (1_000_000).to_bytes(4, "big")  # nothing is known of what follows
     frame = table(spark, [bytes(damaged), b"\x7f" * 200, bytes(long), good[:-1], good])
     assert [row[0] for row in frame.select(kc.spark.crc_ok("value")).collect()] == [False, False, None, None, True]
+
+
+def test_records_as_an_array(spark, sql, samples):
+    # Some times are beyond what Python's datetime can hold.
+    wanted = "transform(decode_records(blob), r -> struct(r.offset, r.key, r.value))"
+    rows = sql(f"SELECT name, {wanted} AS records FROM raw").collect()
+    assert len(rows) == len(samples) + 2
+    for name, records in rows:
+        if name in samples:
+            expected = [record for record in samples[name].expected.records if not record.is_control]
+            for found, model in zip(records, expected, strict=True):
+                assert (found.offset, found.key) == (model.offset, model.key)
+                assert found.value == model.value or isinstance(model.value, Digest)
+        else:
+            assert not records
+    blob = kc.encode([kc.Record(7, 1000, 0, b"k", b"v", (("h", b"1"),))])
+    frame = table(spark, [bytes(blob), None, b""]).select(kc.spark.decode_records("value").alias("records"))
+    first, second, third = (row.records for row in frame.collect())
+    assert [(r.offset, r.key, r.value, r.headers[0].key, r.headers[0].value) for r in first] == [
+        (7, b"k", b"v", "h", b"1")
+    ]
+    assert (second, third) == (None, [])
 
 
 def test_messages(spark, sql):
