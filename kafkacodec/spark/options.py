@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 from kafkacodec.log.continuity import Gaps
 from kafkacodec.log.storage import is_url
 from kafkacodec.log.storage.access import ENVIRONMENT, S3Access
-from kafkacodec.log.storage.stores import SCHEMES
+from kafkacodec.log.storage.objects import SCHEMES
 from kafkacodec.spark.bounds import (
     EARLIEST,
     LATEST,

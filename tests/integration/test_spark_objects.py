@@ -130,7 +130,7 @@ def test_views_are_those_on_disk(spark, sample, access, view):
         ({"fs.s3a.access.key": "AKIAOPTION"}, "fs.s3a.access.key: goes with fs.s3a.secret.key"),
         ({"fs.s3a.path.style.access": "maybe"}, "fs.s3a.path.style.access: expected true or false"),
         ({"fs.s3a.acces.key": "AKIAOPTION"}, "did you mean fs.s3a.access.key"),
-        ({"path": "hdfs://host/logs"}, "hdfs://host/logs is not a local path"),
+        ({"path": "ftp://host/logs"}, "ftp://host/logs is not a local path"),
     ],
 )
 def test_wrong_settings_are_refused(options, text):

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import mmap
+import os
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cache
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from kafkacodec.errors import LimitExceeded
 from kafkacodec.log.files import FileIdentity
-from kafkacodec.log.storage.stores import REPLACED, check_process, errors_of, place_of
+from kafkacodec.log.storage import hdfs, stores
+from kafkacodec.log.storage.forks import check_process
+from kafkacodec.log.storage.places import full_path
 
-__all__ = ["ObjectEntry", "ObjectFile", "list_objects", "read_object", "state_of"]
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+__all__ = ["SCHEMES", "ObjectEntry", "ObjectFile", "identity_of", "list_objects", "read_object"]
 
 FIRST_WINDOW = 64 << 10
 """How many bytes are asked for if it is not known how many are needed."""
@@ -28,11 +32,13 @@ PART_BYTES = 16 << 20
 _REQUESTS = 4  # at a time
 
 
-class ObjectState(NamedTuple):
-    """What a store tells about an object: its identity, and its ETag, if it has one."""
+class OpenObject(Protocol):
+    """An object that was opened: all its bytes are of the time when that happened."""
 
     identity: FileIdentity
-    tag: str | None
+
+    def fetch(self, start: int, end: int) -> Buffer:
+        """The bytes in [start, end). Raises as `ObjectFile`."""
 
 
 @dataclass(frozen=True)
@@ -52,40 +58,40 @@ class ObjectEntry:
         return not self.directory
 
 
-def state_of(url: str) -> ObjectState:
-    """The state of an object. Raises as `storage.open_file`."""
-    import obstore
+class Store(Protocol):
+    """What the module of a kind of store offers."""
 
-    store, key = place_of(url)
-    if not key:
-        raise IsADirectoryError(21, "a bucket, not an object", url)
-    with errors_of(url):
-        found = obstore.head(store, key)
-    return _state(found)
+    def open_object(self, url: str) -> OpenObject:
+        """Open an object. Raises as `storage.open_file`."""
+
+    def identity_of(self, url: str) -> FileIdentity:
+        """By what an object is recognized. Raises as `storage.open_file`."""
+
+    def names_below(self, url: str) -> list[tuple[str, bool]]:
+        """The names directly below a URL, each with whether it is a directory. Raises as `storage.entries`."""
 
 
-def _state(found: Any) -> ObjectState:
-    changed: datetime = found["last_modified"]
-    changed_ns = int(changed.timestamp()) * 1_000_000_000
-    tag: str | None = found["e_tag"]
-    number = 0 if tag is None else int.from_bytes(hashlib.blake2b(tag.encode(), digest_size=8).digest(), "big") >> 1
-    return ObjectState(FileIdentity(number, found["size"], changed_ns, changed_ns), tag)
+_STORES: dict[str, Store] = {**dict.fromkeys(stores.SCHEMES, stores), **dict.fromkeys(hdfs.SCHEMES, hdfs)}
+
+SCHEMES = tuple(_STORES)
+
+
+def _store_of(url: str) -> Store:
+    scheme = url.partition("://")[0]
+    if scheme not in _STORES:
+        raise ValueError(f"{url}: unknown scheme {scheme!r}; use one of {', '.join(SCHEMES)}")
+    return _STORES[scheme]
+
+
+def identity_of(url: str) -> FileIdentity:
+    """By what an object is recognized. Raises as `storage.open_file`."""
+    return _store_of(url).identity_of(url)
 
 
 def list_objects(url: str) -> list[ObjectEntry]:
-    """The objects and common prefixes directly below a URL. Raises as `storage.entries`."""
-    import obstore
-
-    store, key = place_of(url)
-    with errors_of(url):
-        found = obstore.list_with_delimiter(store, f"{key}/" if key else None)
-    base = url.rstrip("/")
-    names = [(str(prefix).rstrip("/"), True) for prefix in found["common_prefixes"]]
-    names += [(entry["path"], False) for entry in found["objects"]]
-    listed = [ObjectEntry(name := path.rpartition("/")[2], f"{base}/{name}", below) for path, below in names]
-    if not listed:
-        raise FileNotFoundError(2, "there are no objects below this URL", url)
-    return listed
+    """The objects and directories directly below a URL. Raises as `storage.entries`."""
+    base = full_path(url)
+    return [ObjectEntry(name, os.path.join(base, name), below) for name, below in _store_of(url).names_below(url)]
 
 
 def read_object(url: str, limit: int) -> bytes:
@@ -104,8 +110,8 @@ def _pool() -> ThreadPoolExecutor:
 class ObjectFile:
     """An object that is open for reading, with the attributes and methods of `storage.StoredFile`.
 
-    Ranges that were read stay in memory until `drop_before`. Each request names the ETag that the object had when it
-    was opened, so that all bytes are of the same object.
+    Ranges that were read stay in memory until `drop_before`. All bytes are those that the object had when it was
+    opened.
 
     Raises:
         OSError: missing, no access, replaced meanwhile (ESTALE), or the store did not answer; `filename` has the URL.
@@ -114,10 +120,10 @@ class ObjectFile:
     def __init__(self, path: str) -> None:
         self.path = path
         self.shortened = False
-        self.identity, self._tag = state_of(path)
+        self._object = _store_of(path).open_object(path)
+        self.identity = self._object.identity
         self.settled = self.identity.is_settled(time.time_ns())
         self.size = self.identity.size
-        self._store, self._key = place_of(path)
         self._memory: mmap.mmap | bytes = b""
         if self.size:
             flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
@@ -151,8 +157,7 @@ class ObjectFile:
         self.ahead(start, stop)
         for begin, finish, part in self._parts:
             if begin < stop and finish > start:
-                with errors_of(self.path):
-                    part.result()
+                part.result()
         return self._memory
 
     def read(self, position: int, size: int) -> bytes:
@@ -180,19 +185,10 @@ class ObjectFile:
         self._parts.sort(key=lambda part: part[:2])
 
     def _fetch(self, memory: Any, start: int, end: int) -> None:
-        import obstore
-
-        wanted: Any = {"range": (start, end)}
-        if self._tag is not None:
-            wanted["if_match"] = self._tag
-        answer = obstore.get(self._store, self._key, options=wanted)
-        # Not every server that offers an interface of these stores heeds the condition.
-        if self._tag not in (None, answer.meta["e_tag"]):
-            raise OSError(errno.ESTALE, REPLACED, self.path)
-        data = answer.bytes()
+        data = memoryview(self._object.fetch(start, end))
         if len(data) != end - start:
-            raise OSError(5, f"the object store sent {len(data)} bytes instead of {end - start}", self.path)
-        memory[start:end] = memoryview(data)
+            raise OSError(errno.EIO, f"the object store sent {len(data)} bytes instead of {end - start}", self.path)
+        memory[start:end] = data
 
     def drop_before(self, position: int) -> None:
         """Release the memory of the ranges that end before `position`, in whole pages."""
@@ -204,8 +200,8 @@ class ObjectFile:
             self._parts = kept
 
     def check_size(self) -> None:
-        """Nothing to check: every request names the ETag."""
+        """Nothing to check: every answer has the bytes that were there when it was opened."""
 
     def has_grown(self) -> bool:
         """Whether the object was replaced by a larger one."""
-        return state_of(self.path).identity.size > self.size
+        return identity_of(self.path).size > self.size

@@ -36,6 +36,9 @@ __all__ = [
     "read_file",
 ]
 
+REPLACED = "the object was replaced while it was read; read it again"
+"""The reason of `errno.ESTALE`."""
+
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
@@ -157,9 +160,9 @@ def identity_of(path: str) -> FileIdentity:
     """By what a file is recognized, without opening it. Raises as `open_file`."""
     if not is_url(path):
         return FileIdentity.of(os.stat(path))
-    from kafkacodec.log.storage.objects import state_of
+    from kafkacodec.log.storage import objects
 
-    return state_of(path).identity
+    return objects.identity_of(path)
 
 
 def entries(directory: str) -> Sequence[Entry]:
@@ -185,9 +188,10 @@ def is_directory(path: str) -> bool:
     if not is_url(path):
         return files.is_directory(path)
     try:
-        return bool(entries(path))
+        entries(path)
     except FileNotFoundError:
         return False
+    return True
 
 
 def changed_ns(directory: str) -> int:
@@ -201,4 +205,7 @@ def changed_ns(directory: str) -> int:
 
 def full_path(path: str) -> str:
     """The absolute path without a slash at the end."""
-    return path.rstrip("/") if is_url(path) else os.path.abspath(path)
+    if not is_url(path):
+        return os.path.abspath(path)
+    short = path.rstrip("/")
+    return f"{short}///" if short.endswith(":") else short  # a root without a host, hdfs:///

@@ -1,27 +1,29 @@
-"""Clients of object stores: from a URL to a bucket and a key, and from their errors to those of files."""
+"""Objects of S3, Google Cloud Storage and Azure, by obstore; its errors as those of files."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from kafkacodec.errors import KafkaCodecError
+from kafkacodec.log.files import FileIdentity
 from kafkacodec.log.storage.access import ENVIRONMENT, S3Access
+from kafkacodec.log.storage.forks import check_process, note_client
+from kafkacodec.log.storage.places import REPLACED
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
+    from typing_extensions import Buffer
 
-__all__ = ["REPLACED", "SCHEMES", "check_process", "errors_of", "place_of", "use"]
+__all__ = ["SCHEMES", "StoreObject", "identity_of", "names_below", "open_object", "use"]
 
 SCHEMES = ("s3", "s3a", "gs", "az", "abfs", "abfss")
-
-REPLACED = "the object was replaced while it was read; read it again"
 
 _SETTINGS = ("AWS_", "GOOGLE_", "AZURE_")
 
@@ -44,11 +46,74 @@ def use(access: S3Access) -> None:
     _access = access
 
 
-def place_of(url: str) -> tuple[ObjectStore, str]:
+class StoreObject:
+    """An object as it was when this was made: every request names its ETag, and every answer must have it."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._store, self._key = _place_of(url)
+        self.identity, self._tag = _state_of(url)
+
+    def fetch(self, start: int, end: int) -> Buffer:
+        """The bytes in [start, end). Raises as `objects.ObjectFile`."""
+        import obstore
+
+        wanted: Any = {"range": (start, end)}
+        if self._tag is not None:
+            wanted["if_match"] = self._tag
+        with _errors_of(self._url):
+            answer = obstore.get(self._store, self._key, options=wanted)
+            # Not every server that offers an interface of these stores heeds the condition.
+            if self._tag not in (None, answer.meta["e_tag"]):
+                raise OSError(errno.ESTALE, REPLACED, self._url)
+            return answer.bytes()
+
+
+def open_object(url: str) -> StoreObject:
+    """Open an object. Raises as `storage.open_file`."""
+    return StoreObject(url)
+
+
+def identity_of(url: str) -> FileIdentity:
+    """By what an object is recognized, with a number made from its ETag. Raises as `storage.open_file`."""
+    return _state_of(url)[0]
+
+
+def _state_of(url: str) -> tuple[FileIdentity, str | None]:
+    """The identity of an object, and its ETag, if it has one."""
+    import obstore
+
+    store, key = _place_of(url)
+    if not key:
+        raise IsADirectoryError(errno.EISDIR, "a bucket, not an object", url)
+    with _errors_of(url):
+        found = obstore.head(store, key)
+    changed: datetime = found["last_modified"]
+    changed_ns = int(changed.timestamp()) * 1_000_000_000
+    tag: str | None = found["e_tag"]
+    number = 0 if tag is None else int.from_bytes(hashlib.blake2b(tag.encode(), digest_size=8).digest(), "big") >> 1
+    return FileIdentity(number, found["size"], changed_ns, changed_ns), tag
+
+
+def names_below(url: str) -> list[tuple[str, bool]]:
+    """The names directly below a URL, each with whether it is a common prefix. Raises as `storage.entries`."""
+    import obstore
+
+    store, key = _place_of(url)
+    with _errors_of(url):
+        found = obstore.list_with_delimiter(store, f"{key}/" if key else None)
+    names = [(str(prefix).rstrip("/"), True) for prefix in found["common_prefixes"]]
+    names += [(entry["path"], False) for entry in found["objects"]]
+    if not names:
+        raise FileNotFoundError(errno.ENOENT, "there are no objects below this URL", url)
+    return [(path.rpartition("/")[2], below) for path, below in names]
+
+
+def _place_of(url: str) -> tuple[ObjectStore, str]:
     """The client of a URL's bucket, and the key in it.
 
     Raises:
-        ValueError: the URL has no bucket, or another scheme than `SCHEMES`.
+        ValueError: the URL has no bucket.
         ImportError: the package obstore is not installed.
         KafkaCodecError: as `check_process`.
     """
@@ -56,8 +121,6 @@ def place_of(url: str) -> tuple[ObjectStore, str]:
     parts = _URL.fullmatch(url)
     if parts is None:
         raise ValueError(f"{url}: a URL of objects has a bucket, as in s3://bucket/prefix")
-    if parts["scheme"] not in SCHEMES:
-        raise ValueError(f"{url}: unknown scheme {parts['scheme']!r}; use one of {', '.join(SCHEMES)}")
     settings = tuple(sorted(item for item in os.environ.items() if item[0].startswith(_SETTINGS)))
     scheme = "s3" if parts["scheme"] == "s3a" else parts["scheme"]
     access = _access if scheme == "s3" else ENVIRONMENT
@@ -67,6 +130,7 @@ def place_of(url: str) -> tuple[ObjectStore, str]:
 @lru_cache(maxsize=64)
 def _store(scheme: str, bucket: str, access: S3Access, _settings: int) -> ObjectStore:
     """A client, kept with its connections while the environment has the same settings."""
+    note_client()
     try:
         from obstore.store import from_url
     except ImportError:
@@ -90,35 +154,8 @@ def _store(scheme: str, bucket: str, access: S3Access, _settings: int) -> Object
     return store
 
 
-def check_process() -> None:
-    """Refuse to work in a process that was forked after its parent had read objects.
-
-    The client's threads do not exist there. Trying would wait for ever, and would disturb the parent, with which the
-    connections are shared.
-
-    Raises:
-        KafkaCodecError: this is such a process.
-    """
-    if _forked:
-        raise KafkaCodecError(
-            "this process was forked after its parent had read from an object store, and cannot read from one; "
-            "start processes by spawn or forkserver, or fork before the first read"
-        )
-
-
-_forked = False
-
-
-def _after_fork() -> None:
-    global _forked
-    _forked = _forked or _store.cache_info().misses > 0
-
-
-os.register_at_fork(after_in_child=_after_fork)
-
-
 @contextmanager
-def errors_of(url: str) -> Iterator[None]:
+def _errors_of(url: str) -> Iterator[None]:
     """Turn an error of an object store into an OSError that names the URL, without the text of the response."""
     from obstore import exceptions
 
