@@ -8,6 +8,7 @@ from mmap import PAGESIZE
 
 import pytest
 from click.testing import CliRunner
+from deltalake import DeltaTable
 
 import kafkacodec as kc
 from kafkacodec.cli.app import application
@@ -155,3 +156,14 @@ def test_spark_reads_as_on_disk(spark, sample):
     local, remote = sample
     assert read(remote) == read(local) != []
     assert read(remote.replace("/backups/", "/back*/")) == read(local)
+
+
+def test_spark_exports_to_a_delta_table(spark, store, sample):
+    expected = kc.log.LogDirectory(sample[0]).topic("payments").to_arrow()
+    source = {"path": sample[1], "subscribe": "payments"}
+    report = kc.spark.export(spark, source, f"{store.url}/tables/payments", format="delta")
+    assert report.rows == expected.num_rows > 0
+    table = DeltaTable(f"{store.url}/tables/payments").to_pyarrow_table()
+    order = [("partition", "ascending"), ("offset", "ascending")]
+    assert table.sort_by(order)["value"].to_pylist() == expected.sort_by(order)["value"].to_pylist()
+    assert kc.spark.export(spark, source, f"{store.url}/tables/payments", format="delta").run is None

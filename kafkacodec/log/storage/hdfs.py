@@ -9,11 +9,12 @@ from __future__ import annotations
 import errno
 import os
 import re
+import secrets
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
 from kafkacodec.log.files import FileIdentity
@@ -21,14 +22,17 @@ from kafkacodec.log.storage.forks import check_process, note_client
 from kafkacodec.log.storage.places import REPLACED
 
 if TYPE_CHECKING:
-    from hdfs_native import Client, FileStatus
+    from hdfs_native import Client, FileStatus, WriteOptions
 
-__all__ = ["SCHEMES", "HdfsFile", "identity_of", "names_below", "open_object"]
+    from kafkacodec.log.storage.access import S3Access
+
+__all__ = ["SCHEMES", "HdfsFile", "files_below", "identity_of", "names_below", "open_object", "remove", "upload"]
 
 SCHEMES = ("hdfs",)
 
 _T = TypeVar("_T")
 
+_WRITE_BYTES = 8 << 20
 _SETTINGS = ("HADOOP_", "KRB5")
 _TIMEOUT = 60.0  # in seconds, of one call
 # The client asks so often, with pauses that double, so that a closed port is noticed after some seconds.
@@ -91,6 +95,42 @@ def names_below(url: str) -> list[tuple[str, bool]]:
     if any(entry.path == path and not entry.isdir for entry in found):
         raise FileNotFoundError(errno.ENOENT, "a file, not a directory", url)
     return [(entry.path.rpartition("/")[2], entry.isdir) for entry in found]
+
+
+def files_below(url: str, _access: S3Access) -> Iterator[str]:
+    """The paths of all files below a URL, relative to it; none if there is no such directory. Raises OSError."""
+    client, path = _place_of(url)
+    try:
+        with _errors_of(url):
+            found = _in_time(lambda: list(client.list_status(path, recursive=True)))
+    except FileNotFoundError:
+        return iter(())
+    return (entry.path.removeprefix(f"{path}/") for entry in found if not entry.isdir)
+
+
+def upload(path: str, url: str, _access: S3Access) -> None:
+    """Write a file, which gets its name when it is complete. Raises OSError."""
+    client, target = _place_of(url)
+    temporary = f"{target}.{secrets.token_hex(8)}.tmp"
+    with open(path, "rb") as source, _errors_of(url):
+        file = _in_time(lambda: client.create(temporary, _options()))
+        while chunk := source.read(_WRITE_BYTES):
+            _in_time(partial(file.write, chunk))
+        _in_time(file.close)
+        _in_time(lambda: client.rename(temporary, target))
+
+
+def remove(url: str, _access: S3Access) -> None:
+    """Remove a file. Raises OSError."""
+    client, path = _place_of(url)
+    with _errors_of(url):
+        _in_time(lambda: client.delete(path))
+
+
+def _options() -> WriteOptions:
+    from hdfs_native import WriteOptions
+
+    return WriteOptions(create_parent=True)
 
 
 def _place_of(url: str) -> tuple[Client, str]:

@@ -6,6 +6,7 @@ import errno
 import mmap
 import os
 import time
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -15,13 +16,24 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from kafkacodec.errors import LimitExceeded
 from kafkacodec.log.files import FileIdentity
 from kafkacodec.log.storage import hdfs, stores
+from kafkacodec.log.storage.access import S3Access
 from kafkacodec.log.storage.forks import check_process
 from kafkacodec.log.storage.places import full_path
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["SCHEMES", "ObjectEntry", "ObjectFile", "identity_of", "list_objects", "read_object"]
+__all__ = [
+    "SCHEMES",
+    "ObjectEntry",
+    "ObjectFile",
+    "files_below",
+    "identity_of",
+    "list_objects",
+    "read_object",
+    "remove_objects",
+    "upload",
+]
 
 FIRST_WINDOW = 64 << 10
 """How many bytes are asked for if it is not known how many are needed."""
@@ -70,6 +82,15 @@ class Store(Protocol):
     def names_below(self, url: str) -> list[tuple[str, bool]]:
         """The names directly below a URL, each with whether it is a directory. Raises as `storage.entries`."""
 
+    def files_below(self, url: str, access: S3Access) -> Iterator[str]:
+        """The paths of all objects below a URL, relative to it; none if there is no such directory. Raises OSError."""
+
+    def upload(self, path: str, url: str, access: S3Access) -> None:
+        """Write an object, which appears when it is complete. Raises OSError."""
+
+    def remove(self, url: str, access: S3Access) -> None:
+        """Remove an object. Raises OSError."""
+
 
 _STORES: dict[str, Store] = {**dict.fromkeys(stores.SCHEMES, stores), **dict.fromkeys(hdfs.SCHEMES, hdfs)}
 
@@ -92,6 +113,26 @@ def list_objects(url: str) -> list[ObjectEntry]:
     """The objects and directories directly below a URL. Raises as `storage.entries`."""
     base = full_path(url)
     return [ObjectEntry(name, os.path.join(base, name), below) for name, below in _store_of(url).names_below(url)]
+
+
+def files_below(url: str, access: S3Access) -> Iterator[str]:
+    """The paths of all objects below a URL, relative to it; none if there is no such directory. Raises OSError."""
+    return _store_of(url).files_below(url.rstrip("/"), access)
+
+
+def upload(path: str, url: str, access: S3Access) -> None:
+    """Make an object of a file of this machine; it appears when it is complete.
+
+    Raises:
+        OSError: as `storage.open_file`; the object does not appear then.
+    """
+    _store_of(url).upload(path, url, access)
+
+
+def remove_objects(urls: Iterable[str], access: S3Access) -> None:
+    """Remove objects. Raises OSError."""
+    for url in urls:
+        _store_of(url).remove(url, access)
 
 
 def read_object(url: str, limit: int) -> bytes:

@@ -21,7 +21,17 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
     from typing_extensions import Buffer
 
-__all__ = ["SCHEMES", "StoreObject", "identity_of", "names_below", "open_object", "use"]
+__all__ = [
+    "SCHEMES",
+    "StoreObject",
+    "files_below",
+    "identity_of",
+    "names_below",
+    "open_object",
+    "remove",
+    "upload",
+    "use",
+]
 
 SCHEMES = ("s3", "s3a", "gs", "az", "abfs", "abfss")
 
@@ -31,6 +41,9 @@ _TIMEOUT = timedelta(seconds=30)  # of one request
 _CONNECT_TIMEOUT = timedelta(seconds=5)
 _RETRIES = 3
 _RETRY_TIME = timedelta(seconds=60)
+
+_PART_BYTES = 8 << 20  # of a large upload
+_PARTS = 4  # at a time
 
 _URL = re.compile(r"(?P<scheme>[^:]+)://(?P<bucket>[^/]+)/*(?P<key>.*)", re.DOTALL)
 _CODE = re.compile(r"<Code>(\w{1,64})</Code>")
@@ -109,7 +122,35 @@ def names_below(url: str) -> list[tuple[str, bool]]:
     return [(path.rpartition("/")[2], below) for path, below in names]
 
 
-def _place_of(url: str) -> tuple[ObjectStore, str]:
+def files_below(url: str, access: S3Access) -> Iterator[str]:
+    """The paths of all objects below a URL, relative to it. Raises as `storage.entries`."""
+    import obstore
+
+    store, key = _place_of(url, access)
+    with _errors_of(url):
+        for chunk in obstore.list(store, f"{key}/"):
+            yield from (entry["path"].removeprefix(f"{key}/") for entry in chunk)
+
+
+def upload(path: str, url: str, access: S3Access) -> None:
+    """Write an object; a large one in parts. Raises OSError."""
+    import obstore
+
+    store, key = _place_of(url, access)
+    with open(path, "rb") as file, _errors_of(url):
+        obstore.put(store, key, file, chunk_size=_PART_BYTES, max_concurrency=_PARTS)
+
+
+def remove(url: str, access: S3Access) -> None:
+    """Remove an object. Raises OSError."""
+    import obstore
+
+    store, key = _place_of(url, access)
+    with _errors_of(url):
+        obstore.delete(store, key)
+
+
+def _place_of(url: str, access: S3Access | None = None) -> tuple[ObjectStore, str]:
     """The client of a URL's bucket, and the key in it.
 
     Raises:
@@ -123,8 +164,10 @@ def _place_of(url: str) -> tuple[ObjectStore, str]:
         raise ValueError(f"{url}: a URL of objects has a bucket, as in s3://bucket/prefix")
     settings = tuple(sorted(item for item in os.environ.items() if item[0].startswith(_SETTINGS)))
     scheme = "s3" if parts["scheme"] == "s3a" else parts["scheme"]
-    access = _access if scheme == "s3" else ENVIRONMENT
-    return _store(scheme, parts["bucket"], access, hash(settings)), parts["key"].rstrip("/")
+    given = _access if access is None else access
+    return _store(scheme, parts["bucket"], given if scheme == "s3" else ENVIRONMENT, hash(settings)), parts[
+        "key"
+    ].rstrip("/")
 
 
 @lru_cache(maxsize=64)

@@ -9,21 +9,25 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import shutil
 import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 
 from kafkacodec.errors import KafkaCodecError
+from kafkacodec.log.storage import is_url
+from kafkacodec.log.storage.access import S3Access
+from kafkacodec.log.storage.objects import files_below
 from kafkacodec.spark.checkpoint import Position
 from kafkacodec.spark.errors import OptionError
-from kafkacodec.spark.exporting.destination import Destination, Table, partition_values
-from kafkacodec.spark.exporting.options import DATE, local_target
+from kafkacodec.spark.exporting.destination import Destination, Table
+from kafkacodec.spark.exporting.options import DATE, target_path
 from kafkacodec.spark.exporting.report import ExportedFile, ExportReport
+from kafkacodec.spark.exporting.run_files import RunFiles, partition_values
 from kafkacodec.spark.options import TopicPartition
 
 __all__ = ["DeltaDirectory"]
@@ -39,35 +43,39 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class DeltaDirectory(Destination):
     """A Delta table. It is created, without rows, when the first run is committed."""
 
-    def __init__(self, target: str | os.PathLike[str], table: Table) -> None:
-        root = local_target("target", target)
+    def __init__(self, target: str | os.PathLike[str], table: Table, access: S3Access) -> None:
+        root = target_path("target", target)
+        self.access = access
         self._schema = deltalake.Schema.from_arrow(_arrow_schema(table))
-        self._delta = (
-            deltalake.DeltaTable(root) if os.path.isdir(root) and deltalake.DeltaTable.is_deltatable(root) else None
-        )
-        if self._delta is None and os.path.isdir(root) and os.listdir(root):
-            raise OptionError(f"target: {root} is not empty, and no Delta table")
+        self._options = _storage_options(root, access)
+        # In this order: our client says in one sentence, and soon, that a store cannot be reached.
+        empty = _is_empty(root, access)
+        self._delta = None if empty else self._existing(root)
         if self._delta is not None:
             _check("partition_by", root, self._delta.metadata().partition_columns, list(table.partition_by))
             _check("columns", root, _fields(self._delta.schema()), _fields(self._schema))
         super().__init__(root, table, {} if self._delta is None else _Positions(self._delta, table))
 
+    def _existing(self, root: str) -> Any:
+        if not deltalake.DeltaTable.is_deltatable(root, self._options):
+            raise OptionError(f"target: {root} is not empty, and no Delta table")
+        return deltalake.DeltaTable(root, storage_options=self._options)
+
     def new_run(self) -> str:
         """A random name."""
         return secrets.token_hex(16)
 
-    def commit(self, output: str, report: ExportReport, positions: Mapping[TopicPartition, Position]) -> None:
+    def commit(self, files: RunFiles, report: ExportReport, positions: Mapping[TopicPartition, Position]) -> None:
         """Move the files into the table's directory, then commit them together with the offsets."""
-        run = report.run or ""
         by = list(self.table.partition_by)
         delta = self._delta or deltalake.DeltaTable.create(
-            self.root, schema=self._schema, partition_by=by, mode="ignore"
+            self.root, schema=self._schema, partition_by=by, mode="ignore", storage_options=self._options
         )
-        self.publish(output, run)
+        files.publish()
         now = int(time.time() * 1000)
         actions = [
             transactions.AddAction(
-                os.path.join(run, file.path),
+                os.path.join(files.run, file.path),
                 file.size_in_bytes,
                 partition_values(by, file),
                 now,
@@ -78,7 +86,7 @@ class DeltaDirectory(Destination):
         ]
         changed = {key: p.offset for key, p in positions.items() if self.positions.get(key) != Position(p.offset)}
         properties = deltalake.CommitProperties(
-            custom_metadata={"kafkacodec.run": run},
+            custom_metadata={"kafkacodec.run": files.run},
             app_transactions=[
                 deltalake.Transaction(_application(key), offset) for key, offset in sorted(changed.items())
             ],
@@ -88,7 +96,7 @@ class DeltaDirectory(Destination):
                 actions, mode="append", schema=delta.schema(), partition_by=by, commit_properties=properties
             )
         except CommitFailedError as error:  # it is certain that nothing was committed
-            shutil.rmtree(os.path.join(self.root, run), ignore_errors=True)
+            files.withdraw()
             raise KafkaCodecError(
                 f"another commit to {self.root} was made meanwhile ({error}); this export did nothing, run it again"
             ) from None
@@ -104,6 +112,25 @@ class DeltaDirectory(Destination):
             least["timestamp"], most["timestamp"] = first, last
         nulls = {"timestamp": file.null_timestamps} if "timestamp" in self.stored.names else {}
         return json.dumps({"numRecords": file.rows, "minValues": least, "maxValues": most, "nullCount": nulls})
+
+
+def _storage_options(root: str, access: S3Access) -> dict[str, str]:
+    """How deltalake reaches S3, whose client has the same options as the one that reads objects."""
+    parts = urlsplit(root)
+    if parts.scheme != "s3":
+        return {}
+    given = {**access.client_options(parts.netloc), **(access.credentials(parts.netloc) or {})}
+    address = given.get("endpoint", os.environ.get("AWS_ENDPOINT_URL", ""))
+    if address.startswith("http://"):
+        given["allow_http"] = True
+    return {name: str(value) for name, value in given.items() if value is not None}
+
+
+def _is_empty(root: str, access: S3Access) -> bool:
+    """Whether there are no files in a directory, which may not exist."""
+    if is_url(root):
+        return next(files_below(root, access), None) is None
+    return not os.path.isdir(root) or not os.listdir(root)
 
 
 class _Positions(Mapping[TopicPartition, Position]):

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import errno
-import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
-from urllib.parse import quote
 
 import pyarrow as pa
 
-from kafkacodec.errors import KafkaCodecError
-from kafkacodec.log import publishing
+from kafkacodec.log.storage import is_url
+from kafkacodec.log.storage.access import ENVIRONMENT, S3Access
 from kafkacodec.spark.checkpoint import Position
-from kafkacodec.spark.exporting.days import date_of
-from kafkacodec.spark.exporting.options import DATE
-from kafkacodec.spark.exporting.report import ExportedFile, ExportReport
+from kafkacodec.spark.exporting.report import ExportReport
+from kafkacodec.spark.exporting.run_files import RunFiles, StagedFiles, UploadedFiles
 from kafkacodec.spark.options import TopicPartition
 from kafkacodec.spark.schema import COLUMNS, arrow_schema
 
-__all__ = ["Destination", "Table", "partition_directory", "partition_values"]
-
-_NULL = "__HIVE_DEFAULT_PARTITION__"
+__all__ = ["Destination", "Table"]
 
 
 class Table(NamedTuple):
@@ -47,10 +41,13 @@ class Destination(ABC):
     """A directory or table that runs are added to.
 
     Attributes:
-        root: the directory of its files.
+        root: the directory of its files, or a URL.
         positions: where the next run starts.
         stored: the columns that files have.
+        access: how S3 is reached, for a URL.
     """
+
+    access: S3Access = ENVIRONMENT
 
     def __init__(self, root: str, table: Table, positions: Mapping[TopicPartition, Position]) -> None:
         self.root = root
@@ -67,40 +64,17 @@ class Destination(ABC):
         """The name of the directory for the files of the next run, below the root."""
 
     @abstractmethod
-    def commit(self, output: str, report: ExportReport, positions: Mapping[TopicPartition, Position]) -> None:
-        """Make a run visible, whose files are in the directory `output`, with the positions after it.
+    def commit(self, files: RunFiles, report: ExportReport, positions: Mapping[TopicPartition, Position]) -> None:
+        """Make the files of a run visible, with the positions after it.
 
         Raises:
             KafkaCodecError: another run has been committed meanwhile.
             OSError: a file cannot be written or renamed.
         """
 
-    def publish(self, output: str, run: str) -> None:
-        """Give the directory of a run its name.
-
-        Raises:
-            KafkaCodecError: another run has it.
-            OSError: it cannot be renamed.
-        """
-        os.makedirs(self.root, exist_ok=True)
-        try:
-            os.rename(output, os.path.join(self.root, run))
-        except OSError as error:
-            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
-                raise
-            raise KafkaCodecError(
-                f"another export has written {run} of {self.root} meanwhile; this one did nothing, run it again"
-            ) from None
-        publishing.sync_names(self.root, run)
-
-
-def partition_values(partition_by: Sequence[str], file: ExportedFile) -> dict[str, str | None]:
-    """The values of a file's partition columns, as text."""
-    values = {"topic": file.topic, "partition": str(file.partition), DATE: date_of(file.day)}
-    return {name: values[name] for name in partition_by}
-
-
-def partition_directory(partition_by: Sequence[str], file: ExportedFile) -> str:
-    """The directory of a file below that of its run, as Hive names it: ``topic=orders/partition=0``."""
-    values = partition_values(partition_by, file)
-    return "/".join(f"{name}={_NULL if value is None else quote(value, safe=' ')}" for name, value in values.items())
+    def run_files(self, run: str) -> RunFiles:
+        """The files of a new run, of which there are none so far."""
+        by = self.table.partition_by
+        if is_url(self.root):
+            return UploadedFiles(self.root, run, by, self.access)
+        return StagedFiles.of(self.root, run, by)

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import secrets
-import shutil
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any
@@ -15,12 +14,14 @@ from typing import Any
 import pyarrow as pa
 
 from kafkacodec.errors import KafkaCodecError
+from kafkacodec.log.storage.access import S3Access
 from kafkacodec.spark.checkpoint import Offsets, Position, dump, parse
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.exporting.days import DAY_MICROSECONDS, FIRST_DAY, LAST_DAY
 from kafkacodec.spark.exporting.destination import Destination, Table
-from kafkacodec.spark.exporting.options import DATE, local_target
+from kafkacodec.spark.exporting.options import DATE, target_path
 from kafkacodec.spark.exporting.report import ExportReport
+from kafkacodec.spark.exporting.run_files import RunFiles
 from kafkacodec.spark.options import TopicPartition
 
 __all__ = ["OFFSETS", "IcebergDirectory"]
@@ -38,6 +39,15 @@ OFFSETS = "kafkacodec.offsets"
 _TRIES = 5
 """How often a commit is tried if other writers, such as compaction, commit at the same time."""
 
+# pyiceberg's names -> S3A's, without its prefix.
+_S3_PROPERTIES = {
+    "s3.endpoint": "endpoint",
+    "s3.region": "endpoint.region",
+    "s3.access-key-id": "access.key",
+    "s3.secret-access-key": "secret.key",
+    "s3.session-token": "session.token",
+}
+
 _ID = re.compile(r"\d+: ")
 _FIELD_ID = "PARQUET:field_id"
 
@@ -45,16 +55,14 @@ _FIELD_ID = "PARQUET:field_id"
 class IcebergDirectory(Destination):
     """An Iceberg table. It is created, without rows, if it does not exist."""
 
-    def __init__(self, target: str | os.PathLike[str], table: Table, catalog: object) -> None:
+    def __init__(self, target: str | os.PathLike[str], table: Table, catalog: object, access: S3Access) -> None:
         self._name = os.fspath(target)
         self._catalog = _catalog(catalog)
         self._iceberg = self._load_or_create(table)
         _check(self._iceberg, table)
-        super().__init__(
-            os.path.join(local_target("target", self._iceberg.location()), "data"),
-            table,
-            parse(_offsets(self._iceberg)),
-        )
+        location = target_path("target", self._iceberg.location())
+        super().__init__(os.path.join(location, "data"), table, parse(_offsets(self._iceberg)))
+        self.access = _access(self._iceberg.io.properties).over(access)
 
     @property
     def stored(self) -> pa.Schema:
@@ -65,16 +73,15 @@ class IcebergDirectory(Destination):
         """A random name."""
         return secrets.token_hex(16)
 
-    def commit(self, output: str, report: ExportReport, positions: Mapping[TopicPartition, Position]) -> None:
+    def commit(self, files: RunFiles, report: ExportReport, positions: Mapping[TopicPartition, Position]) -> None:
         """Move the files into the table's directory, then add them and set the offsets in one commit."""
         _refuse_unnamed_times(report)
-        run = report.run or ""
-        self.publish(output, run)
-        place = f"{self._iceberg.location()}/data/{run}"
+        files.publish()
+        place = f"{self._iceberg.location()}/data/{files.run}"
         try:
-            self._add([f"{place}/{file.path}" for file in report.files], run, json.dumps(dump(positions)))
+            self._add([f"{place}/{file.path}" for file in report.files], files.run, json.dumps(dump(positions)))
         except KafkaCodecError:  # it is certain that nothing was committed
-            shutil.rmtree(os.path.join(self.root, run), ignore_errors=True)
+            files.withdraw()
             raise
 
     def _add(self, paths: list[str], run: str, offsets: str) -> None:
@@ -118,6 +125,13 @@ def _catalog(given: object) -> Any:
     if isinstance(given, str):
         return catalogs.load_catalog(given)
     raise OptionError("catalog: missing; give a catalog, its properties or its name in pyiceberg's configuration")
+
+
+def _access(properties: Mapping[str, Any]) -> S3Access:
+    """How pyiceberg reaches S3, by its properties, which a catalog may add to."""
+    found = {ours: str(properties[name]) for name, ours in _S3_PROPERTIES.items() if properties.get(name)}
+    in_host = str(properties.get("s3.force-virtual-addressing", "")).lower() == "true"
+    return S3Access.of({**found, "path.style.access": "false"} if in_host else found)
 
 
 def _refuse_unnamed_times(report: ExportReport) -> None:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log.storage import is_url
+from kafkacodec.log.storage.access import S3Access
 from kafkacodec.records.signatures import suggests_options
-from kafkacodec.spark import owner, staging
 from kafkacodec.spark.checkpoint import dump
 from kafkacodec.spark.errors import OptionError
-from kafkacodec.spark.exporting.destination import Destination, Table, partition_directory
+from kafkacodec.spark.exporting.destination import Destination, Table
 from kafkacodec.spark.exporting.options import (
     DATE,
     ExportFormat,
@@ -28,7 +27,8 @@ from kafkacodec.spark.exporting.options import (
 )
 from kafkacodec.spark.exporting.parquet import ParquetDirectory
 from kafkacodec.spark.exporting.planning import Plan, plan
-from kafkacodec.spark.exporting.report import ExportedFile, ExportReport
+from kafkacodec.spark.exporting.report import ExportReport
+from kafkacodec.spark.exporting.run_files import tidy
 from kafkacodec.spark.exporting.task import RESULT, ExportTask, Written
 from kafkacodec.spark.exporting.typed import TypedColumns, typed_columns
 from kafkacodec.spark.object_access import hadoop_access
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 __all__ = ["export"]
 
-_OUTPUT = "output"
 _PACKAGES = {"iceberg": "pyiceberg", "delta": "deltalake"}
 
 
@@ -68,8 +67,9 @@ def export(
     Args:
         spark: a session.
         source: a path, or options of the format ``kafkalog``. Their start applies to partitions without a run so far.
-        target: a directory; for Iceberg, the name of a table, such as ``"kafka.records"``. All have to be on a file
-            system that driver and executors see under the same path. The table is created if it does not exist.
+        target: a directory, for Delta also a URL of an object store; for Iceberg, the name of a table, such as
+            ``"kafka.records"``. Driver and executors have to see it under the same path. It is created if it does not
+            exist.
         format: ``"parquet"``, ``"iceberg"`` (needs pyiceberg) or ``"delta"`` (needs deltalake).
         partition_by: some of ``topic``, ``partition`` and ``date``, the day of the timestamp in UTC; none may be.
         compression: ``zstd``, ``snappy``, ``gzip``, ``lz4`` or ``none``.
@@ -92,7 +92,7 @@ def export(
     """
     check_format(format)
     reading = source_options(source)
-    if any(is_url(path) for path in reading.paths):
+    if any(is_url(path) for path in (*reading.paths, os.fspath(target))):
         reading = replace(reading, access=reading.access.over(hadoop_access(spark)))
     columns = columns_of(reading)
     typed = typed_columns(columns, {"value": values, "key": keys})
@@ -101,18 +101,20 @@ def export(
     files = FileOptions(compression, compression_level, file_bytes, row_group_rows)
     if catalog is not None and format != "iceberg":
         raise OptionError(f"catalog: applies to format iceberg, not {format}")
-    destination = _open(format, target, table, catalog)
+    destination = _open(format, target, table, catalog, reading.access)
     planned = plan(reading, destination.positions)
     run = destination.new_run() if planned.tasks else None
     offsets = dump(planned.positions if planned.tasks else destination.positions)
     report = ExportReport(os.fspath(target), format, run, planned.spans, offsets, problems=tuple(planned.losses))
     if run is None:
-        _tidy(_beside(destination.root))
+        tidy(destination.root)
         return report
     return _write(spark, reading, typed, files, destination, planned, report)
 
 
-def _open(format: ExportFormat, target: str | os.PathLike[str], table: Table, catalog: Any) -> Destination:
+def _open(
+    format: ExportFormat, target: str | os.PathLike[str], table: Table, catalog: Any, access: S3Access
+) -> Destination:
     """The destination as it is now."""
     if format == "parquet":
         return ParquetDirectory(target, table)
@@ -122,10 +124,10 @@ def _open(format: ExportFormat, target: str | os.PathLike[str], table: Table, ca
     if format == "delta":
         from kafkacodec.spark.exporting.delta import DeltaDirectory
 
-        return DeltaDirectory(target, table)
+        return DeltaDirectory(target, table, access)
     from kafkacodec.spark.exporting.iceberg import IcebergDirectory
 
-    return IcebergDirectory(target, table, catalog)
+    return IcebergDirectory(target, table, catalog, access)
 
 
 def _write(
@@ -138,11 +140,8 @@ def _write(
     report: ExportReport,
 ) -> ExportReport:
     """Run the tasks, then commit what they have written."""
-    place = _beside(destination.root)
-    os.makedirs(place, exist_ok=True)
-    staging.remove_abandoned(place)
-    directory = staging.new_directory(place)
     columns = columns_of(reading)
+    output = destination.run_files(report.run or "")
     task = ExportTask(
         {number: pickle.dumps(ranges) for number, ranges in enumerate(planned.tasks)},
         reading,
@@ -151,33 +150,26 @@ def _write(
         destination.stored,
         DATE in destination.table.partition_by,
         files,
-        directory,
-        staging.Owner(owner.driver()),
+        output,
     )
     try:
-        done = _run(spark, task)
-        problems = report.problems + tuple(problem for written in done for problem in written.problems)
-        output = os.path.join(directory, _OUTPUT)
-        found = [file for written in done for file in written.files]
-        report = replace(report, files=tuple(_arranged(found, directory, output, destination)), problems=problems)
+        report = _written(spark, task, report)
         destination.commit(output, report, planned.positions)
     finally:
-        staging.remove(directory)
-        _tidy(place)
+        output.close()
     return report
 
 
-def _tidy(place: str) -> None:
-    """Remove what runs have left that were killed, after their commit too."""
-    staging.remove_abandoned(place)
-    with suppress(OSError):  # another run uses it, or there is none
-        os.rmdir(place)
-
-
-def _beside(root: str) -> str:
-    """Where runs are staged: next to the target, where its readers do not look, for they would see its files."""
-    parent, name = os.path.split(root)
-    return os.path.join(parent, f".{name}.kafkacodec")
+def _written(spark: SparkSession, task: ExportTask, report: ExportReport) -> ExportReport:
+    """Run the tasks. Returns the report with what they have done; if that fails, nothing is left of it."""
+    try:
+        done = _run(spark, task)
+        problems = report.problems + tuple(problem for written in done for problem in written.problems)
+        files = task.output.arrange(file for written in done for file in written.files)
+    except BaseException:
+        task.output.discard()
+        raise
+    return replace(report, files=tuple(files), problems=problems)
 
 
 def _run(spark: SparkSession, task: ExportTask) -> list[Written]:
@@ -188,20 +180,3 @@ def _run(spark: SparkSession, task: ExportTask) -> list[Written]:
     if found.keys() != task.pieces.keys() or len(rows) != count:
         raise KafkaCodecError(f"Spark returned the results of {len(found)} tasks of {count}; nothing was exported")
     return [found[number] for number in sorted(found)]
-
-
-def _arranged(
-    files: Iterable[ExportedFile], directory: str, output: str, destination: Destination
-) -> list[ExportedFile]:
-    """Move files from the directories of tasks to where the run has them; what failed attempts left stays behind."""
-    os.makedirs(output)
-    made, arranged = {output}, []
-    for file in files:
-        place = partition_directory(destination.table.partition_by, file)
-        path = os.path.join(place, os.path.basename(file.path))
-        if os.path.join(output, place) not in made:
-            os.makedirs(os.path.join(output, place), exist_ok=True)
-            made.add(os.path.join(output, place))
-        os.rename(os.path.join(directory, file.path), os.path.join(output, path))
-        arranged.append(replace(file, path=path))
-    return arranged

@@ -6,10 +6,13 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
+from urllib.parse import urlsplit
 
+from kafkacodec.log.storage import is_url
+from kafkacodec.log.storage.objects import SCHEMES
 from kafkacodec.records.arguments import suggestion
 from kafkacodec.spark.errors import OptionError
-from kafkacodec.spark.options import ReadOptions, local_path, parse_read_options
+from kafkacodec.spark.options import ReadOptions, local_path, parse_read_options, readable_path
 from kafkacodec.spark.schema import column_names
 
 __all__ = ["DATE", "ExportFormat", "FileOptions", "columns_of", "partitioning", "source_options"]
@@ -135,6 +138,18 @@ def partitioning(partition_by: str | Sequence[str], columns: Sequence[str]) -> t
     if not set(columns) - set(names):
         raise OptionError("columns: all of them are in partition_by; add one that the files can hold")
     return names
+
+
+def target_path(name: str, target: str | os.PathLike[str]) -> str:
+    """The absolute path of a table's directory, or the URL of objects.
+
+    Raises:
+        OptionError: as `local_target`.
+    """
+    text = os.fspath(target)
+    if is_url(text) and urlsplit(text).scheme in SCHEMES:
+        return readable_path(text)
+    return local_target(name, text)
 
 
 def local_target(name: str, target: str | os.PathLike[str]) -> str:

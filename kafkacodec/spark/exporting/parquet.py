@@ -10,11 +10,13 @@ from typing import Any
 
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log import publishing
+from kafkacodec.log.storage import is_url
 from kafkacodec.spark.checkpoint import Offsets, Position, parse
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.exporting.destination import Destination, Table
 from kafkacodec.spark.exporting.options import local_target
 from kafkacodec.spark.exporting.report import ExportReport
+from kafkacodec.spark.exporting.run_files import RunFiles, StagedFiles
 from kafkacodec.spark.options import TopicPartition
 
 __all__ = ["SUCCESS", "ParquetDirectory"]
@@ -29,6 +31,11 @@ class ParquetDirectory(Destination):
     """A directory of Parquet files in Hive's layout, with the number of the run as the first column."""
 
     def __init__(self, target: str | os.PathLike[str], table: Table) -> None:
+        if is_url(os.fspath(target)) and not os.fspath(target).startswith("file:"):
+            raise OptionError(
+                f"target: {os.fspath(target)}: an object store cannot show a directory of files at once; give format "
+                "iceberg or delta, or a local directory"
+            )
         root = local_target("target", target)
         self._number = _last_run(root)
         found = _success(root, self._number) if self._number else {}
@@ -46,7 +53,7 @@ class ParquetDirectory(Destination):
         """The next number; two runs at a time have the same one, and the second fails."""
         return f"run={self._number + 1}"
 
-    def commit(self, output: str, report: ExportReport, positions: Mapping[TopicPartition, Position]) -> None:
+    def commit(self, files: RunFiles, report: ExportReport, positions: Mapping[TopicPartition, Position]) -> None:
         """Write the report, which has the positions, and rename the directory."""
         content = {
             "columns": self.table.columns,
@@ -54,8 +61,9 @@ class ParquetDirectory(Destination):
             "partition_by": self.table.partition_by,
             **report.to_dict(),
         }
-        publishing.write_file(os.path.join(output, SUCCESS), json.dumps(content, indent=1).encode(), sync=True)
-        self.publish(output, report.run or self.new_run())
+        assert isinstance(files, StagedFiles)  # as the target is local
+        publishing.write_file(os.path.join(files.output, SUCCESS), json.dumps(content, indent=1).encode(), sync=True)
+        files.publish()
 
 
 def _last_run(root: str) -> int:

@@ -7,7 +7,7 @@ import os
 import pickle
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -19,11 +19,11 @@ from kafkacodec.spark.exporting.days import by_day
 from kafkacodec.spark.exporting.files import RecordFile
 from kafkacodec.spark.exporting.options import FileOptions
 from kafkacodec.spark.exporting.report import ExportedFile, ExportProblem
+from kafkacodec.spark.exporting.run_files import RunFiles
 from kafkacodec.spark.exporting.typed import TypedColumns
 from kafkacodec.spark.observing import key_of
 from kafkacodec.spark.options import ReadOptions, TopicPartition
 from kafkacodec.spark.reading import read_ranges
-from kafkacodec.spark.staging import Owner, new_task
 
 __all__ = ["RESULT", "ExportTask", "Written"]
 
@@ -63,8 +63,7 @@ class ExportTask:
         stored: the columns that the files have.
         by_date: whether days have files of their own.
         files: how files are written.
-        staging: the staging directory.
-        belongs_to: its owner.
+        output: where the files go.
     """
 
     pieces: Mapping[int, bytes]
@@ -74,8 +73,7 @@ class ExportTask:
     stored: pa.Schema
     by_date: bool
     files: FileOptions
-    staging: str
-    belongs_to: Owner
+    output: RunFiles
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The function for ``mapInArrow``: rows with the numbers of tasks become rows with what they have done."""
@@ -92,14 +90,17 @@ class ExportTask:
             DecodeError, OSError: as `read_ranges`; or a file cannot be written.
         """
         written = Written([], [])
-        directory = new_task(self.staging, self.belongs_to, task)
-        files = _OpenFiles(directory, self.stored, self.files, task, written.files)
-        for piece in pickle.loads(self.pieces[task]):
-            key = key_of(piece)
-            for batch in self._read(piece, key, written.problems):
-                for day, rows in by_day(batch) if self.by_date else ((None, batch),):
-                    files.write(key, day, rows)
-        files.close()
+        directory = self.output.begin(task)
+        files = _OpenFiles(directory, self, task, written.files)
+        try:
+            for piece in pickle.loads(self.pieces[task]):
+                key = key_of(piece)
+                for batch in self._read(piece, key, written.problems):
+                    for day, rows in by_day(batch) if self.by_date else ((None, batch),):
+                        files.write(key, day, rows)
+            files.close()
+        finally:
+            self.output.end(directory)
         return written
 
     def _read(
@@ -133,10 +134,8 @@ class ExportTask:
 class _OpenFiles:
     """The files that a task is writing: one for each day of the current partition."""
 
-    def __init__(
-        self, directory: str, schema: pa.Schema, options: FileOptions, task: int, done: list[ExportedFile]
-    ) -> None:
-        self._directory, self._schema, self._options = directory, schema, options
+    def __init__(self, directory: str, work: ExportTask, task: int, done: list[ExportedFile]) -> None:
+        self._directory, self._work = directory, work
         self._task, self._count, self._done = task, 0, done
         self._key: TopicPartition | None = None
         self._open: OrderedDict[int | None, RecordFile] = OrderedDict()
@@ -151,9 +150,9 @@ class _OpenFiles:
                 self._finish(next(iter(self._open)))
             path = os.path.join(self._directory, f"part-{self._task:05}-{self._count:05}.parquet")
             self._count += 1
-            self._open[day] = RecordFile(path, self._schema, self._options)
+            self._open[day] = RecordFile(path, self._work.stored, self._work.files)
         self._open.move_to_end(day)
-        if self._open[day].write(rows) >= self._options.file_bytes:
+        if self._open[day].write(rows) >= self._work.files.file_bytes:
             self._finish(day)
 
     def close(self) -> None:
@@ -163,6 +162,5 @@ class _OpenFiles:
 
     def _finish(self, day: int | None) -> None:
         assert self._key is not None
-        file = self._open.pop(day)
-        path = os.path.join(os.path.basename(self._directory), os.path.basename(file.path))
-        self._done.append(replace(file.close(*self._key, day), path=path))
+        file = self._open.pop(day).close(*self._key, day)
+        self._done.append(self._work.output.add(self._directory, file))
