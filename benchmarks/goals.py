@@ -83,6 +83,7 @@ GOALS = [
     *(Goal(f"live, produce, {codec}", COLUMNS, "confluent-kafka", 10) for codec in ("none", "lz4")),
     *(Goal(f"live, produce, {codec}", "kafkacodec", "aiokafka", 2) for codec in ("none", "lz4")),
     Goal("Spark, sum of value lengths", "kafkalog", "ready-made Arrow batches", 0.8),
+    Goal("Spark, stream", "kafkalog", "ready-made Arrow batches", 0.9),
     *(Goal(BROKER, source, OWN_TUNED, 2) for source in ("kafkalog", "kafkabroker")),
     Goal(BROKER, "kafkalog, only values", OWN_TUNED, 3.5),
     Goal(f"{BROKER}, processor time", "kafkabroker", OWN_TUNED, 2),

@@ -19,6 +19,7 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
     DataSourceReader,
+    DataSourceStreamReader,
     InputPartition,
     WriterCommitMessage,
 )
@@ -51,17 +52,40 @@ class ReadyMade(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         return ReadyMadeReader()
 
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return ReadyMadeStream()
+
 
 class ReadyMadeReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         return [InputPartition(i) for i in range(PARTITIONS)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        batch = ready_made()
-        whole, rest = divmod(CASE.num_records, ROWS)
-        for _ in range(whole):
-            yield batch
-        yield batch.slice(0, rest)
+        return ready_made_batches()
+
+
+class ReadyMadeStream(DataSourceStreamReader):
+    """The same rows in one micro-batch."""
+
+    def initialOffset(self) -> dict[str, int]:
+        return {"runs": 0}
+
+    def latestOffset(self) -> dict[str, int]:
+        return {"runs": 1}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        return [InputPartition(i) for i in range(PARTITIONS) if start != end]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return ready_made_batches()
+
+
+def ready_made_batches() -> Iterator[pa.RecordBatch]:
+    batch = ready_made()
+    whole, rest = divmod(CASE.num_records, ROWS)
+    for _ in range(whole):
+        yield batch
+    yield batch.slice(0, rest)
 
 
 class ThrownAway(DataSource):
@@ -106,6 +130,7 @@ def contests() -> Iterator[Contest]:
         with tempfile.TemporaryDirectory() as directory:
             write(Path(directory))
             yield contest(spark, directory)
+            yield streaming_contest(spark, directory)
             yield exporting_contest(spark, directory)
             yield writing_contest(spark, directory)
             with spark_broker.contests(spark, Path(directory) / "broker") as found:
@@ -134,6 +159,26 @@ def contest(spark: SparkSession, directory: str) -> Contest:
             raise SystemExit(f"{name} sums to {found}, not {expected}")
     competitors: dict[str, Callable[[], object]] = {name: partial(total, rows) for name, rows in work.items()}
     return Contest("Spark, sum of value lengths", "records", PARTITIONS * CASE.num_records, competitors)
+
+
+def streaming_contest(spark: SparkSession, directory: str) -> Contest:
+    """All columns of all rows in one micro-batch of a query that ends after it, to a sink that discards them."""
+
+    def streamed(source: str) -> None:
+        rows = spark.readStream.format(source).load(directory)
+        with tempfile.TemporaryDirectory() as checkpoint:
+            started = (
+                rows.writeStream.format("noop").option("checkpointLocation", checkpoint).trigger(availableNow=True)
+            )
+            query = started.start()
+            query.awaitTermination()
+        if (found := sum(progress["numInputRows"] for progress in query.recentProgress)) != expected:
+            raise SystemExit(f"{source}: the query had {found} rows, not {expected}")
+
+    expected = PARTITIONS * CASE.num_records
+    names = {"kafkalog": "kafkalog", "ready-made Arrow batches": "readymade"}
+    competitors: dict[str, Callable[[], object]] = {name: partial(streamed, source) for name, source in names.items()}
+    return Contest("Spark, stream", "records", expected, competitors)
 
 
 def exporting_contest(spark: SparkSession, directory: str) -> Contest:
