@@ -22,7 +22,7 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec.log.sample import sample as take_sample
-from kafkacodec.log.storage import open_file
+from kafkacodec.log.storage import identity_of, open_file
 from tests.integration.kafka_jvm import free_port
 
 SERVERS = Path(".cache/stores").resolve()
@@ -193,3 +193,9 @@ def test_what_is_not_there_is_missing(store, path):
         open_file(f"{store.url}/{path}")
     with pytest.raises(FileNotFoundError, match=path):
         kc.log.LogDirectory(f"{store.url}/{path}")
+
+
+def test_a_listing_tells_what_a_request_tells(store):
+    store.put("listed/t-0/00000000000000000000.log", bytes(1000))
+    (segment,) = kc.log.Partition(f"{store.url}/listed/t-0").segments
+    assert identity_of(segment.path) == open_file(segment.path).identity

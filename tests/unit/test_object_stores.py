@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import kafkacodec as kc
 from kafkacodec.cli.app import application
 from kafkacodec.log.sample import sample as take_sample
-from kafkacodec.log.storage import objects, open_file, stores
+from kafkacodec.log.storage import identity_of, objects, open_file, stores
 from kafkacodec.log.storage.access import ENVIRONMENT, S3Access
 from kafkacodec.log.storage.patterns import matches_of
 from kafkacodec.log.walk import LARGEST_WINDOW
@@ -148,6 +148,17 @@ def test_damage_inside_a_window_loses_the_same_records(large, s3, tmp_path):
     read = [(rows(kc.log.Segment(path), on_error="skip")) for path in (tmp_path / "t-0" / name, there)]
     assert len(read[0][3]) >= 2
     assert read[1] == read[0]
+
+
+def test_a_listing_tells_the_sizes_of_its_objects(s3, server, tmp_path):
+    for number in range(40):
+        s3.put_object(Bucket=BUCKET, Key=f"listed/t-0/{number * 100:020}.log", Body=bytes(number + 1))
+    server.requests.clear()
+    log = kc.log.Partition(f"s3://{BUCKET}/listed/t-0")
+    assert log.size_in_bytes == sum(range(41))
+    assert server.requests == {"GET": 1, "HEAD": 1}  # the listing, and a checkpoint that is not there
+    last = f"{log.path}/{3900:020}.log"
+    assert identity_of(last) == open_file(last).identity
 
 
 def test_a_replaced_object_is_noticed(large, s3):

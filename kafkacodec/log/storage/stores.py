@@ -6,9 +6,10 @@ import errno
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,11 @@ _RETRY_TIME = timedelta(seconds=60)
 _PART_BYTES = 8 << 20  # of a large upload
 _PARTS = 4  # at a time
 
+_LISTED_SECONDS = 30.0
+"""How long a listing tells the size of an object, and by what it is recognized."""
+
+_MOST_LISTED = 100_000  # objects of a bucket
+
 _URL = re.compile(r"(?P<scheme>[^:]+)://(?P<bucket>[^/]+)/*(?P<key>.*)", re.DOTALL)
 _CODE = re.compile(r"<Code>(\w{1,64})</Code>")
 _REFUSED = {"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "AuthFailure"}
@@ -64,8 +70,10 @@ class StoreObject:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._store, self._key = _place_of(url)
-        self.identity, self._tag = _state_of(url)
+        bucket, self._key = _place_of(url)
+        self._client = bucket.client
+        state = _state_of(url)
+        self.identity, self._tag = _identity(state), state["e_tag"]
 
     def fetch(self, start: int, end: int) -> Buffer:
         """The bytes in [start, end). Raises as `objects.ObjectFile`."""
@@ -75,7 +83,7 @@ class StoreObject:
         if self._tag is not None:
             wanted["if_match"] = self._tag
         with _errors_of(self._url):
-            answer = obstore.get(self._store, self._key, options=wanted)
+            answer = obstore.get(self._client, self._key, options=wanted)
             # Not every server that offers an interface of these stores heeds the condition.
             if self._tag not in (None, answer.meta["e_tag"]):
                 raise OSError(errno.ESTALE, REPLACED, self._url)
@@ -88,33 +96,38 @@ def open_object(url: str) -> StoreObject:
 
 
 def identity_of(url: str) -> FileIdentity:
-    """By what an object is recognized, with a number made from its ETag. Raises as `storage.open_file`."""
-    return _state_of(url)[0]
+    """By what an object is recognized: as listed a moment ago, else by a request. Raises as `storage.open_file`."""
+    bucket, key = _place_of(url)
+    return bucket.listed(key) or _identity(_state_of(url))
 
 
-def _state_of(url: str) -> tuple[FileIdentity, str | None]:
-    """The identity of an object, and its ETag, if it has one."""
+def _state_of(url: str) -> Any:
+    """What the store tells about an object now."""
     import obstore
 
-    store, key = _place_of(url)
+    bucket, key = _place_of(url)
     if not key:
         raise IsADirectoryError(errno.EISDIR, "a bucket, not an object", url)
     with _errors_of(url):
-        found = obstore.head(store, key)
-    changed: datetime = found["last_modified"]
-    changed_ns = int(changed.timestamp()) * 1_000_000_000
-    tag: str | None = found["e_tag"]
-    number = 0 if tag is None else int.from_bytes(hashlib.blake2b(tag.encode(), digest_size=8).digest(), "big") >> 1
-    return FileIdentity(number, found["size"], changed_ns, changed_ns), tag
+        return obstore.head(bucket.client, key)
+
+
+def _identity(state: Any) -> FileIdentity:
+    """An identity with a number made from the ETag. Times are in seconds, which is all that some answers have."""
+    tag: str | None = state["e_tag"]
+    digest = b"" if tag is None else hashlib.blake2b(tag.strip('"').encode(), digest_size=8).digest()
+    changed_ns = int(state["last_modified"].timestamp()) * 1_000_000_000
+    return FileIdentity(int.from_bytes(digest, "big") >> 1, state["size"], changed_ns, changed_ns)
 
 
 def names_below(url: str) -> list[tuple[str, bool]]:
     """The names directly below a URL, each with whether it is a common prefix. Raises as `storage.entries`."""
     import obstore
 
-    store, key = _place_of(url)
+    bucket, key = _place_of(url)
     with _errors_of(url):
-        found = obstore.list_with_delimiter(store, f"{key}/" if key else None)
+        found = obstore.list_with_delimiter(bucket.client, f"{key}/" if key else None)
+    bucket.remember(found["objects"])
     names = [(str(prefix).rstrip("/"), True) for prefix in found["common_prefixes"]]
     names += [(entry["path"], False) for entry in found["objects"]]
     if not names:
@@ -126,9 +139,9 @@ def files_below(url: str, access: S3Access) -> Iterator[str]:
     """The paths of all objects below a URL, relative to it. Raises as `storage.entries`."""
     import obstore
 
-    store, key = _place_of(url, access)
+    bucket, key = _place_of(url, access)
     with _errors_of(url):
-        for chunk in obstore.list(store, f"{key}/"):
+        for chunk in obstore.list(bucket.client, f"{key}/"):
             yield from (entry["path"].removeprefix(f"{key}/") for entry in chunk)
 
 
@@ -136,22 +149,22 @@ def upload(path: str, url: str, access: S3Access) -> None:
     """Write an object; a large one in parts. Raises OSError."""
     import obstore
 
-    store, key = _place_of(url, access)
+    bucket, key = _place_of(url, access)
     with open(path, "rb") as file, _errors_of(url):
-        obstore.put(store, key, file, chunk_size=_PART_BYTES, max_concurrency=_PARTS)
+        obstore.put(bucket.client, key, file, chunk_size=_PART_BYTES, max_concurrency=_PARTS)
 
 
 def remove(url: str, access: S3Access) -> None:
     """Remove an object. Raises OSError."""
     import obstore
 
-    store, key = _place_of(url, access)
+    bucket, key = _place_of(url, access)
     with _errors_of(url):
-        obstore.delete(store, key)
+        obstore.delete(bucket.client, key)
 
 
-def _place_of(url: str, access: S3Access | None = None) -> tuple[ObjectStore, str]:
-    """The client of a URL's bucket, and the key in it.
+def _place_of(url: str, access: S3Access | None = None) -> tuple[_Bucket, str]:
+    """A URL's bucket, and the key in it.
 
     Raises:
         ValueError: the URL has no bucket.
@@ -165,14 +178,33 @@ def _place_of(url: str, access: S3Access | None = None) -> tuple[ObjectStore, st
     settings = tuple(sorted(item for item in os.environ.items() if item[0].startswith(_SETTINGS)))
     scheme = "s3" if parts["scheme"] == "s3a" else parts["scheme"]
     given = _access if access is None else access
-    return _store(scheme, parts["bucket"], given if scheme == "s3" else ENVIRONMENT, hash(settings)), parts[
-        "key"
-    ].rstrip("/")
+    bucket = _bucket(scheme, parts["bucket"], given if scheme == "s3" else ENVIRONMENT, hash(settings))
+    return bucket, parts["key"].rstrip("/")
+
+
+class _Bucket:
+    """A client of a bucket, and what was listed in it lately: a request less for each object of a directory."""
+
+    def __init__(self, client: ObjectStore) -> None:
+        self.client = client
+        self._listed: dict[str, tuple[float, FileIdentity]] = {}
+
+    def remember(self, listed: Iterable[Any]) -> None:
+        """Keep what a listing tells of objects."""
+        if len(self._listed) > _MOST_LISTED:
+            self._listed.clear()
+        now = time.monotonic()
+        self._listed.update((entry["path"], (now, _identity(entry))) for entry in listed)
+
+    def listed(self, key: str) -> FileIdentity | None:
+        """What a listing of the last seconds has told of an object."""
+        found = self._listed.get(key)
+        return None if found is None or time.monotonic() - found[0] > _LISTED_SECONDS else found[1]
 
 
 @lru_cache(maxsize=64)
-def _store(scheme: str, bucket: str, access: S3Access, _settings: int) -> ObjectStore:
-    """A client, kept with its connections while the environment has the same settings."""
+def _bucket(scheme: str, bucket: str, access: S3Access, _settings: int) -> _Bucket:
+    """A bucket, kept with its connections while the environment has the same settings."""
     note_client()
     try:
         from obstore.store import from_url
@@ -183,7 +215,7 @@ def _store(scheme: str, bucket: str, access: S3Access, _settings: int) -> Object
     # By a provider: to credentials in the options, the client would add a session token of the environment.
     provider: Any = None if credentials is None else lambda: credentials
     endpoint = options.get("endpoint", os.environ.get("AWS_ENDPOINT_URL", os.environ.get("AWS_ENDPOINT", "")))
-    store: ObjectStore = from_url(
+    client: ObjectStore = from_url(
         f"{scheme}://{bucket}",
         config=options,
         client_options={
@@ -194,7 +226,7 @@ def _store(scheme: str, bucket: str, access: S3Access, _settings: int) -> Object
         retry_config={"max_retries": _RETRIES, "retry_timeout": _RETRY_TIME},
         credential_provider=provider,
     )
-    return store
+    return _Bucket(client)
 
 
 @contextmanager
