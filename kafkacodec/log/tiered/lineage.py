@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from itertools import zip_longest
 
 from kafkacodec.log.checkpoints import LeaderEpoch
 from kafkacodec.log.tiered.manifest import Manifest
@@ -42,27 +41,18 @@ def in_the_log(uploads: Sequence[Manifest], history: Callable[[Manifest], Sequen
             lineage.extend(upload)
     # By start, the longest first; of equal ones the newest is first already.
     usable.sort(key=lambda part: (part[0].start_offset, -part[1]))
-    while True:
-        chosen = _longest(usable)
-        following = [upload.start_offset for upload, _ in chosen[1:]]
-        # What was truncated must not be read: the next one has to begin before it.
-        unsafe = {
-            upload.segment_id
-            for (upload, end), after in zip_longest(chosen, following)
-            if end <= upload.end_offset and (after is None or after > end)
-        }
-        if not unsafe:
-            return [upload for upload, _ in chosen]
-        usable = [part for part in usable if part[0].segment_id not in unsafe]
+    return _chain(usable)
 
 
-def _longest(usable: list[tuple[Manifest, int]]) -> list[tuple[Manifest, int]]:
-    """Those that are not within another."""
-    found: list[tuple[Manifest, int]] = []
-    for upload, end in usable:
-        if not found or end > found[-1][1]:
-            found.append((upload, end))
-    return found
+def _chain(usable: list[tuple[Manifest, int]]) -> list[Manifest]:
+    """Those that are not within another, where what was truncated is not read: the next one begins before it."""
+    found: list[tuple[Manifest, int]] = []  # the first is last
+    for upload, end in reversed(usable):
+        longer = bisect_left(found, -end, key=lambda part: -part[1])
+        following = found[longer - 1][0].start_offset if longer else None
+        if end > upload.end_offset or (following is not None and following <= end):
+            found[longer:] = [(upload, end)]
+    return [upload for upload, _ in reversed(found)]
 
 
 def _age(upload: Manifest) -> tuple[int, int, int, str]:
