@@ -1,8 +1,4 @@
-"""The decisions of a producer: which batches go to which broker, and what answers and failures mean for them.
-
-Order is kept per partition. With an idempotent producer several batches of a partition are in flight, and the broker
-refuses those that follow a lost one; what is sent again goes alone until nothing older is left. Without it, one batch
-of a partition is in flight at a time, if it may be sent again.
+"""The decisions of a producer: what is sent, and what answers and failures mean for its batches.
 
 Source: KIP-98 and KIP-360 (idempotence), KIP-91 (delivery timeout), KIP-126 (too large batches), KIP-951 (new leaders).
 """
@@ -18,7 +14,8 @@ from kafkacodec.client.core.calls import Answer, Send
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.core.metrics import Metrics
 from kafkacodec.client.producing._batch import set_producer
-from kafkacodec.client.producing.identity import NOBODY, Identity
+from kafkacodec.client.producing.choice import SEQUENCES, Choice
+from kafkacodec.client.producing.identity import Identity
 from kafkacodec.client.producing.queue import Batch, PartitionQueue, Queues
 from kafkacodec.client.producing.requests import Packing, ProduceCall, split
 from kafkacodec.client.producing.settings import ProducerSettings
@@ -36,7 +33,6 @@ __all__ = ["Sender"]
 _MESSAGE_TOO_LARGE, _RECORD_LIST_TOO_LARGE = 10, 18
 _OUT_OF_ORDER, _DUPLICATE, _INVALID_EPOCH, _UNKNOWN_PRODUCER = 45, 46, 47, 59
 _SEQUENCES_LOST: Final = (_OUT_OF_ORDER, _UNKNOWN_PRODUCER, _INVALID_EPOCH)
-_SEQUENCES = 2**31
 _LEAST_TIMEOUT_MS = 1000  # a connection is closed when an answer is late, so a batch near its end waits a bit longer
 
 
@@ -63,11 +59,9 @@ class Sender:
         self._progress = progress
         self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms)
         self._retries = math.inf if settings.retries is None else settings.retries
-        self._resends = settings.required_acks != 0 and self._retries > 0
-        self._in_flight: dict[int, int] = {}
+        self._choice = Choice(queues, cluster, settings, identity)
         self._calls: dict[Send, ProduceCall] = {}
         self._generation = -1
-        self._deadline = math.inf
         self._resolved: list[tuple[Batch, int, int, Exception | None]] = []
         self._records, self._errors = metrics.counter("producer.records"), metrics.counter("producer.record_errors")
         self._batches, self._bytes = metrics.counter("producer.batches"), metrics.counter("producer.bytes")
@@ -83,10 +77,13 @@ class Sender:
         with self.queues.lock:
             if self.identity.failure is not None:
                 self._fail_all(self.identity.failure)
-            requests = self._requests(now)
+            for queue in list(self.queues.active):
+                self._expire(queue, now)
+            requests = self._choice.requests(now)
             sends = self.identity.poll(now, bool(self.queues.pending))
             later = self.identity.next_deadline()
-            self.queues.asleep_until = self._deadline if later is None else min(self._deadline, later)
+            deadline = self._choice.deadline
+            self.queues.asleep_until = deadline if later is None else min(deadline, later)
         sends += [self._send(node, request, now) for node, request in requests]
         self._report()
         if self._generation != self._cluster.generation:
@@ -158,94 +155,7 @@ class Sender:
             self._fail_all(reason)
         self._report()
 
-    # Choosing
-
-    def _requests(self, now: float) -> list[tuple[int, Packing]]:
-        """Take batches from the queues."""
-        made: dict[int, list[Packing]] = {}
-        self._deadline = math.inf
-        for queue in list(self.queues.active):
-            self._expire(queue, now)
-            if queue.first is None:
-                if not queue.flying:
-                    del self.queues.active[queue]
-                continue
-            self._take(queue, made, now)
-        return [(node, request) for node, requests in made.items() for request in requests if request.batches]
-
-    def _take(self, queue: PartitionQueue, made: dict[int, list[Packing]], now: float) -> None:
-        """Take the batches of a partition that may be sent, each for a later request than the one before."""
-        at = 0
-        while (batch := queue.first) is not None and self._is_ready(queue, batch, now):
-            node = self._cluster.leader(queue.topic, queue.number)
-            if node is None:
-                self._cluster.refresh()
-                break
-            requests = made.setdefault(node, [])
-            while at < len(requests) and not requests[at].takes(batch, self._settings.max_request_size):
-                at += 1
-            if at == len(requests):
-                busy = self._in_flight.get(node, 0) + len(requests)
-                if busy >= self._settings.max_in_flight_requests_per_connection:
-                    break
-                requests.append(Packing())
-            self._start(queue, batch)
-            requests[at].add(batch)
-            at += 1
-        if batch is not None:
-            self._deadline = min(self._deadline, batch.deadline)
-        if at:  # others are served first the next time
-            self.queues.active.pop(queue, None)
-            self.queues.active[queue] = None
-
-    def _is_ready(self, queue: PartitionQueue, batch: Batch, now: float) -> bool:
-        """Whether a partition's next batch may be sent now. If only time is missing, notes when."""
-        if batch is queue.open and not self.queues.is_due(batch, now):
-            self._deadline = min(self._deadline, batch.due_at)
-            return False
-        if batch.retry_at > now:
-            self._deadline = min(self._deadline, batch.retry_at)
-            return False
-        if queue.flying and self._must_be_alone(queue, batch):
-            return False
-        if queue.broken and not self._repair(queue):
-            return False
-        if batch.sequence < 0 and not queue.flying and queue.producer != self.identity.current:
-            queue.producer, queue.next_sequence, queue.proven = self.identity.current, 0, False
-        if queue.producer is None:
-            return False
-        return self.identity.allows(queue.topic, queue.number)
-
-    def _must_be_alone(self, queue: PartitionQueue, batch: Batch) -> bool:
-        """Whether nothing else of the partition may be in flight: to keep the order, or to prove the sequences.
-
-        A broker takes any first sequence of a producer that it does not know, so the first batch goes ahead.
-        """
-        if batch.attempts or queue.broken:
-            return True
-        if queue.producer is None or queue.producer == NOBODY:
-            return self._resends
-        return not queue.proven
-
-    def _repair(self, queue: PartitionQueue) -> bool:
-        """Number the batches that have to be sent again from 0, under another epoch."""
-        assert queue.producer is not None
-        if not self.identity.replace(queue.producer):
-            return False
-        queue.producer, queue.broken = None, False
-        for batch in queue.waiting:
-            batch.producer, batch.sequence = None, -1
-        return True
-
-    def _start(self, queue: PartitionQueue, batch: Batch) -> None:
-        if batch is queue.open:
-            self.queues.close(queue)
-        queue.waiting.popleft()
-        queue.flying.append(batch)
-        if batch.sequence < 0 and queue.producer is not None and queue.producer != NOBODY:
-            batch.producer, batch.sequence = queue.producer, queue.next_sequence
-            queue.next_sequence = (queue.next_sequence + batch.count) % _SEQUENCES
-        batch.attempts += 1
+    # Sending
 
     def _send(self, node: int, request: Packing, now: float) -> Send:
         settings = self._settings
@@ -263,7 +173,7 @@ class Sender:
             self._finish(batch)
         left = min(batch.deadline for batch in request.batches) - now
         send = Send(node, call.prepare, max(min(settings.request_timeout_ms, left), _LEAST_TIMEOUT_MS))
-        self._in_flight[node] = self._in_flight.get(node, 0) + 1
+        self._choice.in_flight[node] = self._choice.in_flight.get(node, 0) + 1
         self._calls[send] = call
         return send
 
@@ -289,7 +199,7 @@ class Sender:
         call = self._calls.pop(send, None)
         if call is not None:
             assert isinstance(send.to, int)
-            self._in_flight[send.to] -= 1
+            self._choice.in_flight[send.to] -= 1
         return call
 
     def _read(self, batch: Batch, part: Any, answer: Answer, now: float) -> None:
@@ -334,7 +244,7 @@ class Sender:
             part.data, part.count, part.size = data, records, len(data)
             part.deadline, part.attempts = batch.deadline, batch.attempts
             part.producer = batch.producer
-            part.sequence = (batch.sequence + count) % _SEQUENCES if batch.sequence >= 0 else -1
+            part.sequence = (batch.sequence + count) % SEQUENCES if batch.sequence >= 0 else -1
             parts.append(part)
             count += records
         self.queues.topics[queue.topic].limit_batches(batch.size // 2)
@@ -352,7 +262,7 @@ class Sender:
 
     def _retry(self, batch: Batch, reason: Exception, now: float) -> None:
         batch.error = reason
-        if batch.attempts > self._retries or not self._resends or self.identity.ended:
+        if batch.attempts > self._retries or not self._choice.resends or self.identity.ended:
             self._give_up(batch, reason)
         else:
             self._resent.add()
