@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -120,7 +121,10 @@ def export(reading: Reading, output: TableDestination, typed: ValueOptions, opti
         arguments |= {f"{part}s": options for part, options in typed.column_options().items()}
     source = source_options(reading)
     report = in_own_session(
-        lambda spark: run(spark, source, target, **arguments), master=options.master, app_name="kafkacodec convert"
+        lambda spark: run(spark, source, target, **arguments),
+        {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()},
+        master=options.master,
+        app_name="kafkacodec convert",
     )
     _summarize(report)
 
