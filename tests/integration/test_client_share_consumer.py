@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 import uuid
@@ -114,6 +115,45 @@ def test_a_record_is_kept_longer(server, topic):
         pytest.raises(kc.LocalProtocolError, match="explicit"),
     ):
         consumer.acknowledge(kept, "renew")
+
+
+def test_commit_reports_what_an_earlier_fetch_sent(server, topic):
+    with kc.client.Admin(server) as admin:
+        group = kc.client.ConfigResource("group", topic)
+        admin.incremental_alter_configs({group: {"share.record.lock.duration.ms": "1000"}})
+    options = {"bootstrap_servers": server, "group_id": topic, "share_acknowledgement_mode": "explicit"}
+    with kc.client.ShareConsumer(topic, **options) as consumer:
+        late = consumer.getmany(20)
+        time.sleep(2)
+        for record in late:
+            consumer.acknowledge(record)
+        for record in consumer.getmany(20):
+            consumer.acknowledge(record)
+        found = consumer.commit()
+        for record in late:
+            assert isinstance(found[record.topic, record.partition], kc.errors.error(121))
+        assert consumer.commit() == {}
+
+
+def test_a_close_that_is_cancelled_ends_the_connections(server, topic):
+    def sockets() -> set[str]:
+        targets = [os.readlink(entry.path) for entry in os.scandir("/proc/self/fd")]
+        return {target for target in targets if target.startswith("socket:")}
+
+    async def cancelled() -> None:
+        before = sockets()
+        consumer = kc.client.aio.ShareConsumer(topic, bootstrap_servers=server, group_id=topic)
+        await consumer.getmany(20)
+        assert sockets() > before
+        closing = asyncio.create_task(consumer.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        await asyncio.sleep(0.1)  # the loop closes them
+        assert sockets() == before
+
+    asyncio.run(cancelled())
 
 
 def test_asking_for_more_accepts_and_closing_releases(server, topic):

@@ -81,6 +81,7 @@ def test_goals_name_cases_that_exist() -> None:
             "Spark, sum of value lengths",
             "Spark, write",
             "Spark, segments to Parquet",
+            "Spark, stream",
             goals.BROKER,
             f"{goals.BROKER}, processor time",
             f"{goals.BROKER}, to Parquet",

@@ -315,7 +315,8 @@ class Producer(TransactionalProducer):
             waiter: asyncio.Future[None] = loop.create_future()
             self._waiters.append(waiter)
             try:
-                await asyncio.wait_for(waiter, None if deadline is None else deadline - loop.time())
+                async with asyncio.timeout_at(deadline):
+                    await waiter
             except TimeoutError:
                 return condition()
         return True

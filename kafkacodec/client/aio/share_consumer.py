@@ -14,6 +14,7 @@ from kafkacodec.client.driver.network import Network
 from kafkacodec.client.groups.membership import Assigned, Failed, GroupSettings, Left, Lost, Revoke, Subscription
 from kafkacodec.client.groups.share import ShareMembership
 from kafkacodec.client.groups.share_reader import ShareReader
+from kafkacodec.client.groups.share_records import Acknowledged
 from kafkacodec.client.groups.share_session import ShareLimits
 from kafkacodec.client.options import option_defaults, options_from_config
 from kafkacodec.client.sharing.deliveries import Deliveries, ShareRecord
@@ -27,6 +28,8 @@ DEFAULTS: Final = option_defaults(ShareConsumerSettings)
 """The default of each option, for `options_from_config`."""
 
 _log = logging.getLogger("kafkacodec.client")
+
+_FLUSH_MS = 5000.0  # how long acknowledgements wait for the next fetch
 
 
 class ShareConsumer:
@@ -62,6 +65,8 @@ class ShareConsumer:
         self._event = asyncio.Event()
         self._closed = self._left = False
         self._refusal: Exception | None = None
+        self._outcomes: dict[Key, Exception | None] = {}
+        self._flushed_at = 0.0
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], *topics: str) -> Self:
@@ -119,6 +124,7 @@ class ShareConsumer:
         most = row_limit("max_records", max_records) or self._settings.max_poll_records
         network = self._reading()
         self._deliveries.processed()
+        self._acknowledge_sometimes(network)
         self._membership.polled(network.now(), waiting=True)
         try:
             if await self._filled(network, limit):
@@ -168,6 +174,7 @@ class ShareConsumer:
 
         Raises:
             DeadlineExceeded: no answer in time.
+            BrokerError, AuthenticationFailed: the group or the brokers refuse this member meanwhile.
             ClientClosed: as `getmany`.
         """
         limit = seconds("timeout", timeout)
@@ -177,11 +184,16 @@ class ShareConsumer:
         self._reader.flush()
         network.wake()
         most = self._settings.default_api_timeout_ms / 1000 if limit is None else limit
-        if not await self._until(lambda: self._reader.flushed, most):
+
+        def flushed() -> bool:
+            if not self._reader.flushed:
+                self._raise_refusal(network)
+            return self._reader.flushed
+
+        if not await self._until(flushed, most):
             raise DeadlineExceeded(f"the acknowledgements were not answered within {most:g} s", sent=True)
-        found: dict[Key, Exception | None] = {}
-        for result in self._reader.take_results():
-            found[result.partition] = found.get(result.partition) or result.error
+        self._take_results()
+        found, self._outcomes = self._outcomes, {}
         return found
 
     async def close(self) -> None:
@@ -194,16 +206,18 @@ class ShareConsumer:
         self._closed = True
         self._deliveries.forget()
         most = self._settings.request_timeout_ms / 1000
-        with contextlib.suppress(ClientClosed):
-            if self._refusal is None and self._subscribed:
-                self._reader.close()
-                network.wake()
-                await self._until(lambda: self._reader.closed, most)
-                self._membership.leave(network.now())
-                network.wake()
-                await self._until(lambda: self._left, most)
-        await network.close()
-        self._log_results()
+        try:
+            with contextlib.suppress(ClientClosed):
+                if self._refusal is None and self._subscribed:
+                    self._reader.close()
+                    network.wake()
+                    await self._until(lambda: self._reader.closed or self._refusal is not None, most)
+                    self._membership.leave(network.now())
+                    network.wake()
+                    await self._until(lambda: self._left or self._refusal is not None, most)
+        finally:
+            await network.close()
+            self._log_results()
 
     def assignment(self) -> list[Key]:
         """The partitions that are read now, as (topic, number). Other members may read them too."""
@@ -246,6 +260,7 @@ class ShareConsumer:
         )
         self._deliveries = Deliveries(self._reader, s)
         self._subscribed = bool(self._first_topics)
+        self._flushed_at = network.now()
         network.add(membership, self._changed, self._end)
         network.add(self._reader, self._changed, self._end)
         if self._first_topics:
@@ -302,12 +317,22 @@ class ShareConsumer:
             raise DeadlineExceeded(f"no broker answers: {cause}") from cause
         return False
 
-    def _raise(self, network: Network) -> None:
-        """Raise why nothing will come."""
+    def _acknowledge_sometimes(self, network: Network) -> None:
+        """Send acknowledgements while fetched records wait here: the time of those that were given would end."""
+        if self._deliveries.ready and network.now() - self._flushed_at >= _FLUSH_MS:
+            self._flushed_at = network.now()
+            self._reader.flush()
+            network.wake()
+
+    def _raise_refusal(self, network: Network) -> None:
         if network.cluster.refused is not None:
             raise network.cluster.refused
         if self._refusal is not None:
             raise self._refusal
+
+    def _raise(self, network: Network) -> None:
+        """Raise why nothing will come."""
+        self._raise_refusal(network)
         for place, error in list(self._reader.errors.items()):
             del self._reader.errors[place]
             raise error
@@ -322,12 +347,20 @@ class ShareConsumer:
             if left is not None and left <= 0:
                 return False
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._event.wait(), left)
+                async with asyncio.timeout(left):
+                    await self._event.wait()
         return True
 
+    def _take_results(self) -> list[Acknowledged]:
+        """What became of acknowledgements; kept for `commit` too."""
+        results = self._reader.take_results()
+        for result in results:
+            self._outcomes[result.partition] = self._outcomes.get(result.partition) or result.error
+        return results
+
     def _log_results(self) -> None:
-        """Report acknowledgements that brokers refused, which nobody asks for."""
-        for result in self._reader.take_results():
+        """Report acknowledgements that brokers refused."""
+        for result in self._take_results():
             if result.error is not None:
                 first, last = result.runs[0].first, result.runs[-1].last
                 where = f"{result.partition.topic}-{result.partition.partition}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from kafkacodec.client.consuming.record import ConsumerRecord
 from kafkacodec.client.groups.membership import TopicPartition
@@ -105,7 +105,7 @@ class Deliveries:
                     raise
                 self._errors.append(error)
                 break
-            self._given[record.place] = None
+        self._given.update((record.place, None) for record in found)
         return found
 
     def raise_error(self) -> None:
@@ -175,21 +175,29 @@ class Deliveries:
     def _decode(self, fetched: ShareFetched) -> None:
         """Queue the acquired records. What cannot be read is released: others may read it, up to the group's limit."""
         place = fetched.partition
-        records: list[ConsumerRecord] = []
-        problem: Problem | None = None
-        for chunk in iter_columns(
-            fetched.records or b"", columns=_COLUMNS, verify_crc=self._settings.check_crcs, on_error="stop"
-        ):
-            consumer_records(records, chunk, ConsumerRecord, *place)
-            problem = chunk.problems[0] if chunk.problems else problem
+        records, problem = self._records(fetched, "stop")
         damaged_from = None
         if problem is not None:
             damaged_from = records[-1].offset + 1 if records else 0
+            records, _ = self._records(fetched, "skip")  # what follows the damage can be read
         counts = self._reader.delivered(fetched, (record.offset for record in records), damaged_from=damaged_from)
         self._waiting += [ShareRecord(*record, counts[record.offset]) for record in records if record.offset in counts]
         if problem is not None and damaged_from is not None:
             fault = problem.exception
             if isinstance(fault, DecodeError):
                 fault.within(f"{place.topic}-{place.partition}")
-            fault.add_note(f"the acquired records from offset {damaged_from} on were released")
+            fault.add_note(f"the acquired records from offset {damaged_from} on that cannot be read were released")
             self._errors.append(fault)
+
+    def _records(
+        self, fetched: ShareFetched, on_error: Literal["stop", "skip"]
+    ) -> tuple[list[ConsumerRecord], Problem | None]:
+        """The records that can be read, and why the first of the others cannot."""
+        records: list[ConsumerRecord] = []
+        problem: Problem | None = None
+        for chunk in iter_columns(
+            fetched.records or b"", columns=_COLUMNS, verify_crc=self._settings.check_crcs, on_error=on_error
+        ):
+            consumer_records(records, chunk, ConsumerRecord, *fetched.partition)
+            problem = problem or (chunk.problems[0] if chunk.problems else None)
+        return records, problem
