@@ -17,6 +17,7 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec.spark.broker import micro_batches
+from kafkacodec.spark.broker.micro_batches import MicroBatch
 from kafkacodec.spark.broker.producing import Sent, send_in_transaction
 from kafkacodec.spark.broker.write_options import SinkOptions, parse_sink_options
 from tests.integration.kafka_jvm import Broker
@@ -26,6 +27,7 @@ from tests.unit.test_spark_writing import schema_of
 pytestmark = [pytest.mark.spark, pytest.mark.java]
 
 TASKS, ROWS = 3, 20
+QUERY = "c8a5e5a0-0b5a-4b0e-9d0c-0d6b5a0c1e7f"  # of the micro-batches
 SCHEMA = schema_of("topic string, partition int, value binary")
 
 
@@ -55,8 +57,8 @@ def run(options: SinkOptions, number: int, tasks: int = TASKS) -> list[Sent]:
     """The tasks of a micro-batch; each partition gets records of several."""
     sent = []
     for task in range(tasks):
-        if micro_batches.is_decided(options, number):
-            sent.append(Sent(task, 0, None, repeated=True))
+        if micro_batches.is_decided(options, MicroBatch(QUERY, number)):
+            sent.append(Sent(task, 0, None, QUERY, repeated=True))
             continue
         own = values(number)[task * ROWS : (task + 1) * ROWS]
         places = pa.array([n % 4 if n % 5 else None for n in range(ROWS)], pa.int32())
@@ -66,7 +68,7 @@ def run(options: SinkOptions, number: int, tasks: int = TASKS) -> list[Sent]:
 
 
 def whole(options: SinkOptions, number: int) -> None:
-    micro_batches.commit(options, run(options, number), number)
+    micro_batches.commit(options, run(options, number), MicroBatch(QUERY, number))
 
 
 def found(server: str, topic: str) -> Counter[bytes]:
@@ -123,7 +125,7 @@ def test_a_killed_driver(server: str, options: SinkOptions, when: Callable[[Any]
     def killed() -> None:
         sent = run(options, 1)
         when(kc.client.Admin)
-        micro_batches.commit(options, sent, 1)
+        micro_batches.commit(options, sent, MicroBatch(QUERY, 1))
 
     assert ended(in_a_child(killed)) == -signal.SIGKILL
     for number in (1, 2, 2):  # Spark runs the last one again; its number of tasks may be another
@@ -142,10 +144,46 @@ def test_a_killed_task(server: str, options: SinkOptions) -> None:
 
 
 def test_a_failed_micro_batch_is_aborted(server: str, options: SinkOptions) -> None:
-    micro_batches.end(options, run(options, 0, tasks=2), commit=False)
+    micro_batches.abort(options, run(options, 0, tasks=2), MicroBatch(QUERY, 0))
     assert not found(server, str(options.topic))
     whole(options, 0)
     assert found(server, str(options.topic)) == Counter(values(0))
+
+
+def test_a_micro_batch_whose_decision_was_not_answered(server: str, options: SinkOptions) -> None:
+    """Spark aborts what failed, which does not reach the transactions of a decision that brokers have."""
+    sent = run(options, 0)
+    ordinary = kc.client.Admin.alter_group_offsets
+
+    def unanswered(*arguments: Any, **given: Any) -> None:
+        ordinary(*arguments, **given)
+        raise kc.DeadlineExceeded("no answer")
+
+    kc.client.Admin.alter_group_offsets = unanswered  # type: ignore[method-assign, assignment]
+    try:
+        with pytest.raises(kc.DeadlineExceeded):
+            micro_batches.commit(options, sent, MicroBatch(QUERY, 0))
+    finally:
+        kc.client.Admin.alter_group_offsets = ordinary  # type: ignore[method-assign]
+    micro_batches.abort(options, sent, MicroBatch(QUERY, 0))
+    whole(options, 0)
+    assert found(server, str(options.topic)) == Counter(values(0))
+
+
+def test_a_prefix_that_belongs_to_something_else(server: str, options: SinkOptions) -> None:
+    """A new checkpoint counts from 0 again, an old one goes back: neither may be taken for what was written before."""
+    group, topic = str(options.transactional_id_prefix), str(options.topic)
+    for number in range(3):
+        whole(options, number)
+    with pytest.raises(kc.spark.OptionError, match=f"{group!r} belongs to the query {QUERY}, this one is another:"):
+        micro_batches.is_decided(options, MicroBatch("another", 0))
+    with pytest.raises(kc.spark.OptionError, match=r"micro-batch 1 of .* is to be written, but 2 was written before"):
+        micro_batches.is_decided(options, MicroBatch(QUERY, 1))
+    with kc.client.Admin(server) as admin:
+        admin.delete_groups([group])
+        admin.alter_group_offsets(group, {(topic, 1): kc.client.GroupOffset(17)})
+    with pytest.raises(kc.spark.OptionError, match=f"the group {group!r} has offsets of consumers; use another prefix"):
+        micro_batches.is_decided(options, MicroBatch(QUERY, 3))
 
 
 def test_a_transaction_that_was_ended_meanwhile(server: str, options: SinkOptions) -> None:
@@ -154,13 +192,13 @@ def test_a_transaction_that_was_ended_meanwhile(server: str, options: SinkOption
     with kc.client.Admin(server) as admin:
         admin.fence_producers([f"{options.topic}-1"])
         with pytest.raises(kc.KafkaCodecError, match=f"transaction '{options.topic}-1' has ended before"):
-            micro_batches.commit(options, sent, 0)
+            micro_batches.commit(options, sent, MicroBatch(QUERY, 0))
         sent = run(options, 0)
         ordinary = micro_batches._require_open
         micro_batches._require_open = lambda *_: admin.fence_producers([f"{options.topic}-2"])
         try:
             with pytest.raises(kc.KafkaCodecError, match="1 of its transactions ended otherwise"):
-                micro_batches.commit(options, sent, 0)
+                micro_batches.commit(options, sent, MicroBatch(QUERY, 0))
         finally:
             micro_batches._require_open = ordinary
         with pytest.raises(kc.KafkaCodecError, match=f"otherwise.*{options.topic}-2. Consumers.*delete the group"):
@@ -174,6 +212,6 @@ def test_a_transaction_that_was_ended_meanwhile(server: str, options: SinkOption
 
 
 def test_an_empty_micro_batch(server: str, options: SinkOptions) -> None:
-    micro_batches.commit(options, [send_in_transaction(iter([]), options, 0)], 0)
-    micro_batches.commit(options, [], 1)
+    micro_batches.commit(options, [send_in_transaction(iter([]), options, 0)], MicroBatch(QUERY, 0))
+    micro_batches.commit(options, [], MicroBatch(QUERY, 1))
     assert not found(server, str(options.topic))

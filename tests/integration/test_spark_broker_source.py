@@ -196,6 +196,17 @@ def test_filters_are_pushed_down(session, broker):
     assert found.to_pylist() == expected != []
 
 
+def test_filters_before_1970(session, broker):
+    """To brokers, negative times mean the end, the beginning and others; to a filter, they are times."""
+    session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        frame = load(session.read, "kafkabroker", broker, {"subscribe": "orders"})
+        counts = {frame.filter(f"timestamp >= timestamp_millis({-n})").count() for n in range(1, 7)}
+        assert counts == {frame.count()} != {0}
+    finally:
+        session.conf.set("spark.sql.python.filterPushdown.enabled", "false")
+
+
 def test_tls_and_sasl(session, broker):
     user, password = "alice", PASSWORDS["alice"]
     secured = {

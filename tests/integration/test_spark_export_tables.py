@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from collections import namedtuple
 
 import duckdb
@@ -17,6 +18,7 @@ from pyspark.errors import PythonException
 import kafkacodec as kc
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.spark.exporting import job
+from kafkacodec.spark.exporting.planning import plan
 from tests.avro_samples import encoded
 from tests.corpus import assert_same_records
 from tests.integration.test_spark_export import GOLDEN, LOGS, append
@@ -109,11 +111,13 @@ def test_other_partitions(spark, place, tmp_path, partition_by):
         export(spark, {"path": str(log), "includeHeaders": True}, place, partition_by=partition_by)
 
 
-def test_of_two_runs_at_a_time_one_fails(spark, place, tmp_path, monkeypatch):
+@pytest.mark.parametrize("first", [True, False])
+def test_of_two_runs_at_a_time_one_fails(spark, place, tmp_path, monkeypatch, first):
     log = tmp_path / "log"
     append(log, 0, 50)
-    export(spark, log, place)
-    append(log, 50, 100)
+    if not first:
+        export(spark, log, place)
+        append(log, 50, 100)
     run = job._run
 
     def after_another(*arguments):
@@ -124,9 +128,64 @@ def test_of_two_runs_at_a_time_one_fails(spark, place, tmp_path, monkeypatch):
     monkeypatch.setattr(job, "_run", after_another)
     with pytest.raises(KafkaCodecError, match=r"another commit to .* was made meanwhile"):
         export(spark, log, place)
-    assert values(place) == [b"%d" % n for n in range(150)]
+    assert values(place) == [b"%d" % n for n in range(50 if first else 150)]
     with os.scandir(place.directory / ("data" if place.format == "iceberg" else "")) as entries:
-        assert sum(len(entry.name) == 32 for entry in entries) == 2
+        assert sum(len(entry.name) == 32 for entry in entries) == (1 if first else 2)
+
+
+def test_a_delta_table_is_created_by_one_run(spark, tmp_path, monkeypatch):
+    """Also if both have seen that there is none yet."""
+    log, target = tmp_path / "log", tmp_path / "table"
+    append(log, 0, 50)
+
+    def after_another(*arguments):
+        monkeypatch.setattr(job, "plan", plan)
+        kc.spark.export(spark, log, target, format="delta")
+        return plan(*arguments)
+
+    monkeypatch.setattr(job, "plan", after_another)
+    with pytest.raises(KafkaCodecError, match=r"another commit to .* was made meanwhile .*; this export did nothing"):
+        kc.spark.export(spark, log, target, format="delta")
+    assert len(DeltaTable(target).to_pyarrow_table()) == 50
+
+
+def test_a_run_without_records_does_not_go_back(spark, place, tmp_path, monkeypatch):
+    """Its commit has no files, only offsets: those of a run that went further meanwhile stay."""
+    log = tmp_path / "log"
+    append(log, 0, 50)
+    export(spark, log, place)
+    append(log, 50, 100)
+    run = job._run
+
+    def nothing_found_after_another(*arguments):
+        monkeypatch.setattr(job, "_run", run)
+        export(spark, log, place)
+        return [written._replace(files=[]) for written in run(*arguments)]
+
+    monkeypatch.setattr(job, "_run", nothing_found_after_another)
+    with pytest.raises(KafkaCodecError, match=r"another commit to .* was made meanwhile"):
+        export(spark, log, place)
+    append(log, 150, 10)
+    export(spark, log, place)
+    assert values(place) == [b"%d" % n for n in range(160)]
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_topic_that_was_created_again(spark, place, tmp_path, named):
+    """It is seen by its id, or by the batch before the position, also if its log is longer than that of before."""
+    log = tmp_path / "log"
+    options = {"partition_by": "date"}
+    append(log, 0, 50)
+    export(spark, log, place, **options)
+    shutil.rmtree(log / "orders-0")
+    append(log, 0, 70, timestamp=1_800_000_000_000)
+    if not named:
+        (log / "orders-0" / "partition.metadata").unlink(missing_ok=True)
+    with pytest.raises(kc.spark.OptionError, match=r"failOnDataLoss: .*orders-0"):
+        export(spark, log, place, **options)
+    report = export(spark, {"path": str(log), "failOnDataLoss": False}, place, **options)
+    assert len(report.problems) == 1
+    assert values(place).count(b"0") == (2 if named else 1)  # without an id, only the end is known to be another
 
 
 def test_what_cannot_be_a_table(tmp_path):

@@ -4,14 +4,17 @@ Each task prepares a transaction of its own. When all have, the driver decides t
 commits an offset, the number of the next micro-batch, for the group that is named like the prefix of the transactional
 ids. This is one record, so it is there or not. Then it commits the transactions. If the driver ends before that, Spark
 runs the micro-batch again: its tasks see the decision and send nothing, and the driver commits what is still open.
+
+A decision names its query, for the numbers of another one, or of an older checkpoint, say nothing about what was sent.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, NamedTuple
 
 from kafkacodec.client import Admin, GroupOffset, PreparedTransaction
 from kafkacodec.errors import ItemErrors, KafkaCodecError
@@ -19,22 +22,52 @@ from kafkacodec.spark.broker.client_options import shared_options
 from kafkacodec.spark.broker.connections import borrowed
 from kafkacodec.spark.broker.producing import Sent, transactional_id
 from kafkacodec.spark.broker.write_options import SinkOptions
+from kafkacodec.spark.errors import OptionError
 
-__all__ = ["commit", "end", "is_decided"]
+__all__ = ["MicroBatch", "abort", "commit", "end", "is_decided"]
 
 logger = logging.getLogger("kafkacodec.spark")
 
 _COMMITTED = ("PrepareCommit", "CompleteCommit")
+_NOTED = re.compile(r"kafkacodec (\d+) ([0-9a-f]+) (\S+)")
 
 
-def is_decided(options: SinkOptions, number: int) -> bool:
-    """Whether a micro-batch was written, or is certain to be."""
+class MicroBatch(NamedTuple):
+    """A micro-batch: Spark's id of its query, which the checkpoint keeps, and its number."""
+
+    query: str
+    number: int
+
+
+class _Decision(NamedTuple):
+    """The newest one.
+
+    Attributes:
+        number: of the micro-batch.
+        transaction_version: of its transactions.
+        tasks: as a bit each, those that have one: Kafka keeps 4,096 bytes.
+    """
+
+    number: int
+    transaction_version: int
+    tasks: int
+
+    def noted(self, query: str) -> str:
+        """What the offset has as its metadata."""
+        return f"kafkacodec {self.transaction_version} {self.tasks:x} {query}"
+
+
+def is_decided(options: SinkOptions, micro_batch: MicroBatch) -> bool:
+    """Whether a micro-batch was written, or is certain to be.
+
+    Raises:
+        OptionError: the prefix belongs to something else, or later micro-batches were written.
+    """
     with _admin(options) as admin:
-        newest = _newest(admin, options)
-    return newest is not None and newest.offset > number
+        return _decision(admin, options, micro_batch) is not None
 
 
-def commit(options: SinkOptions, sent: Sequence[Sent], number: int) -> None:
+def commit(options: SinkOptions, sent: Sequence[Sent], micro_batch: MicroBatch) -> None:
     """Commit a micro-batch.
 
     Raises:
@@ -42,9 +75,9 @@ def commit(options: SinkOptions, sent: Sequence[Sent], number: int) -> None:
         BrokerError, DeadlineExceeded: Kafka did not do it in time; Spark runs the micro-batch again.
     """
     if any(task.repeated for task in sent):
-        logger.warning("micro-batch %d of %r was written before", number, options.transactional_id_prefix)
+        logger.warning("micro-batch %d of %r was written before", micro_batch.number, options.transactional_id_prefix)
         with _admin(options) as admin:
-            _complete(admin, options, number)
+            _complete(admin, options, micro_batch)
         return
     prepared = [task.prepared for task in sent if task.prepared is not None and not task.prepared.is_empty]
     topic = next((task.topic for task in sent if task.topic is not None), None)
@@ -52,12 +85,23 @@ def commit(options: SinkOptions, sent: Sequence[Sent], number: int) -> None:
         return
     with _admin(options) as admin:
         _require_open(admin, prepared)
-        decision = GroupOffset(number + 1, metadata=_noted(prepared, sent))
-        admin.alter_group_offsets(_group(options), {(topic, 0): decision})
+        decision = _Decision(micro_batch.number, prepared[0].transaction_version, _tasks(prepared, sent))
+        offset = GroupOffset(decision.number + 1, metadata=decision.noted(micro_batch.query))
+        admin.alter_group_offsets(_group(options), {(topic, 0): offset})
         try:
             admin.end_transactions(prepared, commit=True)
         except ItemErrors as error:
-            raise _lost(options, number, [*error.errors]) from error
+            raise _lost(options, micro_batch, [*error.errors]) from error
+
+
+def abort(options: SinkOptions, sent: Sequence[Sent], micro_batch: MicroBatch) -> None:
+    """Abort a micro-batch that failed, unless it may be decided: then the next run commits its transactions.
+
+    Raises:
+        BrokerError, DeadlineExceeded: Kafka did not tell or do it in time.
+    """
+    if not is_decided(options, micro_batch):
+        end(options, sent, commit=False)
 
 
 def end(options: SinkOptions, sent: Sequence[Sent], *, commit: bool) -> None:
@@ -82,10 +126,36 @@ def _group(options: SinkOptions) -> str:
     return options.transactional_id_prefix
 
 
-def _newest(admin: Admin, options: SinkOptions) -> GroupOffset | None:
-    """The newest decision: topics change, so there may be several."""
-    found = admin.list_group_offsets(_group(options)).values()
-    return max(found, key=lambda offset: offset.offset, default=None)
+def _decision(admin: Admin, options: SinkOptions, micro_batch: MicroBatch) -> _Decision | None:
+    """The decision about this micro-batch. Topics change, so the group may have several offsets.
+
+    Raises:
+        OptionError: as `is_decided`.
+    """
+    group, found = _group(options), None
+    for offset in admin.list_group_offsets(group).values():
+        noted = _NOTED.fullmatch(offset.metadata or "")
+        if noted is None:
+            raise OptionError(
+                f"transactionalIdPrefix: the group {group!r} has offsets of consumers; use another prefix"
+            )
+        if noted[3] != micro_batch.query:
+            raise OptionError(
+                f"transactionalIdPrefix: {group!r} belongs to the query {noted[3]}, this one is {micro_batch.query}: "
+                "it has another checkpoint. Use another prefix, or, if the other query is not needed any more, delete "
+                f"the group {group!r}"
+            )
+        if found is None or offset.offset - 1 > found.number:
+            found = _Decision(offset.offset - 1, int(noted[1]), int(noted[2], 16))
+    if found is None or found.number < micro_batch.number:
+        return None
+    if found.number > micro_batch.number:
+        raise OptionError(
+            f"transactionalIdPrefix: micro-batch {micro_batch.number} of {group!r} is to be written, but "
+            f"{found.number} was written before: the checkpoint is an older one. To write from there again, delete the "
+            f"group {group!r}"
+        )
+    return found
 
 
 def _require_open(admin: Admin, prepared: Sequence[PreparedTransaction]) -> None:
@@ -100,40 +170,41 @@ def _require_open(admin: Admin, prepared: Sequence[PreparedTransaction]) -> None
             )
 
 
-def _noted(prepared: Sequence[PreparedTransaction], sent: Sequence[Sent]) -> str:
-    """The version of the transactions and, as a bit each, the tasks that have one: Kafka keeps 4,096 bytes."""
+def _tasks(prepared: Sequence[PreparedTransaction], sent: Sequence[Sent]) -> int:
     ids = {one.transactional_id for one in prepared}
-    tasks = sum(1 << task.task for task in sent if task.prepared is not None and task.prepared.transactional_id in ids)
-    return f"{prepared[0].transaction_version} {tasks:x}"
+    return sum(1 << task.task for task in sent if task.prepared is not None and task.prepared.transactional_id in ids)
 
 
-def _complete(admin: Admin, options: SinkOptions, number: int) -> None:
+def _complete(admin: Admin, options: SinkOptions, micro_batch: MicroBatch) -> None:
     """Commit what is still open of a micro-batch that was decided."""
-    decision = _newest(admin, options)
-    if decision is None or decision.offset != number + 1:
-        return  # a later one: this is complete
-    version, _, bits = decision.metadata.partition(" ")
-    tasks = int(bits, 16)
+    decision = _decision(admin, options, micro_batch)
+    if decision is None:
+        raise KafkaCodecError(
+            f"the decision that micro-batch {micro_batch.number} is written was in the group {_group(options)!r} when "
+            "its tasks ran, and is not any more"
+        )
+    tasks = decision.tasks
     ids = [transactional_id(options, task) for task in range(tasks.bit_length()) if tasks >> task & 1]
     try:
         described: dict[str, Any] = admin.describe_transactions(ids)
     except ItemErrors as error:
-        raise _lost(options, number, [*error.errors]) from error
+        raise _lost(options, micro_batch, [*error.errors]) from error
+    version = decision.transaction_version
     open_ones = [
-        PreparedTransaction(one.transactional_id, one.producer_id, one.producer_epoch, int(version), False)
+        PreparedTransaction(one.transactional_id, one.producer_id, one.producer_epoch, version, False)
         for one in described.values()
         if one.state == "Ongoing"
     ]
     admin.end_transactions(open_ones, commit=True)
     lost = [name for name, one in described.items() if one.state not in ("Ongoing", *_COMMITTED)]
     if lost:
-        raise _lost(options, number, lost)
+        raise _lost(options, micro_batch, lost)
 
 
-def _lost(options: SinkOptions, number: int, ids: Sequence[str]) -> KafkaCodecError:
+def _lost(options: SinkOptions, micro_batch: MicroBatch, ids: Sequence[str]) -> KafkaCodecError:
     group = _group(options)
     return KafkaCodecError(
-        f"micro-batch {number} was to be committed, but {len(ids)} of its transactions ended otherwise, by a time-out "
-        f"or another producer: {', '.join(sorted(ids)[:5])}. Consumers do not get their records. To send the whole "
-        f"micro-batch again, delete the group {group!r} and start the query again"
+        f"micro-batch {micro_batch.number} was to be committed, but {len(ids)} of its transactions ended otherwise, by "
+        f"a time-out or another producer: {', '.join(sorted(ids)[:5])}. Consumers do not get their records. To send "
+        f"the whole micro-batch again, delete the group {group!r} and start the query again"
     )

@@ -23,6 +23,8 @@ OffsetSpec = Literal["earliest", "latest"] | int
 
 T = TypeVar("T")
 
+_UNKNOWN_TOPIC = 3
+
 
 class TopicOffsets:
     """The selected partitions of a cluster and their offsets, asked anew by each call.
@@ -119,9 +121,11 @@ class TopicOffsets:
                     return question(admin)
             except ItemErrors as error:
                 problem = next(iter(error.errors.values()))
-                if isinstance(problem, DeadlineExceeded):
+                if isinstance(problem, (ConnectionFailed, DeadlineExceeded)):
                     raise self._unavailable(problem) from None
-                if tries_left and isinstance(problem, BrokerError) and problem.retriable and problem.code != 3:
+                if isinstance(problem, BrokerError) and problem.retriable and problem.code != _UNKNOWN_TOPIC:
+                    if not tries_left:
+                        raise self._unavailable(problem) from None
                     time.sleep(self._options.retry_ms / 1000)
                     continue
                 item = next(iter(error.errors))
@@ -168,6 +172,6 @@ def _shown(partitions: Iterable[TopicPartition], most: int = 5) -> str:
 
 
 def _plain(error: BaseException) -> str:
-    if isinstance(error, BrokerError) and error.code == 3:
+    if isinstance(error, BrokerError) and error.code == _UNKNOWN_TOPIC:
         return "the cluster does not have this topic or partition, or hides it from this user"
     return str(error)

@@ -81,7 +81,8 @@ def _pruned(
         if (pruning.topics is None or key[0] in pruning.topics)
         and (pruning.partitions is None or key[1] in pruning.partitions)
     }
-    if pruning.start_timestamp is None or not kept:
+    # To a broker, times before 1970 mean something else than a time.
+    if pruning.start_timestamp is None or pruning.start_timestamp < 0 or not kept:
         return kept
     # All records before the first one of that time or later are older.
     found = offsets.at(dict.fromkeys(kept, pruning.start_timestamp))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -32,6 +32,7 @@ class Sent(WriterCommitMessage):
         task: its number.
         records: how many were sent.
         topic: one of the topics; None without a record.
+        query: Spark's id of the query, if it is one that writes in transactions.
         prepared: its transaction, that waits for its end.
         repeated: the micro-batch was written before, so nothing was sent.
     """
@@ -39,6 +40,7 @@ class Sent(WriterCommitMessage):
     task: int
     records: int
     topic: str | None
+    query: str | None = None
     prepared: PreparedTransaction | None = None
     repeated: bool = False
 
@@ -60,7 +62,7 @@ def send_in_transaction(batches: Iterable[pa.RecordBatch], options: SinkOptions,
     with Producer(**settings, transactional_id=transactional_id(options, task)) as producer:
         producer.begin_transaction()
         sent = _send_all(producer, batches, options, task)
-        return Sent(task, sent.records, sent.topic, producer.prepare_transaction())
+        return replace(sent, prepared=producer.prepare_transaction())
 
 
 def transactional_id(options: SinkOptions, task: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -10,6 +11,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from pyspark.sql.types import StructType
 
 from kafkacodec.spark.broker import micro_batches
+from kafkacodec.spark.broker.micro_batches import MicroBatch
 from kafkacodec.spark.broker.producing import Sent, send, send_in_transaction, sent_messages, task_number
 from kafkacodec.spark.broker.reaching import check_reachable
 from kafkacodec.spark.broker.write_options import parse_sink_options
@@ -18,6 +20,7 @@ from kafkacodec.spark.errors import OptionError, without_traceback
 __all__ = ["BrokerSink"]
 
 _BATCH_ID = "streaming.sql.batchId"
+_QUERY_ID = "sql.streaming.queryId"
 
 
 class BrokerSink(DataSourceStreamArrowWriter):
@@ -35,23 +38,35 @@ class BrokerSink(DataSourceStreamArrowWriter):
         """Send a task's rows, unless their micro-batch was written before."""
         if self.options.transactional_id_prefix is None:
             return send(iterator, self.options, task_number())
-        context = TaskContext.get()
-        number = context.getLocalProperty(_BATCH_ID) if context is not None else None
-        if number is None:
-            raise OptionError("transactionalIdPrefix: Spark does not tell tasks the number of the micro-batch")
-        if micro_batches.is_decided(self.options, int(number)):
+        micro_batch = _micro_batch()
+        if micro_batches.is_decided(self.options, micro_batch):
             for _ in iterator:
                 pass
-            return Sent(task_number(), 0, None, repeated=True)
-        return send_in_transaction(iterator, self.options, task_number())
+            return Sent(task_number(), 0, None, micro_batch.query, repeated=True)
+        sent = send_in_transaction(iterator, self.options, task_number())
+        return replace(sent, query=micro_batch.query)
 
     @without_traceback()
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """On the driver, after all tasks have succeeded: commit their transactions."""
-        if self.options.transactional_id_prefix is not None:
-            micro_batches.commit(self.options, sent_messages(messages), batchId)
+        sent = sent_messages(messages)
+        if sent and sent[0].query is not None:
+            micro_batches.commit(self.options, sent, MicroBatch(sent[0].query, batchId))
 
     @without_traceback()
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Abort the transactions of the tasks that have succeeded."""
-        micro_batches.end(self.options, sent_messages(messages), commit=False)
+        sent = sent_messages(messages)
+        if sent and sent[0].query is not None:
+            micro_batches.abort(self.options, sent, MicroBatch(sent[0].query, batchId))
+
+
+def _micro_batch() -> MicroBatch:
+    """That of this task."""
+    context = TaskContext.get()
+    query, number = (context.getLocalProperty(name) if context is not None else None for name in (_QUERY_ID, _BATCH_ID))
+    if query is None or number is None:
+        raise OptionError(
+            "transactionalIdPrefix: Spark does not tell tasks the query and the number of the micro-batch"
+        )
+    return MicroBatch(query, int(number))

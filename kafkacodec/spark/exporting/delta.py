@@ -1,7 +1,8 @@
-"""Exports to a Delta table: one commit per run, with the next offset of each partition as its transactions' versions.
+"""Exports to a Delta table: one commit per run, with the position in each partition as its transactions' versions.
 
 The protocol keeps the last version of each application's transactions for as long as the table exists, and refuses a
 commit if another one with the same application has been made meanwhile: so offsets are neither lost nor used twice.
+What identifies the log at that offset has transactions of its own, as a version is one number.
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import struct
 import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import UUID
 
 import pyarrow as pa
 
@@ -36,12 +39,17 @@ __all__ = ["DeltaDirectory"]
 deltalake: Any = import_module("deltalake")
 transactions: Any = import_module("deltalake.transaction")
 CommitFailedError: Any = import_module("deltalake.exceptions").CommitFailedError
+DeltaError: Any = import_module("deltalake.exceptions").DeltaError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+# What follows the name of a partition in the names of its transactions: the offset, and what identifies the log there.
+_PARTS = ("", ":leaderEpoch", ":crc", ":topicId.high", ":topicId.low")
+_ID = struct.Struct(">qq")
+
 
 class DeltaDirectory(Destination):
-    """A Delta table. It is created, without rows, when the first run is committed."""
+    """A Delta table. It is created, without rows, before the first run reads anything."""
 
     def __init__(self, target: str | os.PathLike[str], table: Table, access: S3Access) -> None:
         root = target_path("target", target)
@@ -50,7 +58,7 @@ class DeltaDirectory(Destination):
         self._options = _storage_options(root, access)
         # In this order: our client says in one sentence, and soon, that a store cannot be reached.
         empty = _is_empty(root, access)
-        self._delta = None if empty else self._existing(root)
+        self._delta: Any = None if empty else self._existing(root)
         if self._delta is not None:
             _check("partition_by", root, self._delta.metadata().partition_columns, list(table.partition_by))
             _check("columns", root, _fields(self._delta.schema()), _fields(self._schema))
@@ -62,15 +70,29 @@ class DeltaDirectory(Destination):
         return deltalake.DeltaTable(root, storage_options=self._options)
 
     def new_run(self) -> str:
-        """A random name."""
+        """A random name. The table is there from now on, so that a commit of another run is one that came meanwhile.
+
+        Raises:
+            KafkaCodecError: another run has created it meanwhile.
+        """
+        self._delta = self._delta or self._created()
         return secrets.token_hex(16)
 
-    def commit(self, files: RunFiles, report: ExportReport, positions: Mapping[TopicPartition, Position]) -> None:
-        """Move the files into the table's directory, then commit them together with the offsets."""
+    def _created(self) -> Any:
         by = list(self.table.partition_by)
-        delta = self._delta or deltalake.DeltaTable.create(
-            self.root, schema=self._schema, partition_by=by, mode="ignore", storage_options=self._options
-        )
+        try:
+            return deltalake.DeltaTable.create(
+                self.root, schema=self._schema, partition_by=by, mode="error", storage_options=self._options
+            )
+        except DeltaError as error:
+            if not deltalake.DeltaTable.is_deltatable(self.root, self._options):
+                raise
+            raise self._overtaken(error) from None
+
+    def commit(self, files: RunFiles, report: ExportReport, positions: Mapping[TopicPartition, Position]) -> None:
+        """Move the files into the table's directory, then commit them together with the positions."""
+        by = list(self.table.partition_by)
+        delta = self._delta
         files.publish()
         now = int(time.time() * 1000)
         actions = [
@@ -84,11 +106,13 @@ class DeltaDirectory(Destination):
             )
             for file in report.files
         ]
-        changed = {key: p.offset for key, p in positions.items() if self.positions.get(key) != Position(p.offset)}
+        changed = {key: position for key, position in positions.items() if self.positions.get(key) != position}
         properties = deltalake.CommitProperties(
             custom_metadata={"kafkacodec.run": files.run},
             app_transactions=[
-                deltalake.Transaction(_application(key), offset) for key, offset in sorted(changed.items())
+                deltalake.Transaction(application, version)
+                for key, position in sorted(changed.items())
+                for application, version in _versions(key, position).items()
             ],
         )
         try:
@@ -97,9 +121,12 @@ class DeltaDirectory(Destination):
             )
         except CommitFailedError as error:  # it is certain that nothing was committed
             files.withdraw()
-            raise KafkaCodecError(
-                f"another commit to {self.root} was made meanwhile ({error}); this export did nothing, run it again"
-            ) from None
+            raise self._overtaken(error) from None
+
+    def _overtaken(self, error: BaseException) -> KafkaCodecError:
+        return KafkaCodecError(
+            f"another commit to {self.root} was made meanwhile ({error}); this export did nothing, run it again"
+        )
 
     def _stats(self, file: ExportedFile) -> str:
         """A file's number of rows and ranges, by which readers skip files."""
@@ -134,17 +161,21 @@ def _is_empty(root: str, access: S3Access) -> bool:
 
 
 class _Positions(Mapping[TopicPartition, Position]):
-    """The offsets in a table, by partition; listed are those that the table's partitions name."""
+    """The positions in a table, by partition; listed are those that the table's partitions name."""
 
     def __init__(self, delta: Any, table: Table) -> None:
         self._delta = delta
         self._listed = {"topic", "partition"} <= set(table.partition_by)
+        self._known: dict[TopicPartition, Position | None] = {}
 
     def __getitem__(self, key: TopicPartition) -> Position:
-        version = self._delta.transaction_version(_application(key))
-        if version is None:
+        if key not in self._known:  # looking up versions takes time
+            found = [self._delta.transaction_version(_application(key) + part) for part in _PARTS]
+            self._known[key] = None if found[0] is None else _position(*found)
+        position = self._known[key]
+        if position is None:
             raise KeyError(key)
-        return Position(version)
+        return position
 
     def __iter__(self) -> Iterator[TopicPartition]:
         found = {(p["topic"], int(p["partition"])) for p in self._delta.partitions()} if self._listed else set()
@@ -156,6 +187,21 @@ class _Positions(Mapping[TopicPartition, Position]):
 
 def _application(key: TopicPartition) -> str:
     return f"kafkacodec:{key[0]}-{key[1]}"
+
+
+def _versions(key: TopicPartition, position: Position) -> dict[str, int]:
+    """A position as the versions of the partition's transactions; -1 and an id of 0 stand for what is unknown."""
+    epoch, crc = (-1 if value is None else value for value in (position.leader_epoch, position.crc))
+    halves = _ID.unpack(UUID(position.topic_id).bytes if position.topic_id else bytes(_ID.size))
+    values = (position.offset, epoch, crc, *halves)
+    return {_application(key) + part: value for part, value in zip(_PARTS, values, strict=True)}
+
+
+def _position(offset: int, epoch: int | None, crc: int | None, high: int | None, low: int | None) -> Position:
+    """The inverse of `_versions`; earlier tables have the offset only."""
+    topic_id = UUID(bytes=_ID.pack(high or 0, low or 0))
+    known = [None if value is None or value < 0 else value for value in (epoch, crc)]
+    return Position(offset, str(topic_id) if topic_id.int else None, *known)
 
 
 def _arrow_schema(table: Table) -> pa.Schema:

@@ -87,6 +87,10 @@ class IcebergDirectory(Destination):
     def _add(self, paths: list[str], run: str, offsets: str) -> None:
         before = _offsets(self._iceberg)
         for _ in range(_TRIES):
+            if not paths:  # such a commit comes after any other, so look before
+                self._iceberg = self._catalog.load_table(self._name)
+                if _offsets(self._iceberg) != before:
+                    break
             # pyiceberg would try again whatever the other commit was: an export of the same offsets must end this one.
             self._iceberg.metadata.properties["commit.retry.num-retries"] = "0"
             try:
