@@ -130,15 +130,31 @@ def _metadata(decoded: pa.RecordBatch, path: str | None) -> pa.Array:
 
 def microseconds(milliseconds: pa.Array) -> pa.Array:
     """Timestamps in Spark's unit, limited to the range that it can hold."""
-    import pyarrow.compute as pc  # slow to import, and only tasks need it
+    values = _values(milliseconds, np.dtype("<i8"))
+    if len(values) and (values.min() < -_MOST_MILLISECONDS or values.max() > _MOST_MILLISECONDS):
+        values = values.clip(-_MOST_MILLISECONDS, _MOST_MILLISECONDS)
+    return _with_values(milliseconds, _MICROSECONDS, values * 1000)
 
-    plain = milliseconds.view(pa.int64())
-    limits = pc.min_max(plain)
-    lowest, highest = limits["min"].as_py(), limits["max"].as_py()
-    if lowest is not None and (lowest < -_MOST_MILLISECONDS or highest > _MOST_MILLISECONDS):
-        plain = pc.min_element_wise(plain, _MOST_MILLISECONDS, skip_nulls=False)
-        plain = pc.max_element_wise(plain, -_MOST_MILLISECONDS, skip_nulls=False)
-    return pc.multiply(plain, 1000).view(_MICROSECONDS)
+
+def _wider(column: pa.Array) -> pa.Array:
+    """Integers of 8 bits as Spark's of 32."""
+    return _with_values(column, pa.int32(), _values(column, np.dtype("i1")).astype("<i4"))
+
+
+# For the few rows of a batch, numpy takes a fifth of the time of Arrow's functions.
+
+
+def _values(column: pa.Array, kind: np.dtype) -> np.ndarray:
+    """The values as they are in memory, also those of nulls."""
+    return np.frombuffer(column.buffers()[1], kind, len(column), column.offset * kind.itemsize)
+
+
+def _with_values(column: pa.Array, kind: pa.DataType, values: np.ndarray) -> pa.Array:
+    """An array with other values and the nulls of `column`."""
+    valid = None
+    if column.null_count:
+        valid = pa.py_buffer(np.packbits(column.is_valid().to_numpy(zero_copy_only=False), bitorder="little"))
+    return pa.Array.from_buffers(kind, len(column), [valid, pa.py_buffer(values)], column.null_count)
 
 
 def null_when_empty(headers: pa.Array) -> pa.Array:
@@ -155,6 +171,6 @@ def null_when_empty(headers: pa.Array) -> pa.Array:
 # Decoder's column -> the type that Spark requires; the other columns have it already.
 _CONVERSIONS: dict[str, Callable[[pa.Array], pa.Array]] = {
     "timestamp": microseconds,
-    "timestamp_type": lambda column: column.cast(pa.int32()),
+    "timestamp_type": _wider,
     "headers": null_when_empty,
 }

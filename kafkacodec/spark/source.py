@@ -26,9 +26,8 @@ from kafkacodec.spark.planning import Pruning, plan, refuse_without_batches
 from kafkacodec.spark.reading import read_ranges
 from kafkacodec.spark.schema import METADATA, check_schema, column_names, spark_schema
 from kafkacodec.spark.versions import new_enough, require_spark
-from kafkacodec.spark.views import ViewReader, refuse_stream, shows_records, view_schema
-from kafkacodec.spark.writing import SegmentsWriter
 
+# What only some calls need is imported by them: Spark starts several processes per query, each of which imports this.
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter, Filter
 
@@ -55,7 +54,9 @@ class KafkaLogDataSource(DataSource):
     @without_traceback()
     def schema(self) -> StructType:
         """The schema that the options `columns` and `includeHeaders` ask for."""
-        if not shows_records(self.options):
+        if not self._shows_records():
+            from kafkacodec.spark.views import view_schema
+
             return view_schema(self.options)
         # It is not known here whether this is a batch or a stream: the readers check the other options.
         columns, headers = parse_columns(self.options)
@@ -64,7 +65,9 @@ class KafkaLogDataSource(DataSource):
     @without_traceback()
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of a view; of records, one that accepts Spark's filters in sessions that push them down."""
-        if not shows_records(self.options):
+        if not self._shows_records():
+            from kafkacodec.spark.views import ViewReader
+
             return ViewReader(self.options, schema, self.access)
         # Spark rejects a reader that accepts filters if the session does not push them down, and a data source cannot
         # read that setting; but Spark plans with filters in a separate worker module.
@@ -77,11 +80,20 @@ class KafkaLogDataSource(DataSource):
         """A reader that follows growing segments. Needs Spark 4.2."""
         if not new_enough(STREAM_READS):
             return RefusingStreamReader(partial(require_spark, f"reading streams of {self.name()}", STREAM_READS))
-        if not shows_records(self.options):
+        if not self._shows_records():
+            from kafkacodec.spark.views import refuse_stream
+
             return RefusingStreamReader(partial(refuse_stream, self.options))
         from kafkacodec.spark.streaming import SegmentStreamReader
 
         return SegmentStreamReader(self._read_options(streaming=True), check_schema(schema))
+
+    def _shows_records(self) -> bool:
+        if all(name.lower() != "view" for name in self.options):
+            return True
+        from kafkacodec.spark.views import shows_records
+
+        return shows_records(self.options)
 
     def _read_options(self, *, streaming: bool = False) -> ReadOptions:
         options = parse_read_options(self.options, streaming=streaming)
@@ -98,6 +110,8 @@ class KafkaLogDataSource(DataSource):
     @without_traceback()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """A writer that appends to the partitions of a log directory."""
+        from kafkacodec.spark.writing import SegmentsWriter
+
         return SegmentsWriter(self.options, schema, overwrite)
 
 
