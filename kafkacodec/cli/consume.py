@@ -175,7 +175,7 @@ def _start(offset: str | None, start_time: int | datetime | None, group: str | N
     try:
         return Start() if offset in (None, _STORED) else parse_start(offset or "")
     except ValueError as error:
-        raise click.UsageError(f"--offset: {error}") from None
+        raise click.UsageError(f"--offset: {error}; --output names a file") from None
 
 
 def _require_topics(servers: Servers, topics: tuple[str, ...]) -> None:
