@@ -58,6 +58,11 @@ class Bound:
     values: Mapping[TopicPartition, int] = field(default_factory=dict)
     by_timestamp: bool = False
 
+    def offset(self, key: TopicPartition) -> int | None:
+        """The offset that is given for a partition; None if there is none."""
+        value = None if self.by_timestamp else self.values.get(key, self.default)
+        return value if value is not None and value >= 0 else None
+
 
 def parse_selection(given: Mapping[str, str]) -> Selection:
     """What `subscribe`, `subscribePattern` or `assign` select. Raises OptionError."""

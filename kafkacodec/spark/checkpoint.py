@@ -20,6 +20,7 @@ __all__ = [
     "Position",
     "advance",
     "check",
+    "deleted_before",
     "dump",
     "parse",
     "resume",
@@ -42,8 +43,8 @@ class Position:
         topic_id (str | None): the topic's id; None if unknown.
         leader_epoch (int | None): the leader epoch of the offset before; None if unknown.
         crc (int | None): the checksum of the batch that has the offset before; None if unknown.
-        start (int | None): where the micro-batch that ends here starts, if not where the one before it ended: the
-            partition is new, or offsets were lost.
+        start (int | None): where the micro-batch that ends here starts, if that is not where another one ended: the
+            query or the partition is new, or offsets were lost.
     """
 
     offset: int
@@ -151,6 +152,11 @@ def resume(position: Position | None, log: Observed, batch: BatchMark | None = N
     return offset, None
 
 
+def deleted_before(first: int | None, log: Observed) -> Loss | None:
+    """What was deleted of a log that is to be read from an offset; None stands for its start."""
+    return None if first is None or first >= log.start_offset else _deleted(first, log.start_offset)
+
+
 def check(
     first: int, end: Position, log: Observed | None, batch: BatchMark | None = None
 ) -> tuple[int, int, Loss | None]:
@@ -230,7 +236,8 @@ def advance(position: Position | None, first: int, end: int, log: Observed, batc
     if position is not None and stays(position, first, end):
         return position
     topic_id = log.topic_id or (position.topic_id if position is not None else None)
-    goes_on = position is not None and first == position.offset
+    # Where a query starts is kept, since Spark asks again for it if the first micro-batch is repeated.
+    goes_on = position is not None and first == position.offset != position.start
     crc = None if batch is None else batch.crc
     return Position(end, topic_id, epoch_at(log.epochs, end - 1), crc, None if goes_on else first)
 
@@ -254,7 +261,7 @@ def share(available: Mapping[TopicPartition, int], most: int) -> dict[TopicParti
     if total <= most:
         return dict(available)
     shares = {}
-    for key, count in sorted(available.items()):
+    for key, count in sorted(available.items(), key=lambda item: (-item[1], item[0])):  # the longest wait first
         shares[key] = min(count, max(1, count * most // total), left)
         left -= shares[key]
     return shares

@@ -124,6 +124,8 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -
     warn_foreign(options)
     if given.get("view", "records").strip().lower() != "records":
         raise OptionError(f"view: expected records here, not {given['view']!r}; read other views with spark.read")
+    if streaming and given.get("replicas", "").strip().lower() == "all":
+        raise OptionError("replicas: a stream reads each partition once; expected error or merge, not 'all'")
     columns, headers = parse_columns(given)
     start, end = parse_start(given, streaming), parse_end(given, streaming)
     strategy = take(given, "startingOffsetsByTimestampStrategy", one_of("error", "latest"), None)

@@ -121,7 +121,9 @@ def remove_abandoned(
     if not os.path.isdir(log_dir):  # no task had any records
         return removed
     for entry in sorted(os.scandir(log_dir), key=lambda e: e.name):
-        if layout.is_staging(entry.name) and _is_abandoned(entry.path, time.time() - older_than, query):
+        if not layout.is_staging(entry.name) or not entry.is_dir(follow_symlinks=False):
+            continue
+        if _is_abandoned(entry.path, time.time() - older_than, query):
             remove(entry.path)
             removed.append(entry.path)
     return removed

@@ -6,6 +6,7 @@ import logging
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -22,6 +23,7 @@ from kafkacodec.spark.checkpoint import (
     Position,
     advance,
     check,
+    deleted_before,
     dump,
     parse,
     resume,
@@ -70,7 +72,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where a new query starts.
 
         Raises:
-            OptionError: `startingOffsets` is after the end of a log.
+            OptionError: `startingOffsets` is after the end of a log, or, with `failOnDataLoss`, before its start.
         """
         positions = {}
         for key, (partition, log) in self._observe(partitions_of(self.options)).items():
@@ -80,9 +82,10 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 raise OptionError(
                     f"{self.options.start.option}: {first} for {name} is after the end of the log, {log.end_offset}"
                 )
+            self._report(key, deleted_before(self.options.start.offset(key), log))
             batch = batch_before(partition, first)
             positions[key] = Position(
-                first, log.topic_id, epoch_at(log.epochs, first - 1), None if batch is None else batch.crc
+                first, log.topic_id, epoch_at(log.epochs, first - 1), None if batch is None else batch.crc, first
             )
         return dump(positions)
 
@@ -201,11 +204,14 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _observe(self, partitions: list[Partition]) -> dict[TopicPartition, Found]:
         found = {}
         for partition in partitions:
-            if partition.state in READ_STATES and partition.topic is not None and partition.partition is not None:
-                try:
-                    found[partition.topic, partition.partition] = steadily(partition, self._observed)
-                except FileNotFoundError:  # its topic is being deleted
-                    continue
+            if partition.state not in READ_STATES:
+                continue
+            if partition.topic is None or partition.partition is None:
+                raise OptionError(
+                    f"path: {partition.path} does not name a topic and partition, by which a stream keeps its place"
+                )
+            with suppress(FileNotFoundError):  # its topic is being deleted
+                found[partition.topic, partition.partition] = steadily(partition, self._observed)
         return found
 
     def _observed(self, partition: Partition) -> Found:

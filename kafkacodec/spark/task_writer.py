@@ -21,6 +21,8 @@ __all__ = ["TaskWriter"]
 
 # Records of a partition are encoded when this many rows or bytes are collected: as many as stay in the cache.
 _ROWS, _BYTES = 8192, 1 << 19
+# What waits is copied when it was cut from batches of this many bytes.
+_HELD = 64 << 20
 
 _TOPIC_STEP = 1 << 32
 # Numbers of one byte are sorted and counted fastest; few topics have more partitions.
@@ -33,11 +35,11 @@ class _Waiting:
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
     rows: int = 0
-    bytes: float = 0.0
+    bytes: int = 0
 
 
 class TaskWriter:
-    """Sorts records by partition and encodes them in runs. Needs about half a MiB of memory per partition.
+    """Sorts records by partition and encodes them in runs. Needs about half a MiB of memory per partition, and 64 MiB.
 
     Args:
         options: of the write.
@@ -53,18 +55,21 @@ class TaskWriter:
         self.turn = task  # so that small tasks do not all start with the same partition
         self.logs: dict[TopicPartition, LogWriter] = {}
         self.waiting: dict[TopicPartition, _Waiting] = {}
+        self._held, self._most_held = 0, _HELD
         self.records = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Add records; writes those of partitions that have enough."""
-        row_bytes = batch.nbytes / max(1, batch.num_rows)
         for target, rows in self._by_partition(batch):
             waiting = self.waiting.setdefault(target, _Waiting())
             waiting.batches.append(rows)
             waiting.rows += rows.num_rows
-            waiting.bytes += rows.num_rows * row_bytes
+            waiting.bytes += rows.nbytes
             if waiting.rows >= _ROWS or waiting.bytes >= _BYTES:
                 self._encode(target)
+        self._held += batch.nbytes
+        if self._held > self._most_held:
+            self._copy_waiting()
 
     def finish(self) -> int:
         """Write the remaining records; returns the number of all."""
@@ -73,6 +78,14 @@ class TaskWriter:
         for log in self.logs.values():
             log.commit()
         return self.records
+
+    def _copy_waiting(self) -> None:
+        """Copy what waits, for a slice keeps the whole batch that it was cut from."""
+        for waiting in self.waiting.values():
+            rows = pa.Table.from_batches(waiting.batches).take(pa.array(np.arange(waiting.rows)))
+            waiting.batches = rows.combine_chunks().to_batches()
+        self._held = sum(waiting.bytes for waiting in self.waiting.values())
+        self._most_held = max(_HELD, 2 * self._held)
 
     def _encode(self, target: TopicPartition) -> None:
         log = self.logs.get(target)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import tempfile
 from datetime import date
 from pathlib import Path
 
@@ -121,6 +122,34 @@ def test_files_have_what_readers_prune_by(golden):
             "offset"
         ]
         assert str(metadata.schema.to_arrow_schema().field("timestamp").type) == "timestamp[us, tz=UTC]"
+
+
+def test_files_are_sorted_by_the_offset_after_nested_columns(spark, tmp_path):
+    append(tmp_path / "log", 0, 3)
+    source = {"path": str(tmp_path / "log"), "columns": "headers,value,offset"}
+    report = kc.spark.export(spark, source, tmp_path / "out", partition_by=())
+    metadata = pq.read_metadata(tmp_path / "out" / report.run / report.files[0].path)
+    (column,) = metadata.row_group(0).sorting_columns
+    assert metadata.schema.column(column.column_index).path == "offset"
+
+
+def test_an_export_goes_through_a_link(spark, tmp_path):
+    """To another file system, into which files cannot be moved from this one."""
+    append(tmp_path / "log", 0, 3)
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as elsewhere:
+        (tmp_path / "out").symlink_to(elsewhere)
+        assert kc.spark.export(spark, tmp_path / "log", tmp_path / "out").rows == 3
+        assert values(tmp_path / "out") == [b"0", b"1", b"2"]
+
+
+def test_a_start_is_for_partitions_that_were_not_exported_yet(spark, tmp_path):
+    append(tmp_path / "log", 0, 3, timestamp=2000)
+    source = {"path": str(tmp_path / "log"), "startingTimestamp": 1000}
+    assert kc.spark.export(spark, source, tmp_path / "out").rows == 3
+    for file in (tmp_path / "log" / "orders-0").glob(f"{0:020d}.*"):  # as retention deletes them
+        file.unlink()
+    (tmp_path / "log" / "orders-0" / f"{3:020d}.log").touch()
+    assert kc.spark.export(spark, source, tmp_path / "out").rows == 0
 
 
 def test_report(golden):

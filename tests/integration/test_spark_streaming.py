@@ -109,6 +109,55 @@ def test_later_partitions_need_no_start(tmp_path):
     assert plain(stream.latestOffset(start, ReadAllAvailable())) == {"t": {"0": 5, "1": 2}}
 
 
+def test_partitions_that_got_nothing_come_first(tmp_path):
+    for number in range(4):
+        append(tmp_path, number, 1)
+    stream = reader(tmp_path)
+    first = stream.latestOffset({}, ReadMaxRows(2))
+    assert sorted(plain(first)["t"].values()) == [0, 0, 1, 1]
+    for number in range(4):
+        append(tmp_path, number, 1)
+    assert plain(stream.latestOffset(first, ReadMaxRows(2))) == {"t": dict.fromkeys("0123", 1)}
+
+
+def test_the_first_micro_batch_is_the_same_one_if_it_is_repeated(tmp_path):
+    with kc.log.LogWriter(tmp_path, "t", 0, segment_bytes=100) as log:
+        for _ in range(4):
+            log.write([(None, b"x" * 50)])
+    stream = reader(tmp_path)
+    end = stream.latestOffset(stream.initialOffset(), ReadAllAvailable())
+    append(tmp_path, 0, 1)
+    later = stream.latestOffset(end, ReadAllAvailable())
+    again = reader(tmp_path, startingOffsets="latest")
+    [task] = again.partitions(again.initialOffset(), end)
+    assert [offset for piece in task.value for chunk in piece.read() for offset in chunk["offset"]] == [0, 1, 2, 3]
+    [task] = again.partitions(end, later)
+    assert [piece.offsets[0] for piece in task.value] == [4]
+    (tmp_path / "t-0" / "00000000000000000000.log").unlink()
+    again = reader(tmp_path)
+    with pytest.raises(OptionError, match=r"^failOnDataLoss: offsets 0 to 0 of t-0 were deleted before"):
+        again.partitions(again.initialOffset(), end)
+
+
+def test_a_start_that_was_deleted(tmp_path):
+    with kc.log.LogWriter(tmp_path, "t", 0, start_offset=100) as log:
+        log.write([(None, b"x")])
+    start = {"startingOffsets": '{"t": {"0": 40}}'}
+    with pytest.raises(OptionError, match=r"^failOnDataLoss: offsets 40 to 99 of t-0 were deleted"):
+        reader(tmp_path, **start).initialOffset()
+    assert plain(reader(tmp_path, **start, failOnDataLoss="false").initialOffset()) == {"t": {"0": 100}}
+    assert plain(reader(tmp_path).initialOffset()) == {"t": {"0": 100}}
+
+
+def test_a_stream_reads_each_partition_once_and_knows_it_by_its_name(tmp_path):
+    append(tmp_path, 0, 1)
+    with pytest.raises(OptionError, match="replicas: a stream reads each partition once"):
+        reader(tmp_path, replicas="all")
+    (tmp_path / "t-0").rename(tmp_path / "backup")
+    with pytest.raises(OptionError, match="backup does not name a topic and partition, by which a stream keeps"):
+        reader(tmp_path / "backup").initialOffset()
+
+
 def test_lost_records(tmp_path):
     with kc.log.LogWriter(tmp_path, "t", 0, start_offset=100) as log:
         log.write([(None, b"x")])

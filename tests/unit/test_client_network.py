@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 
 import pytest
 
 from kafkacodec import messages
-from kafkacodec.client.core.calls import Answer, Send
+from kafkacodec.client.core.calls import CONTROLLER, Answer, Coordinator, Send
 from kafkacodec.client.driver.network import Network
 from kafkacodec.client.options import ClientSettings
 from kafkacodec.errors import ClientClosed, ConnectionFailed, DeadlineExceeded, RemoteProtocolError
@@ -65,6 +66,47 @@ class SmallBroker:
 
 def network(servers, **options):
     return Network(ClientSettings(bootstrap_servers=servers, **options))
+
+
+@pytest.mark.parametrize("to", [CONTROLLER, Coordinator("group", "g")])
+async def test_a_broker_that_is_not_known_yet_is_waited_for_at_rest(monkeypatch, to):
+    runs = []
+    run = Network._run
+    monkeypatch.setattr(Network, "_run", lambda self: runs.append(1) or run(self))
+    client = network(["127.0.0.1:1"])
+    with pytest.raises(DeadlineExceeded):
+        await client.call(messages.MetadataRequest(topics=[]), to, timeout_ms=300)
+    assert len(runs) < 100
+    await client.close()
+
+
+async def test_an_address_that_cannot_be_says_why():
+    client = network(["kafka..svc:9092"])
+    for _ in range(2):
+        with pytest.raises(DeadlineExceeded, match="label"):
+            await client.call(messages.MetadataRequest(topics=[]), timeout_ms=300)
+    await client.close()
+
+
+async def test_an_address_of_a_name_that_does_not_answer_is_passed_over(monkeypatch):
+    async with SmallBroker() as broker:
+        with socket.create_server(("127.0.0.2", broker.port), backlog=0) as dead:
+            fills = [socket.socket() for _ in range(3)]  # the backlog: later connections get no answer
+            for fill in fills:
+                fill.setblocking(False)
+                fill.connect_ex(dead.getsockname())
+            kind = (socket.AF_INET, socket.SOCK_STREAM, 6, "")
+
+            async def addresses(*_, **__):
+                return [(*kind, (host, broker.port)) for host in ("127.0.0.2", "127.0.0.1")]
+
+            monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", addresses)
+            client = network([f"some.name:{broker.port}"])
+            answer = await client.call(messages.MetadataRequest(topics=[]), timeout_ms=5000)
+            assert answer.brokers
+            await client.close()
+            for fill in fills:
+                fill.close()
 
 
 async def test_a_broker_that_is_gone_is_passed_over():

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 import kafkacodec as kc
 from kafkacodec import messages
 from kafkacodec.client.core.calls import Answer
+from kafkacodec.client.producing import queue
+from kafkacodec.client.producing._batch import BatchBuilder
 from kafkacodec.client.producing.settings import ProducerSettings
 from kafkacodec.errors import DeadlineExceeded, EncodeError, UnsupportedVersion
 from tests.model_producer import ALL_VERSIONS, ModelCluster
@@ -243,6 +247,31 @@ def test_wrong_records_are_refused_at_once_and_leave_no_trace():
     assert model.queues.bytes == 0
     model.finish()
     assert model.logs[0].records == []
+
+
+def test_a_call_that_is_interrupted_leaves_the_order_of_the_others(monkeypatch):
+    class Interrupted(BatchBuilder):
+        def append(self, key, value, *arguments):
+            added = super().append(key, value, *arguments)
+            if value == b"interrupted":
+                raise KeyboardInterrupt  # Python calls signal handlers when a C function returns
+            return added
+
+    monkeypatch.setattr(queue, "BatchBuilder", Interrupted)
+    model = ModelCluster(1, linger_ms=10)
+    first = model.produce(b"a")
+    for value in (b"interrupted", b"b", b"interrupted"):
+        with contextlib.suppress(KeyboardInterrupt):
+            third = model.produce(value)
+    model.poll(10)
+    model.poll()
+    assert sent(model) == [[b"a", b"interrupted", b"b", b"interrupted"]]
+    model.answer(1)
+    assert (first.result(0).offset, third.result(0).offset) == (0, 2)
+    assert model.produce(b"c")
+    model.poll(10)
+    [(_, request, _)] = model.flying[1]
+    assert list(kc.scan(bytes(request.topic_data[0].partition_data[0].records))["base_sequence"]) == [4]
 
 
 def test_callbacks_come_in_order_and_may_fail(caplog):

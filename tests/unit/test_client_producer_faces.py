@@ -38,6 +38,37 @@ def test_a_blocking_producer_that_is_closed():
             call()
 
 
+def test_closing_while_another_thread_is_in_send():
+    def serializer(value):
+        thread = threading.Thread(target=producer.close, args=(0,))
+        thread.start()
+        thread.join()
+        return value
+
+    with knowing(kc.client.Producer(NOBODY, value_serializer=serializer)) as producer, pytest.raises(ClientClosed):
+        producer.send("t", b"v")
+
+
+def test_a_signal_handler_cannot_wait_for_the_send_that_it_interrupted():
+    with knowing(kc.client.Producer(NOBODY)) as producer:
+        delivery = producer.send("t", b"v")
+        calls = (producer.close, producer.flush, lambda: producer.send("t", b"w"), lambda: producer.partitions_for("t"))
+        with producer._queues.lock:  # as if the signal came while it was held
+            for call in calls:
+                with pytest.raises(LocalProtocolError, match="a signal handler interrupted send"):
+                    call()
+        assert not delivery.done()
+        producer.close(0)
+
+
+def test_a_producer_that_cannot_start_leaves_no_thread():
+    before = threading.active_count()
+    for _ in range(3):
+        with pytest.raises(ValueError, match="ssl_cafile"):
+            kc.client.Producer(NOBODY, security_protocol="SSL", ssl_cafile="/nonexistent")
+    assert threading.active_count() == before
+
+
 def test_memory_that_is_full_and_a_topic_that_is_not_known():
     with knowing(kc.client.Producer(NOBODY, buffer_memory=1000, max_block_ms=50, delivery_timeout_ms=5000)) as producer:
         for _ in range(9):

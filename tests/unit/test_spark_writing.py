@@ -23,6 +23,8 @@ from kafkacodec.log.segment_writer import publish_files
 from kafkacodec.spark import owner, recovery
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.staging import remove_abandoned
+from kafkacodec.spark.task_writer import TaskWriter
+from kafkacodec.spark.write_options import parse_write_options
 from kafkacodec.spark.writing import SegmentsWriter
 from tests.corpus import ROOT, assert_same_records
 from tests.spark_columns import as_decoded, consumer_records, partition_directories
@@ -335,6 +337,26 @@ def test_leftovers_of_a_driver_that_may_be_running_stay_for_a_day(tmp_path):
     for path in [path for other in others for path in (other, *other.rglob("*"))]:
         os.utime(path, (yesterday, yesterday))
     job(tmp_path, [[batch(topic=["t"], partition=[0], value=[b"a"])]])
+
+
+def test_what_a_link_points_to_is_no_leftover(tmp_path):
+    (tmp_path / "photos" / "2019").mkdir(parents=True)
+    link = tmp_path / layout.staging_name("1" * 32)
+    link.symlink_to(tmp_path / "photos")
+    assert remove_abandoned(tmp_path, older_than=0) == []
+    assert (tmp_path / "photos" / "2019").exists()
+
+
+def test_rows_that_wait_do_not_keep_the_batches_that_they_came_in(tmp_path):
+    options = parse_write_options({"path": str(tmp_path), "topic": "t"})
+    writer = TaskWriter(options, str(tmp_path), 0, 0)
+    before = pa.total_allocated_bytes()
+    for n in range(200):
+        writer.add(batch(partition=[0, 1], value=[b"x" * 1_000_000, b"%d" % n]))
+    assert pa.total_allocated_bytes() - before < 80 << 20
+    assert writer.finish() == 400
+    [chunk] = kc.log.Partition(tmp_path / "t-1").read()
+    assert list(chunk["value"]) == [b"%d" % n for n in range(200)]
 
 
 def test_a_staging_directory_in_use_stays(tmp_path):

@@ -17,7 +17,7 @@ from kafkacodec.client.faces import BlockingFace, blocking
 from kafkacodec.client.options import options_from_config
 from kafkacodec.client.producing.delivery import Delivery, TableDelivery
 from kafkacodec.client.producing.settings import ProducerOptions, ProducerSettings
-from kafkacodec.errors import ClientClosed
+from kafkacodec.errors import ClientClosed, LocalProtocolError
 from kafkacodec.records.signatures import shows_options
 
 if TYPE_CHECKING:
@@ -51,8 +51,13 @@ class Producer(BlockingFace):
         self._forked = False
         self._plain = self._face.is_plain
         self._thread = LoopThread("kafkacodec producer")
-        self._thread.run(self._face.start())
+        try:
+            self._thread.run(self._face.start())
+        except BaseException:
+            self._thread.close()
+            raise
         self._queues = self._face.queues
+        self._thread.before_waiting = self._refuse_handler
         _open.add(self)
 
     @classmethod
@@ -95,7 +100,10 @@ class Producer(BlockingFace):
             own = self._room(topic)
         if timestamp is None:
             timestamp = int(time.time() * 1000)
+        self._refuse_handler()
         with self._queues.lock:
+            if self._closed:
+                self._check()
             delivery, due = self._queues.append(own, partition, key, value, headers, timestamp)
         if due:
             self._wake_soon()
@@ -111,7 +119,9 @@ class Producer(BlockingFace):
         for batch in table.batches():
             if self._queues.full:
                 self._room(batch.queue.topic)
-            table.queue(batch)
+            with self._queues.lock:
+                self._check()
+                table.queue(batch)
             self._wake_soon()
         return table.finish()
 
@@ -155,6 +165,7 @@ class Producer(BlockingFace):
         """
         if self._closed:
             return
+        self._refuse_handler()
         self._closed = True
         _open.discard(self)
         try:
@@ -171,6 +182,11 @@ class Producer(BlockingFace):
         if self._closed:
             raise ClientClosed("the client is closed")
         self._thread.check()
+
+    def _refuse_handler(self) -> None:
+        """What this thread was about to queue when the signal came is half queued, and the client waits for it."""
+        if self._queues.lock._is_owned():  # type: ignore[attr-defined]
+            raise LocalProtocolError("a signal handler interrupted send(): set a flag in it, and go on after send()")
 
     def _room(self, topic: str) -> TopicQueues:
         return self._thread.run(self._face.room(topic))

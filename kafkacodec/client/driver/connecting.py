@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Connector"]
 
+# An address that does not answer for so long is no longer waited for alone, as RFC 8305 has it.
+_NEXT_ADDRESS_SECONDS = 0.25
+
 
 class Connector:
     """Opens the connections of one client, and authenticates them again before their sessions end.
@@ -135,12 +138,16 @@ class Connector:
         return link
 
     async def _dial(self, name: str, address: BrokerAddress, link: Link) -> None:
-        tls: Any = {"ssl": self._tls, "server_hostname": address.host} if self._tls is not None else {}
+        options: Any = {"ssl": self._tls, "server_hostname": address.host} if self._tls is not None else {}
         loop = asyncio.get_running_loop()
+        if isinstance(loop, asyncio.BaseEventLoop):  # uvloop tries the addresses of a name one after the other
+            options["happy_eyeballs_delay"] = _NEXT_ADDRESS_SECONDS
         try:
-            await loop.create_connection(lambda: link, address.host, address.port, **tls)
+            await loop.create_connection(lambda: link, address.host, address.port, **options)
         except OSError as error:
-            raise _dialing_error(name, error, tls=bool(tls)) from error
+            raise _dialing_error(name, error, tls=self._tls is not None) from error
+        except (UnicodeError, ValueError, OverflowError, LookupError) as error:  # no such host or port can be
+            raise ConnectionFailed(f"{name}: {error}") from error
 
     # SASL
 
@@ -164,8 +171,8 @@ class Connector:
     async def _renewed(self, link: Link, host: str) -> None:
         try:
             exchange = await self._exchange(link.name, host)
-        except KafkaCodecError as error:
-            link.close(error)
+        except Exception as error:  # without a renewal the broker would close it
+            link.close(error if isinstance(error, KafkaCodecError) else ConnectionFailed(f"{link.name}: {error}"))
             return
         if exchange is not None:
             link.renew(exchange, self._settings.socket_connection_setup_timeout_ms)

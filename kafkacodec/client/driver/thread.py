@@ -32,6 +32,9 @@ class LoopThread:
 
     The thread is a daemon and ends with `close`, or with the interpreter. A process forked from this one has no such
     thread: there every call raises ClientClosed.
+
+    Attributes:
+        before_waiting: called by `run` in the thread that is to wait; raises if it must not.
     """
 
     def __init__(self, name: str) -> None:
@@ -39,6 +42,8 @@ class LoopThread:
         self._name = name
         self._process = os.getpid()
         self._closed = False
+        self.before_waiting: Callable[[], None] = lambda: None
+        self._lock = threading.RLock()  # what is scheduled under it, and not closed yet, is run or cancelled
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
 
@@ -55,13 +60,15 @@ class LoopThread:
             RuntimeError: called from the loop's own thread, which would wait for itself.
         """
         try:
-            self.check()
-            if threading.current_thread() is self._thread:
-                raise RuntimeError(f"a callback of {self._name} waits for {self._name}: use another thread")
+            with self._lock:
+                self.check()
+                self.before_waiting()
+                if threading.current_thread() is self._thread:
+                    raise RuntimeError(f"a callback of {self._name} waits for {self._name}: use another thread")
+                future = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
         except BaseException:
             coroutine.close()
             raise
-        future = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
         try:
             return future.result(timeout)
         except concurrent.futures.CancelledError:
@@ -87,11 +94,14 @@ class LoopThread:
 
     def close(self) -> None:
         """End the loop and its thread; what still runs in it is cancelled. Does nothing the second time."""
-        if self._closed or os.getpid() != self._process:
+        if os.getpid() != self._process:
             self._closed = True
             return
-        self._closed = True
-        self.loop.call_soon_threadsafe(self.loop.stop)
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            self.loop.call_soon_threadsafe(self.loop.stop)
         if threading.current_thread() is not self._thread:
             self._thread.join()
 

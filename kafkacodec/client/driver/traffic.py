@@ -131,8 +131,7 @@ class Traffic:
             self._cluster.refresh()
             self._land(flight, ConnectionFailed(f"broker {place} is not in the cluster's metadata"))
         else:
-            self._unrouted.append(flight)
-            self._wake()  # the cluster has to ask
+            self._unrouted.append(flight)  # the cluster asks, and wakes the network by its answer
 
     def _pump(self, node: Node, now: float) -> None:
         """Write what may be written, or connect."""
@@ -181,7 +180,10 @@ class Traffic:
                 ended=lambda link, reason: self._lost(node, link, reason),
                 resumed=self._wake,
             )
-        except KafkaCodecError as error:
+        except Exception as problem:  # whatever it is, the next attempt is to be made
+            name = f"broker {address.host}:{address.port}"
+            error = problem if isinstance(problem, KafkaCodecError) else ConnectionFailed(f"{name}: {problem}")
+            error.__cause__ = error.__cause__ if error is problem else problem
             node.connecting = None
             self._failed(node, error)
             self._broken(node, error)

@@ -181,7 +181,7 @@ class Queues:
     """
 
     def __init__(self, cluster: Cluster, settings: ProducerSettings, clock: Callable[[], float]) -> None:
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # so that a signal handler can be refused instead of waiting for itself
         self.topics: dict[str, TopicQueues] = {}
         self.active: dict[PartitionQueue, None] = {}
         self.pending: dict[Batch, None] = {}
@@ -242,11 +242,11 @@ class Queues:
                 break
             self.close(queue)  # it has no room
             woken = True
-        index = batch.count
-        batch.count = index + 1
+        # Not the last count: a call that Ctrl-C has interrupted may have left a record.
+        batch.count = batch.builder.count  # type: ignore[union-attr]
         batch.size += added
         self.bytes += added
-        return Delivery(batch.outcome, index, timestamp), woken
+        return Delivery(batch.outcome, batch.count - 1, timestamp), woken
 
     def add(self, batch: Batch) -> None:
         """Queue a closed batch, after the open one."""
@@ -267,6 +267,8 @@ class Queues:
         """The open batch takes no more records."""
         batch = queue.open
         if batch is not None:
+            if batch.builder is not None:
+                batch.count = batch.builder.count
             queue.open = None
             queue.waiting.append(batch)
             topic = self.topics[queue.topic]

@@ -13,9 +13,12 @@ from kafkacodec.spark.broker.read_options import BrokerReadOptions
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.planning import Pruning
 
-__all__ = ["OffsetRange", "as_json", "from_json", "lost", "plan_batch", "split"]
+__all__ = ["Json", "OffsetRange", "as_json", "from_json", "lost", "plan_batch", "split"]
 
 logger = logging.getLogger("kafkacodec.spark")
+
+# topic -> partition (as text) -> an offset, or an object with the offset and where the query started.
+Json = dict[str, dict[str, "int | dict[str, int]"]]
 
 
 class OffsetRange(NamedTuple):
@@ -112,14 +115,27 @@ def _cut(whole: OffsetRange, parts: int) -> Iterable[OffsetRange]:
     return [whole._replace(start=a, end=b) for a, b in pairwise(edges) if a < b]
 
 
-def as_json(offsets: Offsets) -> dict[str, dict[str, int]]:
-    """Offsets as Spark's own source writes them to checkpoints."""
-    found: dict[str, dict[str, int]] = {}
-    for (topic, number), offset in sorted(offsets.items()):
-        found.setdefault(topic, {})[str(number)] = offset
+def as_json(offsets: Offsets, starts: Offsets | None = None) -> Json:
+    """Offsets as Spark's own source writes them to checkpoints, where `starts` has none.
+
+    `starts` has where the query started, of partitions that were not read before.
+    """
+    found: Json = {}
+    for key, offset in sorted(offsets.items()):
+        start = (starts or {}).get(key)
+        found.setdefault(key[0], {})[str(key[1])] = offset if start is None else {"offset": offset, "from": start}
     return found
 
 
-def from_json(offsets: Mapping[str, Mapping[str, int]]) -> Offsets:
-    """The inverse of `as_json`."""
-    return {(topic, int(number)): offset for topic, by in offsets.items() for number, offset in by.items()}
+def from_json(offsets: Json) -> tuple[Offsets, Offsets]:
+    """The inverse of `as_json`: the offsets, and the starts."""
+    found: Offsets = {}
+    starts: Offsets = {}
+    for topic, by in offsets.items():
+        for number, value in by.items():
+            key = topic, int(number)
+            if isinstance(value, int):
+                found[key] = value
+            else:
+                found[key], starts[key] = value["offset"], value["from"]
+    return found, starts

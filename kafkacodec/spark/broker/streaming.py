@@ -1,4 +1,8 @@
-"""The format `kafkabroker` as a stream: micro-batches of offsets, in checkpoints as Spark's own source writes them."""
+"""The format `kafkabroker` as a stream: micro-batches of offsets, in checkpoints as Spark's own source writes them.
+
+The first micro-batch also has where the query started: if it is repeated, Spark asks for that again, and the answer may
+be another one by then.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +14,13 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from kafkacodec.spark.broker.offsets import Offsets, TopicOffsets
-from kafkacodec.spark.broker.planning import as_json, from_json, lost, split
+from kafkacodec.spark.broker.planning import Json, as_json, from_json, lost, split
 from kafkacodec.spark.broker.read_options import BrokerReadOptions
 from kafkacodec.spark.broker.reading import read_task
 from kafkacodec.spark.checkpoint import share
 from kafkacodec.spark.errors import OptionError, without_traceback
 
 __all__ = ["BrokerStreamReader"]
-
-Json = dict[str, dict[str, int]]
 
 
 class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -48,7 +50,7 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                         f"{self.options.start.option}: {starts[key]} for {key[0]}-{key[1]} is after the end of the "
                         f"partition, {end}"
                     )
-        return as_json(starts)
+        return as_json(starts, starts)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """The limit set by `maxOffsetsPerTrigger`."""
@@ -68,7 +70,7 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             OptionError: with `failOnDataLoss`, if a partition was deleted or ends before what was read already.
             BrokerUnavailable: the brokers do not answer.
         """
-        before = from_json(start)
+        before, starts = from_json(start)
         ends = self._ends()
         for key in sorted(before.keys() - ends.keys()):
             lost(self.options, key, "the partition was deleted")
@@ -79,14 +81,16 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         firsts |= self._offsets.earliest(ends.keys() - before.keys())
         available = {key: max(0, end - firsts[key]) for key, end in ends.items()}
         if self._waits(sum(available.values())):
-            return as_json(before)
+            return as_json(before, starts)
         if isinstance(limit, ReadMaxRows) and sum(available.values()) > limit.max_rows:
             shares = share(available, limit.max_rows)
             # A new partition that gets no share stays new.
             ends = {key: firsts[key] + part for key, part in shares.items() if part or key in before}
         elif self._stop_at is not None:
             ends = {key: max(end, firsts[key]) for key, end in ends.items()}
-        return as_json(ends)
+        # They stay where nothing is new: other offsets would make another micro-batch.
+        starts = {key: first for key, first in starts.items() if before[key] in (first, ends.get(key))}
+        return as_json(ends, starts)
 
     def reportLatestOffset(self) -> Json:
         """The end of each partition, for the progress of the query."""
@@ -118,7 +122,8 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             OptionError: with `failOnDataLoss`, if offsets to be read were deleted.
             BrokerUnavailable: the brokers do not answer.
         """
-        before, after = from_json(start), from_json(end)
+        (before, old), (after, new) = from_json(start), from_json(end)
+        before |= {key: first for key, first in new.items() if (after[key], first) != (before.get(key), old.get(key))}
         there = set(self._offsets.partitions())
         for key in sorted((before.keys() | after.keys()) - there):
             lost(self.options, key, "the partition was deleted")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -34,7 +33,7 @@ class RecordFile:
         self._schema = schema
         self._options = options
         self._sink = pa.OSFile(path, "wb")
-        self._writer = pq.ParquetWriter(self._sink, self._schema, **_settings(schema.names, options))
+        self._writer = pq.ParquetWriter(self._sink, self._schema, **_settings(schema, options))
         self._batches: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
         self._seen = _Seen()
@@ -109,10 +108,12 @@ class _Seen:
         }
 
 
-def _settings(columns: Sequence[str], options: FileOptions) -> dict[str, Any]:
+def _settings(schema: pa.Schema, options: FileOptions) -> dict[str, Any]:
     """The settings of pyarrow's writer."""
+    columns = schema.names
     nested = [*columns, *(["headers.list.element.key"] if "headers" in columns else [])]
-    sorted_by = [pq.SortingColumn(columns.index("offset"))] if "offset" in columns else None
+    before = schema.types[: columns.index("offset")] if "offset" in columns else None
+    sorted_by = None if before is None else [pq.SortingColumn(sum(map(_leaves, before)))]
     return {
         "compression": "NONE" if options.compression == "none" else options.compression,
         "compression_level": options.compression_level,
@@ -123,3 +124,8 @@ def _settings(columns: Sequence[str], options: FileOptions) -> dict[str, Any]:
         "sorting_columns": sorted_by,
         "store_schema": False,  # types are then the same for every reader, by the Parquet schema alone
     }
+
+
+def _leaves(kind: pa.DataType) -> int:
+    """How many of Parquet's columns a column has."""
+    return sum(_leaves(kind.field(i).type) for i in range(kind.num_fields)) or 1

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from kafkacodec.log import Partition, SegmentRange
 from kafkacodec.log.pool import in_threads
+from kafkacodec.spark.bounds import EARLIEST, Bound
 from kafkacodec.spark.checkpoint import Loss, Position, advance, resume, vanished
 from kafkacodec.spark.discovery import THREADS, partitions_of, steadily
 from kafkacodec.spark.errors import OptionError
@@ -79,6 +80,8 @@ def plan(options: ReadOptions, stored: Mapping[TopicPartition, Position]) -> Pla
 
 def _part(partition: Partition, options: ReadOptions, position: Position | None) -> _Part:
     """What is to be read of a partition, and where the next run starts."""
+    if position is not None:  # the start is for partitions without a run
+        options = replace(options, start=Bound("startingOffsets", EARLIEST))
     start, end = span(partition, options)
     partition, log = observe(partition, options)
     if position is None:

@@ -231,7 +231,13 @@ def tidy(root: str) -> None:
 
 
 def _beside(root: str) -> str:
-    """Where runs are staged: next to the target, where its readers do not look, for they would see its files."""
+    """Where runs are staged: next to the target, where its readers do not look, for they would see its files.
+
+    In it, if it is a file system of its own: files cannot be moved from another one.
+    """
+    root = os.path.realpath(root)
+    if os.path.ismount(root):
+        return os.path.join(root, ".kafkacodec")
     parent, name = os.path.split(root)
     return os.path.join(parent, f".{name}.kafkacodec")
 
