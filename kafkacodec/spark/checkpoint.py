@@ -152,9 +152,9 @@ def resume(position: Position | None, log: Observed, batch: BatchMark | None = N
     return offset, None
 
 
-def deleted_before(first: int | None, log: Observed) -> Loss | None:
+def deleted_before(first: int | None, log_start_offset: int) -> Loss | None:
     """What was deleted of a log that is to be read from an offset; None stands for its start."""
-    return None if first is None or first >= log.start_offset else _deleted(first, log.start_offset)
+    return None if first is None or first >= log_start_offset else _deleted(first, log_start_offset)
 
 
 def check(

@@ -6,6 +6,7 @@ headers alone. This module translates Spark's options into its terms.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,11 +15,14 @@ from itertools import chain
 from kafkacodec.log import Partition, SegmentRange
 from kafkacodec.log.cuts import Limits
 from kafkacodec.log.pool import in_threads
+from kafkacodec.spark.checkpoint import deleted_before
 from kafkacodec.spark.discovery import THREADS, partitions_of, steadily
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.options import EARLIEST, LATEST, Bound, ReadOptions
 
 __all__ = ["Pruning", "divide", "plan", "readable_end", "refuse_without_batches", "span"]
+
+logger = logging.getLogger("kafkacodec.spark")
 
 _NO_LIMIT = (1 << 63) - 1
 
@@ -50,7 +54,8 @@ def plan(options: ReadOptions, pruning: Pruning | None = None) -> list[tuple[Seg
     """The ranges that each task reads, in the order of partitions and offsets.
 
     Raises:
-        OptionError: `path` does not exist, or an option about topics, partitions or offsets does not match the files.
+        OptionError: `path` does not exist, or an option about topics, partitions or offsets does not match the files;
+            with `failOnDataLoss`, if the offset to start at was deleted.
         OSError: a directory or file cannot be read.
     """
     pruning = pruning or Pruning()
@@ -58,9 +63,26 @@ def plan(options: ReadOptions, pruning: Pruning | None = None) -> list[tuple[Seg
     partitions = partitions_of(options)
     bounds = in_threads(lambda p: steadily(p, lambda now: span(now, options)), partitions, THREADS, chunk=1)
     for partition, (start, end) in zip(partitions, bounds, strict=True):
-        if pruning.leaves(partition) and max(start, pruning.start_offset) < min(end, pruning.end_offset):
+        if not pruning.leaves(partition):
+            continue
+        _report_deleted(partition, options)
+        if max(start, pruning.start_offset) < min(end, pruning.end_offset):
             spans.append((partition, max(start, pruning.start_offset), min(end, pruning.end_offset)))
     return divide(spans, options, pruning)
+
+
+def _report_deleted(partition: Partition, options: ReadOptions) -> None:
+    """Raise or log that the log begins after the offset that is given as the start."""
+    if partition.topic is None or partition.partition is None:
+        return
+    key = partition.topic, partition.partition
+    first = options.start.offset(key)
+    loss = None if first is None else deleted_before(first, steadily(partition, lambda now: now.start_offset()))
+    if loss is None:
+        return
+    if options.fail_on_data_loss:
+        raise OptionError(loss.sentence(key))
+    logger.warning("%s", loss.warning(key))
 
 
 def refuse_without_batches(ranges: Iterable[SegmentRange]) -> None:

@@ -82,7 +82,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 raise OptionError(
                     f"{self.options.start.option}: {first} for {name} is after the end of the log, {log.end_offset}"
                 )
-            self._report(key, deleted_before(self.options.start.offset(key), log))
+            self._report(key, deleted_before(self.options.start.offset(key), log.start_offset))
             batch = batch_before(partition, first)
             positions[key] = Position(
                 first, log.topic_id, epoch_at(log.epochs, first - 1), None if batch is None else batch.crc, first

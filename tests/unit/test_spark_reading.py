@@ -112,6 +112,17 @@ def test_offsets_bound_what_is_read():
     assert read(LOGS / "none-0", startingOffsets='{"none": {"0": 1000000}}').num_rows == 0
 
 
+def test_a_start_that_was_deleted(tmp_path, caplog):
+    with kc.log.LogWriter(tmp_path, "t", 0, start_offset=100) as log:
+        log.write([(None, b"x")])
+    start = {"startingOffsets": '{"t": {"0": 40}}'}
+    with pytest.raises(OptionError, match="^failOnDataLoss: offsets 40 to 99 of t-0 were deleted"):
+        read(tmp_path, **start)
+    assert read(tmp_path, **start, failOnDataLoss="false").num_rows == 1
+    assert "offsets 40 to 99 of t-0 were deleted" in caplog.text
+    assert read(tmp_path).num_rows == 1
+
+
 def test_deleted_records_are_not_read(tmp_path):
     shutil.copytree(LOGS / "none-0", tmp_path / "none-0", copy_function=shutil.copyfile)
     whole = read(tmp_path)
@@ -119,7 +130,7 @@ def test_deleted_records_are_not_read(tmp_path):
     later = whole.filter(pc.field("offset") >= 40)
     assert 0 < later.num_rows < whole.num_rows
     for start in ("earliest", '{"none": {"0": 7}}'):
-        assert read(tmp_path, startingOffsets=start) == later
+        assert read(tmp_path, startingOffsets=start, failOnDataLoss="false") == later
     oldest = min(whole["timestamp"].cast(pa.int64()).to_pylist()) // 1000
     assert read(tmp_path, startingTimestamp=str(oldest)) == later
     assert read(tmp_path / "none-0") == later

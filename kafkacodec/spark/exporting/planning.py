@@ -10,7 +10,7 @@ from typing import NamedTuple
 from kafkacodec.log import Partition, SegmentRange
 from kafkacodec.log.pool import in_threads
 from kafkacodec.spark.bounds import EARLIEST, Bound
-from kafkacodec.spark.checkpoint import Loss, Position, advance, resume, vanished
+from kafkacodec.spark.checkpoint import Loss, Position, advance, deleted_before, resume, vanished
 from kafkacodec.spark.discovery import THREADS, partitions_of, steadily
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.exporting.report import ExportProblem
@@ -85,7 +85,8 @@ def _part(partition: Partition, options: ReadOptions, position: Position | None)
     start, end = span(partition, options)
     partition, log = observe(partition, options)
     if position is None:
-        first, loss = max(start, log.start_offset), None
+        first = max(start, log.start_offset)
+        loss = deleted_before(options.start.offset(key_of(partition)), log.start_offset)
     else:
         batch = batch_before(partition, position.offset)
         first, loss = resume(position, log, batch)
