@@ -116,7 +116,7 @@ def test_a_start_that_was_deleted(tmp_path, caplog):
     with kc.log.LogWriter(tmp_path, "t", 0, start_offset=100) as log:
         log.write([(None, b"x")])
     start = {"startingOffsets": '{"t": {"0": 40}}'}
-    with pytest.raises(OptionError, match="^failOnDataLoss: offsets 40 to 99 of t-0 were deleted"):
+    with pytest.raises(OptionError, match=r"^failOnDataLoss: offsets 40 to 99 of t-0 were deleted"):
         read(tmp_path, **start)
     assert read(tmp_path, **start, failOnDataLoss="false").num_rows == 1
     assert "offsets 40 to 99 of t-0 were deleted" in caplog.text
