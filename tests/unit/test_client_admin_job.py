@@ -206,8 +206,129 @@ def test_an_error_after_an_unanswered_request_says_so():
     (send,) = made.poll(3100)
     made.answered(send, Answer({"a": 36}, 7, 1), 3101)
     assert made.errors["a"].__notes__ == [
-        "an earlier request got no answer; the broker may have done what it asked for"
+        "an earlier request got no answer in time; the broker may have done what it asked for"
     ]
+
+
+def test_an_error_after_a_request_that_timed_out_in_the_broker_says_so_too():
+    made = job(names(), ["a"], cluster())
+    (send,) = made.poll(0)
+    made.answered(send, Answer({"a": 7}, 7, 2), 1)
+    (send,) = made.poll(101)
+    made.answered(send, Answer({"a": 36}, 7, 2), 102)
+    assert made.errors["a"].name == "TOPIC_ALREADY_EXISTS"
+    assert made.errors["a"].__notes__ == [
+        "an earlier request got no answer in time; the broker may have done what it asked for"
+    ]
+
+
+PLACES = [Leader("t", 0), Coordinator("group", "g"), CONTROLLER]
+
+
+def fail_metadata(of, error, now):
+    """Fail the cluster's request for metadata."""
+    (send,) = [send for send in of.poll(now) if not isinstance(send.context, Coordinator)]
+    of.failed(send, error, now)
+
+
+@pytest.mark.parametrize("place", PLACES, ids=str)
+def test_what_cannot_be_looked_up_as_the_client_is_refused_fails_at_once(place):
+    of = Cluster([("a", 1)], backoff=BACKOFF)
+    made = job(names(place=lambda key: place), ["a"], of)
+    assert made.poll(0) == []
+    error = AuthenticationFailed("wrong password")
+    fail_metadata(of, error, 1)
+    assert made.poll(2) == []
+    assert made.errors == {"a": error}
+    assert made.done
+
+
+def test_items_of_known_brokers_do_not_fail_with_the_metadata():
+    of = Cluster([("a", 1)], backoff=BACKOFF)
+    fail_metadata(of, AuthenticationFailed("wrong password"), 0)
+    assert len(job(names(place=lambda key: ANY), ["a"], of).poll(1)) == 1
+
+
+@pytest.mark.parametrize("place", PLACES[:2], ids=str)
+def test_the_time_out_of_what_was_not_found_tells_why_there_is_no_metadata(place):
+    of = Cluster([("a", 1)], backoff=BACKOFF)
+    made = job(names(place=lambda key: place), ["a"], of, 1000)
+    made.poll(0)
+    error = ConnectionFailed("broker a:1: refused")
+    fail_metadata(of, error, 1)
+    made.poll(2)
+    made.poll(1000)
+    found = made.errors["a"]
+    assert isinstance(found, DeadlineExceeded)
+    assert str(found) == "CreateTopics of 'a' did not succeed in time; last: broker a:1: refused"
+    assert found.__cause__ is error
+
+
+def asked_coordinators(of, now):
+    return [send.context for send in of.poll(now) if isinstance(send.context, Coordinator)]
+
+
+def test_a_refused_coordinator_is_asked_for_again_by_later_jobs():
+    of, place = cluster(), Coordinator("group", "g")
+    first = job(names(place=lambda key: place), ["a"], of)
+    first.poll(0)
+    coordinator(of, 1, error_code=30)
+    first.poll(2)
+    first.release()
+    later = job(names(place=lambda key: place), ["a"], of)
+    assert later.poll(3) == []
+    coordinator(of, 4)
+    (send,) = later.poll(5)
+    assert send.to == 3
+
+
+def test_a_released_coordinator_is_not_looked_up_when_its_broker_goes_away():
+    of = cluster()
+    made = job(names(place=lambda key: Coordinator("group", key)), ["g"], of)
+    made.poll(0)
+    coordinator(of, 1)
+    (send,) = made.poll(2)
+    made.answered(send, Answer({"g": 0}, 7, 3), 3)
+    made.release()
+    of.coordinators.lost_node(3)
+    assert asked_coordinators(of, 10_000) == []
+
+
+def test_another_job_asks_again_for_what_was_released():
+    of, group = cluster(1), Coordinator("group", "g")
+    keys = {"a": group, "b": Leader("new", 0)}
+    first, second = (job(names(place=keys.__getitem__), keys, of) for _ in range(2))
+    first.poll(0)
+    second.poll(0)
+    assert asked_coordinators(of, 1) == [group]  # before metadata may be asked for again
+    first.release()
+    assert second.poll(100) == []
+    lookup, metadata = of.poll(101)
+    assert lookup.context == group
+    assert [topic.name for topic in metadata.request({3: range(13)})[0].topics] == ["new", "t"]
+
+
+@pytest.mark.parametrize(("leaders", "error_code"), [([], 3), ([-1], 0)])
+def test_topics_without_leaders_are_wanted_no_more_after_the_job(leaders, error_code):
+    of = Cluster([("a", 1)], backoff=BACKOFF)
+    made = job(names(place=lambda key: Leader("t", key)), [0], of, 1000)
+    made.poll(0)
+    feed(of, *leaders, now=1, error_code=error_code)
+    made.poll(1000)
+    assert made.done
+    made.release()
+    (send,) = of.poll(2000)
+    assert send.request({3: range(13)})[0].topics == []
+
+
+def test_topics_with_leaders_stay_known():
+    of = cluster(1)
+    made = job(names(place=lambda key: Leader("t", key)), [0], of)
+    (send,) = made.poll(0)
+    made.answered(send, Answer({0: 0}, 7, 1), 1)
+    made.release()
+    assert made.topics == {"t"}
+    assert len(job(names(place=lambda key: Leader("t", key)), [0], of).poll(2)) == 1
 
 
 @pytest.mark.parametrize("error", [AuthenticationFailed("no"), UnsupportedVersion("old"), RemoteProtocolError("bytes")])

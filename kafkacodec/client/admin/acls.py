@@ -131,7 +131,8 @@ class AclOperations(Operations):
             The deleted rules of each filter.
 
         Raises:
-            ItemErrors: by filter; also if some of its rules were not deleted.
+            ItemErrors: by filter that failed, and by rule (`Acl`) that was found but not deleted. Its results are the
+                deleted rules of the other filters.
         """
         wanted = [filters] if isinstance(filters, AclFilter) else list(filters)
         patterns = any(item.pattern_type in ("match", "prefixed") for item in wanted)
@@ -150,11 +151,19 @@ class AclOperations(Operations):
                 yield key, refusal(entry.error_code, entry.error_message) or (deleted, kept)
 
         ask = Ask(api_key=_DELETE, request=request, read=read, place=anywhere, **_pattern_version(patterns))
-        results = await self._each(ask, wanted, timeout_ms, "filters did not delete ACLs")
-        kept = {acl: error for _, refused in results.values() for acl, error in refused.items()}
+        failed: dict[Any, Exception] = {}
+        problems = []
+        try:
+            results = await self._each(ask, wanted, timeout_ms, "filters did not delete ACLs")
+        except ItemErrors as refused:
+            failed, results = refused.errors, refused.results
+            problems.append(refused.message)
+        kept = {acl: error for _, refusals in results.values() for acl, error in refusals.items()}
         deleted = {key: found for key, (found, _) in results.items()}
         if kept:
-            raise ItemErrors(f"{len(kept)} ACLs were not deleted", kept, deleted)
+            problems.append(f"{len(kept)} ACLs were not deleted")
+        if problems:
+            raise ItemErrors(", ".join(problems), failed | kept, deleted)
         return deleted
 
 

@@ -33,6 +33,7 @@ V = TypeVar("V")
 
 _UNKNOWN_TOPIC: Final = 3
 _NOT_LEADER: Final = 5
+_TIMED_OUT: Final = 7
 _LOST_COORDINATOR: Final = frozenset({15, 16})
 _NOT_CONTROLLER: Final = 41
 _LOOK_AGAIN_MS = 100  # for a leader or coordinator that does not come
@@ -103,7 +104,7 @@ class _Attempt:
     next_at: float = 0.0
     error: Exception | None = None
     unplaced: bool = False  # who is responsible is being looked up
-    unanswered: bool = False  # a broker may have got a request of which no answer came
+    unanswered: bool = False  # a broker may have done what it was asked for, though no answer said so
     unknown_since: float | None = None  # when its topic, or the controller, was not found
 
 
@@ -143,6 +144,7 @@ class Job(Generic[K, V]):
     def __post_init__(self) -> None:
         self._waiting: dict[K, _Attempt] = {key: _Attempt() for key in self.keys}
         self._sent: dict[Send, dict[K, _Attempt]] = {}
+        self._looked_up: set[Leader | Coordinator] = set()
 
     @property
     def done(self) -> bool:
@@ -156,6 +158,10 @@ class Job(Generic[K, V]):
                 self.errors[key] = self._late(key, attempt)
             self._waiting.clear()
             return []
+        refused = self.cluster.refused
+        if refused is not None:  # no leader, coordinator or controller will be found
+            for key in [key for key, attempt in self._waiting.items() if attempt.unplaced]:
+                self._fail(key, refused)
         batches: dict[Place, _Batch[K]] = {}
         for key, attempt in list(self._waiting.items()):
             if attempt.unplaced or attempt.next_at <= now:
@@ -197,12 +203,31 @@ class Job(Generic[K, V]):
             self.cluster.refresh()
             self._again(key, attempt, error, now)
 
+    @property
+    def topics(self) -> set[str]:
+        """The topics whose leaders it asked the cluster for."""
+        return {where.topic for where in self._looked_up if isinstance(where, Leader)}
+
+    def release(self) -> None:
+        """Let the cluster look up no more what this job needed, nor remember that it was refused.
+
+        Topics with leaders stay known for later jobs; `topics` tells them. Another job that needs what is forgotten
+        asks for it again when it is polled.
+        """
+        for where in self._looked_up:
+            if isinstance(where, Coordinator):
+                self.cluster.coordinators.forget(where)
+            elif self.cluster.leader(*where) is None:
+                self.cluster.unwant([where.topic])
+
     # Items
 
     def _assign(self, key: K, attempt: _Attempt, now: float, batches: dict[Place, _Batch[K]]) -> None:
         """Put an item with the others of its broker, or let it wait for the broker to be known."""
         where = self.ask.place(key)
         place: Place | None = where if not isinstance(where, (Leader, Coordinator)) else None
+        if isinstance(where, (Leader, Coordinator)):
+            self._looked_up.add(where)
         if isinstance(where, Coordinator):
             place = self.cluster.node_of(where)
             refused = self.cluster.coordinators.refusal(where)
@@ -250,9 +275,10 @@ class Job(Generic[K, V]):
     def _refused(self, key: K, attempt: _Attempt, found: BrokerError, where: Where, now: float) -> None:
         if not found.retriable or found.code in self.ask.final:
             if attempt.unanswered:
-                found.add_note("an earlier request got no answer; the broker may have done what it asked for")
+                found.add_note("an earlier request got no answer in time; the broker may have done what it asked for")
             self.errors[key] = found
             return
+        attempt.unanswered = attempt.unanswered or found.code == _TIMED_OUT  # the broker may yet do it
         if found.code in _LOST_COORDINATOR and isinstance(where, Coordinator):
             self.cluster.coordinators.lost(where)
         if found.stale_metadata or found.code == _NOT_CONTROLLER:
@@ -281,10 +307,11 @@ class Job(Generic[K, V]):
 
     def _late(self, key: K, attempt: _Attempt) -> Exception:
         name = APIS[self.ask.api_key].name
-        why = f"; last: {attempt.error}" if attempt.error is not None else ""
+        last = attempt.error or (self.cluster.last_error if attempt.unplaced else None)
+        why = f"; last: {last}" if last is not None else ""
         item = f" of {key!r}" if key != "" else ""  # "" is the only item of a call on the whole cluster
         found = DeadlineExceeded(f"{name}{item} did not succeed in time{why}", sent=attempt.unanswered)
-        found.__cause__ = attempt.error
+        found.__cause__ = last
         return found
 
     # Requests

@@ -23,6 +23,8 @@ _REASSIGN: Final = 45
 _LIST: Final = 46
 _ELECTIONS: Final = ("preferred", "unclean")
 _UNKNOWN_TOPIC: Final = 3
+_REPLICA_NOT_AVAILABLE: Final = 9
+_NO_LEADER: Final = frozenset({80, 83})  # the preferred, or any eligible, replica is not alive
 _NOT_NEEDED: Final = 84  # ELECTION_NOT_NEEDED: the leader is the wanted one
 
 
@@ -149,7 +151,8 @@ class ReplicaOperations(Operations):
             The partitions whose leader changed; the others had the right one.
 
         Raises:
-            ItemErrors: by partition, such as PreferredLeaderNotAvailableError.
+            ItemErrors: by partition, such as PreferredLeaderNotAvailableError or EligibleLeadersNotAvailableError: no
+                replica that may lead is alive.
         """
         one_of("election_type", election_type, _ELECTIONS)
         wait = self._broker_timeout(timeout_ms)
@@ -167,7 +170,7 @@ class ReplicaOperations(Operations):
             api_key=_ELECT,
             request=request,
             read=_elected,
-            final=frozenset({_UNKNOWN_TOPIC}),
+            final=_NO_LEADER | {_UNKNOWN_TOPIC},
             least=1 if unclean else 0,
             needs="an unclean election" if unclean else "",
         )
@@ -203,12 +206,15 @@ class ReplicaOperations(Operations):
     ) -> None:
         """Move replicas to other log directories of their brokers (Kafka 1.0 and later).
 
+        Returns when the moves have begun. A broker without the replica notes the directory, and creates the replica
+        there if it gets it later; such an item has the error ReplicaNotAvailableError.
+
         Args:
             paths: the new directory by topic, partition and broker.
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
         Raises:
-            ItemErrors: by replica, such as LogDirNotFoundError.
+            ItemErrors: by replica, such as LogDirNotFoundError, ReplicaNotAvailableError.
         """
         wanted = {TopicPartitionReplica(*key): path for key, path in paths.items()}
 
@@ -236,7 +242,13 @@ class ReplicaOperations(Operations):
                     key = TopicPartitionReplica(topic.topic_name, part.partition_index, keys[0].broker)
                     yield key, refusal(part.error_code)
 
-        ask = Ask(api_key=_ALTER_LOG_DIRS, request=request, read=read, place=lambda key: key.broker)
+        ask = Ask(
+            api_key=_ALTER_LOG_DIRS,
+            request=request,
+            read=read,
+            place=lambda key: key.broker,
+            final=frozenset({_REPLICA_NOT_AVAILABLE}),  # the broker has noted the directory: the request is done
+        )
         await self._each(ask, wanted, timeout_ms, "replicas were not moved")
 
 

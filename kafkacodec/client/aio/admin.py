@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self, Unpack
+from typing import Any, Final, Self, Unpack
 
 from kafkacodec.client.admin.acls import AclOperations
 from kafkacodec.client.admin.cluster import ClusterOperations
@@ -28,6 +29,8 @@ from kafkacodec.errors import ClientClosed
 from kafkacodec.records.signatures import shows_options
 
 __all__ = ["Admin", "AdminSettings"]
+
+_TOPICS_KEPT_S: Final = 5.0  # without calls; so calls in a row do not each wait for metadata
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +76,9 @@ class Admin(
         self._settings = AdminSettings(bootstrap_servers=bootstrap_servers, **options)
         self._network: Network | None = None
         self._closed = False
+        self._running = 0
+        self._topics: set[str] = set()  # whose metadata calls needed
+        self._idle: asyncio.TimerHandle | None = None
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
@@ -82,6 +88,8 @@ class Admin(
     async def close(self) -> None:
         """Close all connections. Calls that wait end with ClientClosed."""
         self._closed = True
+        if self._idle is not None:
+            self._idle.cancel()
         if self._network is not None:
             await self._network.close()
 
@@ -112,5 +120,26 @@ class Admin(
         return self._started().now()
 
     async def _run(self, job: Job[Any, Any]) -> None:
-        if not job.done:
-            await self._started().run(job, lambda: job.done)
+        if job.done:
+            return
+        network = self._started()
+        self._running += 1
+        try:
+            await network.run(job, lambda: job.done)
+        finally:
+            self._running -= 1
+            job.release()
+            self._topics |= job.topics
+            if self._idle is not None:
+                self._idle.cancel()
+            if self._topics and not self._closed:
+                self._idle = network.loop.call_later(_TOPICS_KEPT_S, self._forget_topics, network.cluster)
+
+    def _forget_topics(self, cluster: Cluster) -> None:
+        """Keep no metadata for calls that are over: a topic that is deleted later would be asked for again and again.
+
+        A call that runs looks after it when it ends.
+        """
+        if not self._running:
+            cluster.unwant(self._topics)
+            self._topics.clear()
