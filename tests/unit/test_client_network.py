@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 
 import pytest
 
@@ -86,27 +85,6 @@ async def test_an_address_that_cannot_be_says_why():
         with pytest.raises(DeadlineExceeded, match="label"):
             await client.call(messages.MetadataRequest(topics=[]), timeout_ms=300)
     await client.close()
-
-
-async def test_an_address_of_a_name_that_does_not_answer_is_passed_over(monkeypatch):
-    async with SmallBroker() as broker:
-        with socket.create_server(("127.0.0.2", broker.port), backlog=0) as dead:
-            fills = [socket.socket() for _ in range(3)]  # the backlog: later connections get no answer
-            for fill in fills:
-                fill.setblocking(False)
-                fill.connect_ex(dead.getsockname())
-            kind = (socket.AF_INET, socket.SOCK_STREAM, 6, "")
-
-            async def addresses(*_, **__):
-                return [(*kind, (host, broker.port)) for host in ("127.0.0.2", "127.0.0.1")]
-
-            monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", addresses)
-            client = network([f"some.name:{broker.port}"])
-            answer = await client.call(messages.MetadataRequest(topics=[]), timeout_ms=5000)
-            assert answer.brokers
-            await client.close()
-            for fill in fills:
-                fill.close()
 
 
 async def test_a_broker_that_is_gone_is_passed_over():

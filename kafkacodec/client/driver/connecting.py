@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Connector"]
 
-# An address that does not answer for so long is no longer waited for alone, as RFC 8305 has it.
-_NEXT_ADDRESS_SECONDS = 0.25
-
 
 class Connector:
     """Opens the connections of one client, and authenticates them again before their sessions end.
@@ -138,14 +135,12 @@ class Connector:
         return link
 
     async def _dial(self, name: str, address: BrokerAddress, link: Link) -> None:
-        options: Any = {"ssl": self._tls, "server_hostname": address.host} if self._tls is not None else {}
+        tls: Any = {"ssl": self._tls, "server_hostname": address.host} if self._tls is not None else {}
         loop = asyncio.get_running_loop()
-        if isinstance(loop, asyncio.BaseEventLoop):  # uvloop tries the addresses of a name one after the other
-            options["happy_eyeballs_delay"] = _NEXT_ADDRESS_SECONDS
         try:
-            await loop.create_connection(lambda: link, address.host, address.port, **options)
+            await loop.create_connection(lambda: link, address.host, address.port, **tls)
         except OSError as error:
-            raise _dialing_error(name, error, tls=self._tls is not None) from error
+            raise _dialing_error(name, error, tls=bool(tls)) from error
         except (UnicodeError, ValueError, OverflowError, LookupError) as error:  # no such host or port can be
             raise ConnectionFailed(f"{name}: {error}") from error
 
