@@ -164,3 +164,17 @@ def test_configurations_with_dotted_names():
         kc.client.Producer(NOBODY, linger=5)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="enable_idempotence"):
         kc.client.Producer(NOBODY, enable_idempotence="yes")
+
+
+def test_a_loop_that_ended_while_it_waited_for_a_delivery():
+    async def wait(delivery):
+        await asyncio.wait_for(delivery, 0.01)
+
+    with knowing(kc.client.Producer(NOBODY)) as producer:
+        deliveries = [producer.send("t", b"v") for _ in range(2)]
+        with pytest.raises(TimeoutError):
+            asyncio.run(wait(deliveries[0]))
+        producer.close(0)
+    for delivery in deliveries:
+        with pytest.raises(ClientClosed, match="closed before the record was acknowledged"):
+            delivery.result(0)

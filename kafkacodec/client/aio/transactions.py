@@ -44,6 +44,8 @@ class TransactionalProducer:
     async def transaction(self) -> AsyncIterator[None]:
         """A transaction: committed at the end of the block, aborted if an exception leaves it or committing fails.
 
+        After DeadlineExceeded from committing it is not known which: brokers may still commit it.
+
         Raises:
             As `begin_transaction` and `commit_transaction`.
         """
@@ -51,8 +53,11 @@ class TransactionalProducer:
         try:
             yield
             await self.commit_transaction()
-        except BaseException:
-            await self.rolled_back()
+        except BaseException as reason:
+            try:
+                await self.rolled_back()
+            except Exception as error:
+                reason.add_note(f"the transaction could not be aborted: {error}")
             raise
 
     async def rolled_back(self) -> None:
@@ -168,7 +173,7 @@ class TransactionalProducer:
         self.wake()
         await self._wait(lambda: own.state in states or own.failure is not None)
         if own.failure is not None:
-            raise own.failure
+            raise own.failure.with_traceback(None)
 
     async def _wait(self, condition: Callable[[], bool]) -> None:
         limit = self._settings.max_block_ms / 1000

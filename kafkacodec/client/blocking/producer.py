@@ -141,6 +141,8 @@ class Producer(BlockingFace):
     def transaction(self) -> Iterator[None]:
         """A transaction: committed at the end of the block, aborted if an exception leaves it or committing fails.
 
+        After DeadlineExceeded from committing it is not known which: brokers may still commit it.
+
         Raises:
             As `begin_transaction` and `commit_transaction`.
         """
@@ -148,8 +150,11 @@ class Producer(BlockingFace):
         try:
             yield
             self.commit_transaction()
-        except BaseException:
-            self._thread.run(self._face.rolled_back())
+        except BaseException as reason:
+            try:
+                self._thread.run(self._face.rolled_back())
+            except Exception as error:
+                reason.add_note(f"the transaction could not be aborted: {error}")
             raise
 
     def metrics(self) -> dict[str, float]:

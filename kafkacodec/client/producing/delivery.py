@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 from bisect import bisect_right, insort
@@ -192,9 +193,14 @@ class _Awaitable(Generic[Result]):
         if not self.done():
             loop = asyncio.get_running_loop()
             known: asyncio.Future[None] = loop.create_future()
-            self._outcome.when(self._index, lambda: loop.call_soon_threadsafe(_set, known))
+            self._outcome.when(self._index, lambda: _tell(loop, known))
             yield from known
         return self._result()
+
+
+def _tell(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        loop.call_soon_threadsafe(_set, future)
 
 
 def _set(future: asyncio.Future[None]) -> None:
@@ -228,7 +234,7 @@ class Delivery(_Awaitable[RecordMetadata]):
         part = self._outcome.find(self._index)
         assert part is not None
         if part.error is not None:
-            raise part.error
+            raise part.error.with_traceback(None)  # else it keeps the frames of every call
         return RecordMetadata(part.topic, part.partition, self._offset(part), self._time(part))
 
     def _offset(self, part: Part) -> int:
@@ -275,7 +281,7 @@ class TableDelivery(_Awaitable[TableMetadata]):
 
     def _result(self) -> TableMetadata:
         if self._outcome.failure is not None:
-            raise self._outcome.failure
+            raise self._outcome.failure.with_traceback(None)
         offsets: dict[tuple[str, int], list[OffsetRange]] = {}
         for part in self._outcome.parts:
             if part.end > part.first:

@@ -33,6 +33,7 @@ __all__ = ["State", "Transactions"]
 
 _NOT_COORDINATOR: Final = {15, 16}
 _CONCURRENT, _UNKNOWN_TOPIC, _INVALID_STATE = 51, 3, 48
+_NOT_ATTEMPTED = 55  # because of what was wrong with another partition
 _FENCED: Final = {47, 90}
 # After these the transaction can only be aborted; after other errors that do not pass, nothing can be done.
 _ABORTABLE: Final = {22, 25, 29, 30, 49, 55, 59, 82, 113, 120}
@@ -114,7 +115,7 @@ class Transactions:
     def require(self, *states: State) -> None:
         """Raise what stands in the way, unless this is in one of the states."""
         if self.failure is not None:
-            raise self.failure
+            raise self.failure.with_traceback(None)  # else it keeps the frames of every call
         if self.state in states:
             return
         if self.state is State.FAILED and self.reason is not None:
@@ -204,7 +205,7 @@ class Transactions:
             done(answer.message)
             self._progress()
             return
-        kinds = [error(code) for code in sorted(found)]
+        kinds = [error(code) for code in sorted(found - {_NOT_ATTEMPTED} or found)]
         lasting = [kind for kind in kinds if not kind.retriable]
         if found & _NOT_COORDINATOR and isinstance(send.to, Coordinator):
             self._coordinators.lost(send.to)
