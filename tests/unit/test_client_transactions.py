@@ -269,3 +269,58 @@ def test_an_abort_while_offsets_are_being_added():
     assert driven.asked()[0] == "EndTxnRequest"
     driven.answer(messages.EndTxnResponse())
     assert driven.machine.state is State.READY
+
+
+def test_a_repeated_end_tells_how_the_same_transaction_ended():
+    driven = Driven()
+    machine = driven.machine
+    driven.initialize()
+    machine.begin()
+    driven.add()
+    ending = machine.end(commit=True)
+    driven.asked()
+    assert machine.end(commit=True) is ending
+    assert not ending.ended
+    driven.answer(messages.EndTxnResponse())
+    assert machine.end(commit=True) is ending  # its caller gave up waiting before
+    assert (ending.ended, ending.committed) == (True, True)
+    with pytest.raises(LocalProtocolError, match="it is between transactions"):
+        machine.end(commit=False)
+    ending.told = True
+    with pytest.raises(LocalProtocolError, match="it is between transactions"):
+        machine.end(commit=True)
+    machine.begin()
+    assert machine.end(commit=True) is not ending
+
+
+def test_a_commit_can_be_aborted_until_the_coordinator_is_asked():
+    driven = Driven()
+    machine = driven.machine
+    driven.initialize()
+    machine.begin()
+    driven.add()
+    ending = machine.end(commit=True)
+    assert driven.asked(pending=True) is None  # batches first
+    assert machine.end(commit=False) is ending
+    assert driven.asked()[2].committed is False
+    driven.answer(messages.EndTxnResponse())
+    assert (ending.ended, ending.committed) == (True, False)
+    machine.begin()
+    driven.add()
+    machine.end(commit=True)
+    driven.asked()
+    assert not machine.abortable
+    with pytest.raises(LocalProtocolError, match="it is committing"):
+        machine.end(commit=False)
+
+
+def test_batches_of_a_prepared_transaction_still_belong_to_it():
+    driven = Driven(version=2)
+    machine = driven.machine
+    driven.initialize()
+    machine.begin()
+    machine.prepare()
+    assert machine.allows("t", 0)
+    machine.given_up(error(87)("refused"), sent=True)
+    with pytest.raises(LocalProtocolError, match="the transaction has failed, abort it"):
+        machine.prepared()

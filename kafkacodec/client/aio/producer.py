@@ -124,7 +124,8 @@ class Producer(TransactionalProducer):
 
         Raises:
             ValueError, TypeError: an illegal topic.
-            LocalProtocolError: the producer has a ``transactional_id``, and is not in a transaction.
+            LocalProtocolError: the producer has a ``transactional_id``, and is not in a transaction, or that has ended
+                while the call waited.
             EncodeError: a key, value or header of another type; a record larger than ``max_request_size``; a partition
                 that the topic does not have.
             QueueFull: no memory within ``max_block_ms``.
@@ -133,7 +134,7 @@ class Producer(TransactionalProducer):
             ClientClosed: the client is closed, or used after a fork, or in another event loop.
         """
         await self.start()
-        self.check_transaction()
+        begun = self.check_transaction()
         own = self.queues.topic(topic)
         if own is None or self.queues.full:
             own = await self.room(topic)
@@ -141,6 +142,7 @@ class Producer(TransactionalProducer):
         if timestamp is None:
             timestamp = int(time.time() * 1000)
         with self.queues.lock:
+            self.check_transaction(begun)
             delivery, due = self.queues.append(own, partition, key, value, headers, timestamp)
         if due:
             self.wake()
@@ -169,14 +171,16 @@ class Producer(TransactionalProducer):
             Others as `send`.
         """
         await self.start()
-        self.check_transaction()
+        begun = self.check_transaction()
         table = self.table(data, topic)
         for name in table.topics:
             await self.room(name)
         for batch in table.batches():
             if self.queues.full:
                 await self.room(batch.queue.topic)
-            table.queue(batch)
+            with self.queues.lock:
+                self.check_transaction(begun)
+                table.queue(batch)
             self.wake()
             await asyncio.sleep(0)
         return table.finish()
@@ -221,10 +225,13 @@ class Producer(TransactionalProducer):
         try:
             if self._broken is None:
                 await self._leave(timeout)
-        except DeadlineExceeded:
+        except DeadlineExceeded as error:
             with self.queues.lock:
                 left = sum(batch.count for batch in self.queues.pending)
-            _log.warning("the producer was closed before brokers acknowledged all records: %d are not", left)
+            if left:
+                _log.warning("the producer was closed before brokers acknowledged all records: %d are not", left)
+            else:
+                _log.warning("the producer was closed although the transaction has not ended: %s", error)
         finally:
             self._closed = True
             self._sender.abandon(ClientClosed("the client was closed before the record was acknowledged"))
@@ -239,11 +246,6 @@ class Producer(TransactionalProducer):
         settings = self._settings
         used = (settings.key_serializer, settings.value_serializer, settings.transactional_id)
         return all(option is None for option in used)
-
-    def check_transaction(self) -> None:
-        """Raise LocalProtocolError if a record needs a transaction and there is none."""
-        if self._transactions is not None:
-            self._transactions.require(State.OPEN)
 
     def serialized(self, key: Any, value: Any) -> tuple[Any, Any]:
         """Key and value as the serializers make them."""
@@ -267,11 +269,10 @@ class Producer(TransactionalProducer):
         """Wait until a topic is known and there is memory."""
         check_topic(topic)
         limit = self._settings.max_block_ms / 1000
-        most = self._settings.buffer_memory
         own = self.queues.topic(topic) or await self._discovered(topic, limit)
-        if self.queues.full:  # half of it at once: waiting costs more than sending
-            await self._until(lambda: self.queues.bytes <= most // 2, limit)
-        if self.queues.full:
+        drained = self.queues.drained
+        if self.queues.full and not await self._until(lambda: self.queues.drained != drained, limit):
+            most = self._settings.buffer_memory
             raise QueueFull(
                 f"{self.queues.bytes} bytes wait to be acknowledged, buffer_memory is {most}, for {limit:g} s"
             )
@@ -322,17 +323,17 @@ class Producer(TransactionalProducer):
         return True
 
     async def _leave(self, timeout: float | None) -> None:
-        """Send what is queued, or abort the open transaction: else others would wait for its end."""
+        """Send what is queued, or end the transaction."""
         own = self._transactions
-        if own is None or own.failure is not None or own.state not in (State.OPEN, State.FAILED):
+        if own is None or own.failure is not None or own.state in (State.NEW, State.READY, State.PREPARED):
             await self.flush(timeout)
             return
         try:
-            await asyncio.wait_for(self.abort_transaction(), timeout)
+            await asyncio.wait_for(self.left(), timeout)
         except TimeoutError as error:
-            raise DeadlineExceeded("the open transaction could not be aborted in time") from error
+            raise DeadlineExceeded(f"it is {own.state.value}") from error
         except BrokerError as error:
-            _log.warning("the open transaction could not be aborted: %s", error)
+            _log.warning("the open transaction could not be ended: %s", error)
 
     async def _discovered(self, topic: str, limit: float) -> TopicQueues:
         """The queues of a topic that is not known yet."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from kafkacodec.client.core.prepared import PreparedTransaction
@@ -11,7 +11,7 @@ from kafkacodec.client.producing.queue import Queues
 from kafkacodec.client.producing.sender import Sender
 from kafkacodec.client.producing.settings import ProducerSettings
 from kafkacodec.client.producing.transaction_requests import Offsets
-from kafkacodec.client.producing.transactions import State, Transactions
+from kafkacodec.client.producing.transactions import State, Transaction, Transactions
 from kafkacodec.errors import ClientClosed, DeadlineExceeded, LocalProtocolError
 
 __all__ = ["TransactionalProducer"]
@@ -44,7 +44,7 @@ class TransactionalProducer:
     async def transaction(self) -> AsyncIterator[None]:
         """A transaction: committed at the end of the block, aborted if an exception leaves it or committing fails.
 
-        After DeadlineExceeded from committing it is not known which: brokers may still commit it.
+        If committing is interrupted or ends by DeadlineExceeded, it is not known which: brokers may still commit it.
 
         Raises:
             As `begin_transaction` and `commit_transaction`.
@@ -62,8 +62,16 @@ class TransactionalProducer:
 
     async def rolled_back(self) -> None:
         """Abort the transaction, if one is open and that is possible."""
+        if self._started().abortable:
+            await self.abort_transaction()
+
+    async def left(self) -> None:
+        """Abort the open transaction, and wait for one that ends: else others would wait for its end."""
         own = self._started()
-        if own.state in (State.OPEN, State.PREPARED, State.FAILED) and own.failure is None:
+        if own.state is State.COMMITTING:
+            with suppress(LocalProtocolError):
+                await self.commit_transaction()
+        if own.state in (State.OPEN, State.FAILED, State.ABORTING):
             await self.abort_transaction()
 
     async def init_transactions(self) -> None:
@@ -78,8 +86,9 @@ class TransactionalProducer:
             LocalProtocolError: the producer has no ``transactional_id``.
         """
         await self.start()
-        self._started().initialize()
-        await self._reach(State.READY, State.OPEN, State.FAILED)
+        own = self._started()
+        own.initialize()
+        await self._reach(lambda: own.state in (State.READY, State.OPEN, State.PREPARED, State.FAILED))
 
     async def begin_transaction(self) -> None:
         """Start a transaction: what is sent from now on belongs to it.
@@ -105,12 +114,15 @@ class TransactionalProducer:
         """
         await self.start()
         own = self._started()
-        own.require(State.OPEN, State.PREPARED)
+        with self.queues.lock:
+            own.prepare()
         await self.flush()
-        return own.prepare()
+        return own.prepared()
 
     async def commit_transaction(self) -> None:
-        """Send what is queued, and commit. Repeat the call after DeadlineExceeded.
+        """Send what is queued, and commit.
+
+        Repeat the call after DeadlineExceeded, or if it was interrupted, to learn how the transaction ended.
 
         Raises:
             LocalProtocolError: no transaction is open, or it has failed: then its cause is why, and it must be aborted.
@@ -119,28 +131,33 @@ class TransactionalProducer:
         """
         await self.start()
         own = self._started()
-        if own.state is not State.COMMITTING:
-            own.require(State.OPEN, State.PREPARED)
-            await self.flush()
-            own.end(commit=True)
-        await self._reach(State.READY, State.FAILED)
-        if own.state is State.FAILED:
+        with self.queues.lock:
+            ending = own.end(commit=True)
+        await self.flush()
+        await self._reach(lambda: ending.ended or own.state is State.FAILED)
+        if not ending.ended:
             own.require(State.OPEN)
+        ending.told = True
+        if not ending.committed:
+            raise LocalProtocolError("the transaction was aborted before it was committed")
 
     async def abort_transaction(self) -> None:
-        """Drop what is queued, and abort. Repeat the call after DeadlineExceeded.
+        """Drop what is queued, and abort.
+
+        Repeat the call after DeadlineExceeded, or if it was interrupted, to learn that the transaction ended.
 
         Raises:
-            LocalProtocolError: no transaction is open.
+            LocalProtocolError: no transaction is open, or it is being committed.
             DeadlineExceeded: not done within ``max_block_ms``.
             BrokerError: the producer was fenced by a newer one.
         """
         await self.start()
         own = self._started()
-        if own.state is not State.ABORTING:
-            own.end(commit=False)
-            self._sender.discard(ClientClosed("the transaction was aborted before the record was sent"))
-        await self._reach(State.READY)
+        with self.queues.lock:
+            ending = own.end(commit=False)
+        self._sender.discard(ClientClosed("the transaction was aborted before the record was sent"))
+        await self._reach(lambda: ending.ended)
+        ending.told = True
 
     async def send_offsets_to_transaction(self, offsets: Mapping[tuple[str, int], Any], group: Any) -> None:
         """Commit a group's offsets with the transaction.
@@ -163,15 +180,32 @@ class TransactionalProducer:
         await self._wait(lambda: done() or own.failure is not None)
         own.require(State.OPEN)
 
+    def check_transaction(self, begun: Transaction | None = None) -> Transaction | None:
+        """The open transaction, to which a record belongs; None if the producer has no ``transactional_id``.
+
+        Args:
+            begun: what this returned before the caller had to wait.
+
+        Raises:
+            LocalProtocolError: there is no transaction, or no longer the same.
+        """
+        own = self._transactions
+        if own is None:
+            return None
+        own.require(State.OPEN)
+        if begun is not None and own.transaction is not begun:
+            raise LocalProtocolError("the transaction to which the record belongs has ended")
+        return own.transaction
+
     def _started(self) -> Transactions:
         if self._transactions is None:
             raise LocalProtocolError("the producer has no transactional_id")
         return self._transactions
 
-    async def _reach(self, *states: State) -> None:
+    async def _reach(self, condition: Callable[[], bool]) -> None:
         own = self._started()
         self.wake()
-        await self._wait(lambda: own.state in states or own.failure is not None)
+        await self._wait(lambda: condition() or own.failure is not None)
         if own.failure is not None:
             raise own.failure.with_traceback(None)
 

@@ -92,8 +92,9 @@ class Producer(BlockingFace):
         # The caller's thread appends; it waits for the client's only if there is no room.
         if self._closed or self._forked:
             self._check()
+        begun = None
         if not self._plain:
-            self._face.check_transaction()
+            begun = self._face.check_transaction()
             key, value = self._face.serialized(key, value)
         own = self._queues.topic(topic)
         if own is None or self._queues.full:
@@ -104,6 +105,8 @@ class Producer(BlockingFace):
         with self._queues.lock:
             if self._closed:
                 self._check()
+            if begun is not None:
+                self._face.check_transaction(begun)
             delivery, due = self._queues.append(own, partition, key, value, headers, timestamp)
         if due:
             self._wake_soon()
@@ -112,7 +115,7 @@ class Producer(BlockingFace):
     def send_columns(self, data: Any, *, topic: str | None = None) -> TableDelivery:
         """Queue the rows of an Arrow table."""
         self._check()
-        self._face.check_transaction()
+        begun = self._face.check_transaction()
         table = self._face.table(data, topic)
         for name in table.topics:
             self._room(name)
@@ -121,6 +124,7 @@ class Producer(BlockingFace):
                 self._room(batch.queue.topic)
             with self._queues.lock:
                 self._check()
+                self._face.check_transaction(begun)
                 table.queue(batch)
             self._wake_soon()
         return table.finish()
@@ -141,7 +145,7 @@ class Producer(BlockingFace):
     def transaction(self) -> Iterator[None]:
         """A transaction: committed at the end of the block, aborted if an exception leaves it or committing fails.
 
-        After DeadlineExceeded from committing it is not known which: brokers may still commit it.
+        If committing is interrupted or ends by DeadlineExceeded, it is not known which: brokers may still commit it.
 
         Raises:
             As `begin_transaction` and `commit_transaction`.

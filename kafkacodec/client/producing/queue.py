@@ -176,6 +176,9 @@ class Queues:
         active: the partitions that have batches, those that were served longest ago first.
         pending: all batches whose outcome is not known, in the order of their making.
         bytes: of these batches, before compression.
+        full: whether `send` has to wait: from when `buffer_memory` is used up until half of it is free, since waiting
+            costs more than sending. May be read without the lock.
+        drained: how often that became false. Who waits goes on after the next time, even if it is full again by then.
         asleep_until: when the driver polls without being woken.
         flush_to: batches with an order up to this are sent without waiting for more records.
     """
@@ -186,6 +189,8 @@ class Queues:
         self.active: dict[PartitionQueue, None] = {}
         self.pending: dict[Batch, None] = {}
         self.bytes = 0
+        self.full = False
+        self.drained = 0
         self.asleep_until = math.inf
         self.flush_to = -1
         self._cluster = cluster
@@ -197,11 +202,6 @@ class Queues:
         self._memory = settings.buffer_memory
         self._table_limit = max(settings.batch_size, min(TABLE_BATCH_BYTES, settings.max_request_size - REQUEST_BYTES))
         self._most = max(settings.max_request_size - BATCH_BYTES - REQUEST_BYTES, 1)
-
-    @property
-    def full(self) -> bool:
-        """Whether `send` has to wait. Needs no lock."""
-        return self.bytes >= self._memory
 
     def topic(self, name: str) -> TopicQueues | None:
         """The queues of a topic by the newest metadata; None if it is not known, or cannot be used. Needs no lock."""
@@ -245,7 +245,7 @@ class Queues:
         # Not the last count: a call that Ctrl-C has interrupted may have left a record.
         batch.count = batch.builder.count  # type: ignore[union-attr]
         batch.size += added
-        self.bytes += added
+        self._use(added)
         return Delivery(batch.outcome, batch.count - 1, timestamp), woken
 
     def add(self, batch: Batch) -> None:
@@ -293,6 +293,9 @@ class Queues:
         """The outcome of a batch, which is in no queue, is known."""
         self.pending.pop(batch, None)
         self.bytes -= batch.size
+        if self.full and self.bytes <= self._memory // 2:
+            self.full = False
+            self.drained += 1
 
     def replace(self, batch: Batch, parts: Iterable[Batch]) -> None:
         """Queue the parts of a batch instead of it."""
@@ -304,9 +307,14 @@ class Queues:
         # Parts are as old as the batch, so the oldest stay first.
         self.pending = dict.fromkeys(sorted(self.pending, key=lambda b: b.order))
 
+    def _use(self, size: int) -> None:
+        self.bytes += size
+        if self.bytes >= self._memory:
+            self.full = True
+
     def _pend(self, batch: Batch) -> None:
         self.pending[batch] = None
-        self.bytes += batch.size
+        self._use(batch.size)
         self.active[batch.queue] = None
 
     def _open(self, queue: PartitionQueue) -> Batch:

@@ -29,7 +29,7 @@ from kafkacodec.errors import (
     error,
 )
 
-__all__ = ["State", "Transactions"]
+__all__ = ["State", "Transaction", "Transactions"]
 
 _NOT_COORDINATOR: Final = {15, 16}
 _CONCURRENT, _UNKNOWN_TOPIC, _INVALID_STATE = 51, 3, 48
@@ -54,6 +54,23 @@ class State(Enum):
     FAILED = "in a transaction that has failed and must be aborted"
 
 
+_ALIVE: Final = (State.OPEN, State.PREPARED, State.COMMITTING)  # batches and offsets may go into the transaction
+
+
+class Transaction:
+    """One transaction.
+
+    Attributes:
+        ended, committed: whether it has ended, and how.
+        told: whether the caller that wanted this end knows of it.
+    """
+
+    __slots__ = ("committed", "ended", "told")
+
+    def __init__(self) -> None:
+        self.ended = self.committed = self.told = False
+
+
 class Transactions:
     """The identity of a transactional producer. One request is in flight at a time, so they keep their order.
 
@@ -65,6 +82,7 @@ class Transactions:
 
     Attributes:
         state: see `State`.
+        transaction: the last one that was begun.
         reason: why the transaction has failed.
         passing: why the last request is repeated; None if it is not.
     """
@@ -84,6 +102,7 @@ class Transactions:
         self.current: ProducerId | None = None
         self.failure: Exception | None = None
         self.state = State.NEW
+        self.transaction: Transaction | None = None
         self.reason: Exception | None = None
         self.passing: Exception | None = None
         self.highest_version = _V1_PRODUCE
@@ -97,6 +116,7 @@ class Transactions:
         self._started = False  # whether the coordinator knows of the transaction, or may
         self._known = False  # whether it certainly does
         self._recover = False  # whether sequences cannot go on in this epoch
+        self._ending = False  # whether the coordinator was asked, or may have been, to end the transaction
         self._asking: tuple[Send, Callable[[Any], None]] | None = None
         self._failures = 0
         self._next_at = 0.0
@@ -110,7 +130,7 @@ class Transactions:
     def begin(self) -> None:
         """Start a transaction. Raises LocalProtocolError in another state, or why nothing can be done."""
         self.require(State.READY)
-        self.state = State.OPEN
+        self.state, self.transaction = State.OPEN, Transaction()
 
     def require(self, *states: State) -> None:
         """Raise what stands in the way, unless this is in one of the states."""
@@ -132,21 +152,40 @@ class Transactions:
         pending = offsets
         return lambda: self.state is not State.OPEN or all(o is not pending for o, _ in self._offsets)
 
-    def prepare(self) -> PreparedTransaction:
-        """Leave the end of the transaction, of which everything was sent, to somebody else."""
+    def prepare(self) -> None:
+        """Take no more records: the transaction will be ended by somebody else."""
         self.require(State.OPEN, State.PREPARED)
-        assert self.current is not None
         self.state = State.PREPARED
+
+    def prepared(self) -> PreparedTransaction:
+        """What ends the prepared transaction, of which everything was sent."""
+        self.require(State.PREPARED)
+        assert self.current is not None
         version = 2 if self._version_2 else 1
         return PreparedTransaction(self._name, *self.current, version, not self._started)
 
-    def end(self, commit: bool) -> None:
-        """End the transaction as soon as no batch is pending."""
-        self.require(State.OPEN, State.PREPARED, *(() if commit else (State.FAILED,)))
-        self.state = State.COMMITTING if commit else State.ABORTING
+    @property
+    def abortable(self) -> bool:
+        """Whether the transaction can still be aborted."""
+        early = self.state is State.COMMITTING and not self._ending
+        return self.failure is None and (early or self.state in (State.OPEN, State.PREPARED, State.FAILED))
+
+    def end(self, commit: bool) -> Transaction:
+        """End the transaction as soon as no batch is pending.
+
+        The same call again, until the caller was told how it ended, does not end the next one.
+        """
+        last, wanted = self.transaction, State.COMMITTING if commit else State.ABORTING
+        if last is not None and last.ended and last.committed is commit and not last.told:
+            return last
+        if self.state is not wanted and (commit or not self.abortable):
+            self.require(State.OPEN, State.PREPARED)
+        assert last is not None
+        self.state = wanted
         if not commit:
             self._offsets.clear()
             self._new.clear()
+        return last
 
     # An identity
 
@@ -157,7 +196,7 @@ class Transactions:
 
     def allows(self, topic: str, partition: int) -> bool:
         """Whether the partition is in the transaction; if not, it is added."""
-        if self.state not in (State.OPEN, State.COMMITTING) or self.current is None:
+        if self.state not in _ALIVE or self.current is None:
             return False
         if self._version_2:
             self._started = True
@@ -176,7 +215,7 @@ class Transactions:
         self._recover = self._recover or sent
         if isinstance(reason, BrokerError) and reason.code == 90:
             self._fail(reason)
-        elif self.state in (State.OPEN, State.COMMITTING):
+        elif self.state in _ALIVE:
             self._abort_only(reason)
 
     def poll(self, now: float, needed: bool) -> list[Send]:
@@ -225,7 +264,7 @@ class Transactions:
                 self._coordinators.lost(send.to)
             self.passing = error
             self._again(now)
-        elif isinstance(error, BrokerError) and error.code in _ABORTABLE and self.state is State.OPEN:
+        elif isinstance(error, BrokerError) and error.code in _ABORTABLE and self.state in _ALIVE:
             self._abort_only(error)
         else:
             self._fail(error)
@@ -251,7 +290,7 @@ class Transactions:
             places = frozenset(self._new)
             self._started = True
             return own, requests.add_partitions(name, self.current, places), lambda _: self._took(places)
-        if self._offsets and self.state in (State.OPEN, State.COMMITTING):
+        if self._offsets and self.state in _ALIVE:
             return self._commit_offsets(own, *self._offsets[0])
         if self.state in (State.COMMITTING, State.ABORTING) and not pending:
             return self._end(own)
@@ -276,7 +315,7 @@ class Transactions:
             self._ended(None)
             self._progress()
             return self._next(False)
-        commit = self.state is State.COMMITTING
+        commit, self._ending = self.state is State.COMMITTING, True
         highest = messages.EndTxnRequest.valid_versions[-1] if self._version_2 else _V1_END
         return own, requests.end(self._name, self.current, commit, highest), self._ended
 
@@ -309,8 +348,10 @@ class Transactions:
     def _ended(self, response: Any) -> None:
         self._added.clear()
         self._offsets.clear()
-        self._started = self._known = False
+        self._started = self._known = self._ending = False
         self.reason = None
+        assert self.transaction is not None
+        self.transaction.ended, self.transaction.committed = True, self.state is State.COMMITTING
         if response is not None and response.producer_id >= 0:
             self.current = (response.producer_id, response.producer_epoch)
             self._recover = False
@@ -327,7 +368,7 @@ class Transactions:
         elif kind.code in _FENCED:
             reason = kind(f"{kind.name}: another producer with the transactional id {self._name!r} is newer")
             self._fail(reason)
-        elif kind.code in _ABORTABLE and self.state in (State.OPEN, State.COMMITTING):
+        elif kind.code in _ABORTABLE and self.state in _ALIVE:
             self._recover = self._recover or kind.code in _MAPPING_LOST
             self._abort_only(reason)
         else:

@@ -1,0 +1,137 @@
+"""Producers that wait, for metadata, memory or the end of a transaction, while something else happens; no broker."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+import kafkacodec as kc
+from kafkacodec import messages
+from kafkacodec.client.core.metadata import Partition, Topic
+from kafkacodec.client.producing.transactions import State
+from kafkacodec.errors import ClientClosed, DeadlineExceeded, LocalProtocolError
+
+NOBODY = "127.0.0.1:1"
+
+
+def know(producer, topic="t"):
+    """As if metadata had named a topic whose leader cannot be reached."""
+    producer._network.cluster.topics[topic] = Topic(topic, partitions={0: Partition(0, None)})
+    producer._network.cluster.generation += 1
+    producer._progress()
+
+
+def begin(producer, started=False):
+    """As if a coordinator had answered; `started`: it has to be told of the end."""
+    own = producer._transactions
+    own.initialize()
+    own._version_2, own.current, own.state = True, (9, 0), State.READY
+    own.begin()
+    own._started = started
+    return own
+
+
+@pytest.mark.parametrize("columns", [False, True], ids=["send", "send_columns"])
+async def test_a_record_that_waits_while_its_transaction_ends_is_not_in_the_next_one(columns):
+    pa = pytest.importorskip("pyarrow")
+    async with kc.client.aio.Producer(NOBODY, transactional_id="x") as producer:
+        begin(producer)
+        call = producer.send_columns(pa.table({"value": ["v"]}), topic="t") if columns else producer.send("t", b"v")
+        sending = asyncio.create_task(call)
+        await asyncio.sleep(0)
+        await producer.abort_transaction()
+        producer._transactions.begin()
+        know(producer)
+        with pytest.raises(LocalProtocolError, match="the transaction to which the record belongs has ended"):
+            await sending
+        assert not producer.queues.pending
+        await producer.commit_transaction()
+
+
+async def test_a_record_that_waits_while_its_transaction_is_committed_is_refused():
+    async with kc.client.aio.Producer(NOBODY, transactional_id="x") as producer:
+        begin(producer)
+        sending = asyncio.create_task(producer.send("t", b"v"))
+        await asyncio.sleep(0)
+        await producer.commit_transaction()
+        know(producer)
+        with pytest.raises(LocalProtocolError, match="it is between transactions"):
+            await sending
+
+
+@pytest.mark.parametrize("commit", [True, False], ids=["commit", "abort"])
+async def test_an_end_that_succeeds_after_its_deadline(commit):
+    async with kc.client.aio.Producer(NOBODY, transactional_id="x", max_block_ms=20) as producer:
+        own = begin(producer, started=True)
+        end = producer.commit_transaction if commit else producer.abort_transaction
+        with pytest.raises(DeadlineExceeded, match=r"no success for transactional id 'x' within 0\.02 s"):
+            await end()
+        own._ended(messages.EndTxnResponse())
+        await end()
+        with pytest.raises(LocalProtocolError, match="it is between transactions"):
+            await end()
+
+
+@pytest.mark.parametrize("commit", [True, False], ids=["commit", "abort"])
+async def test_closing_waits_for_the_end_of_the_transaction(commit):
+    producer = kc.client.aio.Producer(NOBODY, transactional_id="x")
+    await producer.start()
+    own = begin(producer, started=True)
+    ending = asyncio.create_task(producer.commit_transaction() if commit else producer.abort_transaction())
+    await asyncio.sleep(0)
+    closing = asyncio.create_task(producer.close())
+    await asyncio.sleep(0.02)
+    assert not closing.done()
+    own._ended(messages.EndTxnResponse())
+    producer._progress()
+    await asyncio.gather(ending, closing)
+
+
+async def test_closing_a_producer_whose_transaction_does_not_end_in_time(caplog):
+    producer = kc.client.aio.Producer(NOBODY, transactional_id="x")
+    await producer.start()
+    begin(producer, started=True)
+    ending = asyncio.create_task(producer.commit_transaction())
+    await asyncio.sleep(0)
+    with caplog.at_level(logging.WARNING, "kafkacodec.client.producer"):
+        await producer.close(0.02)
+    assert "although the transaction has not ended: it is committing" in caplog.text
+    with pytest.raises(ClientClosed):
+        await ending
+
+
+async def test_a_commit_that_is_aborted_while_it_sends_does_not_succeed():
+    async with kc.client.aio.Producer(NOBODY, transactional_id="x") as producer:
+        begin(producer)
+        know(producer)
+        delivery = await producer.send("t", b"v")
+        committing = asyncio.create_task(producer.commit_transaction())
+        await asyncio.sleep(0)
+        await producer.abort_transaction()
+        with pytest.raises(LocalProtocolError, match="aborted before it was committed"):
+            await committing
+        with pytest.raises(ClientClosed, match="aborted before the record was sent"):
+            delivery.result(0)
+
+
+async def test_who_waits_for_memory_is_not_overtaken():
+    async with kc.client.aio.Producer(NOBODY, buffer_memory=1000, max_block_ms=5000) as producer:
+        know(producer)
+        queues = producer.queues
+
+        async def fill():
+            while not queues.full:
+                await producer.send("t", b"x" * 100)
+
+        await fill()
+        waiting = asyncio.create_task(producer.send("t", b"last"))
+        await asyncio.sleep(0.01)
+        producer._sender.discard(ClientClosed("dropped"))  # memory is free, and used up before the task goes on
+        for _ in range(9):
+            with queues.lock:
+                queues.append(queues.topic("t"), None, None, b"x" * 100, (), 0)
+        assert queues.full
+        await asyncio.wait_for(waiting, 1)
+        producer._sender.discard(ClientClosed("dropped"))
