@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -55,6 +56,24 @@ def test_what_a_release_lacks(server: Server, release: str, caplog: pytest.LogCa
             pytest.raises(UnsupportedVersion, match=r"0\.11"),
         ):
             producer.send("lacks", b"v").result(30)
+
+
+def test_batches_with_lz4_blocks_of_256_kib(server: Server, release: str) -> None:
+    """The broker reads the records of the batch: until 0.10 to give them offsets, since then to validate them."""
+    pa = pytest.importorskip("pyarrow")
+    values = [random.Random(n).randbytes(50).hex().encode() for n in range(3000)]
+    with kc.client.Producer(server.server, compression_type="lz4", **options(release)) as producer:
+        producer.send_columns(pa.table({"value": values}), topic="blocks").result(30)
+    with kc.client.Consumer(
+        bootstrap_servers=server.server, auto_offset_reset="earliest", **options(release)
+    ) as consumer:
+        consumer.assign([("blocks", 0)])
+        read: list[bytes] = []
+        for columns in consumer.columns(timeout=20):
+            read += columns["value"].tolist()
+            if len(read) >= len(values):
+                break
+    assert read == values
 
 
 def test_transactions(server: Server, release: str) -> None:

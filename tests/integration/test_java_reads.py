@@ -35,6 +35,13 @@ def test_every_codec(tmp_path: Path) -> None:
     assert read == [r for number in range(len(CODECS)) for r in as_read(number, written)]
 
 
+def test_lz4_blocks_of_256_kib(tmp_path: Path) -> None:
+    file = tmp_path / "large"
+    written = random_rows(20000, 6)
+    file.write_bytes(kc.encode(written, codec="lz4", batch_bytes=1 << 19))
+    assert kafka_jvm.records(kafka_jvm.tool("dump", file)) == as_read(0, written)
+
+
 def test_offset_gaps_sequences_and_control_batches(tmp_path: Path) -> None:
     file = tmp_path / "gaps"
     written = [(offset, 5, 0, b"k", b"v", []) for offset in (3, 4, 9, 2**31 + 3, 2**40)]

@@ -286,9 +286,10 @@ def test_other_readers_take_what_compress_gives(content: bytes) -> None:
     assert xerial(bytes(compress(SNAPPY, content))) == content
 
 
-def test_lz4_frames_have_the_shape_that_every_reader_takes() -> None:
-    info = lz4.frame.get_frame_info(compress(LZ4, CONTENTS[-1]))
-    assert (info["block_linked"], info["block_size"], info["content_checksum"]) == (False, 65536, False)
+@pytest.mark.parametrize(("size", "block_size"), [(65536, 65536), (65537, 262144)])
+def test_lz4_frames_have_the_shape_that_every_reader_takes(size: int, block_size: int) -> None:
+    info = lz4.frame.get_frame_info(compress(LZ4, bytes(size)))
+    assert (info["block_linked"], info["block_size"], info["content_checksum"]) == (False, block_size, False)
     assert (info["block_checksum"], info["content_size"]) == (False, 0)
 
 
