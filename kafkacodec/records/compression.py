@@ -128,9 +128,7 @@ def _gzip(level: int | None) -> Callable[[Buffer], Buffer]:
 def _lz4(level: int | None) -> Callable[[Buffer], Buffer]:
     """Independent blocks and no optional fields, which every version of Kafka can read."""
     small, large = (
-        partial(
-            lz4.frame.compress, compression_level=level or 0, block_size=size, block_linked=False, store_size=False
-        )
+        partial(lz4.frame.compress, compression_level=level or 0, block_size=size, block_linked=False, store_size=False)
         for size in (lz4.frame.BLOCKSIZE_MAX64KB, lz4.frame.BLOCKSIZE_MAX256KB)
     )
     # Readers reserve a whole block; more than one of 64 KiB would be compressed worse, and decompressed more slowly.

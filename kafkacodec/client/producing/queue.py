@@ -22,7 +22,7 @@ from kafkacodec.errors import EncodeError
 __all__ = ["Batch", "PartitionQueue", "Queues", "TopicQueues"]
 
 BATCH_BYTES: Final = 61  # the header of a batch
-TABLE_BATCH_BYTES: Final = 1 << 19  # few requests; larger ones leave the processor's cache between encoding and sending
+TABLE_BATCH_BYTES: Final = 960 << 10  # few requests; brokers before 2.4 take batches up to 1,000,012 bytes
 _COMPARED: Final = 8  # partitions
 REQUEST_BYTES: Final = 100  # of a request, in addition to its batches' header, the topic's name and the client's id
 

@@ -57,7 +57,7 @@ class ProducerSettings(ClientSettings):
         compression_level: as in Kafka's ``compression.<codec>.level``.
         linger_ms: how long a batch waits for more records before it is sent.
         batch_size: the most bytes of a batch before compression; a larger record has a batch to itself. Batches of
-            tables have up to 512 KiB.
+            tables have up to 960 KiB.
         buffer_memory: when so many bytes wait to be sent or acknowledged, `send` waits until half of them do.
         max_block_ms: how long `send` waits for that, or for the metadata of a topic.
         max_request_size: the most bytes of a request, and of a record.
