@@ -1,6 +1,6 @@
 # Encoding of columns and Python records as record batches: owns the memory, calls the kernels without the GIL.
 from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytearray cimport PyByteArray_FromStringAndSize
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.object cimport PyObject
@@ -420,33 +420,56 @@ cdef class BatchEncoder:
 
     cdef int put_compressed(self, GrowingBytes out, compress) except -1:
         """Write the batch in `self.batch`, its records compressed."""
-        cdef Py_buffer view
-        cdef k.kc_room room
-        cdef Py_ssize_t header = self.header_bytes
-        records = PyMemoryView_FromMemory(<char *> self.batch.data + header, self.batch.size - header, PyBUF_READ)
-        PyObject_GetBuffer(compress(records), &view, PyBUF_SIMPLE)
+        cdef Py_buffer records
+        self.compress_records(compress, &records)
         try:
-            if view.len > 0x7fffffff - header:
-                raise EncodeError(f"a batch of {view.len} compressed bytes exceeds the maximum batch size")
-            out.reserve(header + view.len)
-            room = out.room()
-            memcpy(room.at + header, view.buf, view.len)
-            k.kc_encoder_close(&self.encoder, room.at + header, view.len, room.at)
-            out.used += header + view.len
+            out.reserve(self.header_bytes + records.len)
+            out.used += self.close_compressed(&records, out.room().at)
         finally:
-            PyBuffer_Release(&view)
+            PyBuffer_Release(&records)
         return 0
+
+    cdef bytearray compressed_batch(self, compress):
+        """The batch in `self.batch`, its records compressed."""
+        cdef Py_buffer records
+        self.compress_records(compress, &records)
+        try:
+            data = PyByteArray_FromStringAndSize(NULL, self.header_bytes + records.len)
+            self.close_compressed(&records, <uint8_t *> PyByteArray_AS_STRING(data))
+            return data
+        finally:
+            PyBuffer_Release(&records)
+
+    cdef int compress_records(self, compress, Py_buffer *records) except -1:
+        cdef Py_ssize_t header = self.header_bytes
+        plain = PyMemoryView_FromMemory(<char *> self.batch.data + header, self.batch.size - header, PyBUF_READ)
+        PyObject_GetBuffer(compress(plain), records, PyBUF_SIMPLE)
+        if records.len > 0x7fffffff - header:
+            size = records.len
+            PyBuffer_Release(records)
+            raise EncodeError(f"a batch of {size} compressed bytes exceeds the maximum batch size")
+        return 0
+
+    cdef Py_ssize_t close_compressed(self, const Py_buffer *records, uint8_t *at) noexcept:
+        """Write the batch with these records; returns its size."""
+        cdef Py_ssize_t header = self.header_bytes
+        memcpy(at + header, records.buf, records.len)
+        k.kc_encoder_close(&self.encoder, at + header, records.len, at)
+        return header + records.len
 
     cdef tuple take_batch(self, compress):
         """The batch in `self.batch`, with the values that an index needs."""
-        cdef GrowingBytes out = GrowingBytes()
+        cdef GrowingBytes out
         cdef k.kc_room room
         cdef k.kc_open_batch batch = self.encoder.open
         cdef const char *start
         cdef Py_ssize_t size
-        if compress is not None:
+        if compress is not None and self.writable:
+            data = self.compressed_batch(compress)
+        elif compress is not None:
+            out = GrowingBytes()
             self.put_compressed(out, compress)
-            data = bytearray(out.finish()) if self.writable else out.finish()
+            data = out.finish()
         else:
             room.at = room.end = self.batch.data + self.batch.size
             k.kc_encoder_close_in_place(&self.encoder, &room)
