@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
+from typing import cast
 
 import pytest
 
@@ -77,6 +79,34 @@ async def test_a_broker_that_is_not_known_yet_is_waited_for_at_rest(monkeypatch,
         await client.call(messages.MetadataRequest(topics=[]), to, timeout_ms=300)
     assert len(runs) < 100
     await client.close()
+
+
+class WholeMilliseconds(asyncio.SelectorEventLoop):
+    """Timers as uvloop's: in whole ms, rounded, some too early; none at all for less than half a one."""
+
+    def time(self):
+        return math.floor(super().time() * 1000) / 1000
+
+    def call_at(self, when, callback, *args, context=None):  # type: ignore[override]
+        ms = round(max(0, when - self.time()) * 1000)
+        if ms == 0:
+            return cast("asyncio.TimerHandle", self.call_soon(callback, *args, context=context))
+        return super().call_at(self.time() + ms / 1000, callback, *args, context=context)
+
+
+def test_a_loop_whose_timers_are_rounded():
+    async def call():
+        reports = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reports.append(context))
+        for wait_ms in (10.3, 10.5, 10.7):
+            client = network(["127.0.0.1:1"], reconnect_backoff_ms=3, retry_backoff_ms=3)
+            with pytest.raises(DeadlineExceeded):
+                await asyncio.wait_for(client.call(messages.MetadataRequest(topics=[]), timeout_ms=wait_ms), 5)
+            await client.close()
+        assert not reports
+
+    with asyncio.Runner(loop_factory=WholeMilliseconds) as runner:
+        runner.run(call())
 
 
 async def test_an_address_that_cannot_be_says_why():

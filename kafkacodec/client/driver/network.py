@@ -63,7 +63,8 @@ class Network:
         self._traffic = Traffic(
             settings, self.cluster, self.metrics, clock=self.now, landed=self._landed, wake=self.wake
         )
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
+        self._timer_at = 0.0
         self._woken = False
 
     def now(self) -> float:
@@ -237,12 +238,18 @@ class Network:
         due += self._traffic.deadlines(now)
         if not due:
             return
-        at = max(min(due), now) / 1000
-        # A timer that fires too early costs one pass; making a new one in each pass costs more.
-        if self._timer is None or self._timer.cancelled() or not now / 1000 < self._timer.when() <= at:
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer = self.loop.call_at(at, self.wake)
+        at = max(min(due), now)
+        # A timer that is too early costs one pass; making a new one in each pass costs more.
+        if self._timer is not None:
+            if self._timer_at <= at:
+                return
+            self._timer.cancel()
+        self._timer_at = at
+        self._timer = self.loop.call_at(at / 1000, self._timer_due)  # uvloop's cannot tell its time
+
+    def _timer_due(self) -> None:
+        self._timer = None
+        self.wake()
 
 
 def _answer(machine: Machine, flight: Flight, answer: Answer, now: float) -> None:
