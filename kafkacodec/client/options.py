@@ -84,7 +84,8 @@ class ClientSettings:
         default_api_timeout_ms: how long a call with its retries may take.
         metadata_max_age_ms: metadata older than this is asked for again.
         connections_max_idle_ms: connections unused for longer are closed.
-        socket_connection_setup_timeout_ms: how long connecting, TLS and SASL may take.
+        socket_connection_setup_timeout_ms: how long connecting, TLS and SASL may take. The addresses of a host are
+            tried in their order; the next one also while those before it have not answered for 250 ms.
         reconnect_backoff_ms, reconnect_backoff_max_ms: the first and the longest wait before a broker is tried again.
         retry_backoff_ms, retry_backoff_max_ms: the first and the longest wait before a request is tried again.
         receive_message_max_bytes: the largest response that is accepted, in bytes. No more is allocated for one.

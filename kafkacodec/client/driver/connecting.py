@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafkacodec.client.core.metadata import BrokerAddress
 from kafkacodec.client.core.opening import FIRST_WAY, Opening, Way
+from kafkacodec.client.driver.dialing import Dialer
 from kafkacodec.client.driver.frames import Frame, FrameBuffers
 from kafkacodec.client.driver.link import Link
 from kafkacodec.client.options import ClientSettings
@@ -42,6 +43,7 @@ class Connector:
         self._buffers = FrameBuffers()
         self._tls = client_context(settings)
         self._ways: dict[tuple[str, int], Way] = {}
+        self._doubtful: dict[tuple[str, int], str] = {}  # the address of the last connection that was not opened
         self._renewals: set[asyncio.Task[None]] = set()
         if settings.sasl_mechanism is not None:
             SaslExchange(settings, "localhost")  # whether it can be made
@@ -69,13 +71,24 @@ class Connector:
         """
         name = f"broker {address.host}:{address.port}"
         limit_ms = self._settings.socket_connection_setup_timeout_ms
+        place = (address.host, address.port)
+        dialer = Dialer(*place, limit_ms, self._doubtful.pop(place, None))
         try:
             async with asyncio.timeout(limit_ms / 1000):
                 return await self._in_some_way(
-                    name, address, lambda opening: self._open(address, opening, answered, ended, resumed)
+                    name, address, lambda opening: self._open(address, dialer, opening, answered, ended, resumed)
                 )
         except TimeoutError:
-            raise ConnectionFailed(f"{name}: no connection within {limit_ms} ms") from None
+            self._doubt(place, dialer)
+            raise ConnectionFailed(f"{name}: no connection within {limit_ms} ms{dialer}") from None
+        except Exception:
+            self._doubt(place, dialer)
+            raise
+
+    def _doubt(self, place: tuple[str, int], dialer: Dialer) -> None:
+        """Try another address of the host first, the next time."""
+        if dialer.connected is not None:
+            self._doubtful[place] = dialer.connected
 
     async def _in_some_way(self, name: str, address: BrokerAddress, connect: Callable[[Opening], Any]) -> Link:
         """Connect in the way that succeeded before, or try one after the other."""
@@ -94,7 +107,13 @@ class Connector:
             return link
 
     async def _open(
-        self, address: BrokerAddress, opening: Opening, answered: Any, ended: Any, resumed: Callable[[], None]
+        self,
+        address: BrokerAddress,
+        dialer: Dialer,
+        opening: Opening,
+        answered: Any,
+        ended: Any,
+        resumed: Callable[[], None],
     ) -> Link:
         loop = asyncio.get_running_loop()
         outcome: asyncio.Future[None] = loop.create_future()
@@ -125,7 +144,7 @@ class Connector:
             expiring=lambda: self._renew(link, address.host),
         )
         try:
-            await self._dial(name, address, link)
+            await self._dial(name, address.host, dialer, link)
             await outcome
         except BaseException as error:
             link.close(error if isinstance(error, KafkaCodecError) else ConnectionFailed(f"{name}: given up"))
@@ -134,14 +153,19 @@ class Connector:
             raise
         return link
 
-    async def _dial(self, name: str, address: BrokerAddress, link: Link) -> None:
-        tls: Any = {"ssl": self._tls, "server_hostname": address.host} if self._tls is not None else {}
-        loop = asyncio.get_running_loop()
+    async def _dial(self, name: str, host: str, dialer: Dialer, link: Link) -> None:
+        tls: Any = {"ssl": self._tls, "server_hostname": host} if self._tls is not None else {}
         try:
-            await loop.create_connection(lambda: link, address.host, address.port, **tls)
+            connected = await dialer.connect()
+        except OSError as error:
+            raise _dialing_error(name, error, tries=str(dialer)) from error
+        except (UnicodeError, ValueError, LookupError) as error:  # no such host or port can be
+            raise ConnectionFailed(f"{name}: {error}") from error
+        try:
+            await asyncio.get_running_loop().create_connection(lambda: link, sock=connected, **tls)
         except OSError as error:
             raise _dialing_error(name, error, tls=bool(tls)) from error
-        except (UnicodeError, ValueError, OverflowError, LookupError) as error:  # no such host or port can be
+        except (UnicodeError, ValueError) as error:  # TLS refuses the name
             raise ConnectionFailed(f"{name}: {error}") from error
 
     # SASL
@@ -178,10 +202,12 @@ class Connector:
             task.cancel()
 
 
-def _dialing_error(name: str, error: OSError, *, tls: bool) -> ConnectionFailed:
+def _dialing_error(name: str, error: OSError, *, tries: str = "", tls: bool = False) -> ConnectionFailed:
     found = handshake_error(error) if tls else None
     if found is not None:
         return type(found)(f"{name}: {found}")
+    if tries:
+        return ConnectionFailed(f"{name}: no connection{tries}")
     of_system = error.errno and not isinstance(error, socket.gaierror)  # asyncio replaces the text of the system
     reason = os.strerror(error.errno or 0) if of_system else error.strerror or str(error)
     return ConnectionFailed(f"{name}: {reason.lower()}")

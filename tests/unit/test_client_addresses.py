@@ -1,0 +1,213 @@
+"""Host names with several addresses on the loopback interface: living, refused, without an answer, silent."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import ssl
+from contextlib import ExitStack, contextmanager
+
+import pytest
+
+from kafkacodec import messages
+from kafkacodec.client import KafkaConnection
+from kafkacodec.client.core.metadata import BrokerAddress
+from kafkacodec.client.driver import dialing
+from kafkacodec.client.driver.connecting import Connector
+from kafkacodec.client.options import ClientSettings
+from kafkacodec.errors import ConnectionFailed
+from kafkacodec.protocol import Connection
+from tests.certificates import Authority
+
+NAME = "some.name"
+LIVING, DEAD, REFUSED, SILENT = "127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4"
+LIMIT_MS = 1000
+
+
+class Host:
+    """One port: a broker at `LIVING`, nothing at `REFUSED`, at `DEAD` packets are dropped, `SILENT` says nothing."""
+
+    def __init__(self, tls=None):
+        self.tls, self.tasks = tls, set()
+
+    async def __aenter__(self):
+        self.server = await asyncio.start_server(self.serve, LIVING, 0, ssl=self.tls)
+        self.port = self.server.sockets[0].getsockname()[1]
+        self.kept = ExitStack()
+        dead = self.kept.enter_context(socket.create_server((DEAD, self.port), backlog=0))
+        for _ in range(3):  # the backlog is full: the kernel drops what wants to connect
+            fill = self.kept.enter_context(socket.socket())
+            fill.setblocking(False)
+            fill.connect_ex(dead.getsockname())
+        self.kept.enter_context(socket.create_server((SILENT, self.port)))
+        return self
+
+    async def __aexit__(self, *_):
+        self.kept.close()
+        self.server.close()
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+        await asyncio.sleep(0.01)
+
+    async def serve(self, reader, writer):
+        self.tasks.add(asyncio.current_task())
+        connection = Connection("broker")
+        try:
+            while data := await reader.read(65536):
+                for event in connection.receive(data):
+                    writer.write(connection.send_response(event.correlation_id, self.answer(connection, event)))
+        except (OSError, asyncio.CancelledError):
+            pass
+        finally:
+            writer.transport.abort()
+
+    def answer(self, connection, event):
+        if event.api_key == 18:
+            return connection.api_versions(event)
+        broker = messages.MetadataResponse.MetadataResponseBroker(node_id=1, host=NAME, port=self.port)
+        return messages.MetadataResponse(brokers=[broker])
+
+
+def resolve(loop, *addresses):
+    """Have the loop find these addresses for `NAME`."""
+    original = loop.getaddrinfo
+
+    async def getaddrinfo(host, port, **options):
+        if host != NAME:
+            return await original(host, port, **options)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in addresses]
+
+    loop.getaddrinfo = getaddrinfo
+
+
+def open_files():
+    return set(os.listdir("/dev/fd"))
+
+
+@contextmanager
+def client(**options):
+    """A connector for `connect`."""
+    settings = ClientSettings(bootstrap_servers=[f"{NAME}:1"], socket_connection_setup_timeout_ms=LIMIT_MS, **options)
+    made = Connector(settings, lambda: asyncio.get_running_loop().time() * 1000)
+    yield made
+    made.close()
+
+
+async def connect(connector, port):
+    def ignore(*_):
+        pass
+
+    return await connector.connect(BrokerAddress(-1, NAME, port), answered=ignore, ended=ignore, resumed=ignore)
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory):
+    """Of a server and of a client: the certificate is for the name."""
+    authority = Authority(tmp_path_factory.mktemp("tls"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority.issue("broker", NAME).both)
+    return context, {"security_protocol": "SSL", "ssl_cafile": str(authority.certificate)}
+
+
+ORDERS = [(DEAD, LIVING), (LIVING, DEAD), (REFUSED, LIVING), (DEAD, REFUSED, DEAD, LIVING), (REFUSED, DEAD, LIVING)]
+
+
+@pytest.mark.parametrize("secure", [False, True])
+@pytest.mark.parametrize("addresses", ORDERS, ids=lambda found: "-".join(a[-1] for a in found))
+async def test_one_address_that_lives_is_enough(tls, addresses, secure):
+    async with Host(tls[0] if secure else None) as host:
+        resolve(asyncio.get_running_loop(), *addresses)
+        before = open_files()
+        with client(**tls[1] if secure else {}) as connector:
+            link = await connect(connector, host.port)
+            assert link.ready
+            await asyncio.sleep(0.02)  # the broker's side
+            assert len(open_files() - before) == 2
+            link.close(ConnectionFailed("done"))
+            await asyncio.sleep(0.02)
+            assert not open_files() - before
+
+
+async def test_each_address_says_why_it_failed():
+    async with Host() as host:
+        resolve(asyncio.get_running_loop(), DEAD, SILENT, REFUSED)
+        before = open_files()
+        with client() as connector, pytest.raises(ConnectionFailed) as caught:
+            await connect(connector, host.port)
+        assert str(caught.value) == (
+            f"broker {NAME}:{host.port}: no connection within {LIMIT_MS} ms "
+            f"({DEAD}: no answer, {SILENT}: connected, but no answer, {REFUSED}: not tried)"
+        )
+        resolve(asyncio.get_running_loop(), REFUSED, "127.0.0.5")
+        with client() as connector, pytest.raises(ConnectionFailed) as caught:
+            await connect(connector, host.port)
+        assert str(caught.value) == (
+            f"broker {NAME}:{host.port}: no connection ({REFUSED}: connection refused, 127.0.0.5: connection refused)"
+        )
+        resolve(asyncio.get_running_loop(), REFUSED)
+        with client() as connector, pytest.raises(ConnectionFailed, match=r": connection refused$"):
+            await connect(connector, host.port)
+        resolve(asyncio.get_running_loop())
+        with client() as connector, pytest.raises(ConnectionFailed, match=r": the name has no address$"):
+            await connect(connector, host.port)
+        await asyncio.sleep(0.02)
+        assert not open_files() - before
+
+
+async def test_an_address_that_connects_and_says_nothing_is_tried_last_the_next_time():
+    async with Host() as host:
+        resolve(asyncio.get_running_loop(), SILENT, LIVING)
+        with client() as connector:
+            with pytest.raises(ConnectionFailed, match=f"{SILENT}: connected, but no answer, {LIVING}: not tried"):
+                await connect(connector, host.port)
+            link = await connect(connector, host.port)
+            link.close(ConnectionFailed("done"))
+
+
+@pytest.mark.parametrize("port", [-1, 65536 + 9092])
+async def test_a_port_that_cannot_be(port):
+    with client() as connector, pytest.raises(ConnectionFailed, match=f"port {port} is not from 0 to 65535"):
+        await connect(connector, port)
+
+
+@pytest.mark.parametrize("secure", [False, True])
+async def test_a_connection_given_up_at_any_step_leaves_nothing(monkeypatch, tls, secure):
+    monkeypatch.setattr(dialing, "_NEXT_ADDRESS_SECONDS", 0.001)
+    reports = []
+    async with Host(tls[0] if secure else None) as host:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: reports.append(context))
+        resolve(loop, REFUSED, DEAD, LIVING)
+        before, tasks = open_files(), asyncio.all_tasks()
+        with client(**tls[1] if secure else {}) as connector:
+            for steps in range(2000):
+                task = asyncio.create_task(connect(connector, host.port))
+                for _ in range(steps):
+                    await asyncio.sleep(0)
+                if task.done():
+                    task.result().close(ConnectionFailed("done"))
+                    break
+                task.cancel()
+                assert isinstance((await asyncio.gather(task, return_exceptions=True))[0], asyncio.CancelledError)
+            await asyncio.sleep(0.05)
+        assert steps > 20
+        assert asyncio.all_tasks() - host.tasks == tasks
+        assert not open_files() - before
+        assert not reports
+
+
+async def test_the_blocking_face():
+    def ask(port):
+        with KafkaConnection(f"{NAME}:{port}") as connection:
+            resolve(connection._thread.loop, DEAD, LIVING)
+            return connection.poll(5, messages.MetadataRequest(topics=[]))
+
+    async with Host() as host:
+        await asyncio.to_thread(ask, host.port)  # a loop may keep files for the next one
+        before = open_files()
+        (reply,) = await asyncio.to_thread(ask, host.port)
+        assert reply.message.brokers[0].host == NAME
+        await asyncio.sleep(0.02)
+        assert not open_files() - before
