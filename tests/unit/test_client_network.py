@@ -18,10 +18,13 @@ from kafkacodec.protocol import Connection
 
 
 class SmallBroker:
-    """Answers ApiVersions and Metadata; `silent` has API keys that it does not answer."""
+    """Answers ApiVersions and Metadata; `silent` has API keys that it does not answer.
 
-    def __init__(self, node=1, silent=(), throttle_ms=0):
-        self.node, self.silent, self.throttle_ms = node, set(silent), throttle_ms
+    After the first request of one of these it reads nothing until `reads` is set.
+    """
+
+    def __init__(self, node=1, silent=(), throttle_ms=0, reads=None):
+        self.node, self.silent, self.throttle_ms, self.reads = node, set(silent), throttle_ms, reads
         self.connections = 0
         self.requests = []
         self.tasks = set()
@@ -50,7 +53,9 @@ class SmallBroker:
             while data := await reader.read(65536):
                 for event in connection.receive(data):
                     self.requests.append((event.api_key, event.correlation_id))
-                    if event.api_key not in self.silent:
+                    if event.api_key in self.silent:
+                        await (self.reads.wait() if self.reads is not None else asyncio.sleep(0))
+                    else:
                         writer.write(connection.send_response(event.correlation_id, self.answer(connection, event)))
         except (ConnectionError, asyncio.CancelledError):
             pass
@@ -168,6 +173,48 @@ async def test_throttling_is_obeyed():
         assert client.now() - started >= 290
         assert client.metrics.snapshot()["throttle_ms"] >= 300
         await client.close()
+
+
+class Unanswered:
+    """Sends Produce requests with acks=0, five at a time."""
+
+    def __init__(self, number):
+        self.number, self.sent, self.landed = number, 0, 0
+
+    def poll(self, now):
+        if self.sent - self.landed == 5 or self.sent == self.number:
+            return []
+        self.sent += 1
+        kind = messages.ProduceRequest
+        data = kind.PartitionProduceData(index=0, records=bytes(500_000))
+        request = kind(acks=0, topic_data=[kind.TopicProduceData(name="orders", partition_data=[data])])
+        return [Send(-1, lambda versions: (request, 7))]
+
+    def next_deadline(self):
+        return None
+
+    def answered(self, send, answer, now):
+        self.landed += 1
+
+    def failed(self, send, error, now):
+        raise error
+
+
+async def test_requests_without_answers_are_sent_when_they_have_left():
+    """A broker that does not read takes no memory of the client, and `close` loses nothing."""
+    reads = asyncio.Event()
+    async with SmallBroker(silent=[0], reads=reads) as broker:
+        client, machine = network(broker.address), Unanswered(60)
+        client.add(machine)
+        await asyncio.sleep(0.2)
+        assert machine.landed < 30
+        reads.set()
+        async with asyncio.timeout(5):
+            while machine.landed < 60:
+                await asyncio.sleep(0)
+        await client.close()
+        await asyncio.wait(broker.tasks, timeout=5)
+        assert [key for key, _ in broker.requests].count(0) == 60
 
 
 async def test_unused_connections_are_closed_and_opened_again():

@@ -62,7 +62,7 @@ class Connector:
             address: the broker.
             answered: called with each response and its frame.
             ended: called when the connection ends after it was ready.
-            resumed: called when it takes requests again after it was authenticated anew.
+            resumed: called when it takes requests again: it was authenticated anew, or has sent what it had to send.
 
         Raises:
             ConnectionFailed: the broker cannot be reached, closed the connection or took too long.
@@ -142,6 +142,7 @@ class Connector:
             answered=answered,
             ended=over,
             expiring=lambda: self._renew(link, address.host),
+            drained=resumed,
         )
         try:
             await self._dial(name, address.host, dialer, link)

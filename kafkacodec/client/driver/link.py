@@ -33,9 +33,11 @@ class Link(asyncio.BufferedProtocol):
         answered: called with each response and its frame.
         ended: called once, with the reason; no request gets an answer after it.
         expiring: called when `renew` has to be called, before the session ends.
+        drained: called when all that was sent has left this process, after some of it had to wait.
 
     Attributes:
         ready: whether requests may be sent.
+        draining: the socket does not take all that was sent yet; more would only take memory.
     """
 
     def __init__(
@@ -50,10 +52,12 @@ class Link(asyncio.BufferedProtocol):
         answered: Callable[[ResponseReceived, Frame], None],
         ended: Callable[[Exception], None],
         expiring: Callable[[], None],
+        drained: Callable[[], None],
     ) -> None:
         self.name = name
         self.opening = opening
-        self.ready = False
+        self.ready = self.draining = False
+        self._drained = drained
         self._expiring = expiring
         self._timer: asyncio.TimerHandle | None = None  # of the opening, the session or its renewal
         self._used = False  # a request was answered
@@ -124,7 +128,17 @@ class Link(asyncio.BufferedProtocol):
         if self._over:
             transport.abort()
             return
+        transport.set_write_buffer_limits(high=1, low=0)
         self._step(self._start)
+
+    def pause_writing(self) -> None:
+        """The socket did not take everything."""
+        self.draining = True
+
+    def resume_writing(self) -> None:
+        """It has taken the rest."""
+        self.draining = False
+        self._drained()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Where the loop puts the next bytes."""

@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from kafkacodec.client.core.backoff import Backoff
-from kafkacodec.client.core.calls import Machine, Send
+from kafkacodec.client.core.calls import Answer, Machine, Send
 from kafkacodec.client.driver.link import Link
 from kafkacodec.errors import AuthenticationFailed, ConnectionFailed
 
@@ -16,7 +16,11 @@ __all__ = ["Flight", "Node"]
 
 @dataclass(eq=False, slots=True)
 class Flight:
-    """A send on its way: it waits for a place, for a connection, or for its answer; then it is `over`."""
+    """A send on its way: it waits for a place, for a connection, or for its answer; then it is `over`.
+
+    Attributes:
+        outcome: of a request that the broker does not answer, as soon as it has left this process.
+    """
 
     send: Send
     machine: Machine
@@ -27,6 +31,7 @@ class Flight:
     sent_at: float = 0.0
     size: int = 0
     over: bool = False
+    outcome: Answer | None = None
 
     @property
     def written(self) -> bool:
@@ -92,6 +97,13 @@ class Node:
         link, self.link = self.link, None
         if link is not None:
             link.close(ConnectionFailed(f"{link.name}: idle"))
+
+    def take_sent(self) -> list[Flight]:
+        """The requests that get no answer and have left this process."""
+        if self.link is None or self.link.draining:
+            return []
+        sent = [number for number, flight in self.in_flight.items() if flight.outcome is not None]
+        return [self.in_flight.pop(number) for number in sent]
 
     def take_all(self) -> list[Flight]:
         """All requests of this node, which it forgets; those in flight first."""

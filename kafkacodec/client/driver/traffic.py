@@ -144,7 +144,7 @@ class Traffic:
 
     def _write(self, node: Node, now: float) -> None:
         link, most = node.link, self._settings.max_in_flight_requests_per_connection
-        while node.waiting and link is not None and link.ready and now >= node.muted_until:
+        while node.waiting and link is not None and link.ready and not link.draining and now >= node.muted_until:
             if len(node.in_flight) >= most:
                 return
             flight = node.waiting.popleft()
@@ -152,16 +152,16 @@ class Traffic:
                 continue
             try:
                 message, version = prepared(flight.send.request, link.versions)
-                correlation_id, flight.size = link.send(message, version)
+                number, flight.size = link.send(message, version)
             except Exception as error:  # whatever is wrong with the request, its sender hears of it
                 self._land(flight, error)
                 continue
             node.used_at = flight.sent_at = now
-            if link.expects(correlation_id):
-                flight.correlation_id = correlation_id
-                node.in_flight[correlation_id] = flight
-            else:
-                self._land(flight, Answer(None, version, node.number, request=message))
+            flight.correlation_id = number
+            node.in_flight[number] = flight
+            if not link.expects(number):
+                flight.outcome = Answer(None, version, node.number, request=message)
+                self._land_sent(node)
 
     def _connect(self, node: Node) -> None:
         address = self._cluster.address(node.number)
@@ -178,7 +178,7 @@ class Traffic:
                 address,
                 answered=lambda event, frame: self._received(node, event, frame),
                 ended=lambda link, reason: self._lost(node, link, reason),
-                resumed=self._wake,
+                resumed=lambda: self._resumed(node),
             )
         except Exception as problem:  # whatever it is, the next attempt is to be made
             name = f"broker {address.host}:{address.port}"
@@ -206,6 +206,15 @@ class Traffic:
             self._metrics.counter("throttle_ms").add(throttle_ms)
         self._metrics.request(event.api_key, now - flight.sent_at, flight.size, len(frame.view))
         self._land(flight, Answer(event.message, event.version, node.number, frame, event.request))
+
+    def _resumed(self, node: Node) -> None:
+        self._land_sent(node)
+        self._wake()
+
+    def _land_sent(self, node: Node) -> None:
+        for flight in node.take_sent():
+            if flight.outcome is not None:
+                self._land(flight, flight.outcome)
 
     def _lost(self, node: Node, link: Any, reason: Exception) -> None:
         """The connection to a broker has ended."""
