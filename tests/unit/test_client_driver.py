@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import os
 import random
+import signal
 import threading
+import warnings
 
 import pytest
 from hypothesis import given, strategies as st
 
 from kafkacodec import messages
+from kafkacodec.client.blocking.callbacks import CallbackThread
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import ANY, CONTROLLER, Answer
 from kafkacodec.client.core.cluster import Cluster
@@ -185,3 +190,39 @@ def test_a_forked_process_is_refused():
         os._exit(1)
     assert os.waitpid(child, 0)[1] == 0
     thread.close()
+
+
+def test_a_process_forked_while_another_thread_waits_is_refused():
+    thread, held, go_on = LoopThread("test loop"), threading.Event(), threading.Event()
+
+    def hold():
+        with thread._lock:
+            held.set()
+            go_on.wait(10)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait()
+    child = os.fork()
+    if not child:
+        signal.alarm(5)
+        with contextlib.suppress(ClientClosed):
+            thread.run(double(1))
+            os._exit(1)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    go_on.set()
+    holder.join()
+    thread.close()
+
+
+def test_a_closed_thread_leaves_no_coroutine_unawaited():
+    thread = CallbackThread("test loop")
+    thread.wanted = True
+    thread.close()
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        with pytest.raises(ClientClosed):
+            thread.run(double(1))
+        gc.collect()
+    assert not found

@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from kafkacodec.client.driver.thread import LoopThread
+from kafkacodec.errors import ClientClosed
 
 __all__ = ["CallbackThread"]
 
@@ -53,6 +54,11 @@ class CallbackThread(LoopThread):
         """As `LoopThread.run`; meanwhile it calls the functions that the loop waits for."""
         if not self.wanted or timeout is not None:
             return super().run(coroutine, timeout)
+        try:
+            self.check()
+        except ClientClosed:
+            coroutine.close()
+            raise
         task = super().run(self._begin(coroutine))
         try:
             while not task.done():

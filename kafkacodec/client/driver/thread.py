@@ -60,6 +60,7 @@ class LoopThread:
             RuntimeError: called from the loop's own thread, which would wait for itself.
         """
         try:
+            self.check()  # in a forked process nobody may be there to release the lock
             with self._lock:
                 self.check()
                 self.before_waiting()
