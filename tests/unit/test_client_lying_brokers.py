@@ -64,7 +64,9 @@ class LyingTraffic:
 
     seed = 0
 
-    def __init__(self, settings: Any, cluster: Any, metrics: Any, *, clock: Any, landed: Any, wake: Any) -> None:
+    def __init__(
+        self, settings: Any, cluster: Any, metrics: Any, *, clock: Any, runs: Any, landed: Any, wake: Any
+    ) -> None:
         self._landed, self._wake = landed, wake
         self._rnd = random.Random(LyingTraffic.seed)
         self._closed = False

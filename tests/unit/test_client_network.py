@@ -155,6 +155,47 @@ async def test_a_closed_client_answers_nobody():
             await client.call(messages.MetadataRequest(topics=[]))
 
 
+async def test_who_waits_hears_of_a_close_that_is_cancelled():
+    async with SmallBroker(silent=[18]) as broker:
+        client = network(broker.address)
+        waiting = asyncio.create_task(client.call(messages.MetadataRequest(topics=[])))
+        await asyncio.sleep(0.05)
+        closing = asyncio.create_task(client.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        with pytest.raises(ClientClosed, match="was closed"):
+            await asyncio.wait_for(waiting, 5)
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        await asyncio.sleep(0.01)
+
+
+async def test_a_cancelled_call_is_not_sent_later():
+    async with SmallBroker(silent=[20]) as broker:
+        broker.server.close()
+        client = network(broker.address)
+        for place in (CONTROLLER, -1):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(client.call(messages.DeleteTopicsRequest(topic_names=["orders"]), place), 0.1)
+        broker.server = await asyncio.start_server(broker.serve, "127.0.0.1", broker.port)
+        await client.call(messages.MetadataRequest(topics=[]), CONTROLLER, timeout_ms=10_000)
+        assert 20 not in [key for key, _ in broker.requests]
+        await client.close()
+
+
+async def test_requests_that_are_over_are_freed_before_the_time_limit_of_earlier_ones():
+    async with SmallBroker(silent=[3]) as silent, SmallBroker() as broker:
+        client = network([silent.address, broker.address])
+        waiting = asyncio.create_task(client.call(messages.MetadataRequest(topics=[]), -1))
+        await asyncio.sleep(0.05)
+        for _ in range(300):
+            await client.call(messages.MetadataRequest(topics=[]), -2)
+        assert len(client._traffic._deadlines) < 100
+        await client.close()
+        with pytest.raises(ClientClosed):
+            await waiting
+
+
 async def test_a_call_that_waits_for_its_next_attempt_ends_with_the_client():
     client = network("127.0.0.1:1", retry_backoff_ms=10_000, retry_backoff_max_ms=10_000)
     waiting = asyncio.create_task(client.call(messages.MetadataRequest(topics=[])))

@@ -61,7 +61,13 @@ class Network:
         self._process = os.getpid()
         self._machines: dict[Machine, _Owner] = {self.cluster: _Owner()}
         self._traffic = Traffic(
-            settings, self.cluster, self.metrics, clock=self.now, landed=self._landed, wake=self.wake
+            settings,
+            self.cluster,
+            self.metrics,
+            clock=self.now,
+            runs=self._machines.__contains__,
+            landed=self._landed,
+            wake=self.wake,
         )
         self._timer: asyncio.Handle | None = None
         self._timer_at = 0.0
@@ -99,7 +105,7 @@ class Network:
         self.wake()
 
     def remove(self, machine: Machine) -> None:
-        """Run a machine no more: it gets no answers, also not to what was sent already."""
+        """Run a machine no more: what it wanted to send is not sent, and it gets no answers to what was."""
         self._machines.pop(machine, None)
 
     def wake(self) -> None:
@@ -187,12 +193,14 @@ class Network:
         if self._timer is not None:
             self._timer.cancel()
         reason = ClientClosed("the client was closed")
-        await self._traffic.close(reason)
-        owners = list(self._machines.values())
-        self._machines.clear()
-        for owner in owners:
-            if owner.broke is not None:
-                owner.broke(reason)
+        try:
+            await self._traffic.close(reason)
+        finally:
+            owners = list(self._machines.values())
+            self._machines.clear()
+            for owner in owners:
+                if owner.broke is not None:
+                    owner.broke(reason)
 
     def _run(self) -> None:
         self._woken = False

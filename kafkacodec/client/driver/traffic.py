@@ -38,6 +38,7 @@ class Traffic:
         cluster: where places are.
         metrics: what to count in.
         clock: the time in ms.
+        runs: whether a machine is still run; else nothing is sent for it.
         landed: called once for each flight, with its answer or with why there is none.
         wake: asks for another `step` soon.
     """
@@ -49,16 +50,18 @@ class Traffic:
         metrics: Metrics,
         *,
         clock: Callable[[], float],
+        runs: Callable[[Machine], bool],
         landed: Callable[[Flight, Answer | Exception], None],
         wake: Callable[[], None],
     ) -> None:
         self._settings, self._cluster, self._metrics = settings, cluster, metrics
-        self._clock, self._landed, self._wake = clock, landed, wake
+        self._clock, self._runs, self._landed, self._wake = clock, runs, landed, wake
         self._connector = Connector(settings, clock)
         self._reconnect = Backoff(settings.reconnect_backoff_ms, settings.reconnect_backoff_max_ms)
         self._nodes = Nodes(cluster, settings.connections_max_idle_ms)
         self._unrouted: list[Flight] = []
         self._deadlines: list[tuple[float, int, Flight]] = []
+        self._most_deadlines = 64
         self._numbers = count()
         self._closed = False
         metrics.gauge("connections", lambda: sum(node.ready for node in self._nodes))
@@ -68,7 +71,15 @@ class Traffic:
         wait_ms = self._settings.request_timeout_ms if send.timeout_ms is None else send.timeout_ms
         flight = Flight(send, machine, wait_ms, now + wait_ms)
         heapq.heappush(self._deadlines, (flight.deadline, next(self._numbers), flight))
+        if len(self._deadlines) > self._most_deadlines:
+            self._forget_landed()
         self._route(flight, now)
+
+    def _forget_landed(self) -> None:
+        """Free flights that are over, with their requests, though the time limit of an earlier one is still to come."""
+        self._deadlines = [entry for entry in self._deadlines if not entry[2].over]
+        heapq.heapify(self._deadlines)
+        self._most_deadlines = 2 * len(self._deadlines) + 64
 
     def step(self, now: float) -> None:
         """Write what may be written, connect where it is needed, end what took too long."""
@@ -77,7 +88,7 @@ class Traffic:
         for flight in waiting:
             if self._cluster.refused is not None:
                 self._land(flight, self._cluster.refused)
-            elif not flight.over:
+            elif not self._dropped(flight):
                 self._route(flight, now)
         for node in self._nodes:
             self._pump(node, now)
@@ -148,7 +159,7 @@ class Traffic:
             if len(node.in_flight) >= most:
                 return
             flight = node.waiting.popleft()
-            if flight.over:
+            if self._dropped(flight):
                 continue
             try:
                 message, version = prepared(flight.send.request, link.versions)
@@ -162,6 +173,11 @@ class Traffic:
             if not link.expects(number):
                 flight.outcome = Answer(None, version, node.number, request=message)
                 self._land_sent(node)
+
+    def _dropped(self, flight: Flight) -> bool:
+        """Whether a request is not to be written any more: its time is over, or nobody waits for it."""
+        flight.over = flight.over or not self._runs(flight.machine)
+        return flight.over
 
     def _connect(self, node: Node) -> None:
         address = self._cluster.address(node.number)
