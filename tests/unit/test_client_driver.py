@@ -8,6 +8,7 @@ import gc
 import os
 import random
 import signal
+import sys
 import threading
 import warnings
 
@@ -162,6 +163,14 @@ def test_a_loop_on_a_thread():
     assert "test loop" not in {t.name for t in threading.enumerate()}
 
 
+def test_a_callback_that_exits_does_not_end_the_loop(caplog):
+    thread = LoopThread("test loop")
+    thread.soon(sys.exit, 3)
+    assert thread.run(double(4)) == 8
+    assert "a callback of test loop called sys.exit()" in caplog.text
+    thread.close()
+
+
 def test_what_runs_is_cancelled_at_the_end():
     thread = LoopThread("test loop")
     found = []
@@ -226,3 +235,22 @@ def test_a_closed_thread_leaves_no_coroutine_unawaited():
             thread.run(double(1))
         gc.collect()
     assert not found
+
+
+def test_a_function_that_is_interrupted_is_waited_for_no_more():
+    thread, ended = CallbackThread("test loop"), threading.Event()
+
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    async def wait():
+        await thread.call(interrupted, None)
+        ended.set()
+
+    waiting = asyncio.run_coroutine_threadsafe(wait(), thread.loop)
+    thread.event.wait(5)
+    with pytest.raises(KeyboardInterrupt):
+        thread.serve()
+    assert ended.wait(5)
+    waiting.result(5)
+    thread.close()

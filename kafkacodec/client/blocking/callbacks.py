@@ -40,7 +40,7 @@ class CallbackThread(LoopThread):
         return done
 
     def serve(self) -> None:
-        """Call the functions that wait for it. What they raise goes to the coroutine."""
+        """Call the functions that wait for it. Exceptions go to the coroutine, KeyboardInterrupt to the caller."""
         while self._calls:
             function, argument, done = self._calls.popleft()
             problem: Exception | None = None
@@ -48,7 +48,8 @@ class CallbackThread(LoopThread):
                 function(argument)
             except Exception as error:
                 problem = error
-            self.soon(_end, done, problem)
+            finally:
+                self.soon(_end, done, problem)
 
     def run(self, coroutine: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
         """As `LoopThread.run`; meanwhile it calls the functions that the loop waits for."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import logging
 import os
 import threading
 from collections.abc import Callable, Coroutine
@@ -15,6 +16,7 @@ from kafkacodec.errors import ClientClosed
 __all__ = ["LoopThread", "new_loop"]
 
 T = TypeVar("T")
+_log = logging.getLogger("kafkacodec.client")
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
@@ -109,7 +111,11 @@ class LoopThread:
     def _serve(self) -> None:
         asyncio.set_event_loop(self.loop)
         try:
-            self.loop.run_forever()
+            while not self._closed:
+                try:
+                    self.loop.run_forever()
+                except SystemExit:  # of a function of the application: it must not end what others wait for
+                    _log.exception("a callback of %s called sys.exit()", self._name)
         finally:
             left = asyncio.all_tasks(self.loop)
             for task in left:
