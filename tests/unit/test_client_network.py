@@ -23,8 +23,9 @@ class SmallBroker:
     After the first request of one of these it reads nothing until `reads` is set.
     """
 
-    def __init__(self, node=1, silent=(), throttle_ms=0, reads=None):
+    def __init__(self, node=1, silent=(), throttle_ms=0, reads=None, versions=None):
         self.node, self.silent, self.throttle_ms, self.reads = node, set(silent), throttle_ms, reads
+        self.versions = versions
         self.connections = 0
         self.requests = []
         self.tasks = set()
@@ -48,7 +49,7 @@ class SmallBroker:
     async def serve(self, reader, writer):
         self.connections += 1
         self.tasks.add(asyncio.current_task())
-        connection = Connection("broker")
+        connection = Connection("broker", versions=self.versions)
         try:
             while data := await reader.read(65536):
                 for event in connection.receive(data):
@@ -203,6 +204,15 @@ async def test_a_call_that_waits_for_its_next_attempt_ends_with_the_client():
     await client.close()
     with pytest.raises(ClientClosed):
         await waiting
+
+
+async def test_a_broker_before_2_0_has_throttled_when_it_answers():
+    async with SmallBroker(throttle_ms=10_000, versions={0: range(6), 3: range(6), 18: range(2)}) as broker:
+        client = network(broker.address)
+        for _ in range(2):
+            await client.call(messages.MetadataRequest(topics=[]), -1, timeout_ms=5000)
+        assert client.metrics.snapshot()["throttle_ms"] >= 20_000
+        await client.close()
 
 
 async def test_throttling_is_obeyed():

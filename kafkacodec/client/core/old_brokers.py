@@ -1,11 +1,16 @@
-"""The APIs of brokers before 0.10, which have no ApiVersions and close the connection at an unknown request."""
+"""Old brokers: those before 0.10 have no ApiVersions, and close the connection at an unknown request."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["BASELINES", "baseline", "baseline_of"]
+from kafkacodec.client.core.calls import Versions
+
+__all__ = ["BASELINES", "baseline", "baseline_of", "throttles_late"]
+
+_PRODUCE: Final = 0
+_FIRST_OF_2_0: Final = 6  # of Produce
 
 # The highest version of each API; all start at 0. 0.8.0 and 0.8.1 keep offsets in ZooKeeper, 0.8.2 also in a topic.
 _HIGHEST: Final[Mapping[str, Mapping[int, int]]] = {
@@ -36,3 +41,11 @@ def baseline_of(version: str) -> str:
             f"{', '.join(BASELINES)}, not {version!r}; brokers from 0.10 on tell their versions"
         )
     return found[0]
+
+
+def throttles_late(versions: Versions) -> bool:
+    """Whether a broker waits before it answers what exceeds a quota, as before 2.0: the client has not to wait too.
+
+    Later ones answer at once, and the client waits (KIP-219).
+    """
+    return _PRODUCE in versions and _FIRST_OF_2_0 not in versions[_PRODUCE]

@@ -14,6 +14,7 @@ from kafkacodec.client.core.calls import ANY, Answer, Coordinator, Machine, Send
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.core.metadata import BrokerAddress
 from kafkacodec.client.core.metrics import Metrics
+from kafkacodec.client.core.old_brokers import throttles_late
 from kafkacodec.client.driver.connecting import Connector
 from kafkacodec.client.driver.frames import Frame
 from kafkacodec.client.driver.node import Flight, Node
@@ -218,7 +219,8 @@ class Traffic:
         now = self._clock()
         throttle_ms = getattr(event.message, "throttle_time_ms", 0)
         if throttle_ms > 0:
-            node.muted_until = max(node.muted_until, now + throttle_ms)
+            if node.link is None or not throttles_late(node.link.versions):
+                node.muted_until = max(node.muted_until, now + throttle_ms)
             self._metrics.counter("throttle_ms").add(throttle_ms)
         self._metrics.request(event.api_key, now - flight.sent_at, flight.size, len(frame.view))
         self._land(flight, Answer(event.message, event.version, node.number, frame, event.request))
