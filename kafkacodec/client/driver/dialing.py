@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import socket
 from collections import deque
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 __all__ = ["Dialer"]
@@ -92,8 +94,9 @@ class Dialer:
         try:  # needs no resolver, nor the thread that waits for it
             found = socket.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM, flags=_NUMERIC)
         except socket.gaierror:
-            loop = asyncio.get_running_loop()
-            found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
+            resolve = partial(socket.getaddrinfo, self._host, self._port, type=socket.SOCK_STREAM)
+            # uvloop's getaddrinfo and sock_connect begin threads of libuv, with which a forked process crashes at exit.
+            found = await asyncio.get_running_loop().run_in_executor(None, resolve)
         unique = dict.fromkeys(_Address(family, kind, protocol, at) for family, kind, protocol, _, at in found)
         return sorted(unique, key=lambda address: address.text == self._doubtful)
 
@@ -103,7 +106,7 @@ class Dialer:
             made = socket.socket(address.family, address.kind, address.protocol)
             try:
                 made.setblocking(False)
-                await asyncio.get_running_loop().sock_connect(made, address.sockaddr)
+                await _connected(made, address.sockaddr)
             except BaseException:
                 made.close()
                 raise
@@ -113,3 +116,23 @@ class Dialer:
         self._found[address.text] = "connected, but no answer"
         self.connected = address.text
         return made
+
+
+async def _connected(made: socket.socket, sockaddr: Any) -> None:
+    code = made.connect_ex(sockaddr)
+    if code in (errno.EINPROGRESS, errno.EINTR):
+        loop = asyncio.get_running_loop()
+        writable: asyncio.Future[None] = loop.create_future()
+
+        def now_writable() -> None:
+            if not writable.done():
+                writable.set_result(None)
+
+        loop.add_writer(made, now_writable)
+        try:
+            await writable
+        finally:
+            loop.remove_writer(made)
+        code = made.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+    if code:
+        raise OSError(code, os.strerror(code))
