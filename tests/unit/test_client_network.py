@@ -11,6 +11,7 @@ import pytest
 
 from kafkacodec import messages
 from kafkacodec.client.core.calls import CONTROLLER, Answer, Coordinator, Send
+from kafkacodec.client.core.relay import Relay
 from kafkacodec.client.driver.network import Network
 from kafkacodec.client.options import ClientSettings
 from kafkacodec.errors import ClientClosed, ConnectionFailed, DeadlineExceeded, RemoteProtocolError
@@ -49,7 +50,7 @@ class SmallBroker:
     async def serve(self, reader, writer):
         self.connections += 1
         self.tasks.add(asyncio.current_task())
-        connection = Connection("broker", versions=self.versions)
+        connection = Connection("broker", versions=self.versions, max_pending=10_000)
         try:
             while data := await reader.read(65536):
                 for event in connection.receive(data):
@@ -212,6 +213,21 @@ async def test_a_broker_before_2_0_has_throttled_when_it_answers():
         for _ in range(2):
             await client.call(messages.MetadataRequest(topics=[]), -1, timeout_ms=5000)
         assert client.metrics.snapshot()["throttle_ms"] >= 20_000
+        await client.close()
+
+
+async def test_as_many_requests_are_in_flight_as_the_option_allows():
+    async with SmallBroker(silent=[16]) as broker:
+        client = network(broker.address, max_in_flight_requests_per_connection=1500)
+        relay = Relay()
+        for _ in range(1600):
+            relay.add(-1, messages.ListGroupsRequest())
+        client.add(relay)
+        async with asyncio.timeout(5):
+            while len(broker.requests) < 1500:
+                await asyncio.sleep(0.01)
+        assert not relay.has_replies
+        assert [key for key, _ in broker.requests].count(16) == 1500
         await client.close()
 
 

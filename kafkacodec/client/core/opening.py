@@ -263,8 +263,13 @@ def renewal_time(now: float, session_lifetime_ms: float, source: random.Random |
 
 
 def _connection(settings: ClientSettings) -> Connection:
-    """A connection for requests; the driver limits what is in flight."""
-    return Connection("client", client_id=settings.client_id, max_frame_size=settings.receive_message_max_bytes)
+    """A connection for requests; the driver limits what is in flight, the opening and renewals have a few more."""
+    return Connection(
+        "client",
+        client_id=settings.client_id,
+        max_frame_size=settings.receive_message_max_bytes,
+        max_pending=settings.max_in_flight_requests_per_connection + 10,
+    )
 
 
 def _correlation_id(frame: Buffer) -> int:
