@@ -6,6 +6,8 @@ import asyncio
 import os
 import socket
 import ssl
+import subprocess
+import sys
 from contextlib import ExitStack, contextmanager
 
 import pytest
@@ -216,3 +218,22 @@ async def test_the_blocking_face(resolve):
         assert reply.message.brokers[0].host == NAME
         await asyncio.sleep(0.02)
         assert not open_files() - before
+
+
+def test_the_interpreter_ends_while_a_name_is_resolved():
+    program = f"""
+import socket, time
+from kafkacodec import messages
+from kafkacodec.client import KafkaConnection
+original = socket.getaddrinfo
+def slow(host, *args, flags=0, **options):
+    if host == "{NAME}" and not flags:
+        time.sleep(30)
+    return original(host, *args, flags=flags, **options)
+socket.getaddrinfo = slow
+with KafkaConnection("{NAME}:9092", request_timeout_ms=100) as connection:
+    print(connection.poll(5, messages.MetadataRequest())[0].error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=20)
+    assert done.stdout == f"no answer from broker {NAME}:9092 within 100 ms\n"
+    assert done.stderr == ""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import os
 import socket
+import threading
 from collections import deque
-from functools import partial
 from typing import Any, Final, NamedTuple
 
 __all__ = ["Dialer"]
@@ -94,9 +95,7 @@ class Dialer:
         try:  # needs no resolver, nor the thread that waits for it
             found = socket.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM, flags=_NUMERIC)
         except socket.gaierror:
-            resolve = partial(socket.getaddrinfo, self._host, self._port, type=socket.SOCK_STREAM)
-            # uvloop's getaddrinfo and sock_connect begin threads of libuv, with which a forked process crashes at exit.
-            found = await asyncio.get_running_loop().run_in_executor(None, resolve)
+            found = await _resolved(self._host, self._port)
         unique = dict.fromkeys(_Address(family, kind, protocol, at) for family, kind, protocol, _, at in found)
         return sorted(unique, key=lambda address: address.text == self._doubtful)
 
@@ -116,6 +115,36 @@ class Dialer:
         self._found[address.text] = "connected, but no answer"
         self.connected = address.text
         return made
+
+
+# Neither asyncio's nor uvloop's own: the interpreter's end waits for asyncio's resolver threads, however long that
+# takes, and a process that was forked from one with threads of libuv crashes at its end.
+
+
+async def _resolved(host: str, port: int) -> Any:
+    """What the resolver of the system finds."""
+    loop = asyncio.get_running_loop()
+    known: asyncio.Future[Any] = loop.create_future()
+
+    def tell(found: Any, problem: Exception | None) -> None:
+        if known.done():
+            return
+        if problem is None:
+            known.set_result(found)
+        else:
+            known.set_exception(problem)
+
+    def resolve() -> None:
+        found, problem = None, None
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except Exception as error:
+            problem = error
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(tell, found, problem)
+
+    threading.Thread(target=resolve, name=f"resolve {host}", daemon=True).start()
+    return await known
 
 
 async def _connected(made: socket.socket, sockaddr: Any) -> None:
