@@ -7,6 +7,7 @@ import pytest
 import kafkacodec as kc
 from kafkacodec.client.consuming.positions import Position
 from kafkacodec.client.consuming.reset_policy import ResetPolicy, reset_policy
+from kafkacodec.client.consuming.subscription import AllPartitions
 from kafkacodec.errors import (
     BrokerError,
     CrcMismatch,
@@ -428,6 +429,19 @@ def test_aborted_transactions_and_control_records():
     log.append_marker(8, 0, commit=False, epoch=0)
     assert read.read_all(800) == []
     assert read.state().position.offset == 7
+
+
+def test_partitions_that_come_later_do_not_move_the_others():
+    model = ModelCluster(1, {"t": 1})
+    read = consumer(model)
+    read.network.add(AllPartitions(read.network.cluster, read.positions, ["t"], assigned=lambda: None))
+    put(model, b"a", b"b")
+    assert read.read_all(1000) == [(0, 0), (0, 1)]
+    model.add_partitions("t", 1)
+    put(model, b"c", partition=1)
+    read.network.cluster.refresh()
+    assert read.read_all(3000) == [(1, 0)]
+    assert read.state().position.offset == 2
 
 
 def test_only_assigned_partitions_have_positions():

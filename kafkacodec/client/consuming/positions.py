@@ -133,11 +133,12 @@ class Positions:
 
         With `committed`, new ones wait for `set_committed`; else the policy decides where they start.
         """
-        before, self.partitions = self.partitions, {}
-        for key in keys:
-            self.partitions[key] = before.pop(key) if key in before else self._new(key, committed)
-        for state in before.values():
-            self._drop(state)
+        before = self.partitions
+        # Other threads look at the partitions: they see those from before or those from now.
+        self.partitions = {key: before.get(key) or self._new(key, committed) for key in dict.fromkeys(keys)}
+        for key, state in before.items():
+            if key not in self.partitions:
+                self._drop(state)
         for state in self.partitions.values():
             if state.end != NO_END:  # what was fetched after it is to be read now
                 state.end = NO_END
