@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from kafkacodec.client.consuming.fetcher import Fetcher
@@ -21,9 +23,15 @@ __all__ = ["ModelConsumer"]
 
 
 class ModelConsumer:
-    """What the faces of a consumer put together, without a group."""
+    """What the faces of a consumer put together, without a group.
 
-    def __init__(self, model: ModelCluster, **options: Any) -> None:
+    With `late`, what the reader tells the driver waits for `catch_up`, as it does between the threads of the blocking
+    face; `wait` calls it first.
+    """
+
+    def __init__(self, model: ModelCluster, *, late: bool = False, **options: Any) -> None:
+        self._late = late
+        self._told: deque[Callable[[], None]] = deque()
         self.model = model
         self.settings = ConsumerSettings(bootstrap_servers="model", **options)
         self.network = ModelNetwork(model)
@@ -51,22 +59,36 @@ class ModelConsumer:
 
     def wait(self, ms: float = 2000) -> None:
         """Until there is something to read, or so much time is over."""
+        self.catch_up()
         self.network.run(ms, until=lambda: self.reader.has_data)
 
     def read_all(self, ms: float = 3000) -> list[tuple[int, int]]:
         """Partition and offset of all that comes within so much time."""
         found = []
         end = self.network.now + ms
-        while self.network.now < end:
-            self.wait(end - self.network.now)
+        while True:
             while (table := self.reader.columns()) is not None:
                 found += zip(table["partition"].tolist(), table["offset"].tolist(), strict=True)
-        return found
+            if self.network.now >= end:
+                return found
+            self.wait(end - self.network.now)
+
+    def catch_up(self) -> None:
+        """The driver hears of all that the reader has told it."""
+        while self._told:
+            self._told.popleft()()
 
     def _done(self, parts: list[Part]) -> None:
-        self.fetcher.done(parts)
-        self.network.poll()
+        self._tell(lambda: self.fetcher.done(parts))
 
     def _again(self, state: PartitionState, version: int) -> None:
-        self.positions.again(state, version)
-        self.network.poll()
+        self._tell(lambda: self.positions.again(state, version))
+
+    def _tell(self, call: Callable[[], None]) -> None:
+        def told() -> None:
+            call()
+            self.network.poll()
+
+        self._told.append(told)
+        if not self._late:
+            self.catch_up()

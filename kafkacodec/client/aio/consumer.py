@@ -10,8 +10,7 @@ from kafkacodec.client.aio.consumer_offsets import ConsumerOffsets
 from kafkacodec.client.aio.consumer_parts import ConsumerParts
 from kafkacodec.client.checks import row_limit, seconds
 from kafkacodec.client.consuming.positions import Key
-from kafkacodec.client.consuming.reading import table_columns
-from kafkacodec.client.consuming.record import ConsumedColumns, ConsumerRecord
+from kafkacodec.client.consuming.record import ConsumedColumns, ConsumerRecord, table_columns
 from kafkacodec.client.consuming.settings import ConsumerOptions, ConsumerSettings
 from kafkacodec.client.options import option_defaults, options_from_config
 from kafkacodec.errors import LocalProtocolError

@@ -95,6 +95,8 @@ class Fetcher:
     def done(self, parts: list[Part]) -> None:
         """The reader has read or dropped these parts, and uses their memory no more."""
         for part in parts:
+            if part.given_back:
+                continue
             if part.current:
                 part.state.kept -= 1
                 part.state.draining = part.state.draining and part.state.kept > 0

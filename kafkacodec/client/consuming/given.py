@@ -9,6 +9,7 @@ from operator import length_hint
 import numpy as np
 
 from kafkacodec.client.consuming.positions import PartitionState, Position
+from kafkacodec.client.consuming.received import Part
 from kafkacodec.client.consuming.record import ConsumedColumns, ConsumerRecord
 from kafkacodec.errors import DecodeError
 from kafkacodec.records.headers import scan
@@ -18,23 +19,50 @@ __all__ = ["Given", "explain", "first_rows"]
 
 @dataclass(eq=False, slots=True)
 class Given:
-    """Records of a part that the user iterates over."""
+    """Records of a part that the user iterates over.
 
-    state: PartitionState
-    version: int
+    Attributes:
+        part: what they are from. It is given back no earlier than when all of them are taken.
+        records, left: all of them, and an iterator over those that are not taken.
+        end: the position after them.
+        settled: how many were taken when the user last came back for more.
+        over: the positions do not depend on it any more.
+    """
+
+    part: Part
     records: list[ConsumerRecord]
     left: Iterator[ConsumerRecord]
     end: Position
+    settled: int = 0
+    over: bool = False
+
+    @property
+    def taken(self) -> int:
+        """How many records the user has taken."""
+        return len(self.records) - length_hint(self.left)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there are records that the user has not taken."""
+        return length_hint(self.left) > 0
 
     def update_position(self) -> None:
-        """Set the positions to how far the user is."""
-        count = len(self.records) - length_hint(self.left)
-        if not count or self.state.version != self.version:
+        """Set the positions to how far the user is. In any thread."""
+        count, state = self.taken, self.part.state
+        try:
+            last = self.records[count - 1]
+        except IndexError:  # another thread has ended this
             return
-        last = self.records[count - 1]
         epoch = -1 if last.leader_epoch is None else last.leader_epoch
-        self.state.position = self.end if count == len(self.records) else Position(last.offset + 1, epoch)
-        self.state.processed = Position(last.offset, epoch)
+        position = self.end if count == len(self.records) else Position(last.offset + 1, epoch)
+        processed = position if count == self.settled else Position(last.offset, epoch)
+        if count and self.part.current and not self.over:
+            state.position, state.processed = position, processed
+
+    def finish(self) -> None:
+        """Give no more of it."""
+        self.over = True
+        self.records.clear()
 
 
 def explain(fault: DecodeError, state: PartitionState, rest: memoryview, offset: int) -> None:

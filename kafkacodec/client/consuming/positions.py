@@ -45,6 +45,7 @@ class PartitionState:
         fetching: where the next fetch starts; None without a position.
         end: reading ends before this offset; `NO_END` if it never does.
         version: changes when what was fetched must be dropped.
+        turned_back: the version that the reader will have fetched again, and of which it reads no more.
         kept: the number of fetched parts of this version that the user has not read to the end.
         awaits_committed: the group's committed offset is asked for.
         sought: the timestamp to look up for a position, `EARLIEST` or `LATEST`.
@@ -66,6 +67,7 @@ class PartitionState:
     fetching: Position | None = None
     end: int = NO_END
     version: int = 0
+    turned_back: int = -1
     kept: int = 0
     paused: bool = False
     awaits_committed: bool = False
@@ -94,6 +96,10 @@ class PartitionState:
         """Whether reading has reached the end."""
         return self.position is not None and self.position.offset >= self.end
 
+    def is_current(self, version: int) -> bool:
+        """Whether what was fetched for this version is still wanted."""
+        return self.version == version != self.turned_back
+
     def __repr__(self) -> str:
         return f"<{self.topic}-{self.number} at {self.position}>"
 
@@ -104,6 +110,11 @@ class Failure(NamedTuple):
     state: PartitionState
     version: int
     error: Exception
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is still to be told."""
+        return self.state.is_current(self.version)
 
 
 class Positions:
@@ -228,9 +239,11 @@ class Positions:
         self.state(key).paused = False
 
     def rewind(self, state: PartitionState) -> None:
-        """Drop what is kept and fetch again from the user's position."""
+        """Drop what is kept and fetch again from the user's position, or find one."""
         self._drop(state)
         state.fetching = state.position
+        if state.position is None and state.sought is None and not state.awaits_committed:
+            self.reset(state)  # the error that there is no position is dropped, too
 
     def fail(self, state: PartitionState, error: Exception) -> None:
         """An error for the user. The partition is left alone until `again`."""
@@ -244,12 +257,7 @@ class Positions:
 
     def again(self, state: PartitionState, version: int) -> None:
         """Try again at the user's position: after an error, which comes again while its reason lasts."""
-        if state.version != version:
-            return
-        state.failing = False
-        if state.position is None and state.sought is None:
-            self.reset(state)
-        else:
+        if state.version == version:
             self.rewind(state)
 
     def _drop(self, state: PartitionState) -> None:

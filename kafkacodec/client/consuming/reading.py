@@ -6,30 +6,33 @@ driver's thread. It alone moves `PartitionState.position`, after it has checked 
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
-from operator import length_hint
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 from kafkacodec.client.consuming.given import Given, explain, first_rows
+from kafkacodec.client.consuming.open_part import OpenPart
 from kafkacodec.client.consuming.positions import Failure, Key, PartitionState, Position, Positions
 from kafkacodec.client.consuming.received import Part
-from kafkacodec.client.consuming.record import ConsumedColumns, ConsumerRecord
+from kafkacodec.client.consuming.record import TABLE_COLUMNS, ConsumedColumns, ConsumerRecord
 from kafkacodec.client.consuming.settings import ConsumerSettings
-from kafkacodec.errors import CorruptRecord, DecodeError
+from kafkacodec.errors import ClientClosed, CorruptRecord, DecodeError, LocalProtocolError
 from kafkacodec.records._record_rows import consumer_records
-from kafkacodec.records.arguments import column_names
 from kafkacodec.records.columns import Problems, RecordColumns
-from kafkacodec.records.decode import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, PLACE_COLUMNS, RECORD_COLUMNS, plan_of
+from kafkacodec.records.decode import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, RECORD_COLUMNS
 
 if TYPE_CHECKING:
     from kafkacodec.records._decoder import Decoder
 
-__all__ = ["TABLE_COLUMNS", "Reader", "table_columns"]
+__all__ = ["Reader"]
 
-TABLE_COLUMNS: Final = (*PLACE_COLUMNS, *RECORD_COLUMNS)
+P = ParamSpec("P")
+T = TypeVar("T")
+
 _OF_RECORDS: Final = (*RECORD_COLUMNS, "partition_leader_epoch")
 _RECORD_ROWS: Final = 2048
 
@@ -58,18 +61,16 @@ class Reader:
         give_back: Callable[[list[Part]], None],
         again: Callable[[PartitionState, int], None],
     ) -> None:
-        self._ready = ready
+        self._open = OpenPart(ready, settings, give_back)
         self._positions = positions
         self._settings = settings
-        self._give_back = give_back
         self._again = again
-        self._decoders: dict[tuple[str, ...], Decoder] = {}  # by their columns
-        self._part: Part | None = None
-        self._reading: Decoder | None = None  # of `_part`
-        self._finished: list[Part] = []
-        self._failure: Failure | None = None
-        self._read: list[PartitionState] = []
+        self._failure: Failure | None = None  # of the part that was read last
+        self._read: list[PartitionState] = []  # what was given of them is not processed yet
+        self._before: dict[PartitionState, Position | None] = {}  # the positions that this read has changed
         self._given: Given | None = None
+        self._user: int | None = None  # the thread that reads now
+        self._closed = False
         self.records_given = 0
         self.asked_at = 0.0
         self.waiting = False
@@ -78,7 +79,8 @@ class Reader:
     @property
     def has_data(self) -> bool:
         """Whether a read brings something at once."""
-        return bool(self._ready or self._part or self._failure or self._positions.failures or self._given)
+        given = self._given
+        return bool(self._open.has_data or self._failure or self._positions.failures or (given and given.has_more))
 
     # What the user reads
 
@@ -87,55 +89,15 @@ class Reader:
 
         `names` are the columns to decode, in their usual order; ``offset`` must be one.
         """
-        self._begin()
-        self._turn_back()
-        try:
-            return self._table(DEFAULT_MAX_ROWS if max_rows is None else max_rows, names)
-        finally:
-            self._end()
+        return self._whole(self._table, DEFAULT_MAX_ROWS if max_rows is None else max_rows, names)
 
     def records_by_partition(self, max_records: int) -> dict[Key, list[ConsumerRecord]]:
         """The next records, up to so many; empty if nothing is ready. Raises as `columns`."""
-        self._begin()
-        found: dict[Key, list[ConsumerRecord]] = {}
-        left = max_records
-        if self._given is not None:
-            records = list(islice(self._given.left, left))
-            found[self._given.state.key] = records
-            left -= len(records)
-            self.update_position()
-            if length_hint(self._given.left):
-                return found
-            self._read.append(self._given.state)
-            self._given = None
-        try:
-            while left > 0:
-                records, part, end = self._records(left)
-                if part is None:
-                    break
-                self._advance(part, end)
-                found.setdefault(part.state.key, []).extend(records)
-                left -= len(records)
-            if not found:
-                self._raise()
-            return found
-        finally:
-            self._end()
+        return self._whole(self._lists, max_records) or {}
 
     def iterated(self) -> Iterator[ConsumerRecord] | None:
         """The next records of one partition, whose position moves with the iterator; None if nothing is ready."""
-        self._begin()
-        if self._given is not None:
-            return self._given.left
-        try:
-            records, part, end = self._records(_RECORD_ROWS)
-            if part is None:
-                self._raise()
-                return None
-            self._given = Given(part.state, part.version, records, iter(records), end)
-            return self._given.left
-        finally:
-            self._end()
+        return self._whole(self._iterator)
 
     def wait(self, waiting: bool) -> None:
         """The user begins or ends to wait for records."""
@@ -145,74 +107,148 @@ class Reader:
 
     def update_position(self) -> None:
         """Bring the position of the partition that is being iterated over up to date."""
-        if self._given is not None:
-            self._given.update_position()
+        given = self._given
+        if given is not None:
+            given.update_position()
 
     def drop(self, state: PartitionState) -> None:
         """The partition gets another version: give no more of it."""
         given = self._given
-        if given is not None and given.state is state:
+        if given is not None and given.part.state is state:
             given.update_position()
-            given.records.clear()
-            self._given = None
+            given.finish()
 
     def finish(self) -> None:
         """The user comes back no more: no later look takes a record that it has at hand for one that it still reads."""
-        self.update_position()
-        self._given = None
+        given = self._given
+        if given is not None:
+            given.update_position()
+            given.finish()
 
     def close(self) -> None:
         """Give everything back."""
-        self.update_position()
-        self._given = None
-        self._close_part()
-        for decoder in self._decoders.values():
-            decoder.close()
-        self._end()
+        self._closed = True
+        self.finish()
+        self._open.close()
 
-    # Steps
+    # A read
 
-    def _begin(self) -> None:
-        """The user asks for more: what was given before is processed."""
+    def _whole(self, read: Callable[P, T | None], /, *args: P.args, **options: P.kwargs) -> T | None:
+        """What a read gives, else the error that comes next.
+
+        The user gets all of it: if it is interrupted (Ctrl-C, or no memory), the positions are as before.
+        """
+        self._enter()
+        try:
+            self._settle()
+            failure = self._queued_failure()
+            found = read(*args, **options) if failure is None else None
+            if not found:
+                self._settle()  # nothing that was read is with the user
+                failure = failure or self._next_failure()
+            self._open.give_back()
+        except BaseException as error:
+            self._undo()
+            if self._closed and isinstance(error, Exception):
+                raise ClientClosed("the consumer was closed meanwhile") from error
+            raise
+        finally:
+            self._user = None
+        if failure is not None:
+            raise failure.error
+        return found
+
+    def _enter(self) -> None:
         self.asked_at = time.monotonic()
-        self.update_position()
+        me = threading.get_ident()
+        if self._user not in (None, me):  # the same one, if an interrupt left it here
+            raise LocalProtocolError("another thread reads at this moment: one thread uses a consumer at a time")
+        self._user = me
+        self._before.clear()
+
+    def _settle(self) -> None:
+        """What was given before is processed, since the user comes back for more."""
         given = self._given
-        if given is not None and not length_hint(given.left):
-            self._read.append(given.state)
-            self._given = None
+        if given is not None:
+            given.settled = given.taken
+            given.update_position()
+            if not given.has_more:
+                self._retire(given)
         for state in self._read:
             state.processed = state.position
         self._read.clear()
 
-    def _end(self) -> None:
-        if self._finished:
-            finished, self._finished = self._finished, []
-            self._give_back(finished)
+    def _retire(self, given: Given) -> None:
+        """The user has all that it gets of these records."""
+        given.finish()
+        self._read.append(given.part.state)
+        self._open.finish(given.part)
+        self._given = None
 
-    def _turn_back(self) -> None:
-        """Records that the user has not taken are read again as columns: what is open starts at the position."""
-        given, self._given = self._given, None
-        if given is None:
-            return
-        given.records.clear()
-        part = self._part
-        if part is not None and part.state is given.state and part.current:
-            self._reading = None  # opened again at the position
-        else:
-            self._again(given.state, given.version)
+    def _undo(self) -> None:
+        """Nothing of this read was given: fetch it again."""
+        if self._given is not None:
+            self._retire(self._given)
+        self._failure = None
+        self._open.recover()
+        for state, position in self._before.items():
+            state.position = position
+        with contextlib.suppress(ClientClosed):
+            for state in list(self._positions.partitions.values()):
+                self._fetch_again(state, state.version)
+            self._open.give_back()
+
+    def _fetch_again(self, state: PartitionState, version: int) -> None:
+        state.turned_back = version
+        self._again(state, version)
+
+    # What is read
+
+    def _iterator(self) -> Iterator[ConsumerRecord] | None:
+        if self._given is None:
+            records, part, end = self._records(_RECORD_ROWS)
+            if part is None:
+                return None
+            self._given = Given(part, records, iter(records), end)
+            self._open.keep(part)
+        return self._given.left
+
+    def _lists(self, max_records: int) -> dict[Key, list[ConsumerRecord]]:
+        found: dict[Key, list[ConsumerRecord]] = {}
+        left = max_records
+        given = self._given
+        if given is not None:
+            state = given.part.state
+            self._before.setdefault(state, state.position)
+            records = list(islice(given.left, left))
+            if records:
+                found[state.key] = records
+                left -= len(records)
+            given.update_position()
+            if given.has_more:
+                return found
+            self._retire(given)
+        while left > 0:
+            records, part, end = self._records(left)
+            if part is None:
+                break
+            self._advance(part, end)
+            found.setdefault(part.state.key, []).extend(records)
+            left -= len(records)
+        return found
 
     def _table(self, max_rows: int, names: tuple[str, ...]) -> ConsumedColumns | None:
+        self._turn_back()
         table: ConsumedColumns | None = None
-        while (part := self._open(names)) is not None:
-            decoder = self._reading
-            assert decoder is not None
+        while (opened := self._next_part(names)) is not None:
+            part, decoder = opened
             before = 0 if table is None else len(table)
             if table is None:
                 table = decoder.read(ConsumedColumns, max_rows, DEFAULT_MAX_BYTES)
                 table.problems, table.next_offsets = Problems(), {}
             else:
                 decoder.read_on(table, max_rows, DEFAULT_MAX_BYTES)
-            end = self._end_of(part, decoder, _last_offset(table, before))
+            end = self._open.end_of(part, decoder, _last_offset(table, before))
             if part.current:
                 self._advance(part, end)
                 table.next_offsets[part.state.key] = end.offset
@@ -221,19 +257,31 @@ class Reader:
             if not self._over(part, decoder, end):
                 break
         if table is None or not len(table):
-            self._raise()
             return None
         self.records_given += len(table)
         return table
 
+    def _turn_back(self) -> None:
+        """Records that the user has not taken are read again as columns: what is open starts at the position."""
+        given = self._given
+        if given is None:
+            return
+        self._retire(given)
+        state, part = given.part.state, self._open.part
+        if self._failure is not None and self._failure.state is state:
+            self._failure = None
+        if part is given.part and part.current:
+            self._open.reopen()
+        else:
+            self._fetch_again(state, given.part.version)
+
     def _records(self, max_records: int) -> tuple[list[ConsumerRecord], Part | None, Position]:
         """Records of one part with the position after them, which is not set yet; without a part if there are none."""
         settings = self._settings
-        while (part := self._open(_OF_RECORDS)) is not None:
-            decoder = self._reading
-            assert decoder is not None
+        while (opened := self._next_part(_OF_RECORDS)) is not None:
+            part, decoder = opened
             chunk = decoder.read(RecordColumns, max_records, DEFAULT_MAX_BYTES)
-            end = self._end_of(part, decoder, _last_offset(chunk, 0))
+            end = self._open.end_of(part, decoder, _last_offset(chunk, 0))
             records: list[ConsumerRecord] = []
             place = part.state.key
             try:
@@ -246,53 +294,22 @@ class Reader:
             if part.current and records:
                 self.records_given += len(records)
                 return records, part, end
-            if part.current:
-                self._advance(part, end)
+            self._advance(part, end)
         return [], None, Position(0)
 
-    def _open(self, names: tuple[str, ...]) -> Part | None:
-        """The part to read, opened; None if there is none, or if an error comes first."""
-        if self._failure is not None:
+    def _next_part(self, names: tuple[str, ...]) -> tuple[Part, Decoder] | None:
+        """The part to read and its decoder; None if there is none, or if an error comes first."""
+        if self._failure is not None and self._failure.holds:
             return None
-        while True:
-            part = self._part
-            if part is None:
-                try:
-                    part = self._part = self._ready.popleft()
-                except IndexError:
-                    return None
-                self._reading = None
-            if not part.current:
-                self._close_part()
-                continue
-            decoder = self._decoder(names)
-            if self._reading is not decoder:
-                self._reading = decoder
-                position = part.state.position or part.start
-                first = max(position.offset, part.start.offset)
-                decoder.open(part.records, aborted=part.aborted, start_offset=first, end_offset=part.state.end)
-                decoder.set_place(part.state.topic, part.state.number)
-            return part
-
-    def _decoder(self, names: tuple[str, ...]) -> Decoder:
-        found = self._decoders.get(names)
-        if found is None:
-            plan = plan_of(columns=names, verify_crc=self._settings.check_crcs, place_columns=True)
-            found = self._decoders[names] = plan.decoder(b"")
-        return found
-
-    def _end_of(self, part: Part, decoder: Decoder, last_offset: int | None) -> Position:
-        """The position after what was read of a part."""
-        if decoder.done and decoder.fault is None and part.end is not None:
-            return part.end if part.end.offset <= part.state.end else Position(part.state.end)
-        if last_offset is None:
-            return part.state.position or part.start
-        return Position(last_offset + 1, part.end.leader_epoch if part.same_epoch and part.end is not None else -1)
+        self._failure = None
+        return self._open.open(names)
 
     def _advance(self, part: Part, end: Position) -> None:
         if part.current:
-            part.state.position = end
-            self._read.append(part.state)
+            state = part.state
+            self._before.setdefault(state, state.position)
+            state.position = end
+            self._read.append(state)
 
     def _over(self, part: Part, decoder: Decoder, end: Position) -> bool:
         """Close a part that is read to its end or to an error. Returns whether to go on with the next one."""
@@ -300,17 +317,12 @@ class Reader:
         if fault is None and decoder.done and part.end is None and part.current:
             fault = CorruptRecord("the records are damaged")
         if fault is not None:
-            self._failed(part, decoder, fault, end.offset)
+            if isinstance(fault, DecodeError):
+                explain(fault, part.state, memoryview(part.records)[decoder.position :], end.offset)
+            self._failure = Failure(part.state, part.version, fault)
         if fault is not None or decoder.done:
-            self._close_part()
+            self._open.close_part()
         return fault is None and decoder.done
-
-    def _failed(self, part: Part, decoder: Decoder, fault: Exception, offset: int) -> None:
-        """Keep an error for the user; reading stopped at `offset`."""
-        state = part.state
-        if isinstance(fault, DecodeError):
-            explain(fault, state, memoryview(part.records)[decoder.position :], offset)
-        self._failure = Failure(state, part.version, fault)
 
     def _not_deserialized(self, part: Part, offset: int, error: Exception) -> Position:
         """A deserializer failed: the records before are given, then its error comes."""
@@ -318,31 +330,30 @@ class Reader:
         self._failure = Failure(part.state, part.version, error)
         return Position(offset, -1)
 
-    def _close_part(self) -> None:
-        if self._part is not None:
-            if self._reading is not None:
-                self._reading.close()
-            self._finished.append(self._part)
-            self._part = self._reading = None
+    # Errors
 
-    def _raise(self) -> None:
-        """Raise the error that comes next, if it still holds."""
+    def _next_failure(self) -> Failure | None:
+        """The error that comes next, if it still holds, and try again what it is about."""
         failure, self._failure = self._failure, None
-        while failure is None or failure.state.version != failure.version:
+        if failure is None or not failure.holds:
+            return self._queued_failure()
+        return self._taken(failure)
+
+    def _queued_failure(self) -> Failure | None:
+        """The same of what the brokers refused. Nothing that precedes it is left, and what others have does not."""
+        while True:
             try:
                 failure = self._positions.failures.popleft()
             except IndexError:
-                return
-        if self._part is not None and self._part.state is failure.state:
-            self._close_part()
-        self._again(failure.state, failure.version)
-        raise failure.error
+                return None
+            if failure.holds:
+                return self._taken(failure)
 
-
-def table_columns(names: Iterable[str] | None) -> tuple[str, ...]:
-    """The columns to build in their usual order, ``offset`` always. Raises TypeError, ValueError."""
-    wanted = {"offset", *column_names(names, TABLE_COLUMNS, TABLE_COLUMNS)}
-    return tuple(name for name in TABLE_COLUMNS if name in wanted)
+    def _taken(self, failure: Failure) -> Failure:
+        if self._open.part is not None and self._open.part.state is failure.state:
+            self._open.close_part()
+        self._fetch_again(failure.state, failure.version)
+        return failure
 
 
 def _last_offset(table: RecordColumns, before: int) -> int | None:

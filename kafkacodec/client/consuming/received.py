@@ -46,6 +46,7 @@ class Part:
         same_epoch: all batches have the leader epoch of `end`.
         aborted: the aborted transactions, as a decoder takes them.
         frame: the memory that the records are in.
+        given_back: its reader has no more use for it.
     """
 
     state: PartitionState
@@ -56,15 +57,16 @@ class Part:
     same_epoch: bool
     aborted: bytes
     frame: Frame
+    given_back: bool = False
 
     @property
     def current(self) -> bool:
         """Whether the records are still wanted."""
-        return self.state.version == self.version
+        return self.state.is_current(self.version)
 
     def forget(self) -> None:
         """Let go of the bytes, before their memory is given back."""
-        self.records = b""
+        self.records, self.given_back = b"", True
 
 
 class Extent(NamedTuple):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
 
 from kafkacodec.client.consuming.positions import Key
+from kafkacodec.records.arguments import column_names
 from kafkacodec.records.columns import RecordColumns
+from kafkacodec.records.decode import PLACE_COLUMNS, RECORD_COLUMNS
 
-__all__ = ["ConsumedColumns", "ConsumerRecord"]
+__all__ = ["TABLE_COLUMNS", "ConsumedColumns", "ConsumerRecord", "table_columns"]
+
+TABLE_COLUMNS: Final = (*PLACE_COLUMNS, *RECORD_COLUMNS)
 
 
 class ConsumerRecord(NamedTuple):
@@ -45,3 +50,9 @@ class ConsumedColumns(RecordColumns):
     """
 
     next_offsets: dict[Key, int]
+
+
+def table_columns(names: Iterable[str] | None) -> tuple[str, ...]:
+    """The columns to build in their usual order, ``offset`` always. Raises TypeError, ValueError."""
+    wanted = {"offset", *column_names(names, TABLE_COLUMNS, TABLE_COLUMNS)}
+    return tuple(name for name in TABLE_COLUMNS if name in wanted)

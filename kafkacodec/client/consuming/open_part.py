@@ -1,0 +1,129 @@
+"""The fetched part that is being read, and the decoder that is open on it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kafkacodec.client.consuming.positions import Position
+from kafkacodec.client.consuming.received import Part
+from kafkacodec.client.consuming.settings import ConsumerSettings
+from kafkacodec.records.decode import plan_of
+
+if TYPE_CHECKING:
+    from kafkacodec.records._decoder import Decoder
+
+__all__ = ["OpenPart"]
+
+
+class OpenPart:
+    """Takes fetched parts, opens them one after the other, and gives them back.
+
+    A step may end anywhere by an interrupt; after `recover` no part is lost, and none is read or given back twice.
+
+    Args:
+        ready: the parts, taken from the left.
+        settings: the consumer's.
+        give_back: gets parts whose memory is not used any more.
+
+    Attributes:
+        part: the part that is being read; None before the first one and between two.
+        decoder: open on it; None if it has to be opened at the partition's position.
+    """
+
+    def __init__(self, ready: deque[Part], settings: ConsumerSettings, give_back: Callable[[list[Part]], None]) -> None:
+        self._ready = ready
+        self._verify_crc = settings.check_crcs
+        self._give_back = give_back
+        self._decoders: dict[tuple[str, ...], Decoder] = {}  # by their columns
+        self._finished: list[Part] = []
+        self.part: Part | None = None
+        self.decoder: Decoder | None = None
+
+    @property
+    def has_data(self) -> bool:
+        """Whether there is a part to read."""
+        return bool(self.part or self._ready)
+
+    def open(self, names: tuple[str, ...]) -> tuple[Part, Decoder] | None:
+        """The part to read and its decoder for these columns; None if there is no part."""
+        while True:
+            part = self.part
+            if part is None:
+                try:
+                    part = self.part = self._ready[0]
+                    self._ready.popleft()
+                except IndexError:
+                    return None
+            if part.current:
+                break
+            self.close_part()
+        decoder = self._decoder(names)
+        if self.decoder is not decoder:
+            self.reopen()
+            position = part.state.position or part.start
+            first = max(position.offset, part.start.offset)
+            decoder.open(part.records, aborted=part.aborted, start_offset=first, end_offset=part.state.end)
+            decoder.set_place(part.state.topic, part.state.number)
+            self.decoder = decoder
+        return part, decoder
+
+    def end_of(self, part: Part, decoder: Decoder, last_offset: int | None) -> Position:
+        """The position after what was read of a part; `last_offset` is that of the last record, if one was read."""
+        if decoder.done and decoder.fault is None and part.end is not None:
+            return part.end if part.end.offset <= part.state.end else Position(part.state.end)
+        if last_offset is None:
+            return part.state.position or part.start
+        return Position(last_offset + 1, part.end.leader_epoch if part.same_epoch and part.end is not None else -1)
+
+    def reopen(self) -> None:
+        """The next `open` begins at the partition's position."""
+        decoder, self.decoder = self.decoder, None
+        if decoder is not None:
+            decoder.close()
+
+    def close_part(self) -> None:
+        """Read no more of the part."""
+        if self.part is not None:
+            self.reopen()
+            self._finished.append(self.part)
+            self.part = None
+
+    def keep(self, part: Part) -> None:
+        """Do not give a part back that was read to its end, before `finish`."""
+        if part in self._finished:
+            self._finished.remove(part)
+
+    def finish(self, part: Part) -> None:
+        """Give a part back that was kept, unless it is still being read."""
+        if part is not self.part:
+            self._finished.append(part)
+
+    def give_back(self) -> None:
+        """Give back what was read."""
+        if self._finished:
+            self._give_back(self._finished)
+            self._finished = []
+
+    def recover(self) -> None:
+        """Bring all in order after an interrupt, which may have come between any two steps. The part is closed."""
+        if self._ready and self._ready[0] is self.part:
+            self._ready.popleft()
+        self.close_part()
+
+    def close(self) -> None:
+        """Give everything back."""
+        with contextlib.suppress(RuntimeError):  # another thread reads still; it sees that this is closed
+            self.close_part()
+            for decoder in self._decoders.values():
+                decoder.close()
+        self.give_back()
+
+    def _decoder(self, names: tuple[str, ...]) -> Decoder:
+        found = self._decoders.get(names)
+        if found is None:
+            plan = plan_of(columns=names, verify_crc=self._verify_crc, place_columns=True)
+            found = self._decoders[names] = plan.decoder(b"")
+        return found
