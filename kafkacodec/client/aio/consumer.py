@@ -9,6 +9,7 @@ from typing import Any, Final, Self, Unpack
 from kafkacodec.client.aio.consumer_offsets import ConsumerOffsets
 from kafkacodec.client.aio.consumer_parts import ConsumerParts
 from kafkacodec.client.checks import row_limit, seconds
+from kafkacodec.client.consuming.deadline import Deadline
 from kafkacodec.client.consuming.positions import Key
 from kafkacodec.client.consuming.record import ConsumedColumns, ConsumerRecord, table_columns
 from kafkacodec.client.consuming.settings import ConsumerOptions, ConsumerSettings
@@ -67,13 +68,15 @@ class Consumer(ConsumerOffsets):
             kept: it has its own memory.
         """
         limit, most, names = seconds("timeout", timeout), row_limit("max_rows", max_rows), table_columns(columns)
+        end = Deadline(limit)
         while True:
             parts = self._reading()
             table = parts.reader.columns(most, names)
             if table is not None:
                 yield table
                 await asyncio.sleep(0)  # the loop goes on fetching
-            elif not await self._wait(parts, limit):
+                end.restart()
+            elif not await self._wait(parts, end):
                 return
 
     async def getmany(
@@ -85,13 +88,13 @@ class Consumer(ConsumerOffsets):
             timeout: in seconds; None waits until something comes.
             max_records: the most records in all. Default: ``max_poll_records``.
         """
-        limit = seconds("timeout", timeout)
+        end = Deadline(seconds("timeout", timeout))
         most = row_limit("max_records", max_records) or self._settings.max_poll_records
         await asyncio.sleep(0)
         while True:
             parts = self._reading()
             found = parts.reader.records_by_partition(most)
-            if found or not await self._wait(parts, limit):
+            if found or not await self._wait(parts, end):
                 return found
 
     def __aiter__(self) -> Self:
@@ -106,7 +109,7 @@ class Consumer(ConsumerOffsets):
             self._records = parts.reader.iterated() or iter(())
             for record in self._records:
                 return record
-            if not await self._wait(parts, None):
+            if not await self._wait(parts, Deadline(None)):
                 raise StopAsyncIteration
 
     def _reading(self) -> ConsumerParts:
@@ -126,16 +129,17 @@ class Consumer(ConsumerOffsets):
         parts.raise_missing()
         parts.warn_of_missing(() if self._topics is None else self._topics.topics)
 
-    async def _wait(self, parts: ConsumerParts, limit: float | None) -> bool:
-        """Wait until there may be something to read; False if nothing came in time."""
+    async def _wait(self, parts: ConsumerParts, end: Deadline) -> bool:
+        """Wait until there may be something to read; False if the time is over, or nothing comes any more."""
         self._event.clear()
-        if parts.readable:
+        left = end.left
+        if left != 0 and parts.readable:
             return True
-        if limit == 0 or parts.positions.read:
+        if not end.waits or parts.positions.read:
             return False
         parts.reader.wait(True)
         try:
-            async with asyncio.timeout(limit):
+            async with asyncio.timeout(left):
                 await self._event.wait()
             return True
         except TimeoutError:

@@ -116,7 +116,8 @@ class ConsumerParts:
         if refused is not None and refused is not self._refused:
             self._refused = refused
             self.errors.append(refused)
-        if self.fetcher.ready or self.positions.failures or self.errors or self.refusal is not None:
+        errors = self.positions.failures or self.errors or self.refusal is not None
+        if self.fetcher.ready or errors or self.positions.read:
             self.ready()
         for event in self._waiting:
             event.set()

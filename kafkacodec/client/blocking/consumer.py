@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Self, Unpack
@@ -11,6 +10,7 @@ from kafkacodec.client.aio import consumer as aio
 from kafkacodec.client.aio.consumer_parts import ConsumerParts
 from kafkacodec.client.blocking.callbacks import CallbackThread
 from kafkacodec.client.checks import row_limit, seconds
+from kafkacodec.client.consuming.deadline import Deadline
 from kafkacodec.client.consuming.positions import Key
 from kafkacodec.client.consuming.record import ConsumedColumns, ConsumerRecord, table_columns
 from kafkacodec.client.consuming.settings import ConsumerOptions, ConsumerSettings
@@ -165,12 +165,14 @@ class Consumer(BlockingFace):
         return self._tables(row_limit("max_rows", max_rows), seconds("timeout", timeout), names)
 
     def _tables(self, max_rows: int | None, timeout: float | None, names: tuple[str, ...]) -> Iterator[ConsumedColumns]:
+        end = Deadline(timeout)
         while True:
             self._check_reading()
             table = self._reader.columns(max_rows, names)
             if table is not None:
                 yield table
-            elif not self._wait(timeout):
+                end.restart()
+            elif not self._wait(end):
                 return
 
     def getmany(self, timeout: float | None = 0, max_records: int | None = None) -> dict[Key, list[ConsumerRecord]]:
@@ -180,12 +182,12 @@ class Consumer(BlockingFace):
             timeout: in seconds; None waits until something comes.
             max_records: the most records in all. Default: ``max_poll_records``.
         """
-        limit = seconds("timeout", timeout)
+        end = Deadline(seconds("timeout", timeout))
         most = row_limit("max_records", max_records) or self._settings.max_poll_records
         while True:
             self._check_reading()
             found = self._reader.records_by_partition(most)
-            if found or not self._wait(limit):
+            if found or not self._wait(end):
                 return found
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
@@ -197,7 +199,7 @@ class Consumer(BlockingFace):
             records = self._reader.iterated()
             if records is not None:
                 yield records
-            elif not self._wait(None):
+            elif not self._wait(Deadline(None)):
                 return
 
     def _check_reading(self) -> None:
@@ -205,22 +207,21 @@ class Consumer(BlockingFace):
         self._thread.serve()
         self._face._check_something_to_read(self._parts)
 
-    def _wait(self, timeout: float | None) -> bool:
-        """Wait until there may be something to read; False if nothing came in time."""
-        deadline = None if timeout is None else time.monotonic() + timeout
+    def _wait(self, end: Deadline) -> bool:
+        """Wait until there may be something to read; False if the time is over, or nothing comes any more."""
         event = self._thread.event
         self._reader.wait(True)
         try:
             while True:
                 event.clear()
-                if self._parts.readable:
+                left = end.left
+                if left != 0 and self._parts.readable:
                     return True
                 if self._parts.positions.read:
                     return False
                 self._thread.serve()
-                left = None if deadline is None else deadline - time.monotonic()
-                if left is not None and left <= 0:
-                    if timeout:
+                if left == 0:
+                    if end.waits:
                         self._face._explain_nothing(self._parts)
                     return False
                 event.wait(left)

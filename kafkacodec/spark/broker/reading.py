@@ -77,8 +77,12 @@ def _tables(
             start = first if before < first < wanted.end else wanted.end
             _report(wanted, before, start, fail_on_data_loss)
             continue
-        if (start := consumer.position(*key)) >= wanted.end:
+        reached = consumer.position(*key)
+        if reached >= wanted.end:
             return
+        if reached > start:  # offsets without records came
+            start = reached
+            continue
         raise DeadlineExceeded(
             f"{wanted.topic}-{wanted.partition}: no record from offset {start} to {wanted.end - 1} came within "
             f"{timeout:g} s (kafkaConsumer.pollTimeoutMs)"

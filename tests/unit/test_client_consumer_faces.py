@@ -1,0 +1,110 @@
+"""Both faces of a consumer on the model of a cluster: waits, ends, commits, and several threads."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+import kafkacodec as kc
+from kafkacodec.client import Consumer, aio
+from tests.reference.model_broker import ModelCluster
+from tests.reference.model_traffic import SERVER, modelled
+
+OPTIONS = {"bootstrap_servers": SERVER, "auto_offset_reset": "earliest", "fetch_max_wait_ms": 20}
+
+
+@pytest.fixture
+def model(monkeypatch):
+    return modelled(monkeypatch, ModelCluster(1, {"t": 2}))
+
+
+def put(model, *values, partition=0, **options):
+    appended = model.logs["t", partition].append(kc.encode([(None, value) for value in values], **options), 0)
+    assert appended.code == 0
+
+
+def in_both(face, work, **options):
+    """Run a function that gets a consumer: a coroutine function for asyncio."""
+    if face == "blocking":
+        with Consumer(**OPTIONS, **options) as consumer:
+            return work(consumer)
+
+    async def run():
+        async with aio.Consumer(**OPTIONS, **options) as consumer:
+            return await work(consumer)
+
+    return asyncio.run(run())
+
+
+FACES = pytest.mark.parametrize("face", ["blocking", "asyncio"])
+
+
+@FACES
+@pytest.mark.parametrize("group", [None, "g"])
+def test_reading_ends_when_the_start_is_beyond_the_end(model, face, group):
+    for _ in range(10):
+        put(model, b"x")
+    model.logs["t", 0].delete_before(8)
+    ranges = {("t", 0): (0, 5)}
+
+    def blocking(consumer):
+        consumer.assign_ranges(ranges)
+        return [table["offset"].tolist() for table in consumer.columns()] + list(consumer)
+
+    async def asynchronous(consumer):
+        await consumer.assign_ranges(ranges)
+        return [t async for t in consumer.columns()] + [r async for r in consumer]
+
+    assert in_both(face, blocking if face == "blocking" else asynchronous, group_id=group) == []
+
+
+@pytest.fixture
+def markers(model):
+    """Transactions without records end all the time."""
+    ended = threading.Event()
+
+    def run():
+        while not ended.wait(0.02):
+            model.logs["t", 0].append_marker(7, 0, commit=True, epoch=0)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    yield
+    ended.set()
+    thread.join()
+
+
+@FACES
+def test_a_wait_ends_in_time_whatever_comes_that_is_no_record(model, markers, face):
+    def blocking(consumer):
+        consumer.assign([("t", 0)])
+        return consumer.getmany(0.2), list(consumer.columns(timeout=0.2)), consumer.position("t", 0)
+
+    async def asynchronous(consumer):
+        await consumer.assign([("t", 0)])
+        tables = consumer.columns(timeout=0.2)
+        return await consumer.getmany(0.2), [table async for table in tables], await consumer.position("t", 0)
+
+    start = time.monotonic()
+    lists, tables, position = in_both(face, blocking if face == "blocking" else asynchronous)
+    assert time.monotonic() - start < 2
+    assert (lists, tables) == ({}, [])
+    assert position > 2
+
+
+@FACES
+def test_times_that_never_end(model, face):
+    put(model, b"x")
+
+    def blocking(consumer):
+        consumer.assign([("t", 0)])
+        return consumer.getmany(float("inf"))
+
+    async def asynchronous(consumer):
+        await consumer.assign([("t", 0)])
+        return await consumer.getmany(float("inf"))
+
+    assert len(in_both(face, blocking if face == "blocking" else asynchronous)) == 1
