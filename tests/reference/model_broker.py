@@ -90,6 +90,7 @@ class ModelCluster:
         logs: by topic and partition.
         leaders: by topic and partition.
         topic_ids: by topic.
+        refusals: the errors that Metadata has for topics.
         alive: the brokers that run.
         requests: the requests that came, as (node, request, version), for tests to look at.
         now: ms.
@@ -110,6 +111,7 @@ class ModelCluster:
         self.logs: dict[tuple[str, int], Log] = {}
         self.leaders: dict[tuple[str, int], Leadership] = {}
         self.topic_ids: dict[str, uuid.UUID] = {}
+        self.refusals: dict[str, int] = {}
         self.read_replicas: dict[tuple[str, int], int] = {}
         self.sessions = model_partitions.Sessions()
         self.requests: list[tuple[int, Any, int]] = []
@@ -320,6 +322,8 @@ def _topic(cluster: ModelCluster, view: View, name: str | None, topic_id: Any, *
     kind = messages.MetadataResponse
     if name is None:
         return kind.MetadataResponseTopic(error_code=UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
+    if name in cluster.refusals:
+        return kind.MetadataResponseTopic(error_code=cluster.refusals[name], name=name)
     if name not in view.names:
         code = UNKNOWN_TOPIC_OR_PARTITION
         if create and name not in cluster.topic_ids:

@@ -284,6 +284,40 @@ def test_room_for_what_is_fetched_ahead():
     assert read.fetcher.kept_bytes == 0
 
 
+def test_a_refused_topic_does_not_keep_others_from_their_positions():
+    model = ModelCluster(1, {"t": 1, "u": 1})
+    model.refusals["u"] = 29
+    read = ModelConsumer(model, auto_offset_reset="earliest")
+    read.assign(("u", 0), ("t", 0))
+    read.network.run(1000)
+    assert read.state().position == Position(0)
+    for _ in range(2):
+        with pytest.raises(BrokerError, match="topic 'u': TOPIC_AUTHORIZATION_FAILED"):
+            read.read_all(1000)
+    del model.refusals["u"]  # the next error is the last one
+    with pytest.raises(BrokerError, match="topic 'u': TOPIC_AUTHORIZATION_FAILED"):
+        read.read_all(1000)
+    read.network.run(200)
+    with pytest.raises(BrokerError, match="topic 'u': TOPIC_AUTHORIZATION_FAILED"):
+        read.reader.columns()
+    assert read.read_all(1000) == []
+    assert read.state(topic="u").position == Position(0)
+
+
+def test_room_for_what_is_fetched_ahead_while_brokers_come():
+    model = ModelCluster(3, {"t": 3})
+    for partition in range(3):
+        for _ in range(100):
+            put(model, b"x" * 1000, partition=partition)
+    read = consumer(model, 0, max_partition_fetch_bytes=5000, fetch_max_bytes=50_000, prefetch_bytes=20_000)
+    for numbers in ([0], [0, 1], [0, 1, 2]):
+        read.assign(*(("t", number) for number in numbers))
+        read.network.run(3000)
+        assert 10_000 < read.fetcher.kept_bytes <= 20_000
+    assert sorted(read.read_all(60_000)) == [(p, o) for p in range(3) for o in range(100)]
+    assert read.fetcher.kept_bytes == 0
+
+
 @pytest.mark.parametrize("mode", ["columns", "getmany", "iterate"])
 def test_damage_in_the_middle(mode):
     model = ModelCluster(1, {"t": 2})

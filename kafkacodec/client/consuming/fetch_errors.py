@@ -58,10 +58,10 @@ class FetchErrors:
     def no_leader(self, state: PartitionState) -> None:
         """Metadata has no leader of a partition: ask again, or report why it cannot be read."""
         topic = self._cluster.topics.get(state.topic)
-        if topic is not None and topic.refusal is not None:
-            self.for_user(state, topic.refusal(f"topic {state.topic!r}: {topic.refusal.name}"))
-        elif topic is not None:
+        if topic is not None:
             self._cluster.refresh()
+            if topic.refusal is not None:
+                self.for_user(state, topic.refusal(f"topic {state.topic!r}: {topic.refusal.name}"))
 
     def created_again(self, state: PartitionState) -> None:
         """The topic was deleted, and another one has its name: the position means nothing in that."""

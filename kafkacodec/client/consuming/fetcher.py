@@ -34,9 +34,10 @@ _UNKNOWN: Final = -1
 
 @dataclass(eq=False, slots=True)
 class _Round:
-    """One request to a broker, and what it asks for."""
+    """One request to a broker, and what it asks for, which are `max_bytes` at most."""
 
     node: int
+    max_bytes: int
     asked: dict[Key, tuple[PartitionState, int, Position]] = field(default_factory=dict)
     names: dict[uuid.UUID, str] = field(default_factory=dict)
 
@@ -55,7 +56,7 @@ class _Node:
 class Fetcher:
     """A machine that keeps one fetch under way to each broker that has assigned partitions, while there is room.
 
-    Each broker has an equal share of `prefetch_bytes`.
+    Each broker has an equal share of `prefetch_bytes`, and all of them together have no more, also while shares change.
 
     Attributes:
         ready: fetched parts in order, which the reader takes from the left and gives back by `done`.
@@ -119,11 +120,13 @@ class Fetcher:
         sends: list[Send] = []
         sources = self._sources(now)
         self._share = self._settings.prefetch_bytes // max(len(sources), 1)
+        taken = self._taken()
         for number in sorted(sources):
             node = self._nodes.setdefault(number, _Node())
-            if node.asking is not None or now < node.next_at or not self._has_room(node):
+            if node.asking is not None or now < node.next_at or not self._has_room(node, taken):
                 continue
-            node.asking = _Round(number)
+            node.asking = _Round(number, self._most())
+            taken += node.asking.max_bytes
             wait = self._settings.fetch_max_wait_ms + self._settings.request_timeout_ms
             request = partial(self._request, node.asking)
             sends.append(Send(number, request, timeout_ms=wait, context=node.asking))
@@ -180,9 +183,16 @@ class Fetcher:
 
     # Asking
 
-    def _has_room(self, node: _Node) -> bool:
-        """Whether another answer fits into a broker's share of the memory; the first one is always allowed."""
-        return not node.kept_bytes or node.kept_bytes + self._most() <= self._share
+    def _taken(self) -> int:
+        """The memory of what is kept and of the answers that are to come."""
+        asking = [node.asking for node in self._nodes.values() if node.asking is not None]
+        return self.kept_bytes + sum(one.max_bytes for one in asking)
+
+    def _has_room(self, node: _Node, taken: int) -> bool:
+        """Whether another answer fits into the memory and into a broker's share of it; the first one always does."""
+        most = self._most()
+        fits = not node.kept_bytes or node.kept_bytes + most <= self._share
+        return not taken or (fits and taken + most <= self._settings.prefetch_bytes)
 
     def _most(self) -> int:
         """The most bytes in a response: two of them fit into a broker's share."""
@@ -229,8 +239,8 @@ class Fetcher:
         plan = session.plan(wanted)
         asked.asked = {s.key: (s, s.version, s.fetching) for s in states if s.fetching is not None}
         asked.names = session.names()
-        most = max([self._most(), *(state.partition_bytes for state in states)])
-        return fetch_request(plan, self._settings, most), version
+        asked.max_bytes = max([self._most(), *(state.partition_bytes for state in states)])
+        return fetch_request(plan, self._settings, asked.max_bytes), version
 
     def _wanted(self, state: PartitionState, topic_id: uuid.UUID | None) -> Wanted:
         known = self._cluster.partition(*state.key)

@@ -74,7 +74,7 @@ class _Want:
         if self.query is not None:
             return not self.query.done
         assert self.state is not None
-        return self.state.version == self.version and self.state.sought is not None
+        return self.state.version == self.version and self.state.sought is not None and not self.state.failing
 
 
 class OffsetLookup:
@@ -164,6 +164,7 @@ class OffsetLookup:
     def _leader(self, want: _Want) -> int | None:
         topic = self._cluster.topics.get(want.key[0])
         if topic is not None and topic.refusal is not None:
+            self._cluster.refresh()  # it may be another time
             self._refuse(want, topic.refusal(f"topic {want.key[0]!r}: {topic.refusal.name}"))
             return None
         leader = self._cluster.leader(*want.key)
@@ -245,6 +246,5 @@ class OffsetLookup:
             return
         if want.query is not None:
             want.query.error = problem
-        elif want.state is not None and not want.state.failing:
+        elif want.state is not None:
             self._positions.fail(want.state, problem)
-            self._wants.remove(want)
