@@ -142,6 +142,14 @@ def test_old_brokers_have_no_offsets_by_time():
     assert isinstance(query.error, UnsupportedVersion)
 
 
+def test_a_broker_without_a_common_version():
+    model = ModelCluster(1, {"t": 1}, versions={FETCH: range(100, 101)})
+    read = consumer(model)
+    for _ in range(2):
+        with pytest.raises(UnsupportedVersion, match="Fetch"):
+            read.read_all(5000)
+
+
 @pytest.mark.parametrize("code", [3, 5, 6, 9, 56, 74, 75, 78, 100, 103, -1])
 def test_errors_that_pass(code):
     model = ModelCluster(3, {"t": 1})

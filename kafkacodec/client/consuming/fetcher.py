@@ -19,7 +19,8 @@ from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer, Send, Versions
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.core.metrics import Metrics
-from kafkacodec.errors import AuthenticationFailed, ClientClosed, CorruptRecord, KafkaCodecError, LimitExceeded, error
+from kafkacodec.client.groups.membership import worth_repeating
+from kafkacodec.errors import ClientClosed, CorruptRecord, KafkaCodecError, LimitExceeded, error
 from kafkacodec.protocol.fetch import aborted_transactions
 from kafkacodec.protocol.versions import highest_common
 
@@ -165,7 +166,7 @@ class Fetcher:
             frame.release()
 
     def failed(self, send: Send, error: Exception, now: float) -> None:
-        """Ask again after a wait; from the leader, if a follower failed."""
+        """Ask again after a wait; from the leader, if a follower failed. Tell the user what does not pass."""
         asked: _Round = send.context
         node = self._nodes[asked.node]
         node.asking = None
@@ -178,7 +179,7 @@ class Fetcher:
         for state in self._positions.partitions.values():
             if state.preferred == asked.node:
                 state.preferred = None
-            if isinstance(error, AuthenticationFailed) and self._source(state, now) == asked.node:
+            if not worth_repeating(error) and self._source(state, now) == asked.node:
                 self._errors.for_user(state, error)
 
     # Asking

@@ -13,7 +13,8 @@ from kafkacodec.client.consuming.reset_policy import LATEST
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer, Send, Versions
 from kafkacodec.client.core.cluster import Cluster
-from kafkacodec.errors import AuthenticationFailed, ConnectionFailed, DeadlineExceeded, RemoteProtocolError, error
+from kafkacodec.client.groups.membership import worth_repeating
+from kafkacodec.errors import RemoteProtocolError, error
 from kafkacodec.protocol.client_defaults import client_request
 from kafkacodec.protocol.versions import highest_common
 
@@ -23,7 +24,6 @@ _LIST_OFFSETS: Final = 2
 _FIRST_BY_TIME: Final = 1
 _UNSUPPORTED_FOR_MESSAGE_FORMAT: Final = 43
 _UNKNOWN: Final = -1
-_RETRIED = (ConnectionFailed, DeadlineExceeded, RemoteProtocolError)
 
 
 class FoundOffset(NamedTuple):
@@ -139,7 +139,7 @@ class OffsetLookup:
 
     def failed(self, send: Send, error: Exception, now: float) -> None:
         """Ask again, unless that cannot help."""
-        if isinstance(error, _RETRIED) and not isinstance(error, AuthenticationFailed):
+        if worth_repeating(error):
             self._cluster.refresh()
             self._again(send.context.values(), error, now)
             return

@@ -12,15 +12,8 @@ from kafkacodec.client.consuming.positions import Key, PartitionState, Position,
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer, Send, Versions
 from kafkacodec.client.core.cluster import Cluster
-from kafkacodec.errors import (
-    AuthenticationFailed,
-    ConnectionFailed,
-    DeadlineExceeded,
-    LogTruncated,
-    RemoteProtocolError,
-    UnsupportedVersion,
-    error,
-)
+from kafkacodec.client.groups.membership import worth_repeating
+from kafkacodec.errors import LogTruncated, UnsupportedVersion, error
 from kafkacodec.protocol.client_defaults import client_request
 from kafkacodec.protocol.versions import highest_common
 
@@ -29,7 +22,6 @@ __all__ = ["Validation"]
 _OFFSET_FOR_LEADER_EPOCH: Final = 23
 _UNKNOWN: Final = -1
 _FIRST_FOR_CONSUMERS: Final = 3  # older ones need the permission to change the cluster
-_RETRIED = (ConnectionFailed, DeadlineExceeded, RemoteProtocolError)
 _log = logging.getLogger("kafkacodec.client")
 
 
@@ -96,12 +88,12 @@ class Validation:
 
     def failed(self, send: Send, error: Exception, now: float) -> None:
         """Ask again; on a broker that cannot tell, go on without."""
-        if isinstance(error, _RETRIED):
+        if worth_repeating(error):
             self._cluster.refresh()
         for check in send.context.values():
             if not self._current(check):
                 continue
-            if isinstance(error, _RETRIED) and not isinstance(error, AuthenticationFailed):
+            if worth_repeating(error):
                 self._again(check.state, now)
             elif isinstance(error, UnsupportedVersion):
                 check.state.validated_epoch = check.leader_epoch
