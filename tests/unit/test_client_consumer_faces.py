@@ -10,6 +10,7 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec.client import Consumer, aio
+from kafkacodec.client.blocking import callbacks
 from tests.reference.model_broker import ModelCluster
 from tests.reference.model_traffic import SERVER, modelled
 
@@ -108,3 +109,37 @@ def test_times_that_never_end(model, face):
         return await consumer.getmany(float("inf"))
 
     assert len(in_both(face, blocking if face == "blocking" else asynchronous)) == 1
+
+
+class SlowEvent(threading.Event):
+    """Much may happen before a wait."""
+
+    def wait(self, timeout=None):
+        time.sleep(0.05)
+        return super().wait(timeout)
+
+
+def test_a_thread_that_waits_takes_no_wake_from_another(monkeypatch):
+    monkeypatch.setattr(threading, "Event", SlowEvent)
+    thread = callbacks.CallbackThread("test")
+    thread.wanted = True
+    monkeypatch.undo()
+    ended = threading.Event()
+
+    def read():  # as a consumer does that has no records
+        while not ended.is_set():
+            thread.event.clear()
+            thread.event.wait()
+
+    reader = threading.Thread(target=read)
+    caller = threading.Thread(target=lambda: thread.run(asyncio.sleep(0.01)), daemon=True)
+    reader.start()
+    time.sleep(0.1)
+    caller.start()
+    caller.join(1)
+    left = caller.is_alive()
+    ended.set()
+    thread.event.set()
+    reader.join()
+    thread.close()
+    assert not left

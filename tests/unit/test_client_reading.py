@@ -150,6 +150,8 @@ def test_all_is_processed_when_the_user_comes_back():
     read.reader.update_position()
     assert (state.processed.offset, state.position.offset) == (0, 1)
     assert offsets(read, "lists", 1) == [(0, 1)]
+    read.reader.update_position()
+    assert (state.processed.offset, state.position.offset) == (1, 2)
     assert offsets(read, "iteration", 1) == [(0, 2)]
     assert (state.processed.offset, state.position.offset) == (2, 3)
     assert next(read.reader.iterated()).offset == 3
@@ -157,6 +159,17 @@ def test_all_is_processed_when_the_user_comes_back():
     assert state.processed.offset == 3
     assert read.reader.iterated() is None
     assert state.processed == state.position == Position(4, 0)
+
+
+def test_nothing_of_a_list_is_processed_before_more_is_asked_for():
+    read = numbered(4)
+    state = read.state()
+    assert offsets(read, "iteration", 1) == [(0, 0)]
+    assert offsets(read, "lists", 2) == [(0, 1), (0, 2)]
+    read.reader.update_position()  # as a commit does meanwhile
+    assert (state.processed.offset, state.position.offset) == (1, 3)
+    assert offsets(read, "lists", 2) == [(0, 3), (0, 4)]
+    assert (state.processed.offset, state.position.offset) == (3, 5)
 
 
 @pytest.mark.parametrize("how", READS)

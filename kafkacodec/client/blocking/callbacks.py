@@ -22,7 +22,8 @@ class CallbackThread(LoopThread):
     `run` calls them while it waits. The user's thread calls `serve` at other times, when `event` is set.
 
     Attributes:
-        event: set when there is something to do for the user's thread; others may set it too.
+        event: set when there is something to do for the user's thread; others may set it too. The thread that reads
+            clears it, and no other one.
         wanted: whether there may be such functions; else `run` waits in the simplest way.
     """
 
@@ -30,13 +31,15 @@ class CallbackThread(LoopThread):
         self.event = threading.Event()
         self.wanted = False
         self._calls: deque[tuple[Callable[[Any], object], Any, asyncio.Future[None]]] = deque()
+        self._running: list[threading.Event] = []  # of the threads in `run`
         super().__init__(name)
 
     def call(self, function: Callable[[Any], object], argument: Any) -> asyncio.Future[None]:
         """Have a function called. For the loop's thread."""
         done: asyncio.Future[None] = self.loop.create_future()
         self._calls.append((function, argument, done))
-        self.event.set()
+        for event in (self.event, *self._running):
+            event.set()
         return done
 
     def serve(self) -> None:
@@ -60,21 +63,25 @@ class CallbackThread(LoopThread):
         except ClientClosed:
             coroutine.close()
             raise
-        task = super().run(self._begin(coroutine))
+        event = threading.Event()
+        task = super().run(self._begin(coroutine, event))
+        self._running.append(event)
         try:
             while not task.done():
-                self.event.clear()
+                event.clear()
                 self.serve()
                 if not task.done():
-                    self.event.wait()
+                    event.wait()
         except BaseException:
             self.soon(task.cancel)
             raise
+        finally:
+            self._running.remove(event)
         return super().run(_result(task))
 
-    async def _begin(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    async def _begin(self, coroutine: Coroutine[Any, Any, T], event: threading.Event) -> asyncio.Task[T]:
         task = asyncio.create_task(coroutine)
-        task.add_done_callback(lambda task: self.event.set())
+        task.add_done_callback(lambda task: event.set())
         return task
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from operator import length_hint
 
 import numpy as np
@@ -25,7 +26,7 @@ class Given:
         part: what they are from. It is given back no earlier than when all of them are taken.
         records, left: all of them, and an iterator over those that are not taken.
         end: the position after them.
-        settled: how many were taken when the user last came back for more.
+        settled: another one has to be given before the user has processed more.
         over: the positions do not depend on it any more.
     """
 
@@ -46,6 +47,14 @@ class Given:
         """Whether there are records that the user has not taken."""
         return length_hint(self.left) > 0
 
+    def take(self, most: int) -> list[ConsumerRecord]:
+        """The next ones as a list. None of them is processed before more is asked for."""
+        self.settled = len(self.records)  # a look from another thread counts none of them
+        found = list(islice(self.left, most))
+        self.settled = self.taken
+        self.update_position()
+        return found
+
     def update_position(self) -> None:
         """Set the positions to how far the user is. In any thread."""
         count, state = self.taken, self.part.state
@@ -55,9 +64,17 @@ class Given:
             return
         epoch = -1 if last.leader_epoch is None else last.leader_epoch
         position = self.end if count == len(self.records) else Position(last.offset + 1, epoch)
-        processed = position if count == self.settled else Position(last.offset, epoch)
         if count and self.part.current and not self.over:
-            state.position, state.processed = position, processed
+            state.position = position
+            if count > self.settled:
+                state.processed = Position(last.offset, epoch)
+
+    def asked_for_more(self) -> None:
+        """All that was given is processed."""
+        self.update_position()
+        self.settled = self.taken
+        if self.settled and self.part.current and not self.over:
+            self.part.state.processed = self.part.state.position
 
     def finish(self) -> None:
         """Give no more of it."""

@@ -11,7 +11,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from itertools import islice
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 from kafkacodec.client.consuming.given import Given, explain, first_rows
@@ -170,8 +169,7 @@ class Reader:
         """What was given before is processed, since the user comes back for more."""
         given = self._given
         if given is not None:
-            given.settled = given.taken
-            given.update_position()
+            given.asked_for_more()
             if not given.has_more:
                 self._retire(given)
         for state in self._read:
@@ -220,11 +218,10 @@ class Reader:
         if given is not None:
             state = given.part.state
             self._before.setdefault(state, state.position)
-            records = list(islice(given.left, left))
+            records = given.take(left)
             if records:
                 found[state.key] = records
                 left -= len(records)
-            given.update_position()
             if given.has_more:
                 return found
             self._retire(given)
