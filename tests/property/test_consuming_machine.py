@@ -35,8 +35,9 @@ class ConsumingMachine(RuleBasedStateMachine):
         version=st.sampled_from([4, 6, 11, 12, 13, 16, 18]),
         small=st.booleans(),
         rack=st.booleans(),
+        late=st.booleans(),
     )
-    def start(self, committed: bool, version: int, small: bool, rack: bool) -> None:
+    def start(self, committed: bool, version: int, small: bool, rack: bool, late: bool) -> None:
         self.model = ModelCluster(NODES, {TOPIC: PARTITIONS}, versions={FETCH: range(4, version + 1)})
         options: dict[str, Any] = {"isolation_level": "read_committed"} if committed else {}
         if small:
@@ -44,7 +45,9 @@ class ConsumingMachine(RuleBasedStateMachine):
         if rack:
             options["client_rack"] = "here"
         self.committed = committed
-        self.read = ModelConsumer(self.model, auto_offset_reset="earliest", **options)
+        self.refused: BaseException | None = None
+        options |= {"auto_offset_reset": "earliest", "value_deserializer": self.deserialize}
+        self.read = ModelConsumer(self.model, late=late, **options)
         self.read.assign(*((TOPIC, number) for number in range(PARTITIONS)))
         self.values: dict[tuple[int, int], set[bytes]] = {}
         self.ends: dict[int, int] = {}  # where the application is, by partition
@@ -127,7 +130,19 @@ class ConsumingMachine(RuleBasedStateMachine):
     def fail(self, api: str, code: int) -> None:
         self.model.fail(api, code)
 
+    @rule()
+    def create_again(self) -> None:
+        self.model.delete(TOPIC)
+        self.model.create(TOPIC, PARTITIONS)
+        self.truncated |= set(range(PARTITIONS))
+        self.compacted.clear()
+        self.sequences.clear()
+
     # The network
+
+    @rule()
+    def catch_up(self) -> None:
+        self.read.catch_up()
 
     @rule(chosen=st.integers(0, 50), drop=st.sampled_from([False, False, True]))
     def step(self, chosen: int, drop: bool) -> None:
@@ -149,6 +164,16 @@ class ConsumingMachine(RuleBasedStateMachine):
 
     # The application
 
+    def deserialize(self, data: bytes) -> bytes:
+        if self.refused is not None and data[-1:] in b"13":
+            raise self.refused
+        return data
+
+    @rule(interrupt=st.booleans())
+    def deserialize_no_more(self, interrupt: bool) -> None:
+        """Until the next rule that reads ends: some records cannot be deserialized, or Ctrl-C comes."""
+        self.refused = KeyboardInterrupt() if interrupt else LookupError("no such schema")
+
     @rule(rows=st.sampled_from([1, 3, 1000]))
     def read_columns(self, rows: int) -> None:
         self.look()
@@ -160,6 +185,8 @@ class ConsumingMachine(RuleBasedStateMachine):
         if table is not None:
             for (_, number), offset in table.next_offsets.items():
                 assert offset == self.read.state(number).position.offset
+        else:
+            self.check_processed()
 
     @rule(most=st.integers(1, 10))
     def read_lists(self, most: int) -> None:
@@ -167,12 +194,16 @@ class ConsumingMachine(RuleBasedStateMachine):
         found = self.reading(lambda: self.read.reader.records_by_partition(most)) or {}
         records = [record for part in found.values() for record in part]
         assert len(records) <= most
+        if not records:
+            self.check_processed()
         self.check((record.partition, record.offset, record.value) for record in records)
 
     @rule(most=st.integers(1, 10))
     def iterate(self, most: int) -> None:
         self.look()
         records = self.reading(self.read.reader.iterated)
+        if records is None:
+            self.check_processed()
         taken = []
         for record in records or ():
             taken.append((record.partition, record.offset, record.value))
@@ -181,8 +212,14 @@ class ConsumingMachine(RuleBasedStateMachine):
         self.read.reader.update_position()
         self.check(taken)
 
+    @rule(numbers=st.sets(NUMBERS))
+    def assign(self, numbers: set[int]) -> None:
+        self.read.assign(*((TOPIC, number) for number in sorted(numbers)))
+
     @rule(number=NUMBERS, part=st.floats(0, 1))
     def seek(self, number: int, part: float) -> None:
+        if not self.has(number):
+            return
         log = self.model.logs[TOPIC, number]
         offset = log.start + int((log.stable - log.start) * part)
         self.read.positions.seek((TOPIC, number), Position(offset))
@@ -191,11 +228,15 @@ class ConsumingMachine(RuleBasedStateMachine):
 
     @rule(number=NUMBERS, timestamp=st.sampled_from([-2, -1]))
     def seek_to_an_end(self, number: int, timestamp: int) -> None:
+        if not self.has(number):
+            return
         self.read.positions.look_up(self.read.state(number), timestamp)
         self.read.network.poll()
 
     @rule(number=NUMBERS, paused=st.booleans())
     def pause(self, number: int, paused: bool) -> None:
+        if not self.has(number):
+            return
         if paused:
             self.read.positions.pause((TOPIC, number))
         else:
@@ -214,16 +255,30 @@ class ConsumingMachine(RuleBasedStateMachine):
             self.values.setdefault((number, appended.base + n), set()).add(value)
 
     def reading(self, read: Any) -> Any:
-        """A read; the only error that these clusters cause is a position that the log does not have any more."""
+        """A read; clusters with these policies cause no error, deserializers do."""
         try:
             return read()
         except BrokerError as error:
             raise AssertionError(f"a read failed: {error}") from error
+        except (LookupError, KeyboardInterrupt) as error:
+            assert error is self.refused or type(error) is LookupError
+            return None
+        finally:
+            self.refused = None
+
+    def has(self, number: int) -> bool:
+        """Whether the partition is assigned."""
+        return (TOPIC, number) in self.read.positions.partitions
+
+    def check_processed(self) -> None:
+        """The application has nothing in hand."""
+        for state in self.read.positions.partitions.values():
+            assert state.processed == state.position
 
     def look(self) -> None:
         """Note where the application is."""
         self.read.reader.update_position()
-        states = [self.read.state(number) for number in range(PARTITIONS)]
+        states = self.read.positions.partitions.values()
         self.ends = {s.number: s.position.offset for s in states if s.position is not None}
 
     def check(self, found: Iterable[tuple[int, int, bytes]]) -> None:
@@ -235,8 +290,8 @@ class ConsumingMachine(RuleBasedStateMachine):
         for number, records in given.items():
             offsets = [offset for offset, _ in records]
             assert offsets == sorted(set(offsets))
-            state = self.read.state(number)
-            if number not in self.ends or state.position is None:
+            state = self.read.positions.partitions.get((TOPIC, number))
+            if number not in self.ends or state is None or state.position is None:
                 assert not records
                 continue
             first, last = self.ends[number], state.position.offset
@@ -256,10 +311,13 @@ class ConsumingMachine(RuleBasedStateMachine):
             self.model.start(node)
             self.model.hold_metadata(node, False)
         self.model._failures.clear()
+        self.read.assign(*((TOPIC, number) for number in range(PARTITIONS)))
         for number in range(PARTITIONS):
             self.read.positions.resume((TOPIC, number))
         self.read.network.poll()
+        self.refused = None
         for _ in range(60):
+            self.read.catch_up()
             self.read.network.run(2000, until=lambda: self.read.reader.has_data)
             for _ in range(1000):
                 self.look()
@@ -268,6 +326,7 @@ class ConsumingMachine(RuleBasedStateMachine):
                     break
                 rows = zip(*(table[c].tolist() for c in ("partition", "offset", "value")), strict=True)
                 self.check(rows)
+            self.read.catch_up()
             if self.at_end():
                 break
         assert self.at_end()

@@ -143,3 +143,40 @@ def test_a_thread_that_waits_takes_no_wake_from_another(monkeypatch):
     reader.join()
     thread.close()
     assert not left
+
+
+class Stop(Exception):
+    """Of the application, in the middle of its work."""
+
+
+READS = {
+    "iteration": lambda consumer: ([record] for record in consumer),
+    "lists": lambda consumer: iter(lambda: consumer.getmany(5, 2)[("t", 0)], None),
+    "columns": lambda consumer: (list(table) for table in consumer.columns(max_rows=2)),
+}
+
+
+@pytest.mark.parametrize("how", READS)
+@pytest.mark.parametrize("end", ["exception", "break", "commit"])
+def test_what_is_committed(model, how, end):
+    """Everything before what the application works on; all that it has, if it ends by itself."""
+    for number in range(4):
+        put(model, *(b"%d-%d" % (number, n) for n in range(3)))
+    given = []
+    try:
+        with Consumer(group_id="g", **OPTIONS) as consumer:
+            consumer.assign([("t", 0)])
+            for records in READS[how](consumer):
+                given.append([record.offset for record in records])
+                if len(given) == 3 and end == "exception":
+                    raise Stop
+                if len(given) == 3:
+                    if end == "commit":
+                        consumer.commit()
+                        assert model.committed == {("t", 0): given[-1][-1] + 1}
+                    break
+    except Stop:
+        assert model.committed == {("t", 0): given[-1][0]}
+    else:
+        assert model.committed == {("t", 0): given[-1][-1] + 1}
+    assert [offset for offsets in given for offset in offsets] == list(range(given[-1][-1] + 1))
