@@ -42,7 +42,16 @@ class ModelTraffic:
     """As `kafkacodec.client.driver.traffic.Traffic`: each broker that is alive answers at once."""
 
     def __init__(
-        self, model: ModelCluster, settings: Any, cluster: Any, metrics: Any, *, clock: Any, landed: Any, wake: Any
+        self,
+        model: ModelCluster,
+        settings: Any,
+        cluster: Any,
+        metrics: Any,
+        *,
+        clock: Any,
+        runs: Any,
+        landed: Any,
+        wake: Any,
     ) -> None:
         self._model, self._cluster, self._landed, self._wake = model, cluster, landed, wake
         self._versions = model.versions | {OFFSET_COMMIT: range(8, 9), OFFSET_FETCH: range(7, 8)}
