@@ -150,7 +150,7 @@ class GroupBroker:
 
     def _commit_error(self, request: Any) -> int:
         if request.generation_id_or_member_epoch < 0:
-            return 0
+            return 25 if self.coordinator.members else 0
         member, generation = request.member_id, request.generation_id_or_member_epoch
         if not self.coordinator.knows(member):
             return 25

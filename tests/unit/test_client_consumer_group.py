@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+import kafkacodec as kc
 from kafkacodec.client import aio
 from tests.reference.group_broker import GroupBroker
 
@@ -34,6 +35,25 @@ async def count(consumer, most=10):
     return sum(map(len, found.values()))
 
 
+async def test_unsubscribing_commits_what_was_given_and_leaves_the_group_at_once():
+    async with GroupBroker({"t": 2}) as broker, member(broker, "t") as consumer:
+        broker.write("t", 0, 10)
+        assert await count(consumer, 3) == 3
+        async with asyncio.timeout(1):
+            await consumer.unsubscribe()
+        assert broker.committed[T0] == 3
+        assert broker.members_gone == 1
+
+
+async def test_unsubscribing_partitions_assigned_by_hand_commits_what_was_given():
+    async with GroupBroker({"t": 1}) as broker, member(broker) as consumer:
+        broker.write("t", 0, 10)
+        await consumer.assign([T0])
+        assert await count(consumer, 3) == 3
+        await consumer.unsubscribe()
+        assert broker.committed == {T0: 3}
+
+
 @pytest.mark.parametrize("modern", [False, True])
 async def test_a_member_that_iterates_gives_partitions_up_with_the_next_record(modern):
     """A revocation waits until the application asks for more; it has to see that in an iteration too."""
@@ -56,6 +76,48 @@ async def test_a_member_that_iterates_gives_partitions_up_with_the_next_record(m
                 assert records[0].offset == offset
 
 
+async def test_partitions_are_read_although_a_callback_failed():
+    def fails(partitions):
+        raise KeyError("mine")
+
+    async with GroupBroker({"t": 1}) as broker, member(broker) as consumer:
+        broker.write("t", 0, 10)
+        await consumer.subscribe(["t"], on_assigned=fails)
+        with pytest.raises(KeyError, match="mine"):
+            await consumer.getmany(2)
+        assert await count(consumer) == 10
+
+
+async def test_a_commit_that_is_repeated_does_not_undo_a_later_one():
+    async with GroupBroker({"t": 2}) as broker, member(broker, "t", enable_auto_commit=False) as consumer:
+        await until(lambda: consumer.assignment() == [T0, T1])
+        broker.refuse("OffsetCommit", 14)
+        early = asyncio.create_task(consumer.commit({T0: 5, T1: 5}))
+        await asyncio.sleep(0)
+        await consumer.commit({T0: 7})
+        await early
+        assert broker.committed == {T0: 7, T1: 5}
+
+
+@pytest.mark.parametrize("modern", [False, True])
+async def test_a_commit_is_not_repeated_for_a_partition_that_another_member_has(modern):
+    protocol = {"group_protocol": "consumer"} if modern else {}
+    options = {"enable_auto_commit": False, "retry_backoff_ms": 1000, "retry_backoff_max_ms": 1000, **protocol}
+    async with GroupBroker({"t": 2}, modern=modern) as broker, member(broker, "t", **options) as first:
+        await until(lambda: first.assignment() == [T0, T1])
+        broker.refuse("OffsetCommit", 14)
+        early = asyncio.create_task(first.commit({T0: 5, T1: 5}))
+        await asyncio.sleep(0.01)
+        async with member(broker, "t", **options) as second:
+            await until(lambda: len(first.assignment()) == len(second.assignment()) == 1)
+            (moved,), (kept,) = second.assignment(), first.assignment()
+            await second.commit({moved: 9})
+            with pytest.raises(kc.errors.error(27)):
+                await early
+            # An eager member had given up both.
+            assert broker.committed == ({moved: 9, kept: 5} if modern else {moved: 9})
+
+
 async def test_what_a_list_has_is_not_processed_before_more_is_asked_for():
     """Also where the list goes on with what an iteration has begun."""
     async with GroupBroker({"t": 1}) as broker, member(broker, auto_commit_interval_ms=10) as consumer:
@@ -70,3 +132,70 @@ async def test_what_a_list_has_is_not_processed_before_more_is_asked_for():
         await until(lambda: broker.committed == {T0: 5})
         await anext(consumer)
         await until(lambda: broker.committed == {T0: 7})
+
+
+async def test_commits_take_effect_in_the_order_of_the_calls():
+    async with GroupBroker({"t": 1}) as broker, member(broker) as consumer:
+        await consumer.assign([T0])
+        await consumer.commit({T0: 5}, wait=False)
+        await consumer.commit({T0: 7})
+        await asyncio.sleep(0.05)
+        assert broker.committed == {T0: 7}
+
+
+async def test_a_commit_that_nobody_waits_for_ends_before_the_member_leaves():
+    async with GroupBroker({"t": 2}) as broker, member(broker, "t", enable_auto_commit=False) as other:
+        async with member(broker, "t", enable_auto_commit=False) as consumer:
+            await until(lambda: len(other.assignment()) == len(consumer.assignment()) == 1)
+            broker.refuse("OffsetCommit", 14)
+            await consumer.commit({T0: 5}, wait=False)
+        assert broker.committed == {T0: 5}
+
+
+async def test_partitions_that_are_lost_while_they_are_revoked_are_told_once():
+    told = []
+
+    async def revoked(partitions):
+        told.append(("revoked", partitions))
+
+    async def lost(partitions):
+        told.append(("lost", partitions))
+
+    async with GroupBroker({"t": 2}) as broker, member(broker) as consumer:
+        broker.write("t", 0, 10)
+        await consumer.subscribe(["t"], on_revoked=revoked, on_lost=lost)
+        assert await count(consumer, 3) == 3
+        async with member(broker, "t"):  # the consumer has not processed its records, so it keeps the other waiting
+            await until(lambda: consumer.paused())
+            (first, _) = broker.coordinator.members
+            broker.coordinator.expire(first)
+            broker.progress()
+            await until(lambda: len(consumer.assignment()) == 1)
+    assert told[0] == ("lost", [T0, T1])
+    assert [kind for kind, _ in told] == ["lost", "revoked"]  # the second one in the end
+
+
+async def test_a_callback_that_is_late_does_not_answer_to_a_later_revocation():
+    go_on, told = asyncio.Event(), []
+
+    async def revoked(partitions):
+        told.append((partitions, sorted(group.revoking)))
+        await go_on.wait()
+
+    async with GroupBroker({"t": 2}) as broker, member(broker) as first:
+        await first.subscribe(["t"], on_revoked=revoked)
+        membership = first._group.membership
+        group = membership._ownership
+        await until(lambda: len(first.assignment()) == 2)
+        async with member(broker, "t") as second:
+            await until(lambda: told)
+            name = membership._member_id
+            broker.coordinator.expire(name)  # as if the callback took longer than the session
+            broker.progress()
+            await until(lambda: len(membership.partitions) == len(second.assignment()) == 1)
+            async with member(broker, "t"):
+                await until(lambda: group.revoking)
+                again = list(membership.partitions)
+                go_on.set()
+                await until(lambda: len(told) == 2)
+    assert told[:2] == [([T0, T1], [T0, T1]), (again, again)]

@@ -111,12 +111,15 @@ class ConsumerBase:
         return topic in self._topics.topics or (self._topics.matches is not None and self._topics.matches(topic))
 
     async def unsubscribe(self) -> None:
-        """Read nothing any more; commit if `enable_auto_commit`, and leave the group."""
+        """Read nothing any more; commit if `enable_auto_commit`, and leave the group.
+
+        All that was given out counts as processed.
+        """
         parts = self._started()
         self._topics = None
         self._stop_following()
         if self._group is not None:
-            await self._group.leave()
+            await self._group.unsubscribe()
         parts.positions.assign([], committed=False)
 
     def _stop_following(self) -> None:

@@ -1,16 +1,16 @@
-"""A consumer in its group: rebalances, committed positions, automatic commits."""
+"""A consumer in its group: what it subscribes to, and what happens to its partitions in rebalances."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import inspect
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from kafkacodec.client.aio.assignor_names import assignors_of
 from kafkacodec.client.aio.consumer_parts import ConsumerParts
+from kafkacodec.client.aio.group_offsets import GroupOffsets
 from kafkacodec.client.aio.reads import Reads
 from kafkacodec.client.consuming.positions import Key, PartitionState, Position
 from kafkacodec.client.groups.classic import ClassicMembership
@@ -28,8 +28,7 @@ from kafkacodec.client.groups.membership import (
     TopicPartition,
 )
 from kafkacodec.client.groups.modern import ModernMembership
-from kafkacodec.client.groups.offsets import CommittedOffset, OffsetCommit, OffsetFetch
-from kafkacodec.errors import ClientClosed, KafkaCodecError, UnsupportedVersion, error
+from kafkacodec.errors import KafkaCodecError, UnsupportedVersion, error
 
 __all__ = ["ConsumerGroup", "Listener"]
 
@@ -58,6 +57,7 @@ class ConsumerGroup:
 
     Attributes:
         membership: None while partitions are assigned by hand.
+        offsets: commits and look-ups.
     """
 
     def __init__(self, parts: ConsumerParts, call: Callable[[OnPartitions, list[Key]], Any] | None = None) -> None:
@@ -73,9 +73,9 @@ class ConsumerGroup:
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._left = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
-        self._committed: dict[Key, Position] = {}
         self._reads: Reads | None = None
-        self._commits: set[asyncio.Task[None]] = set()
+        self._losses = 0  # in the events that are not handled yet
+        self.offsets = GroupOffsets(parts, self._group_id, self._member)
 
     # Membership
 
@@ -111,36 +111,43 @@ class ConsumerGroup:
             raise error(_NO_MEMBER)("the consumer is not a member of its group: a rebalance is under way")
         return found
 
-    async def leave(self) -> None:
-        """Commit, give the partitions up and leave the group; nothing if this is no member."""
-        membership = self.membership
-        if membership is None:
-            return
-        membership.leave(self._network.now())
-        self._network.wake()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
-                await self._left.wait()
-        self._network.remove(membership)
-        if self._reads is not None:
-            self._network.remove(self._reads)
-        self.membership = self._reads = self._parts.refusal = None
+    async def unsubscribe(self) -> None:
+        """Commit all that was given out, give the partitions up and leave the group."""
+        self._all_processed()
+        await self._leave()
 
     async def close(self, *, processed: bool) -> None:
         """Commit what is processed, leave, end the tasks. With `processed` that is all that was given out."""
-        for state in self._positions.partitions.values() if processed else ():
-            state.processed = state.position
-        try:
-            async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
-                if self.membership is not None:
-                    await self.leave()
-                else:
-                    await self._auto_commit(self._positions.partitions.values())
-        except TimeoutError:
-            _log.warning("group %r was not left in good order: no answer in time", self._group_id)
+        if processed:
+            self._all_processed()
+        await self._leave()
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, *self._commits, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.offsets.settle()
+
+    def _all_processed(self) -> None:
+        for state in self._positions.partitions.values():
+            self._positions.pause(state.key)
+            state.processed = state.position
+
+    async def _leave(self) -> None:
+        membership, timeout_ms = self.membership, self._settings.request_timeout_ms
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self.offsets.settle(timeout_ms / 2)  # nothing is committed under a membership that is over
+                if membership is None:
+                    await self.offsets.auto_commit(self._positions.partitions.values())
+                else:
+                    membership.leave(self._network.now())
+                    self._network.wake()
+                    await self._left.wait()
+        except TimeoutError:
+            _log.warning("group %r was not left in good order: no answer in time", self._group_id)
+        if membership is not None and self._reads is not None:
+            self._network.remove(membership)
+            self._network.remove(self._reads)
+            self.membership = self._reads = self._parts.refusal = None
 
     def _new_membership(self) -> Membership:
         s = self._settings
@@ -163,7 +170,7 @@ class ConsumerGroup:
         if not self._tasks:
             work = [self._handle_events(), self._watch_reads()]
             if self._settings.enable_auto_commit:
-                work.append(self._commit_at_times())
+                work.append(self.offsets.commit_at_times())
             self._tasks = [asyncio.create_task(each) for each in work]
 
     # Events
@@ -171,6 +178,9 @@ class ConsumerGroup:
     def _changed(self) -> None:
         assert self.membership is not None
         for event in self.membership.take_events():
+            if isinstance(event, Lost):
+                self._losses += 1
+                self.offsets.taken_away(event.partitions)
             self._events.put_nowait(event)
 
     async def _handle_events(self) -> None:
@@ -186,8 +196,10 @@ class ConsumerGroup:
             case Revoke(partitions):
                 await self._revoke(partitions)
             case Lost(partitions):
-                self._take_away(partitions)
-                await self._tell(self._listener.on_lost or self._listener.on_revoked, partitions)
+                self._losses -= 1
+                left = [p for p in partitions if p in self._positions.partitions]  # others were just revoked
+                self._take_away(left)
+                await self._tell(self._listener.on_lost or self._listener.on_revoked, left)
             case Assigned(added, partitions):
                 await self._assigned(added, partitions)
             case Failed(problem):
@@ -203,33 +215,40 @@ class ConsumerGroup:
         return problem
 
     async def _revoke(self, partitions: Sequence[TopicPartition]) -> None:
-        """Stop reading, wait until the application has processed what it has, commit, give up."""
+        """Stop reading, wait until the application has processed what it has, commit, give up.
+
+        What is lost meanwhile is left to the `Lost` that waits; the membership may be another one by then.
+        """
+        membership, lost = self.membership, False
         try:
             states = [self._positions.partitions[p] for p in partitions if p in self._positions.partitions]
             for state in states:
                 self._positions.pause(state.key)
             await self._until_processed(states)
-            await self._auto_commit(states)
-            await self._tell(self._listener.on_revoked, partitions)
+            await self.offsets.auto_commit(states)
+            lost = bool(self._losses)
+            if not lost:
+                await self._tell(self._listener.on_revoked, partitions)
         finally:
-            self._take_away(partitions)
-            if self.membership is not None:
-                self.membership.revoked(self._network.now())
+            if not lost:
+                self._take_away(partitions)
+            if membership is not None and not self._losses:
+                membership.revoked(self._network.now())
             self._network.wake()
 
     async def _assigned(self, added: Sequence[TopicPartition], partitions: Sequence[TopicPartition]) -> None:
         self._network.metrics.counter("consumer.rebalances").add()
         self._positions.assign(map(_key, partitions), committed=True)
-        if added:
+        try:
             await self._tell(self._listener.on_assigned, added)
-        self._look_up_committed()
-        self._network.wake()
+        finally:
+            self._look_up_committed()
+            self._network.wake()
 
     def _take_away(self, partitions: Iterable[Key]) -> None:
         gone = set(partitions)
         self._positions.assign([key for key in self._positions.partitions if key not in gone], committed=True)
-        for key in gone:
-            self._committed.pop(key, None)
+        self.offsets.taken_away(gone)
 
     async def _tell(self, function: OnPartitions | None, partitions: Sequence[TopicPartition]) -> None:
         if function is not None and partitions:
@@ -264,7 +283,7 @@ class ConsumerGroup:
         while True:
             keys = [key for key in keys if key in self._positions.partitions]
             try:
-                found = await self.committed(keys)
+                found = await self.offsets.committed(keys)
                 break
             except KafkaCodecError as problem:
                 self._parts.fail(problem)
@@ -273,84 +292,8 @@ class ConsumerGroup:
             self._positions.set_committed(key, None if offset is None else Position(offset.offset, offset.leader_epoch))
         self._network.wake()
 
-    async def committed(self, keys: Iterable[Key]) -> dict[Key, CommittedOffset | None]:
-        """The group's committed offsets."""
-        places = [TopicPartition(*key) for key in keys]
-        call = OffsetFetch(
-            self._network.cluster,
-            places,
-            lambda: GroupMetadata(self._group_id),
-            deadline=self._network.now() + self._settings.default_api_timeout_ms,
-            request_timeout_ms=self._settings.request_timeout_ms,
-            backoff=self._network.retry_backoff(),
-            require_stable=self._settings.isolation_level == "read_committed",
-        )
-        await self._parts.finish(call)
-        for problem in call.errors.values():
-            raise problem
-        return {_key(place): call.offsets.get(place) for place in places}
-
-    async def commit(self, offsets: Mapping[Key, CommittedOffset]) -> None:
-        """Commit offsets. Raises the error of the first partition that was refused."""
-        call = OffsetCommit(
-            self._network.cluster,
-            {TopicPartition(*key): offset for key, offset in offsets.items()},
-            self._member,
-            deadline=self._network.now() + self._settings.default_api_timeout_ms,
-            request_timeout_ms=self._settings.request_timeout_ms,
-            backoff=self._network.retry_backoff(),
-            topic_ids=self._positions.topic_ids(),
-        )
-        await self._parts.finish(call)
-        for place, problem in call.errors.items():
-            raise type(problem)(f"{place.topic}-{place.partition}: {problem}")
-        self._network.metrics.counter("consumer.commits").add()
-        for key, offset in offsets.items():
-            self._committed[key] = Position(offset.offset, offset.leader_epoch)
-
-    def commit_soon(self, offsets: Mapping[Key, CommittedOffset]) -> None:
-        """Commit offsets without waiting; failures are logged."""
-        task = asyncio.create_task(self._commit_or_log(offsets))
-        self._commits.add(task)
-        task.add_done_callback(self._commits.discard)
-
     def _member(self) -> GroupMetadata | None:
         return GroupMetadata(self._group_id) if self.membership is None else self.membership.metadata
-
-    # Automatic commits
-
-    async def _commit_at_times(self) -> None:
-        while True:
-            await asyncio.sleep(self._settings.auto_commit_interval_ms / 1000)
-            await self._auto_commit(self._positions.partitions.values())
-
-    async def _auto_commit(self, states: Iterable[PartitionState]) -> None:
-        """Commit what is processed, if that is wanted; failures are logged, and tried again with the next commit."""
-        if not self._settings.enable_auto_commit:
-            return
-        self._parts.reader.update_position()
-        offsets = {
-            state.key: CommittedOffset(*state.processed)
-            for state in states
-            if state.processed is not None
-            and self._committed.get(state.key) != state.processed
-            and self._same_topic(state)
-        }
-        if offsets and self._member() is not None:
-            await self._commit_or_log(offsets)
-
-    def _same_topic(self, state: PartitionState) -> bool:
-        """Whether the topic that was read still exists: brokers before Kafka 4.1 take an offset for a newer one too."""
-        known = self._network.cluster.topics.get(state.topic)
-        return known is None or (known.error is None and state.topic_id in (None, known.topic_id))
-
-    async def _commit_or_log(self, offsets: Mapping[Key, CommittedOffset]) -> None:
-        try:
-            await self.commit(offsets)
-        except ClientClosed:
-            return
-        except KafkaCodecError as problem:
-            _log.warning("offsets of group %r were not committed: %s", self._group_id, problem)
 
 
 def _key(place: TopicPartition) -> Key:

@@ -160,9 +160,9 @@ class ConsumerOffsets(ConsumerBase):
         else:
             found = {key: _committed_offset(offsets[key]) for key in partition_keys(offsets)}
         if wait:
-            await group.commit(found)
+            await group.offsets.commit(found)
         else:
-            group.commit_soon(found)
+            group.offsets.commit_soon(found)
 
     async def committed(self, topic: str, partition: int) -> int | None:
         """The group's committed offset of a partition; None without one."""
@@ -173,7 +173,7 @@ class ConsumerOffsets(ConsumerBase):
     async def committed_offsets(self, partitions: Iterable[tuple[str, int]]) -> dict[Key, CommittedOffset | None]:
         """The group's committed offsets with leader epochs and metadata; None without one."""
         self._started()
-        return await self._require_group("committed_offsets").committed(partition_keys(partitions))
+        return await self._require_group("committed_offsets").offsets.committed(partition_keys(partitions))
 
     def group_metadata(self) -> GroupMetadata:
         """What a transactional producer needs to commit this consumer's offsets."""

@@ -62,6 +62,9 @@ class OffsetCall:
             return []
         if now < self._next_at:
             return []
+        if not self._still_wanted():
+            self._end(None)
+            return []
         metadata = self._member()
         if metadata is None:
             self._end(self._last or error(_REBALANCE)("the group rebalances: commit again after that"))
@@ -114,6 +117,10 @@ class OffsetCall:
         self._sent = self._sent or getattr(error, "sent", True)
         self._cluster.coordinators.lost(_place(send))
         self._again(error, now)
+
+    def _still_wanted(self) -> bool:
+        """Leave out what is not to be sent any more; returns whether something is."""
+        return True
 
     def _request(self, metadata: GroupMetadata) -> Any:
         raise NotImplementedError

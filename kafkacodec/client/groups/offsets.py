@@ -23,9 +23,7 @@ from kafkacodec.client.groups.offset_call import (
     Member,
     OffsetCall,
 )
-from kafkacodec.errors import (
-    UnsupportedVersion,
-)
+from kafkacodec.errors import BrokerError, UnsupportedVersion
 
 __all__ = ["CommittedOffset", "Member", "OffsetCommit", "OffsetFetch"]
 
@@ -53,8 +51,8 @@ class OffsetCommit(OffsetCall):
     """Commits offsets.
 
     When it is `done`, `error` is why it failed as a whole, and `errors` has the partitions that the coordinator
-    refused. RebalanceInProgressError (27) and IllegalGenerationError (22) mean that the group was rebalanced meanwhile:
-    what the consumer has after that may be committed again.
+    refused; `left_out` has those that were to be left out. RebalanceInProgressError (27) and IllegalGenerationError
+    (22) mean that the group was rebalanced meanwhile: what the consumer has after that may be committed again.
 
     Args:
         cluster: the cluster.
@@ -84,6 +82,19 @@ class OffsetCommit(OffsetCall):
         self._offsets = {TopicPartition(*place): offset for place, offset in offsets.items()}
         self._pending = in_order(offsets)
         self.done = not offsets
+        self.left_out: dict[TopicPartition, BrokerError | None] = {}
+
+    def leave_out(self, partitions: Iterable[TopicPartition], fault: BrokerError | None = None) -> None:
+        """Do not send the offsets of these (again). They end with `fault`; without one, a later commit has them."""
+        for place in partitions:
+            if place in self._offsets:
+                self.left_out.setdefault(place, fault)
+
+    def _still_wanted(self) -> bool:
+        pending = self._pending or ()
+        self.errors |= {place: fault for place in pending if (fault := self.left_out.get(place)) is not None}
+        self._pending = tuple(place for place in pending if place not in self.left_out)
+        return bool(self._pending)
 
     def _request(self, metadata: GroupMetadata) -> Any:
         places = self._pending or ()

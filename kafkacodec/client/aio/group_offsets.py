@@ -1,0 +1,143 @@
+"""The offsets that a consumer's group has: looked up, committed by the application and at times."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping
+
+from kafkacodec.client.aio.consumer_parts import ConsumerParts
+from kafkacodec.client.consuming.positions import Key, PartitionState, Position
+from kafkacodec.client.groups.membership import GroupMetadata, TopicPartition
+from kafkacodec.client.groups.offsets import CommittedOffset, Member, OffsetCommit, OffsetFetch
+from kafkacodec.errors import ClientClosed, KafkaCodecError, error
+
+__all__ = ["GroupOffsets"]
+
+_REBALANCE = 27
+_log = logging.getLogger("kafkacodec.client")
+
+
+class GroupOffsets:
+    """Commits and look-ups for one group.
+
+    A commit that is repeated, since its coordinator moved for example, must not undo what is committed meanwhile: it
+    leaves out the partitions that a later commit has, and those that this member has no more.
+
+    Args:
+        parts: the consumer's.
+        group_id: the group.
+        member: under what to commit.
+    """
+
+    def __init__(self, parts: ConsumerParts, group_id: str, member: Member) -> None:
+        self._parts = parts
+        self._settings = parts.settings
+        self._network = parts.network
+        self._positions = parts.positions
+        self._group_id = group_id
+        self._member = member
+        self._committed: dict[Key, Position] = {}
+        self._calls: set[OffsetCommit] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def committed(self, keys: Iterable[Key]) -> dict[Key, CommittedOffset | None]:
+        """The group's committed offsets."""
+        places = [TopicPartition(*key) for key in keys]
+        call = OffsetFetch(
+            self._network.cluster,
+            places,
+            lambda: GroupMetadata(self._group_id),
+            deadline=self._network.now() + self._settings.default_api_timeout_ms,
+            request_timeout_ms=self._settings.request_timeout_ms,
+            backoff=self._network.retry_backoff(),
+            require_stable=self._settings.isolation_level == "read_committed",
+        )
+        await self._parts.finish(call)
+        for problem in call.errors.values():
+            raise problem
+        return {(place.topic, place.partition): call.offsets.get(place) for place in places}
+
+    async def commit(self, offsets: Mapping[Key, CommittedOffset]) -> None:
+        """Commit offsets. Raises the error of the first partition that was refused."""
+        await self._finish(self._begin(offsets), offsets)
+
+    def commit_soon(self, offsets: Mapping[Key, CommittedOffset]) -> None:
+        """Commit offsets without waiting; failures are logged."""
+        task = asyncio.create_task(self._finish_or_log(self._begin(offsets), offsets))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def auto_commit(self, states: Iterable[PartitionState]) -> None:
+        """Commit what is processed, if that is wanted; failures are logged, and tried again with the next commit."""
+        if not self._settings.enable_auto_commit:
+            return
+        self._parts.reader.update_position()
+        offsets = {
+            state.key: CommittedOffset(*state.processed)
+            for state in states
+            if state.processed is not None
+            and self._committed.get(state.key) != state.processed
+            and self._same_topic(state)
+        }
+        if offsets and self._member() is not None:
+            await self._finish_or_log(self._begin(offsets), offsets)
+
+    async def commit_at_times(self) -> None:
+        """Commit what is processed every ``auto_commit_interval_ms``."""
+        while True:
+            await asyncio.sleep(self._settings.auto_commit_interval_ms / 1000)
+            await self.auto_commit(self._positions.partitions.values())
+
+    def taken_away(self, keys: Iterable[Key]) -> None:
+        """Others may have these partitions: forget what is committed, and commit nothing for them that waits."""
+        gone = {TopicPartition(*key) for key in keys}
+        for call in self._calls:
+            call.leave_out(gone, error(_REBALANCE)("the partition was given up before its offset was committed"))
+        for key in gone:
+            self._committed.pop(key, None)
+
+    async def settle(self, timeout_ms: float | None = None) -> None:
+        """Wait for the commits that nobody waits for."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=None if timeout_ms is None else timeout_ms / 1000)
+
+    def _begin(self, offsets: Mapping[Key, CommittedOffset]) -> OffsetCommit:
+        places = {TopicPartition(*key): offset for key, offset in offsets.items()}
+        for earlier in self._calls:
+            earlier.leave_out(places)
+        call = OffsetCommit(
+            self._network.cluster,
+            places,
+            self._member,
+            deadline=self._network.now() + self._settings.default_api_timeout_ms,
+            request_timeout_ms=self._settings.request_timeout_ms,
+            backoff=self._network.retry_backoff(),
+            topic_ids=self._positions.topic_ids(),
+        )
+        self._calls.add(call)
+        return call
+
+    async def _finish(self, call: OffsetCommit, offsets: Mapping[Key, CommittedOffset]) -> None:
+        try:
+            await self._parts.finish(call)
+        finally:
+            self._calls.discard(call)
+        for place, problem in call.errors.items():
+            raise type(problem)(f"{place.topic}-{place.partition}: {problem}")
+        self._network.metrics.counter("consumer.commits").add()
+        for key in offsets.keys() - call.left_out.keys():
+            self._committed[key] = Position(offsets[key].offset, offsets[key].leader_epoch)
+
+    async def _finish_or_log(self, call: OffsetCommit, offsets: Mapping[Key, CommittedOffset]) -> None:
+        try:
+            await self._finish(call, offsets)
+        except ClientClosed:
+            return
+        except KafkaCodecError as problem:
+            _log.warning("offsets of group %r were not committed: %s", self._group_id, problem)
+
+    def _same_topic(self, state: PartitionState) -> bool:
+        """Whether the topic that was read still exists: brokers before Kafka 4.1 take an offset for a newer one too."""
+        known = self._network.cluster.topics.get(state.topic)
+        return known is None or (known.error is None and state.topic_id in (None, known.topic_id))
