@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.client import aio
+from kafkacodec.client import Consumer, aio
 from tests.reference.group_broker import GroupBroker
 
 FAST = {
@@ -199,3 +199,21 @@ async def test_a_callback_that_is_late_does_not_answer_to_a_later_revocation():
                 go_on.set()
                 await until(lambda: len(told) == 2)
     assert told[:2] == [([T0, T1], [T0, T1]), (again, again)]
+
+
+async def test_an_interrupt_in_a_callback_ends_it():
+    def interrupted(partitions):
+        raise KeyboardInterrupt
+
+    def read():
+        with Consumer(bootstrap_servers=broker.address, group_id="g", **FAST) as consumer:
+            consumer.subscribe(["t"], on_assigned=interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                consumer.getmany(5)
+            return sum(map(len, consumer.getmany(5).values()))
+
+    async with GroupBroker({"t": 1}) as broker:
+        broker.write("t", 0, 10)
+        async with asyncio.timeout(3):
+            assert await asyncio.to_thread(read) == 10
+        assert broker.members_gone == 1
