@@ -33,17 +33,24 @@ class Reading:
         self.now = 0.0
         self.member = GroupMetadata("g", 4, "m")
         self.cluster = Cluster([("h", 1)], backoff=Backoff(jitter=0.0))
-        self.cluster.want(["t"])
-        (send,) = self.cluster.poll(0)
-        kind = messages.MetadataResponse
-        partitions = [
-            kind.MetadataResponsePartition(partition_index=n, leader_id=1 + n, leader_epoch=3) for n in (0, 1)
-        ]
-        topic = kind.MetadataResponseTopic(name="t", topic_id=ID, partitions=partitions)
-        brokers = [kind.MetadataResponseBroker(node_id=n, host="h", port=n) for n in (1, 2)]
-        self.cluster.answered(send, Answer(kind(brokers=brokers, topics=[topic]), 12, 1), 0)
+        self.describe(t=ID)
         self.reader = ShareReader(self.cluster, lambda: self.member, backoff=Backoff(jitter=0.0), **options)
         self.reader.assign([T0])
+
+    def describe(self, **topics):
+        """Metadata of topics with these ids."""
+        self.cluster.want(topics)
+        self.cluster.refresh()
+        (send,) = self.cluster.poll(at := 500.0 * (1 + self.cluster.generation))
+        kind = messages.MetadataResponse
+        entries = []
+        for name, topic_id in topics.items():
+            partitions = [
+                kind.MetadataResponsePartition(partition_index=n, leader_id=1 + n, leader_epoch=3) for n in (0, 1)
+            ]
+            entries.append(kind.MetadataResponseTopic(name=name, topic_id=topic_id, partitions=partitions))
+        brokers = [kind.MetadataResponseBroker(node_id=n, host="h", port=n) for n in (1, 2)]
+        self.cluster.answered(send, Answer(kind(brokers=brokers, topics=entries), 12, 1), at)
 
     def asked(self):
         (self.send,) = self.reader.poll(self.now)
@@ -329,3 +336,59 @@ def test_epochs_begin_again_after_the_last_one():
     session = ShareSession(epoch=2**31 - 1)
     session.succeeded()
     assert session.epoch == 1
+
+
+def test_a_broker_that_leads_nothing_any_more_is_not_waited_for():
+    it = Reading()
+    it.reader.fetch()
+    it.asked()
+    it.reader.failed(it.send, ConnectionFailed("gone", sent=True), 0)
+    assert it.cluster.leader_changed(*T0, 2, 4)
+    it.now = 1000
+    it.reader.poll(it.now)
+    assert not it.reader.fetching
+    it.reader.fetch()
+    assert it.asked().share_session_epoch == 0
+    assert it.send.to == 2
+
+
+NEWER = uuid.UUID(int=8)
+
+
+def test_a_topic_that_is_wanted_no_more_is_acknowledged_and_forgotten():
+    it = Reading(implicit=False)
+    it.reader.delivered(it.acquired((0, 1, 1)), [0, 1])
+    it.describe(u=NEWER)
+    it.cluster.unwant(["t"])
+    it.reader.assign([("u", 0)])
+    it.reader.acknowledge(T0, 0, ACCEPT)
+    it.reader.flush()
+    assert runs_of(it.asked()) == {0: [(0, 0, [1])]}
+    it.answer()
+    assert it.reader.take_results() == [Acknowledged(T0, (Run(0, 0, ACCEPT),), None)]
+    it.reader.acknowledge(T0, 1, ACCEPT)
+    it.reader.fetch()
+    request = it.asked()
+    assert [(topic.topic_id, [p.partition_index for p in topic.partitions]) for topic in request.topics] == [
+        (ID, [0]),
+        (NEWER, [0]),
+    ]
+    assert [(topic.topic_id, topic.partitions) for topic in request.forgotten_topics_data] == [(ID, [0])]
+    it.answer()
+    assert it.reader.take_results() == [Acknowledged(T0, (Run(1, 1, ACCEPT),), None)]
+
+
+def test_a_topic_that_was_made_again_replaces_the_former_one():
+    it = Reading()
+    it.reader.delivered(it.acquired((0, 1, 1)), [0, 1])
+    it.describe(t=NEWER)
+    it.reader.fetch()
+    request = it.asked()
+    assert [(topic.topic_id, [p.partition_index for p in topic.partitions]) for topic in request.topics] == [
+        (ID, [0]),
+        (NEWER, [0]),
+    ]
+    assert [(topic.topic_id, topic.partitions) for topic in request.forgotten_topics_data] == [(ID, [0])]
+    it.answer(acknowledge_error_code=100)
+    (result,) = it.reader.take_results()
+    assert (result.partition, result.error.code) == (T0, 100)

@@ -13,7 +13,8 @@ reader.take_results()                      # which acknowledgements reached the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import uuid
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -22,13 +23,20 @@ from kafkacodec.client.core.calls import Answer, Send
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.groups.membership import GroupMetadata, TopicPartition
 from kafkacodec.client.groups.share_records import Acknowledged, Held, ShareFetched, counts_and_gaps
-from kafkacodec.client.groups.share_session import AcknowledgeType, Acquired, ShareLimits, ShareSession, packed
+from kafkacodec.client.groups.share_session import (
+    AcknowledgeType,
+    Acquired,
+    Run,
+    ShareLimits,
+    ShareSession,
+    packed,
+)
 from kafkacodec.errors import LocalProtocolError, error
 
 __all__ = ["ShareReader"]
 
 _SESSION_LOST: Final = frozenset({122, 123, 133})  # not found, invalid epoch, too many sessions
-_NO_SESSION, _UNKNOWN_SERVER_ERROR = 122, -1
+_NO_SESSION, _UNKNOWN_TOPIC_ID, _UNKNOWN_SERVER_ERROR = 122, 100, -1
 
 
 class ShareReader:
@@ -169,6 +177,7 @@ class ShareReader:
         Raises:
             LocalProtocolError: the record was not delivered, is acknowledged already, or its time is over.
         """
+        partition = TopicPartition(*partition)
         if not self.holds(partition, offset):
             topic, number = partition
             raise LocalProtocolError(f"offset {offset} of {topic}-{number} does not wait for an acknowledgement")
@@ -195,7 +204,9 @@ class ShareReader:
         if self._ending:
             return self._end(member)
         leaders = self._leaders()
-        if self._hungry is None and leaders:
+        if self._hungry is not None:
+            self._hungry &= leaders.keys()
+        elif leaders:
             self._hungry = set(leaders)
         sends = []
         for node in sorted(leaders.keys() | self._sessions.keys()):
@@ -204,10 +215,11 @@ class ShareReader:
                 continue
             if self._hungry is not None and node in self._hungry and node in leaders:
                 self._hungry.discard(node)
-                request = session.fetch(member, leaders[node], self._cluster.topic_id, self._limits)
+                self._lose_replaced(session, leaders[node])
+                request = session.fetch(member, leaders[node], self._limits)
             elif self._says(node, session) and (self._flushing or node not in leaders):
                 self._renew(node, session)
-                request = session.acknowledgement(member, self._cluster.topic_id)
+                request = session.acknowledgement(member)
             else:
                 continue
             sends.append(self._ask(node, request))
@@ -231,12 +243,13 @@ class ShareReader:
             return
         self._failures.pop(node, None)
         self._next_at.pop(node, None)
-        sent = session.succeeded()
+        ids, sent = session.sent_ids, session.succeeded()
         for topic in response.responses:
-            name = self._cluster.topic_name(topic.topic_id)
+            name = session.names.get(topic.topic_id)
             for partition in topic.partitions if name is not None else ():
                 place = TopicPartition(name or "", partition.partition_index)
-                self._read(place, partition, response, sent, answer)
+                runs = sent.pop(place, []) if ids.get(place) == topic.topic_id else []
+                self._read(place, partition, response, runs, answer)
         for place, runs in sent.items():  # without an answer
             self._results.append(Acknowledged(place, tuple(runs), error(_UNKNOWN_SERVER_ERROR)()))
         if session.closing:
@@ -261,11 +274,10 @@ class ShareReader:
         del self._asking[node]
         return node
 
-    def _read(self, place: TopicPartition, partition: Any, response: Any, sent: Any, answer: Answer) -> None:
+    def _read(self, place: TopicPartition, partition: Any, response: Any, runs: Iterable[Run], answer: Answer) -> None:
         """A partition of a response to either request."""
         fetching = hasattr(partition, "acquired_records")
         code = partition.acknowledge_error_code if fetching else partition.error_code
-        runs = sent.pop(place, ())
         if runs:
             self._results.append(Acknowledged(place, tuple(runs), error(code)() if code else None))
         if partition.error_code:
@@ -292,7 +304,7 @@ class ShareReader:
         session = self._sessions[node]
         for place, runs in session.lost().items():
             self._results.append(Acknowledged(place, tuple(runs), fault))
-        self._lose_delivered(node, fault)
+        self._lose_delivered(lambda _, of: of == node, fault)
         if session.closing or self._ending:
             del self._sessions[node]
         if getattr(fault, "code", None) not in _SESSION_LOST:
@@ -302,10 +314,18 @@ class ShareReader:
         if self._hungry is not None:
             self._hungry.add(node)
 
-    def _lose_delivered(self, node: int, fault: Exception) -> None:
-        """What a broker gave in a session that is over is not this member's any more, taken or not."""
-        self._fetched = [replace(each, acquired=()) if each.node == node else each for each in self._fetched]
-        for place in [place for place, held in self._held.items() if held.node == node]:
+    def _lose_replaced(self, session: ShareSession, wanted: Mapping[TopicPartition, uuid.UUID]) -> None:
+        """Records of topics that were deleted, and whose names others have now, cannot be acknowledged."""
+        gone = {place for place, topic_id in wanted.items() if session.ids.get(place, topic_id) != topic_id}
+        if gone:
+            self._lose_delivered(lambda place, node: place in gone, error(_UNKNOWN_TOPIC_ID)())
+
+    def _lose_delivered(self, lost: Callable[[TopicPartition, int], bool], fault: Exception) -> None:
+        """What was given, taken or not, is not this member's any more; `lost` tells by partition and broker."""
+        self._fetched = [
+            replace(each, acquired=()) if lost(each.partition, each.node) else each for each in self._fetched
+        ]
+        for place in [place for place, held in self._held.items() if lost(place, held.node)]:
             runs = packed(dict.fromkeys(self._held.pop(place).offsets, AcknowledgeType.RELEASE))
             self._results.append(Acknowledged(place, tuple(runs), fault))
             self.losses += 1
@@ -316,7 +336,7 @@ class ShareReader:
             self._asking.pop(node, None)  # the answer would be of the session that is over
             for place, runs in session.lost().items():
                 self._results.append(Acknowledged(place, tuple(runs), error(_NO_SESSION)()))
-            self._lose_delivered(node, error(_NO_SESSION)())
+        self._lose_delivered(lambda _, node: node in self._sessions, error(_NO_SESSION)())
         if self._ending:
             self._sessions.clear()
 
@@ -329,18 +349,21 @@ class ShareReader:
             if session.epoch == 0:
                 del self._sessions[node]
             else:
-                sends.append(self._ask(node, session.acknowledgement(member, self._cluster.topic_id, close=True)))
+                sends.append(self._ask(node, session.acknowledgement(member, close=True)))
         return sends
 
-    def _leaders(self) -> dict[int, set[TopicPartition]]:
-        """The partitions to read from each broker; those without a known leader or id are left out, and asked for."""
-        found: dict[int, set[TopicPartition]] = {}
+    def _leaders(self) -> dict[int, dict[TopicPartition, uuid.UUID]]:
+        """The partitions to read from each broker, with the ids of their topics.
+
+        Those without a known leader or id are left out, and asked for.
+        """
+        found: dict[int, dict[TopicPartition, uuid.UUID]] = {}
         for place in self._assigned:
-            leader = self._cluster.leader(*place)
-            if leader is None or self._cluster.topic_id(place.topic) is None:
+            leader, topic_id = self._cluster.leader(*place), self._cluster.topic_id(place.topic)
+            if leader is None or topic_id is None:
                 self._cluster.refresh()
             else:
-                found.setdefault(leader, set()).add(place)
+                found.setdefault(leader, {})[place] = topic_id
         return found
 
     def _says(self, node: int, session: ShareSession) -> bool:

@@ -8,14 +8,14 @@ is lost, the broker gives the records that were not acknowledged to others.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kafkacodec import messages
 from kafkacodec.client.core.calls import Prepare, Versions
-from kafkacodec.client.groups.membership import GroupMetadata, TopicPartition, in_order
+from kafkacodec.client.groups.membership import GroupMetadata, TopicPartition
 from kafkacodec.errors import UnsupportedVersion
 from kafkacodec.protocol.versions import highest_common
 
@@ -26,7 +26,7 @@ _RENEWING_VERSION: Final = 2  # of ShareAcknowledge
 _LIMITED_VERSION: Final = 1  # of ShareFetch: before it the limit is in bytes per partition
 _NEW, _LAST_EPOCH, _FINAL = 0, 2**31 - 1, -1
 
-Ids: TypeAlias = Callable[[str], "uuid.UUID | None"]
+_Entry: TypeAlias = tuple[TopicPartition, uuid.UUID]
 
 
 class AcknowledgeType(IntEnum):
@@ -92,28 +92,35 @@ class ShareSession:
 
     Attributes:
         epoch: of the next request.
-        partitions: those in the session, as far as the broker was told.
+        partitions: those in the session, as far as the broker was told, with the ids of their topics.
+        ids: of the topics of all partitions that were in the session, the newest one of each name.
+        names: of all topics that were in the session.
         acknowledging: the acknowledgements that wait for the next request, by partition.
         sent: those in the request under way.
+        sent_ids: the ids of their topics.
         closing: whether the request under way is the last one.
     """
 
     epoch: int = _NEW
-    partitions: set[TopicPartition] = field(default_factory=set)
+    partitions: dict[TopicPartition, uuid.UUID] = field(default_factory=dict)
+    ids: dict[TopicPartition, uuid.UUID] = field(default_factory=dict)
+    names: dict[uuid.UUID, str] = field(default_factory=dict)
     acknowledging: dict[TopicPartition, list[Run]] = field(default_factory=dict)
     sent: dict[TopicPartition, list[Run]] = field(default_factory=dict)
+    sent_ids: dict[TopicPartition, uuid.UUID] = field(default_factory=dict)
     closing: bool = False
 
     def acknowledge(self, place: TopicPartition, runs: Iterable[Run]) -> None:
         """Say this in the next request."""
         self.acknowledging.setdefault(place, []).extend(runs)
 
-    def fetch(self, member: GroupMetadata, wanted: set[TopicPartition], ids: Ids, limits: ShareLimits) -> Prepare:
-        """A fetch from these partitions, with the acknowledgements that wait."""
+    def fetch(self, member: GroupMetadata, wanted: Mapping[TopicPartition, uuid.UUID], limits: ShareLimits) -> Prepare:
+        """A fetch from these partitions, by the ids of their topics, with the acknowledgements that wait."""
         kind = messages.ShareFetchRequest
-        added = wanted if self.epoch == _NEW else wanted - self.partitions
-        forgotten = self.partitions - wanted
-        self.partitions = set(wanted)
+        self._send_what_waits()
+        added = wanted.items() - self.partitions.items()
+        # The broker adds each partition that a fetch names, if only to acknowledge, before it forgets others.
+        forgotten = (self.partitions.items() | self.sent_ids.items()) - wanted.items()
         request = kind(
             group_id=member.group_id,
             member_id=member.member_id,
@@ -122,11 +129,14 @@ class ShareSession:
             min_bytes=limits.min_bytes,
             max_bytes=limits.max_bytes,
         )
-        request.topics = self._topics(kind.FetchTopic, kind.FetchPartition, kind.AcknowledgementBatch, added, ids)
+        request.topics = self._topics(kind.FetchTopic, kind.FetchPartition, kind.AcknowledgementBatch, added)
         request.forgotten_topics_data = [
             kind.ForgottenTopic(topic_id=topic_id, partitions=[place.partition for place in places])
-            for topic_id, places in _by_id(forgotten, ids).items()
+            for topic_id, places in _by_id(forgotten).items()
         ]
+        self.partitions = dict(wanted)
+        self.ids |= wanted
+        self.names |= {topic_id: place.topic for place, topic_id in wanted.items()}
 
         def prepare(versions: Versions) -> tuple[Any, int]:
             version = highest_common(_SHARE_FETCH, versions)
@@ -140,19 +150,17 @@ class ShareSession:
 
         return prepare
 
-    def acknowledgement(self, member: GroupMetadata, ids: Ids, *, close: bool = False) -> Prepare:
+    def acknowledgement(self, member: GroupMetadata, *, close: bool = False) -> Prepare:
         """The acknowledgements that wait alone; with `close` the session ends."""
         kind = messages.ShareAcknowledgeRequest
         self.closing = close
+        self._send_what_waits()
         request = kind(
             group_id=member.group_id,
             member_id=member.member_id,
             share_session_epoch=_FINAL if close else self.epoch,
         )
-        request.topics = self._topics(
-            kind.AcknowledgeTopic, kind.AcknowledgePartition, kind.AcknowledgementBatch, set(), ids
-        )
-
+        request.topics = self._topics(kind.AcknowledgeTopic, kind.AcknowledgePartition, kind.AcknowledgementBatch, ())
         request.is_renew_ack = any(run.type == AcknowledgeType.RENEW for runs in self.sent.values() for run in runs)
 
         def prepare(versions: Versions) -> tuple[Any, int]:
@@ -176,12 +184,16 @@ class ShareSession:
             unsaid.setdefault(place, []).extend(runs)
         self.sent, self.acknowledging = {}, {}
         self.epoch = _NEW
-        self.partitions = set()
+        self.partitions, self.ids, self.names = {}, {}, {}
         return unsaid
 
-    def _topics(self, topic: Any, partition: Any, batch: Any, places: set[TopicPartition], ids: Ids) -> list[Any]:
-        """The entries of `places`, and of the partitions with acknowledgements, which are under way from now on."""
+    def _send_what_waits(self) -> None:
+        """The acknowledgements that wait are under way from now on."""
         self.sent, self.acknowledging = self.acknowledging, {}
+        self.sent_ids = {place: self.ids[place] for place in self.sent}
+
+    def _topics(self, topic: Any, partition: Any, batch: Any, places: Iterable[_Entry]) -> list[Any]:
+        """The entries of `places`, and of the partitions with acknowledgements."""
         return [
             topic(
                 topic_id=topic_id,
@@ -190,21 +202,22 @@ class ShareSession:
                         partition_index=place.partition,
                         acknowledgement_batches=[
                             batch(first_offset=run.first, last_offset=run.last, acknowledge_types=[run.type])
-                            for run in sorted(self.sent.get(place, ()))
+                            for run in sorted(self._runs(place, topic_id))
                         ],
                     )
                     for place in entries
                 ],
             )
-            for topic_id, entries in _by_id(places | self.sent.keys(), ids).items()
+            for topic_id, entries in _by_id({*places, *self.sent_ids.items()}).items()
         ]
 
+    def _runs(self, place: TopicPartition, topic_id: uuid.UUID) -> list[Run]:
+        return self.sent[place] if self.sent_ids.get(place) == topic_id else []
 
-def _by_id(places: Iterable[TopicPartition], ids: Ids) -> dict[uuid.UUID, list[TopicPartition]]:
-    """Partitions by the id of their topic, those of unknown topics left out."""
+
+def _by_id(entries: Iterable[_Entry]) -> dict[uuid.UUID, list[TopicPartition]]:
+    """Partitions by the id of their topic."""
     found: dict[uuid.UUID, list[TopicPartition]] = {}
-    for place in in_order(places):
-        topic_id = ids(place.topic)
-        if topic_id is not None:
-            found.setdefault(topic_id, []).append(place)
+    for place, topic_id in sorted(entries, key=lambda entry: (entry[0], entry[1].int)):
+        found.setdefault(topic_id, []).append(place)
     return found
