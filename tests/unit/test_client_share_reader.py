@@ -392,3 +392,15 @@ def test_a_topic_that_was_made_again_replaces_the_former_one():
     it.answer(acknowledge_error_code=100)
     (result,) = it.reader.take_results()
     assert (result.partition, result.error.code) == (T0, 100)
+
+
+def test_a_partition_that_is_refused_is_not_asked_for_in_a_tight_circle():
+    it = Reading()
+    for wait in (100, 200):
+        it.reader.fetch()
+        it.asked()
+        it.answer(error_code=5)
+        it.reader.fetch()
+        assert it.reader.poll(it.now) == []
+        it.now += wait
+        assert it.reader.next_deadline() == it.now

@@ -22,7 +22,7 @@ from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer, Send
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.groups.membership import GroupMetadata, TopicPartition
-from kafkacodec.client.groups.share_records import Acknowledged, Held, ShareFetched, counts_and_gaps
+from kafkacodec.client.groups.share_records import Acknowledged, HeldRecords, ShareFetched, counts_and_gaps
 from kafkacodec.client.groups.share_session import (
     AcknowledgeType,
     Acquired,
@@ -76,7 +76,7 @@ class ShareReader:
         self._asking: dict[int, Send] = {}
         self._failures: dict[int, int] = {}
         self._next_at: dict[int, float] = {}
-        self._held: dict[TopicPartition, Held] = {}
+        self._held = HeldRecords()
         self._fetched: list[ShareFetched] = []
         self._results: list[Acknowledged] = []
         self.losses = 0
@@ -114,11 +114,10 @@ class ShareReader:
         """
         if self._ending:
             raise LocalProtocolError("the share consumer is closed")
-        if not self._implicit and self._held:
-            place, held = next(iter(self._held.items()))
+        for place, offsets in self._held if not self._implicit else ():
             raise LocalProtocolError(
-                f"{len(held.offsets)} records of {place.topic}-{place.partition} are not acknowledged, from offset "
-                f"{min(held.offsets)} on: accept, release or reject them first"
+                f"{len(offsets)} records of {place.topic}-{place.partition} are not acknowledged, from offset "
+                f"{min(offsets)} on: accept, release or reject them first"
             )
         self._accept_rest()
         self._hungry = None
@@ -159,15 +158,12 @@ class ShareReader:
         if gaps:
             session.acknowledge(fetched.partition, gaps)
         if counts:
-            held = self._held.setdefault(fetched.partition, Held(fetched.node, set()))
-            held.node = fetched.node
-            held.offsets |= counts.keys()
+            self._held.add(fetched.partition, fetched.node, counts)
         return counts
 
     def holds(self, partition: TopicPartition, offset: int) -> bool:
         """Whether a delivered record waits for an acknowledgement, as far as is known here."""
-        held = self._held.get(partition)
-        return held is not None and offset in held.offsets
+        return self._held.has(partition, offset)
 
     def acknowledge(self, partition: TopicPartition, offset: int, kind: AcknowledgeType) -> None:
         """Say what happens to a delivered record; it is sent with the next `fetch` or `flush`.
@@ -182,14 +178,14 @@ class ShareReader:
             topic, number = partition
             raise LocalProtocolError(f"offset {offset} of {topic}-{number} does not wait for an acknowledgement")
         if kind == AcknowledgeType.RENEW:
-            self._held[partition].renewing.add(offset)
+            self._held.renew(partition, offset)
         else:
-            self._say(partition, self._held[partition], {offset: AcknowledgeType(kind)})
+            self._say(partition, {offset}, AcknowledgeType(kind))
 
     def close(self) -> None:
         """Release what is not acknowledged and end all sessions; `closed` tells when that is done."""
-        for place, held in list(self._held.items()):
-            self._say(place, held, dict.fromkeys(held.offsets, AcknowledgeType.RELEASE))
+        for place, offsets in self._held:
+            self._say(place, offsets, AcknowledgeType.RELEASE)
         self._ending = True
 
     # A machine
@@ -218,7 +214,8 @@ class ShareReader:
                 self._lose_replaced(session, leaders[node])
                 request = session.fetch(member, leaders[node], self._limits)
             elif self._says(node, session) and (self._flushing or node not in leaders):
-                self._renew(node, session)
+                for place, offsets in self._held.take_renewals(node):  # not before: others may be said until then
+                    session.acknowledge(place, packed(dict.fromkeys(offsets, AcknowledgeType.RENEW)))
                 request = session.acknowledgement(member)
             else:
                 continue
@@ -241,15 +238,19 @@ class ShareReader:
         if response.error_code:
             self._lose(node, error(response.error_code)(response.error_message), now)
             return
-        self._failures.pop(node, None)
-        self._next_at.pop(node, None)
         ids, sent = session.sent_ids, session.succeeded()
+        before, refused = len(self._fetched), False
         for topic in response.responses:
             name = session.names.get(topic.topic_id)
             for partition in topic.partitions if name is not None else ():
                 place = TopicPartition(name or "", partition.partition_index)
                 runs = sent.pop(place, []) if ids.get(place) == topic.topic_id else []
-                self._read(place, partition, response, runs, answer)
+                refused = self._read(place, partition, response, runs, answer) or refused
+        if refused and len(self._fetched) == before:
+            self._wait(node, now)  # a broker answers at once where it has an error
+        else:
+            self._failures.pop(node, None)
+            self._next_at.pop(node, None)
         for place, runs in sent.items():  # without an answer
             self._results.append(Acknowledged(place, tuple(runs), error(_UNKNOWN_SERVER_ERROR)()))
         if session.closing:
@@ -274,8 +275,8 @@ class ShareReader:
         del self._asking[node]
         return node
 
-    def _read(self, place: TopicPartition, partition: Any, response: Any, runs: Iterable[Run], answer: Answer) -> None:
-        """A partition of a response to either request."""
+    def _read(self, place: TopicPartition, partition: Any, response: Any, runs: list[Run], answer: Answer) -> bool:
+        """A partition of a response to either request; returns whether it refuses to be read."""
         fetching = hasattr(partition, "acquired_records")
         code = partition.acknowledge_error_code if fetching else partition.error_code
         if runs:
@@ -288,6 +289,7 @@ class ShareReader:
                 Acquired(r.first_offset, r.last_offset, r.delivery_count) for r in partition.acquired_records
             )
             self._fetched.append(ShareFetched(place, partition.records, acquired, answer.node, answer.frame))
+        return fetching and bool(partition.error_code)
 
     def _refused(self, place: TopicPartition, partition: Any, response: Any, fetching: bool) -> None:
         refusal, leader = error(partition.error_code), partition.current_leader
@@ -309,10 +311,14 @@ class ShareReader:
             del self._sessions[node]
         if getattr(fault, "code", None) not in _SESSION_LOST:
             self._cluster.refresh()
-        self._failures[node] = self._failures.get(node, 0) + 1
-        self._next_at[node] = now + self._backoff.after(self._failures[node])
+        self._wait(node, now)
         if self._hungry is not None:
             self._hungry.add(node)
+
+    def _wait(self, node: int, now: float) -> None:
+        """Ask a broker later."""
+        self._failures[node] = self._failures.get(node, 0) + 1
+        self._next_at[node] = now + self._backoff.after(self._failures[node])
 
     def _lose_replaced(self, session: ShareSession, wanted: Mapping[TopicPartition, uuid.UUID]) -> None:
         """Records of topics that were deleted, and whose names others have now, cannot be acknowledged."""
@@ -325,8 +331,8 @@ class ShareReader:
         self._fetched = [
             replace(each, acquired=()) if lost(each.partition, each.node) else each for each in self._fetched
         ]
-        for place in [place for place, held in self._held.items() if lost(place, held.node)]:
-            runs = packed(dict.fromkeys(self._held.pop(place).offsets, AcknowledgeType.RELEASE))
+        for place, offsets in self._held.lose(lost):
+            runs = packed(dict.fromkeys(offsets, AcknowledgeType.RELEASE))
             self._results.append(Acknowledged(place, tuple(runs), fault))
             self.losses += 1
 
@@ -368,26 +374,16 @@ class ShareReader:
 
     def _says(self, node: int, session: ShareSession) -> bool:
         """Whether a broker is to be told something."""
-        return bool(session.acknowledging) or any(h.renewing for h in self._held.values() if h.node == node)
+        return bool(session.acknowledging) or self._held.renews(node)
 
     @property
     def _said(self) -> bool:
         return not any(self._says(node, session) for node, session in self._sessions.items())
 
-    def _renew(self, node: int, session: ShareSession) -> None:
-        """Say which records' time is to begin anew. Not before it is sent, as they may be acknowledged until then."""
-        for place, held in self._held.items():
-            if held.node == node and held.renewing:
-                session.acknowledge(place, packed(dict.fromkeys(held.renewing, AcknowledgeType.RENEW)))
-                held.renewing.clear()
-
     def _accept_rest(self) -> None:
-        for place, held in list(self._held.items()) if self._implicit else ():
-            self._say(place, held, dict.fromkeys(held.offsets, AcknowledgeType.ACCEPT))
+        for place, offsets in self._held if self._implicit else ():
+            self._say(place, offsets, AcknowledgeType.ACCEPT)
 
-    def _say(self, place: TopicPartition, held: Held, types: dict[int, AcknowledgeType]) -> None:
-        self._sessions[held.node].acknowledge(place, packed(types))
-        held.offsets -= types.keys()
-        held.renewing -= types.keys()
-        if not held.offsets:
-            del self._held[place]
+    def _say(self, place: TopicPartition, offsets: set[int], kind: AcknowledgeType) -> None:
+        node = self._held.take(place, offsets)
+        self._sessions[node].acknowledge(place, packed(dict.fromkeys(offsets, kind)))

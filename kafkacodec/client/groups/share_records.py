@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ from kafkacodec.client.core.calls import Received
 from kafkacodec.client.groups.membership import TopicPartition
 from kafkacodec.client.groups.share_session import AcknowledgeType, Acquired, Run
 
-__all__ = ["Acknowledged", "Held", "ShareFetched", "counts_and_gaps"]
+__all__ = ["Acknowledged", "HeldRecords", "ShareFetched", "counts_and_gaps"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,15 +42,65 @@ class Acknowledged:
 
 
 @dataclass(slots=True)
-class Held:
-    """Delivered records of a partition without an acknowledgement so far.
-
-    `renewing`: those whose time is to begin anew.
-    """
-
+class _Held:
     node: int
     offsets: set[int]
     renewing: set[int] = field(default_factory=set)
+
+
+class HeldRecords:
+    """Delivered records that wait for an acknowledgement, with the brokers that gave them."""
+
+    def __init__(self) -> None:
+        self._held: dict[TopicPartition, _Held] = {}
+
+    def __iter__(self) -> Iterator[tuple[TopicPartition, set[int]]]:
+        """The offsets of each partition."""
+        return iter([(place, set(held.offsets)) for place, held in self._held.items()])
+
+    def has(self, place: TopicPartition, offset: int) -> bool:
+        """Whether a record waits."""
+        held = self._held.get(place)
+        return held is not None and offset in held.offsets
+
+    def add(self, place: TopicPartition, node: int, offsets: Iterable[int]) -> None:
+        """Records of a broker are delivered."""
+        held = self._held.setdefault(place, _Held(node, set()))
+        held.node = node
+        held.offsets.update(offsets)
+
+    def take(self, place: TopicPartition, offsets: set[int]) -> int:
+        """These are acknowledged; returns the broker to tell."""
+        held = self._held[place]
+        held.offsets -= offsets
+        held.renewing -= offsets
+        if not held.offsets:
+            del self._held[place]
+        return held.node
+
+    def lose(self, lost: Callable[[TopicPartition, int], bool]) -> list[tuple[TopicPartition, set[int]]]:
+        """Forget those for whose partition and broker `lost` is true, and return them."""
+        gone = [place for place, held in self._held.items() if lost(place, held.node)]
+        return [(place, self._held.pop(place).offsets) for place in gone]
+
+    # Records whose time is to begin anew
+
+    def renew(self, place: TopicPartition, offset: int) -> None:
+        """Tell the broker with the next acknowledgements, if nothing else is said about the record before."""
+        self._held[place].renewing.add(offset)
+
+    def renews(self, node: int) -> bool:
+        """Whether a broker is to be told of any."""
+        return any(held.renewing for held in self._held.values() if held.node == node)
+
+    def take_renewals(self, node: int) -> list[tuple[TopicPartition, set[int]]]:
+        """Those that a broker is told of now."""
+        found = []
+        for place, held in self._held.items():
+            if held.node == node and held.renewing:
+                found.append((place, held.renewing))
+                held.renewing = set()
+        return found
 
 
 def counts_and_gaps(
