@@ -216,3 +216,27 @@ def test_brokers_are_unreachable_when_all_of_the_bootstrap_list_failed():
     assert str(cluster.unreachable) == "refused"
     answer(cluster, metadata((1, 5)), 20_000)
     assert cluster.unreachable is None
+
+
+def test_all_topics_are_asked_for_even_if_that_is_wanted_while_others_are_asked_for():
+    cluster = made()
+    cluster.want(["t"])
+    (send,) = cluster.poll(0)
+    assert send.request(VERSIONS)[0].topics is not None
+    cluster.want_all()
+    cluster.answered(send, Answer(metadata((1, 5)), 12, 1), 0)
+    assert not cluster.knows_all
+    (send,) = cluster.poll(100)
+    assert send.request(VERSIONS)[0].topics is None
+    cluster.answered(send, Answer(metadata((1, 5)), 12, 1), 100)
+    assert cluster.knows_all
+    assert cluster.poll(1000) == []
+
+
+def test_a_wanted_topic_that_is_not_among_all_does_not_exist():
+    cluster = made()
+    cluster.want_all()
+    cluster.want(["u"])
+    answer(cluster, metadata((1, 5)))
+    assert cluster.topics["u"].error.code == 3
+    assert sorted(cluster.topics) == ["t", "u"]

@@ -50,6 +50,7 @@ class Cluster:
         topics: the topics that were asked for, by name.
         controller_id: None while unknown.
         generation: increases with each change; compare it to see whether anything is new.
+        knows_all: whether `topics` has every topic, since `want_all` was called.
     """
 
     def __init__(
@@ -72,7 +73,8 @@ class Cluster:
         self._backoff = backoff or Backoff()
         self._max_age_ms = max_age_ms
         self._wanted: set[str] = set()
-        self._want_all = False
+        self._want_all = self.knows_all = False
+        self._asked: tuple[bool, frozenset[str]] = False, frozenset()  # for all topics, or those
         self._names: dict[uuid.UUID, str] = {}
         self._replaced: set[uuid.UUID] = set()  # of topics whose names others have now
         self._stale = False  # something is known to be out of date
@@ -166,7 +168,8 @@ class Cluster:
 
     def want_all(self, wanted: bool = True) -> None:
         """Keep metadata of every topic, for patterns."""
-        self._stale = self._stale or (wanted and not self._want_all)
+        if wanted and not self._want_all:
+            self._stale, self.knows_all = True, False
         self._want_all = wanted
 
     def refresh(self) -> None:
@@ -195,6 +198,7 @@ class Cluster:
         sends = self.coordinators.poll(now)
         if self._asking is None and now >= self._due():
             self._asking = Send(ANY, self._request)
+            self._asked = self._want_all, frozenset(self._wanted)
             sends.append(self._asking)
         return sends
 
@@ -217,9 +221,10 @@ class Cluster:
         if code or not answer.message.brokers:
             self._failed(error(code)() if code else None, now)
             return
-        complete = self._update(answer.message, answer.version)
+        complete = self._update(answer.message)
         self._failures = 0 if complete else self._failures + 1
-        self._stale = not complete
+        self.knows_all = self._asked[0]
+        self._stale = not complete or (self._want_all and not self.knows_all)
         self._next_at = now + (self._backoff.after(self._failures) if self._failures else self._backoff.first_ms)
         self._expires_at = now + self._max_age_ms
         self.last_error = None
@@ -253,7 +258,9 @@ class Cluster:
     def _request(self, versions: Versions) -> tuple[Any, int]:
         version = highest_common(_METADATA, versions)
         request = messages.MetadataRequest(allow_auto_topic_creation=self.auto_create or version < _NO_CREATION_VERSION)
-        if self._want_all or self._would_create(version):
+        everything = self._want_all or self._would_create(version)
+        self._asked = everything, frozenset(self._wanted)
+        if everything:
             request.topics = None if version >= _NULL_TOPICS_VERSION else []
         else:
             entry = messages.MetadataRequest.MetadataRequestTopic
@@ -264,7 +271,7 @@ class Cluster:
         """Whether brokers create topics that are asked for by name, and must not: then all topics are asked for."""
         return bool(self._wanted) and version < _NO_CREATION_VERSION and not self.auto_create
 
-    def _update(self, message: Any, version: int) -> bool:
+    def _update(self, message: Any) -> bool:
         """Take over a response; returns whether it has all that is wanted."""
         self.brokers = {b.node_id: BrokerAddress(b.node_id, b.host, b.port, b.rack or None) for b in message.brokers}
         self.cluster_id = message.cluster_id or self.cluster_id
@@ -275,8 +282,9 @@ class Cluster:
             if entry.name and (self._want_all or entry.name in self._wanted):
                 seen.add(entry.name)
                 complete = self._take_topic(entry) and complete
-        if self._would_create(version):
-            for name in sorted(self._wanted - seen):
+        everything, names = self._asked
+        if everything:
+            for name in sorted((names & self._wanted) - seen):
                 missing = messages.MetadataResponse.MetadataResponseTopic(name=name, error_code=_UNKNOWN_TOPIC)
                 complete = self._take_topic(missing) and complete
         if self._want_all:

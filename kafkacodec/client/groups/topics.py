@@ -50,7 +50,7 @@ class SubscribedTopics:
     def names(self) -> frozenset[str] | None:
         """The topics by the newest metadata; None while those that match are not known."""
         matches = None if self._subscription is None else self._subscription.matches
-        if matches is not None and self._seen != self._cluster.generation:
+        if matches is not None and self._cluster.knows_all and self._seen != self._cluster.generation:
             self._seen = self._cluster.generation
             usable = (topic for topic in self._cluster.topics.values() if topic.error is None and not topic.internal)
             self._names = frozenset(topic.name for topic in usable if matches(topic.name))
