@@ -1,5 +1,7 @@
 """The models of a cluster and of a group's coordinator behind a socket, for whole consumers in tests without a JVM.
 
+A share group has the first partition of the first topic, in `share`.
+
 async with GroupBroker({"t": 2}) as broker:
     broker.write("t", 0, 10)                        # ten records
     consumer = aio.Consumer("t", bootstrap_servers=broker.address, group_id="g")
@@ -19,11 +21,13 @@ from kafkacodec import messages
 from kafkacodec.protocol import Connection
 from tests.reference.model_broker import ModelCluster
 from tests.reference.model_coordinators import ClassicCoordinator, ModernCoordinator
+from tests.reference.model_shares import TOPIC_ID, ShareBroker
 
 __all__ = ["GroupBroker"]
 
 _API_VERSIONS, _METADATA, _FIND_COORDINATOR, _OFFSET_COMMIT, _OFFSET_FETCH = 18, 3, 10, 8, 9
 _OF_GROUPS = frozenset({11, 12, 13, 14, 68})
+_SHARE_HEARTBEAT, _SHARE_FETCH, _SHARE_ACKNOWLEDGE = 76, 78, 79
 _IDS_VERSION = 10
 
 
@@ -40,6 +44,8 @@ class GroupBroker:
 
     def __init__(self, topics: dict[str, int], *, modern: bool = False) -> None:
         self.model = ModelCluster(topics=topics)
+        self.model.topic_ids[next(iter(topics))] = TOPIC_ID
+        self.share = ShareBroker(0, lambda *_: None)
         known = {name: (self.model.topic_ids[name], partitions) for name, partitions in topics.items()}
         self.coordinator: Any = ModernCoordinator(known) if modern else ClassicCoordinator()
         self.committed: dict[tuple[str, int], int] = {}
@@ -116,6 +122,8 @@ class GroupBroker:
         code = self._refusal(messages.APIS[key].name)
         if key in _OF_GROUPS:
             return messages.by_key(key)[1](error_code=code) if code else await self._grouped(event.message)
+        if key in (_SHARE_HEARTBEAT, _SHARE_FETCH, _SHARE_ACKNOWLEDGE):
+            return await self._shared(key, event.message, code)
         if key == _OFFSET_COMMIT:
             return self._commit(event.message, version, code)
         if key == _OFFSET_FETCH:
@@ -192,3 +200,22 @@ class GroupBroker:
                 )
             found.topics.append(entry)
         return kind(groups=[found])
+
+    async def _shared(self, key: int, request: Any, code: int) -> Any:
+        kind = messages.by_key(key)[1]
+        if code:
+            return kind(error_code=code)
+        if key != _SHARE_HEARTBEAT:
+            response = self.share.handle(request, self.model.now)
+            if (
+                key == _SHARE_FETCH
+                and not response.error_code
+                and not response.responses[0].partitions[0].acquired_records
+            ):
+                await asyncio.sleep(0.02)
+            return response
+        response = messages.ShareGroupHeartbeatResponse(member_id=request.member_id, heartbeat_interval_ms=50)
+        response.member_epoch = min(request.member_epoch, 0) or 1
+        topics = [response.TopicPartitions(topic_id=TOPIC_ID, partitions=[0])]
+        response.assignment = response.Assignment(topic_partitions=topics)
+        return response

@@ -264,6 +264,11 @@ def test_a_changed_subscription_is_told_at_once():
     it.group.subscribe(Subscription(["t"]), it.now)
     request = it.asked()
     assert (request.subscribed_topic_names, request.subscribed_topic_regex) == (["t"], "")
+    it.group.failed(it.send, ConnectionFailed("gone"), it.now)  # the coordinator still has the expression
+    it.now = 100
+    request = it.asked()
+    assert (request.subscribed_topic_names, request.subscribed_topic_regex) == (["t"], "")
+    assert it.send.request({68: range(1)})[0].subscribed_topic_regex is None
 
 
 def test_a_share_group_moves_partitions_without_asking():

@@ -64,7 +64,8 @@ class ShareConsumer:
         self._network: Network | None = None
         self._event = asyncio.Event()
         self._closed = self._left = False
-        self._refusal: Exception | None = None
+        self._refusal: Exception | None = None  # of the group
+        self._fault: Exception | None = None  # of a machine
         self._outcomes: dict[Key, Exception | None] = {}
         self._flushed_at = 0.0
 
@@ -98,7 +99,7 @@ class ShareConsumer:
         names = topic_names(topics)
         if not names:
             raise ValueError("subscribe needs topics; close() leaves the group")
-        self._subscribed = True
+        self._subscribed, self._refusal = True, None
         self._membership.subscribe(Subscription(names), network.now())
         network.wake()
 
@@ -208,13 +209,13 @@ class ShareConsumer:
         most = self._settings.request_timeout_ms / 1000
         try:
             with contextlib.suppress(ClientClosed):
-                if self._refusal is None and self._subscribed:
+                if not self._over and self._subscribed:
                     self._reader.close()
                     network.wake()
-                    await self._until(lambda: self._reader.closed or self._refusal is not None, most)
+                    await self._until(lambda: self._reader.closed or self._over, most)
                     self._membership.leave(network.now())
                     network.wake()
-                    await self._until(lambda: self._left or self._refusal is not None, most)
+                    await self._until(lambda: self._left or self._over, most)
         finally:
             await network.close()
             self._log_results()
@@ -291,7 +292,7 @@ class ShareConsumer:
         self._event.set()
 
     def _end(self, problem: Exception) -> None:
-        self._refusal = self._refusal or problem
+        self._fault = self._fault or problem
         self._event.set()
 
     # Waiting
@@ -324,11 +325,17 @@ class ShareConsumer:
             self._reader.flush()
             network.wake()
 
+    @property
+    def _over(self) -> bool:
+        """Whether nothing will come, unless `subscribe` changes that."""
+        return self._fault is not None or self._refusal is not None
+
     def _raise_refusal(self, network: Network) -> None:
         if network.cluster.refused is not None:
             raise network.cluster.refused
-        if self._refusal is not None:
-            raise self._refusal
+        reason = self._fault or self._refusal
+        if reason is not None:
+            raise reason.with_traceback(None)
 
     def _raise(self, network: Network) -> None:
         """Raise why nothing will come."""

@@ -30,6 +30,8 @@ class ModernMembership(EpochMembership):
         cluster: the cluster's metadata.
     """
 
+    _had_pattern = False  # the coordinator may have an expression of this member, which only "" takes away
+
     def _fields(self, names: frozenset[str]) -> dict[str, Any]:
         settings, subscription = self._settings, self._subscription
         fields: dict[str, Any] = {
@@ -41,8 +43,9 @@ class ModernMembership(EpochMembership):
         }
         if subscription.broker_pattern is None:
             fields["subscribed_topic_names"] = sorted(names)
-            fields["subscribed_topic_regex"] = "" if self._sent.get("subscribed_topic_regex") else None
+            fields["subscribed_topic_regex"] = "" if self._had_pattern else None
         else:
+            self._had_pattern = True
             fields["subscribed_topic_regex"] = subscription.broker_pattern
             fields["subscribed_topic_names"] = []
         return fields
@@ -62,6 +65,8 @@ class ModernMembership(EpochMembership):
             version = highest_common(_HEARTBEAT, versions)
             if version < _PATTERN_VERSION and request.subscribed_topic_regex:
                 raise UnsupportedVersion("the broker does not evaluate expressions of topics: Kafka 4.0 does")
+            if version < _PATTERN_VERSION:
+                request.subscribed_topic_regex = None
             return request, version
 
         return prepare

@@ -1,0 +1,27 @@
+"""Share consumers from the first heartbeat to the end, with a model of a broker behind a socket."""
+
+from __future__ import annotations
+
+import pytest
+
+import kafkacodec as kc
+from kafkacodec.client import aio
+from tests.reference.group_broker import GroupBroker
+
+FAST = {"retry_backoff_ms": 20, "retry_backoff_max_ms": 20}
+
+
+def member(broker, *topics, **options):
+    return aio.ShareConsumer(*topics, bootstrap_servers=broker.address, group_id="g", **FAST | options)
+
+
+async def test_a_consumer_that_was_refused_can_subscribe_again():
+    async with GroupBroker({"t": 1}) as broker, member(broker, "t") as consumer:
+        broker.share.append(b"a")
+        broker.refuse("ShareGroupHeartbeat", 30)
+        for _ in range(2):
+            with pytest.raises(kc.errors.error(30)):
+                await consumer.getmany(2)
+        await consumer.subscribe(["t"])
+        (record,) = await consumer.getmany(2)
+        assert record.value == b"a"
