@@ -217,3 +217,14 @@ async def test_an_interrupt_in_a_callback_ends_it():
         async with asyncio.timeout(3):
             assert await asyncio.to_thread(read) == 10
         assert broker.members_gone == 1
+
+
+async def test_the_time_without_a_subscription_is_not_one_without_reading():
+    async with GroupBroker({"t": 1}) as broker, member(broker, "t", max_poll_interval_ms=400) as consumer:
+        broker.write("t", 0, 10)
+        assert await count(consumer) == 10
+        await consumer.unsubscribe()
+        await asyncio.sleep(0.5)
+        await consumer.subscribe(["t"])
+        await until(lambda: consumer.assignment() == [T0], 0.3)
+        await until(lambda: not consumer.assignment(), 0.6)  # it does not read now

@@ -21,7 +21,8 @@ class Reads:
     def __init__(self, reader: Reader, membership: Membership) -> None:
         self._reader = reader
         self._membership = membership
-        self._told: tuple[float, bool] | None = None
+        # Reads before there was this membership do not count, but a wait that goes on does.
+        self._told = None if reader.waiting else (reader.asked_at, False)
 
     @property
     def news(self) -> bool:
