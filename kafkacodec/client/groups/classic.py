@@ -16,18 +16,19 @@ from typing import Any, Final
 from kafkacodec.client.core.calls import Answer, Prepare, Send
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.groups import classic_requests as requests
-from kafkacodec.client.groups.assignor import Assignor, MemberSubscription, RebalanceProtocol
+from kafkacodec.client.groups.assignor import Assignor, RebalanceProtocol
 from kafkacodec.client.groups.assignors import RangeAssignor
-from kafkacodec.client.groups.leading import Leadership, partitions_of, subscription_bytes
+from kafkacodec.client.groups.heartbeats import Heartbeats
+from kafkacodec.client.groups.leading import Leadership, partitions_of
 from kafkacodec.client.groups.member import GroupMember
 from kafkacodec.client.groups.membership import (
     GroupMetadata,
     GroupSettings,
     Left,
     Subscription,
-    TopicPartition,
     worth_repeating,
 )
+from kafkacodec.client.groups.offered import OfferedAssignors
 from kafkacodec.client.groups.sticky import CooperativeStickyAssignor
 from kafkacodec.errors import DecodeError, LocalProtocolError, RemoteProtocolError, error
 
@@ -72,30 +73,26 @@ class ClassicMembership(GroupMember):
 
     def __init__(self, settings: GroupSettings, cluster: Cluster, assignors: Sequence[Assignor] | None = None) -> None:
         chosen = (RangeAssignor(), CooperativeStickyAssignor()) if assignors is None else tuple(assignors)
-        self._assignors = {assignor.name: assignor for assignor in chosen}
-        if not chosen or len(self._assignors) < len(chosen):
-            raise ValueError("assignors must have at least one entry, and different names")
-        self._cooperative = all("cooperative" in assignor.supported_protocols for assignor in chosen)
+        self._assignors = OfferedAssignors(chosen)
         super().__init__(settings, cluster)
+        self._beats = Heartbeats(settings, self._place)
         self._state = _State.OUT
         self._generation, self._member_id = -1, ""
-        self._last: tuple[int, tuple[TopicPartition, ...]] = (-1, ())  # the last assignment and its generation
         self._reason = ""  # why to join (again)
         self._joined: frozenset[str] = frozenset()  # the topics of the last JoinGroup
         self._protocol = ""
         self._leading: Leadership | None = None
         self._watched = -1
         self._asking: Send | None = None  # JoinGroup, SyncGroup or LeaveGroup
-        self._beating: Send | None = None
         self._failures = 0
-        self._next_at = self._beat_at = self._assign_by = 0.0
+        self._next_at = self._assign_by = 0.0
 
     # For the consumer
 
     @property
     def rebalance_protocol(self) -> RebalanceProtocol:
         """Whether this member gives up everything before it joins again."""
-        return "cooperative" if self._cooperative else "eager"
+        return self._assignors.protocol
 
     @property
     def metadata(self) -> GroupMetadata | None:
@@ -155,11 +152,8 @@ class ClassicMembership(GroupMember):
             self._watch()
         step = _STEPS.get(self._state)
         sends = [] if step is None or self._ownership.revoking or self._asking is not None else step(self, now)
-        if self._state in _BEATING and self._generation >= 0 and self._beating is None and now >= self._beat_at:
-            timeout_ms = min(self._settings.session_timeout_ms, self._settings.request_timeout_ms)
-            self._beating = Send(self._place, requests.heartbeat(self._identity()), timeout_ms)
-            self._beat_at = now + self._settings.heartbeat_interval_ms
-            sends.append(self._beating)
+        if self._state in _BEATING and self._generation >= 0:
+            sends += self._beats.poll(self._identity(), now)
         return sends
 
     def next_deadline(self) -> float | None:
@@ -171,14 +165,13 @@ class ClassicMembership(GroupMember):
             due.append(self._next_at)
         if self._state is _State.ASSIGNING:
             due.append(self._assign_by)
-        if self._state in _BEATING and self._generation >= 0 and self._beating is None:
-            due.append(self._beat_at)
+        if self._state in _BEATING and self._generation >= 0 and self._beats.deadline is not None:
+            due.append(self._beats.deadline)
         return min(due, default=None)
 
     def answered(self, send: Send, answer: Answer, now: float) -> None:
         """Take over a response."""
-        if send is self._beating:
-            self._beating = None
+        if self._beats.ended(send):
             if answer.message.error_code:
                 self._refused(answer.message.error_code, now, beat=True)
         elif send is self._asking:
@@ -192,18 +185,18 @@ class ClassicMembership(GroupMember):
 
     def failed(self, send: Send, error: Exception, now: float) -> None:
         """Repeat a heartbeat; join again after the failure of another request."""
-        if send is not self._beating and send is not self._asking:
+        beat = self._beats.ended(send)
+        if not beat and send is not self._asking:
             return
-        if send is self._asking and self._state is _State.LEAVING:
+        if not beat and self._state is _State.LEAVING:
             self._left()
             return
         if not worth_repeating(error):
             self._fail(error)
             return
         self._cluster.coordinators.lost(self._place)
-        if send is self._beating:
-            self._beating = None
-            self._beat_at = now + self._settings.backoff.first_ms
+        if beat:
+            self._beats.again(now)
             return
         self._wait(now, 1)
         self._prepare(self._reason or str(error))
@@ -220,7 +213,8 @@ class ClassicMembership(GroupMember):
             return
         owned = self._ownership.owned
         names = self._topics.names() or frozenset()
-        kept = {place for place in owned if place.topic in names} if self._cooperative else set()
+        cooperative = self.rebalance_protocol == "cooperative"
+        kept = {place for place in owned if place.topic in names} if cooperative else set()
         self._ownership.revoke(owned - kept)
 
     def _join(self, now: float) -> list[Send]:
@@ -229,24 +223,10 @@ class ClassicMembership(GroupMember):
             return []
         self._state = _State.JOINING
         self._joined, reason, self._reason = names, self._reason, ""
-        self._beating = None
-        protocols = {name: self._subscription_for(assignor) for name, assignor in self._assignors.items()}
+        self._beats.forget()
+        protocols = self._assignors.subscriptions(names, self.partitions, self._settings.client_rack)
         timeout_ms = max(self._settings.max_poll_interval_ms + _JOIN_EXTRA_MS, self._settings.request_timeout_ms)
         return self._ask(requests.join(self._settings, self._member_id, protocols, reason), timeout_ms)
-
-    def _subscription_for(self, assignor: Assignor) -> bytes:
-        generation, last = self._last
-        owned = self.partitions
-        names = tuple(sorted(self._joined))
-        return subscription_bytes(
-            MemberSubscription(
-                names,
-                owned,
-                generation if owned else -1,
-                assignor.user_data(names, owned if self._cooperative else last, generation),
-                rack_id=self._settings.client_rack,
-            )
-        )
 
     def _join_answered(self, joined: Any, now: float) -> None:
         code = joined.error_code
@@ -263,7 +243,7 @@ class ClassicMembership(GroupMember):
             self._generation, self._member_id = joined.generation_id, joined.member_id
             self._protocol = joined.protocol_name
             self._failures = 0
-            self._beat_at = now + self._settings.heartbeat_interval_ms
+            self._beats.joined(now)
             self._state = _State.SYNCING
             if joined.leader == joined.member_id:
                 self._lead(joined, now)
@@ -314,7 +294,7 @@ class ClassicMembership(GroupMember):
             self._assigned()
 
     def _assigned(self) -> None:
-        self._last = self._generation, self.partitions
+        self._assignors.assigned(self._generation, self.partitions)
 
     def _watch(self) -> None:
         """Join again if the subscription, or the partitions that were assigned, are not what they were."""
@@ -333,7 +313,8 @@ class ClassicMembership(GroupMember):
         """The membership is over, and with it the partitions are gone."""
         self._ownership.lose()
         self._generation = -1
-        self._beating = self._asking = self._leading = None
+        self._asking = self._leading = None
+        self._beats.forget()
 
     def _pause(self, now: float) -> list[Send]:
         """The application has not called for too long: others may have its partitions until it does."""
@@ -351,7 +332,7 @@ class ClassicMembership(GroupMember):
         self._asking = None  # a new assignment comes too late
         if not self._give_up_all():
             return
-        self._beating = None
+        self._beats.forget()
         if self._state in _IDLE or self._ending or not self._member_id:
             self._left()
         else:
@@ -386,7 +367,7 @@ class ClassicMembership(GroupMember):
         elif code != _REBALANCE and code not in _LOST_COORDINATOR and not error(code).retriable:
             self._fail(error(code)(f"group {self._settings.group_id!r}: {error(code).name}"))
         elif beat:
-            self._beat_at = now + self._settings.backoff.first_ms
+            self._beats.again(now)
         else:
             self._wait(now, 1)
             self._prepare(self._reason or reason)
