@@ -228,3 +228,19 @@ async def test_the_time_without_a_subscription_is_not_one_without_reading():
         await consumer.subscribe(["t"])
         await until(lambda: consumer.assignment() == [T0], 0.3)
         await until(lambda: not consumer.assignment(), 0.6)  # it does not read now
+
+
+@pytest.mark.parametrize("committed", [4, None])
+async def test_the_position_is_known_to_a_callback(committed):
+    positions = []
+
+    async def assigned(partitions):
+        positions.append(await consumer.position(*partitions[0]))
+
+    async with GroupBroker({"t": 1}) as broker, member(broker, default_api_timeout_ms=1000) as consumer:
+        broker.write("t", 0, 10)
+        if committed is not None:
+            broker.committed[T0] = committed
+        await consumer.subscribe(["t"], on_assigned=assigned)
+        assert await count(consumer) == 10 - (committed or 0)
+        assert positions == [committed or 0]

@@ -100,7 +100,7 @@ class ConsumerGroup:
     def assigned_by_hand(self) -> None:
         """Partitions were assigned without the group: find out their committed positions."""
         self._start()
-        self._look_up_committed()
+        self._look_up_all()
 
     def metadata(self) -> GroupMetadata:
         """Under what to commit. Raises UnknownMemberIdError while this is no member."""
@@ -242,7 +242,7 @@ class ConsumerGroup:
         try:
             await self._tell(self._listener.on_assigned, added)
         finally:
-            self._look_up_committed()
+            self._look_up_all()
             self._network.wake()
 
     def _take_away(self, partitions: Iterable[Key]) -> None:
@@ -273,11 +273,15 @@ class ConsumerGroup:
 
     # Committed positions
 
-    def _look_up_committed(self) -> None:
+    def look_up(self, keys: list[Key]) -> None:
+        """Let these partitions start at their committed positions."""
+        self._tasks = [task for task in self._tasks if not task.done()]
+        self._tasks.append(asyncio.create_task(self._set_committed(keys)))
+
+    def _look_up_all(self) -> None:
         waiting = [key for key, state in self._positions.partitions.items() if state.awaits_committed]
         if waiting:
-            self._tasks = [task for task in self._tasks if not task.done()]
-            self._tasks.append(asyncio.create_task(self._set_committed(waiting)))
+            self.look_up(waiting)
 
     async def _set_committed(self, keys: list[Key]) -> None:
         while True:

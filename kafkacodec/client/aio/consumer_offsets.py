@@ -54,6 +54,8 @@ class ConsumerOffsets(ConsumerBase):
         (key,) = partition_keys([(topic, partition)])
         state = parts.positions.state(key)
         parts.reader.update_position()
+        if state.awaits_committed and self._group is not None:
+            self._group.look_up([key])  # that of a new partition is looked up after `on_assigned`, which may ask here
 
         def problem() -> Exception:
             return parts.network.cluster.last_error or LocalProtocolError(f"no position of {topic}-{partition}")
