@@ -86,7 +86,9 @@ class Admin(
         return cls(**options_from_config(config, option_defaults(AdminSettings)))
 
     async def close(self) -> None:
-        """Close all connections. Calls that wait end with ClientClosed."""
+        """Close all connections. Calls that wait end with ClientClosed. Does nothing the second time."""
+        if self._network is not None and not self._network.closed:
+            self._network.check()
         self._closed = True
         if self._idle is not None:
             self._idle.cancel()

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from kafkacodec.client.core.calls import ANY, Place, Prepare
+from kafkacodec.client.checks import seconds
+from kafkacodec.client.core.calls import ANY, Anywhere, Coordinator, Place, Prepare
 from kafkacodec.client.core.relay import Relay, Reply
 from kafkacodec.client.driver.network import Network
 from kafkacodec.client.options import ClientOptions, ClientSettings, option_defaults, options_from_config
@@ -65,16 +66,17 @@ class KafkaConnection:
             the time is up, or nothing is due.
 
         Raises:
-            TypeError: a request is neither a message nor a pair. Then none is sent.
+            TypeError, ValueError: a request is neither a message nor a pair, or the timeout is wrong: none is sent.
             ClientClosed: the connection is closed.
         """
+        limit = seconds("timeout", timeout)
         addressed = [_addressed(request) for request in requests]
         network = self._started()
         for place, message in addressed:
             self._relay.add(place, message)
         if addressed:
             network.wake()
-        await self._wait(timeout)
+        await self._wait(limit)
         if self._error is not None:
             raise self._error
         return self._relay.take()
@@ -86,7 +88,10 @@ class KafkaConnection:
 
     async def close(self) -> None:
         """Close all connections. Requests that wait get no reply."""
-        network, self._error = self._network, ClientClosed("the connection is closed")
+        network = self._network
+        if network is not None and not network.closed:
+            network.check()
+        self._error = ClientClosed("the connection is closed")
         self._arrived.set()
         if network is not None:
             await network.close()
@@ -132,6 +137,8 @@ class KafkaConnection:
 
 def _addressed(request: Any) -> tuple[Place, Any]:
     place, message = request if isinstance(request, tuple) and len(request) == 2 else (ANY, request)
-    if not callable(message) and not hasattr(message, "api_key"):
+    if isinstance(message, type) or not (callable(message) or hasattr(message, "api_key")):
         raise TypeError(f"a request must be a message, or a pair of a place and a message, not {request!r}")
+    if isinstance(place, bool) or not isinstance(place, (int, Anywhere, Coordinator)):
+        raise TypeError(f"a place must be the id of a broker, ANY, CONTROLLER or a Coordinator, not {place!r}")
     return place, message

@@ -222,6 +222,7 @@ class Producer(TransactionalProducer):
         if self._closed or network is None:
             self._closed = True
             return
+        network.check()
         try:
             if self._broken is None:
                 await self._leave(timeout)

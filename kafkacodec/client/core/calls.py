@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, get_args
 
 from kafkacodec.protocol.versions import highest_common
+from kafkacodec.records.arguments import one_of
 
 if TYPE_CHECKING:
     from kafkacodec.messages import Message
@@ -22,6 +23,7 @@ __all__ = [
     "ANY",
     "CONTROLLER",
     "Answer",
+    "Anywhere",
     "Coordinator",
     "CoordinatorKind",
     "Machine",
@@ -55,10 +57,19 @@ class Anywhere:
 
 @dataclass(frozen=True, slots=True)
 class Coordinator:
-    """The coordinator of a group or a transactional id; it is looked up when it is not known."""
+    """The coordinator of a group or a transactional id; it is looked up when it is not known.
+
+    Raises:
+        TypeError, ValueError: no such kind, or a key that is not text.
+    """
 
     kind: CoordinatorKind
     key: str
+
+    def __post_init__(self) -> None:
+        one_of("kind", self.kind, get_args(CoordinatorKind))
+        if not isinstance(self.key, str):
+            raise TypeError(f"key must be text, not {type(self.key).__name__}")
 
     def __repr__(self) -> str:
         return f"coordinator of {self.kind} {self.key!r}"
