@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import os
+import random
 import threading
 import time
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import kafkacodec as kc
 from kafkacodec.client.core.metadata import Partition, Topic
-from kafkacodec.errors import ClientClosed, DeadlineExceeded, LocalProtocolError, QueueFull
+from kafkacodec.errors import ClientClosed, DeadlineExceeded, EncodeError, LocalProtocolError, QueueFull
 
 NOBODY = "127.0.0.1:1"
 
@@ -178,3 +182,49 @@ def test_a_loop_that_ended_while_it_waited_for_a_delivery():
     for delivery in deliveries:
         with pytest.raises(ClientClosed, match="closed before the record was acknowledged"):
             delivery.result(0)
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "kind", "reason"),
+    [
+        (1_700_000_000.5, TypeError, "timestamp must be an integer, not float"),  # time.time(): seconds
+        (True, TypeError, "timestamp must be an integer, not bool"),
+        (datetime.datetime(2026, 1, 1), TypeError, "timestamp must be an integer, not datetime"),
+        (-1, ValueError, "timestamp must be from 0"),  # as Java's ProducerRecord
+        (2**63, ValueError, "timestamp must be from 0"),
+    ],
+)
+def test_wrong_timestamps_are_refused(timestamp, kind, reason):
+    async def in_a_coroutine():
+        producer = kc.client.aio.Producer(NOBODY)
+        await producer.start()
+        try:
+            await knowing(producer).send("t", b"v", timestamp=timestamp)
+        finally:
+            await producer.close(0)
+
+    with pytest.raises(kind, match=reason):
+        asyncio.run(in_a_coroutine())
+    with knowing(kc.client.Producer(NOBODY)) as producer:
+        with pytest.raises(kind, match=reason):
+            producer.send("t", b"v", timestamp=timestamp)
+        assert producer.send("t", b"v", timestamp=np.int64(5)).timestamp == 5
+        producer.close(0)
+
+
+def test_what_exceeds_max_request_size_is_refused_at_the_call():
+    with knowing(kc.client.Producer(NOBODY, max_request_size=1000)) as producer:
+        with pytest.raises(EncodeError, match="are allowed by max_request_size"):
+            producer.send("t", b"v" * 1000)
+        rows = pa.table({"value": [b"a", b"b" * 1000, b"c"]})
+        with pytest.raises(
+            EncodeError, match=r"^records\[1\]: the row takes 10\d\d bytes, 900 are allowed by max_requ"
+        ):
+            producer.send_columns(rows, topic="t")
+        producer.close(0)
+    with knowing(kc.client.Producer(NOBODY, max_request_size=1000, compression_type="gzip")) as producer:
+        assert not producer.send_columns(rows, topic="t").done()
+        noise = pa.table({"value": [random.Random(1).randbytes(1000)]})
+        with pytest.raises(EncodeError, match="bytes, compressed, 900 are allowed"):
+            producer.send_columns(noise, topic="t")
+        producer.close(0)

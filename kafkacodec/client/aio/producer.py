@@ -10,7 +10,7 @@ from typing import Any, Final, Self, Unpack
 
 from kafkacodec.client.aio.tables import TableSending
 from kafkacodec.client.aio.transactions import TransactionalProducer
-from kafkacodec.client.checks import check_topic
+from kafkacodec.client.checks import check_topic, offset_number
 from kafkacodec.client.driver.network import Network
 from kafkacodec.client.options import option_defaults, options_from_config
 from kafkacodec.client.producing.delivery import Delivery, TableDelivery
@@ -123,7 +123,7 @@ class Producer(TransactionalProducer):
             What becomes of it.
 
         Raises:
-            ValueError, TypeError: an illegal topic.
+            ValueError, TypeError: an illegal topic or timestamp.
             LocalProtocolError: the producer has a ``transactional_id``, and is not in a transaction, or that has ended
                 while the call waited.
             EncodeError: a key, value or header of another type; a record larger than ``max_request_size``; a partition
@@ -139,8 +139,7 @@ class Producer(TransactionalProducer):
         if own is None or self.queues.full:
             own = await self.room(topic)
         key, value = self.serialized(key, value)
-        if timestamp is None:
-            timestamp = int(time.time() * 1000)
+        timestamp = int(time.time() * 1000) if timestamp is None else offset_number(timestamp, "timestamp")
         with self.queues.lock:
             self.check_transaction(begun)
             delivery, due = self.queues.append(own, partition, key, value, headers, timestamp)
@@ -164,8 +163,9 @@ class Producer(TransactionalProducer):
             What becomes of all rows; its result has the offsets per partition.
 
         Raises:
-            EncodeError: a column is missing or has the wrong type; a row cannot be sent: then those before it may be
-                queued. `path` names the column or the row.
+            EncodeError: a column is missing or has the wrong type; a row cannot be sent, since its partition does not
+                exist or it is, compressed, larger than ``max_request_size``: then those before it may be queued.
+                `path` names the column or the row.
             TypeError: `data` is not an Arrow table.
             ImportError: pyarrow is not installed.
             Others as `send`.

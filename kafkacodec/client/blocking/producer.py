@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from kafkacodec.client.aio import producer as aio
+from kafkacodec.client.checks import offset_number
 from kafkacodec.client.driver.thread import LoopThread
 from kafkacodec.client.faces import BlockingFace, blocking
 from kafkacodec.client.options import options_from_config
@@ -99,8 +100,7 @@ class Producer(BlockingFace):
         own = self._queues.topic(topic)
         if own is None or self._queues.full:
             own = self._room(topic)
-        if timestamp is None:
-            timestamp = int(time.time() * 1000)
+        timestamp = int(time.time() * 1000) if timestamp is None else offset_number(timestamp, "timestamp")
         self._refuse_handler()
         with self._queues.lock:
             if self._closed:

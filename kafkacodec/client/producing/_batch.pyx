@@ -98,7 +98,9 @@ cdef class BatchBuilder:
         cdef int64_t added
         if k.kc_appender_add(&self.appender, record, limit, most, &added, &error):
             if error.code == k.KC_CANNOT_ENCODE:
-                raise EncodeError(f"{error.what.decode()}: it takes {error.got} bytes, {error.want} are allowed")
+                raise EncodeError(
+                    f"{error.what.decode()}: it takes {error.got} bytes, {error.want} are allowed by max_request_size"
+                )
             raise exception_from(&error)
         return added
 

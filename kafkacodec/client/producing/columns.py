@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kafkacodec.client.checks import check_topic
-from kafkacodec.client.producing.queue import PartitionQueue, TopicQueues
+from kafkacodec.client.producing.queue import REQUEST_BYTES, PartitionQueue, TopicQueues
 from kafkacodec.client.producing.settings import ProducerSettings
 from kafkacodec.errors import EncodeError
 from kafkacodec.protocol.partition_rows import column_without_nulls, groups_of_batch
@@ -67,6 +67,7 @@ class TablePlan:
         else:
             self._topics, self._topic_numbers = self._topics_of(self._table)
         self._explicit = "partition" in names
+        self._most = settings.max_request_size - REQUEST_BYTES
 
     @property
     def topics(self) -> list[str]:
@@ -111,11 +112,19 @@ class TablePlan:
             if queue is None:
                 where = f"records[{rows[own][0]}].partition"
                 raise EncodeError(f"topic {queues.name!r} has no partition {number}", path=where)
+            at = 0
             try:
                 for data, count in iter_writable(part, self._encoding(queues)):
+                    if count == 1 and len(data) > self._most:  # several rows can be divided later
+                        raise EncodeError(self._too_large(len(data)), path=f"records[{at}]")
                     yield TableBatch(queue, data, count)
+                    at += count
             except EncodeError as error:
                 raise EncodeError(error.reason, path=_path_in_table(error.path, rows[own])) from None
+
+    def _too_large(self, size: int) -> str:
+        compressed = "" if self._settings.codec == 0 else ", compressed"
+        return f"the row takes {size} bytes{compressed}, {self._most} are allowed by max_request_size"
 
     def _encoding(self, queues: TopicQueues) -> EncodePlan:
         settings = self._settings

@@ -200,8 +200,9 @@ class Queues:
         self._partitioner: Partitioner | None = settings.partitioner
         self._hash = settings.partitioner is None
         self._memory = settings.buffer_memory
-        self._table_limit = max(settings.batch_size, min(TABLE_BATCH_BYTES, settings.max_request_size - REQUEST_BYTES))
-        self._most = max(settings.max_request_size - BATCH_BYTES - REQUEST_BYTES, 1)
+        most = max(settings.max_request_size - REQUEST_BYTES, 1)
+        self._table_limit = min(max(settings.batch_size, TABLE_BATCH_BYTES), most)
+        self._most = max(most - BATCH_BYTES, 1)
 
     def topic(self, name: str) -> TopicQueues | None:
         """The queues of a topic by the newest metadata; None if it is not known, or cannot be used. Needs no lock."""
