@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, get_args
 
@@ -19,6 +20,7 @@ __all__ = [
     "SaslMechanism",
     "SecurityProtocol",
     "addresses",
+    "instead_of",
     "option_defaults",
     "options_from_config",
 ]
@@ -57,9 +59,9 @@ class ClientOptions(TypedDict, total=False):
     allow_auto_create_topics: bool
     security_protocol: SecurityProtocol
     ssl_context: ssl.SSLContext | None
-    ssl_cafile: str | None
-    ssl_certfile: str | None
-    ssl_keyfile: str | None
+    ssl_cafile: str | os.PathLike[str] | None
+    ssl_certfile: str | os.PathLike[str] | None
+    ssl_keyfile: str | os.PathLike[str] | None
     ssl_password: str | None
     ssl_check_hostname: bool
     sasl_mechanism: SaslMechanism | None
@@ -129,9 +131,9 @@ class ClientSettings:
     allow_auto_create_topics: bool = True
     security_protocol: SecurityProtocol = "PLAINTEXT"
     ssl_context: ssl.SSLContext | None = field(default=None, repr=False)
-    ssl_cafile: str | None = None
-    ssl_certfile: str | None = None
-    ssl_keyfile: str | None = None
+    ssl_cafile: str | os.PathLike[str] | None = None
+    ssl_certfile: str | os.PathLike[str] | None = None
+    ssl_keyfile: str | os.PathLike[str] | None = None
     ssl_password: str | None = field(default=None, repr=False)
     ssl_check_hostname: bool = True
     sasl_mechanism: SaslMechanism | None = None
@@ -145,11 +147,7 @@ class ClientSettings:
     def __post_init__(self) -> None:
         object.__setattr__(self, "bootstrap_servers", tuple(map(_text, addresses(self.bootstrap_servers))))
         for option in fields(self):
-            name = option.name
-            if name.endswith("_ms"):
-                require_int(name, getattr(self, name), 0, _MOST_MS)
-            elif name.endswith(("_bytes", "_connection")):
-                require_int(name, getattr(self, name), 1, _MOST_MS)
+            _check_type(option.name, str(option.type), getattr(self, option.name))
         one_of("security_protocol", self.security_protocol, get_args(SecurityProtocol))
         if self.sasl_mechanism is not None:
             one_of("sasl_mechanism", self.sasl_mechanism, get_args(SaslMechanism))
@@ -163,19 +161,21 @@ class ClientSettings:
             baseline_of(self.broker_version_fallback)
 
     def _check_tls(self) -> None:
-        """Refuse files of TLS without it: who gives them takes the connection for encrypted."""
+        """Refuse files of TLS without it: who gives them takes the connection for encrypted; and a key for nothing."""
         given = [name for name in _TLS_OPTIONS if getattr(self, name) is not None]
         if given and not self.security_protocol.endswith("SSL"):
             raise ValueError(
                 f"{given[0]} is given, but security_protocol is {self.security_protocol!r}: "
                 "set it to 'SSL' or 'SASL_SSL' to use TLS"
             )
+        if self.ssl_context is not None and not hasattr(self.ssl_context, "wrap_bio"):
+            raise TypeError(f"ssl_context must be an ssl.SSLContext, not {type(self.ssl_context).__name__}")
+        if self.ssl_keyfile is not None and self.ssl_certfile is None:
+            raise ValueError("ssl_keyfile needs ssl_certfile, the certificate of the key")
 
     def _check_credentials(self) -> None:
         for name in ("sasl_plain_username", "sasl_plain_password", "ssl_password"):
             value = getattr(self, name)
-            if value is not None and not isinstance(value, str):
-                raise TypeError(f"{name} must be text, not {type(value).__name__}")
             if value is not None and any("\ud800" <= c <= "\udfff" for c in value):
                 raise ValueError(f"{name} has a lone surrogate, which no UTF-8 text has")
         missing = [name for name in _CREDENTIALS.get(self.sasl_mechanism or "", ()) if getattr(self, name) is None]
@@ -191,11 +191,38 @@ class ClientSettings:
             raise TypeError(f"sasl_oauth_token_provider must be a function, not {type(provider).__name__}")
 
 
-def addresses(servers: str | Iterable[str]) -> list[tuple[str, int]]:
+def _check_type(name: str, kind: str, value: Any) -> None:
+    """Check a value by the type of its option, as text; classes check others themselves. Raises TypeError, ValueError.
+
+    Text is not taken for a bool: "false" would be true.
+    """
+    if value is None and kind.endswith(" | None"):
+        return
+    kind = kind.removesuffix(" | None")
+    if kind == "bool" and not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, not {value!r}")
+    if kind == "str" and not isinstance(value, str):
+        raise TypeError(f"{name} must be text, not {type(value).__name__}")
+    if kind.startswith("str | os.PathLike") and not isinstance(value, (str, os.PathLike)):
+        raise TypeError(f"{name} must be the path of a file, not {type(value).__name__}")
+    if name.endswith("_ms"):
+        require_int(name, value, 0, _MOST_MS)
+    elif name.endswith(("_bytes", "_connection")):
+        require_int(name, value, 1, _MOST_MS)
+
+
+def addresses(servers: Any) -> list[tuple[str, int]]:
     """Host and port of each server of a text with commas, or of a list. Raises TypeError, ValueError."""
-    if not isinstance(servers, str) and not isinstance(servers, Iterable):
+    if isinstance(servers, Mapping):
+        raise TypeError(
+            "bootstrap_servers must be text or a list, not a dict: from_config() takes one with all options"
+        )
+    if isinstance(servers, bytes) or not isinstance(servers, Iterable):
         raise TypeError(f"bootstrap_servers must be text or a list, not {type(servers).__name__}")
     parts = servers.split(",") if isinstance(servers, str) else list(servers)
+    for part in parts:
+        if not isinstance(part, str):
+            raise TypeError(f"bootstrap_servers: {part!r} is not text with host:port")
     found = [_address(part.strip()) for part in parts if part.strip()]
     if not found:
         raise ValueError("bootstrap_servers is empty: give host:port of at least one broker")
@@ -230,23 +257,45 @@ _ALIASES: Final[Mapping[str, str]] = {
     "ssl.certificate.location": "ssl_certfile",
     "ssl.key.location": "ssl_keyfile",
     "ssl.key.password": "ssl_password",
-    "broker.version.fallback": "broker_version_fallback",
-    "receive.message.max.bytes": "receive_message_max_bytes",
     "max.in.flight": "max_in_flight_requests_per_connection",
     "queue.buffering.max.ms": "linger_ms",
     "request.required.acks": "acks",
     "compression.codec": "compression_type",
-    "batch.num.messages": "batch_records",
     "message.timeout.ms": "delivery_timeout_ms",
     "message.max.bytes": "max_request_size",
     "message.send.max.retries": "retries",
-    "enable.auto.commit": "enable_auto_commit",
     "topic.metadata.refresh.interval.ms": "metadata_max_age_ms",
     "socket.timeout.ms": "request_timeout_ms",
     "fetch.wait.max.ms": "fetch_max_wait_ms",
     "fetch.message.max.bytes": "max_partition_fetch_bytes",
-    "partition.assignment.strategy": "partition_assignment_strategy",
 }
+
+# Values of Java and librdkafka, in lower case, that are others here.
+_VALUES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "group_protocol": {"classic": "classic", "consumer": "consumer"},
+    "auto_offset_reset": {
+        **dict.fromkeys(("smallest", "beginning"), "earliest"),
+        **dict.fromkeys(("largest", "end"), "latest"),
+        "error": "none",
+    },
+    "partitioner": {"murmur2_random": None},
+}
+
+# Options of other clients, and what there is instead of them here.
+_INSTEAD: Final[Mapping[str, str]] = {
+    "api_version": "versions are found out, and broker_version_fallback is for brokers before 0.10",
+    "consumer_timeout_ms": "give a timeout to columns() or getmany()",
+    "loop": "a client belongs to the event loop that it is first used in",
+    "rebalance_timeout_ms": "max_poll_interval_ms is the time for rebalances too",
+    "topics": "topics are given without a name, as in Consumer('orders', 'payments')",
+    "enable.auto.offset.store": "a record counts as processed when the application asks for more",
+    "statistics.interval.ms": "metrics() has the numbers",
+}
+
+
+def instead_of(wrong: str, known: Collection[str]) -> str:
+    """The end of an error about an unknown option."""
+    return _INSTEAD.get(wrong) or suggestion(wrong, known)
 
 
 def option_defaults(settings: type[ClientSettings]) -> dict[str, Any]:
@@ -272,9 +321,14 @@ def options_from_config(config: Mapping[str, Any], options: Mapping[str, Any]) -
     for key, value in config.items():
         name = known.get(key, key)
         if name not in options:
-            raise TypeError(f"unknown option {key!r}; {suggestion(key, known)}")
-        found[name] = _typed(key, value, options[name])
+            raise TypeError(f"unknown option {key!r}; {instead_of(key, known)}")
+        found[name] = _typed(key, _here(name, value), options[name])
     return found
+
+
+def _here(name: str, value: Any) -> Any:
+    """A value of another client as it is called here."""
+    return _VALUES[name].get(value.lower(), value) if name in _VALUES and isinstance(value, str) else value
 
 
 def _typed(key: str, value: Any, default: Any) -> Any:
@@ -285,9 +339,9 @@ def _typed(key: str, value: Any, default: Any) -> Any:
         if value.lower() not in ("true", "false"):
             raise ValueError(f"{key} must be true or false, not {value!r}")
         return value.lower() == "true"
-    if isinstance(default, (int, float)):
+    if isinstance(default, int):
         try:
-            return type(default)(value)
+            return int(value)
         except ValueError:
-            raise ValueError(f"{key} must be a number, not {value!r}") from None
+            raise ValueError(f"{key} must be a whole number, not {value!r}") from None
     return value

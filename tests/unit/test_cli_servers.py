@@ -78,7 +78,7 @@ def test_options_of_the_line_go_before_those_of_the_file(tmp_path):
         (servers(), "Missing option '-b'"),
         (servers("linger", bootstrap="a:1"), "-X linger: not NAME=VALUE"),
         (servers("linger.mss=1", bootstrap="a:1"), "did you mean 'linger.ms'"),
-        (servers("linger.ms=x", bootstrap="a:1"), "linger.ms must be a number"),
+        (servers("linger.ms=x", bootstrap="a:1"), "linger.ms must be a whole number"),
         (servers(bootstrap="a:b"), "'a:b' is not host:port"),
         (servers("security.protocol=SASL_SSL", bootstrap="a:1"), "sasl_mechanism"),
     ],

@@ -105,7 +105,7 @@ def test_jaas_refused(config, message):
         ({"kafka.bootstrap.servers": " "}, "^kafka.bootstrap.servers: missing; give host:port"),
         ({"kafka.bootstrap.servers": "a:x"}, "^kafka.bootstrap.servers: 'a:x' is not host:port"),
         ({"kafka.fetch.min.byte": "1"}, "^kafka.fetch.min.byte: unknown option; did you mean 'fetch.min.bytes'"),
-        ({"kafka.fetch.min.bytes": "many"}, "^kafka.fetch.min.bytes must be a number, not 'many'"),
+        ({"kafka.fetch.min.bytes": "many"}, "^kafka.fetch.min.bytes must be a whole number, not 'many'"),
         ({"kafka.fetch.min.bytes": "0"}, "^kafka.fetch.min.bytes must be from 1 to"),
         ({"kafka.isolation.level": "dirty"}, "^kafka.isolation.level must be 'read_uncommitted' or"),
         ({"kafka.auto.offset.reset": "latest"}, "^kafka.auto.offset.reset: .* use startingOffsets"),

@@ -24,7 +24,8 @@ from kafkacodec.client.admin.topics import TopicOperations
 from kafkacodec.client.admin.transactions import TransactionOperations
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.driver.network import Network
-from kafkacodec.client.options import ClientOptions, ClientSettings, option_defaults, options_from_config
+from kafkacodec.client.options import ClientOptions, ClientSettings, instead_of, option_defaults
+from kafkacodec.client.security.java_config import config_options
 from kafkacodec.errors import ClientClosed
 from kafkacodec.records.signatures import shows_options
 
@@ -71,7 +72,7 @@ class Admin(
         TypeError, ValueError: an option is unknown or has a wrong value.
     """
 
-    @shows_options(ClientOptions, AdminSettings)
+    @shows_options(ClientOptions, AdminSettings, instead_of)
     def __init__(self, bootstrap_servers: str | Iterable[str], **options: Unpack[ClientOptions]) -> None:
         self._settings = AdminSettings(bootstrap_servers=bootstrap_servers, **options)
         self._network: Network | None = None
@@ -83,7 +84,7 @@ class Admin(
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """A client from options with dotted names, such as ``{"bootstrap.servers": "localhost:9092"}``."""
-        return cls(**options_from_config(config, option_defaults(AdminSettings)))
+        return cls(**config_options(config, option_defaults(AdminSettings)))
 
     async def close(self) -> None:
         """Close all connections. Calls that wait end with ClientClosed. Does nothing the second time."""

@@ -11,7 +11,8 @@ from kafkacodec.client.checks import seconds
 from kafkacodec.client.core.calls import ANY, Anywhere, Coordinator, Place, Prepare
 from kafkacodec.client.core.relay import Relay, Reply
 from kafkacodec.client.driver.network import Network
-from kafkacodec.client.options import ClientOptions, ClientSettings, option_defaults, options_from_config
+from kafkacodec.client.options import ClientOptions, ClientSettings, instead_of, option_defaults
+from kafkacodec.client.security.java_config import config_options
 from kafkacodec.errors import ClientClosed
 from kafkacodec.records.signatures import shows_options
 
@@ -36,7 +37,7 @@ class KafkaConnection:
         TypeError, ValueError: an option is unknown or has a wrong value.
     """
 
-    @shows_options(ClientOptions, ClientSettings)
+    @shows_options(ClientOptions, ClientSettings, instead_of)
     def __init__(self, bootstrap_servers: str | Iterable[str], **options: Unpack[ClientOptions]) -> None:
         self._settings = ClientSettings(bootstrap_servers=bootstrap_servers, **options)
         self._network: Network | None = None
@@ -47,7 +48,7 @@ class KafkaConnection:
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """A connection from options with dotted names, such as ``{"bootstrap.servers": "localhost:9092"}``."""
-        return cls(**options_from_config(config, option_defaults(ClientSettings)))
+        return cls(**config_options(config, option_defaults(ClientSettings)))
 
     async def poll(
         self, timeout: float | None = 0.0, *requests: Message | Prepare | tuple[Place, Message | Prepare]

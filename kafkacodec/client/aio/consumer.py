@@ -13,7 +13,8 @@ from kafkacodec.client.consuming.deadline import Deadline
 from kafkacodec.client.consuming.positions import Key
 from kafkacodec.client.consuming.record import ConsumedColumns, ConsumerRecord, table_columns
 from kafkacodec.client.consuming.settings import ConsumerOptions, ConsumerSettings
-from kafkacodec.client.options import option_defaults, options_from_config
+from kafkacodec.client.options import instead_of, option_defaults
+from kafkacodec.client.security.java_config import config_options
 from kafkacodec.errors import LocalProtocolError
 from kafkacodec.records.signatures import shows_options
 
@@ -33,7 +34,7 @@ class Consumer(ConsumerOffsets):
     first used in.
     """
 
-    @shows_options(ConsumerOptions, ConsumerSettings)
+    @shows_options(ConsumerOptions, ConsumerSettings, instead_of)
     def __init__(
         self, *topics: str, bootstrap_servers: str | Iterable[str], **options: Unpack[ConsumerOptions]
     ) -> None:
@@ -41,14 +42,16 @@ class Consumer(ConsumerOffsets):
         self._records: Iterator[ConsumerRecord] = iter(())
 
     @classmethod
-    def from_config(cls, config: Mapping[str, Any], *topics: str) -> Self:
+    def from_config(cls, config: Mapping[str, Any], *topics: str, **options: Any) -> Self:
         """A consumer with the dotted option names of Java and librdkafka, such as ``bootstrap.servers``.
+
+        `options` are given by keyword as to the class: deserializers, for instance.
 
         Raises:
             TypeError: a name is unknown; the error has the nearest known one.
             ValueError: a value is wrong.
         """
-        return cls(*topics, **options_from_config(config, DEFAULTS))
+        return cls(*topics, **{**config_options(config, DEFAULTS), **options})
 
     # Reading
 

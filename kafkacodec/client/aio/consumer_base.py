@@ -36,8 +36,7 @@ class ConsumerBase:
     def __init__(self, settings: ConsumerSettings, topics: Iterable[str]) -> None:
         self._settings = settings
         self._first_topics = topic_names(topics)
-        if settings.group_id is not None:
-            assignors_of(settings.partition_assignment_strategy)
+        assignors_of(settings.partition_assignment_strategy)
         self._event = asyncio.Event()
         self._closed = False
         self._interrupted = False  # a with block ended by an exception

@@ -12,13 +12,14 @@ from kafkacodec.client.aio.tables import TableSending
 from kafkacodec.client.aio.transactions import TransactionalProducer
 from kafkacodec.client.checks import check_topic, offset_number
 from kafkacodec.client.driver.network import Network
-from kafkacodec.client.options import option_defaults, options_from_config
+from kafkacodec.client.options import instead_of, option_defaults
 from kafkacodec.client.producing.delivery import Delivery, TableDelivery
 from kafkacodec.client.producing.identity import Idempotence, Identity
 from kafkacodec.client.producing.queue import Queues, TopicQueues
 from kafkacodec.client.producing.sender import Sender
 from kafkacodec.client.producing.settings import ProducerOptions, ProducerSettings
 from kafkacodec.client.producing.transactions import State, Transactions
+from kafkacodec.client.security.java_config import config_options
 from kafkacodec.errors import BrokerError, ClientClosed, DeadlineExceeded, QueueFull
 from kafkacodec.records.signatures import shows_options
 
@@ -30,7 +31,7 @@ DEFAULTS: Final[dict[str, Any]] = {
     **option_defaults(ProducerSettings),
     **{"enable_idempotence": True, "retries": 0, "compression_level": 0},  # None by default: their types
 }
-"""A value of each option that has its type, for `options_from_config`."""
+"""A value of each option that has its type, for `config_options`."""
 
 
 class Producer(TransactionalProducer):
@@ -51,7 +52,7 @@ class Producer(TransactionalProducer):
         TypeError, ValueError: an option is unknown or has a wrong value.
     """
 
-    @shows_options(ProducerOptions, ProducerSettings)
+    @shows_options(ProducerOptions, ProducerSettings, instead_of)
     def __init__(self, bootstrap_servers: str | Iterable[str], **options: Unpack[ProducerOptions]) -> None:
         self._settings = ProducerSettings(bootstrap_servers=bootstrap_servers, **options)
         self._network: Network | None = None
@@ -67,7 +68,7 @@ class Producer(TransactionalProducer):
         ``{"bootstrap.servers": "localhost:9092"}`` is an example. `options` are given by keyword as to the class:
         serializers, for instance.
         """
-        return cls(**{**options_from_config(config, DEFAULTS), **options})
+        return cls(**{**config_options(config, DEFAULTS), **options})
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "open"

@@ -16,7 +16,8 @@ from kafkacodec.client.groups.share import ShareMembership
 from kafkacodec.client.groups.share_reader import ShareReader
 from kafkacodec.client.groups.share_records import Acknowledged
 from kafkacodec.client.groups.share_session import ShareLimits
-from kafkacodec.client.options import option_defaults, options_from_config
+from kafkacodec.client.options import instead_of, option_defaults
+from kafkacodec.client.security.java_config import config_options
 from kafkacodec.client.sharing.deliveries import Deliveries, ShareRecord
 from kafkacodec.client.sharing.settings import ShareConsumerOptions, ShareConsumerSettings
 from kafkacodec.errors import ClientClosed, DeadlineExceeded, LocalProtocolError
@@ -25,7 +26,7 @@ from kafkacodec.records.signatures import shows_options
 __all__ = ["DEFAULTS", "ShareConsumer"]
 
 DEFAULTS: Final = option_defaults(ShareConsumerSettings)
-"""The default of each option, for `options_from_config`."""
+"""The default of each option, for `config_options`."""
 
 _log = logging.getLogger("kafkacodec.client")
 
@@ -51,7 +52,7 @@ class ShareConsumer:
         TypeError, ValueError: an option is unknown or has a wrong value.
     """
 
-    @shows_options(ShareConsumerOptions, ShareConsumerSettings)
+    @shows_options(ShareConsumerOptions, ShareConsumerSettings, instead_of)
     def __init__(
         self,
         *topics: str,
@@ -70,14 +71,16 @@ class ShareConsumer:
         self._flushed_at = 0.0
 
     @classmethod
-    def from_config(cls, config: Mapping[str, Any], *topics: str) -> Self:
+    def from_config(cls, config: Mapping[str, Any], *topics: str, **options: Any) -> Self:
         """A share consumer with the dotted option names of Java, such as ``bootstrap.servers``.
+
+        `options` are given by keyword as to the class: deserializers, for instance.
 
         Raises:
             TypeError: a name is unknown; the error has the nearest known one.
             ValueError: a value is wrong.
         """
-        return cls(*topics, **options_from_config(config, DEFAULTS))
+        return cls(*topics, **{**config_options(config, DEFAULTS), **options})
 
     def __repr__(self) -> str:
         servers = ", ".join(self._settings.bootstrap_servers)

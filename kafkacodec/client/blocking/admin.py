@@ -8,7 +8,8 @@ from typing import Any, Self, Unpack
 from kafkacodec.client.aio import admin as aio
 from kafkacodec.client.driver.thread import LoopThread
 from kafkacodec.client.faces import BlockingFace, blocking
-from kafkacodec.client.options import ClientOptions, option_defaults, options_from_config
+from kafkacodec.client.options import ClientOptions, instead_of, option_defaults
+from kafkacodec.client.security.java_config import config_options
 from kafkacodec.records.signatures import shows_options
 
 __all__ = ["Admin"]
@@ -30,7 +31,7 @@ class Admin(BlockingFace):
         TypeError, ValueError: an option is unknown or has a wrong value.
     """
 
-    @shows_options(ClientOptions, aio.AdminSettings)
+    @shows_options(ClientOptions, aio.AdminSettings, instead_of)
     def __init__(self, bootstrap_servers: str | Iterable[str], **options: Unpack[ClientOptions]) -> None:
         self._face = aio.Admin(bootstrap_servers, **options)
         self._thread = LoopThread("kafkacodec admin client")
@@ -38,7 +39,7 @@ class Admin(BlockingFace):
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """A client from options with dotted names, such as ``{"bootstrap.servers": "localhost:9092"}``."""
-        return cls(**options_from_config(config, option_defaults(aio.AdminSettings)))
+        return cls(**config_options(config, option_defaults(aio.AdminSettings)))
 
     def __enter__(self) -> Self:
         return self

@@ -8,7 +8,8 @@ from typing import Any, Self, Unpack
 from kafkacodec.client.aio import connection as aio
 from kafkacodec.client.driver.thread import LoopThread
 from kafkacodec.client.faces import BlockingFace, blocking
-from kafkacodec.client.options import ClientOptions, ClientSettings, option_defaults, options_from_config
+from kafkacodec.client.options import ClientOptions, ClientSettings, instead_of, option_defaults
+from kafkacodec.client.security.java_config import config_options
 from kafkacodec.records.signatures import shows_options
 
 __all__ = ["KafkaConnection"]
@@ -29,7 +30,7 @@ class KafkaConnection(BlockingFace):
         TypeError, ValueError: an option is unknown or has a wrong value.
     """
 
-    @shows_options(ClientOptions, ClientSettings)
+    @shows_options(ClientOptions, ClientSettings, instead_of)
     def __init__(self, bootstrap_servers: str | Iterable[str], **options: Unpack[ClientOptions]) -> None:
         self._face = aio.KafkaConnection(bootstrap_servers, **options)
         self._thread = LoopThread("kafkacodec connection")
@@ -37,7 +38,7 @@ class KafkaConnection(BlockingFace):
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """A connection from options with dotted names, such as ``{"bootstrap.servers": "localhost:9092"}``."""
-        return cls(**options_from_config(config, option_defaults(ClientSettings)))
+        return cls(**config_options(config, option_defaults(ClientSettings)))
 
     def __enter__(self) -> Self:
         return self

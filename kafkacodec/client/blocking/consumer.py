@@ -16,7 +16,8 @@ from kafkacodec.client.consuming.record import ConsumedColumns, ConsumerRecord, 
 from kafkacodec.client.consuming.settings import ConsumerOptions, ConsumerSettings
 from kafkacodec.client.faces import BlockingFace, blocking
 from kafkacodec.client.groups.membership import GroupMetadata
-from kafkacodec.client.options import options_from_config
+from kafkacodec.client.options import instead_of
+from kafkacodec.client.security.java_config import config_options
 from kafkacodec.records.signatures import shows_options
 
 __all__ = ["Consumer"]
@@ -59,7 +60,7 @@ class Consumer(BlockingFace):
     _face: aio.Consumer
     _thread: CallbackThread
 
-    @shows_options(ConsumerOptions, ConsumerSettings)
+    @shows_options(ConsumerOptions, ConsumerSettings, instead_of)
     def __init__(
         self, *topics: str, bootstrap_servers: str | Iterable[str], **options: Unpack[ConsumerOptions]
     ) -> None:
@@ -80,14 +81,16 @@ class Consumer(BlockingFace):
         self._reader = self._parts.reader
 
     @classmethod
-    def from_config(cls, config: Mapping[str, Any], *topics: str) -> Self:
+    def from_config(cls, config: Mapping[str, Any], *topics: str, **options: Any) -> Self:
         """A consumer with the dotted option names of Java and librdkafka, such as ``bootstrap.servers``.
+
+        `options` are given by keyword as to the class: deserializers, for instance.
 
         Raises:
             TypeError: a name is unknown; the error has the nearest known one.
             ValueError: a value is wrong.
         """
-        return cls(*topics, **options_from_config(config, aio.DEFAULTS))
+        return cls(*topics, **{**config_options(config, aio.DEFAULTS), **options})
 
     def __enter__(self) -> Self:
         return self

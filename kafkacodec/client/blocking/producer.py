@@ -15,9 +15,10 @@ from kafkacodec.client.aio import producer as aio
 from kafkacodec.client.checks import offset_number
 from kafkacodec.client.driver.thread import LoopThread
 from kafkacodec.client.faces import BlockingFace, blocking
-from kafkacodec.client.options import options_from_config
+from kafkacodec.client.options import instead_of
 from kafkacodec.client.producing.delivery import Delivery, TableDelivery
 from kafkacodec.client.producing.settings import ProducerOptions, ProducerSettings
+from kafkacodec.client.security.java_config import config_options
 from kafkacodec.errors import ClientClosed, LocalProtocolError
 from kafkacodec.records.signatures import shows_options
 
@@ -45,7 +46,7 @@ class Producer(BlockingFace):
         TypeError, ValueError: an option is unknown or has a wrong value.
     """
 
-    @shows_options(ProducerOptions, ProducerSettings)
+    @shows_options(ProducerOptions, ProducerSettings, instead_of)
     def __init__(self, bootstrap_servers: str | Iterable[str], **options: Unpack[ProducerOptions]) -> None:
         self._face: aio.Producer = aio.Producer(bootstrap_servers, **options)
         self._closed = self._waking = False
@@ -68,7 +69,7 @@ class Producer(BlockingFace):
         ``{"bootstrap.servers": "localhost:9092"}`` is an example. `options` are given by keyword as to the class:
         serializers, for instance.
         """
-        return cls(**{**options_from_config(config, aio.DEFAULTS), **options})
+        return cls(**{**config_options(config, aio.DEFAULTS), **options})
 
     def __repr__(self) -> str:
         return repr(self._face).replace(".aio", "")

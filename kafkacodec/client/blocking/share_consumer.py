@@ -9,7 +9,8 @@ from kafkacodec.client.aio import share_consumer as aio
 from kafkacodec.client.consuming.positions import Key
 from kafkacodec.client.driver.thread import LoopThread
 from kafkacodec.client.faces import BlockingFace, blocking
-from kafkacodec.client.options import options_from_config
+from kafkacodec.client.options import instead_of
+from kafkacodec.client.security.java_config import config_options
 from kafkacodec.client.sharing.deliveries import ShareRecord
 from kafkacodec.client.sharing.settings import ShareConsumerOptions, ShareConsumerSettings
 from kafkacodec.records.signatures import shows_options
@@ -38,7 +39,7 @@ class ShareConsumer(BlockingFace):
 
     _face: aio.ShareConsumer
 
-    @shows_options(ShareConsumerOptions, ShareConsumerSettings)
+    @shows_options(ShareConsumerOptions, ShareConsumerSettings, instead_of)
     def __init__(
         self,
         *topics: str,
@@ -61,14 +62,16 @@ class ShareConsumer(BlockingFace):
             raise
 
     @classmethod
-    def from_config(cls, config: Mapping[str, Any], *topics: str) -> Self:
+    def from_config(cls, config: Mapping[str, Any], *topics: str, **options: Any) -> Self:
         """A share consumer with the dotted option names of Java, such as ``bootstrap.servers``.
+
+        `options` are given by keyword as to the class: deserializers, for instance.
 
         Raises:
             TypeError: a name is unknown; the error has the nearest known one.
             ValueError: a value is wrong.
         """
-        return cls(*topics, **options_from_config(config, aio.DEFAULTS))
+        return cls(*topics, **{**config_options(config, aio.DEFAULTS), **options})
 
     def __repr__(self) -> str:
         return repr(self._face).replace(".aio", "")

@@ -106,10 +106,20 @@ class ConsumerSettings(ClientSettings):
         one_of("group_protocol", self.group_protocol, get_args(GroupProtocol))
         require_int("max_poll_records", self.max_poll_records, 1, 2**31 - 1)
         reset_policy(self.auto_offset_reset)
+        if self.group_id is not None and self.group_protocol == "classic":
+            self._check_heartbeats()
         for name in ("group_id", "group_instance_id", "group_remote_assignor"):
             value = getattr(self, name)
-            if value is not None and (not isinstance(value, str) or not value):
-                raise ValueError(f"{name} must be text that is not empty, not {value!r}")
+            if value == "":
+                raise ValueError(f"{name} is empty")
         for name in ("key_deserializer", "value_deserializer"):
             if getattr(self, name) is not None and not callable(getattr(self, name)):
                 raise TypeError(f"{name} must be callable, not {type(getattr(self, name)).__name__}")
+
+    def _check_heartbeats(self) -> None:
+        """A member that is silent for longer than the session is put out of its group between two heartbeats."""
+        if self.heartbeat_interval_ms >= self.session_timeout_ms:
+            raise ValueError(
+                f"heartbeat_interval_ms must be less than session_timeout_ms, but they are "
+                f"{self.heartbeat_interval_ms} and {self.session_timeout_ms}"
+            )

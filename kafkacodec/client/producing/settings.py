@@ -91,23 +91,23 @@ class ProducerSettings(ClientSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.acks, bool) or self.acks not in _ACKS:
-            raise ValueError(f"acks must be 'all', -1, 0 or 1, not {self.acks!r}")
+        acks: Any = self.acks
+        if not isinstance(acks, (str, int)) or isinstance(acks, bool) or acks not in _ACKS:
+            raise ValueError(f"acks must be 'all', -1, 0 or 1, not {acks!r}")
         object.__setattr__(self, "compression_type", self.compression_type or "none")
         one_of("compression_type", self.compression_type, CODECS)
-        compressor(self.codec, level=self.compression_level)
+        try:
+            compressor(self.codec, level=self.compression_level)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"compression_level: {error}") from None
         require_int("batch_size", self.batch_size, 0, _MOST)
         require_int("buffer_memory", self.buffer_memory, 1, 2**63 - 1)
         require_int("max_request_size", self.max_request_size, 100, _MOST)
-        if self.enable_idempotence not in (None, True, False):
-            raise TypeError(f"enable_idempotence must be a bool or None, not {self.enable_idempotence!r}")
         if self.retries is not None:
             require_int("retries", self.retries, 0, _MOST)
         for name in ("key_serializer", "value_serializer", "partitioner"):
             if getattr(self, name) is not None and not callable(getattr(self, name)):
                 raise TypeError(f"{name} must be callable, not {type(getattr(self, name)).__name__}")
-        if self.transactional_id is not None and not isinstance(self.transactional_id, str):
-            raise TypeError(f"transactional_id must be text, not {type(self.transactional_id).__name__}")
         if self.transactional_id == "":
             raise ValueError("transactional_id is empty")
         if (self.enable_idempotence or self.transactional_id is not None) and (reason := self._not_idempotent()):

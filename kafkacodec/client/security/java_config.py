@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any, Final
 
+from kafkacodec.client.options import options_from_config
 from kafkacodec.client.security.jaas import jaas_options
 
-__all__ = ["java_security_options"]
+__all__ = ["config_options", "java_security_options"]
 
 _PEM: Final = b"-----BEGIN"
 
@@ -17,8 +19,24 @@ _STORES: Final = {
     "ssl.keystore.location": ("ssl_certfile", "ssl.keystore.type", "ssl.keystore.password"),
 }
 
+_HOST_NAME: Final = "ssl.endpoint.identification.algorithm"
+_LOGIN: Final = "sasl.jaas.config"
+_NAMES: Final = (*_STORES, *(name for store in _STORES.values() for name in store[1:]), _HOST_NAME, _LOGIN)
 
-def java_security_options(config: dict[str, str]) -> dict[str, Any]:
+
+def config_options(config: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a configuration with names of Java or librdkafka, for ``from_config``.
+
+    Arguments and errors are those of `options_from_config` and `java_security_options`.
+    """
+    if not isinstance(config, Mapping):
+        raise TypeError(f"a configuration must be a dict of values by name, not {type(config).__name__}")
+    left = dict(config)
+    own = java_security_options(left)
+    return {**options_from_config(left, defaults), **own}
+
+
+def java_security_options(config: dict[str, Any]) -> dict[str, Any]:
     """Take the names that only Java's client has from a configuration; returns the options that they stand for.
 
     ``security.protocol`` is put into capitals.
@@ -26,14 +44,18 @@ def java_security_options(config: dict[str, str]) -> dict[str, Any]:
     Raises:
         ValueError: a value is malformed or not possible, or a file is not PEM. The message starts with the name, and
             has no password.
+        TypeError: a value is not text.
     """
+    for name in ("security.protocol", *_NAMES):
+        if name in config and not isinstance(config[name], str):
+            raise TypeError(f"{name} must be text, not {type(config[name]).__name__}")
     if "security.protocol" in config:
         config["security.protocol"] = config["security.protocol"].strip().upper()
-    text = config.pop("sasl.jaas.config", None)
+    text = config.pop(_LOGIN, None)
     return {**_files(config), **_host_name(config), **({} if text is None else jaas_options(text))}
 
 
-def _files(config: dict[str, str]) -> dict[str, str]:
+def _files(config: dict[str, Any]) -> dict[str, str]:
     """The files of Java's stores, which must be PEM."""
     found = {}
     for location, (option, kind, password) in _STORES.items():
@@ -63,11 +85,10 @@ def _guessed_type(path: str) -> str:
         return "PEM"  # that it cannot be read is found next
 
 
-def _host_name(config: dict[str, str]) -> dict[str, bool]:
-    name = "ssl.endpoint.identification.algorithm"
-    algorithm = config.pop(name, None)
+def _host_name(config: dict[str, Any]) -> dict[str, bool]:
+    algorithm = config.pop(_HOST_NAME, None)
     if algorithm is None:
         return {}
     if algorithm.strip().lower() not in ("", "https"):
-        raise ValueError(f"{name}: expected https, or nothing for no check of host names, not {algorithm!r}")
+        raise ValueError(f"{_HOST_NAME}: expected https, or nothing for no check of host names, not {algorithm!r}")
     return {"ssl_check_hostname": bool(algorithm.strip())}

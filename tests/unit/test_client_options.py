@@ -1,0 +1,167 @@
+"""Options of clients: wrong types and values, and those that other clients have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import kafkacodec as kc
+from kafkacodec.client.consuming.settings import ConsumerSettings
+from kafkacodec.client.options import ClientSettings, option_defaults
+from kafkacodec.client.producing.settings import ProducerSettings
+from kafkacodec.client.security.java_config import config_options
+
+NOBODY = "127.0.0.1:1"
+
+
+@pytest.mark.parametrize(
+    ("servers", "reason"),
+    [
+        (9092, "must be text or a list, not int"),
+        (b"localhost:9092", "must be text or a list, not bytes"),
+        (("localhost", 9092), "9092 is not text with host:port"),
+        ([b"localhost:9092"], "b'localhost:9092' is not text"),
+        ({"bootstrap.servers": "localhost:9092"}, r"not a dict: from_config\(\) takes one"),  # as confluent-kafka
+    ],
+)
+def test_wrong_servers(servers, reason):
+    with pytest.raises(TypeError, match=f"bootstrap_servers.*{reason}"):
+        kc.client.Producer(servers)
+
+
+@pytest.mark.parametrize(
+    ("settings", "options", "error", "reason"),
+    [
+        # Text would count as true.
+        (ConsumerSettings, {"enable_auto_commit": "false"}, TypeError, "must be True or False, not 'false'"),
+        (ConsumerSettings, {"check_crcs": "no"}, TypeError, "must be True or False"),
+        (ClientSettings, {"ssl_check_hostname": "false"}, TypeError, "must be True or False"),
+        (ClientSettings, {"allow_auto_create_topics": 0}, TypeError, "must be True or False"),
+        (ProducerSettings, {"enable_idempotence": "false"}, TypeError, "must be True or False"),
+        (ClientSettings, {"client_id": 5}, TypeError, "must be text, not int"),
+        (ClientSettings, {"client_rack": b"a"}, TypeError, "must be text, not bytes"),
+        (ConsumerSettings, {"group_id": 5}, TypeError, "must be text, not int"),
+        (ConsumerSettings, {"group_id": ""}, ValueError, "is empty"),
+        (ProducerSettings, {"transactional_id": 5}, TypeError, "must be text, not int"),
+        (ClientSettings, {"broker_version_fallback": (0, 9)}, TypeError, "must be text, not tuple"),
+        (ClientSettings, {"ssl_cafile": 5}, TypeError, "must be the path of a file, not int"),
+        (ProducerSettings, {"acks": [1]}, ValueError, "must be 'all'"),
+        (ProducerSettings, {"compression_level": 3}, ValueError, "compression_level: none has no levels"),
+        (ProducerSettings, {"compression_type": "gzip", "compression_level": 10}, ValueError, "compression_level: the"),
+        (
+            ConsumerSettings,
+            {"group_id": "g", "heartbeat_interval_ms": 45_000},  # Java refuses it too
+            ValueError,
+            "must be less than session_timeout_ms, but they are 45000 and 45000",
+        ),
+    ],
+)
+def test_wrong_values(settings, options, error, reason):
+    with pytest.raises(error, match=reason):
+        settings(bootstrap_servers=NOBODY, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "reason"),
+    [
+        ({"ssl_keyfile": "key.pem"}, ValueError, "ssl_keyfile needs ssl_certfile"),
+        ({"ssl_context": 5}, TypeError, "ssl_context must be an ssl.SSLContext, not int"),
+    ],
+)
+def test_wrong_options_of_tls(options, error, reason):
+    with pytest.raises(error, match=reason):
+        ClientSettings(bootstrap_servers=NOBODY, security_protocol="SSL", **options)
+
+
+def test_files_may_be_paths():
+    settings = ClientSettings(bootstrap_servers=NOBODY, security_protocol="SSL", ssl_cafile=Path("ca.pem"))
+    assert settings.ssl_cafile == Path("ca.pem")
+
+
+def test_a_wrong_assignor_is_refused_without_a_group_too():
+    with pytest.raises(ValueError, match="did you mean 'cooperative-sticky'"):
+        kc.client.aio.Consumer(bootstrap_servers=NOBODY, partition_assignment_strategy="cooperative")
+
+
+@pytest.mark.parametrize(
+    ("option", "hint"),
+    [
+        ("consumer_timeout_ms", r"give a timeout to columns\(\) or getmany\(\)"),
+        ("api_version", "versions are found out"),
+        ("topics", "topics are given without a name"),
+        ("group_idd", "did you mean 'group_id'"),
+    ],
+)
+def test_options_of_other_clients(option, hint):
+    for client in (kc.client.Consumer, kc.client.aio.Consumer):
+        with pytest.raises(TypeError, match=f"unknown option '{option}'; {hint}"):
+            client("orders", bootstrap_servers=NOBODY, **{option: 1})
+
+
+CONSUMER = option_defaults(ConsumerSettings)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("security.protocol", "sasl_ssl", {"security_protocol": "SASL_SSL"}),  # as librdkafka's documentation has it
+        ("group.protocol", "CONSUMER", {"group_protocol": "consumer"}),  # Java's values have any case
+        ("auto.offset.reset", "smallest", {"auto_offset_reset": "earliest"}),
+        ("auto.offset.reset", "end", {"auto_offset_reset": "latest"}),
+        ("auto.offset.reset", "error", {"auto_offset_reset": "none"}),
+        ("auto.offset.reset", "by_duration:PT1H", {"auto_offset_reset": "by_duration:PT1H"}),
+    ],
+)
+def test_values_of_other_clients(name, value, expected):
+    assert config_options({name: value}, CONSUMER) == expected
+
+
+def test_librdkafkas_name_of_javas_partitioner():
+    producer = kc.client.Producer.from_config({"bootstrap.servers": NOBODY, "partitioner": "murmur2_random"})
+    producer.close()
+    with pytest.raises(TypeError, match="partitioner must be callable"):
+        kc.client.Producer.from_config({"bootstrap.servers": NOBODY, "partitioner": "consistent_random"})
+
+
+@pytest.mark.parametrize(
+    ("config", "error", "reason"),
+    [
+        (None, TypeError, "must be a dict of values by name, not NoneType"),
+        ([("bootstrap.servers", NOBODY)], TypeError, "must be a dict"),
+        ({"fetch.max.wait.ms": "0.5"}, ValueError, "must be a whole number, not '0.5'"),
+        ({"enable.auto.offset.store": "false"}, TypeError, "counts as processed when"),
+        ({"sasl.jaas.config": "x"}, ValueError, "sasl.jaas.config: expected a login module"),
+        ({"ssl.truststore.location": 5}, TypeError, "ssl.truststore.location must be text, not int"),
+    ],
+)
+def test_wrong_configurations(config, error, reason):
+    with pytest.raises(error, match=reason):
+        config_options(config, CONSUMER)
+
+
+@pytest.mark.parametrize("client", [kc.client.aio.Consumer, kc.client.aio.ShareConsumer])
+def test_a_configuration_and_options(client):
+    config = {"bootstrap.servers": NOBODY, "group.id": "billing"}
+    made = client.from_config(config, "orders", value_deserializer=bytes.decode)
+    assert made._settings.value_deserializer(b"x") == "x"
+
+
+@pytest.mark.parametrize("face", [kc.client, kc.client.aio])
+@pytest.mark.parametrize("kind", ["Producer", "Consumer", "ShareConsumer", "Admin", "KafkaConnection"])
+def test_a_configuration_of_java(face, kind):
+    config = {
+        "bootstrap.servers": NOBODY,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": 'a.PlainLoginModule required username="u" password="p";',
+        "ssl.endpoint.identification.algorithm": "",
+    }
+    if kind == "ShareConsumer":
+        config["group.id"] = "g"
+    client = getattr(face, kind).from_config(config)
+    settings = getattr(client, "_face", client)._settings
+    assert (settings.sasl_plain_username, settings.sasl_plain_password) == ("u", "p")
+    assert settings.ssl_check_hostname is False
+    if face is kc.client:
+        client.close()
