@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from operator import index
 from typing import Any
 
 from kafkacodec.records.arguments import require_int
 
-__all__ = ["check_topic", "offset_number", "partition_keys", "row_limit", "seconds", "topic_names"]
+__all__ = [
+    "by_partition",
+    "check_topic",
+    "mapping",
+    "offset_number",
+    "partition_keys",
+    "row_limit",
+    "seconds",
+    "topic_names",
+]
 
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _MOST_PARTITIONS = 2**31 - 1
@@ -36,6 +45,18 @@ def partition_keys(partitions: Any) -> list[tuple[str, int]]:
     if isinstance(partitions, (str, bytes)) or not isinstance(partitions, Iterable):
         raise TypeError(f"partitions must be a list of (topic, number), not {partitions!r}")
     return list(dict.fromkeys(map(_key, partitions)))
+
+
+def by_partition(name: str, values: Any) -> dict[tuple[str, int], Any]:
+    """Values by topic and partition number. Raises TypeError, ValueError."""
+    return {_key(partition): value for partition, value in mapping(name, values).items()}
+
+
+def mapping(name: str, values: Any) -> Mapping[Any, Any]:
+    """A dict or another mapping. Raises TypeError."""
+    if not isinstance(values, Mapping):
+        raise TypeError(f"{name} must be a dict, not {type(values).__name__}")
+    return values
 
 
 def _key(partition: Any) -> tuple[str, int]:

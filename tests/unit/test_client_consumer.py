@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import pickle
 import signal
@@ -100,6 +101,8 @@ def test_dotted_names(nobody, face):
         (lambda c: c.position("orders", 0), LocalProtocolError, "is not assigned"),
         (lambda c: c.seek_to_timestamp(-5), ValueError, "timestamp must be from 0"),
         (lambda c: c.offsets_for_times({("orders", 0): 1.5}), TypeError, "timestamp must be an integer"),
+        (lambda c: c.offsets_for_times([("orders", 0)]), TypeError, "timestamps must be a dict, not list"),
+        (lambda c: c.assign_ranges([("orders", 0)]), TypeError, "ranges must be a dict, not list"),
         (lambda c: c.commit(), LocalProtocolError, "commit needs a group: give the consumer a group_id"),
         (lambda c: c.committed("orders", 0), LocalProtocolError, "needs a group"),
         (lambda c: c.group_metadata(), LocalProtocolError, "needs a group"),
@@ -164,6 +167,18 @@ def test_a_closed_consumer(nobody):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("error")
+def test_a_closed_member_awaits_nothing(nobody):
+    consumer = Consumer("orders", bootstrap_servers=nobody, group_id="billing")
+    with pytest.raises(TypeError, match="offsets must be a dict, not list"):
+        consumer.commit([("orders", 0)])
+    consumer.close()
+    for call in (consumer.commit, lambda: consumer.seek("orders", 0, 5)):
+        with pytest.raises(ClientClosed):
+            call()
+    gc.collect()  # a coroutine that was never awaited would warn
+
+
 def test_a_forked_process_has_no_consumer(nobody):
     code = f"""
 import os, sys

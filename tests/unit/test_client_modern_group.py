@@ -284,3 +284,18 @@ def test_a_share_group_moves_partitions_without_asking():
     assert it.group.take_events() == [Assigned((), (T1,))]
     with pytest.raises(LocalProtocolError):
         it.group.subscribe(Subscription(broker_pattern="x"), it.now)
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (ModernMembership, r'does not offer group_protocol="consumer" .* use "classic"'),
+        (ShareMembership, "has no share groups .* need Kafka 4.2"),
+    ],
+)
+def test_brokers_without_such_groups_are_named_as_too_old(kind, reason):
+    it = Member(kind)
+    it.asked()
+    older = {key: versions for key, versions in VERSIONS.items() if key not in (68, 76)}
+    with pytest.raises(UnsupportedVersion, match=reason):
+        it.send.request(older)

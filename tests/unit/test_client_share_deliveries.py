@@ -77,3 +77,11 @@ def test_what_a_member_has_lost_is_not_given_and_needs_no_acknowledgement():
     found.processed()
     with pytest.raises(kc.LocalProtocolError, match="does not wait"):
         found.acknowledge(second, "accept")
+
+
+def test_what_is_no_record_is_refused():
+    found, _ = deliveries(b"".join(batches()), (0, 3, 1))
+    with pytest.raises(TypeError, match="a record of a share consumer is acknowledged, not str"):
+        found.acknowledge("j0", "accept")
+    with pytest.raises(ValueError, match="accept, release, reject or renew, not 'ok'"):
+        found.acknowledge(found.next(1)[0], "ok")

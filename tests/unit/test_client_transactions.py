@@ -232,7 +232,15 @@ def test_offsets_of_a_group():
 
 
 @pytest.mark.parametrize(
-    ("offsets", "group"), [({("t", 0): -1}, "g"), ({("t", 0): "5"}, "g"), ({("t", 0): 5}, None), ({("t", 0): 5}, 7)]
+    ("offsets", "group"),
+    [
+        ({("t", 0): -1}, "g"),
+        ({("t", 0): "5"}, "g"),
+        ({("t", 0): 5}, None),
+        ({("t", 0): 5}, 7),
+        ([("t", 0)], "g"),
+        ({"t": 5}, "g"),
+    ],
 )
 def test_wrong_offsets(offsets, group):
     with pytest.raises((TypeError, ValueError)):

@@ -10,6 +10,7 @@ from kafkacodec import messages
 from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import Operations, anywhere
 from kafkacodec.client.admin.terms import authorized_operations
+from kafkacodec.client.checks import mapping
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError
 from kafkacodec.records.arguments import one_of
@@ -118,7 +119,10 @@ class ClusterOperations(Operations):
         Raises:
             BrokerError: such as InvalidUpdateVersionError, FeatureUpdateFailedError.
         """
-        wanted = {name: FeatureUpdate(item) if isinstance(item, int) else item for name, item in updates.items()}
+        wanted = {
+            name: FeatureUpdate(item) if isinstance(item, int) else item
+            for name, item in mapping("updates", updates).items()
+        }
         for item in wanted.values():
             one_of("upgrade_type", item.upgrade_type, tuple(_UPGRADES))
         wait = self._broker_timeout(timeout_ms)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from kafkacodec import messages
@@ -16,6 +16,7 @@ from kafkacodec.client.admin.terms import (
     code_of,
     word,
 )
+from kafkacodec.client.checks import mapping
 from kafkacodec.client.core.calls import ANY, Answer, Place
 from kafkacodec.errors import BrokerError
 
@@ -149,7 +150,7 @@ class ConfigOperations(Operations):
         Raises:
             ItemErrors: by resource, such as InvalidConfigError.
         """
-        wanted = {ConfigResource(*resource): values for resource, values in changes.items()}
+        wanted = {_key(resource): values for resource, values in mapping("changes", changes).items()}
 
         def request(keys: list[ConfigResource], version: int) -> Any:
             entry = messages.IncrementalAlterConfigsRequest.AlterableConfig
@@ -188,7 +189,7 @@ class ConfigOperations(Operations):
         Raises:
             ItemErrors: by resource, such as InvalidConfigError.
         """
-        wanted = {ConfigResource(*resource): values for resource, values in configs.items()}
+        wanted = {_key(resource): values for resource, values in mapping("configs", configs).items()}
 
         def request(keys: list[ConfigResource], version: int) -> Any:
             entry = messages.AlterConfigsRequest.AlterableConfig
@@ -247,11 +248,18 @@ class ConfigOperations(Operations):
 
 
 def _resources(resources: Iterable[tuple[ConfigResourceType, str]]) -> list[ConfigResource]:
-    found = [ConfigResource(*resource) for resource in resources]
+    found = [_key(resource) for resource in resources]
     for key in found:
         _code(key)
         _place(key)
     return found
+
+
+def _key(resource: Any) -> ConfigResource:
+    pair = isinstance(resource, Sequence) and not isinstance(resource, str) and len(resource) == 2
+    if not pair or not all(isinstance(part, str) for part in resource):
+        raise TypeError(f"a resource is a pair of texts such as ('topic', 'orders'), not {resource!r}")
+    return ConfigResource(*resource)
 
 
 def _code(resource: ConfigResource) -> int:

@@ -8,7 +8,16 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from kafkacodec import messages
 from kafkacodec.client.admin.job import Ask, Leader, refusal
-from kafkacodec.client.admin.operations import Operations, TopicPartition, by_topic, group_coordinator, mapped, pairs
+from kafkacodec.client.admin.operations import (
+    Operations,
+    TopicPartition,
+    by_topic,
+    group_coordinator,
+    group_name,
+    mapped,
+    pairs,
+)
+from kafkacodec.client.checks import offset_number
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError
 from kafkacodec.records.arguments import IsolationLevel, one_of
@@ -118,6 +127,7 @@ class OffsetOperations(Operations):
             BrokerError: such as GroupAuthorizationFailedError.
             ItemErrors: by partition.
         """
+        group_name(group)
         wanted = None if partitions is None else by_topic(pairs("partitions", partitions))
 
         def request(keys: list[str], version: int) -> Any:
@@ -151,11 +161,10 @@ class OffsetOperations(Operations):
 
         Raises:
             ItemErrors: by partition, such as UnknownMemberIdError while the group has members.
+            TypeError, ValueError: what is no offset, or a negative one.
         """
-        new = {
-            key: GroupOffset(offset) if isinstance(offset, int) else offset
-            for key, offset in mapped("offsets", offsets).items()
-        }
+        group_name(group)
+        new = {key: _group_offset(offset) for key, offset in mapped("offsets", offsets).items()}
 
         def request(keys: list[TopicPartition], version: int) -> Any:
             return _offset_commit(group, {key: new[key] for key in keys})
@@ -178,6 +187,7 @@ class OffsetOperations(Operations):
         Raises:
             ItemErrors: by partition, such as GroupSubscribedToTopicError while a member reads the topic.
         """
+        group_name(group)
 
         def request(keys: list[TopicPartition], version: int) -> Any:
             topic, part = messages.OffsetDeleteRequest.OffsetDeleteRequestTopic, messages.OffsetDeleteRequest
@@ -193,6 +203,12 @@ class OffsetOperations(Operations):
 
         ask = Ask(api_key=_DELETE, request=request, read=read, place=lambda key: group_coordinator(group))
         await self._each(ask, pairs("partitions", partitions), timeout_ms, "offsets were not deleted")
+
+
+def _group_offset(given: Any) -> GroupOffset:
+    found = given if isinstance(given, GroupOffset) else GroupOffset(given)
+    offset_number(found.offset)
+    return found
 
 
 def _time(spec: Any) -> int:

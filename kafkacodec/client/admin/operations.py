@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from kafkacodec import messages
 from kafkacodec.client.admin.job import Ask, Job
+from kafkacodec.client.checks import mapping
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import ANY, Answer, Coordinator
 from kafkacodec.errors import AuthenticationFailed, ItemErrors, UnsupportedVersion
@@ -23,6 +24,7 @@ __all__ = [
     "at_broker",
     "by_topic",
     "group_coordinator",
+    "group_name",
     "mapped",
     "pairs",
     "several",
@@ -131,6 +133,13 @@ def group_coordinator(group: str) -> Coordinator:
     return Coordinator("group", group)
 
 
+def group_name(group: Any) -> str:
+    """The id of one group. Raises TypeError."""
+    if not isinstance(group, str):
+        raise TypeError(f"group must be text, not {type(group).__name__}")
+    return group
+
+
 def several(name: str, values: Any) -> list[Any]:
     """A list of what may be given as one value or as several. Raises TypeError if it is neither."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
@@ -155,9 +164,7 @@ def _pair(name: str, item: Any) -> TopicPartition:
 
 def mapped(name: str, values: Mapping[tuple[str, int], V]) -> dict[TopicPartition, V]:
     """A mapping of partitions with `TopicPartition` as keys. Raises TypeError if one is not a topic with a number."""
-    if not isinstance(values, Mapping):
-        raise TypeError(f"{name} must map pairs of topic and partition, not {type(values).__name__}")
-    return {_pair(name, item): value for item, value in values.items()}
+    return {_pair(name, item): value for item, value in mapping(name, values).items()}
 
 
 def by_topic(keys: Iterable[TopicPartition]) -> dict[str, list[int]]:

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, TypeAlias
 from kafkacodec import messages
 from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import Operations, anywhere
+from kafkacodec.client.checks import mapping
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError
 from kafkacodec.records.arguments import one_of
@@ -86,7 +87,9 @@ class QuotaOperations(Operations):
         Raises:
             ItemErrors: by entity, such as InvalidRequestError.
         """
-        wanted: dict[QuotaEntity, Any] = {tuple(sorted(_checked(key))): values for key, values in quotas.items()}
+        wanted: dict[QuotaEntity, Any] = {
+            tuple(sorted(_checked(key))): values for key, values in mapping("quotas", quotas).items()
+        }
 
         def request(keys: list[QuotaEntity], version: int) -> Any:
             new = messages.AlterClientQuotasRequest

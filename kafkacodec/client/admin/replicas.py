@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, NamedTuple
 from kafkacodec import messages
 from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import Operations, TopicPartition, at_broker, by_topic, mapped, pairs
+from kafkacodec.client.checks import mapping
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError
 from kafkacodec.records.arguments import one_of
@@ -216,7 +217,7 @@ class ReplicaOperations(Operations):
         Raises:
             ItemErrors: by replica, such as LogDirNotFoundError, ReplicaNotAvailableError.
         """
-        wanted = {TopicPartitionReplica(*key): path for key, path in paths.items()}
+        wanted = {TopicPartitionReplica(*key): path for key, path in mapping("paths", paths).items()}
 
         def request(keys: list[TopicPartitionReplica], version: int) -> Any:
             new = messages.AlterReplicaLogDirsRequest

@@ -12,6 +12,7 @@ from kafkacodec import messages
 from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import Operations, anywhere, several
 from kafkacodec.client.admin.terms import SCRAM_MECHANISMS, code_of, word
+from kafkacodec.client.checks import mapping
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError
 
@@ -103,7 +104,7 @@ class ScramOperations(Operations):
             ItemErrors: by user and mechanism, such as ResourceNotFoundError, UnacceptableCredentialError.
         """
         wanted: dict[UserMechanism, ScramCredential | None] = {}
-        for user, items in credentials.items():
+        for user, items in mapping("credentials", credentials).items():
             for item in [items] if isinstance(items, ScramCredential) else several("credentials", items):
                 new = item if isinstance(item, ScramCredential) else None
                 mechanism: Any = item if new is None else new.mechanism

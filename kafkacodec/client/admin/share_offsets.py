@@ -12,6 +12,7 @@ from kafkacodec.client.admin.operations import (
     TopicPartition,
     by_topic,
     group_coordinator,
+    group_name,
     mapped,
     pairs,
     several,
@@ -59,6 +60,7 @@ class ShareOffsetOperations(Operations):
         Raises:
             BrokerError: such as GroupAuthorizationFailedError. A group that does not exist has no offsets.
         """
+        group_name(group)
         wanted = None if partitions is None else by_topic(pairs("partitions", partitions))
 
         def request(keys: list[str], version: int) -> Any:
@@ -86,6 +88,7 @@ class ShareOffsetOperations(Operations):
         Raises:
             ItemErrors: by partition, such as NonEmptyGroupError, UnknownTopicOrPartitionError.
         """
+        group_name(group)
         new = mapped("offsets", offsets)
 
         def request(keys: list[TopicPartition], version: int) -> Any:

@@ -18,6 +18,7 @@ from kafkacodec.client.admin.topic_terms import (
     TopicDescription,
     TopicListing,
 )
+from kafkacodec.client.checks import mapping
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError, UnsupportedVersion, error
 
@@ -175,7 +176,13 @@ class TopicOperations(Operations):
         Raises:
             ItemErrors: by name, such as InvalidPartitionsError, ReassignmentInProgressError.
         """
-        new = {name: NewPartitions(item) if isinstance(item, int) else item for name, item in topics.items()}
+        new = {
+            name: NewPartitions(item) if isinstance(item, int) else item
+            for name, item in mapping("topics", topics).items()
+        }
+        for item in new.values():
+            if not isinstance(item, NewPartitions):
+                raise TypeError(f"topics must have a number of partitions or NewPartitions each, not {item!r}")
         wait = self._broker_timeout(timeout_ms)
 
         def request(names: list[str], version: int) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 from kafkacodec.client.aio.assignor_names import assignors_of
 from kafkacodec.client.aio.consumer_group import ConsumerGroup, Listener, OnPartitions
 from kafkacodec.client.aio.consumer_parts import ConsumerParts, Soon
-from kafkacodec.client.checks import offset_number, partition_keys, topic_names
+from kafkacodec.client.checks import by_partition, offset_number, partition_keys, topic_names
 from kafkacodec.client.consuming.positions import Key, Position
 from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.client.consuming.subscription import AllPartitions, name_test
@@ -150,12 +150,12 @@ class ConsumerBase:
         Args:
             ranges: by (topic, number): the first offset to read, and the offset to stop before.
         """
-        keys = partition_keys(ranges)
-        bounds = [(offset_number(first), offset_number(end, "end")) for first, end in ranges.values()]
-        await self.assign(keys)
+        wanted = by_partition("ranges", ranges)
+        bounds = {key: (offset_number(first), offset_number(end, "end")) for key, (first, end) in wanted.items()}
+        await self.assign(bounds)
         parts = self._started()
         parts.reader.update_position()
-        for key, (first, end) in zip(keys, bounds, strict=True):
+        for key, (first, end) in bounds.items():
             parts.positions.seek(key, Position(first))
             parts.positions.state(key).end = end
         parts.network.wake()

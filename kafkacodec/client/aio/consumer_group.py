@@ -27,7 +27,7 @@ from kafkacodec.client.groups.membership import (
     Subscription,
     TopicPartition,
 )
-from kafkacodec.client.groups.modern import ModernMembership
+from kafkacodec.client.groups.modern import NOT_OFFERED, ModernMembership
 from kafkacodec.errors import KafkaCodecError, UnsupportedVersion, error
 
 __all__ = ["ConsumerGroup", "Listener"]
@@ -210,8 +210,7 @@ class ConsumerGroup:
 
     def _explained(self, problem: Exception) -> Exception:
         if self._settings.group_protocol == "consumer" and getattr(problem, "code", None) == _UNSUPPORTED_VERSION:
-            text = 'the broker does not offer group_protocol="consumer" (KIP-848, Kafka 4.0); use "classic"'
-            return UnsupportedVersion(f"{text}: {problem}")
+            return UnsupportedVersion(f"{NOT_OFFERED}: {problem}")
         return problem
 
     async def _revoke(self, partitions: Sequence[TopicPartition]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from kafkacodec.client.aio.consumer_base import ConsumerBase
 from kafkacodec.client.aio.consumer_group import ConsumerGroup
-from kafkacodec.client.checks import offset_number, partition_keys
+from kafkacodec.client.checks import by_partition, offset_number, partition_keys
 from kafkacodec.client.consuming.offset_lookup import FoundOffset
 from kafkacodec.client.consuming.positions import Key, Position
 from kafkacodec.client.consuming.reset_policy import EARLIEST, LATEST
@@ -109,8 +109,8 @@ class ConsumerOffsets(ConsumerBase):
         Raises:
             UnsupportedVersion: the broker is older than 0.10.1.
         """
-        wanted = {key: offset_number(timestamps[key], "timestamp") for key in partition_keys(timestamps)}
-        return await self._found(wanted)
+        wanted = by_partition("timestamps", timestamps)
+        return await self._found({key: offset_number(time, "timestamp") for key, time in wanted.items()})
 
     async def _ends(self, partitions: Iterable[tuple[str, int]], timestamp: int) -> dict[Key, int]:
         found = await self._found(dict.fromkeys(partition_keys(partitions), timestamp))
@@ -160,7 +160,7 @@ class ConsumerOffsets(ConsumerBase):
             states = parts.positions.partitions.values()
             found = {s.key: CommittedOffset(*s.position) for s in states if s.position is not None}
         else:
-            found = {key: _committed_offset(offsets[key]) for key in partition_keys(offsets)}
+            found = {key: _committed_offset(value) for key, value in by_partition("offsets", offsets).items()}
         if wait:
             await group.offsets.commit(found)
         else:

@@ -12,7 +12,7 @@ from kafkacodec.client.checks import row_limit, seconds, topic_names
 from kafkacodec.client.consuming.positions import Key
 from kafkacodec.client.driver.network import Network
 from kafkacodec.client.groups.membership import Assigned, Failed, GroupSettings, Left, Lost, Revoke, Subscription
-from kafkacodec.client.groups.share import ShareMembership
+from kafkacodec.client.groups.share import NOT_OFFERED, ShareMembership
 from kafkacodec.client.groups.share_reader import ShareReader
 from kafkacodec.client.groups.share_records import Acknowledged
 from kafkacodec.client.groups.share_session import ShareLimits
@@ -20,7 +20,7 @@ from kafkacodec.client.options import instead_of, option_defaults
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.client.sharing.deliveries import Deliveries, ShareRecord
 from kafkacodec.client.sharing.settings import ShareConsumerOptions, ShareConsumerSettings
-from kafkacodec.errors import ClientClosed, DeadlineExceeded, LocalProtocolError
+from kafkacodec.errors import ClientClosed, DeadlineExceeded, LocalProtocolError, UnsupportedVersion
 from kafkacodec.records.signatures import shows_options
 
 __all__ = ["DEFAULTS", "ShareConsumer"]
@@ -30,13 +30,14 @@ DEFAULTS: Final = option_defaults(ShareConsumerSettings)
 
 _log = logging.getLogger("kafkacodec.client")
 
+_UNSUPPORTED_VERSION: Final = 35
 _FLUSH_MS = 5000.0  # how long acknowledgements wait for the next fetch
 
 
 class ShareConsumer:
     """Reads topics together with others of a share group: each record goes to one of them, as in a queue.
 
-    Needs Kafka 4.0 or later with share groups enabled. A record is this consumer's for some time (30 s by default at
+    Needs Kafka 4.2, or 4.1 with share groups enabled. A record is this consumer's for some time (30 s by default at
     the broker); it is then accepted, released to be delivered again, or rejected. What is not acknowledged in time is
     delivered again.
 
@@ -289,7 +290,7 @@ class ShareConsumer:
                 self._membership.revoked(self._network.now())
                 self._network.wake()
             elif isinstance(event, Failed):
-                self._refusal = event.error
+                self._refusal = _explained(event.error)
             elif isinstance(event, Left):
                 self._left = True
         self._event.set()
@@ -375,3 +376,9 @@ class ShareConsumer:
                 first, last = result.runs[0].first, result.runs[-1].last
                 where = f"{result.partition.topic}-{result.partition.partition}"
                 _log.warning("offsets %d to %d of %s will be delivered again: %s", first, last, where, result.error)
+
+
+def _explained(problem: Exception) -> Exception:
+    if getattr(problem, "code", None) == _UNSUPPORTED_VERSION:
+        return UnsupportedVersion(f"{NOT_OFFERED}: {problem}")
+    return problem

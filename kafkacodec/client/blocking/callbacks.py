@@ -9,7 +9,6 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from kafkacodec.client.driver.thread import LoopThread
-from kafkacodec.errors import ClientClosed
 
 __all__ = ["CallbackThread"]
 
@@ -58,13 +57,12 @@ class CallbackThread(LoopThread):
         """As `LoopThread.run`; meanwhile it calls the functions that the loop waits for."""
         if not self.wanted or timeout is not None:
             return super().run(coroutine, timeout)
+        event = threading.Event()
         try:
-            self.check()
-        except ClientClosed:
+            task = super().run(self._begin(coroutine, event))
+        except Exception:  # it was not begun
             coroutine.close()
             raise
-        event = threading.Event()
-        task = super().run(self._begin(coroutine, event))
         self._running.append(event)
         try:
             while not task.done():

@@ -21,7 +21,7 @@ __all__ = ["ShareConsumer"]
 class ShareConsumer(BlockingFace):
     """Reads topics together with others of a share group: each record goes to one of them, as in a queue.
 
-    Needs Kafka 4.0 or later with share groups enabled. A record is this consumer's for some time (30 s by default at
+    Needs Kafka 4.2, or 4.1 with share groups enabled. A record is this consumer's for some time (30 s by default at
     the broker); it is then accepted, released to be delivered again, or rejected. What is not acknowledged in time is
     delivered again. One thread uses it at a time. A context manager, and an iterable over records that never ends::
 

@@ -13,7 +13,9 @@ from kafkacodec.client.groups.membership import TopicPartition
 from kafkacodec.errors import UnsupportedVersion
 from kafkacodec.protocol.versions import highest_common
 
-__all__ = ["ModernMembership"]
+__all__ = ["NOT_OFFERED", "ModernMembership"]
+
+NOT_OFFERED: Final = 'the broker does not offer group_protocol="consumer" (KIP-848, Kafka 4.0); use "classic"'
 
 _HEARTBEAT: Final = 68
 _PATTERN_VERSION: Final = 1
@@ -62,6 +64,8 @@ class ModernMembership(EpochMembership):
             ]
 
         def prepare(versions: Versions) -> tuple[Any, int]:
+            if _HEARTBEAT not in versions:
+                raise UnsupportedVersion(NOT_OFFERED)
             version = highest_common(_HEARTBEAT, versions)
             if version < _PATTERN_VERSION and request.subscribed_topic_regex:
                 raise UnsupportedVersion("the broker does not evaluate expressions of topics: Kafka 4.0 does")

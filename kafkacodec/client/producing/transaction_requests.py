@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from kafkacodec import messages
+from kafkacodec.client.checks import by_partition
 from kafkacodec.client.core.calls import Prepare, Versions
 from kafkacodec.errors import UnsupportedVersion
 from kafkacodec.protocol.versions import highest_common
@@ -49,7 +50,7 @@ class Offsets:
     def of(cls, offsets: Mapping[Place, Any], group: Any) -> Offsets:
         """Checks what a user gives."""
         positions = {}
-        for (topic, number), value in offsets.items():
+        for (topic, number), value in by_partition("offsets", offsets).items():
             offset = getattr(value, "offset", value)
             require_int(f"the offset of {topic}-{number}", offset, 0, 2**63 - 1)
             epoch, metadata = getattr(value, "leader_epoch", -1), getattr(value, "metadata", "")

@@ -122,11 +122,14 @@ class Deliveries:
                 implicit mode.
         """
         if kind not in _TYPES:
-            raise ValueError(f"a record is acknowledged as {', '.join(_TYPES)}, not {kind!r}")
+            *first, last = _TYPES
+            raise ValueError(f"a record is acknowledged as {', '.join(first)} or {last}, not {kind!r}")
         if kind == "renew" and self._settings.share_acknowledgement_mode == "implicit":
             raise LocalProtocolError(
                 'only share_acknowledgement_mode="explicit" can renew: in the other mode, commit() accepts'
             )
+        if not isinstance(record, ShareRecord):
+            raise TypeError(f"a record of a share consumer is acknowledged, not {type(record).__name__}")
         place = TopicPartition(record.topic, record.partition), record.offset
         if place not in self._given:
             where = f"{record.topic}-{record.partition}"
