@@ -17,12 +17,14 @@ _HOMES = {
     "Admin": "blocking.admin",
     "Append": "admin.configs",
     "CONTROLLER": "core.calls",
+    "ClientSettings": "options",
     "ConfigResource": "admin.configs",
     "Delivery": "producing.delivery",
     "Coordinator": "core.calls",
     "ConsumedColumns": "consuming.record",
     "Consumer": "blocking.consumer",
     "ConsumerRecord": "consuming.record",
+    "ConsumerSettings": "consuming.settings",
     "FeatureUpdate": "admin.cluster",
     "GroupOffset": "admin.offsets",
     "KafkaConnection": "blocking.connection",
@@ -31,8 +33,10 @@ _HOMES = {
     "NewTopic": "admin.topic_terms",
     "PreparedTransaction": "core.prepared",
     "Producer": "blocking.producer",
+    "ProducerSettings": "producing.settings",
     "RecordMetadata": "producing.delivery",
     "ShareConsumer": "blocking.share_consumer",
+    "ShareConsumerSettings": "sharing.settings",
     "ShareRecord": "sharing.deliveries",
     "Reply": "core.relay",
     "ScramCredential": "admin.scram",
@@ -64,17 +68,21 @@ if TYPE_CHECKING:
         ConsumedColumns as ConsumedColumns,
         ConsumerRecord as ConsumerRecord,
     )
+    from kafkacodec.client.consuming.settings import ConsumerSettings as ConsumerSettings
     from kafkacodec.client.core.calls import ANY as ANY, CONTROLLER as CONTROLLER, Coordinator as Coordinator
     from kafkacodec.client.core.metrics import METRICS as METRICS
     from kafkacodec.client.core.prepared import PreparedTransaction as PreparedTransaction
     from kafkacodec.client.core.relay import Reply as Reply
+    from kafkacodec.client.options import ClientSettings as ClientSettings
     from kafkacodec.client.producing.delivery import (
         Delivery as Delivery,
         RecordMetadata as RecordMetadata,
         TableDelivery as TableDelivery,
         TableMetadata as TableMetadata,
     )
+    from kafkacodec.client.producing.settings import ProducerSettings as ProducerSettings
     from kafkacodec.client.sharing.deliveries import ShareRecord as ShareRecord
+    from kafkacodec.client.sharing.settings import ShareConsumerSettings as ShareConsumerSettings
     from kafkacodec.client.telemetry import export_metrics as export_metrics
 
 

@@ -11,8 +11,9 @@ from kafkacodec.errors import ClientClosed
 
 if TYPE_CHECKING:
     from kafkacodec.client.driver.thread import LoopThread
+    from kafkacodec.client.options import ClientSettings
 
-__all__ = ["BlockingFace", "blocking"]
+__all__ = ["BlockingFace", "blocking", "shown"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -27,6 +28,9 @@ class BlockingFace:
     _thread: LoopThread
     _face: Any
 
+    def __repr__(self) -> str:
+        return repr(self._face).replace(".aio", "", 1)
+
     def close(self) -> None:
         """Close all connections and end the client's thread. Does nothing the second time."""
         try:
@@ -38,6 +42,13 @@ class BlockingFace:
             self._thread.run(self._face.close())
         finally:
             self._thread.close()
+
+
+def shown(client: object, settings: ClientSettings, *, closed: bool) -> str:
+    """What `repr` shows of a client for asyncio: no secrets."""
+    group = getattr(settings, "group_id", None)
+    of = f"{', '.join(settings.bootstrap_servers)}{'' if group is None else f', group {group!r}'}"
+    return f"<kafkacodec.client.aio.{type(client).__name__} of {of}, {'closed' if closed else 'open'}>"
 
 
 def blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> Callable[Concatenate[Any, P], R]:

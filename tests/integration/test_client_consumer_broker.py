@@ -51,6 +51,7 @@ def new_topic(admin: Admin, **configs: str) -> str:
     eventually(lambda: len(admin.describe_topics([name])[name].partitions) == PARTITIONS)
     with Consumer(bootstrap_servers=admin._face._settings.bootstrap_servers) as consumer:
         assert set(consumer.end_offsets(places).values()) == {0}
+        assert consumer.partitions_for(name) == list(range(PARTITIONS))
     return name
 
 

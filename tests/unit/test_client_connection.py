@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from kafkacodec import errors, messages
+from kafkacodec import client, errors, messages
 from kafkacodec.client import ANY, CONTROLLER, Coordinator, KafkaConnection, aio
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.client.core.relay import Relay
@@ -99,3 +99,20 @@ def test_closing_in_another_loop_is_refused(make):
     for _ in range(2):
         with pytest.raises(errors.ClientClosed, match="belongs to another event loop"):
             asyncio.run(client.close())
+
+
+@pytest.mark.parametrize("make", [client.Producer, client.Admin, KafkaConnection, aio.Producer, aio.Admin])
+def test_repr_says_what_it_is_and_whether_it_is_open(make):
+    made = make([NOBODY, "localhost"])
+    name = f"kafkacodec.client.{'aio.' if make.__module__.startswith(aio.__name__) else ''}{make.__name__}"
+    assert repr(made) == f"<{name} of {NOBODY}, localhost:9092, open>"
+    closed = made.close()
+    if closed is not None:
+        asyncio.run(closed)
+    assert repr(made) == f"<{name} of {NOBODY}, localhost:9092, closed>"
+
+
+def test_repr_of_members_has_the_group():
+    with client.Consumer("orders", bootstrap_servers=NOBODY, group_id="billing") as made:
+        assert repr(made) == f"<kafkacodec.client.Consumer of {NOBODY}, group 'billing', open>"
+    assert repr(share_consumer(NOBODY)) == f"<kafkacodec.client.aio.ShareConsumer of {NOBODY}, group 'workers', open>"

@@ -17,7 +17,8 @@ import pytest
 
 from kafkacodec.client import Consumer, aio
 from kafkacodec.client.consuming.settings import ConsumerSettings
-from kafkacodec.errors import ClientClosed, DeadlineExceeded, LocalProtocolError, LogTruncated, NoOffset
+from kafkacodec.client.core.metadata import Partition, Topic
+from kafkacodec.errors import ClientClosed, DeadlineExceeded, LocalProtocolError, LogTruncated, NoOffset, error
 
 
 @pytest.fixture(scope="module")
@@ -244,10 +245,24 @@ def test_no_secret_is_shown(nobody):
     settings = ConsumerSettings(bootstrap_servers=nobody, sasl_plain_password="hunter2", ssl_password="hunter2")
     assert "hunter2" not in repr(settings)
     with Consumer(bootstrap_servers=nobody, group_id="billing") as consumer:
-        assert repr(consumer) == f"<Consumer of {nobody}, group_id='billing'>"
+        assert repr(consumer) == f"<kafkacodec.client.Consumer of {nobody}, group 'billing', open>"
 
 
 def test_errors_survive_pickling():
     lost = pickle.loads(pickle.dumps(LogTruncated("t-0: gone", divergent_offset=7)))
     assert (str(lost), lost.divergent_offset) == ("t-0: gone", 7)
     assert str(pickle.loads(pickle.dumps(NoOffset("t-0")))) == "t-0"
+
+
+def test_partitions_of_a_topic(nobody):
+    with Consumer(bootstrap_servers=nobody, default_api_timeout_ms=200) as consumer:
+        with pytest.raises(ValueError, match="illegal topic 'a b'"):
+            consumer.partitions_for("a b")
+        with pytest.raises(DeadlineExceeded, match=r"not in time: .*(refused|connect)"):
+            consumer.partitions_for("orders")
+        topics = consumer._face._parts.network.cluster.topics
+        topics["orders"] = Topic("orders", partitions={1: Partition(1, None), 0: Partition(0, None)})
+        assert consumer.partitions_for("orders") == [0, 1]
+        topics["secret"] = Topic("secret", error=error(29))
+        with pytest.raises(error(29), match="topic 'secret': TOPIC_AUTHORIZATION_FAILED"):
+            consumer.partitions_for("secret")

@@ -24,6 +24,7 @@ from kafkacodec.client.admin.topics import TopicOperations
 from kafkacodec.client.admin.transactions import TransactionOperations
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.driver.network import Network
+from kafkacodec.client.faces import shown
 from kafkacodec.client.options import ClientOptions, ClientSettings, instead_of, option_defaults
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.errors import ClientClosed
@@ -66,7 +67,7 @@ class Admin(
 
     Args:
         bootstrap_servers: ``host:port`` of some brokers, in one text with commas or as a list.
-        **options: `ClientSettings` says what they mean.
+        **options: `kafkacodec.client.ClientSettings` says what they mean.
 
     Raises:
         TypeError, ValueError: an option is unknown or has a wrong value.
@@ -85,6 +86,9 @@ class Admin(
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """A client from options with dotted names, such as ``{"bootstrap.servers": "localhost:9092"}``."""
         return cls(**config_options(config, option_defaults(AdminSettings)))
+
+    def __repr__(self) -> str:
+        return shown(self, self._settings, closed=self._closed)
 
     async def close(self) -> None:
         """Close all connections. Calls that wait end with ClientClosed. Does nothing the second time."""

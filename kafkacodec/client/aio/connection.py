@@ -11,6 +11,7 @@ from kafkacodec.client.checks import seconds
 from kafkacodec.client.core.calls import ANY, Anywhere, Coordinator, Place, Prepare
 from kafkacodec.client.core.relay import Relay, Reply
 from kafkacodec.client.driver.network import Network
+from kafkacodec.client.faces import shown
 from kafkacodec.client.options import ClientOptions, ClientSettings, instead_of, option_defaults
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.errors import ClientClosed
@@ -31,7 +32,7 @@ class KafkaConnection:
 
     Args:
         bootstrap_servers: ``host:port`` of some brokers, in one text with commas or as a list.
-        **options: `ClientSettings` says what they mean.
+        **options: `kafkacodec.client.ClientSettings` says what they mean.
 
     Raises:
         TypeError, ValueError: an option is unknown or has a wrong value.
@@ -49,6 +50,9 @@ class KafkaConnection:
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """A connection from options with dotted names, such as ``{"bootstrap.servers": "localhost:9092"}``."""
         return cls(**config_options(config, option_defaults(ClientSettings)))
+
+    def __repr__(self) -> str:
+        return shown(self, self._settings, closed=self._error is not None)
 
     async def poll(
         self, timeout: float | None = 0.0, *requests: Message | Prepare | tuple[Place, Message | Prepare]

@@ -13,6 +13,7 @@ from kafkacodec.client.consuming.deadline import Deadline
 from kafkacodec.client.consuming.positions import Key
 from kafkacodec.client.consuming.record import ConsumedColumns, ConsumerRecord, table_columns
 from kafkacodec.client.consuming.settings import ConsumerOptions, ConsumerSettings
+from kafkacodec.client.faces import shown
 from kafkacodec.client.options import instead_of, option_defaults
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.errors import LocalProtocolError
@@ -191,8 +192,7 @@ class Consumer(ConsumerOffsets):
         await self.close()
 
     def __repr__(self) -> str:
-        group = f", group_id={self._settings.group_id!r}" if self._settings.group_id else ""
-        return f"<Consumer of {', '.join(self._settings.bootstrap_servers)}{group}>"
+        return shown(self, self._settings, closed=self._closed)
 
 
 DEFAULTS: Final = option_defaults(ConsumerSettings)

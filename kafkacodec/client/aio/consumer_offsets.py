@@ -7,7 +7,7 @@ from typing import Any
 
 from kafkacodec.client.aio.consumer_base import ConsumerBase
 from kafkacodec.client.aio.consumer_group import ConsumerGroup
-from kafkacodec.client.checks import by_partition, offset_number, partition_keys
+from kafkacodec.client.checks import by_partition, check_topic, offset_number, partition_keys
 from kafkacodec.client.consuming.offset_lookup import FoundOffset
 from kafkacodec.client.consuming.positions import Key, Position
 from kafkacodec.client.consuming.reset_policy import EARLIEST, LATEST
@@ -90,7 +90,33 @@ class ConsumerOffsets(ConsumerBase):
             else [key for key, state in self._parts.positions.partitions.items() if state.paused]
         )
 
-    # Offsets of partitions, assigned or not
+    # Partitions, assigned or not
+
+    async def partitions_for(self, topic: str) -> list[int]:
+        """The partitions of a topic, for `assign`.
+
+        Raises:
+            DeadlineExceeded: they are not known within ``default_api_timeout_ms``; its cause is why.
+            BrokerError: the topic cannot be read.
+        """
+        parts = self._started()
+        cluster = parts.network.cluster
+        cluster.want({check_topic(topic)})
+        parts.network.wake()
+
+        def known() -> bool:
+            found = cluster.topics.get(topic)
+            if found is not None and found.refusal is not None:
+                raise found.refusal(f"topic {topic!r}: {found.refusal.name}")
+            return found is not None and bool(found.partitions)
+
+        def problem() -> Exception:
+            found = cluster.topics.get(topic)
+            missing = LocalProtocolError(f"the cluster does not have topic {topic!r}")
+            return cluster.last_error or (found.error(f"topic {topic!r}") if found and found.error else missing)
+
+        await parts.until(known, self._settings.default_api_timeout_ms, problem)
+        return sorted(cluster.topics[topic].partitions)
 
     async def beginning_offsets(self, partitions: Iterable[tuple[str, int]]) -> dict[Key, int]:
         """The first offset of each partition."""

@@ -12,6 +12,7 @@ from kafkacodec.client.aio.tables import TableSending
 from kafkacodec.client.aio.transactions import TransactionalProducer
 from kafkacodec.client.checks import check_topic, offset_number
 from kafkacodec.client.driver.network import Network
+from kafkacodec.client.faces import shown
 from kafkacodec.client.options import instead_of, option_defaults
 from kafkacodec.client.producing.delivery import Delivery, TableDelivery
 from kafkacodec.client.producing.identity import Idempotence, Identity
@@ -46,7 +47,7 @@ class Producer(TransactionalProducer):
 
     Args:
         bootstrap_servers: ``host:port`` of some brokers, in one text with commas or as a list.
-        **options: `ProducerSettings` says what they mean.
+        **options: `kafkacodec.client.ProducerSettings` says what they mean.
 
     Raises:
         TypeError, ValueError: an option is unknown or has a wrong value.
@@ -71,8 +72,7 @@ class Producer(TransactionalProducer):
         return cls(**{**config_options(config, DEFAULTS), **options})
 
     def __repr__(self) -> str:
-        state = "closed" if self._closed else "open"
-        return f"<kafkacodec.client.aio.Producer of {', '.join(self._settings.bootstrap_servers)}, {state}>"
+        return shown(self, self._settings, closed=self._closed)
 
     async def __aenter__(self) -> Self:
         await self.start()

@@ -11,6 +11,7 @@ from typing import Any, Final, Self, Unpack
 from kafkacodec.client.checks import row_limit, seconds, topic_names
 from kafkacodec.client.consuming.positions import Key
 from kafkacodec.client.driver.network import Network
+from kafkacodec.client.faces import shown
 from kafkacodec.client.groups.membership import Assigned, Failed, GroupSettings, Left, Lost, Revoke, Subscription
 from kafkacodec.client.groups.share import NOT_OFFERED, ShareMembership
 from kafkacodec.client.groups.share_reader import ShareReader
@@ -47,7 +48,7 @@ class ShareConsumer:
 
     Args:
         topics: what to read; `subscribe` does it later.
-        bootstrap_servers, **options: `ShareConsumerSettings` says what they mean.
+        bootstrap_servers, **options: `kafkacodec.client.ShareConsumerSettings` says what they mean.
 
     Raises:
         TypeError, ValueError: an option is unknown or has a wrong value.
@@ -84,9 +85,7 @@ class ShareConsumer:
         return cls(*topics, **{**config_options(config, DEFAULTS), **options})
 
     def __repr__(self) -> str:
-        servers = ", ".join(self._settings.bootstrap_servers)
-        state = "closed" if self._closed else "open"
-        return f"<kafkacodec.client.aio.ShareConsumer of {servers}, group {self._settings.group_id!r}, {state}>"
+        return shown(self, self._settings, closed=self._closed)
 
     async def __aenter__(self) -> Self:
         self._started()

@@ -25,7 +25,7 @@ class Admin(BlockingFace):
 
     Args:
         bootstrap_servers: ``host:port`` of some brokers, in one text with commas or as a list.
-        **options: `ClientSettings` says what they mean.
+        **options: `kafkacodec.client.ClientSettings` says what they mean.
 
     Raises:
         TypeError, ValueError: an option is unknown or has a wrong value.

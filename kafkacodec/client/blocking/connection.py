@@ -24,7 +24,7 @@ class KafkaConnection(BlockingFace):
 
     Args:
         bootstrap_servers: ``host:port`` of some brokers, in one text with commas or as a list.
-        **options: `ClientSettings` says what they mean.
+        **options: `kafkacodec.client.ClientSettings` says what they mean.
 
     Raises:
         TypeError, ValueError: an option is unknown or has a wrong value.

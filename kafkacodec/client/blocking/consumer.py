@@ -35,7 +35,7 @@ class Consumer(BlockingFace):
 
     Args:
         topics: what to subscribe to at once; `subscribe` and `assign` do it later.
-        bootstrap_servers, **options: `ConsumerSettings` says what they mean.
+        bootstrap_servers, **options: `kafkacodec.client.ConsumerSettings` says what they mean.
 
     Raises:
         TypeError: an option is unknown or has a wrong type.
@@ -99,9 +99,6 @@ class Consumer(BlockingFace):
         self._face._interrupted = kind is not None
         self.close()
 
-    def __repr__(self) -> str:
-        return repr(self._face)
-
     subscribe = blocking(aio.Consumer.subscribe)
     assign = blocking(aio.Consumer.assign)
     assign_ranges = blocking(aio.Consumer.assign_ranges)
@@ -115,6 +112,7 @@ class Consumer(BlockingFace):
     pause = blocking(aio.Consumer.pause)
     resume = blocking(aio.Consumer.resume)
 
+    partitions_for = blocking(aio.Consumer.partitions_for)
     beginning_offsets = blocking(aio.Consumer.beginning_offsets)
     end_offsets = blocking(aio.Consumer.end_offsets)
     offsets_for_times = blocking(aio.Consumer.offsets_for_times)

@@ -40,7 +40,7 @@ class Producer(BlockingFace):
 
     Args:
         bootstrap_servers: ``host:port`` of some brokers, in one text with commas or as a list.
-        **options: `ProducerSettings` says what they mean.
+        **options: `kafkacodec.client.ProducerSettings` says what they mean.
 
     Raises:
         TypeError, ValueError: an option is unknown or has a wrong value.
@@ -70,9 +70,6 @@ class Producer(BlockingFace):
         serializers, for instance.
         """
         return cls(**{**config_options(config, aio.DEFAULTS), **options})
-
-    def __repr__(self) -> str:
-        return repr(self._face).replace(".aio", "")
 
     def __enter__(self) -> Self:
         return self

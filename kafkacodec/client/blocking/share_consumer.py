@@ -31,7 +31,7 @@ class ShareConsumer(BlockingFace):
 
     Args:
         topics: what to read; `subscribe` does it later.
-        bootstrap_servers, **options: `ShareConsumerSettings` says what they mean.
+        bootstrap_servers, **options: `kafkacodec.client.ShareConsumerSettings` says what they mean.
 
     Raises:
         TypeError, ValueError: an option is unknown or has a wrong value.
@@ -72,9 +72,6 @@ class ShareConsumer(BlockingFace):
             ValueError: a value is wrong.
         """
         return cls(*topics, **{**config_options(config, aio.DEFAULTS), **options})
-
-    def __repr__(self) -> str:
-        return repr(self._face).replace(".aio", "")
 
     def __enter__(self) -> Self:
         return self
