@@ -34,6 +34,7 @@ __all__ = ["ConsumerGroup", "Listener"]
 
 _LOOK_MS: Final = 500.0  # how late a member that left may notice that the application reads again
 _NO_MEMBER: Final = 25
+_SHOWN: Final = 10  # partitions of a line in the log
 _UNSUPPORTED_VERSION: Final = 35
 _log = logging.getLogger("kafkacodec.client")
 
@@ -197,6 +198,7 @@ class ConsumerGroup:
                 await self._revoke(partitions)
             case Lost(partitions):
                 self._losses -= 1
+                self._log_assignment("lost", partitions)
                 left = [p for p in partitions if p in self._positions.partitions]  # others were just revoked
                 self._take_away(left)
                 await self._tell(self._listener.on_lost or self._listener.on_revoked, left)
@@ -219,6 +221,7 @@ class ConsumerGroup:
         What is lost meanwhile is left to the `Lost` that waits; the membership may be another one by then.
         """
         membership, lost = self.membership, False
+        self._log_assignment("gives up", partitions)
         try:
             states = [self._positions.partitions[p] for p in partitions if p in self._positions.partitions]
             for state in states:
@@ -237,6 +240,7 @@ class ConsumerGroup:
 
     async def _assigned(self, added: Sequence[TopicPartition], partitions: Sequence[TopicPartition]) -> None:
         self._network.metrics.counter("consumer.rebalances").add()
+        self._log_assignment("assigned", partitions)
         self._positions.assign(map(_key, partitions), committed=True)
         try:
             await self._tell(self._listener.on_assigned, added)
@@ -248,6 +252,12 @@ class ConsumerGroup:
         gone = set(partitions)
         self._positions.assign([key for key in self._positions.partitions if key not in gone], committed=True)
         self.offsets.taken_away(gone)
+
+    def _log_assignment(self, change: str, partitions: Sequence[TopicPartition]) -> None:
+        if _log.isEnabledFor(logging.INFO):
+            names = [f"{place.topic}-{place.partition}" for place in sorted(partitions)]
+            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+            _log.info("group %r: %s %s%s", self._group_id, change, ", ".join(names[:_SHOWN]) or "nothing", more)
 
     async def _tell(self, function: OnPartitions | None, partitions: Sequence[TopicPartition]) -> None:
         if function is not None and partitions:

@@ -205,6 +205,7 @@ class Traffic:
             self._failed(node, error)
             self._broken(node, error)
             return
+        _log.debug("%s: connected", link.name)
         node.connecting, node.link = None, link
         node.opened(self._clock())
         self._metrics.counter("connections_opened").add()
