@@ -146,6 +146,30 @@ def test_waiting_for_a_result_in_the_loop_is_refused():
     asyncio.run(main())
 
 
+def test_a_blocking_producer_is_waited_for_where_another_loop_runs():
+    """As in a notebook, whose cells run in a loop."""
+
+    async def cell():
+        producer = knowing(kc.client.Producer(NOBODY, delivery_timeout_ms=50))
+        for delivery in (producer.send("t", b"v"), producer.send_columns(pa.table({"value": ["v"]}), topic="t")):
+            with pytest.raises(DeadlineExceeded, match="the partition has no leader"):
+                delivery.result(5)
+        caught = []
+
+        def wait(delivery):
+            try:
+                producer.send("t", b"w").result(5)
+            except LocalProtocolError as error:
+                caught.append(str(error))
+
+        producer.send("t", b"v").add_done_callback(wait)
+        producer.flush()
+        producer.close(0)
+        assert "await the delivery" in caught[0]
+
+    asyncio.run(cell())
+
+
 def test_configurations_with_dotted_names():
     config = {
         "bootstrap.servers": NOBODY,

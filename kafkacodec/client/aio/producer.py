@@ -88,6 +88,7 @@ class Producer(TransactionalProducer):
             return
         network = Network(self._settings)
         self.queues = Queues(network.cluster, self._settings, lambda: network.loop.time() * 1000)
+        self.queues.loop = network.loop
         identity: Identity
         if self._settings.transactional_id is None:
             identity = Idempotence(self._settings, network.retry_backoff())

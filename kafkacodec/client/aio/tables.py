@@ -24,7 +24,7 @@ class TableSending:
 
         self._plan = TablePlan(data, topic, settings)
         self._queues = queues
-        self._outcome = TableOutcome()
+        self._outcome = TableOutcome(queues.loop)
 
     @property
     def topics(self) -> list[str]:

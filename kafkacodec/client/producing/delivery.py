@@ -76,11 +76,16 @@ class Part(NamedTuple):
 
 
 class Outcome:
-    """What became of a number of records: known part by part, as a batch may be sent in several."""
+    """What became of a number of records: known part by part, as a batch may be sent in several.
 
-    __slots__ = ("_callbacks", "_condition", "failure", "parts", "resolved")
+    Args:
+        loop: the event loop of the client, which must go on for the outcome to be known.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_callbacks", "_condition", "failure", "loop", "parts", "resolved")
+
+    def __init__(self, loop: object = None) -> None:
+        self.loop = loop
         self.parts: list[Part] = []
         self.resolved = 0
         self.failure: Exception | None = None
@@ -131,8 +136,8 @@ class TableOutcome(Outcome):
 
     __slots__ = ("queued", "whole")
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, loop: object = None) -> None:
+        super().__init__(loop)
         self.queued = 0
         self.whole = False
 
@@ -167,10 +172,11 @@ class _Awaitable(Generic[Result]):
 
         Raises:
             TimeoutError: not known in time.
+            LocalProtocolError: called in the client's own event loop: in a coroutine or callback.
             BrokerError, DeadlineExceeded, ConnectionFailed, ClientClosed, …: why it was not delivered.
         """
         if not self.done():
-            _refuse_in_loop()
+            _refuse_in(self._outcome.loop)
             if not self._outcome.wait(self._index, timeout):
                 raise TimeoutError(f"not acknowledged within {timeout} s")
         return self._result()
@@ -208,13 +214,14 @@ def _set(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-def _refuse_in_loop() -> None:
-    """Refuse to block a loop whose own client would have to answer."""
+def _refuse_in(loop: object) -> None:
+    """Refuse to block the loop whose own client would have to answer. A blocking client has another one."""
     try:
-        loop = asyncio.get_running_loop()
+        here = asyncio.get_running_loop()
     except RuntimeError:
         return
-    raise LocalProtocolError(f"result() would block {loop!r}: await the delivery, or call result() when it is done")
+    if here is loop:
+        raise LocalProtocolError(f"result() would block {loop!r}: await the delivery, or call result() when it is done")
 
 
 class Delivery(_Awaitable[RecordMetadata]):

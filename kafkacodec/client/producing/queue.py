@@ -181,6 +181,7 @@ class Queues:
         drained: how often that became false. Who waits goes on after the next time, even if it is full again by then.
         asleep_until: when the driver polls without being woken.
         flush_to: batches with an order up to this are sent without waiting for more records.
+        loop: the event loop of the client, of which outcomes know.
     """
 
     def __init__(self, cluster: Cluster, settings: ProducerSettings, clock: Callable[[], float]) -> None:
@@ -193,6 +194,7 @@ class Queues:
         self.drained = 0
         self.asleep_until = math.inf
         self.flush_to = -1
+        self.loop: object = None
         self._cluster = cluster
         self._settings = settings
         self._clock = clock
@@ -258,7 +260,7 @@ class Queues:
     def new_batch(self, queue: PartitionQueue, outcome: Outcome | None = None, first: int = 0) -> Batch:
         """A batch without records, not yet queued."""
         self._made += 1
-        batch = Batch(queue, (self._made, 0), Outcome() if outcome is None else outcome, first)
+        batch = Batch(queue, (self._made, 0), Outcome(self.loop) if outcome is None else outcome, first)
         now = self._clock()
         batch.due_at = now + self._settings.linger_ms
         batch.deadline = now + self._settings.delivery_timeout_ms
