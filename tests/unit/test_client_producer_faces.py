@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import gc
 import os
 import random
 import threading
@@ -51,6 +52,18 @@ def test_closing_while_another_thread_is_in_send():
 
     with knowing(kc.client.Producer(NOBODY, value_serializer=serializer)) as producer, pytest.raises(ClientClosed):
         producer.send("t", b"v")
+
+
+def test_an_asyncio_producer_that_is_left_open_says_what_is_lost(caplog):
+    async def main():
+        producer = kc.client.aio.Producer(NOBODY)
+        await producer.start()
+        for _ in range(3):
+            await knowing(producer).send("t", b"v")
+
+    asyncio.run(main())
+    gc.collect()
+    assert "a producer was not closed: 3 records are not acknowledged" in caplog.messages
 
 
 def test_a_signal_handler_cannot_wait_for_the_send_that_it_interrupted():

@@ -81,6 +81,13 @@ class Producer(TransactionalProducer):
     async def __aexit__(self, *exception: object) -> None:
         await self.close()
 
+    def __del__(self) -> None:
+        network = getattr(self, "_network", None)
+        if network is None or self._closed or not network.is_own_process:
+            return
+        if lost := sum(batch.count for batch in self.queues.pending):
+            _log.warning("a producer was not closed: %d records are not acknowledged", lost)
+
     async def start(self) -> None:
         """Use the running event loop from now on, as every other method does. No broker is waited for."""
         self._check()

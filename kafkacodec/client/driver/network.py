@@ -73,6 +73,11 @@ class Network:
         self._timer_at = 0.0
         self._woken = False
 
+    @property
+    def is_own_process(self) -> bool:
+        """Whether this is the process that made it, and not one that was forked from that."""
+        return os.getpid() == self._process
+
     def now(self) -> float:
         """The time in ms, of the loop's clock."""
         return self.loop.time() * 1000
@@ -176,7 +181,7 @@ class Network:
         """Raise ClientClosed if the client is closed, or used from another loop or process."""
         if self.closed:
             raise ClientClosed("the client is closed")
-        if os.getpid() != self._process:
+        if not self.is_own_process:
             raise ClientClosed("the client belongs to the process that this one was forked from: make a new one")
         try:
             here = asyncio.get_running_loop()
