@@ -11,6 +11,7 @@ from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import Operations, at_broker, group_coordinator, several
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError, ItemErrors, UnsupportedVersion, error
+from kafkacodec.records.arguments import one_of
 
 __all__ = ["GroupListing", "GroupOperations"]
 
@@ -19,6 +20,12 @@ _LIST: Final = 16
 _DELETE: Final = 42
 _OTHER_TYPE: Final = (GROUP_ID_NOT_FOUND, 35)  # GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION: it may be of another type
 _SEVERAL_MEMBERS_VERSION = 3  # of LeaveGroup
+
+# org.apache.kafka.common.GroupState and GroupType
+_STATES: Final = (
+    "Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "NotReady", "Dead"
+)  # fmt: skip
+_KINDS: Final = ("classic", "consumer", "share", "streams")
 
 
 class GroupListing(NamedTuple):
@@ -44,15 +51,22 @@ class GroupOperations(Operations):
         """The groups of all brokers, by id.
 
         Args:
-            states: only groups in these states, such as ``["Stable"]`` (Kafka 2.6 and later).
+            states: only groups in these states (Kafka 2.6 and later): ``"Stable"``, ``"Empty"``,
+                ``"PreparingRebalance"``, ``"CompletingRebalance"``, ``"Assigning"``, ``"Reconciling"``, ``"NotReady"``,
+                ``"Dead"``.
             types: only groups of these types: ``"classic"``, ``"consumer"``, ``"share"``, ``"streams"`` (Kafka 3.8 and
                 later).
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
         Raises:
             ItemErrors: by broker; ``results`` has the lists of groups of the others.
+            ValueError: there is no such state or type.
         """
         wanted_states, wanted_types = several("states", states), several("types", types)
+        for state in wanted_states:  # brokers find no groups in one that they do not know
+            one_of("a state of groups", state, _STATES)
+        for kind in wanted_types:
+            one_of("a type of groups", kind, _KINDS)
 
         def request(brokers: list[int], version: int) -> Any:
             return messages.ListGroupsRequest(states_filter=wanted_states, types_filter=wanted_types)

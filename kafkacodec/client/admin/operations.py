@@ -151,8 +151,8 @@ def several(name: str, values: Any) -> list[Any]:
 
 def pairs(name: str, partitions: Any) -> list[TopicPartition]:
     """Partitions as `TopicPartition`. Raises TypeError if one is not a topic with a number."""
-    if isinstance(partitions, str):
-        raise TypeError(f"{name} must be pairs of topic and partition, not text")
+    if isinstance(partitions, str) or not isinstance(partitions, Iterable):
+        raise TypeError(f"{name} must be pairs of topic and partition, not {type(partitions).__name__}")
     return [_pair(name, item) for item in partitions]
 
 

@@ -113,8 +113,10 @@ class QuotaOperations(Operations):
         await self._each(ask, wanted, timeout_ms, "quotas were not altered")
 
 
-def _checked(parts: Iterable[tuple[Any, str | None]]) -> list[tuple[Any, str | None]]:
-    found = list(parts)
+def _checked(parts: Iterable[Any]) -> list[tuple[Any, str | None]]:
+    found: list[Any] = list(parts)
+    if not all(isinstance(part, tuple) and len(part) == 2 for part in found):
+        raise TypeError(f"an entity is a tuple of pairs such as (('user', 'alice'),), not {parts!r}")
     for kind, _ in found:
         one_of("the type of a quota's entity", kind, _TYPES)
     return found
