@@ -16,7 +16,7 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec import errors
-from kafkacodec.client import Admin, Consumer, NewTopic
+from kafkacodec.client import Admin, Consumer, NewTopic, Producer
 from tests.integration.kafka_jvm import Broker
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
@@ -624,3 +624,30 @@ def test_a_broker_before_kafka_4(tmp_path: Path) -> None:
             assert any(consumer.committed(topic, n) for n in range(PARTITIONS))
     finally:
         broker.stop()
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_commit_of_positions_that_were_lost_is_no_success(broker: Broker, admin: Admin, protocol: Any) -> None:
+    topic = new_topic(admin)
+    with Producer(broker.server) as producer:
+        for number in range(10):
+            producer.send(topic, b"%d" % number, partition=0)
+    options = {"heartbeat_interval_ms": 100, "max_poll_interval_ms": 500, "enable_auto_commit": False}
+    group = f"late-{topic}"
+    with Consumer(
+        topic, bootstrap_servers=broker.server, group_id=group, auto_offset_reset="earliest",
+        group_protocol=protocol, **options,
+    ) as consumer:  # fmt: skip
+        assert consumer.getmany(20, max_records=5)
+        eventually(lambda: not consumer.assignment())  # too long without another call
+        with pytest.raises(errors.UnknownMemberIdError, match=f"{topic}-0.* were not committed before group '{group}'"):
+            consumer.commit()
+        consumer.commit()  # said once
+        records = consumer.getmany(20, max_records=5)[topic, 0]
+        assert [record.offset for record in records] == [0, 1, 2, 3, 4]
+        for place in consumer.assignment():
+            consumer.position(*place)
+        consumer.commit()
+        assert consumer.committed(topic, 0) == 5
+        eventually(lambda: not consumer.assignment())
+        consumer.commit()  # all was committed

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from kafkacodec.client.aio.assignor_names import assignors_of
 from kafkacodec.client.aio.consumer_parts import ConsumerParts
 from kafkacodec.client.aio.group_offsets import GroupOffsets
+from kafkacodec.client.aio.losses import Losses, listed
 from kafkacodec.client.aio.reads import Reads
 from kafkacodec.client.consuming.positions import Key, PartitionState, Position
 from kafkacodec.client.groups.classic import ClassicMembership
@@ -34,7 +35,6 @@ __all__ = ["ConsumerGroup", "Listener"]
 
 _LOOK_MS: Final = 500.0  # how late a member that left may notice that the application reads again
 _NO_MEMBER: Final = 25
-_SHOWN: Final = 10  # partitions of a line in the log
 _UNSUPPORTED_VERSION: Final = 35
 _log = logging.getLogger("kafkacodec.client")
 
@@ -59,6 +59,7 @@ class ConsumerGroup:
     Attributes:
         membership: None while partitions are assigned by hand.
         offsets: commits and look-ups.
+        losses: what was lost before it was committed.
     """
 
     def __init__(self, parts: ConsumerParts, call: Callable[[OnPartitions, list[Key]], Any] | None = None) -> None:
@@ -75,8 +76,9 @@ class ConsumerGroup:
         self._left = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._reads: Reads | None = None
-        self._losses = 0  # in the events that are not handled yet
+        self._new_losses = 0  # events that are not handled yet
         self.offsets = GroupOffsets(parts, self._group_id, self._member)
+        self.losses = Losses(self._group_id, parts.reader, self.offsets.known)
 
     # Membership
 
@@ -180,7 +182,8 @@ class ConsumerGroup:
         assert self.membership is not None
         for event in self.membership.take_events():
             if isinstance(event, Lost):
-                self._losses += 1
+                self._new_losses += 1
+                self.losses.note(self._states(event.partitions))
                 self.offsets.taken_away(event.partitions)
             self._events.put_nowait(event)
 
@@ -197,7 +200,7 @@ class ConsumerGroup:
             case Revoke(partitions):
                 await self._revoke(partitions)
             case Lost(partitions):
-                self._losses -= 1
+                self._new_losses -= 1
                 self._log_assignment("lost", partitions)
                 left = [p for p in partitions if p in self._positions.partitions]  # others were just revoked
                 self._take_away(left)
@@ -223,18 +226,19 @@ class ConsumerGroup:
         membership, lost = self.membership, False
         self._log_assignment("gives up", partitions)
         try:
-            states = [self._positions.partitions[p] for p in partitions if p in self._positions.partitions]
+            states = self._states(partitions)
             for state in states:
                 self._positions.pause(state.key)
             await self._until_processed(states)
             await self.offsets.auto_commit(states)
-            lost = bool(self._losses)
+            lost = bool(self._new_losses)
             if not lost:
                 await self._tell(self._listener.on_revoked, partitions)
         finally:
             if not lost:
+                self.losses.note(state for state in self._states(partitions) if state.processed != state.position)
                 self._take_away(partitions)
-            if membership is not None and not self._losses:
+            if membership is not None and not self._new_losses:
                 membership.revoked(self._network.now())
             self._network.wake()
 
@@ -253,11 +257,12 @@ class ConsumerGroup:
         self._positions.assign([key for key in self._positions.partitions if key not in gone], committed=True)
         self.offsets.taken_away(gone)
 
+    def _states(self, partitions: Iterable[Key]) -> list[PartitionState]:
+        return [self._positions.partitions[p] for p in partitions if p in self._positions.partitions]
+
     def _log_assignment(self, change: str, partitions: Sequence[TopicPartition]) -> None:
         if _log.isEnabledFor(logging.INFO):
-            names = [f"{place.topic}-{place.partition}" for place in sorted(partitions)]
-            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-            _log.info("group %r: %s %s%s", self._group_id, change, ", ".join(names[:_SHOWN]) or "nothing", more)
+            _log.info("group %r: %s %s", self._group_id, change, listed(partitions))
 
     async def _tell(self, function: OnPartitions | None, partitions: Sequence[TopicPartition]) -> None:
         if function is not None and partitions:
@@ -302,7 +307,10 @@ class ConsumerGroup:
                 self._parts.fail(problem)
             await asyncio.sleep(self._settings.retry_backoff_max_ms / 1000)
         for key, offset in found.items():
-            self._positions.set_committed(key, None if offset is None else Position(offset.offset, offset.leader_epoch))
+            position = None if offset is None else Position(offset.offset, offset.leader_epoch)
+            if position is not None:
+                self.offsets.known[key] = position
+            self._positions.set_committed(key, position)
         self._network.wake()
 
     def _member(self) -> GroupMetadata | None:

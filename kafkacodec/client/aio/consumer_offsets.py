@@ -176,12 +176,13 @@ class ConsumerOffsets(ConsumerBase):
         Raises:
             LocalProtocolError: the consumer has no group id.
             BrokerError: the coordinator refused; RebalanceInProgressError, IllegalGenerationError and
-                UnknownMemberIdError mean that partitions may have another owner now.
+                UnknownMemberIdError mean that partitions may have another owner now: what was read last comes again.
             DeadlineExceeded: not within ``default_api_timeout_ms``.
         """
         parts = self._started()
         group = self._require_group("commit")
         if offsets is None:
+            group.losses.check()
             parts.reader.update_position()
             states = parts.positions.partitions.values()
             found = {s.key: CommittedOffset(*s.position) for s in states if s.position is not None}

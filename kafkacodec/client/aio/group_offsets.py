@@ -28,6 +28,9 @@ class GroupOffsets:
         parts: the consumer's.
         group_id: the group.
         member: under what to commit.
+
+    Attributes:
+        known: the newest committed position of each partition.
     """
 
     def __init__(self, parts: ConsumerParts, group_id: str, member: Member) -> None:
@@ -37,7 +40,7 @@ class GroupOffsets:
         self._positions = parts.positions
         self._group_id = group_id
         self._member = member
-        self._committed: dict[Key, Position] = {}
+        self.known: dict[Key, Position] = {}
         self._calls: set[OffsetCommit] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -77,7 +80,7 @@ class GroupOffsets:
             state.key: CommittedOffset(*state.processed)
             for state in states
             if state.processed is not None
-            and self._committed.get(state.key) != state.processed
+            and self.known.get(state.key) != state.processed
             and self._same_topic(state)
         }
         if offsets and self._member() is not None:
@@ -95,7 +98,7 @@ class GroupOffsets:
         for call in self._calls:
             call.leave_out(gone, error(_REBALANCE)("the partition was given up before its offset was committed"))
         for key in gone:
-            self._committed.pop(key, None)
+            self.known.pop(key, None)
 
     async def settle(self, timeout_ms: float | None = None) -> None:
         """Wait for the commits that nobody waits for."""
@@ -127,7 +130,7 @@ class GroupOffsets:
             raise type(problem)(f"{place.topic}-{place.partition}: {problem}")
         self._network.metrics.counter("consumer.commits").add()
         for key in offsets.keys() - call.left_out.keys():
-            self._committed[key] = Position(offsets[key].offset, offsets[key].leader_epoch)
+            self.known[key] = Position(offsets[key].offset, offsets[key].leader_epoch)
 
     async def _finish_or_log(self, call: OffsetCommit, offsets: Mapping[Key, CommittedOffset]) -> None:
         try:
