@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import kafkacodec as kc
@@ -58,22 +58,16 @@ def test_what_a_release_lacks(server: Server, release: str, caplog: pytest.LogCa
             producer.send("lacks", b"v").result(30)
 
 
-def test_batches_with_lz4_blocks_of_256_kib(server: Server, release: str) -> None:
-    """The broker reads the records of the batch: until 0.10 to give them offsets, since then to validate them."""
-    pa = pytest.importorskip("pyarrow")
-    values = [random.Random(n).randbytes(50).hex().encode() for n in range(3000)]
-    with kc.client.Producer(server.server, compression_type="lz4", **options(release)) as producer:
-        producer.send_columns(pa.table({"value": values}), topic="blocks").result(30)
-    with kc.client.Consumer(
-        bootstrap_servers=server.server, auto_offset_reset="earliest", **options(release)
-    ) as consumer:
-        consumer.assign([("blocks", 0)])
-        read: list[bytes] = []
-        for columns in consumer.columns(timeout=20):
-            read += columns["value"].tolist()
-            if len(read) >= len(values):
-                break
-    assert read == values
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4"])
+def test_large_compressed_batches_have_consecutive_offsets(server: Server, release: str, codec: str) -> None:
+    topic, values = f"large-{codec}", [b"%020d" % n for n in range(10_000)]
+    with kc.client.Producer(server.server, compression_type=codec, **options(release)) as producer:
+        producer.send(topic, b"first").result(30)
+        producer.send_columns(pa.table({"value": values}), topic=topic).result(30)
+    read = kc.log.LogDirectory(server.logs).read(topic, 0)
+    found = pa.Table.from_batches(columns.to_pyarrow().select(["offset", "value"]) for columns in read)
+    assert found["offset"].to_pylist() == list(range(10_001))
+    assert found["value"].to_pylist() == [b"first", *values]
 
 
 def test_transactions(server: Server, release: str) -> None:

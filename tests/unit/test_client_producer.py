@@ -173,6 +173,20 @@ def test_old_brokers_get_old_messages_and_one_warning(caplog):
     ]
 
 
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4"])
+def test_an_old_broker_gets_one_compressed_message_for_a_batch(codec):
+    model = ModelCluster(1, compression_type=codec)
+    model.versions = {0: range(3), 3: range(2)}
+    for n in range(1000):
+        model.produce(b"%050d" % n)
+    model.poll()
+    model.poll()
+    ((_, request, _),) = model.flying.pop(1)
+    records = bytes(request.topic_data[0].partition_data[0].records)
+    assert int.from_bytes(records[8:12], "big") == len(records) - 12  # Kafka 0.10 numbers the first message only
+    assert [r.value for r in kc.iter_records(records)] == [b"%050d" % n for n in range(1000)]
+
+
 def test_idempotence_that_is_asked_for_needs_a_broker_that_has_it():
     model = ModelCluster(1, enable_idempotence=True)
     model.versions = {0: range(3), 3: range(2)}

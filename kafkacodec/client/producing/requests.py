@@ -21,6 +21,7 @@ __all__ = ["Packing", "ProduceCall", "split"]
 _PRODUCE = 0
 _ZSTD_VERSION, _TOPIC_ID_VERSION, _PRODUCER_VERSION = 7, 13, 3
 _NO_TOPIC_ID: Final = uuid.UUID(int=0)
+_ANY_BYTES: Final = 2**31 - 1
 
 
 class Packing:
@@ -120,7 +121,8 @@ class ProduceCall:
         magic = max(version - 1, 0)
         columns = ("key", "value", "headers") if magic == 0 else ("timestamp", "key", "value", "headers")
         rows = decode(batch.data, columns=columns)
-        return encode(rows, magic=magic, codec=CODECS[self._codec], level=self._level)
+        # One compressed message: 0.10 numbers only the first one of a request, and leaves others as they are.
+        return encode(rows, magic=magic, codec=CODECS[self._codec], level=self._level, batch_bytes=_ANY_BYTES)
 
     def answers(self, response: Any) -> dict[Batch, Any]:
         """The partition's part of the response for each batch that has one."""
