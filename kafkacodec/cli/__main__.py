@@ -1,7 +1,8 @@
 """Entry point of the command. Maps every outcome to an exit code.
 
-Exit codes: 0 success; 1 the input is damaged, is not Kafka data or cannot be read, or copies differ; 2 usage error, or
-an optional package is missing; 130 interrupted; 141 the output's reader closed the pipe.
+Exit codes: 0 success; 1 the input is damaged, is not Kafka data or cannot be read, copies differ, or brokers fail; 2
+usage error, or an optional package is missing; 130 interrupted; 129 and 143 ended by SIGHUP and SIGTERM, which leave as
+little behind as an interrupt; 141 the output's reader closed the pipe.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     import click
 
 DONE, BAD_INPUT, WRONG_USAGE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
+
+_ENDING = (signal.SIGHUP, signal.SIGTERM)
+_ended_by: list[int] = []  # such a signal that was received
 
 # Package -> the extra that installs it.
 _EXTRAS = {
@@ -41,12 +45,16 @@ def main() -> None:
     try:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # kafkacodec_command has set it
             signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number in _ENDING:
+            if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores one
+                signal.signal(number, _end)
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")  # escape characters that the encoding lacks
         code = run(sys.argv[1:])
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the interpreter's exit would print a traceback
+        for number in (signal.SIGINT, *_ENDING):
+            signal.signal(number, signal.SIG_IGN)  # the interpreter's exit would print a traceback
     except KeyboardInterrupt:
-        code = _fail("interrupted", INTERRUPTED)
+        code = _interrupted()
     sys.exit(code)
 
 
@@ -55,7 +63,7 @@ def run(arguments: list[str]) -> int:
     try:
         return _run(arguments)
     except KeyboardInterrupt:
-        return _fail("interrupted", INTERRUPTED)
+        return _interrupted()
     except ImportError as error:
         return _missing(error)
 
@@ -76,7 +84,7 @@ def _run(arguments: list[str]) -> int:
     except click.ClickException as error:
         return _fail(error.format_message(), BAD_INPUT)
     except click.Abort:
-        return _fail("interrupted", INTERRUPTED)
+        return _interrupted()
     except (BrokenPipeError, SystemExit):  # click raises SystemExit at a broken pipe; nothing else does
         return _give_up_output(PIPE_CLOSED)
     except KafkaCodecError as error:
@@ -89,8 +97,25 @@ def _run(arguments: list[str]) -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    note(f"kafkacodec: error: {message}")
+    with suppress(OSError):  # the terminal may be gone
+        note(f"kafkacodec: error: {message}")
     return code
+
+
+class _Ended(KeyboardInterrupt):
+    """Of its own kind: after a KeyboardInterrupt in `exec`, as in a dataclass, Python ends as if by SIGINT."""
+
+
+def _end(number: int, frame: object) -> None:
+    """Handle a signal that asks the process to end: as an interrupt, so that groups are left and files removed."""
+    _ended_by.append(number)
+    raise _Ended
+
+
+def _interrupted() -> int:
+    if _ended_by:
+        return _fail(f"ended by {signal.Signals(_ended_by[0]).name}", 128 + _ended_by[0])
+    return _fail("interrupted", INTERRUPTED)
 
 
 def _show(error: click.UsageError) -> int:

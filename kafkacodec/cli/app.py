@@ -39,9 +39,9 @@ COMMANDS = {
 EXIT_CODES = """\b
 Exit codes:
   0    success
-  1    the input is damaged, is not Kafka data or cannot be read; copies differ (diff)
+  1    the input is damaged, is not Kafka data or cannot be read; copies differ (diff); brokers fail
   2    usage error, or an optional package is missing
-  130  interrupted
+  130  interrupted (129, 143: ended by SIGHUP, SIGTERM)
   141  the output's reader closed the pipe"""
 
 

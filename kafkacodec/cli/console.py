@@ -116,10 +116,10 @@ def _json_line(line: str) -> str:
     return line if line.isascii() and line.isprintable() else line.translate(_AS_JSON)
 
 
-def is_file(stream: TextIO) -> bool:
+def is_file(stream: TextIO | None) -> bool:
     """Whether what is written goes to a file: neither to a terminal nor to another program, which may use that."""
     try:
-        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+        return stream is not None and stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
     except (OSError, ValueError):
         return False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -90,8 +91,8 @@ def consume(
     """Print the records of topics from brokers, as `kafkacodec dump` prints those of files.
 
     Reads all partitions from their beginning and goes on until Ctrl-C. With --exit-at-end it stops at the end. With
-    --group several consumers share the partitions, and topics may be a pattern that begins with ^. Options of the
-    client come from -F and -X, also those of security.
+    --group several consumers share the partitions, and a TOPIC that begins with ^ is a regular expression: '^t' is all
+    topics whose names begin with t. Options of the client come from -F and -X, also those of security.
 
     With --output it writes one file of Parquet, Arrow IPC, CSV or JSON, as `kafkacodec convert` does, and needs
     --exit-at-end or --limit. The file appears when it is complete; a group commits after that.
@@ -117,7 +118,7 @@ def consume(
         ranges = _ranges(servers, topics, numbers, start, end_time, not follow, isolation_level)
     else:
         ranges = {}
-        _require_topics(servers, topics)
+        _require_topics(servers, topics, follow)
     grouped = group is not None
     to_file = output.path not in (None, STANDARD) or is_file(sys.stdout)
     with Consumer(**options) as consumer, _progress(ranges, limit, to_file) as advance:
@@ -178,12 +179,24 @@ def _start(offset: str | None, start_time: int | datetime | None, group: str | N
         raise click.UsageError(f"--offset: {error}; --output names a file") from None
 
 
-def _require_topics(servers: Servers, topics: tuple[str, ...]) -> None:
-    """Refuse topics that are not there: a group would wait for them."""
+def _require_topics(servers: Servers, topics: tuple[str, ...], follow: bool) -> None:
+    """Refuse topics that are not there: a group would wait for them. It may wait for those of a pattern."""
     from kafkacodec.cli.consume_range import described
 
+    patterns = [topic for topic in topics if topic.startswith(_PATTERN)]
+    for pattern in patterns:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise click.UsageError(f"{pattern}: {error}") from None
     with servers.admin() as admin:
-        described(admin, [topic for topic in topics if not topic.startswith(_PATTERN)])
+        described(admin, [topic for topic in topics if topic not in patterns])
+        names = admin.list_topics() if patterns else []
+    for pattern in patterns:
+        if not any(re.search(pattern, name) for name in names):
+            if not follow:
+                raise click.ClickException(f"no topic matches {pattern}")
+            note(f"no topic matches {pattern} yet")
 
 
 def _ranges(servers: Servers, topics: tuple[str, ...], *arguments: Any) -> Any:
@@ -211,7 +224,10 @@ def _begin(consumer: Any, topics: tuple[str, ...], starts: dict[tuple[str, int],
         consumer.assign(list(starts))
         for (topic, number), offset in starts.items():
             consumer.seek(topic, number, offset)
-    elif len(topics) == 1 and topics[0].startswith(_PATTERN):
-        consumer.subscribe(pattern=topics[0])
+    elif any(topic.startswith(_PATTERN) for topic in topics):
+        # As in librdkafka, a pattern may match a part; a consumer's has to match in full.
+        consumer.subscribe(
+            pattern="|".join(f".*(?:{topic}).*" if topic.startswith(_PATTERN) else re.escape(topic) for topic in topics)
+        )
     else:
         consumer.subscribe(list(topics))

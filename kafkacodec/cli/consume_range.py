@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kafkacodec.cli.console import note
+
 if TYPE_CHECKING:
     from kafkacodec.client import Admin
     from kafkacodec.client.admin.topic_terms import TopicDescription
@@ -50,6 +52,8 @@ def parse_start(text: str) -> Start:
         return Start(int(text[2:]))
     if re.fullmatch(r"-?[0-9]{1,18}", text):
         return Start(before_end=int(text[1:])) if text.startswith("-") else Start(offset=int(text))
+    if text.startswith("e@"):
+        raise ValueError("e@MILLISECONDS is --end-time MILLISECONDS")
     raise ValueError(f"{text!r} is none of beginning, end, stored, an offset, -N for the last N, s@MILLISECONDS")
 
 
@@ -75,6 +79,8 @@ def partition_ranges(
 ) -> dict[Key, Range]:
     """The range of each partition of the topics, or of those with these numbers.
 
+    An offset after the end of a partition is its end; a note says so.
+
     Raises:
         click.ClickException: there is no such topic or partition.
     """
@@ -90,26 +96,34 @@ def partition_ranges(
     if missing:
         raise click.ClickException(f"{', '.join(found_topics)}: no partition {min(missing)}")
 
-    def found(spec: Any) -> dict[Key, int]:
-        level: IsolationLevel = isolation_level if spec == "latest" else "read_uncommitted"
+    def found(spec: Any, committed: bool = isolation_level == "read_committed") -> dict[Key, int]:
+        level: IsolationLevel = "read_committed" if spec == "latest" and committed else "read_uncommitted"
         listed = admin.list_offsets(dict.fromkeys(keys, spec), isolation_level=level)
         return {(key.topic, key.partition): offset.offset for key, offset in listed.items()}
 
     firsts, ends = found("earliest"), found("latest")
-    times = found(start.spec) if start.offset is start.before_end is None else {}
+    if start.offset is not None:
+        chosen = {key: _not_after(key, last, start.offset) for key, last in found("latest", committed=False).items()}
+    else:
+        chosen = found(start.spec) if start.before_end is None else {}
     stops = found(end_time) if end_time is not None else {}
     return {
-        key: Range(_start(start, firsts[key], ends[key], times.get(key)), _end(stops.get(key, -1), ends[key], to_end))
+        key: Range(_start(start, firsts[key], ends[key], chosen.get(key)), _end(stops.get(key, -1), ends[key], to_end))
         for key in keys
     }
 
 
-def _start(start: Start, first: int, end: int, by_spec: int | None) -> int:
-    if start.offset is not None:
-        return start.offset
+def _not_after(key: Key, last: int, offset: int) -> int:
+    """An offset that is not after the end of the partition: a broker would refuse it."""
+    if offset > last:
+        note(f"{key[0]}-{key[1]}: offset {offset} is after the end, starting at {last}")
+    return min(offset, last)
+
+
+def _start(start: Start, first: int, end: int, chosen: int | None) -> int:
     if start.before_end is not None:
         return max(first, end - start.before_end)
-    return end if by_spec is None or by_spec < 0 else by_spec  # -1: no record is that new
+    return end if chosen is None or chosen < 0 else chosen  # -1: no record is that new
 
 
 def _end(stop: int, end: int, to_end: bool) -> int | None:

@@ -241,8 +241,9 @@ def _address(text: str) -> tuple[str, int]:
         host, port = text, str(DEFAULT_PORT)
     elif ":" in host and not host.startswith("["):
         raise ValueError(f"bootstrap_servers: put the IPv6 address of {text!r} in brackets")
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+    in_brackets = host.startswith("[") and host.endswith("]")
+    host = host[1:-1] if in_brackets else host
+    if not host or set(host) & set("[]") or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
         raise ValueError(f"bootstrap_servers: {text!r} is not host:port")
     return host, int(port)
 

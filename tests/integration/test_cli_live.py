@@ -232,8 +232,52 @@ def test_a_pattern_of_topics(command, topic, server):
     fill(server, topic)
     found = consumed(command, f"^{topic[:-1]}.", "-G", "of-a-pattern", "-X", "session.timeout.ms=10000")
     assert len(found) == 7
+    assert len(consumed(command, f"^{topic[:-2]}", topic, "-G", "of-its-beginning")) == 7
     latest = consumed(command, topic, "-G", "from-the-end", "-X", "auto.offset.reset=latest")
     assert latest == consumed(command, topic, "-G", "also-from-the-end", "-o", "end") == []
+
+
+def test_an_offset_after_the_end(command, topic, server):
+    fill(server, topic)
+    code, out, err = command("consume", topic, "-o", 4, "-e", "-f", r"%s\n")
+    assert (code, out) == (0, "")
+    assert err == f"{topic}-1: offset 4 is after the end, starting at 3\n"
+
+
+def test_standard_output_that_is_closed(topic, server):
+    fill(server, topic)
+    finished = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m kafkacodec.cli consume {topic} -b {server} -e >&-"], capture_output=True
+    )
+    assert (finished.returncode, finished.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_ends_the_command_leaves_neither_a_member_nor_a_file(topic, server, admin, tmp_path, number):
+    fill(server, topic)
+    group, file = f"ended-{topic}", tmp_path / "x.jsonl"
+    member = [*SCRIPT, "consume", topic, "-b", server, "-G", group, "--json"]
+    writer = [*SCRIPT, "consume", topic, "-b", server, "-n", "1000", "--output", str(file)]
+    with (
+        subprocess.Popen(member, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as first,
+        subprocess.Popen(writer, stderr=subprocess.PIPE) as second,
+    ):
+        for _ in range(7):
+            assert first.stdout.readline()
+        while not list(tmp_path.iterdir()):
+            time.sleep(0.02)
+        for process in (first, second):
+            process.send_signal(number)
+        for process in (first, second):
+            _, err = process.communicate(timeout=15)
+            assert (process.returncode, err.strip()) == (
+                128 + number,
+                f"kafkacodec: error: ended by {number.name}".encode(),
+            )
+    assert list(tmp_path.iterdir()) == []
+    assert admin.describe_groups([group])[group].members == []
+    committed = sum(offset.offset for offset in admin.list_group_offsets(group).values())
+    assert committed in (6, 7)  # the last line may have been in print
 
 
 def test_follow_until_interrupted(command, topic, server):
@@ -321,6 +365,9 @@ def test_options_from_a_file(command, topic, server, tmp_path, monkeypatch):
     [
         (["consume", "nowhere", "-e"], 1, "nowhere: UNKNOWN_TOPIC_OR_PARTITION"),
         (["consume", "nowhere", "-e", "-G", "g"], 1, "nowhere: UNKNOWN_TOPIC_OR_PARTITION"),
+        (["consume", "^nowhere", "-e", "-G", "g"], 1, "no topic matches ^nowhere"),
+        (["consume", "^(", "-e", "-G", "g"], 2, "^(: missing )"),
+        (["consume", "t", "-o", "e@5"], 2, "e@MILLISECONDS is --end-time"),
         (["consume", "bad name"], 2, "illegal topic 'bad name'"),
         (["consume", "t", "-o", "middle"], 2, "'middle' is none of beginning"),
         (["consume", "t", "-o", "stored"], 2, "--offset stored needs --group"),

@@ -374,8 +374,8 @@ def test_rows_without_a_key_go_to_partitions_in_turn(tmp_path: Path) -> None:
     assert keyless == [[b"0", b"3", b"7"], [b"1", b"5", b"8"], [b"2", b"6", b"9"]]
 
 
-def interrupted(output: Path, *options: object) -> str:
-    """Standard error of an `encode` that was interrupted after it had written several segments."""
+def interrupted(output: Path, *options: object, number: int = signal.SIGINT, code: int = INTERRUPTED) -> str:
+    """Standard error of an `encode` that got a signal after it had written several segments."""
     process = subprocess.Popen(
         [*COMMAND, "encode", "-", "--format", "lines", "-o", str(output), "--topic", "t", *map(str, options)],
         stdin=subprocess.PIPE,
@@ -388,15 +388,23 @@ def interrupted(output: Path, *options: object) -> str:
     deadline = time.monotonic() + SECONDS
     while len(list(output.glob("t-*/*.log"))) < 2 and time.monotonic() < deadline:
         time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, err = process.communicate(timeout=SECONDS)
-    assert process.returncode == INTERRUPTED
+    assert process.returncode == code
     return err.decode().strip()
 
 
-def test_an_interrupted_encode_leaves_nothing(tmp_path: Path) -> None:
-    err = interrupted(tmp_path / "logs", "--segment-bytes", 20_000)
-    assert err == "kafkacodec: error: interrupted"
+@pytest.mark.parametrize(
+    ("number", "code", "words"),
+    [
+        (signal.SIGINT, INTERRUPTED, "interrupted"),
+        (signal.SIGTERM, 143, "ended by SIGTERM"),
+        (signal.SIGHUP, 129, "ended by SIGHUP"),
+    ],
+)
+def test_an_interrupted_encode_leaves_nothing(tmp_path: Path, number: int, code: int, words: str) -> None:
+    err = interrupted(tmp_path / "logs", "--segment-bytes", 20_000, number=number, code=code)
+    assert err == f"kafkacodec: error: {words}"
     assert os.listdir(tmp_path) == []
 
 
