@@ -5,18 +5,17 @@ from __future__ import annotations
 import errno
 import mmap
 import os
-import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kafkacodec.errors import LimitExceeded
 from kafkacodec.log.files import FileIdentity
 from kafkacodec.log.storage import hdfs, stores
 from kafkacodec.log.storage.access import S3Access
+from kafkacodec.log.storage.fetched import FetchedFile
 from kafkacodec.log.storage.forks import check_process
 from kafkacodec.log.storage.places import full_path
 
@@ -148,7 +147,7 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_REQUESTS, thread_name_prefix="kafkacodec-objects")
 
 
-class ObjectFile:
+class ObjectFile(FetchedFile):
     """An object that is open for reading, with the attributes and methods of `storage.StoredFile`.
 
     Ranges that were read stay in memory until `drop_before`. All bytes are those that the object had when it was
@@ -159,16 +158,8 @@ class ObjectFile:
     """
 
     def __init__(self, path: str) -> None:
-        self.path = path
-        self.shortened = False
         self._object = _store_of(path).open_object(path)
-        self.identity = self._object.identity
-        self.settled = self.identity.is_settled(time.time_ns())
-        self.size = self.identity.size
-        self._memory: mmap.mmap | bytes = b""
-        if self.size:
-            flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
-            self._memory = mmap.mmap(-1, self.size, flags=flags)
+        super().__init__(path, self._object.identity)
         self._parts: list[tuple[int, int, Future[None]]] = []  # by position, without overlaps
 
     @property
@@ -176,40 +167,24 @@ class ObjectFile:
         """How many bytes to ask for at first."""
         return FIRST_WINDOW
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def close(self) -> None:
         """Stop requests that have not begun and release the memory with its last user."""
         for _, _, part in self._parts:
             part.cancel()
         self._parts = []
-        self._memory = b""
+        super().close()
 
     def view(self, start: int = 0, end: int | None = None) -> mmap.mmap | bytes:
         """A buffer of `size` bytes of which those in [start, end) are the object's."""
         check_process()
         stop = self.size if end is None else min(end, self.size)
         self.ahead(start, stop)
-        for begin, finish, part in self._parts:
-            if begin < stop and finish > start:
+        for part in [part for begin, finish, part in self._parts if begin < stop and finish > start]:
+            try:
                 part.result()
+            finally:
+                del part  # its error refers to this frame
         return self._memory
-
-    def read(self, position: int, size: int) -> bytes:
-        """A copy of some bytes."""
-        return self.view(position, position + size)[position : position + size]
-
-    def read_into(self, buffer: memoryview, position: int) -> int:
-        """Fill a buffer with the bytes from `position` on; returns their number."""
-        data = self.read(position, len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
 
     def ahead(self, start: int, end: int) -> None:
         """Start requests for what was not asked for yet."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import mmap
-import time
 from types import TracebackType
-from typing import Self
 
 from kafkacodec.errors import CorruptRecord, DecodeError, LimitExceeded, Truncated
 from kafkacodec.log.storage import places
+from kafkacodec.log.storage.fetched import FetchedFile
 from kafkacodec.log.storage.places import StoredFile
 from kafkacodec.log.tiered.chunks import MAX_STORED_CHUNK_BYTES, Chunk, inflate
 from kafkacodec.log.tiered.keys import TAG_AND_NONCE, data_key, decrypt
@@ -73,7 +72,7 @@ def read_part(manifest: Manifest, part: Part, path: str, limit: int) -> bytes:
         raise type(error)(error.reason, position=part.position, path=source) from None
 
 
-class UploadedFile:
+class UploadedFile(FetchedFile):
     """A segment that was uploaded in transformed chunks, with the attributes and methods of `StoredFile`.
 
     Chunks are read from the object when one of their bytes is wanted, and stay in memory until `drop_before`.
@@ -83,51 +82,41 @@ class UploadedFile:
     """
 
     def __init__(self, stored: StoredFile, manifest: Manifest) -> None:
-        self.path = stored.path
-        self.shortened = False
-        self.size = manifest.chunks.size
-        self.identity = stored.identity._replace(size=self.size)
-        self.settled = self.identity.is_settled(time.time_ns())
+        super().__init__(stored.path, stored.identity._replace(size=manifest.chunks.size))
         self._stored, self._manifest, self._chunks = stored, manifest, manifest.chunks
         self._key = None if manifest.encryption is None else data_key(manifest.encryption, stored.path)
         self._there: set[int] = set()  # the chunks in memory
-        self._memory: mmap.mmap | bytes = b""
-        if self.size:  # memory is used only for what was read
-            flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
-            self._memory = mmap.mmap(-1, self.size, flags=flags)
 
     @property
     def window(self) -> int | None:
         """One chunk: fewer bytes cost as much."""
         return self._chunks.chunk_size
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._there = set()
-        self._memory = b""
+        self._forget()
         self._stored.__exit__(kind, error, trace)
 
     def close(self) -> None:
         """Close the object and release the memory with its last user."""
-        self._there = set()
-        self._memory = b""
+        self._forget()
         self._stored.close()
+
+    def _forget(self) -> None:
+        self._there = set()
+        super().close()
 
     def view(self, start: int = 0, end: int | None = None) -> mmap.mmap | bytes:
         """A buffer of `size` bytes of which those in [start, end) are the segment's."""
-        stop = self.size if end is None else end
-        missing = [number for number in self._chunks.between(start, stop) if number not in self._there]
-        if missing:
-            self._ask(missing[0], missing[-1])
-        for number in missing:
-            chunk = self._chunks.chunk(number)
-            # The buffer may have users, but not of these bytes.
-            memoryview(self._memory)[chunk.start : chunk.end] = self._original(chunk)
-            self._there.add(number)
+        wanted = self._chunks.between(start, self.size if end is None else end)
+        self._ask(wanted)
+        for number in wanted:
+            if number not in self._there:
+                chunk = self._chunks.chunk(number)
+                # The buffer may have users, but not of these bytes.
+                memoryview(self._memory)[chunk.start : chunk.end] = self._original(chunk)
+                self._there.add(number)
         return self._memory
 
     def _original(self, chunk: Chunk) -> bytes:
@@ -149,24 +138,16 @@ class UploadedFile:
             raise type(error)(f"{text}: {error.reason}", position=chunk.stored_start, path=self.path) from None
         return data
 
-    def _ask(self, first: int, last: int) -> None:
-        self._stored.ahead(self._chunks.chunk(first).stored_start, self._chunks.chunk(last).stored_end)
-
-    def read(self, position: int, size: int) -> bytes:
-        """A copy of some bytes."""
-        return self.view(position, position + size)[position : position + size]
-
-    def read_into(self, buffer: memoryview, position: int) -> int:
-        """Fill a buffer with the bytes from `position` on; returns their number."""
-        data = self.read(position, len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
+    def _ask(self, wanted: range) -> None:
+        """Start to fetch the chunks that are not in memory. A manifest may tell of far too many to make a list."""
+        first = next((number for number in wanted if number not in self._there), None)
+        if first is not None:
+            last = next(number for number in reversed(wanted) if number not in self._there)
+            self._stored.ahead(self._chunks.chunk(first).stored_start, self._chunks.chunk(last).stored_end)
 
     def ahead(self, start: int, end: int) -> None:
         """Start to fetch the chunks with these bytes."""
-        missing = [number for number in self._chunks.between(start, end) if number not in self._there]
-        if missing:
-            self._ask(missing[0], missing[-1])
+        self._ask(self._chunks.between(start, end))
 
     def drop_before(self, position: int) -> None:
         """Release the memory of the chunks that end before `position`, in whole pages."""
