@@ -38,10 +38,10 @@ SCHEMES = ("s3", "s3a", "gs", "az", "abfs", "abfss")
 
 _SETTINGS = ("AWS_", "GOOGLE_", "AZURE_")
 
-_TIMEOUT = timedelta(seconds=30)  # of one request
 _CONNECT_TIMEOUT = timedelta(seconds=5)
+_SILENCE = timedelta(seconds=30)  # without a byte, after which a request is made again
+_TIMEOUT = timedelta(minutes=10)  # of one request: a large one takes that long from 30 kB a second on
 _RETRIES = 3
-_RETRY_TIME = timedelta(seconds=60)
 
 _PART_BYTES = 8 << 20  # of a large upload
 _PARTS = 4  # at a time
@@ -54,6 +54,7 @@ _MOST_LISTED = 100_000  # objects of a bucket
 _URL = re.compile(r"(?P<scheme>[^:]+)://(?P<bucket>[^/]+)/*(?P<key>.*)", re.DOTALL)
 _CODE = re.compile(r"<Code>(\w{1,64})</Code>")
 _REFUSED = {"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "AuthFailure"}
+_CHANGED = {"PreconditionFailed", "ConditionNotMet", "InvalidRange"}  # what is asked for was in the object
 
 
 _access = ENVIRONMENT
@@ -66,14 +67,17 @@ def use(access: S3Access) -> None:
 
 
 class StoreObject:
-    """An object as it was when this was made: every request names its ETag, and every answer must have it."""
+    """An object as it was when this was made: every request names its ETag, and every answer must have it.
+
+    If it has none, or a weak one, every answer must have its size and time too.
+    """
 
     def __init__(self, url: str) -> None:
         self._url = url
         bucket, self._key = _place_of(url)
         self._client = bucket.client
         state = _state_of(url)
-        self.identity, self._tag = _identity(state), state["e_tag"]
+        self.identity, self._tag, self._version = _identity(state), _strong_tag(state), _version(state)
 
     def fetch(self, start: int, end: int) -> Buffer:
         """The bytes in [start, end). Raises as `objects.ObjectFile`."""
@@ -85,7 +89,7 @@ class StoreObject:
         with _errors_of(self._url):
             answer = obstore.get(self._client, self._key, options=wanted)
             # Not every server that offers an interface of these stores heeds the condition.
-            if self._tag not in (None, answer.meta["e_tag"]):
+            if _version(answer.meta) != self._version:
                 raise OSError(errno.ESTALE, REPLACED, self._url)
             return answer.bytes()
 
@@ -110,6 +114,18 @@ def _state_of(url: str) -> Any:
         raise IsADirectoryError(errno.EISDIR, "a bucket, not an object", url)
     with _errors_of(url):
         return obstore.head(bucket.client, key)
+
+
+def _strong_tag(state: Any) -> str | None:
+    """An ETag that no other content has; None for a weak one, which no condition may name (RFC 9110, 13.1.1)."""
+    tag: str | None = state["e_tag"]
+    return None if tag is None or tag.startswith("W/") or not tag.strip('"') else tag
+
+
+def _version(state: Any) -> tuple[Any, ...]:
+    """What differs if the content does, as far as the store tells."""
+    tag = _strong_tag(state)
+    return (tag,) if tag is not None else (state["e_tag"], state["size"], state["last_modified"])
 
 
 def _identity(state: Any) -> FileIdentity:
@@ -168,17 +184,23 @@ def _place_of(url: str, access: S3Access | None = None) -> tuple[_Bucket, str]:
 
     Raises:
         ValueError: the URL has no bucket.
+        OSError: settings are missing or malformed.
         ImportError: the package obstore is not installed.
         KafkaCodecError: as `check_process`.
     """
     check_process()
+    exceptions = _exceptions()
     parts = _URL.fullmatch(url)
     if parts is None:
         raise ValueError(f"{url}: a URL of objects has a bucket, as in s3://bucket/prefix")
     settings = tuple(sorted(item for item in os.environ.items() if item[0].startswith(_SETTINGS)))
     scheme = "s3" if parts["scheme"] == "s3a" else parts["scheme"]
     given = _access if access is None else access
-    bucket = _bucket(scheme, parts["bucket"], given if scheme == "s3" else ENVIRONMENT, hash(settings))
+    try:
+        bucket = _bucket(scheme, parts["bucket"], given if scheme == "s3" else ENVIRONMENT, hash(settings))
+    except (exceptions.BaseError, ValueError):
+        text = "the bucket's name or settings of the store (AWS_*, GOOGLE_*, AZURE_*) are missing or malformed"
+        raise OSError(errno.EINVAL, text, url) from None
     return bucket, parts["key"].rstrip("/")
 
 
@@ -206,10 +228,8 @@ class _Bucket:
 def _bucket(scheme: str, bucket: str, access: S3Access, _settings: int) -> _Bucket:
     """A bucket, kept with its connections while the environment has the same settings."""
     note_client()
-    try:
-        from obstore.store import from_url
-    except ImportError:
-        raise ImportError("reading from object stores needs obstore: pip install 'kafkacodec[objects]'") from None
+    from obstore.store import from_url
+
     options: Any = access.client_options(bucket)
     credentials: Any = access.credentials(bucket)
     # By a provider: to credentials in the options, the client would add a session token of the environment.
@@ -220,32 +240,43 @@ def _bucket(scheme: str, bucket: str, access: S3Access, _settings: int) -> _Buck
         config=options,
         client_options={
             "timeout": _TIMEOUT,
+            "read_timeout": _SILENCE,
             "connect_timeout": _CONNECT_TIMEOUT,
             "allow_http": scheme != "s3" or endpoint.startswith("http://"),
         },
-        retry_config={"max_retries": _RETRIES, "retry_timeout": _RETRY_TIME},
+        retry_config={"max_retries": _RETRIES, "retry_timeout": _TIMEOUT},
         credential_provider=provider,
     )
     return _Bucket(client)
 
 
+def _exceptions() -> Any:
+    """The module with the client's exceptions. Raises ImportError: the package is not installed."""
+    try:
+        from obstore import exceptions
+    except ImportError:
+        raise ImportError("reading from object stores needs obstore: pip install 'kafkacodec[objects]'") from None
+    return exceptions
+
+
 @contextmanager
 def _errors_of(url: str) -> Iterator[None]:
     """Turn an error of an object store into an OSError that names the URL, without the text of the response."""
-    from obstore import exceptions
-
     try:
         yield
-    except (exceptions.BaseError, FileNotFoundError, PermissionError) as error:
+    except BaseException as error:
+        # The client panics, which is no Exception, at an address or credentials that cannot be in a request.
+        known = (_exceptions().BaseError, FileNotFoundError, PermissionError, ValueError)
+        if not isinstance(error, known) and type(error).__name__ != "PanicException":
+            raise
         if isinstance(error, OSError) and error.errno is not None:
             raise
         number, reason = _reason(error)
         raise OSError(number, reason, url) from None
 
 
-def _reason(error: Exception) -> tuple[int, str]:
-    from obstore import exceptions
-
+def _reason(error: BaseException) -> tuple[int, str]:
+    exceptions = _exceptions()
     no_access = (PermissionError, exceptions.PermissionDeniedError, exceptions.UnauthenticatedError)
     found = _CODE.search(str(error))
     code = "" if found is None else found[1]
@@ -257,7 +288,9 @@ def _reason(error: Exception) -> tuple[int, str]:
         return errno.EACCES, "the object store refused access; check the credentials and their permissions"
     if isinstance(error, exceptions.NotFoundError | FileNotFoundError):
         return errno.ENOENT, os.strerror(errno.ENOENT)
-    if isinstance(error, exceptions.PreconditionError):
+    if code in _CHANGED or isinstance(error, exceptions.PreconditionError):
         return errno.ESTALE, REPLACED
+    if isinstance(error, exceptions.InvalidPathError | ValueError):
+        return errno.EINVAL, "a name here cannot be read: it has an empty part, '.', '..' or a control character"
     said = f" ({code})" if code else ""
     return errno.EIO, f"the object store did not answer as expected{said}; check its address and the credentials"

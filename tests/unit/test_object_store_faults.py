@@ -1,0 +1,272 @@
+"""Object stores that fail or lie: a read gives the object's bytes or an error that names it, never others."""
+
+import errno
+import gc
+import os
+import time
+import weakref
+from datetime import timedelta
+
+import pytest
+
+import kafkacodec as kc
+from kafkacodec.log.storage import entries, open_file, read_file, stores
+from tests.hostile_store import HostileStore, strong
+
+URL = "s3://bucket/t-0/x.log"
+DATA = bytes(range(256)) * 800
+
+
+@pytest.fixture(scope="module")
+def server():
+    found = HostileStore()
+    yield found
+    found.close()
+
+
+@pytest.fixture(autouse=True)
+def store(server, monkeypatch):
+    """The store with one object; requests are made twice at most, and given up after half a second of silence."""
+    for name in [name for name in os.environ if name.startswith(("AWS_", "AZURE_", "GOOGLE_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "someone")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-secret-word")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    monkeypatch.setattr(stores, "_RETRIES", 1)
+    monkeypatch.setattr(stores, "_SILENCE", timedelta(seconds=0.5))
+    stores._bucket.cache_clear()
+    server.reset()
+    server.objects["t-0/x.log"] = DATA
+    yield server
+    stores._bucket.cache_clear()
+
+
+def read(start=1000, end=150_000):
+    with open_file(URL) as file:
+        return file.read(start, end - start)
+
+
+def on_get(*answers):
+    """A fault that gives these answers to the requests for bytes, one after the other; the last one for ever."""
+    left = list(answers)
+
+    def fault(request):
+        if request.command == "HEAD" or not request.key:
+            return None
+        answer = left.pop(0) if len(left) > 1 else left[0]
+        return None if answer is None else answer(request)
+
+    return fault
+
+
+def slice_of(request, start=0, end=0):
+    first, last = request.span
+    return request.store.objects[request.key][first + start : last + end]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda r: r.send(200, r.store.headers(r.key), DATA),
+        lambda r: r.send_part((r.span[0], r.span[0] + 100), slice_of(r)[:100]),
+        lambda r: r.send_part(r.span, slice_of(r)[:100]),
+        lambda r: r.send_part(r.span, slice_of(r, 0, 100)),
+        lambda r: r.send_part((r.span[0] + 5, r.span[1] + 5), slice_of(r, 5, 5)),
+        lambda r: r.send(206, r.store.headers(r.key), slice_of(r)),
+        lambda r: r.send(204, {}),
+        lambda r: r.break_off(),
+        lambda r: r.break_off(50_000),
+    ],
+    ids=["no range", "less", "short", "long", "other range", "no content-range", "nothing", "reset", "half and reset"],
+)
+def test_an_answer_that_is_not_what_was_asked_for_is_an_error(store, answer):
+    store.fault = on_get(answer)
+    with pytest.raises(OSError, match="object store") as caught:
+        read()
+    assert (caught.value.errno, caught.value.filename) == (errno.EIO, URL)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "number"),
+    [
+        (400, "ExpiredToken", errno.EACCES),
+        (401, "", errno.EACCES),
+        (403, "AccessDenied", errno.EACCES),
+        (403, "", errno.EACCES),
+        (404, "NoSuchKey", errno.ENOENT),
+        (412, "PreconditionFailed", errno.ESTALE),
+        (416, "InvalidRange", errno.ESTALE),
+        (429, "SlowDown", errno.EIO),
+        (500, "InternalError", errno.EIO),
+        (503, "SlowDown", errno.EIO),
+    ],
+)
+def test_an_error_of_the_store_says_what_it_means(store, status, code, number):
+    store.fault = on_get(lambda request: request.refuse(status, code))
+    with pytest.raises(OSError) as caught:
+        read()
+    assert (caught.value.errno, caught.value.filename) == (number, URL)
+    assert "a-secret-word" not in str(caught.value)
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_what_passes_is_tried_again(store, status):
+    store.fault = on_get(lambda request: request.refuse(status, "SlowDown"), None)
+    assert read() == DATA[1000:150_000]
+
+
+def test_a_body_that_breaks_off_is_continued_where_it_ended(store):
+    store.fault = on_get(lambda request: request.break_off(50_000), None)
+    assert read() == DATA[1000:150_000]
+    assert [span for _, _, span in store.asked[1:]] == [(1000, 150_000), (51_000, 150_000)]
+
+
+def test_an_object_that_is_replaced_during_a_body_is_noticed(store):
+    def replace(request):
+        request.break_off(50_000)
+        store.objects[request.key] = bytes(len(DATA))
+        return True
+
+    store.fault = on_get(replace, None)
+    with pytest.raises(OSError, match="replaced while it was read"):
+        read()
+
+
+@pytest.mark.parametrize(
+    "tag", [lambda data: None, lambda data: f"W/{strong(data)}", lambda data: '""', lambda data: ""]
+)
+@pytest.mark.parametrize("change", ["bytes", "time"])
+def test_an_object_without_a_strong_tag_is_known_by_its_size_and_time(store, tag, change):
+    store.tag = tag
+    assert read() == DATA[1000:150_000]
+    with open_file(URL) as file:
+        file.read(0, 10)
+        if change == "bytes":
+            store.objects["t-0/x.log"] = DATA[::-1] + b"more"
+        else:
+            store.objects["t-0/x.log"] = DATA[::-1]
+            store.changed["t-0/x.log"] = 1_700_000_001
+        with pytest.raises(OSError, match="replaced while it was read"):
+            file.read(10, 10)
+
+
+def test_a_slow_answer_is_awaited_while_bytes_arrive(store):
+    """In all longer than the client waits for a byte."""
+
+    def drip(request):
+        data = slice_of(request)
+        request.send_part(request.span, b"", len(data))
+        for start in range(0, len(data), len(data) // 8):
+            request.wfile.write(data[start : start + len(data) // 8])
+            request.wfile.flush()
+            time.sleep(0.1)
+        return True
+
+    store.fault = on_get(drip)
+    assert read() == DATA[1000:150_000]
+    assert len(store.asked) == 2
+
+
+@pytest.mark.parametrize("sent", [0, 50_000])
+def test_a_server_that_falls_silent_is_given_up(store, sent):
+    def stall(request):
+        if sent:
+            request.send_part(request.span, slice_of(request)[:sent], request.span[1] - request.span[0])
+            request.wfile.flush()
+        time.sleep(2)
+        request.close_connection = True
+        return True
+
+    store.fault = on_get(stall)
+    begin = time.monotonic()
+    with pytest.raises(OSError, match="did not answer as expected"):
+        read()
+    assert 1 <= time.monotonic() - begin < 2
+
+
+@pytest.mark.parametrize("size", [1 << 62, 1 << 63])
+@pytest.mark.parametrize("action", [lambda: open_file(URL), lambda: read_file(URL, 1000)])
+def test_a_size_that_cannot_be_is_an_error(store, size, action):
+    store.fault = lambda request: request.command == "HEAD" and request.send(200, store.headers(request.key), b"", size)
+    with pytest.raises(OSError, match="no address space") as caught:
+        action()
+    assert caught.value.filename == URL
+
+
+@pytest.mark.parametrize(
+    "name", ["a b", "a%20b", "100%", "%41", "a+b", "ü", "a#b", "a?b", "a&b", "<x>", "[x]", "q\"'", "~", "...", "a\\b"]
+)
+def test_any_name_is_listed_and_read(store, name):
+    store.objects = {f"p/{name}/x": b"inside", f"p/{name}.x": b"beside"}
+    assert {(entry.name, entry.is_dir()) for entry in entries("s3://bucket/p")} == {(name, True), (f"{name}.x", False)}
+    [inner] = entries(f"s3://bucket/p/{name}")
+    assert read_file(inner.path, 10) == b"inside"
+    assert read_file(f"s3://bucket/p/{name}.x", 10) == b"beside"
+
+
+def test_a_marker_of_a_directory_is_no_segment(store):
+    store.objects = {"p/": b"", "p/t-0/": b"", f"p/t-0/{0:020}.log": kc.encode([(b"k", b"v")])}
+    log = kc.log.LogDirectory("s3://bucket/p/")
+    assert log.topics == ["t"]
+    assert log.partition("t", 0).count() == 1
+
+
+@pytest.mark.parametrize("key", ["p//x", "p/./x", "p/a\tb"])
+def test_a_key_that_is_no_path_is_named_as_the_reason(store, key):
+    store.objects[key] = b""
+    with pytest.raises(OSError, match="a name here cannot be read") as caught:
+        entries("s3://bucket/p")
+    assert (caught.value.errno, caught.value.filename) == (errno.EINVAL, "s3://bucket/p")
+
+
+def test_a_url_with_dots_is_an_error_of_the_url():
+    with pytest.raises(OSError, match="a name here cannot be read") as caught:
+        kc.log.LogDirectory("s3://bucket/logs/../other")
+    assert caught.value.filename == "s3://bucket/logs/../other"
+
+
+def test_a_listing_has_all_pages_or_is_an_error(store):
+    store.objects = {f"p/{number:03}": b"x" for number in range(50)} | {f"p/d{number}/x": b"" for number in range(50)}
+    store.page = 7
+    assert len(entries("s3://bucket/p")) == 100
+    store.fault = lambda request: "continuation-token" in request.query and request.refuse(403, "AccessDenied")
+    with pytest.raises(PermissionError):
+        entries("s3://bucket/p")
+
+
+@pytest.mark.parametrize(
+    ("url", "name", "value"),
+    [
+        ("az://container/x", "AZURE_STORAGE_ACCOUNT_KEY", "a-secret-word"),
+        ("gs://bucket/x", "GOOGLE_SERVICE_ACCOUNT_KEY", "{a-secret-word"),
+        ("s3://bucket/x", "AWS_S3_EXPRESS", "a-secret-word"),
+        ("s3://bucket/x", "AWS_SESSION_TOKEN", "a-secret-word\n"),
+        ("s3://bucket/x", "AWS_ENDPOINT_URL", "a-secret-word and spaces"),
+        ("s3://two words/x", "AWS_REGION", "us-east-1"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_an_error_that_names_the_url(monkeypatch, url, name, value):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(OSError, match=r"settings|check its address") as caught:
+        entries(url)
+    assert caught.value.filename == url
+    assert "a-secret-word" not in str(caught.value)
+
+
+def test_a_failed_read_leaves_no_cycle(store):
+    """Memory of a segment would stay until the next collection."""
+    store.fault = on_get(lambda request: request.refuse(403, "AccessDenied"))
+    gc.disable()
+    try:
+        file = open_file(URL)
+        gone = weakref.ref(file)
+        with pytest.raises(PermissionError), file:
+            file.view(0, 10)
+        del file
+        deadline = time.monotonic() + 2
+        while gone() is not None and time.monotonic() < deadline:  # the thread may not have let go of it yet
+            time.sleep(0.01)
+        assert gone() is None
+    finally:
+        gc.enable()
