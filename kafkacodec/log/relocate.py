@@ -19,7 +19,7 @@ from kafkacodec.log.files import FileIdentity
 from kafkacodec.log.identity import LogIdentity, cut_before, epoch_at, identify
 from kafkacodec.log.listing import SegmentFile, segment_files
 from kafkacodec.log.lookup import Lookup
-from kafkacodec.log.storage import StoredFile, open_file
+from kafkacodec.log.storage import StoredFile, is_url, open_file
 
 if TYPE_CHECKING:
     from kafkacodec.log.ranges import SegmentRange
@@ -151,12 +151,23 @@ def _part(
             following=following,
             flushed=None,
             identity=file.identity,
-            replaced=not _may_be_same(file.identity, piece.identity),
+            replaced=_took_the_place(file, base, piece),
         )
     except BaseException:
         file.close()
         raise
     return part, file, stop
+
+
+def _took_the_place(file: StoredFile, base_offset: int, piece: SegmentRange) -> bool:
+    """Whether the file may have replaced the planned one, so that the cleaner may have removed what it does not have.
+
+    The cleaner makes a new file for several segments, and works on no objects: an older segment is only the one before.
+    """
+    then = piece.identity
+    if then is not None and base_offset != piece.base_offset:
+        return not is_url(file.path) and file.identity.ctime_ns >= then.ctime_ns
+    return not _may_be_same(file.identity, then)
 
 
 def _may_be_same(now: FileIdentity, then: FileIdentity | None) -> bool:

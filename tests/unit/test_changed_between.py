@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import pickle
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -102,6 +103,17 @@ def test_what_is_lost_is_logged(log, change, reason, given, size, caplog):
     assert "can no longer be read" in caplog.text
     if not size:
         assert reason in caplog.text
+
+
+def test_a_segment_that_vanishes_from_the_middle_was_not_cleaned(log):
+    """The cleaner would have made the segment before it anew."""
+    time.sleep(0.05)  # longer than a tick of the file system's clock
+    middle = log / f"{65:020}.log"
+    os.utime(middle)
+    read = tasks(log)
+    middle.unlink()
+    with pytest.raises(MissingOffsets, match="gap of 68 offsets from 65 on"):
+        read()
 
 
 def test_what_is_planned_from_a_half_cleaned_log(log):

@@ -270,3 +270,15 @@ def test_a_failed_read_leaves_no_cycle(store):
         assert gone() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("gone", [0, 1, 2])
+def test_a_segment_that_vanishes_after_planning_is_missing(store, gone):
+    names = [f"t-0/{first:020}.log" for first in (0, 10, 20)]
+    for number, name in enumerate(names):
+        store.objects[name] = kc.encode([(b"k", b"v")] * 10, base_offset=10 * number)
+    ranges = kc.log.Partition("s3://bucket/t-0").ranges()
+    del store.objects[names[gone]]
+    with pytest.raises(kc.MissingOffsets) as caught:
+        list(ranges[gone].read())
+    assert (caught.value.first_offset, caught.value.end_offset) == (10 * gone, 10 * gone + 10)
