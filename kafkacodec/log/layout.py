@@ -185,6 +185,12 @@ def topic_text(name: str) -> str:
     return name.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+def is_upload(path: str) -> bool:
+    """Whether the name of a file is that of a segment in tiered storage: an offset and an id."""
+    name = parse_file_name(os.path.basename(path))
+    return name is not None and name.segment_id is not None
+
+
 def file_name(base_offset: int, suffix: str) -> str:
     """The name that a broker gives the file of a segment."""
     return f"{base_offset:020d}{suffix}"

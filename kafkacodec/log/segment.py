@@ -323,16 +323,9 @@ class Segment(Readable):
         advance: Advance | None = None,
     ) -> Report:
         """As `verify`, with what the partition knows about the segment, and calls of `advance` with bytes read."""
-        from kafkacodec.log.verify import verify_segment
+        from kafkacodec.log.verify import inspect_segment
 
-        return verify_segment(
-            self.path,
-            self.base_offset,
-            surroundings=surroundings,
-            leader_epochs=leader_epochs,
-            threads=threads,
-            advance=advance,
-        )
+        return inspect_segment(self.path, self.base_offset, surroundings, leader_epochs, threads, advance)
 
     def _end(self) -> tuple[int, int | None]:
         """The end position of the complete batches, and their last offset; read once while the file stays the same."""

@@ -8,18 +8,20 @@ there on it is mapped, since damage may extend to any position.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 
 import numpy as np
 import numpy.typing as npt
 
 from kafkacodec.arrow._columns import append
+from kafkacodec.errors import DecodeError, KafkaCodecError
+from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch
 from kafkacodec.log.continuity import ALONE, Surroundings
 from kafkacodec.log.pieces import ROWS_AT_ONCE, checked, intact_pieces
 from kafkacodec.log.ranges import KEPT_BEFORE
-from kafkacodec.log.report import Report
-from kafkacodec.log.storage import StoredFile, open_file
+from kafkacodec.log.report import Finding, Report
+from kafkacodec.log.storage import StoredFile, identity_of, open_file
 from kafkacodec.log.verify_batches import Indexes, SegmentChecker
 from kafkacodec.log.walk import walk
 from kafkacodec.records.arguments import num_threads
@@ -29,6 +31,9 @@ from kafkacodec.records.headers import scan_stretches
 
 Advance = Callable[[int], object]
 """Called with the number of bytes read since the last call."""
+
+UNREADABLE = "unreadable"
+"""The kind of the finding of `inspect_segment`."""
 
 ROWS_OF_REST = 8192
 """Rows of a chunk from the first fault on, of which each shows as progress."""
@@ -92,6 +97,35 @@ def verify_segment(
         checker.tail(position, surroundings)
         checker.finish(position, surroundings)
         read.up_to(file.size)
+    return report
+
+
+def inspect_segment(
+    path: str,
+    base_offset: int | None,
+    surroundings: Surroundings,
+    leader_epochs: list[LeaderEpoch] | None,
+    threads: int | None,
+    advance: Advance | None,
+) -> Report:
+    """As `verify_segment`. That an upload has a damaged manifest or chunk, which hides the rest of it, is a finding."""
+    try:
+        return verify_segment(
+            path,
+            base_offset,
+            surroundings=surroundings,
+            leader_epochs=leader_epochs,
+            threads=threads,
+            advance=advance,
+        )
+    except DecodeError as error:
+        if not layout.is_upload(path):
+            raise
+        fault = error
+    report = Report(path, num_segments=1)
+    with suppress(OSError, KafkaCodecError):  # its manifest is the damage
+        report.size_in_bytes = report.damaged_bytes = identity_of(path).size
+    report.add(Finding("error", UNREADABLE, fault.path or path, fault.reason, fault.position))
     return report
 
 

@@ -11,6 +11,7 @@ from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch
 from kafkacodec.log.report import Finding, Report
 from kafkacodec.log.storage import is_uploaded
+from kafkacodec.log.verify import UNREADABLE
 from kafkacodec.log.verify_files import check_partition_files, reporting
 from kafkacodec.records.arguments import num_threads
 
@@ -28,30 +29,36 @@ def verify_partition(partition: Partition, threads: int | None, advance: Advance
     epochs: list[LeaderEpoch] = []
     with suppress(OSError, KafkaCodecError):  # `verify_files` reports it
         epochs = partition.leader_epochs
-    last = -1
+    last, whole = -1, True
     for segment in partition.segments:
+        found = segment.verify_among(partition.surroundings(segment), epochs, threads, advance)
+        if found.counts["error", UNREADABLE]:
+            report.include(found)
+            whole = False
+            continue
         again = is_uploaded(segment.path)  # each is read up to where the next one begins
         if segment.base_offset is not None and segment.base_offset <= last and not again:
             text = f"the segment begins at offset {segment.base_offset}, but the one before it ends at {last}"
             report.add(Finding("error", "offset-order", segment.path, text))
-        report.include(segment.verify_among(partition.surroundings(segment), epochs, threads, advance))
+        report.include(found)
         end = segment.last_offset()
         last = last if end is None else end
-    report.include(verify_files(partition))
+    report.include(verify_files(partition, whole=whole))
     return report
 
 
-def verify_files(partition: Partition) -> Report:
-    """See `Partition.verify_files`."""
+def verify_files(partition: Partition, *, whole: bool = True) -> Report:
+    """See `Partition.verify_files`. What is compared with all segments is left out if they are not `whole`."""
     report = Report(partition.path)
     epochs: list[LeaderEpoch] = []
     with reporting(report, "leader-epoch", os.path.join(partition.path, layout.LEADER_EPOCH_CHECKPOINT)):
         epochs = partition.leader_epochs
     _check_start(partition, epochs, report)
-    for problem in partition.transactions().problems:
+    for problem in partition.transactions().problems if whole else ():
         if problem.path is not None and problem.path.endswith(layout.TRANSACTION_INDEX_SUFFIX):
             report.add(Finding("warning", "transaction-index", problem.path, problem.reason, problem.position))
-    check_partition_files(partition.path, epochs, partition.end_offset_now if partition.has_all else None, report)
+    end = partition.end_offset_now if whole and partition.has_all else None
+    check_partition_files(partition.path, epochs, end, report)
     return report
 
 

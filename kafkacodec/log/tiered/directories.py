@@ -89,7 +89,8 @@ def uploads(directory: str | os.PathLike[str]) -> list[UploadedSegment]:
         DecodeError, UnsupportedVersion: a manifest is damaged.
     """
     path = os.fspath(directory)
-    manifests = [_read_manifest(entry.path) for entry in places.entries(path) if entry.name.endswith(MANIFEST_SUFFIX)]
+    paths = [entry.path for entry in places.entries(path) if entry.name.endswith(MANIFEST_SUFFIX)]
+    manifests = [manifest for manifest in map(manifest_of, paths) if manifest is not None]
     read = in_the_log(manifests, _history)
     chosen = {manifest.path for manifest in read}
     manifests.sort(key=lambda m: (m.start_offset, m.path in chosen, m.segment_id))
@@ -120,20 +121,23 @@ def _stem(manifest: Manifest) -> str:
 def list_directory(directory: str, listed: Iterable[Entry]) -> Directory:
     """What a directory has, from its entries.
 
-    Objects without a manifest are uploads that did not end, and left out. A segment whose manifest cannot be read is
-    listed; reading it raises the error.
+    Objects without a manifest are uploads that did not end, and left out. A segment with a damaged manifest is listed;
+    reading it raises the error.
+
+    Raises:
+        OSError: a manifest cannot be read; without it, other uploads might seem to be the log.
     """
     others: list[Entry] = []
     paths = []
     for entry in listed:
         stem, suffix = os.path.splitext(entry.name)
-        if suffix not in _SUFFIXES or not is_upload(stem):
+        if suffix not in _SUFFIXES or not layout.is_upload(stem + layout.LOG_SUFFIX):
             others.append(entry)
         elif suffix == MANIFEST_SUFFIX:
             paths.append(entry.path)
-    found = list(zip(paths, in_threads(_readable, paths, _THREADS), strict=True))
-    damaged = [path for path, manifest in found if manifest is None]
-    manifests = [manifest for _, manifest in found if manifest is not None]
+    found = list(zip(paths, in_threads(_manifest_or_error, paths, _THREADS), strict=True))
+    damaged = [path for path, manifest in found if isinstance(manifest, KafkaCodecError)]
+    manifests = [manifest for _, manifest in found if isinstance(manifest, Manifest)]
     read = in_the_log(manifests, _history)
     known = {manifest.path for manifest in read}
     result = Directory(others, read, [manifest for manifest in manifests if manifest.path not in known])
@@ -167,12 +171,6 @@ def _history(manifest: Manifest) -> Sequence[LeaderEpoch]:
 @lru_cache(maxsize=1024)
 def _cached_history(path: str, _keys: str | None) -> Sequence[LeaderEpoch]:
     return read_leader_epochs(path.removesuffix(MANIFEST_SUFFIX) + LEADER_EPOCHS)
-
-
-def is_upload(stem: str) -> bool:
-    """Whether a name without a suffix is that of an upload: an offset and an id."""
-    name = layout.parse_file_name(stem + layout.LOG_SUFFIX)
-    return name is not None and name.segment_id is not None
 
 
 def _add(result: Directory, directory: str, manifest: Manifest) -> None:
@@ -236,11 +234,12 @@ def manifest_of(path: str) -> Manifest | None:
         return None
 
 
-def _readable(path: str) -> Manifest | None:
+def _manifest_or_error(path: str) -> Manifest | KafkaCodecError | None:
+    """A manifest, or what is wrong with it; None if it was deleted since it was listed."""
     try:
-        return _read_manifest(path)
-    except (OSError, KafkaCodecError):
-        return None
+        return manifest_of(path)
+    except KafkaCodecError as error:
+        return error
 
 
 def _read_manifest(path: str) -> Manifest:

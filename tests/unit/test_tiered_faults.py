@@ -1,0 +1,117 @@
+"""Tiered storage that fails, changes or is damaged: what is read is the log, or an error says what is wrong."""
+
+import errno
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import kafkacodec as kc
+from kafkacodec.cli.app import application
+from kafkacodec.log.storage import stores
+from kafkacodec.log.tiered import directories
+from kafkacodec.log.tiered.keys import KEYS_VARIABLE
+from tests.hostile_store import HostileStore
+
+DATA = Path(__file__).parents[1] / "data" / "tiered"
+KEY = str(DATA / "private-key.pem")
+LEADERS = DATA / "leaders" / "orders-dlPtJqO1Sb-W-Oym9Umc5w" / "0"
+URL = "s3://bucket/orders-dlPtJqO1Sb-W-Oym9Umc5w/0"
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch):
+    monkeypatch.setenv(KEYS_VARIABLE, KEY)
+
+
+@pytest.fixture(scope="module")
+def server():
+    found = HostileStore()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def store(server, monkeypatch):
+    """The uploads of several leaders in a store; requests are made once."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "someone")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-secret-word")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    monkeypatch.setattr(stores, "_RETRIES", 0)
+    for cache in (stores._bucket, directories._cached_manifest, directories._cached_history):
+        cache.cache_clear()
+    server.reset()
+    for path in LEADERS.iterdir():
+        server.objects[f"orders-dlPtJqO1Sb-W-Oym9Umc5w/0/{path.name}"] = path.read_bytes()
+    yield server
+    stores._bucket.cache_clear()
+
+
+def offsets(partition):
+    return [offset for chunk in partition.read() for offset in chunk["offset"].tolist()]
+
+
+def refusing(ending, status, code):
+    return lambda request: request.key.endswith(ending) and request.refuse(status, code)
+
+
+@pytest.mark.parametrize(("status", "code", "number"), [(503, "SlowDown", errno.EIO), (403, "", errno.EACCES)])
+def test_a_manifest_that_cannot_be_read_is_an_error_of_the_listing(store, status, code, number):
+    """Without the newest one, uploads of a log that was truncated might seem to be the log."""
+    store.fault = refusing("FA.rsm-manifest", status, code)
+    for action in (lambda: kc.log.Partition(URL).segments, lambda: kc.log.uploads(URL)):
+        with pytest.raises(OSError, match=r"FA\.rsm-manifest") as caught:
+            action()
+        assert caught.value.errno == number
+
+
+def test_an_upload_that_is_deleted_after_the_listing_is_no_part_of_the_log(store):
+    """Its object may still be there, and is not read as if it had not been transformed."""
+    store.fault = refusing("AA.rsm-manifest", 404, "NoSuchKey")
+    assert [u.segment_id[0] for u in kc.log.uploads(URL)] == ["B", "D", "E", "C", "F"]
+    partition = kc.log.Partition(URL)
+    assert offsets(partition) == list(range(82, 282))
+    assert partition.start_offset() == 82
+
+
+@pytest.fixture
+def payments(tmp_path):
+    """A log directory with two topics, compressed and encrypted; a function that damages the second upload of one."""
+    copy = shutil.copytree(DATA / "zstd-aes", tmp_path / "log")
+    [stem] = [path.with_suffix("") for path in copy.glob("payments-*/0/*08-*.rsm-manifest")]
+
+    def damage(suffix):
+        path = stem.with_suffix(suffix)
+        data = path.read_bytes()
+        path.write_bytes(data[:-5] + bytes(byte ^ 1 for byte in data[-5:]))
+        return copy
+
+    return damage
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text"),
+    [(".log", "chunk 5 of the object (bytes 5120 to 5617 of the segment): "), (".rsm-manifest", "the manifest is not")],
+)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_verify_reports_an_upload_that_cannot_be_read(payments, suffix, text, threads):
+    directory = payments(suffix)
+    log = kc.log.LogDirectory(directory)
+    [finding] = log.verify(threads=threads).findings
+    assert (finding.level, finding.kind) == ("error", "unreadable")
+    assert finding.path.endswith(suffix)
+    assert finding.text.startswith(text)
+    assert log.partition("payments", 0).segments[1].verify().findings == [finding]
+    result = CliRunner().invoke(application, ["verify", "--json", str(directory)])
+    assert result.exit_code == 1
+    shown = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(line["topic"], line["ok"], line["num_segments"]) for line in shown] == [
+        ("orders", True, 4),
+        ("payments", False, 2),
+    ]
