@@ -20,6 +20,7 @@ from kafkacodec.log.analysis.batch_totals import added
 from kafkacodec.log.analysis.partition_statistics import breaks_of
 from kafkacodec.log.analysis.segment_totals import SegmentStatistics, segment_statistics
 from kafkacodec.log.files import reason_of
+from kafkacodec.log.range_planning import end_of, least
 
 
 @dataclass
@@ -45,16 +46,15 @@ def scan(span: Span, batches: bool | None, as_json: bool, threads: int | None) -
     from kafkacodec.log.storage import is_directory
 
     partitions = span.partitions(levels=TREE_LEVELS)
-    segments = [segment for partition in partitions for segment in partition.segments]
+    segments = [(partition, segment) for partition in partitions for segment in partition.segments]
     by_batch = batches if batches is not None else len(segments) == 1 and not is_directory(span.paths[0])
     if by_batch:
         print_batches(segments, span, as_json, threads)
-        for partition in partitions:
-            for segment in partition.segments:
-                for error in _breaks(partition, segment, span):
-                    raise error
+        for partition, segment in segments:
+            for error in _breaks(partition, segment, span):
+                raise error
         return
-    listed = _list(partitions, span, threads)
+    listed = _list(segments, span, threads)
     if as_json:
         for line in listed:
             say_json(_plain(line))
@@ -65,9 +65,8 @@ def scan(span: Span, batches: bool | None, as_json: bool, threads: int | None) -
             raise click.ClickException(f"{line.found.path}: {line.error}")
 
 
-def _list(partitions: list[Partition], span: Span, threads: int | None) -> list[Listed]:
+def _list(segments: list[tuple[Partition, Segment]], span: Span, threads: int | None) -> list[Listed]:
     """The segments by topic, partition and offset."""
-    segments = [(partition, segment) for partition in partitions for segment in partition.segments]
     segments.sort(key=lambda pair: (pair[0].topic is None, pair[0].topic or "", pair[0].partition or 0))
     listed = []
     with progress("scanning", sum(_size(segment) for _, segment in segments)) as advance:
@@ -82,7 +81,7 @@ def _list(partitions: list[Partition], span: Span, threads: int | None) -> list[
 def _size(segment: Segment) -> int:
     try:
         return segment.size_in_bytes
-    except OSError:  # reported when the segment is read
+    except (OSError, DecodeError):  # reported when the segment is read
         return 0
 
 
@@ -91,7 +90,7 @@ def _listed(partition: Partition, segment: Segment, span: Span, threads: int | N
         found = segment_statistics(
             segment,
             start_offset=span.start_offset,
-            end_offset=span.end_offset,
+            end_offset=least(span.end_offset, end_of(partition, segment)),
             verify_crc=span.verify_crc,
             threads=threads,
         )

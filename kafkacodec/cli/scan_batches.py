@@ -15,11 +15,12 @@ from kafkacodec.cli.output import Column, offsets, print_table, timestamp
 from kafkacodec.dialects import kafka07
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.kinds import kind_of
+from kafkacodec.log.range_planning import end_of, least
 from kafkacodec.log.storage import open_file
 
 if TYPE_CHECKING:
     from kafkacodec import RecordColumns
-    from kafkacodec.log import Segment
+    from kafkacodec.log import Partition, Segment
     from kafkacodec.records.columns import Columns
 
 Batch = dict[str, Any]
@@ -28,9 +29,9 @@ _PIECE = 8192  # batches in memory at once, as Python objects
 _FLAGS = (("is_transactional", "transaction"), ("is_control", "control"))
 
 
-def print_batches(segments: list[Segment], span: Span, as_json: bool, threads: int | None) -> None:
+def print_batches(segments: list[tuple[Partition, Segment]], span: Span, as_json: bool, threads: int | None) -> None:
     """Print the chosen batches of segments, of each up to its first fault, which is raised."""
-    found = ((segment, batch) for segment in segments for batch in _batches(segment, span, threads))
+    found = ((segment, batch) for where, segment in segments for batch in _batches(where, segment, span, threads))
     if as_json:
         for segment, batch in found:
             where = {"path": segment.path, "topic": segment.topic, "partition": segment.partition}
@@ -39,10 +40,10 @@ def print_batches(segments: list[Segment], span: Span, as_json: bool, threads: i
         _print_table(found, several=len(segments) > 1)
 
 
-def _batches(segment: Segment, span: Span, threads: int | None) -> Iterator[Batch]:
+def _batches(partition: Partition, segment: Segment, span: Span, threads: int | None) -> Iterator[Batch]:
     read = _of_headers if kind_of(segment.path).has_batches else _of_messages
-    start, end = span.start_offset, span.end_offset
     try:
+        start, end = span.start_offset, least(span.end_offset, end_of(partition, segment))
         for batch in read(segment, span, threads):
             # Without a first offset, the batch may begin in the range.
             first = -1 if batch["base_offset"] is None else batch["base_offset"]

@@ -19,7 +19,7 @@ from kafkacodec.log.transactions import Transactions
 if TYPE_CHECKING:
     from kafkacodec.log.partition import Partition
 
-__all__ = ["Portion", "least", "plan_ranges"]
+__all__ = ["Portion", "end_of", "least", "plan_ranges"]
 
 
 class Portion(NamedTuple):
@@ -127,9 +127,7 @@ def segment_ranges(
     around = partition.surroundings(segment)
     base, following = segment.base_offset, around.following
     swapped = segment.path.endswith(layout.SWAP_SUFFIXES)
-    # One that the cleaner swaps in may have the records of the next segments too, until those are renamed; one that was
-    # uploaded may have records that the next leader uploaded again.
-    until = least(stop, following) if swapped or is_uploaded(segment.path) else stop
+    until = least(stop, end_of(partition, segment))
     if base is not None and following is not None and kind_of(segment.path).has_batches and not swapped:
         inside = (first is None or first <= base) and (stop is None or following <= stop)
         if inside and following - base <= (limits.fewest_offsets or following):
@@ -149,6 +147,17 @@ def segment_ranges(
         # Even without anything to read, the empty range finds offsets that are missing.
         pieces.append(around.place(pieces.pop() if pieces else segment.nothing_to_read(first, until)))
     return pieces
+
+
+def end_of(partition: Partition, segment: Segment) -> int | None:
+    """The offset before which a segment is read, if it may have records of the next ones too; None: to its end.
+
+    One that the cleaner swaps in may have them until those are renamed; one that was uploaded, if the next leader
+    uploaded them again.
+    """
+    if segment.path.endswith(layout.SWAP_SUFFIXES) or is_uploaded(segment.path):
+        return partition.surroundings(segment).following
+    return None
 
 
 def least(a: int | None, b: int | None) -> int | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+import kafkacodec as kc
 from kafkacodec.errors import MissingOffsets
 from kafkacodec.log.files import MappedFile
 from kafkacodec.spark.options import parse_read_options
@@ -132,6 +133,8 @@ def test_a_swapped_in_segment_beside_those_that_it_replaces(log):
     expected = offsets_of([b for b in kept if b[0] < 65] + [b for b in ALL if b[0] >= 65])
     assert tasks(log)() == expected
     assert tasks(log, maxPartitionBytes="2000")() == expected
+    [counted] = kc.log.statistics(log)
+    assert (counted.num_records, counted.first_offset, counted.last_offset) == (len(expected), expected[0], END - 1)
 
 
 @pytest.mark.parametrize("rows", [1, 3, 11, 1000])

@@ -1,6 +1,7 @@
 """Tiered storage that fails, changes or is damaged: what is read is the log, or an error says what is wrong."""
 
 import errno
+import itertools
 import json
 import os
 import shutil
@@ -18,6 +19,7 @@ from tests.hostile_store import HostileStore
 
 DATA = Path(__file__).parents[1] / "data" / "tiered"
 KEY = str(DATA / "private-key.pem")
+SAMPLE = Path(kc.log.__file__).parent / "sample_data"
 LEADERS = DATA / "leaders" / "orders-dlPtJqO1Sb-W-Oym9Umc5w" / "0"
 URL = "s3://bucket/orders-dlPtJqO1Sb-W-Oym9Umc5w/0"
 
@@ -115,3 +117,36 @@ def test_verify_reports_an_upload_that_cannot_be_read(payments, suffix, text, th
         ("orders", True, 4),
         ("payments", False, 2),
     ]
+
+
+@pytest.mark.parametrize("records", [False, True])
+def test_overlapping_uploads_are_counted_once(records):
+    """The uploads of several leaders add up to the log that they are of, as a read gives it."""
+    [uploads] = kc.log.statistics(LEADERS, records=records)
+    [whole] = kc.log.statistics(SAMPLE / "orders-0", records=records)
+    names = (
+        "num_batches",
+        "batch_bytes",
+        "num_records",
+        "num_offsets",
+        "absent_offsets",
+        "first_offset",
+        "last_offset",
+    )
+    for name in (*names, "codec_bytes", "formats", "gaps", "num_keys", "value_bytes", "uncompressed_bytes"):
+        assert getattr(uploads, name) == getattr(whole, name), name
+    assert uploads.num_records == kc.log.Partition(LEADERS).count(include_control=True)
+
+
+def test_commands_count_overlapping_uploads_once():
+    def lines(*arguments):
+        result = CliRunner().invoke(application, [*arguments, "--json", str(DATA / "leaders")])
+        assert result.exit_code == 0, result.output
+        return [json.loads(line) for line in result.stdout.splitlines()]
+
+    count = kc.log.Partition(LEADERS).count(include_control=True)
+    assert sum(line["num_records"] for line in lines("topics")) == count
+    assert sum(line["num_records"] for line in lines("scan")) == count
+    assert sum(line["num_records"] for line in lines("scan", "--start-offset", "167")) == count - 167
+    batches = lines("scan", "--batches")
+    assert all(one["last_offset"] + 1 == after["base_offset"] for one, after in itertools.pairwise(batches))

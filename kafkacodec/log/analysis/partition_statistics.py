@@ -14,6 +14,7 @@ from kafkacodec.log.directory import discover
 from kafkacodec.log.files import note
 from kafkacodec.log.kinds import kind_of
 from kafkacodec.log.partition import Partition
+from kafkacodec.log.range_planning import end_of
 from kafkacodec.log.segment import Segment
 from kafkacodec.records.signatures import suggests_options
 
@@ -187,7 +188,8 @@ def _statistics_of(partition: Partition, records: bool, verify_crc: bool, thread
     )
     for segment in partition.segments:
         around = partition.surroundings(segment)
-        part = statistics_among(segment, around, records=records, verify_crc=verify_crc, threads=threads)
+        until = end_of(partition, segment)
+        part = statistics_among(segment, around, until=until, records=records, verify_crc=verify_crc, threads=threads)
         counts_all = records and part.problems and not partition.is_kafka07  # see `statistics_among`
         total.gaps += _gap_between(total, part)
         total.include(part)

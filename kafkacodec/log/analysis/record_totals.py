@@ -27,17 +27,18 @@ _ROWS = 65536
 _COLUMNS = ("offset", "timestamp", "key", "value", "is_control")
 
 
-def count_records(file: StoredFile, total: BatchTotals) -> Iterator[Damage]:
+def count_records(file: StoredFile, total: BatchTotals, until: int | None) -> Iterator[Damage]:
     """Read a segment's records, and set in `total`, which has its batches, what only records show.
 
     Args:
         file: the segment.
         total: what is known from the headers; changed.
+        until: records from this offset on are not counted; None: all are.
 
     Yields:
         Damage: each place that cannot be read, whose records are not counted.
     """
-    plan = plan_of(columns=_COLUMNS, include_control=True, on_error="skip", layout="view")
+    plan = plan_of(columns=_COLUMNS, include_control=True, end_offset=until, on_error="skip", layout="view")
     decoder = plan.decoder(file.view())
     whole = yield from _count(file, read_chunks(decoder, "skip", _ROWS, DEFAULT_MAX_VIEW_BYTES), total)
     if whole:

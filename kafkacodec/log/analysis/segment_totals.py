@@ -13,6 +13,7 @@ from kafkacodec.log.continuity import ALONE, Surroundings
 from kafkacodec.log.evidence import first_offset_in
 from kafkacodec.log.files import note
 from kafkacodec.log.kinds import kind_of
+from kafkacodec.log.range_planning import least
 from kafkacodec.log.segment import Segment, check_is_segment
 from kafkacodec.log.storage import StoredFile, open_file
 from kafkacodec.log.walk import Damage
@@ -82,11 +83,15 @@ def statistics_among(
     *,
     start_offset: int | None = None,
     end_offset: int | None = None,
+    until: int | None = None,
     records: bool = False,
     verify_crc: bool = False,
     threads: int | None = 1,
 ) -> SegmentStatistics:
-    """As `segment_statistics`; with `records`, `missing_offsets` has those after the segment too, if it is damaged."""
+    """As `segment_statistics`; with `records`, `missing_offsets` has those after the segment too, if it is damaged.
+
+    From the offset `until` on, batches and records are not counted: the next segment has them.
+    """
     total = SegmentStatistics(
         path=segment.path,
         topic=segment.topic,
@@ -110,13 +115,13 @@ def statistics_among(
                 continue
             if after_damage:
                 total.missing_offsets += _lost_before(file, part)
-            total.add(part.between(start_offset, end_offset))
+            total.add(part.between(start_offset, least(end_offset, until)))
             after, after_damage = int(part.position[-1] + part.size[-1]), False
         total.trailing_bytes = file.size - after
         if records:
             total.problems.clear()  # those inside batches are found too
             total.damaged_bytes = total.missing_offsets = 0
-            read = count_messages(file, total, segment.base_offset or 0) if old else count_records(file, total)
+            read = count_messages(file, total, segment.base_offset or 0) if old else count_records(file, total, until)
             for damage in read:
                 note(total.problems, damage.error)
                 total.damaged_bytes += damage.end - damage.start

@@ -18,6 +18,7 @@ from kafkacodec.log.group_lag import PartitionLag, lag
 from kafkacodec.log.groups import TOPIC
 from kafkacodec.log.kinds import kind_of
 from kafkacodec.log.partition import Partition
+from kafkacodec.log.range_planning import end_of
 from kafkacodec.log.report import Report
 from kafkacodec.log.segment import Segment
 from kafkacodec.log.storage import open_file
@@ -160,23 +161,24 @@ def _add_times(found: Survey, partitions: list[Partition]) -> None:
         histogram = found.times.get(partition.topic, found.times[None])
         for segment in partition.segments:
             try:
-                _add_segment(histogram, segment)
+                _add_segment(histogram, segment, end_of(partition, segment))
             except (OSError, DecodeError) as error:
                 found.unreadable.append((segment.path, reason_of(error)))
 
 
-def _add_segment(histogram: TimeHistogram, segment: Segment) -> None:
-    """Add the batches of a segment; records by their own times where the headers do not have their number."""
+def _add_segment(histogram: TimeHistogram, segment: Segment, until: int | None) -> None:
+    """Add the batches of a segment before an offset; records by their own times where no header has their number."""
     old = not kind_of(segment.path).has_batches
     counted, every_count = TimeHistogram(), True
     with open_file(segment.path) as file:
         for part in messages_of(file, segment.base_offset or 0) if old else batches_of(file, segment.base_offset):
             if not isinstance(part, Damage):
+                part = part.between(None, until)
                 histogram.add(part.max_time, np.zeros(len(part), np.int64), part.size)
                 counted.add(part.max_time, part.count, np.zeros(len(part), np.int64))
                 every_count = every_count and bool(part.has_first.all())
     if not every_count:
         counted = TimeHistogram()
-        for chunk in segment.read(columns=("timestamp",), include_control=True, on_error="skip"):
+        for chunk in segment.read(columns=("timestamp",), include_control=True, end_offset=until, on_error="skip"):
             counted.add(chunk["timestamp"], np.ones(len(chunk), np.int64), np.zeros(len(chunk), np.int64))
     histogram.merge(counted)
