@@ -17,7 +17,7 @@ import numpy.typing as npt
 from kafkacodec.errors import CorruptRecord, CrcMismatch, KafkaCodecError, Truncated, UnsupportedVersion
 from kafkacodec.log import layout
 from kafkacodec.log.files import FileIdentity
-from kafkacodec.log.storage import identity_of, read_file
+from kafkacodec.log.storage import identity_of, is_passing, read_file
 from kafkacodec.records._crc import crc32c
 
 CHECKPOINT_VERSION = 0
@@ -122,11 +122,17 @@ def read_checkpoint(path: str | os.PathLike[str]) -> dict[tuple[str, int], int]:
 
 
 def known_offsets(log_dir: str, name: str) -> Mapping[tuple[str, int], int]:
-    """The entries of an offset checkpoint of a log directory; empty if it is missing or cannot be read."""
+    """The entries of an offset checkpoint of a log directory; empty if it is missing or cannot be read.
+
+    Raises:
+        OSError: an object store does not answer: what the file says changes what is read.
+    """
     path = os.path.join(log_dir, name)
     try:
         return _known_offsets(path, identity_of(path))
-    except (OSError, KafkaCodecError):
+    except (OSError, KafkaCodecError) as error:
+        if is_passing(path, error):
+            raise
         return {}
 
 

@@ -13,6 +13,7 @@ from kafkacodec.errors import CorruptRecord, DecodeError, MissingOffsets
 from kafkacodec.log import SegmentRange
 from kafkacodec.log.continuity import Gaps
 from kafkacodec.log.ranges import Lost
+from kafkacodec.log.storage import is_url
 from kafkacodec.log.storage.access import ENVIRONMENT, S3Access
 from kafkacodec.log.storage.stores import use
 from kafkacodec.records.columns import Problem, RecordColumns
@@ -42,9 +43,10 @@ def read_ranges(
 ) -> Iterator[pa.RecordBatch]:
     """The records of these ranges in batches of at most `ROWS` rows, with the columns `names`.
 
-    With `permissive`, damage and unreadable files are logged and skipped. Offsets missing between segments are damage
-    unless `gaps` is ``accept``. Offsets that were deleted or truncated since the ranges were planned are an error with
-    `fail_on_data_loss`, and logged without it. What is logged is also given to `note`, with the file's path.
+    With `permissive`, damage and unreadable files are logged and skipped, but not what an object store does not give.
+    Offsets missing between segments are damage unless `gaps` is ``accept``. Offsets that were deleted or truncated
+    since the ranges were planned are an error with `fail_on_data_loss`, and logged without it. What is logged is also
+    given to `note`, with the file's path.
     `access` tells how to reach S3.
 
     Raises:
@@ -70,11 +72,18 @@ def read_ranges(
             except MissingOffsets:  # data loss, or a gap that is not to be skipped
                 raise
             except (OSError, DecodeError) as error:  # of the file itself: damage inside it is skipped by on_error
-                if not permissive or (fail_on_data_loss and isinstance(error, FileNotFoundError)):
+                if not permissive or not _may_skip(piece.path, error, fail_on_data_loss):
                     raise
                 logger.warning("%s: skipped: %s", piece.path, error)
                 if note is not None:
                     note(piece.path, [_unreadable(piece, error)])
+
+
+def _may_skip(path: str, error: OSError | DecodeError, fail_on_data_loss: bool) -> bool:
+    """Whether a file is damaged or gone. An object that a store does not give is neither: Spark tries again."""
+    if isinstance(error, FileNotFoundError):
+        return not fail_on_data_loss
+    return isinstance(error, DecodeError) or not is_url(path)
 
 
 def _unreadable(piece: SegmentRange, error: OSError | DecodeError) -> Problem:

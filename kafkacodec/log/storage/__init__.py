@@ -24,6 +24,7 @@ from kafkacodec.log.storage.places import (
     check_local,
     full_path,
     is_directory,
+    is_passing,
     is_url,
 )
 
@@ -39,6 +40,7 @@ __all__ = [
     "full_path",
     "identity_of",
     "is_directory",
+    "is_passing",
     "is_uploaded",
     "is_url",
     "open_file",

@@ -41,6 +41,7 @@ PART_BYTES = 16 << 20
 """The largest request in bytes; larger ranges are asked for in parallel."""
 
 _REQUESTS = 4  # at a time
+_TRIES = 3  # to read a small object that others replace
 
 
 class OpenObject(Protocol):
@@ -135,7 +136,17 @@ def remove_objects(urls: Iterable[str], access: S3Access) -> None:
 
 
 def read_object(url: str, limit: int) -> bytes:
-    """The bytes of a small object. Raises as `storage.read_file`."""
+    """The bytes of a small object, of the new one if it is replaced meanwhile. Raises as `storage.read_file`."""
+    for _ in range(_TRIES):
+        try:
+            return _read_object(url, limit)
+        except OSError as error:
+            if error.errno != errno.ESTALE:
+                raise
+    return _read_object(url, limit)
+
+
+def _read_object(url: str, limit: int) -> bytes:
     with ObjectFile(url) as file:
         if file.size > limit:
             raise LimitExceeded(f"the object has {file.size} bytes, the limit is {limit}", position=limit, path=url)

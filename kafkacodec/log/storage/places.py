@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import time
@@ -31,6 +32,7 @@ __all__ = [
     "full_path",
     "identity_of",
     "is_directory",
+    "is_passing",
     "is_url",
     "open_file",
     "read_file",
@@ -38,6 +40,8 @@ __all__ = [
 
 REPLACED = "the object was replaced while it was read; read it again"
 """The reason of `errno.ESTALE`."""
+
+_PASSING = (errno.EIO, errno.ESTALE)
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
@@ -131,6 +135,11 @@ def check_local(path: str) -> None:
     """
     if is_url(path):
         raise ValueError(f"{path}: logs in object stores can only be read; write to a directory and copy it")
+
+
+def is_passing(path: str, error: Exception) -> bool:
+    """Whether a store did not say what it has, so that nothing may be concluded from the error of reading a file."""
+    return is_url(path) and getattr(error, "errno", None) in _PASSING
 
 
 def open_file(path: str) -> StoredFile:

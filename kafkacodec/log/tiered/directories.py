@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import errno
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -152,9 +151,6 @@ def list_directory(directory: str, listed: Iterable[Entry]) -> Directory:
     return result
 
 
-_PASSING = (errno.EIO, errno.ESTALE)
-
-
 def _history(manifest: Manifest) -> Sequence[LeaderEpoch]:
     """The leader epochs of the log at the end of an upload; those of its segment if they are missing or unreadable.
 
@@ -163,7 +159,7 @@ def _history(manifest: Manifest) -> Sequence[LeaderEpoch]:
     try:
         return _cached_history(manifest.path, os.environ.get(KEYS_VARIABLE)) or manifest.leader_epochs
     except (OSError, KafkaCodecError, ImportError) as error:
-        if getattr(error, "errno", None) in _PASSING:
+        if places.is_passing(manifest.path, error):
             raise
         return manifest.leader_epochs
 
