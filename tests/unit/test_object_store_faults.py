@@ -3,6 +3,10 @@
 import errno
 import gc
 import os
+import signal
+import subprocess
+import sys
+import threading
 import time
 import weakref
 from datetime import timedelta
@@ -325,3 +329,23 @@ def test_permissive_tasks_of_spark_skip_no_object_that_is_not_given(store, statu
     with pytest.raises(OSError) as caught:
         list(read_ranges(ranges, ["offset"], permissive=True, fail_on_data_loss=False))
     assert caught.value.filename == ranges[0].path
+
+
+@pytest.mark.parametrize("silent", ["HEAD", "GET", "list"])
+def test_control_c_ends_a_program_that_waits_for_a_silent_server(store, silent):
+    waiting = threading.Event()
+
+    def wait(request):
+        if (request.command if request.key else "list") == silent:
+            waiting.set()
+            time.sleep(10)
+
+    store.fault = wait
+    what = f"entries({URL.rpartition('/')[0]!r})" if silent == "list" else f"read_file({URL!r}, 1 << 20)"
+    program = f"from kafkacodec.log.storage import entries, read_file\n{what}"
+    process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True)
+    assert waiting.wait(20)
+    time.sleep(0.05)  # until the program waits too
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=5)
+    assert said.rstrip().endswith("KeyboardInterrupt")

@@ -1,7 +1,7 @@
 """Files of HDFS, by hdfs-native; its errors as those of files.
 
-Addresses and security are those of Hadoop's configuration (``HADOOP_CONF_DIR``) and environment. Each call has a thread
-of its own, since the client waits without a limit for a server that does not answer.
+Addresses and security are those of Hadoop's configuration (``HADOOP_CONF_DIR``) and environment. The client waits
+without a limit for a server that does not answer.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ import errno
 import os
 import re
 import secrets
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from kafkacodec.log.files import FileIdentity
+from kafkacodec.log.storage.calls import result_of
 from kafkacodec.log.storage.forks import check_process, note_client
 from kafkacodec.log.storage.places import REPLACED
 
@@ -30,11 +29,10 @@ __all__ = ["SCHEMES", "HdfsFile", "files_below", "identity_of", "names_below", "
 
 SCHEMES = ("hdfs",)
 
-_T = TypeVar("_T")
-
 _WRITE_BYTES = 8 << 20
 _SETTINGS = ("HADOOP_", "KRB5")
 _TIMEOUT = 60.0  # in seconds, of one call
+_in_time = partial(result_of, timeout=_TIMEOUT)
 # The client asks so often, with pauses that double, so that a closed port is noticed after some seconds.
 _TRIES = {"dfs.client.failover.max.attempts": "3"}
 
@@ -152,20 +150,6 @@ def _client(host: str, _settings: int) -> Client:
         raise ImportError("reading from HDFS needs hdfs-native: pip install 'kafkacodec[hdfs]'") from None
     note_client()
     return Client(f"hdfs://{host}" if host else None, _TRIES)
-
-
-def _in_time(call: Callable[[], _T]) -> _T:
-    """What a call returns. Raises TimeoutError if it takes too long; its thread is left behind then."""
-    answer: Future[_T] = Future()
-
-    def run() -> None:
-        try:
-            answer.set_result(call())
-        except BaseException as error:
-            answer.set_exception(error)
-
-    threading.Thread(target=run, name="kafkacodec-hdfs", daemon=True).start()
-    return answer.result(_TIMEOUT)
 
 
 @contextmanager

@@ -6,15 +6,16 @@ import errno
 import mmap
 import os
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kafkacodec.errors import LimitExceeded
 from kafkacodec.log.files import FileIdentity
 from kafkacodec.log.storage import hdfs, stores
 from kafkacodec.log.storage.access import S3Access
+from kafkacodec.log.storage.calls import Callers
 from kafkacodec.log.storage.fetched import FetchedFile
 from kafkacodec.log.storage.forks import check_process
 from kafkacodec.log.storage.places import full_path
@@ -154,8 +155,8 @@ def _read_object(url: str, limit: int) -> bytes:
 
 
 @cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_REQUESTS, thread_name_prefix="kafkacodec-objects")
+def _callers() -> Callers:
+    return Callers(_REQUESTS)
 
 
 class ObjectFile(FetchedFile):
@@ -208,7 +209,8 @@ class ObjectFile(FetchedFile):
         for first, last in missing:
             for begin in range(first, last, PART_BYTES):
                 finish = min(begin + PART_BYTES, last)
-                self._parts.append((begin, finish, _pool().submit(self._fetch, self._memory, begin, finish)))
+                part = _callers().ask(partial(self._fetch, self._memory, begin, finish))
+                self._parts.append((begin, finish, part))
         self._parts.sort(key=lambda part: part[:2])
 
     def _fetch(self, memory: Any, start: int, end: int) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafkacodec.log.files import FileIdentity
 from kafkacodec.log.storage.access import ENVIRONMENT, S3Access
+from kafkacodec.log.storage.calls import result_of
 from kafkacodec.log.storage.forks import check_process, note_client
 from kafkacodec.log.storage.places import REPLACED
 
@@ -113,7 +114,7 @@ def _state_of(url: str) -> Any:
     if not key:
         raise IsADirectoryError(errno.EISDIR, "a bucket, not an object", url)
     with _errors_of(url):
-        return obstore.head(bucket.client, key)
+        return result_of(lambda: obstore.head(bucket.client, key))
 
 
 def _strong_tag(state: Any) -> str | None:
@@ -142,7 +143,7 @@ def names_below(url: str) -> list[tuple[str, bool]]:
 
     bucket, key = _place_of(url)
     with _errors_of(url):
-        found = obstore.list_with_delimiter(bucket.client, f"{key}/" if key else None)
+        found = result_of(lambda: obstore.list_with_delimiter(bucket.client, f"{key}/" if key else None))
     bucket.remember(found["objects"])
     names = [(str(prefix).rstrip("/"), True) for prefix in found["common_prefixes"]]
     names += [(entry["path"], False) for entry in found["objects"]]
