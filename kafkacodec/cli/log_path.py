@@ -12,4 +12,12 @@ class LogPath(click.Path):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:  # type: ignore[override]
         """The path or the URL as it is."""
-        return value if "://" in value else str(super().convert(value, param, ctx))
+        if "://" not in value:
+            return str(super().convert(value, param, ctx))
+        from kafkacodec.log.storage.objects import check_url
+
+        try:
+            check_url(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        return value

@@ -15,6 +15,7 @@ from kafkacodec.cli.record_rows import Place, Row, rows
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.following import Follower, Growth
 from kafkacodec.log.from_end import last_chunks
+from kafkacodec.log.storage import is_url
 
 if TYPE_CHECKING:
     from kafkacodec import RecordColumns, Search
@@ -52,6 +53,8 @@ class Source:
         """All records, or the last ones, then new ones as they are written, in new partitions too."""
         followers = []
         for partition in partitions:
+            if is_url(partition.path):
+                raise click.UsageError(f"{partition.path}: --follow does not support logs in object stores")
             if partition.is_kafka07:
                 raise click.UsageError(f"{partition.path}: --follow does not support logs of Kafka 0.6 and 0.7")
             follower = self._follower(partition)

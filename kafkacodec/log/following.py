@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from kafkacodec.log.partition import Partition
+from kafkacodec.log.storage import is_url
 from kafkacodec.records.arguments import IsolationLevel
 from kafkacodec.records.signatures import suggests_options
 
@@ -41,6 +42,9 @@ class Follower:
 
     Attributes:
         next_offset (int): the first offset that was not returned by `poll`. It may be set back to read again.
+
+    Raises:
+        ValueError: the partition is in an object store.
     """
 
     @suggests_options
@@ -51,6 +55,8 @@ class Follower:
         *,
         isolation_level: IsolationLevel = "read_uncommitted",
     ) -> None:
+        if is_url(partition.path):
+            raise ValueError(f"{partition.path}: logs in object stores cannot be followed; read them again")
         self.partition = partition
         self.next_offset = partition.start_offset() if next_offset is None else next_offset
         self.isolation_level = isolation_level

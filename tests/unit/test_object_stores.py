@@ -209,6 +209,21 @@ def test_writing_is_refused(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+def test_following_is_refused(sample):
+    with pytest.raises(ValueError, match="cannot be followed"):
+        kc.log.Follower(kc.log.LogDirectory(sample[1]).partition("orders", 0))
+    result = run_command("dump", "--follow", sample[1])
+    assert result.exit_code == 2
+    assert "--follow does not support logs in object stores" in result.output
+
+
+@pytest.mark.parametrize(("url", "text"), [("ftp://host/logs", "unknown scheme 'ftp'"), ("s3://", "has a bucket")])
+def test_commands_say_what_is_wrong_with_a_url(url, text):
+    result = run_command("topics", url)
+    assert result.exit_code == 2
+    assert text in result.output
+
+
 def test_wrong_credentials_are_refused_without_showing_them(sample, monkeypatch):
     monkeypatch.setattr("moto.settings.INITIAL_NO_AUTH_ACTION_COUNT", 0.0)
     monkeypatch.setattr("moto.core.responses.ActionAuthenticatorMixin.request_count", 1)

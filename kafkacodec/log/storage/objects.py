@@ -27,6 +27,7 @@ __all__ = [
     "SCHEMES",
     "ObjectEntry",
     "ObjectFile",
+    "check_url",
     "files_below",
     "identity_of",
     "list_objects",
@@ -103,6 +104,12 @@ def _store_of(url: str) -> Store:
     if scheme not in _STORES:
         raise ValueError(f"{url}: unknown scheme {scheme!r}; use one of {', '.join(SCHEMES)}")
     return _STORES[scheme]
+
+
+def check_url(url: str) -> None:
+    """Raise ValueError if a URL has an unknown scheme or no bucket."""
+    if _store_of(url) is stores:
+        stores.parts_of(url)
 
 
 def identity_of(url: str) -> FileIdentity:

@@ -30,6 +30,7 @@ __all__ = [
     "identity_of",
     "names_below",
     "open_object",
+    "parts_of",
     "remove",
     "upload",
     "use",
@@ -180,6 +181,14 @@ def remove(url: str, access: S3Access) -> None:
         obstore.delete(bucket.client, key)
 
 
+def parts_of(url: str) -> re.Match[str]:
+    """A URL's ``scheme``, ``bucket`` and ``key``. Raises ValueError: it has no bucket."""
+    parts = _URL.fullmatch(url)
+    if parts is None:
+        raise ValueError(f"{url}: a URL of objects has a bucket, as in s3://bucket/prefix")
+    return parts
+
+
 def _place_of(url: str, access: S3Access | None = None) -> tuple[_Bucket, str]:
     """A URL's bucket, and the key in it.
 
@@ -190,10 +199,7 @@ def _place_of(url: str, access: S3Access | None = None) -> tuple[_Bucket, str]:
         KafkaCodecError: as `check_process`.
     """
     check_process()
-    exceptions = _exceptions()
-    parts = _URL.fullmatch(url)
-    if parts is None:
-        raise ValueError(f"{url}: a URL of objects has a bucket, as in s3://bucket/prefix")
+    exceptions, parts = _exceptions(), parts_of(url)
     settings = tuple(sorted(item for item in os.environ.items() if item[0].startswith(_SETTINGS)))
     scheme = "s3" if parts["scheme"] == "s3a" else parts["scheme"]
     given = _access if access is None else access
