@@ -114,6 +114,16 @@ def test_offset_out_of_range(policy):
     assert read.read_all(2000) == [(0, 10)]
 
 
+def test_positions_that_are_never_in_range():
+    model = ModelCluster(1, {"t": 1})
+    put(model, b"x")
+    read = consumer(model)
+    model.fail("Fetch", 1, times=20)
+    assert read.read_all(5000) == []
+    assert 3 < len(fetches(model)) < 12
+    assert read.read_all(30_000) == [(0, 0)]
+
+
 def test_positions_by_time():
     model = ModelCluster(1, {"t": 1})
     model.now = 10 * 3_600_000.0

@@ -42,7 +42,7 @@ class Consumer(BlockingFace):
         ValueError: an option or topic name has a wrong value.
 
     Errors of reading (`columns`, `getmany`, iteration):
-        LocalProtocolError: nothing is subscribed to or assigned.
+        LocalProtocolError: nothing is subscribed to or assigned; or another thread reads at this moment.
         ClientClosed: it is closed, or was made before this process was forked.
         DecodeError (CorruptRecord, CrcMismatch, UnsupportedCodec, LimitExceeded): a batch cannot be read. The records
             before it were given; the path names topic and partition. The error comes again until `seek` leaves the
@@ -54,7 +54,7 @@ class Consumer(BlockingFace):
         DeadlineExceeded: `timeout` has passed and no broker ever answered.
         UnknownTopicOrPartitionError: `timeout` has passed, and a partition that was assigned by hand does not exist. A
             topic that is subscribed to may come later: that is logged.
-        What a deserializer or a callback of `subscribe` raises.
+        What a deserializer raises, again until `seek` leaves the record out; what a callback of `subscribe` raises.
     """
 
     _face: aio.Consumer

@@ -38,7 +38,7 @@ class FetchErrors:
             if from_follower:  # it may lag behind the leader
                 self._again(state, now)
             else:
-                self._out_of_range(state)
+                self._out_of_range(state, now)
         elif entry.error_code == _CORRUPT_MESSAGE or not (refusal.retriable or entry.error_code == _UNKNOWN):
             assert state.fetching is not None
             self.for_user(
@@ -71,8 +71,11 @@ class FetchErrors:
             state, f"{place}: the topic was deleted and created again after offset {offset} was reached"
         )
 
-    def _out_of_range(self, state: PartitionState) -> None:
+    def _out_of_range(self, state: PartitionState, now: float) -> None:
         assert state.fetching is not None
+        if state.failures:
+            state.next_at = now + self._backoff.after(state.failures)
+        state.failures += 1
         text = f"{state.topic}-{state.number}: the broker does not have offset {state.fetching.offset}"
         if state.log_start_offset >= 0:
             text += f"; it had offsets from {state.log_start_offset} to {state.high_watermark} before"

@@ -210,7 +210,9 @@ class Positions:
     def found(self, state: PartitionState, position: Position) -> None:
         """Take over the result of a look-up."""
         if state.sought is not None:
+            next_at, failures = state.next_at, state.failures
             self._start(state, position)
+            state.next_at, state.failures = next_at, failures  # it may not be in range either
 
     def seek(self, key: Key, position: Position) -> None:
         """Go on at another position."""
