@@ -207,6 +207,25 @@ def test_an_error_is_not_kept_back_by_the_records_of_others(how):
     assert offsets(read, how, 1) == [(1, 0)]
 
 
+@pytest.mark.parametrize("how", READS)
+def test_an_error_that_comes_again_does_not_keep_back_records_of_others(how):
+    model = ModelCluster(1, {"t": 2})
+    for number in range(20):
+        put(model, b"%d" % number, partition=1)
+    read = consumer(model, 0, 1, auto_offset_reset="none", **SMALL)
+    read.positions.seek(("t", 1), Position(0))
+    read.network.run(1000)
+    found, errors = [], 0
+    while len(found) < 20 and errors < 50:
+        try:
+            offsets(read, how, 1, found)
+        except NoOffset:
+            errors += 1
+        read.wait(0)
+    assert found == [(1, offset) for offset in range(20)]
+    assert errors > 10
+
+
 def test_the_end_ends_an_iteration():
     read = numbered(4)
     records = read.reader.iterated()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kafkacodec.client.consuming.positions import Position
 from kafkacodec.client.consuming.received import Part
 from kafkacodec.client.consuming.settings import ConsumerSettings
+from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.decode import plan_of
 
 if TYPE_CHECKING:
@@ -70,13 +71,14 @@ class OpenPart:
             self.decoder = decoder
         return part, decoder
 
-    def end_of(self, part: Part, decoder: Decoder, last_offset: int | None) -> Position:
-        """The position after what was read of a part; `last_offset` is that of the last record, if one was read."""
+    def end_of(self, part: Part, decoder: Decoder, table: RecordColumns, before: int = 0) -> Position:
+        """The position after what was read of a part into a table, which had some rows before."""
         if decoder.done and decoder.fault is None and part.end is not None:
             return part.end if part.end.offset <= part.state.end else Position(part.state.end)
-        if last_offset is None:
+        if len(table) == before:
             return part.state.position or part.start
-        return Position(last_offset + 1, part.end.leader_epoch if part.same_epoch and part.end is not None else -1)
+        epoch = part.end.leader_epoch if part.same_epoch and part.end is not None else -1
+        return Position(int(table["offset"][-1]) + 1, epoch)
 
     def reopen(self) -> None:
         """The next `open` begins at the partition's position."""

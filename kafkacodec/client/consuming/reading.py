@@ -68,6 +68,7 @@ class Reader:
         self._read: list[PartitionState] = []  # what was given of them is not processed yet
         self._before: dict[PartitionState, Position | None] = {}  # the positions that this read has changed
         self._given: Given | None = None
+        self._raised = False  # the last read raised an error: records of other partitions come before another one
         self._user: int | None = None  # the thread that reads now
         self._closed = False
         self.records_given = 0
@@ -140,11 +141,12 @@ class Reader:
         self._enter()
         try:
             self._settle()
-            failure = self._queued_failure()
+            failure = None if self._raised else self._queued_failure()
             found = read(*args, **options) if failure is None else None
             if not found:
                 self._settle()  # nothing that was read is with the user
                 failure = failure or self._next_failure()
+            self._raised = failure is not None
             self._open.give_back()
         except BaseException as error:
             self._undo()
@@ -245,7 +247,7 @@ class Reader:
                 table.problems, table.next_offsets = Problems(), {}
             else:
                 decoder.read_on(table, max_rows, DEFAULT_MAX_BYTES)
-            end = self._open.end_of(part, decoder, _last_offset(table, before))
+            end = self._open.end_of(part, decoder, table, before)
             if part.current:
                 self._advance(part, end)
                 table.next_offsets[part.state.key] = end.offset
@@ -278,7 +280,7 @@ class Reader:
         while (opened := self._next_part(_OF_RECORDS)) is not None:
             part, decoder = opened
             chunk = decoder.read(RecordColumns, max_records, DEFAULT_MAX_BYTES)
-            end = self._open.end_of(part, decoder, _last_offset(chunk, 0))
+            end = self._open.end_of(part, decoder, chunk)
             records: list[ConsumerRecord] = []
             place = part.state.key
             try:
@@ -286,7 +288,10 @@ class Reader:
                     records, chunk, ConsumerRecord, *place, settings.key_deserializer, settings.value_deserializer
                 )
             except Exception as error:
-                end = self._not_deserialized(part, int(chunk["offset"][len(records)]), error)
+                offset = int(chunk["offset"][len(records)])
+                error.add_note(f"{place[0]}-{place[1]}: the record at offset {offset} was not deserialized")
+                self._failure = Failure(part.state, part.version, error)  # it comes after the records before
+                end = Position(offset)
             self._over(part, decoder, end)
             if part.current and records:
                 self.records_given += len(records)
@@ -321,12 +326,6 @@ class Reader:
             self._open.close_part()
         return fault is None and decoder.done
 
-    def _not_deserialized(self, part: Part, offset: int, error: Exception) -> Position:
-        """A deserializer failed: the records before are given, then its error comes."""
-        error.add_note(f"{part.state.topic}-{part.state.number}: the record at offset {offset} was not deserialized")
-        self._failure = Failure(part.state, part.version, error)
-        return Position(offset, -1)
-
     # Errors
 
     def _next_failure(self) -> Failure | None:
@@ -351,7 +350,3 @@ class Reader:
             self._open.close_part()
         self._fetch_again(failure.state, failure.version)
         return failure
-
-
-def _last_offset(table: RecordColumns, before: int) -> int | None:
-    return int(table["offset"][-1]) if len(table) > before else None
