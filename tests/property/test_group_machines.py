@@ -233,8 +233,11 @@ class Groups(RuleBasedStateMachine):
             answer = Answer(self.answer(received, version), version, 1)
             consumer.group.answered(send, answer, self.now)
             return
-        assert send.to == Coordinator("group", "g")
-        consumer.cluster.node_of(send.to)
+        if send.to == 1:  # beside a JoinGroup or SyncGroup that waits
+            assert isinstance(message, messages.LeaveGroupRequest)
+        else:
+            assert send.to == Coordinator("group", "g")
+            consumer.cluster.node_of(send.to)
         self.flights.append(Flight(consumer, send, received, version, next(self.numbers)))
 
     def answer(self, message: Any, version: int) -> Any:
@@ -251,7 +254,9 @@ class Groups(RuleBasedStateMachine):
     def advance(self, flight: Flight) -> None:
         """A request arrives, in the order of its connection, or its answer does."""
         if not flight.arrived:
-            flight = next(each for each in self.flights if each.consumer is flight.consumer and not each.arrived)
+            link = flight.consumer, flight.send.to
+            waiting = (each for each in self.flights if not each.arrived)
+            flight = next(each for each in waiting if (each.consumer, each.send.to) == link)
             flight.arrived = True
             self.coordinator.handle(flight.message, flight.token)
         elif flight.token in self.coordinator.ready:

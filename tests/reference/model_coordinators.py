@@ -53,6 +53,11 @@ class ClassicCoordinator:
         """Whether it is a member."""
         return member_id in self.members
 
+    def join_without_end(self) -> None:
+        """A member makes the group rebalance, and never joins itself."""
+        self.members["late"] = _Member()
+        self._rebalance()
+
     def expire(self, member_id: str) -> None:
         """No heartbeat, or no JoinGroup, came from a member in time."""
         gone = self.members.pop(member_id, None)

@@ -244,3 +244,22 @@ async def test_the_position_is_known_to_a_callback(committed):
         await consumer.subscribe(["t"], on_assigned=assigned)
         assert await count(consumer) == 10 - (committed or 0)
         assert positions == [committed or 0]
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+async def test_a_member_can_commit_and_leave_while_a_rebalance_waits_for_others(strategy):
+    """JoinGroup holds up its connection at the broker, so that what is said meanwhile takes the other one."""
+    options = {"partition_assignment_strategy": strategy, "enable_auto_commit": strategy != "range"}
+    async with GroupBroker({"t": 1}) as broker, member(broker, "t", **options) as consumer:
+        broker.write("t", 0, 10)
+        assert await count(consumer, 3) == 3
+        broker.coordinator.join_without_end()
+        membership = consumer._group.membership
+        if strategy == "range":  # gives up its partition before it joins
+            await until(consumer.paused)
+            await consumer.getmany(0)
+        await until(lambda: membership.metadata is None)
+        async with asyncio.timeout(1):
+            await consumer.close()
+        assert broker.members_gone == 1
+        assert broker.committed == ({} if strategy == "range" else {T0: 3})

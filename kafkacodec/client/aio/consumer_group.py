@@ -14,6 +14,7 @@ from kafkacodec.client.aio.group_offsets import GroupOffsets
 from kafkacodec.client.aio.losses import Losses, listed
 from kafkacodec.client.aio.reads import Reads
 from kafkacodec.client.consuming.positions import Key, PartitionState, Position
+from kafkacodec.client.core.calls import Place
 from kafkacodec.client.groups.classic import ClassicMembership
 from kafkacodec.client.groups.membership import (
     Assigned,
@@ -77,7 +78,7 @@ class ConsumerGroup:
         self._tasks: list[asyncio.Task[None]] = []
         self._reads: Reads | None = None
         self._new_losses = 0  # events that are not handled yet
-        self.offsets = GroupOffsets(parts, self._group_id, self._member)
+        self.offsets = GroupOffsets(parts, self._group_id, self._member, self._place)
         self.losses = Losses(self._group_id, parts.reader, self.offsets.known)
 
     # Membership
@@ -312,6 +313,9 @@ class ConsumerGroup:
                 self.offsets.known[key] = position
             self._positions.set_committed(key, position)
         self._network.wake()
+
+    def _place(self) -> Place | None:
+        return None if self.membership is None else self.membership.place
 
     def _member(self) -> GroupMetadata | None:
         return GroupMetadata(self._group_id) if self.membership is None else self.membership.metadata

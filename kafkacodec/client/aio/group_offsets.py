@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from kafkacodec.client.aio.consumer_parts import ConsumerParts
 from kafkacodec.client.consuming.positions import Key, PartitionState, Position
+from kafkacodec.client.core.calls import Place
 from kafkacodec.client.groups.membership import GroupMetadata, TopicPartition
 from kafkacodec.client.groups.offsets import CommittedOffset, Member, OffsetCommit, OffsetFetch
 from kafkacodec.errors import ClientClosed, KafkaCodecError, error
@@ -28,18 +29,19 @@ class GroupOffsets:
         parts: the consumer's.
         group_id: the group.
         member: under what to commit.
+        place: where to commit, if not at the place of the coordinator.
 
     Attributes:
         known: the newest committed position of each partition.
     """
 
-    def __init__(self, parts: ConsumerParts, group_id: str, member: Member) -> None:
+    def __init__(self, parts: ConsumerParts, group_id: str, member: Member, place: Callable[[], Place | None]) -> None:
         self._parts = parts
         self._settings = parts.settings
         self._network = parts.network
         self._positions = parts.positions
         self._group_id = group_id
-        self._member = member
+        self._member, self._place = member, place
         self.known: dict[Key, Position] = {}
         self._calls: set[OffsetCommit] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -117,6 +119,7 @@ class GroupOffsets:
             request_timeout_ms=self._settings.request_timeout_ms,
             backoff=self._network.retry_backoff(),
             topic_ids=self._positions.topic_ids(),
+            place=self._place,
         )
         self._calls.add(call)
         return call

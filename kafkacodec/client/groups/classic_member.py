@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-from kafkacodec.client.core.calls import Prepare, Send
+from kafkacodec.client.core.calls import Place, Prepare, Send
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.groups import classic_requests as requests
 from kafkacodec.client.groups.assignor import RebalanceProtocol
@@ -57,6 +57,7 @@ class ClassicMember(GroupMember):
         self._reason = ""  # why to join (again)
         self._leading: Leadership | None = None
         self._asking: Send | None = None  # JoinGroup, SyncGroup or LeaveGroup
+        self._aside = False  # a JoinGroup or SyncGroup may wait at the broker that is of no interest any more
         self._failures = 0
         self._next_at = 0.0
 
@@ -69,11 +70,18 @@ class ClassicMember(GroupMember):
     def metadata(self) -> GroupMetadata | None:
         """Under what to commit; None while this is no member in a known generation, and while it joins.
 
-        JoinGroup and SyncGroup wait at the broker for other members, and what follows on their connection waits too.
+        JoinGroup and SyncGroup wait at the broker for other members, and what follows on their connection waits too. A
+        member that leaves meanwhile commits at another `place`.
         """
-        if self._generation < 0 or not self._member_id or self._state in _WAITING:
+        if self._generation < 0 or not self._member_id or (self._state in _WAITING and not self._aside):
             return None
         return self._identity()
+
+    @property
+    def place(self) -> Place:
+        """Where to commit: at the coordinator; by its number if that takes a connection on which nothing waits."""
+        node = self._cluster.coordinators.node_of(self._place) if self._aside else None
+        return self._place if node is None else node
 
     @property
     def stable(self) -> bool:
@@ -101,24 +109,26 @@ class ClassicMember(GroupMember):
     def _lose(self) -> None:
         """The membership is over, and with it the partitions are gone."""
         self._ownership.lose()
-        self._generation = -1
+        self._generation, self._aside = -1, False
         self._asking = self._leading = None
         self._beats.forget()
 
     def _pause(self, now: float) -> list[Send]:
         """The application has not called for too long: others may have its partitions until it does."""
         identity, member = self._identity(), self._member_id and self._settings.group_instance_id is None
+        self._step_aside()
+        place = self.place
         self._lose()
         self._member_id = ""
         self._state = State.PAUSED
         if not member:
             return []
         reason = "the application did not ask for records within max_poll_interval_ms"
-        return [Send(self._place, requests.leave(identity, reason), _LEAVE_TIMEOUT_MS)]
+        return [Send(place, requests.leave(identity, reason), _LEAVE_TIMEOUT_MS)]
 
     def _end(self) -> None:
         """Give up the partitions, then leave."""
-        self._asking = None  # a new assignment comes too late
+        self._step_aside()  # a new assignment comes too late
         if not self._give_up_all():
             return
         self._beats.forget()
@@ -126,6 +136,11 @@ class ClassicMember(GroupMember):
             self._left()
         else:
             self._state = State.LEAVING
+
+    def _step_aside(self) -> None:
+        """Wait for no JoinGroup or SyncGroup any more."""
+        self._aside = self._aside or (self._asking is not None and self._state in _WAITING)
+        self._asking = None
 
     def _leave(self, now: float) -> list[Send]:
         return self._ask(requests.leave(self._identity(), "the consumer is closed"), _LEAVE_TIMEOUT_MS)
@@ -179,5 +194,5 @@ class ClassicMember(GroupMember):
         return GroupMetadata(settings.group_id, self._generation, self._member_id, settings.group_instance_id)
 
     def _ask(self, request: Prepare, timeout_ms: float) -> list[Send]:
-        self._asking = Send(self._place, request, timeout_ms)
+        self._asking = Send(self.place, request, timeout_ms)
         return [self._asking]

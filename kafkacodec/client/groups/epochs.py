@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any, Final
 
 from kafkacodec import messages
-from kafkacodec.client.core.calls import ANY, Answer, Prepare, Send, Versions
+from kafkacodec.client.core.calls import ANY, Answer, Place, Prepare, Send, Versions
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.groups.member import GroupMember
 from kafkacodec.client.groups.membership import (
@@ -76,6 +76,11 @@ class EpochMembership(GroupMember):
             return None
         settings = self._settings
         return GroupMetadata(settings.group_id, self._epoch, self._member_id, settings.group_instance_id)
+
+    @property
+    def place(self) -> Place:
+        """Where to commit: at the coordinator."""
+        return self._place
 
     @property
     def stable(self) -> bool:

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from kafkacodec.client.core.backoff import Backoff
-from kafkacodec.client.core.calls import Answer, Send
+from kafkacodec.client.core.calls import Answer, Place, Send
 from kafkacodec.errors import AuthenticationFailed, ConnectionFailed, DeadlineExceeded, RemoteProtocolError
 
 __all__ = [
@@ -173,6 +173,10 @@ class Membership(Protocol):
     @property
     def metadata(self) -> GroupMetadata | None:
         """Under what to commit; None while this is no member in a known generation, or joins: do not commit then."""
+
+    @property
+    def place(self) -> Place:
+        """Where to commit."""
 
     @property
     def stable(self) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 from kafkacodec.client.core.backoff import Backoff
-from kafkacodec.client.core.calls import Answer, Coordinator, Send, Versions
+from kafkacodec.client.core.calls import Answer, Coordinator, Place, Send, Versions
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.groups.membership import GroupMetadata, TopicPartition, worth_repeating
 from kafkacodec.errors import BrokerError, DeadlineExceeded, error
@@ -35,7 +35,13 @@ class OffsetCall:
     """
 
     def __init__(
-        self, cluster: Cluster, member: Member, deadline: float, request_timeout_ms: float, backoff: Backoff | None
+        self,
+        cluster: Cluster,
+        member: Member,
+        deadline: float,
+        request_timeout_ms: float,
+        backoff: Backoff | None,
+        place: Callable[[], Place | None] | None = None,
     ) -> None:
         self.done = False
         self._pending: tuple[TopicPartition, ...] | None = None  # None: all
@@ -44,6 +50,7 @@ class OffsetCall:
         self.errors: dict[TopicPartition, BrokerError] = {}
         self._cluster = cluster
         self._member = member
+        self._place = place
         self._deadline = deadline
         self._timeout_ms = request_timeout_ms
         self._backoff = backoff or Backoff()
@@ -70,7 +77,7 @@ class OffsetCall:
             self._end(self._last or error(_REBALANCE)("the group rebalances: commit again after that"))
             return []
         timeout_ms = min(self._timeout_ms, self._deadline - now)
-        place = Coordinator("group", metadata.group_id)
+        place = (self._place and self._place()) or Coordinator("group", metadata.group_id)
         self._asking = Send(place, self._request(metadata), timeout_ms, context=metadata)
         return [self._asking]
 
@@ -115,7 +122,7 @@ class OffsetCall:
             self._end(error)
             return
         self._sent = self._sent or getattr(error, "sent", True)
-        self._cluster.coordinators.lost(_place(send))
+        self._cluster.coordinators.lost(_coordinator(send))
         self._again(error, now)
 
     def _still_wanted(self) -> bool:
@@ -131,7 +138,7 @@ class OffsetCall:
 
     def _retriable(self, code: int, send: Send) -> bool:
         if code in _LOST_COORDINATOR:
-            self._cluster.coordinators.lost(_place(send))
+            self._cluster.coordinators.lost(_coordinator(send))
             return True
         if code == _STALE_MEMBER_EPOCH:
             # The epoch has increased meanwhile. The member's partitions are still its own as long as its id is.
@@ -177,6 +184,5 @@ class OffsetCall:
         return version
 
 
-def _place(send: Send) -> Coordinator:
-    assert isinstance(send.to, Coordinator)
-    return send.to
+def _coordinator(send: Send) -> Coordinator:
+    return Coordinator("group", send.context.group_id)

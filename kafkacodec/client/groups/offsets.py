@@ -7,13 +7,13 @@ Sources: KIP-211 (retention), KIP-320 (leader epochs), KIP-447 (stable offsets),
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from kafkacodec import messages
 from kafkacodec.client.core.backoff import Backoff
-from kafkacodec.client.core.calls import Versions
+from kafkacodec.client.core.calls import Place, Versions
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.groups.membership import GroupMetadata, TopicPartition, in_order
 from kafkacodec.client.groups.offset_call import (
@@ -64,6 +64,7 @@ class OffsetCommit(OffsetCall):
         backoff: the wait before the next attempt.
         topic_ids: of the topics that the offsets are of, where it is known: they are not committed for a newer topic of
             the same name (Kafka 4.1). Others have that of the newest metadata.
+        place: where to commit, if not at the place of the coordinator; `Membership.place`.
     """
 
     def __init__(
@@ -76,8 +77,9 @@ class OffsetCommit(OffsetCall):
         request_timeout_ms: float = 30_000,
         backoff: Backoff | None = None,
         topic_ids: Mapping[str, uuid.UUID] | None = None,
+        place: Callable[[], Place | None] | None = None,
     ) -> None:
-        super().__init__(cluster, member, deadline, request_timeout_ms, backoff)
+        super().__init__(cluster, member, deadline, request_timeout_ms, backoff, place)
         self._ids = topic_ids or {}
         self._offsets = {TopicPartition(*place): offset for place, offset in offsets.items()}
         self._pending = in_order(offsets)
