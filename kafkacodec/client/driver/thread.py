@@ -111,11 +111,13 @@ class LoopThread:
     def _serve(self) -> None:
         asyncio.set_event_loop(self.loop)
         try:
-            while not self._closed:
+            while True:
                 try:
                     self.loop.run_forever()
                 except SystemExit:  # of a function of the application: it must not end what others wait for
                     _log.exception("a callback of %s called sys.exit()", self._name)
+                if self._closed:
+                    break
         finally:
             left = asyncio.all_tasks(self.loop)
             for task in left:
