@@ -167,6 +167,18 @@ SASL = {
 # Before the connection is open
 
 
+async def test_a_peer_that_says_more_than_the_versions():
+    """The connection ends as soon as it is open, before it is used."""
+
+    async def script(reader, writer):
+        connection = Connection("broker")
+        (event,) = connection.receive(await reader.read(65536))
+        writer.write(connection.send_response(event.correlation_id, connection.api_versions(event)) + b"\0\0\0\4more")
+        await until_closed(reader)
+
+    await refused(script, "no request is pending")
+
+
 @pytest.mark.parametrize("options", [{}, {"security_protocol": "SSL"}, SASL], ids=["plain", "tls", "sasl"])
 async def test_a_peer_that_says_nothing(options):
     async def script(reader, writer):

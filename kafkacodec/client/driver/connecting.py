@@ -117,6 +117,7 @@ class Connector:
     ) -> Link:
         loop = asyncio.get_running_loop()
         outcome: asyncio.Future[None] = loop.create_future()
+        early: list[Exception] = []  # why it ended before this coroutine went on
         name = opening.name
 
         def opened() -> None:
@@ -130,6 +131,7 @@ class Connector:
                 outcome.set_exception(reason)
             elif not outcome.cancelled() and outcome.exception() is None:
                 self._ways.pop((address.host, address.port), None)  # the broker may come back in another release
+                early.append(reason)
                 ended(link, reason)
 
         link = Link(
@@ -147,6 +149,8 @@ class Connector:
         try:
             await self._dial(name, address.host, dialer, link)
             await outcome
+            if early:
+                raise early[0]
         except BaseException as error:
             link.close(error if isinstance(error, KafkaCodecError) else ConnectionFailed(f"{name}: given up"))
             with contextlib.suppress(BaseException):
