@@ -275,8 +275,12 @@ class Copying:
                     await self.rewind(consumer, found)
                 else:
                     self.committed += 1
-                    for (_, partition), end in ends.items():
+                    committed = await consumer.committed_offsets(found)
+                    for (topic, partition), end in ends.items():
                         self.done[partition] = max(self.done[partition], end)
+                        position = committed[topic, partition]
+                        assert position is not None
+                        assert position.offset >= end  # at once, not by the next transaction
 
     async def rewind(self, consumer: Any, found: Any) -> None:
         """Read again from the committed positions, where the member still has the partitions."""
@@ -291,6 +295,7 @@ class Copying:
         members = [asyncio.create_task(self.copy(name)) for name in ("left", "right")]
         async with asyncio.timeout(120):
             while self.committed < 10:
+                all_run(feeding, *members)
                 await asyncio.sleep(0.1)
         for number in range(COORDINATOR_KILLS):
             broker = await leader_of(cluster, COORDINATED[number % 2])
@@ -298,7 +303,7 @@ class Copying:
             await asyncio.sleep(rnd.uniform(3, 6))
             await asyncio.to_thread(cluster.start)
             await asyncio.sleep(rnd.uniform(0.5, 2))
-            assert not any(task.done() for task in (feeding, *members))
+            all_run(feeding, *members)
         self.stop.set()
         await feeding
         for _ in range(600):
@@ -307,6 +312,13 @@ class Copying:
             await asyncio.sleep(0.1)
         self.end.set()
         await asyncio.gather(*members)
+
+
+def all_run(*tasks: asyncio.Task[None]) -> None:
+    """Raises what has ended one of them."""
+    for task in tasks:
+        if task.done():
+            raise AssertionError("a member has ended") from task.exception()
 
 
 async def leader_of(cluster: Cluster, topic: str) -> Broker:
