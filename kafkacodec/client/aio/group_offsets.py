@@ -81,9 +81,7 @@ class GroupOffsets:
         offsets = {
             state.key: CommittedOffset(*state.processed)
             for state in states
-            if state.processed is not None
-            and self.known.get(state.key) != state.processed
-            and self._same_topic(state)
+            if state.processed is not None and self.known.get(state.key) != state.processed and self._same_topic(state)
         }
         if offsets and self._member() is not None:
             await self._finish_or_log(self._begin(offsets), offsets)
