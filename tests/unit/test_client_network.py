@@ -124,6 +124,17 @@ async def test_an_address_that_cannot_be_says_why():
     await client.close()
 
 
+async def test_a_connection_that_others_cancel_is_made_again():
+    async with SmallBroker() as broker:
+        client = network(broker.address)
+        waiting = asyncio.create_task(client.call(messages.MetadataRequest(topics=[]), timeout_ms=5000))
+        while not (found := [task for task in asyncio.all_tasks() if task.get_name().startswith("connect to")]):
+            await asyncio.sleep(0)
+        found[0].cancel()
+        assert (await waiting).brokers
+        await client.close()
+
+
 async def test_a_broker_that_is_gone_is_passed_over():
     async with SmallBroker() as gone, SmallBroker() as broker:
         await gone.__aexit__()

@@ -187,6 +187,16 @@ class Traffic:
             return
         loop = asyncio.get_running_loop()
         node.connecting = loop.create_task(self._open(node, address), name=f"connect to {address.host}:{address.port}")
+        node.connecting.add_done_callback(lambda task: self._given_up(node, task))
+
+    def _given_up(self, node: Node, task: asyncio.Task[None]) -> None:
+        """The application has cancelled all tasks, or its token provider has called sys.exit()."""
+        if node.connecting is task:
+            node.connecting = None
+            reason = "cancelled" if task.cancelled() else repr(task.exception())
+            error = ConnectionFailed(f"{self._named(node)}: {reason}")
+            self._failed(node, error)
+            self._broken(node, error)
 
     async def _open(self, node: Node, address: BrokerAddress) -> None:
         """Connect to a broker; on failure all that waits for it fails."""
