@@ -250,6 +250,26 @@ def test_joining_is_repeated_with_growing_waits(code):
     assert it.group.take_events() == []
 
 
+def test_joining_waits_longer_each_time_that_the_second_step_fails():
+    it = Member()
+    waits = []
+    for _ in range(5):
+        it.joined(leader="other")
+        assert isinstance(it.asked(), messages.SyncGroupRequest)
+        it.group.failed(it.send, ConnectionFailed("gone", sent=True), it.now)
+        waits.append(it.group.next_deadline() - it.now)
+        it.now = it.group.next_deadline()
+    assert waits == [100, 200, 400, 800, 1000]
+    assert it.follower() == [Assigned((), ())]
+    it.now = it.group.next_deadline()
+    assert isinstance(it.asked(), messages.HeartbeatRequest)
+    it.answer(error_code=25)  # the member was removed, and joins anew
+    it.now = it.group.next_deadline()
+    it.asked()
+    it.answer(error_code=15)
+    assert it.group.next_deadline() - it.now == 100
+
+
 def test_a_broken_connection_makes_it_join_again():
     it = Member()
     it.joined(leader="other")

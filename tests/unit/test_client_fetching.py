@@ -14,6 +14,7 @@ from kafkacodec.errors import (
     LimitExceeded,
     LocalProtocolError,
     LogTruncated,
+    RemoteProtocolError,
     UnsupportedVersion,
 )
 from tests.reference.model_broker import ModelCluster
@@ -273,6 +274,32 @@ def test_a_broker_that_refuses_all_fetches(code):
             assert 3 < len(fetches(model)) - before < 20
     put(model, b"x")
     assert read.read_all(5000) == [(0, 1)]
+
+
+@pytest.mark.parametrize("kind", ["fetcher", "lookup"])
+def test_a_broker_whose_answers_are_nonsense(monkeypatch, kind):
+    nonsense = RemoteProtocolError("broker h:1: unexpected correlation id 7")
+    for bad, wanted in ((2, [(0, 0)]), (3, None)):
+        model = ModelCluster(1, {"t": 1})
+        put(model, b"x")
+        read = ModelConsumer(model, auto_offset_reset="earliest")
+        machine = getattr(read, kind)
+        taken, left = machine.answered, [nonsense] * bad
+
+        def answered(send, answer, now, machine=machine, taken=taken, left=left):
+            if left:
+                machine.failed(send, left.pop(), now)
+            else:
+                taken(send, answer, now)
+
+        monkeypatch.setattr(machine, "answered", answered)
+        read.assign(("t", 0))
+        if wanted is None:
+            with pytest.raises(RemoteProtocolError, match="unexpected correlation id 7"):
+                read.read_all(5000)
+        else:
+            assert read.read_all(5000) == wanted
+    assert read.read_all(5000) == [(0, 0)]
 
 
 def test_a_batch_larger_than_the_limits():

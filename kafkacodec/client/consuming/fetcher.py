@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from kafkacodec.client.consuming.fetch_errors import FetchErrors
+from kafkacodec.client.consuming.fetch_errors import MOST_BROKEN, FetchErrors
 from kafkacodec.client.consuming.fetch_request import fetch_request
 from kafkacodec.client.consuming.positions import Key, PartitionState, Position, Positions
 from kafkacodec.client.consuming.received import Extent, Frame, Part, extent_of
@@ -20,7 +20,14 @@ from kafkacodec.client.core.calls import Answer, Send, Versions
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.core.metrics import Metrics
 from kafkacodec.client.groups.membership import worth_repeating
-from kafkacodec.errors import ClientClosed, CorruptRecord, KafkaCodecError, LimitExceeded, error
+from kafkacodec.errors import (
+    ClientClosed,
+    CorruptRecord,
+    KafkaCodecError,
+    LimitExceeded,
+    RemoteProtocolError,
+    error,
+)
 from kafkacodec.protocol.fetch import aborted_transactions
 from kafkacodec.protocol.versions import highest_common
 
@@ -166,7 +173,10 @@ class Fetcher:
             frame.release()
 
     def failed(self, send: Send, error: Exception, now: float) -> None:
-        """Ask again after a wait; from the leader, if a follower failed. Tell the user what does not pass."""
+        """Ask again after a wait; from the leader, if a follower failed.
+
+        The user gets what does not pass: a refusal, and answers that break the protocol `MOST_BROKEN` times in a row.
+        """
         asked: _Round = send.context
         node = self._nodes[asked.node]
         node.asking = None
@@ -176,10 +186,11 @@ class Fetcher:
         node.failures += 1
         node.next_at = now + self._backoff.after(node.failures)
         self._cluster.refresh()
+        broken = isinstance(error, RemoteProtocolError) and node.failures >= MOST_BROKEN
         for state in self._positions.partitions.values():
             if state.preferred == asked.node:
                 state.preferred = None
-            if not worth_repeating(error) and self._source(state, now) == asked.node:
+            if (broken or not worth_repeating(error)) and self._source(state, now) == asked.node:
                 self._errors.for_user(state, error)
 
     # Asking

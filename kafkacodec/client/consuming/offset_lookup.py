@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 from kafkacodec import messages
+from kafkacodec.client.consuming.fetch_errors import MOST_BROKEN
 from kafkacodec.client.consuming.positions import Key, PartitionState, Position, Positions
 from kafkacodec.client.consuming.reset_policy import LATEST
 from kafkacodec.client.core.backoff import Backoff
@@ -139,12 +141,15 @@ class OffsetLookup:
 
     def failed(self, send: Send, error: Exception, now: float) -> None:
         """Ask again, unless that cannot help."""
+        again: list[_Want] = []
         if worth_repeating(error):
             self._cluster.refresh()
-            self._again(send.context.values(), error, now)
-            return
+            most = MOST_BROKEN - 1 if isinstance(error, RemoteProtocolError) else sys.maxsize
+            again = [want for want in send.context.values() if want.failures < most]
+            self._again(again, error, now)
         for want in send.context.values():
-            self._refuse(want, error)
+            if want not in again:
+                self._refuse(want, error)
 
     # Steps
 

@@ -173,7 +173,6 @@ class ClassicMembership(ClassicMember):
         else:
             self._generation, self._member_id = joined.generation_id, joined.member_id
             self._protocol = joined.protocol_name
-            self._failures = 0
             self._beats.joined(now)
             self._state = State.SYNCING
             if joined.leader == joined.member_id:
@@ -215,7 +214,7 @@ class ClassicMembership(ClassicMember):
         except DecodeError as error:
             self._fail(error.within(f"assignment in group {self._settings.group_id!r}"))
             return
-        self._state = State.STABLE
+        self._state, self._failures = State.STABLE, 0
         if any(place.topic not in self._joined for place in target):
             target = {place for place in target if place.topic in self._joined}
             self._reason = "the assignment has topics outside of the subscription"
