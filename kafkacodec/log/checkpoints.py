@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kafkacodec.errors import CorruptRecord, CrcMismatch, KafkaCodecError, Truncated, UnsupportedVersion
+from kafkacodec.errors import CorruptRecord, CrcMismatch, Truncated, UnsupportedVersion
 from kafkacodec.log import layout
 from kafkacodec.log.files import FileIdentity
-from kafkacodec.log.storage import identity_of, is_passing, read_file
+from kafkacodec.log.storage import identity_of, optional, read_file
 from kafkacodec.records._crc import crc32c
 
 CHECKPOINT_VERSION = 0
@@ -128,12 +128,10 @@ def known_offsets(log_dir: str, name: str) -> Mapping[tuple[str, int], int]:
         OSError: an object store does not answer: what the file says changes what is read.
     """
     path = os.path.join(log_dir, name)
-    try:
-        return _known_offsets(path, identity_of(path))
-    except (OSError, KafkaCodecError) as error:
-        if is_passing(path, error):
-            raise
-        return {}
+    found: Mapping[tuple[str, int], int] = {}
+    with optional(path):
+        found = _known_offsets(path, identity_of(path))
+    return found
 
 
 @lru_cache(maxsize=16)

@@ -10,12 +10,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import known_offsets
 from kafkacodec.log.continuity import Evidence, Gap
 from kafkacodec.log.indexes import read_offset_index, read_time_index
-from kafkacodec.log.storage import StoredFile, changed_ns, entries, full_path, open_file
+from kafkacodec.log.storage import StoredFile, changed_ns, entries, full_path, open_file, optional
 from kafkacodec.log.walk import walk
 from kafkacodec.records.columns import BatchHeaders
 from kafkacodec.records.decode import iter_columns
@@ -79,10 +78,10 @@ class _Listing(NamedTuple):
 
 
 def _list(directory: str) -> _Listing:
-    try:
-        return _listed(directory, changed_ns(directory))
-    except OSError:
-        return _Listing([], [], [])
+    found = _Listing([], [], [])
+    with optional(directory):
+        found = _listed(directory, changed_ns(directory))
+    return found
 
 
 @lru_cache(maxsize=4)
@@ -109,10 +108,8 @@ def _indexed_to(path: str) -> int | None:
     """The last offset in the index files of a segment."""
     last: list[int] = []
     for suffix, read in _INDEXES.items():
-        try:
+        with optional(path):
             last += read(layout.sibling(path, suffix), on_error="stop")["offset"][-1:].tolist()
-        except (OSError, KafkaCodecError):
-            continue
     return max(last, default=None)
 
 
@@ -122,13 +119,12 @@ def _cleaned_to(log_dir: str, topic: str | None, partition: int | None) -> int |
 
 
 def _removed_in(directory: str, base_offset: int | None) -> bool:
-    if base_offset is None:
-        return False
-    try:
-        with open_file(os.path.join(directory, layout.file_name(base_offset, layout.LOG_SUFFIX))) as file:
-            return _removed(file)
-    except OSError:
-        return False
+    found = False
+    if base_offset is not None:
+        path = os.path.join(directory, layout.file_name(base_offset, layout.LOG_SUFFIX))
+        with optional(path), open_file(path) as file:
+            found = _removed(file)
+    return found
 
 
 def _removed(file: StoredFile) -> bool:

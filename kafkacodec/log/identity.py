@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch, known_offsets, read_leader_epochs, read_topic_id
-from kafkacodec.log.storage import full_path, is_passing
+from kafkacodec.log.storage import full_path, optional
 
 
 class LogIdentity(NamedTuple):
@@ -57,23 +55,13 @@ def identify(directory: str, topic: str | None, partition: int | None) -> LogIde
     """
     topic_id: uuid.UUID | None = None
     epochs: tuple[LeaderEpoch, ...] = ()
-    with _unknown(directory):
+    with optional(directory):
         topic_id = read_topic_id(os.path.join(directory, layout.PARTITION_METADATA))
-    with _unknown(directory):
+    with optional(directory):
         epochs = tuple(read_leader_epochs(os.path.join(directory, layout.LEADER_EPOCH_CHECKPOINT)))
     starts = known_offsets(os.path.dirname(full_path(directory)), layout.LOG_START_CHECKPOINT)
     start = starts.get((topic or "", -1 if partition is None else partition), 0)
     return LogIdentity(topic_id, epochs, start)
-
-
-@contextmanager
-def _unknown(directory: str) -> Iterator[None]:
-    """Suppress the error of a file that cannot be read."""
-    try:
-        yield
-    except (OSError, KafkaCodecError) as error:
-        if is_passing(directory, error):
-            raise
 
 
 def epoch_at(epochs: Sequence[LeaderEpoch], offset: int) -> int | None:

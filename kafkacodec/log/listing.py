@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from kafkacodec.log import layout
 from kafkacodec.log.files import SETTLED_SECONDS
-from kafkacodec.log.storage import Entry, changed_ns, entries, full_path, identity_of, is_url
+from kafkacodec.log.storage import Entry, changed_ns, entries, full_path, identity_of, is_url, optional
 
 
 class SegmentFile(NamedTuple):
@@ -83,9 +83,7 @@ def directory_name(path: str) -> layout.DirectoryName | None:
     name = os.path.basename(full_path(path))
     tiered = None
     if layout.may_be_either(name):
-        try:
+        with optional(path):  # raised again when it is read
             files = [layout.parse_file_name(entry.name) for entry in entries(path)]
             tiered = any(file is not None and file.segment_id is not None for file in files)
-        except OSError:  # raised again when it is read
-            tiered = None
     return layout.parse_directory_name(name, tiered=tiered)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Unpack
 
@@ -25,7 +24,7 @@ from kafkacodec.log.readable import Readable, ReadOptions
 from kafkacodec.log.report import Report
 from kafkacodec.log.segment import Segment, Timestamp, checked_limits
 from kafkacodec.log.segment07 import segment_at
-from kafkacodec.log.storage import full_path, open_file
+from kafkacodec.log.storage import full_path, open_file, optional
 from kafkacodec.log.transactions import Transactions, scan_transactions
 from kafkacodec.log.verify_partition import verify_files, verify_partition
 from kafkacodec.records.arguments import ISOLATION_LEVELS, IsolationLevel, one_of
@@ -327,7 +326,7 @@ class Partition(Readable):
         found = {segment.base_offset for segment in self.segments if segment.base_offset is not None}
         if not self.has_all:
             self.recovery_point  # noqa: B018  # see `segments`
-            with suppress(OSError):
+            with optional(self.path):
                 found |= {s.base_offset or 0 for s in Partition(self.path, recovery_point=0).segments}
         return sorted(found)
 

@@ -24,8 +24,8 @@ from kafkacodec.log.storage.places import (
     check_local,
     full_path,
     is_directory,
-    is_passing,
     is_url,
+    optional,
 )
 
 if TYPE_CHECKING:
@@ -40,10 +40,10 @@ __all__ = [
     "full_path",
     "identity_of",
     "is_directory",
-    "is_passing",
     "is_uploaded",
     "is_url",
     "open_file",
+    "optional",
     "read_file",
 ]
 

@@ -6,9 +6,12 @@ import errno
 import os
 import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
+from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log import files
 from kafkacodec.log.files import FileIdentity, MappedFile
 
@@ -35,6 +38,7 @@ __all__ = [
     "is_passing",
     "is_url",
     "open_file",
+    "optional",
     "read_file",
 ]
 
@@ -140,6 +144,16 @@ def check_local(path: str) -> None:
 def is_passing(path: str, error: Exception) -> bool:
     """Whether a store did not say what it has, so that nothing may be concluded from the error of reading a file."""
     return is_url(path) and getattr(error, "errno", None) in _PASSING
+
+
+@contextmanager
+def optional(path: str) -> Iterator[None]:
+    """Do without a file that cannot be read; but that a store does not answer is raised: it may change what is read."""
+    try:
+        yield
+    except (OSError, KafkaCodecError) as error:
+        if is_passing(path, error):
+            raise
 
 
 def open_file(path: str) -> StoredFile:
