@@ -21,6 +21,7 @@ class Request(BaseHTTPRequestHandler):
     """One request; a test's `fault` gets it."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # header and body are sent one after the other
     store: "HostileStore"
 
     def log_message(self, *_arguments):

@@ -14,6 +14,7 @@ from datetime import timedelta
 import pytest
 
 import kafkacodec as kc
+from kafkacodec.log import walk
 from kafkacodec.log.storage import entries, open_file, read_file, stores
 from kafkacodec.spark.reading import read_ranges
 from tests.hostile_store import HostileStore, strong
@@ -349,3 +350,25 @@ def test_control_c_ends_a_program_that_waits_for_a_silent_server(store, silent):
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=5)
     assert said.rstrip().endswith("KeyboardInterrupt")
+
+
+def test_what_is_read_ahead_is_bounded(store, monkeypatch):
+    """As docs/object-stores.md says, with windows and requests that are 64 times smaller."""
+    for name in ("LARGEST_WINDOW", "LARGEST_REQUEST", "AHEAD_BYTES"):
+        monkeypatch.setattr(walk, name, getattr(walk, name) >> 6)
+    store.objects["t-0/x.log"] = kc.encode([(b"k", os.urandom(1000))] * 8000, batch_bytes=16 << 10)
+    size = len(store.objects["t-0/x.log"])
+    store.tag = lambda data: '"always the same, and fast"'
+
+    def asked():
+        return max(span[1] for _, _, span in store.asked if span is not None)
+
+    several = [kc.log.Segment(URL).read() for _ in range(2)]
+    for chunk in next(zip(*several, strict=True)):
+        assert asked() - chunk.consumed <= 32 << 20 >> 6
+    for reader in several:
+        reader.close()  # stops early
+    time.sleep(0.1)
+    assert asked() <= 32 << 20 >> 6
+    most = max(asked() - chunk.consumed for chunk in kc.log.Segment(URL).read(max_rows=100))
+    assert size > 80 << 20 >> 6 >= most > 48 << 20 >> 6

@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import shutil
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -150,3 +151,20 @@ def test_commands_count_overlapping_uploads_once():
     assert sum(line["num_records"] for line in lines("scan", "--start-offset", "167")) == count - 167
     batches = lines("scan", "--batches")
     assert all(one["last_offset"] + 1 == after["base_offset"] for one, after in itertools.pairwise(batches))
+
+
+def test_a_manifest_of_very_many_chunks_takes_no_memory_for_them(tmp_path):
+    copy = shutil.copytree(DATA / "zstd", tmp_path / "log")
+    [path] = copy.glob("payments-*/0/*08-*.rsm-manifest")
+    manifest, count = json.loads(path.read_bytes()), 1 << 26
+    sizes = {"originalChunkSize": 1, "transformedChunkSize": 1, "finalTransformedChunkSize": 1}
+    manifest["chunkIndex"] = {"type": "fixed", "originalFileSize": count, **sizes}
+    path.write_text(json.dumps(manifest))
+    os.truncate(path.with_suffix(".log"), count)
+    tracemalloc.start()
+    try:
+        with pytest.raises(kc.errors.CorruptRecord, match="chunk 0 of the object"):
+            kc.log.Segment(path.with_suffix(".log")).scan()
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
