@@ -170,3 +170,13 @@ def test_closed_and_unreachable(broker: Broker, topic: str) -> None:
         lost.send("t", b"v")
     assert "no metadata of topic 't' within 0.3 s" in str(caught.value)
     assert "127.0.0.1:1" in str(caught.value)
+
+
+def test_full_memory_does_not_wait_for_more_records(broker: Broker, topic: str) -> None:
+    """What has to be sent to make room is sent at once, however long batches may wait for records."""
+    options: Any = {"linger_ms": 600_000, "buffer_memory": 50_000, "max_block_ms": 3000}
+    with kc.client.Producer(broker.server, **options) as producer:
+        producer.send(topic, b"first", partition=0)
+        producer.flush()  # nothing but memory wakes the client from now on
+        deliveries = [producer.send(topic, b"x" * 1000, partition=0) for _ in range(200)]
+    assert [delivery.offset for delivery in deliveries] == list(range(1, 201))

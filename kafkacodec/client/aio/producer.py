@@ -281,6 +281,8 @@ class Producer(TransactionalProducer):
         limit = self._settings.max_block_ms / 1000
         own = self.queues.topic(topic) or await self._discovered(topic, limit)
         drained = self.queues.drained
+        if self.queues.full:
+            self.wake()  # open batches are due now
         if self.queues.full and not await self._until(lambda: self.queues.drained != drained, limit):
             most = self._settings.buffer_memory
             raise QueueFull(
