@@ -265,3 +265,14 @@ def test_what_exceeds_max_request_size_is_refused_at_the_call():
         with pytest.raises(EncodeError, match="bytes, compressed, 900 are allowed"):
             producer.send_columns(noise, topic="t")
         producer.close(0)
+
+
+@pytest.mark.parametrize(("timeout", "kind"), [("1", TypeError), (True, TypeError), (-1, ValueError)])
+def test_wrong_times_are_refused_and_close_nothing(timeout, kind):
+    with knowing(kc.client.Producer(NOBODY)) as producer:
+        delivery = producer.send("t", b"v")
+        for call in (producer.flush, producer.close, delivery.result):
+            with pytest.raises(kind, match="timeout must "):
+                call(timeout)
+        assert not producer.send("t", b"w").done()
+        producer.close(0)

@@ -10,7 +10,7 @@ from typing import Any, Final, Self, Unpack
 
 from kafkacodec.client.aio.tables import TableSending
 from kafkacodec.client.aio.transactions import TransactionalProducer
-from kafkacodec.client.checks import check_topic, offset_number
+from kafkacodec.client.checks import check_topic, offset_number, seconds
 from kafkacodec.client.driver.network import Network
 from kafkacodec.client.faces import shown
 from kafkacodec.client.options import instead_of, option_defaults
@@ -204,6 +204,7 @@ class Producer(TransactionalProducer):
             DeadlineExceeded: not known in time.
             ClientClosed: as in `send`.
         """
+        timeout = seconds("timeout", timeout)
         await self.start()
         with self.queues.lock:
             newest = self.queues.flush()
@@ -227,6 +228,7 @@ class Producer(TransactionalProducer):
             timeout: in seconds; what is not acknowledged by then fails with ClientClosed. None waits as long as
                 ``delivery_timeout_ms`` allows.
         """
+        timeout = seconds("timeout", timeout)
         network = self._network
         if self._closed or network is None:
             self._closed = True

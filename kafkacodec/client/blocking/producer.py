@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from kafkacodec.client.aio import producer as aio
-from kafkacodec.client.checks import offset_number
+from kafkacodec.client.checks import offset_number, seconds
 from kafkacodec.client.driver.thread import LoopThread
 from kafkacodec.client.faces import BlockingFace, blocking
 from kafkacodec.client.options import instead_of
@@ -170,6 +170,7 @@ class Producer(BlockingFace):
             timeout: in seconds; what is not acknowledged by then fails with ClientClosed. None waits as long as
                 ``delivery_timeout_ms`` allows.
         """
+        seconds("timeout", timeout)
         if self._closed:
             return
         self._refuse_handler()

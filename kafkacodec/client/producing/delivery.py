@@ -10,6 +10,7 @@ from bisect import bisect_right, insort
 from collections.abc import Callable, Generator
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
+from kafkacodec.client.checks import seconds
 from kafkacodec.errors import LocalProtocolError
 
 __all__ = [
@@ -177,7 +178,7 @@ class _Awaitable(Generic[Result]):
         """
         if not self.done():
             _refuse_in(self._outcome.loop)
-            if not self._outcome.wait(self._index, timeout):
+            if not self._outcome.wait(self._index, seconds("timeout", timeout)):
                 raise TimeoutError(f"not acknowledged within {timeout} s")
         return self._result()
 
