@@ -250,6 +250,7 @@ async def test_the_position_is_known_to_a_callback(committed):
 async def test_a_member_can_commit_and_leave_while_a_rebalance_waits_for_others(strategy):
     """JoinGroup holds up its connection at the broker, so that what is said meanwhile takes the other one."""
     options = {"partition_assignment_strategy": strategy, "enable_auto_commit": strategy != "range"}
+    options["fetch_max_wait_ms"] = 50
     async with GroupBroker({"t": 1}) as broker, member(broker, "t", **options) as consumer:
         broker.write("t", 0, 10)
         assert await count(consumer, 3) == 3
@@ -259,7 +260,35 @@ async def test_a_member_can_commit_and_leave_while_a_rebalance_waits_for_others(
             await until(consumer.paused)
             await consumer.getmany(0)
         await until(lambda: membership.metadata is None)
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(3):
             await consumer.close()
         assert broker.members_gone == 1
         assert broker.committed == ({} if strategy == "range" else {T0: 3})
+
+
+async def test_nothing_is_committed_between_a_loss_and_its_handling():
+    """A callback may hold up the loss for long, and the member may have joined again by then."""
+    go_on = asyncio.Event()
+
+    async def assigned(partitions):
+        await consumer.position(*T0)
+        await go_on.wait()
+
+    async with GroupBroker({"t": 1}) as broker, member(broker, auto_commit_interval_ms=10) as consumer:
+        broker.write("t", 0, 10)
+        await consumer.subscribe(["t"], on_assigned=assigned)
+        assert await count(consumer, 3) == 3
+        await consumer.getmany(0, 1)
+        await until(lambda: broker.committed == {T0: 3})
+        membership = consumer._group.membership
+        first = membership.metadata
+        broker.coordinator.expire(membership._member_id)
+        broker.progress()
+        await until(lambda: membership.metadata not in (None, first))
+        broker.committed[T0] = 9  # by the member that had the partition meanwhile
+        await asyncio.sleep(0.05)
+        with pytest.raises(kc.errors.error(27)):
+            await consumer.commit()
+        assert broker.committed == {T0: 9}
+        go_on.set()
+        await until(lambda: consumer._group._losses == 0)

@@ -108,9 +108,7 @@ class ConsumerGroup:
 
     def metadata(self) -> GroupMetadata:
         """Under what to commit. Raises UnknownMemberIdError while this is no member."""
-        if self.membership is None:
-            return GroupMetadata(self._group_id)
-        found = self.membership.metadata
+        found = self._member()
         if found is None:
             raise error(_NO_MEMBER)("the consumer is not a member of its group: a rebalance is under way")
         return found
@@ -318,6 +316,8 @@ class ConsumerGroup:
         return None if self.membership is None else self.membership.place
 
     def _member(self) -> GroupMetadata | None:
+        if self._losses:  # the positions are still those of before
+            return None
         return GroupMetadata(self._group_id) if self.membership is None else self.membership.metadata
 
 
