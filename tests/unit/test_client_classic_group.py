@@ -408,9 +408,13 @@ def test_an_assignor_that_is_wrong_is_an_error_of_this_member(assigned, reason):
     it = Member([Wrong(assigned)])
     it.known(t=2)
     it.joined(members=[member("m")])
-    it.group.poll(it.now)
+    leaving = it.asked()  # else the others would wait for its session to end
     (event,) = it.group.take_events()
     assert reason in str(event.error)
+    assert isinstance(leaving, messages.LeaveGroupRequest)
+    assert [(entry.member_id, reason in entry.reason) for entry in leaving.members] == [("m", True)]
+    it.answer()
+    assert (it.group.poll(1e9), it.group.take_events()) == ([], [])
 
 
 def test_bytes_that_cannot_be_read():

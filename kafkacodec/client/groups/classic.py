@@ -99,7 +99,8 @@ class ClassicMembership(ClassicMember):
         sends = [] if step is None or self._ownership.revoking or self._asking is not None else step(self, now)
         if self._state in BEATING and self._generation >= 0:
             sends += self._beats.poll(self._identity(), now)
-        return sends
+        parting, self._parting = self._parting, []
+        return sends + parting
 
     def next_deadline(self) -> float | None:
         """When the next request is due, or the application has not called for too long."""
@@ -167,9 +168,9 @@ class ClassicMembership(ClassicMember):
         elif code:
             self._refused(code, now)
         elif joined.protocol_name not in self._assignors:
-            self._fail(
-                RemoteProtocolError(f"group {self._settings.group_id!r}: unknown assignor {joined.protocol_name!r}")
-            )
+            self._member_id = joined.member_id
+            unknown = f"group {self._settings.group_id!r}: unknown assignor {joined.protocol_name!r}"
+            self._fail(RemoteProtocolError(unknown), leave=True)
         else:
             self._generation, self._member_id = joined.generation_id, joined.member_id
             self._protocol = joined.protocol_name
@@ -183,7 +184,7 @@ class ClassicMembership(ClassicMember):
         try:
             self._leading = Leadership(joined.members, self._topics)
         except DecodeError as error:
-            self._fail(error)
+            self._fail(error, leave=True)
             return
         if not joined.skip_assignment:
             self._state = State.ASSIGNING
@@ -196,7 +197,7 @@ class ClassicMembership(ClassicMember):
         try:
             assigned = self._leading.assign(self._assignors[self._protocol])
         except Exception as error:  # an application's assignor may raise anything
-            self._fail(error)
+            self._fail(error, leave=True)
             return []
         self._state = State.SYNCING
         return self._sync(now, assigned)
@@ -212,7 +213,7 @@ class ClassicMembership(ClassicMember):
         try:
             target = partitions_of(synced.assignment)
         except DecodeError as error:
-            self._fail(error.within(f"assignment in group {self._settings.group_id!r}"))
+            self._fail(error.within(f"assignment in group {self._settings.group_id!r}"), leave=True)
             return
         self._state, self._failures = State.STABLE, 0
         if any(place.topic not in self._joined for place in target):

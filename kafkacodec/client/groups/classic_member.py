@@ -57,6 +57,7 @@ class ClassicMember(GroupMember):
         self._reason = ""  # why to join (again)
         self._leading: Leadership | None = None
         self._asking: Send | None = None  # JoinGroup, SyncGroup or LeaveGroup
+        self._parting: list[Send] = []  # a LeaveGroup after a failure
         self._aside = False  # a JoinGroup or SyncGroup may wait at the broker that is of no interest any more
         self._failures = 0
         self._next_at = 0.0
@@ -181,7 +182,11 @@ class ClassicMember(GroupMember):
         self._failures += failures
         self._next_at = now + self._settings.backoff.after(self._failures)
 
-    def _fail(self, fault: Exception) -> None:
+    def _fail(self, fault: Exception, *, leave: bool = False) -> None:
+        """End for good. With `leave` the coordinator has to hear of it: others wait for what this member cannot do."""
+        if leave and self._member_id and self._settings.group_instance_id is None:
+            request = requests.leave(self._identity(), str(fault))
+            self._parting = [Send(self._place, request, _LEAVE_TIMEOUT_MS)]
         self._lose()
         self._member_id = ""
         self._state = State.OUT
