@@ -310,9 +310,15 @@ def error(code: int) -> type[BrokerError]:
     return _codes().get(number) or _unknown(number)
 
 
-@cache
+_known: dict[str, dict[int, type[BrokerError]]] = {}
+
+
 def _codes() -> dict[int, type[BrokerError]]:
-    """The classes of ``broker_errors.txt`` by code."""
+    """The classes of ``broker_errors.txt`` by code. Threads may make them at the same time; all use those of one."""
+    return _known.get("codes") or _known.setdefault("codes", _read_codes())
+
+
+def _read_codes() -> dict[int, type[BrokerError]]:
     with open(os.path.join(os.path.dirname(__file__), "broker_errors.txt"), encoding="ascii") as table:
         rows = [line.split() for line in table if not line.startswith("#")]
     return {int(code): _make(int(code), name, _class_name(name), words) for code, name, *words in rows}

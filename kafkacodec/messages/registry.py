@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -51,6 +50,7 @@ def _read_index() -> tuple[dict[int, Api], dict[str, str]]:
 
 APIS, _FILES = _read_index()
 _classes: dict[str, type[Message]] = {}
+_tables: dict[str, dict[str, type[Message]]] = {}
 
 
 def message_names() -> list[str]:
@@ -66,11 +66,12 @@ def names_in(table: str) -> list[str]:
 def message_class(name: str) -> type[Message]:
     """The class with this name. Raises KeyError if there is none."""
     if name not in _classes:
-        _classes.update(_read_table(_FILES[name]))
+        file = _FILES[name]
+        # Threads may read a table at the same time; the classes of one of them are those of all.
+        _classes.update(_tables.get(file) or _tables.setdefault(file, _read_table(file)))
     return _classes[name]
 
 
-@cache
 def _read_table(file: str) -> dict[str, type[Message]]:
     from kafkacodec.messages.classes import build
 

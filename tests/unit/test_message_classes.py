@@ -2,11 +2,15 @@
 
 import copy
 import pickle
+import sys
+import threading
 import uuid
 
 import pytest
 
 import kafkacodec as kc
+from kafkacodec import errors
+from kafkacodec.messages import registry
 from kafkacodec.messages.classes import build
 
 Metadata = kc.messages.MetadataResponse
@@ -237,3 +241,36 @@ def test_a_tagged_struct_is_written_where_it_differs_from_its_default():
     assert Fetch.decode(response.encode(12), 12) == response
     partition.current_leader.unknown_tagged_fields.clear()
     assert response.encode(12) == absent
+
+
+@pytest.mark.parametrize("name", ["FetchRequest", "JoinGroupRequest", "ProduceRequest", "CreateTopicsRequest"])
+def test_threads_that_need_a_class_first_get_the_same(name, monkeypatch):
+    monkeypatch.setattr(registry, "_classes", {})
+    monkeypatch.setattr(registry, "_tables", {}, raising=False)
+    assert len(set(in_threads(lambda: registry.message_class(name)))) == 1
+
+
+def test_threads_that_need_an_error_first_get_the_same_class(monkeypatch):
+    monkeypatch.setattr(errors, "_known", {}, raising=False)
+    assert len(set(in_threads(lambda: errors.error(6)))) == 1
+
+
+def in_threads(call):
+    """What a call returns in each of some threads that begin at the same time."""
+    barrier, found, interval = threading.Barrier(4), [], sys.getswitchinterval()
+
+    def run():
+        barrier.wait()
+        found.append(call())
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert len(found) == 4
+    return found
