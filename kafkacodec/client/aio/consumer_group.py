@@ -316,7 +316,7 @@ class ConsumerGroup:
         return None if self.membership is None else self.membership.place
 
     def _member(self) -> GroupMetadata | None:
-        if self._losses:  # the positions are still those of before
+        if self._new_losses:  # the positions are still those of before
             return None
         return GroupMetadata(self._group_id) if self.membership is None else self.membership.metadata
 
