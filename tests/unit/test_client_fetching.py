@@ -115,6 +115,37 @@ def test_offset_out_of_range(policy):
     assert read.read_all(2000) == [(0, 10)]
 
 
+@pytest.mark.parametrize("version", [12, 18])
+def test_leader_epochs_begin_again_with_a_topic_that_is_made_again(version):
+    model = ModelCluster(2, {"t": 1}, versions={FETCH: range(4, version + 1)})
+    for _ in range(3):
+        model.move_leader("t", 0, 1)
+    put(model, b"old")
+    read = consumer(model)
+    assert read.read_all(1000) == [(0, 0)]
+    model.delete("t")
+    model.create("t")
+    put(model, b"new", b"newer")
+    query = read.lookup.ask({("t", 0): -1})
+    read.network.run(3000, until=lambda: query.done)
+    assert query.found[("t", 0)].offset == 2
+    assert read.read_all(5000) == [(0, 0), (0, 1)]
+
+
+@pytest.mark.parametrize("version", [12, 18])
+def test_a_fetch_finds_out_that_leader_epochs_began_again(version):
+    model = ModelCluster(2, {"t": 1}, versions={FETCH: range(4, version + 1)})
+    for _ in range(3):
+        model.move_leader("t", 0, 1)
+    put(model, b"old")
+    read = consumer(model)
+    assert read.read_all(1000) == [(0, 0)]
+    model.delete("t")
+    model.create("t")
+    put(model, b"new", b"newer")
+    assert read.read_all(5000) == [(0, 0), (0, 1)]
+
+
 def test_positions_that_are_never_in_range():
     model = ModelCluster(1, {"t": 1})
     put(model, b"x")

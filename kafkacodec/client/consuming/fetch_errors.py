@@ -10,7 +10,7 @@ from kafkacodec.client.consuming.positions import PartitionState, Positions
 from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.cluster import Cluster
-from kafkacodec.errors import BrokerError, error
+from kafkacodec.errors import error
 
 __all__ = ["MOST_BROKEN", "FetchErrors"]
 
@@ -48,7 +48,7 @@ class FetchErrors:
                 state, refusal(f"{state.topic}-{state.number} at offset {state.fetching.offset}: {refusal.name}")
             )
         else:
-            self._moved(state, entry.current_leader, endpoints, refusal)
+            self._moved(state, entry.current_leader, endpoints, refusal.stale_metadata or state.failures > 0)
             self._again(state, now)
 
     def for_user(self, state: PartitionState, problem: Exception) -> None:
@@ -93,11 +93,11 @@ class FetchErrors:
             _log.warning("%s; going on as auto_offset_reset says", text)
         self._positions.reset(state, error(_OFFSET_OUT_OF_RANGE)(text))
 
-    def _moved(self, state: PartitionState, leader: Any, endpoints: Iterable[Any], refusal: type[BrokerError]) -> None:
+    def _moved(self, state: PartitionState, leader: Any, endpoints: Iterable[Any], stale: bool) -> None:
         newer = leader.leader_id >= 0 and self._cluster.leader_changed(
             state.topic, state.number, leader.leader_id, leader.leader_epoch, endpoints
         )
-        if refusal.stale_metadata and not newer:
+        if stale and not newer:
             self._cluster.refresh()
 
     def _again(self, state: PartitionState, now: float) -> None:

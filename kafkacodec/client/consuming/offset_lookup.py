@@ -209,7 +209,7 @@ class OffsetLookup:
             self._found(want, None)
         elif entry.error_code:
             refusal = error(entry.error_code)
-            if refusal.stale_metadata:
+            if refusal.retriable or refusal.stale_metadata:  # as Java's client, whatever it is
                 self._cluster.refresh()
             problem = refusal(f"{want.key[0]}-{want.key[1]}: {refusal.name}")
             if refusal.retriable or entry.error_code == _UNKNOWN:

@@ -129,7 +129,7 @@ class Validation:
         state, place = check.state, f"{check.state.topic}-{check.state.number}"
         if entry.error_code:
             refusal = error(entry.error_code)
-            if refusal.stale_metadata:
+            if refusal.retriable or refusal.stale_metadata:  # as Java's client, whatever it is
                 self._cluster.refresh()
             if refusal.retriable or entry.error_code == _UNKNOWN:
                 self._again(state, now)
