@@ -292,3 +292,13 @@ async def test_nothing_is_committed_between_a_loss_and_its_handling():
         assert broker.committed == {T0: 9}
         go_on.set()
         await until(lambda: consumer._group._losses == 0)
+
+
+async def test_a_commit_that_does_not_succeed_does_not_hold_up_the_end(caplog):
+    options = {"request_timeout_ms": 400, "enable_auto_commit": False}
+    async with GroupBroker({"t": 1}) as broker:
+        broker.refuse("OffsetCommit", *[14] * 1000)
+        async with asyncio.timeout(3), member(broker, **options) as consumer:
+            await consumer.assign([T0])
+            await consumer.commit({T0: 5}, wait=False)
+    assert "offsets of group 'g' were not committed: the consumer was closed" in caplog.text

@@ -126,7 +126,7 @@ class ConsumerGroup:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self.offsets.settle()
+        await self.offsets.close()
 
     def _all_processed(self) -> None:
         for state in self._positions.partitions.values():

@@ -100,10 +100,17 @@ class GroupOffsets:
         for key in gone:
             self.known.pop(key, None)
 
-    async def settle(self, timeout_ms: float | None = None) -> None:
+    async def settle(self, timeout_ms: float) -> None:
         """Wait for the commits that nobody waits for."""
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=None if timeout_ms is None else timeout_ms / 1000)
+            await asyncio.wait(self._tasks, timeout=timeout_ms / 1000)
+
+    async def close(self) -> None:
+        """End them."""
+        for task in self._tasks:
+            task.cancel()
+            _log.warning("offsets of group %r were not committed: the consumer was closed", self._group_id)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _begin(self, offsets: Mapping[Key, CommittedOffset]) -> OffsetCommit:
         places = {TopicPartition(*key): offset for key, offset in offsets.items()}
