@@ -113,7 +113,12 @@ def consume(
     own: dict[str, Any] = {"isolation_level": isolation_level, "enable_auto_commit": False}
     if group is not None:
         own |= {"group_id": group, **({"auto_offset_reset": start.spec} if offset not in (None, _STORED) else {})}
-    options = {"auto_offset_reset": "earliest", **servers.options(ConsumerSettings, own)}
+    # To read a topic that is deleted meanwhile would create it again.
+    options = {
+        "auto_offset_reset": "earliest",
+        "allow_auto_create_topics": False,
+        **servers.options(ConsumerSettings, own),
+    }
     if group is None:
         ranges = _ranges(servers, topics, numbers, start, end_time, not follow, isolation_level)
     else:

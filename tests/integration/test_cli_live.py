@@ -280,6 +280,18 @@ def test_a_signal_that_ends_the_command_leaves_neither_a_member_nor_a_file(topic
     assert committed in (6, 7)  # the last line may have been in print
 
 
+def test_a_topic_that_is_deleted_is_not_created_again(topic, server, admin):
+    fill(server, topic)
+    arguments = ["consume", topic, "-b", server, "-f", r"%s\n", "-X", "metadata.max.age.ms=500"]
+    with subprocess.Popen([*SCRIPT, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.readline()
+        admin.delete_topics([topic])
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert f"error: topic {topic!r}: UNKNOWN_TOPIC_OR_PARTITION" in err.decode()
+    assert topic not in admin.list_topics()
+
+
 def test_follow_until_interrupted(command, topic, server):
     arguments = ["consume", topic, "-b", server, "-f", r"%s\n", "-o", "end"]
     process = subprocess.Popen([*SCRIPT, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)

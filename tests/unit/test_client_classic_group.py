@@ -10,8 +10,24 @@ from kafkacodec.client.core.calls import Answer, Coordinator
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.groups.assignors import ASSIGNORS
 from kafkacodec.client.groups.classic import ClassicMembership
-from kafkacodec.client.groups.membership import Assigned, Failed, GroupSettings, Left, Lost, Revoke, Subscription
-from kafkacodec.errors import ConnectionFailed, DecodeError, LocalProtocolError, UnsupportedVersion, error
+from kafkacodec.client.groups.membership import (
+    Assigned,
+    Broken,
+    Failed,
+    GroupSettings,
+    Left,
+    Lost,
+    Revoke,
+    Subscription,
+)
+from kafkacodec.errors import (
+    ConnectionFailed,
+    DecodeError,
+    LocalProtocolError,
+    RemoteProtocolError,
+    UnsupportedVersion,
+    error,
+)
 from kafkacodec.messages import APIS
 from kafkacodec.messages.consumer_protocol import decode_assignment, decode_subscription, encode_assignment
 
@@ -268,6 +284,17 @@ def test_joining_waits_longer_each_time_that_the_second_step_fails():
     it.asked()
     it.answer(error_code=15)
     assert it.group.next_deadline() - it.now == 100
+
+
+def test_answers_that_are_nonsense_are_told_and_joining_goes_on():
+    it = Member()
+    nonsense = RemoteProtocolError("broker h:1: unexpected correlation id 7")
+    for wanted in ([], [], [Broken(nonsense)]):
+        it.asked()
+        it.group.failed(it.send, nonsense, it.now)
+        it.now = it.group.next_deadline()
+        assert it.group.take_events() == wanted
+    assert it.follower(T0) == [Assigned((T0,), (T0,))]
 
 
 def test_a_broken_connection_makes_it_join_again():

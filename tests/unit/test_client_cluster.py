@@ -9,7 +9,7 @@ from kafkacodec import messages
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import ANY, CONTROLLER, Answer, Coordinator
 from kafkacodec.client.core.cluster import Cluster
-from kafkacodec.errors import AuthenticationFailed, ConnectionFailed
+from kafkacodec.errors import AuthenticationFailed, ConnectionFailed, RemoteProtocolError
 
 BACKOFF = Backoff(100, 1000, jitter=0.0, random=random.Random(1))
 VERSIONS = {3: range(0, 13), 10: range(0, 7)}
@@ -178,6 +178,19 @@ def test_a_coordinator_that_is_refused():
     cluster.answered(send, Answer(messages.FindCoordinatorResponse(error_code=53), 2, 1), 1)
     assert cluster.coordinators.refusal(place).code == 53
     assert cluster.poll(10_000) == []
+
+
+def test_a_coordinator_about_which_brokers_answer_nonsense():
+    cluster = made()
+    answer(cluster, metadata((1, 0)))
+    place, now = Coordinator("group", "g"), 1
+    cluster.node_of(place)
+    nonsense = RemoteProtocolError("broker h:1: negative frame size")
+    for wanted in (None, None, nonsense):
+        (send,) = cluster.poll(now)
+        cluster.failed(send, nonsense, now)
+        now += 1000
+        assert cluster.coordinators.refusal(place) is wanted
 
 
 def test_a_refusal_is_seen_by_who_waits_for_metadata():

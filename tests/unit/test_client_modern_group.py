@@ -10,10 +10,19 @@ from kafkacodec import messages
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import ANY, Answer, Coordinator
 from kafkacodec.client.core.cluster import Cluster
-from kafkacodec.client.groups.membership import Assigned, Failed, GroupSettings, Left, Lost, Revoke, Subscription
+from kafkacodec.client.groups.membership import (
+    Assigned,
+    Broken,
+    Failed,
+    GroupSettings,
+    Left,
+    Lost,
+    Revoke,
+    Subscription,
+)
 from kafkacodec.client.groups.modern import ModernMembership
 from kafkacodec.client.groups.share import ShareMembership
-from kafkacodec.errors import ConnectionFailed, LocalProtocolError, UnsupportedVersion, error
+from kafkacodec.errors import ConnectionFailed, LocalProtocolError, RemoteProtocolError, UnsupportedVersion, error
 from kafkacodec.messages import APIS
 
 VERSIONS = {key: api.valid_versions for key, api in APIS.items()}
@@ -178,6 +187,18 @@ def test_a_fenced_member_loses_its_partitions_and_joins_at_once(code):
     again = it.asked()
     assert (again.member_epoch, again.member_id, again.topic_partitions) == (0, member_id, [])
     assert again.subscribed_topic_names == ["t"]
+
+
+def test_answers_that_are_nonsense_are_told_and_the_member_goes_on():
+    it = Member()
+    nonsense = RemoteProtocolError("broker h:1: unexpected correlation id 7")
+    for wanted in ([], [], [Broken(nonsense)]):
+        it.asked()
+        it.group.failed(it.send, nonsense, it.now)
+        it.now = it.group.next_deadline()
+        assert it.group.take_events() == wanted
+    it.joined((ID, [0]))
+    assert it.group.partitions == (T0,)
 
 
 def test_everything_is_told_again_after_a_request_without_an_answer():

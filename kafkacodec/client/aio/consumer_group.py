@@ -18,6 +18,7 @@ from kafkacodec.client.core.calls import Place
 from kafkacodec.client.groups.classic import ClassicMembership
 from kafkacodec.client.groups.membership import (
     Assigned,
+    Broken,
     Event,
     Failed,
     GroupMetadata,
@@ -208,6 +209,8 @@ class ConsumerGroup:
                 await self._assigned(added, partitions)
             case Failed(problem):
                 self._parts.end(self._explained(problem))
+            case Broken(problem):
+                self._parts.fail(problem)
             case Left():
                 self._take_away(list(self._positions.partitions))
                 self._left.set()

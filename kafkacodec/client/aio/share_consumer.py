@@ -12,7 +12,16 @@ from kafkacodec.client.checks import row_limit, seconds, topic_names
 from kafkacodec.client.consuming.positions import Key
 from kafkacodec.client.driver.network import Network
 from kafkacodec.client.faces import shown
-from kafkacodec.client.groups.membership import Assigned, Failed, GroupSettings, Left, Lost, Revoke, Subscription
+from kafkacodec.client.groups.membership import (
+    Assigned,
+    Broken,
+    Failed,
+    GroupSettings,
+    Left,
+    Lost,
+    Revoke,
+    Subscription,
+)
 from kafkacodec.client.groups.share import NOT_OFFERED, ShareMembership
 from kafkacodec.client.groups.share_reader import ShareReader
 from kafkacodec.client.groups.share_records import Acknowledged
@@ -69,6 +78,7 @@ class ShareConsumer:
         self._closed = self._left = False
         self._refusal: Exception | None = None  # of the group
         self._fault: Exception | None = None  # of a machine
+        self._broken: Exception | None = None  # raised once
         self._outcomes: dict[Key, Exception | None] = {}
         self._flushed_at = 0.0
 
@@ -290,6 +300,8 @@ class ShareConsumer:
                 self._network.wake()
             elif isinstance(event, Failed):
                 self._refusal = _explained(event.error)
+            elif isinstance(event, Broken):
+                self._broken = event.error
             elif isinstance(event, Left):
                 self._left = True
         self._event.set()
@@ -343,6 +355,9 @@ class ShareConsumer:
     def _raise(self, network: Network) -> None:
         """Raise why nothing will come."""
         self._raise_refusal(network)
+        broken, self._broken = self._broken, None
+        if broken is not None:
+            raise broken
         for place, error in list(self._reader.errors.items()):
             del self._reader.errors[place]
             raise error

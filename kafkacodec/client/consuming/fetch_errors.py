@@ -12,10 +12,7 @@ from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.errors import error
 
-__all__ = ["MOST_BROKEN", "FetchErrors"]
-
-MOST_BROKEN: Final = 3
-"""So many answers in a row that break the protocol are an error for the user; one may be that of a dying broker."""
+__all__ = ["FetchErrors"]
 
 _OFFSET_OUT_OF_RANGE: Final = 1
 _CORRUPT_MESSAGE: Final = 2

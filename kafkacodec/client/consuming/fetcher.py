@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from kafkacodec.client.consuming.fetch_errors import MOST_BROKEN, FetchErrors
+from kafkacodec.client.consuming.fetch_errors import FetchErrors
 from kafkacodec.client.consuming.fetch_request import fetch_request
 from kafkacodec.client.consuming.positions import Key, PartitionState, Position, Positions
 from kafkacodec.client.consuming.received import Extent, Frame, Part, extent_of
@@ -18,6 +18,7 @@ from kafkacodec.client.consuming.validation import Validation
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer, Send, Versions
 from kafkacodec.client.core.cluster import Cluster
+from kafkacodec.client.core.coordinators import MOST_BROKEN
 from kafkacodec.client.core.metrics import Metrics
 from kafkacodec.client.groups.membership import worth_repeating
 from kafkacodec.errors import (

@@ -9,12 +9,12 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from kafkacodec import messages
-from kafkacodec.client.consuming.fetch_errors import MOST_BROKEN
 from kafkacodec.client.consuming.positions import Key, PartitionState, Position, Positions
 from kafkacodec.client.consuming.reset_policy import LATEST
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer, Send, Versions
 from kafkacodec.client.core.cluster import Cluster
+from kafkacodec.client.core.coordinators import MOST_BROKEN
 from kafkacodec.client.groups.membership import worth_repeating
 from kafkacodec.errors import RemoteProtocolError, error
 from kafkacodec.protocol.client_defaults import client_request

@@ -8,10 +8,13 @@ from typing import Any, Final
 from kafkacodec import messages
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import ANY, Answer, Coordinator, Send, Versions
-from kafkacodec.errors import UnsupportedVersion, error
+from kafkacodec.errors import RemoteProtocolError, UnsupportedVersion, error
 from kafkacodec.protocol.versions import highest_common
 
-__all__ = ["Coordinators"]
+__all__ = ["MOST_BROKEN", "Coordinators"]
+
+MOST_BROKEN: Final = 3
+"""So many answers in a row that break the protocol are an error for the user; one may be that of a dying broker."""
 
 _FIND_COORDINATOR = 10
 _KEY_TYPES: Final = {"group": 0, "transaction": 1, "share": 2}
@@ -50,7 +53,7 @@ class Coordinators:
         return None
 
     def refusal(self, place: Coordinator) -> Exception | None:
-        """Why the coordinator cannot be found, for good: an error that is not retriable."""
+        """Why the coordinator cannot be found: an error that is not retriable, or answers that break the protocol."""
         wanted = self._wanted.get(place)
         return None if wanted is None else wanted.refusal
 
@@ -111,10 +114,11 @@ class Coordinators:
         wanted = self._take(send)
         if wanted is None:
             return
-        if isinstance(error, UnsupportedVersion):
-            wanted.refusal = error
-            return
         self._again(wanted, now)
+        if isinstance(error, UnsupportedVersion) or (
+            isinstance(error, RemoteProtocolError) and wanted.failures >= MOST_BROKEN
+        ):
+            wanted.refusal = error
 
     def _take(self, send: Send) -> _Wanted | None:
         wanted = self._wanted.get(send.context)

@@ -145,6 +145,7 @@ class ClassicMembership(ClassicMember):
             self._beats.again(now)
             return
         self._wait(now, 1)
+        self._tell_broken(error, self._failures)
         self._prepare(self._reason or str(error))
 
     # Joining

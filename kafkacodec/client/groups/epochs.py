@@ -180,6 +180,7 @@ class EpochMembership(GroupMember):
         else:
             self._cluster.coordinators.lost(self._place)
             self._again(now)
+            self._tell_broken(error, self._failures)
 
     # For what a heartbeat is, and what an assignment does
 

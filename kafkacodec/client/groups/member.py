@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from kafkacodec.client.core.calls import Coordinator
 from kafkacodec.client.core.cluster import Cluster
-from kafkacodec.client.groups.membership import Event, Failed, GroupSettings, TopicPartition, in_order
+from kafkacodec.client.core.coordinators import MOST_BROKEN
+from kafkacodec.client.groups.membership import Broken, Event, Failed, GroupSettings, TopicPartition, in_order
 from kafkacodec.client.groups.ownership import Ownership
 from kafkacodec.client.groups.topics import PollInterval, SubscribedTopics
-from kafkacodec.errors import LocalProtocolError
+from kafkacodec.errors import LocalProtocolError, RemoteProtocolError
 
 __all__ = ["GroupMember"]
 
@@ -48,6 +49,11 @@ class GroupMember:
         if ownership.owned and not ownership.revoking:
             ownership.revoke(ownership.owned)
         return not ownership.revoking
+
+    def _tell_broken(self, fault: Exception, failures: int) -> None:
+        """Tell why a request fails that was repeated so often, if that is a fault of the broker."""
+        if isinstance(fault, RemoteProtocolError) and failures >= MOST_BROKEN:
+            self._ownership.events.append(Broken(fault))
 
     def _tell_failure(self, fault: Exception) -> None:
         self._ownership.events.append(Failed(fault))

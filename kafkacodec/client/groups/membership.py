@@ -31,6 +31,7 @@ from kafkacodec.errors import AuthenticationFailed, ConnectionFailed, DeadlineEx
 
 __all__ = [
     "Assigned",
+    "Broken",
     "Event",
     "Failed",
     "GroupMetadata",
@@ -156,11 +157,18 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
+class Broken:
+    """Answers of the coordinator break the protocol again and again; the member goes on trying."""
+
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
 class Left:
     """The member has left after `Membership.leave`, even if the broker did not answer. `subscribe` joins again."""
 
 
-Event: TypeAlias = Revoke | Lost | Assigned | Failed | Left
+Event: TypeAlias = Revoke | Lost | Assigned | Failed | Broken | Left
 
 
 class Membership(Protocol):
