@@ -287,11 +287,13 @@ async def test_nothing_is_committed_between_a_loss_and_its_handling():
         await until(lambda: membership.metadata not in (None, first))
         broker.committed[T0] = 9  # by the member that had the partition meanwhile
         await asyncio.sleep(0.05)
+        with pytest.raises(kc.errors.error(25), match="t-0 were not committed"):
+            await consumer.commit()
         with pytest.raises(kc.errors.error(27)):
             await consumer.commit()
         assert broker.committed == {T0: 9}
         go_on.set()
-        await until(lambda: consumer._group._losses == 0)
+        await until(lambda: consumer._group._new_losses == 0)
 
 
 async def test_a_commit_that_does_not_succeed_does_not_hold_up_the_end(caplog):
