@@ -70,7 +70,7 @@ demo: $(VENV)/.built ## records, transactions, recovery and SQL on a small log d
 # --- checks -----------------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: $(VENV)/.dev $(VENV)/.built lint tidy ctest machines wheel pythons old-sparks pytest plain instructions ## every check and every test
+test: $(VENV)/.dev $(VENV)/.built lint tidy ctest machines wheel pythons old-sparks pytest uvloop plain instructions ## every check and every test
 
 # For tests of the SASL mechanism GSSAPI; the Python package is built with the headers.
 KERBEROS := /usr/sbin/krb5kdc:krb5-kdc /usr/sbin/kadmin.local:krb5-admin-server kinit:krb5-user gssapi/gssapi.h:libkrb5-dev
@@ -108,6 +108,16 @@ $(STORES)/.installed:
 	GOBIN=$(CURDIR)/$(STORES) go install github.com/versity/versitygw/cmd/versitygw@latest
 	GOBIN=$(CURDIR)/$(STORES) go install github.com/fsouza/fake-gcs-server@latest
 	npm install --silent --prefix $(STORES) azurite
+	@touch $@
+
+# Clients take uvloop's event loop where uvloop is installed; the other tests are to run on asyncio's own.
+.PHONY: uvloop
+uvloop: $(VENV)/.dev $(VENV)/.built .cache/uvloop/.installed ## the clients on uvloop's event loop
+	PYTHONPATH=.cache/uvloop $(PY) -m pytest -q -n $(JOBS) $(addprefix tests/unit/test_client_, network.py addresses.py driver.py \
+		connection.py opening.py bad_peers.py lying_brokers.py consumer_faces.py consumer_group.py producer_faces.py producer_waiting.py)
+
+.cache/uvloop/.installed: $(VENV)/.python
+	$(PY) -m pip install --quiet --target $(@D) uvloop
 	@touch $@
 
 # Besides the version in .venv. Each has 450 MB, in a separate environment that takes all other packages from .venv.

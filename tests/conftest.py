@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shutil
 from typing import Any
@@ -20,6 +21,16 @@ _OWN_JVMS = re.compile(
 )
 
 MISSING = [tool for tool in ("java", "mvn") if shutil.which(tool) is None]
+
+
+if importlib.util.find_spec("uvloop") is not None:  # as for the clients' own threads; see `make uvloop`
+
+    @pytest.hookimpl(optionalhook=True)  # of pytest-asyncio
+    def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> dict[str, Any]:
+        """The event loops of asynchronous tests."""
+        from kafkacodec.client.driver.thread import new_loop
+
+        return {"uvloop": new_loop}
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -78,6 +78,8 @@ def sends(data, pause=0.0):
     async def script(reader, writer):
         await reader.read(1)
         for piece in (data[i : i + 1] for i in range(len(data))) if pause else [data]:
+            if writer.is_closing():  # uvloop then raises an error
+                return
             writer.write(piece)
             await writer.drain()
             await asyncio.sleep(pause)

@@ -258,7 +258,8 @@ class Network:
                 return
             self._timer.cancel()
         self._timer_at = at
-        self._timer = self.loop.call_at(at / 1000, self._timer_due)  # uvloop's cannot tell its time
+        # uvloop rounds to whole ms: a timer that is too early would be set again, for at once, until its time has come.
+        self._timer = self.loop.call_at((at + 0.5) / 1000, self._timer_due)
 
     def _timer_due(self) -> None:
         self._timer = None
