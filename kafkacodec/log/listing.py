@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from kafkacodec.log import layout
 from kafkacodec.log.files import SETTLED_SECONDS
-from kafkacodec.log.storage import Entry, changed_ns, entries, full_path, identity_of, is_url, optional
+from kafkacodec.log.storage import Entry, changed_ns, entries, full_path, identity_of, is_uploaded, is_url, optional
 
 
 class SegmentFile(NamedTuple):
@@ -73,6 +73,15 @@ def _replaces(entry: Entry, name: layout.FileName, other: str) -> bool:
         return name.suffix not in layout.SWAP_SUFFIXES  # the files that it replaces are not renamed yet
     # Tiered storage may have a segment twice, written under different leaders: the longer one is complete.
     return identity_of(other).size < identity_of(entry.path).size
+
+
+def may_overlap(path: str) -> bool:
+    """Whether a segment may have offsets that the next one has too, and is read only up to them.
+
+    One that the cleaner swaps in has them until those are renamed; one that was uploaded, if the next leader wrote them
+    again: what this one has of them may never have been in the log.
+    """
+    return path.endswith(layout.SWAP_SUFFIXES) or is_uploaded(path)
 
 
 def directory_name(path: str) -> layout.DirectoryName | None:

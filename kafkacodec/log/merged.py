@@ -11,7 +11,7 @@ from kafkacodec.log.checkpoints import LeaderEpoch
 from kafkacodec.log.identity import BatchMark, LogIdentity
 from kafkacodec.log.lookup import Lookup
 from kafkacodec.log.partition import Partition
-from kafkacodec.log.range_planning import Portion
+from kafkacodec.log.range_planning import Portion, end_of, least
 from kafkacodec.log.replicas import Part, Replica, merge
 from kafkacodec.log.segment import Segment
 from kafkacodec.log.storage import StoredFile, open_file
@@ -97,8 +97,9 @@ class MergedPartition(Partition):
             begin = tracker.resume_before(self.replicas[part.replica].path, first)
             break
         for part, first, end in self._between(begin, None):
-            for segment in self.replicas[part.replica].segments_between(first, end):
-                tracker.read_segment(segment, first, end)
+            replica = self.replicas[part.replica]
+            for segment in replica.segments_between(first, end):
+                tracker.read_segment(segment, first, least(end, end_of(replica, segment)))
                 if end_offset is not None and tracker.decided(end_offset):
                     return tracker.result()
         return tracker.result()

@@ -18,7 +18,7 @@ from kafkacodec.log.kinds import BATCHES, SegmentKind, kind_of
 from kafkacodec.log.listing import directory_name, segment_files
 from kafkacodec.log.lookup import Lookup
 from kafkacodec.log.pool import in_threads
-from kafkacodec.log.range_planning import Portion, least, plan_ranges
+from kafkacodec.log.range_planning import Portion, end_of, least, plan_ranges
 from kafkacodec.log.ranges import SegmentRange, layout_of
 from kafkacodec.log.readable import Readable, ReadOptions
 from kafkacodec.log.report import Report
@@ -211,7 +211,8 @@ class Partition(Readable):
         partition, first, end, _ = portion
 
         def search(segment: Segment) -> int | None:
-            return segment.offset_of_timestamp(timestamp, start_offset=first or 0)
+            found, until = segment.offset_of_timestamp(timestamp, start_offset=first or 0), end_of(partition, segment)
+            return None if found is None or (until is not None and found >= until) else found
 
         for offset in in_threads(search, partition.segments_between(first, end), threads, chunk=4):
             if offset is not None and (end is None or offset < end):

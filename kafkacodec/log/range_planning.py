@@ -10,10 +10,11 @@ from kafkacodec.log import layout
 from kafkacodec.log.cuts import Limits
 from kafkacodec.log.identity import LogIdentity
 from kafkacodec.log.kinds import kind_of
+from kafkacodec.log.listing import may_overlap
 from kafkacodec.log.pool import in_threads
 from kafkacodec.log.ranges import SegmentRange
 from kafkacodec.log.segment import Segment
-from kafkacodec.log.storage import identity_of, is_uploaded
+from kafkacodec.log.storage import identity_of
 from kafkacodec.log.transactions import Transactions
 
 if TYPE_CHECKING:
@@ -150,14 +151,8 @@ def segment_ranges(
 
 
 def end_of(partition: Partition, segment: Segment) -> int | None:
-    """The offset before which a segment is read, if it may have records of the next ones too; None: to its end.
-
-    One that the cleaner swaps in may have them until those are renamed; one that was uploaded, if the next leader
-    uploaded them again.
-    """
-    if segment.path.endswith(layout.SWAP_SUFFIXES) or is_uploaded(segment.path):
-        return partition.surroundings(segment).following
-    return None
+    """The offset before which a segment is read, if it may have those of the next ones too; None: to its end."""
+    return partition.surroundings(segment).following if may_overlap(segment.path) else None
 
 
 def least(a: int | None, b: int | None) -> int | None:

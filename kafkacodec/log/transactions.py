@@ -22,6 +22,7 @@ from kafkacodec.log.checkpoints import ProducerSnapshot, read_producer_snapshot
 from kafkacodec.log.files import note, reason_of
 from kafkacodec.log.indexes import read_transaction_index
 from kafkacodec.log.kinds import kind_of
+from kafkacodec.log.listing import may_overlap
 from kafkacodec.log.lookup import Lookup
 from kafkacodec.log.ranges import SegmentRange
 from kafkacodec.log.segment import Segment
@@ -178,7 +179,7 @@ class TransactionTracker:
             following = segments[i + 1].base_offset if i + 1 < len(segments) else None
             if begin is not None and following is not None and following <= begin:
                 continue
-            self.read_segment(segment, begin)
+            self.read_segment(segment, begin, following if may_overlap(segment.path) else None)
             if end_offset is not None and self.decided(end_offset):
                 break
 

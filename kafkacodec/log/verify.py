@@ -18,6 +18,7 @@ from kafkacodec.errors import DecodeError, KafkaCodecError
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch
 from kafkacodec.log.continuity import ALONE, Surroundings
+from kafkacodec.log.listing import may_overlap
 from kafkacodec.log.pieces import ROWS_AT_ONCE, checked, intact_pieces
 from kafkacodec.log.ranges import KEPT_BEFORE
 from kafkacodec.log.report import Finding, Report
@@ -75,7 +76,8 @@ def verify_segment(
     indexes = Indexes(path, base_offset, report)  # read first: a segment that is being written runs ahead of them
     with open_file(path) as file:
         report.size_in_bytes = file.size
-        checker = SegmentChecker(file, base_offset, leader_epochs, indexes, report)
+        until = surroundings.following if may_overlap(path) else None
+        checker = SegmentChecker(file, base_offset, leader_epochs, until, indexes, report)
         threads = num_threads(threads)
         read = _Progress(advance)
         position = _read_intact(checker, max_decompressed_bytes, threads, read) if keep is None else 0

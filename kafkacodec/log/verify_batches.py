@@ -35,17 +35,22 @@ NO_TIMESTAMP = np.iinfo(np.int64).min  # numpy's "not a time" as an integer
 
 
 class SegmentChecker:
-    """Follows the intact batches of a segment in order."""
+    """Follows the intact batches of a segment in order.
+
+    From the offset `until` on they may be of a log that was truncated, with other leader epochs than `epochs`.
+    """
 
     def __init__(
         self,
         file: StoredFile,
         base_offset: int | None,
         epochs: list[LeaderEpoch] | None,
+        until: int | None,
         indexes: Indexes,
         report: Report,
     ) -> None:
         self.file = file
+        self.until = (1 << 63) - 1 if until is None else until
         self.report = report
         self.base_offset = base_offset
         self.last_offset = -1 if base_offset is None else base_offset - 1
@@ -308,7 +313,7 @@ class SegmentChecker:
 
     def _check_epochs(self, rows: Rows) -> None:
         """Leader epochs never decrease, and a batch is in its epoch's range of offsets."""
-        with_epoch = np.flatnonzero((rows.magic >= 2) & (rows.epoch >= 0))
+        with_epoch = np.flatnonzero((rows.magic >= 2) & (rows.epoch >= 0) & (rows.base < self.until))
         if not len(with_epoch):
             return
         epochs, bases, stretch = rows.epoch[with_epoch], rows.base[with_epoch], rows.stretch[with_epoch]

@@ -366,8 +366,7 @@ def test_what_is_read_ahead_is_bounded(store, monkeypatch):
     several = [kc.log.Segment(URL).read() for _ in range(2)]
     for chunk in next(zip(*several, strict=True)):
         assert asked() - chunk.consumed <= 32 << 20 >> 6
-    for reader in several:
-        reader.close()  # type: ignore[attr-defined]
+    several.clear()  # stops early
     time.sleep(0.1)
     assert asked() <= 32 << 20 >> 6
     most = max(asked() - chunk.consumed for chunk in kc.log.Segment(URL).read(max_rows=100))

@@ -140,8 +140,8 @@ def list_directory(directory: str, listed: Iterable[Entry]) -> Directory:
     read = in_the_log(manifests, _history)
     known = {manifest.path for manifest in read}
     result = Directory(others, read, [manifest for manifest in manifests if manifest.path not in known])
-    for manifest in read:
-        _add(result, directory, manifest)
+    for manifest, after in zip(read, [*read[1:], None], strict=True):
+        _add(result, directory, manifest, after)
     for path in damaged:
         result.entries.append(_entry(directory, os.path.basename(path).removesuffix(MANIFEST_SUFFIX) + ".log"))
     if read:
@@ -169,13 +169,15 @@ def _cached_history(path: str, _keys: str | None) -> Sequence[LeaderEpoch]:
     return read_leader_epochs(path.removesuffix(MANIFEST_SUFFIX) + LEADER_EPOCHS)
 
 
-def _add(result: Directory, directory: str, manifest: Manifest) -> None:
-    """Add the files of a segment."""
+def _add(result: Directory, directory: str, manifest: Manifest, after: Manifest | None) -> None:
+    """Add the files of a segment; `after` is the next one."""
     stem = os.path.basename(_stem(manifest))
     result.entries.append(_entry(directory, stem + layout.LOG_SUFFIX))
     names = {suffix: stem + suffix for suffix in _LISTED}
     # A broker uploads the state of the producers after the segment.
-    names[layout.PRODUCER_SNAPSHOT_SUFFIX] = layout.file_name(manifest.end_offset + 1, layout.PRODUCER_SNAPSHOT_SUFFIX)
+    if after is None or after.start_offset > manifest.end_offset:  # else it may be that of a log that was truncated
+        end = manifest.end_offset + 1
+        names[layout.PRODUCER_SNAPSHOT_SUFFIX] = layout.file_name(end, layout.PRODUCER_SNAPSHOT_SUFFIX)
     for suffix, name in names.items():
         part = manifest.indexes.get(suffix)
         if part is not None:
