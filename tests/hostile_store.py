@@ -1,6 +1,7 @@
 """An S3 on loopback with objects in memory, whose answers a test can replace by wrong ones."""
 
 import hashlib
+import os
 import socket
 import struct
 import threading
@@ -10,6 +11,21 @@ from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
+
+from kafkacodec.log.storage import stores
+
+
+def use(server, monkeypatch, retries):
+    """Make the server that of ``s3:`` URLs, without objects; a request is made again so often."""
+    for name in [name for name in os.environ if name.startswith(("AWS_", "AZURE_", "GOOGLE_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "someone")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-secret-word")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    monkeypatch.setattr(stores, "_RETRIES", retries)
+    stores._bucket.cache_clear()
+    server.reset()
 
 
 def strong(data):

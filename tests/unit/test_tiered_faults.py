@@ -16,7 +16,7 @@ from kafkacodec.cli.app import application
 from kafkacodec.log.storage import stores
 from kafkacodec.log.tiered import directories
 from kafkacodec.log.tiered.keys import KEYS_VARIABLE
-from tests.hostile_store import HostileStore
+from tests.hostile_store import HostileStore, use
 
 DATA = Path(__file__).parents[1] / "data" / "tiered"
 KEY = str(DATA / "private-key.pem")
@@ -40,16 +40,9 @@ def server():
 @pytest.fixture
 def store(server, monkeypatch):
     """The uploads of several leaders in a store; requests are made once."""
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "someone")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-secret-word")
-    monkeypatch.setenv("AWS_REGION", "us-east-1")
-    monkeypatch.setattr(stores, "_RETRIES", 0)
-    for cache in (stores._bucket, directories._cached_manifest, directories._cached_history):
+    use(server, monkeypatch, retries=0)
+    for cache in (directories._cached_manifest, directories._cached_history):
         cache.cache_clear()
-    server.reset()
     for path in LEADERS.iterdir():
         server.objects[f"orders-dlPtJqO1Sb-W-Oym9Umc5w/0/{path.name}"] = path.read_bytes()
     yield server
