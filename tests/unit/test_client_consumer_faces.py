@@ -11,6 +11,7 @@ import pytest
 import kafkacodec as kc
 from kafkacodec.client import Consumer, aio
 from kafkacodec.client.blocking import callbacks
+from kafkacodec.errors import DeadlineExceeded, UnknownTopicOrPartitionError
 from tests.reference.model_broker import ModelCluster
 from tests.reference.model_traffic import SERVER, modelled
 
@@ -22,8 +23,8 @@ def model(monkeypatch):
     return modelled(monkeypatch, ModelCluster(1, {"t": 2}))
 
 
-def put(model, *values, partition=0, **options):
-    appended = model.logs["t", partition].append(kc.encode([(None, value) for value in values], **options), 0)
+def put(model, *values, partition=0, topic="t", **options):
+    appended = model.logs[topic, partition].append(kc.encode([(None, value) for value in values], **options), 0)
     assert appended.code == 0
 
 
@@ -109,6 +110,25 @@ def test_times_that_never_end(model, face):
         return await consumer.getmany(float("inf"))
 
     assert len(in_both(face, blocking if face == "blocking" else asynchronous)) == 1
+
+
+def test_topics_that_do_not_exist_are_asked_for_no_more(model):
+    with Consumer(**OPTIONS, retry_backoff_ms=5, retry_backoff_max_ms=5, default_api_timeout_ms=100) as consumer:
+        consumer.assign([("t", 0)])
+        for call in (consumer.end_offsets, consumer.beginning_offsets):
+            with pytest.raises(DeadlineExceeded, match="missing-0"):
+                call([("missing", 0)])
+        assert consumer.end_offsets([("t", 0)]) == {("t", 0): 0}
+        time.sleep(0.05)
+        before = sum(request.api_key == 3 for _, request, _ in model.requests)
+        time.sleep(0.2)
+        assert sum(request.api_key == 3 for _, request, _ in model.requests) - before < 5
+        consumer.assign([("missing", 0)])
+        with pytest.raises(UnknownTopicOrPartitionError):
+            consumer.getmany(0.1)
+        model.create("missing")
+        put(model, b"x", topic="missing")
+        assert len(consumer.getmany(5)["missing", 0]) == 1
 
 
 class SlowEvent(threading.Event):

@@ -138,6 +138,7 @@ class ConsumerBase:
             raise LocalProtocolError("topics are subscribed to: call unsubscribe() before assign()")
         parts.network.cluster.want({topic for topic, _ in keys})
         parts.positions.assign(keys, committed=self._group is not None)
+        self._forget_missing(parts)
         if self._group is not None:
             self._group.assigned_by_hand()
         parts.network.wake()
@@ -159,6 +160,15 @@ class ConsumerBase:
             parts.positions.seek(key, Position(first))
             parts.positions.state(key).end = end
         parts.network.wake()
+
+    def _forget_missing(self, parts: ConsumerParts) -> None:
+        """Ask no more for topics that do not exist and that nothing needs. A membership needs others than its own."""
+        if self._group is not None and self._group.membership is not None:
+            return
+        needed = {topic for topic, _ in parts.positions.partitions} | parts.lookup.topics
+        needed.update(() if self._topics is None else self._topics.topics)
+        known = parts.network.cluster.topics.values()
+        parts.network.cluster.unwant([topic.name for topic in known if topic.error and topic.name not in needed])
 
     def assignment(self) -> list[Key]:
         """The partitions that are read now, as (topic, number)."""

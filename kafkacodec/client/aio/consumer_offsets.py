@@ -156,6 +156,7 @@ class ConsumerOffsets(ConsumerBase):
             await parts.until(lambda: query.done, self._settings.default_api_timeout_ms, problem)
         finally:
             parts.lookup.cancel(query)
+            self._forget_missing(parts)
         if query.error is not None:
             raise query.error
         return {key: query.found[key] for key in wanted}

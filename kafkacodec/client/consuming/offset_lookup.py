@@ -98,6 +98,11 @@ class OffsetLookup:
         self._cluster.want({topic for topic, _ in timestamps})
         return query
 
+    @property
+    def topics(self) -> set[str]:
+        """The topics of offsets that are still to be found."""
+        return {want.key[0] for want in self._wants if want.needed}
+
     def cancel(self, query: Query) -> None:
         """The user does not wait for it any more."""
         query.left.clear()
