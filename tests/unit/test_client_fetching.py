@@ -174,6 +174,19 @@ def test_positions_by_time():
     assert not query.done
 
 
+@pytest.mark.parametrize("age_hours", [0, 3])
+def test_a_record_that_comes_while_the_end_is_looked_up(age_hours):
+    model = ModelCluster(1, {"t": 1})
+    model.now = 10 * 3_600_000.0
+    put(model, b"without a timestamp")
+    read = consumer(model, auto_offset_reset="by_duration:PT1H")
+    assert read.network.run(1000, until=lambda: read.state().sought == -1)
+    record = kc.Record(0, int(model.now) - age_hours * 3_600_000, 0, None, b"x", ())
+    assert model.logs["t", 0].append(kc.encode([record]), 0).code == 0
+    assert read.read_all(1000) == [(0, 1)] * (not age_hours)
+    assert read.state().position.offset == 2
+
+
 def test_old_brokers_have_no_offsets_by_time():
     model = ModelCluster(1, {"t": 1}, versions={LIST_OFFSETS: range(1)})
     put(model, b"a", b"b")

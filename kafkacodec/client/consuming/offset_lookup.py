@@ -10,7 +10,6 @@ from typing import Any, Final, NamedTuple
 
 from kafkacodec import messages
 from kafkacodec.client.consuming.positions import Key, PartitionState, Position, Positions
-from kafkacodec.client.consuming.reset_policy import LATEST
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer, Send, Versions
 from kafkacodec.client.core.cluster import Cluster
@@ -236,8 +235,8 @@ class OffsetLookup:
             want.query.found[want.key] = found
         elif want.state is not None and found is not None:
             self._positions.found(want.state, Position(found.offset, found.leader_epoch))
-        elif want.state is not None:  # no record is as late as that: the next one will be
-            self._positions.look_up(want.state, LATEST)
+        elif want.state is not None:
+            self._positions.none_found(want.state)
 
     def _again(self, wants: Iterable[_Want], problem: Exception, now: float) -> None:
         for want in wants:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from kafkacodec.client.consuming.reset_policy import ResetPolicy
+from kafkacodec.client.consuming.reset_policy import LATEST, ResetPolicy
 from kafkacodec.errors import LocalProtocolError, NoOffset
 
 __all__ = ["NO_END", "Failure", "Key", "PartitionState", "Position", "Positions"]
@@ -49,6 +49,8 @@ class PartitionState:
         kept: the number of fetched parts of this version that the user has not read to the end.
         awaits_committed: the group's committed offset is asked for.
         sought: the timestamp to look up for a position, `EARLIEST` or `LATEST`.
+        in_vain: the timestamp that no record had or passed, while the end is looked up for that.
+        end_before: the end, while that timestamp is looked up once more.
         topic_id: of the topic that the position is in; None if it is not known yet.
         validated_epoch: the leader epoch at which the position is known to be valid; -1 before the first.
         draining: not fetched until what is kept is read, because of an error that the next fetch brings again.
@@ -72,6 +74,8 @@ class PartitionState:
     paused: bool = False
     awaits_committed: bool = False
     sought: int | None = None
+    in_vain: int | None = None
+    end_before: Position | None = None
     topic_id: uuid.UUID | None = None
     validated_epoch: int = -1
     draining: bool = False
@@ -206,10 +210,26 @@ class Positions:
         self._drop(state)
         state.position = state.processed = state.fetching = None
         state.awaits_committed, state.sought = False, timestamp
+        state.in_vain = state.end_before = None
+
+    def none_found(self, state: PartitionState) -> None:
+        """No record is as late as what was looked up: start at the end.
+
+        A record may come before the end is known, and must not be passed over: so the time is looked up again then.
+        """
+        timestamp = state.sought
+        if state.end_before is not None:
+            self._start(state, state.end_before)
+        elif timestamp is not None:
+            self.look_up(state, LATEST)
+            state.in_vain = timestamp
 
     def found(self, state: PartitionState, position: Position) -> None:
         """Take over the result of a look-up."""
-        if state.sought is not None:
+        if state.in_vain is not None:
+            self.look_up(state, state.in_vain)
+            state.end_before = position
+        elif state.sought is not None:
             next_at, failures = state.next_at, state.failures
             self._start(state, position)
             state.next_at, state.failures = next_at, failures  # it may not be in range either
@@ -222,7 +242,7 @@ class Positions:
         self._start(state, position)
 
     def _start(self, state: PartitionState, position: Position) -> None:
-        state.sought = None
+        state.sought = state.in_vain = state.end_before = None
         state.position = state.processed = state.fetching = position
         state.topic_id, state.validated_epoch = None, -1
         state.next_at, state.failures = 0.0, 0
