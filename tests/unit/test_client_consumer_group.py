@@ -304,3 +304,21 @@ async def test_a_commit_that_does_not_succeed_does_not_hold_up_the_end(caplog):
             await consumer.assign([T0])
             await consumer.commit({T0: 5}, wait=False)
     assert "offsets of group 'g' were not committed: the consumer was closed" in caplog.text
+
+
+@pytest.mark.parametrize("given", [False, True])
+async def test_an_automatic_commit_does_not_take_one_of_the_application_back(given):
+    async with GroupBroker({"t": 1}) as broker, member(broker, auto_commit_interval_ms=10) as consumer:
+        broker.write("t", 0, 10)
+        await consumer.assign([T0])
+        assert await count(consumer, 4) == 4
+        await consumer.commit({T0: 3} if given else None)
+        await asyncio.sleep(0.05)
+        assert broker.committed == {T0: 3 if given else 4}
+        record = await anext(consumer)
+        await consumer.commit({T0: record.offset + 1} if given else None)
+        await asyncio.sleep(0.05)
+        assert broker.committed == {T0: 5}
+        await consumer.commit({T0: 1})  # on purpose
+        await anext(consumer)
+        await until(lambda: broker.committed == {T0: 5})

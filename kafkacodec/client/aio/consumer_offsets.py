@@ -182,13 +182,15 @@ class ConsumerOffsets(ConsumerBase):
         """
         parts = self._started()
         group = self._require_group("commit")
+        parts.reader.update_position()
         if offsets is None:
             group.losses.check()
-            parts.reader.update_position()
             states = parts.positions.partitions.values()
             found = {s.key: CommittedOffset(*s.position) for s in states if s.position is not None}
         else:
             found = {key: _committed_offset(value) for key, value in by_partition("offsets", offsets).items()}
+        for key, offset in found.items():
+            parts.positions.processed(key, offset.offset)
         if wait:
             await group.offsets.commit(found)
         else:

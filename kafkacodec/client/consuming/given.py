@@ -66,7 +66,7 @@ class Given:
         position = self.end if count == len(self.records) else Position(last.offset + 1, epoch)
         if count and self.part.current and not self.over:
             state.position = position
-            if count > self.settled:
+            if count > self.settled and (state.processed is None or state.processed.offset < last.offset):
                 state.processed = Position(last.offset, epoch)
 
     def asked_for_more(self) -> None:

@@ -41,7 +41,7 @@ class PartitionState:
 
     Attributes:
         position: of the next record for the user; None while it is looked up.
-        processed: the position when the user last came back for more: what automatic commits may commit.
+        processed: the position when the user last came back for more, or committed: what automatic commits may commit.
         fetching: where the next fetch starts; None without a position.
         end: reading ends before this offset; `NO_END` if it never does.
         version: changes when what was fetched must be dropped.
@@ -248,6 +248,14 @@ class Positions:
         state.next_at, state.failures = 0.0, 0
 
     # While reading
+
+    def processed(self, key: Key, offset: int) -> None:
+        """The user says that what it was given before this offset is processed."""
+        state = self.partitions.get(key)
+        if state is None or state.position is None or state.processed is None:
+            return
+        if state.processed.offset < offset <= state.position.offset:
+            state.processed = state.position if offset == state.position.offset else Position(offset)
 
     def pause(self, key: Key) -> None:
         """Stop fetching; what is kept is dropped, and fetched again after `resume`."""
