@@ -651,3 +651,16 @@ def test_a_commit_of_positions_that_were_lost_is_no_success(broker: Broker, admi
         assert consumer.committed(topic, 0) == 5
         eventually(lambda: not consumer.assignment())
         consumer.commit()  # all was committed
+
+
+def test_a_group_without_a_common_assignor_says_so(broker: Broker, admin: Admin) -> None:
+    topic = new_topic(admin)
+    options: Any = {"bootstrap_servers": broker.server, "group_id": f"mixed-{topic}"}
+    with Consumer(topic, partition_assignment_strategy="roundrobin", **options) as first:
+        first.getmany(0)
+        eventually(lambda: bool(first.assignment()))
+        with (
+            Consumer(topic, **options) as second,
+            pytest.raises(errors.InconsistentGroupProtocolError, match="no assignor of partition_assignment_strategy"),
+        ):
+            second.getmany(20)

@@ -31,12 +31,13 @@ from kafkacodec.client.groups.membership import (
     TopicPartition,
 )
 from kafkacodec.client.groups.modern import NOT_OFFERED, ModernMembership
-from kafkacodec.errors import KafkaCodecError, UnsupportedVersion, error
+from kafkacodec.errors import BrokerError, KafkaCodecError, UnsupportedVersion, error
 
 __all__ = ["ConsumerGroup", "Listener"]
 
 _LOOK_MS: Final = 500.0  # how late a member that left may notice that the application reads again
 _NO_MEMBER: Final = 25
+_INCONSISTENT: Final = 23  # INCONSISTENT_GROUP_PROTOCOL
 _UNSUPPORTED_VERSION: Final = 35
 _log = logging.getLogger("kafkacodec.client")
 
@@ -218,6 +219,10 @@ class ConsumerGroup:
     def _explained(self, problem: Exception) -> Exception:
         if self._settings.group_protocol == "consumer" and getattr(problem, "code", None) == _UNSUPPORTED_VERSION:
             return UnsupportedVersion(f"{NOT_OFFERED}: {problem}")
+        if isinstance(problem, BrokerError) and problem.code == _INCONSISTENT:
+            return type(problem)(
+                f"{problem}: its members have no assignor of partition_assignment_strategy, or another protocol"
+            )
         return problem
 
     async def _revoke(self, partitions: Sequence[TopicPartition]) -> None:
