@@ -16,7 +16,7 @@ from kafkacodec.client.groups.membership import GroupMetadata
 from kafkacodec.client.groups.share_reader import ShareReader
 from kafkacodec.client.groups.share_records import Acknowledged
 from kafkacodec.client.groups.share_session import AcknowledgeType, Acquired, Run, ShareSession, packed
-from kafkacodec.errors import ConnectionFailed, LocalProtocolError, UnsupportedVersion, error
+from kafkacodec.errors import ConnectionFailed, LocalProtocolError, RemoteProtocolError, UnsupportedVersion, error
 from kafkacodec.messages import APIS
 
 VERSIONS = {key: api.valid_versions for key, api in APIS.items()}
@@ -217,6 +217,20 @@ def test_a_lost_session_fails_what_was_not_acknowledged(code):
     assert it.reader.next_deadline() == 100
     it.now = 100
     assert it.asked().share_session_epoch == 0
+
+
+def test_answers_that_are_nonsense_are_shown():
+    it = Reading()
+    nonsense = RemoteProtocolError("broker h:1: unexpected correlation id 7")
+    it.reader.fetch()
+    for wanted in ({}, {}, {T0: nonsense}):
+        it.asked()
+        it.reader.failed(it.send, nonsense, it.now)
+        it.now += 1000
+        assert it.reader.errors == wanted
+    it.asked()
+    it.answer(acquired_records=[Fetch.AcquiredRecords(first_offset=0, last_offset=0, delivery_count=1)])
+    assert it.reader.errors == {}
 
 
 def test_records_of_a_session_that_was_lost_meanwhile_are_not_delivered():

@@ -21,6 +21,7 @@ from typing import Any, Final
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer, Send
 from kafkacodec.client.core.cluster import Cluster
+from kafkacodec.client.core.coordinators import MOST_BROKEN
 from kafkacodec.client.groups.membership import GroupMetadata, TopicPartition
 from kafkacodec.client.groups.share_records import Acknowledged, HeldRecords, ShareFetched, counts_and_gaps
 from kafkacodec.client.groups.share_session import (
@@ -31,7 +32,7 @@ from kafkacodec.client.groups.share_session import (
     ShareSession,
     packed,
 )
-from kafkacodec.errors import LocalProtocolError, error
+from kafkacodec.errors import LocalProtocolError, RemoteProtocolError, error
 
 __all__ = ["ShareReader"]
 
@@ -312,6 +313,8 @@ class ShareReader:
         if getattr(fault, "code", None) not in _SESSION_LOST:
             self._cluster.refresh()
         self._wait(node, now)
+        if isinstance(fault, RemoteProtocolError) and self._failures[node] >= MOST_BROKEN:
+            self.errors |= dict.fromkeys(sorted(self._leaders().get(node, ()))[:1], fault)  # to be raised once
         if self._hungry is not None:
             self._hungry.add(node)
 
