@@ -264,6 +264,19 @@ async def test_two_answers_to_one_request():
     await refused(sends(frame + frame), "unexpected correlation id 0")
 
 
+async def test_an_answer_to_nothing_right_after_the_opening():
+    """In one piece with the last answer of the opening: the connection ends before it is handed over."""
+
+    async def script(reader, writer):
+        connection = Connection("broker")
+        for event in connection.receive(await reader.read(65536)):
+            answer = connection.send_response(event.correlation_id, connection.api_versions(event))
+            writer.write(answer + answer)
+        await until_closed(reader)
+
+    await refused(script, "no request is pending")
+
+
 @pytest.mark.parametrize(
     ("response", "kind", "reason"),
     [
