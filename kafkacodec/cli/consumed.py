@@ -69,9 +69,16 @@ class Consumed:
         try:
             if self.limit != 0 and not self._finished():
                 yield from self._read(given)
-        finally:
+        except (GeneratorExit, KeyboardInterrupt):  # someone waits: the consumer's `close` limits the time
+            if self.commits:
+                self.commit(wait=False)
+            raise
+        except BaseException:
             if self.commits:
                 self.commit()
+            raise
+        if self.commits:
+            self.commit()
 
     def _read(self, given: Callable[[RecordColumns], Iterator[T]]) -> Iterator[T | None]:
         shown_at = time.monotonic()
@@ -137,13 +144,13 @@ class Consumed:
         keys = list(self.ranges) if self.ranges else self.consumer.assignment() if self.to_end else []
         return bool(keys) and all(key in self._ends and self.printed.get(key, -1) >= self._ends[key] for key in keys)
 
-    def commit(self) -> None:
-        """Commit what was given out of the partitions that the consumer has."""
+    def commit(self, *, wait: bool = True) -> None:
+        """Commit what was given out of the partitions that the consumer has; without `wait`, failures are logged."""
         self._commit_at = time.monotonic() + _COMMIT_SECONDS
         own = set(self.consumer.assignment())
         offsets = {key: offset for key, offset in self.printed.items() if key in own}
         if offsets:
-            self.consumer.commit(offsets)
+            self.consumer.commit(offsets, wait=wait)
 
 
 def _places(table: RecordColumns) -> Iterator[tuple[Key, int]]:

@@ -27,11 +27,16 @@ SCRIPT = [sys.executable, "-m", "kafkacodec.cli"]
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
+def broker(tmp_path_factory):
     made = Broker(tmp_path_factory.mktemp("broker"), "newest")
     made.start()
-    yield made.server
+    yield made
     made.stop()
+
+
+@pytest.fixture(scope="module")
+def server(broker):
+    return broker.server
 
 
 @pytest.fixture(scope="module")
@@ -278,6 +283,24 @@ def test_a_signal_that_ends_the_command_leaves_neither_a_member_nor_a_file(topic
     assert admin.describe_groups([group])[group].members == []
     committed = sum(offset.offset for offset in admin.list_group_offsets(group).values())
     assert committed in (6, 7)  # the last line may have been in print
+
+
+def test_an_interrupt_while_the_broker_hangs(topic, server, broker):
+    fill(server, topic)
+    limits = [f"{name}.timeout.ms=1500" for name in ("default.api", "request")]
+    arguments = ["consume", topic, "-b", server, "-G", "hangs", "--json", "-X", limits[0], "-X", limits[1]]
+    with subprocess.Popen([*SCRIPT, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        for _ in range(7):
+            assert process.stdout.readline()
+        broker.signal(signal.SIGSTOP)
+        try:
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=30)
+        finally:
+            broker.signal(signal.SIGCONT)
+    assert process.returncode == 130
+    assert b"offsets of group 'hangs' were not committed" in err
+    assert err.endswith(b"kafkacodec: error: interrupted\n")
 
 
 def test_a_topic_that_is_deleted_is_not_created_again(topic, server, admin):
