@@ -100,6 +100,18 @@ def test_what_is_missing_is_asked_for_with_growing_waits():
     assert cluster.next_deadline() > 300_000
 
 
+def test_a_topic_that_is_gone_is_not_taken_for_the_newer_one_for_ever():
+    cluster, gone = made(), uuid.uuid4()
+    cluster.want(["t"])
+    answer(cluster, metadata((1, 0)), 0)
+    cluster.refresh()
+    answer(cluster, metadata((2, 3), topic_id=gone), 1000)  # by a broker that has not heard of the newer one
+    for second in range(2, 30):
+        cluster.refresh()
+        answer(cluster, metadata((1, 0)), second * 1000)
+    assert (cluster.topic_id("t"), cluster.leader("t", 0)) == (ID, 1)
+
+
 def test_a_topic_that_is_refused_for_good_is_not_asked_for_again():
     cluster = made()
     cluster.want(["t"])

@@ -34,6 +34,7 @@ _NULL_TOPICS_VERSION = 1  # before it, no topics mean all topics
 _NO_CREATION_VERSION = 4  # before it, brokers create topics that are asked for, if they are configured to
 _UNKNOWN_TOPIC = 3
 _REBOOTSTRAP_REQUIRED = 129
+_LAG_MS = 10_000.0  # a broker hears of a new topic much sooner
 
 
 class Cluster:
@@ -76,7 +77,8 @@ class Cluster:
         self._want_all = self.knows_all = False
         self._asked: tuple[bool, frozenset[str]] = False, frozenset()  # for all topics, or those
         self._names: dict[uuid.UUID, str] = {}
-        self._replaced: set[uuid.UUID] = set()  # of topics whose names others have now
+        self._replaced: dict[uuid.UUID, float] = {}  # when the name of a topic was found to be another one's
+        self._told_at = 0.0  # when the newest metadata came
         self._stale = False  # something is known to be out of date
         self._asking: Send | None = None
         self._failures = 0
@@ -221,6 +223,7 @@ class Cluster:
         if code or not answer.message.brokers:
             self._failed(error(code)() if code else None, now)
             return
+        self._told_at = now
         complete = self._update(answer.message)
         self._failures = 0 if complete else self._failures + 1
         self.knows_all = self._asked[0]
@@ -301,15 +304,16 @@ class Cluster:
             # A broker that has not heard of the topic yet; a topic that is gone stays so.
             self.topics[entry.name] = replace(old, error=refusal)
             return False
-        if entry.topic_id in self._replaced:
-            return False  # a broker that has not heard of the newer topic yet
+        if self._told_at < self._replaced.get(entry.topic_id, -_LAG_MS) + _LAG_MS:
+            return False  # a broker that has not heard of the newer topic yet; or it was that one which had not
+        self._replaced.pop(entry.topic_id, None)
         topic_id = entry.topic_id if entry.topic_id != _NO_ID else None
         same = old is not None and (old.topic_id == topic_id or topic_id is None)
         before = old.partitions if old is not None and same else {}
         if old is not None and old.topic_id is not None and old.topic_id != topic_id:
             self._names.pop(old.topic_id, None)
             if topic_id is not None:
-                self._replaced.add(old.topic_id)
+                self._replaced[old.topic_id] = self._told_at
         if topic_id is not None:
             self._names[topic_id] = entry.name
         partitions = {p.partition_index: newer(before.get(p.partition_index), p) for p in entry.partitions}
