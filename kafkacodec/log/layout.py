@@ -78,6 +78,9 @@ METADATA_SNAPSHOT = re.compile(r"[0-9]{20}-[0-9]{10}\.checkpoint")
 """The name of a snapshot of a KRaft metadata log: its end offset and leader epoch."""
 
 _FILE_NAME = re.compile(r"(?P<offset>[0-9]{20})(?:-(?P<id>[A-Za-z0-9_-]{22}))?(?P<suffix>\.[a-z0-9_.]+)")
+NOT_UPLOADED = "truncated-not-uploaded"
+"""The segment id of `is_stand_in`. No upload has it: the last of 22 base64 digits of 16 bytes is A, Q, g or w."""
+
 # A partition's directory, as a broker parses its name (UnifiedLog.parseTopicPartitionName): the number follows the last
 # dash.
 _CURRENT = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})")
@@ -189,6 +192,12 @@ def is_upload(path: str) -> bool:
     """Whether the name of a file is that of a segment in tiered storage: an offset and an id."""
     name = parse_file_name(os.path.basename(path))
     return name is not None and name.segment_id is not None
+
+
+def is_stand_in(path: str) -> bool:
+    """Whether a segment stands for offsets that were written after a log was truncated, and that no upload has."""
+    name = parse_file_name(os.path.basename(path))
+    return name is not None and name.segment_id == NOT_UPLOADED and name.suffix == LOG_SUFFIX
 
 
 def file_name(base_offset: int, suffix: str) -> str:

@@ -412,12 +412,17 @@ def test_each_offset_is_read_from_an_upload_of_the_log(case):
     history = [kc.log.LeaderEpoch(epoch, log.index(epoch)) for epoch in sorted(set(log))]
     chosen = in_the_log(uploads, lambda _: history)
     for one, after in itertools.pairwise(chosen):
-        assert one.start_offset < after.start_offset
-    whole = [u for u in uploads if all(epoch_in(u, o) == log[o] for o in range(u.start_offset, u.end_offset + 1))]
+        assert one.upload.start_offset < after.upload.start_offset
+        assert one.end < after.end
     for offset, epoch in enumerate(log):
-        before = [u for u in chosen if u.start_offset <= offset]
-        read = before[-1] if before and offset <= before[-1].end_offset else None
-        if read is not None:
-            assert epoch_in(read, offset) == epoch
+        before = [part for part in chosen if part.upload.start_offset <= offset]
+        if before and offset < before[-1].end:
+            assert epoch_in(before[-1].upload, offset) == epoch
         else:
-            assert not any(u.start_offset <= offset <= u.end_offset for u in whole)
+            assert not any(of_the_log(upload, offset, log) for upload in uploads)
+
+
+def of_the_log(upload, offset, log):
+    """Whether an upload has an offset, and all before it as the log has them."""
+    before = range(upload.start_offset, offset + 1)
+    return offset in before and offset <= upload.end_offset and all(epoch_in(upload, o) == log[o] for o in before)

@@ -58,6 +58,10 @@ def open_file(path: str) -> StoredFile:
         ValueError: the scheme of the URL is unknown.
         DecodeError: the manifest of an uploaded segment is damaged, or does not fit its object.
     """
+    if layout.is_stand_in(path):
+        from kafkacodec.log.tiered.segment_file import StandIn
+
+        return StandIn(path)
     manifest = _manifest_of(path, layout.LOG_SUFFIX)
     if manifest is None:
         return places.open_file(path)
@@ -80,6 +84,8 @@ def read_file(path: str, limit: int) -> bytes:
 
 def identity_of(path: str) -> FileIdentity:
     """By what a file is recognized, without opening it. Raises as `open_file`."""
+    if layout.is_stand_in(path):
+        return FileIdentity(0, 0, 0, 0)
     manifest = _manifest_of(path, layout.LOG_SUFFIX)
     if manifest is None:
         return places.identity_of(path)
@@ -101,8 +107,8 @@ def entries(directory: str) -> Sequence[Entry]:
 
 
 def is_uploaded(path: str) -> bool:
-    """Whether a segment has a manifest, so that another one may have some of its offsets too."""
-    return _manifest_of(path, layout.LOG_SUFFIX) is not None
+    """Whether a segment has a manifest, so that another one may have some of its offsets too; or stands for one."""
+    return layout.is_stand_in(path) or _manifest_of(path, layout.LOG_SUFFIX) is not None
 
 
 def _manifest_of(path: str, suffix: str) -> Manifest | None:

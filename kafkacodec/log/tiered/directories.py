@@ -18,7 +18,7 @@ from kafkacodec.log.storage import places
 from kafkacodec.log.storage.objects import ObjectEntry
 from kafkacodec.log.storage.places import Entry
 from kafkacodec.log.tiered.keys import KEYS_VARIABLE
-from kafkacodec.log.tiered.lineage import in_the_log
+from kafkacodec.log.tiered.lineage import Reading, in_the_log
 from kafkacodec.log.tiered.manifest import (
     LEADER_EPOCHS,
     MANIFEST_SUFFIX,
@@ -68,7 +68,8 @@ class Directory:
     """What a directory of uploaded segments has.
 
     Attributes:
-        entries (list[Entry]): as in a broker's directory, of the segments that are the partition's log.
+        entries (list[Entry]): as in a broker's directory, of the segments that are the partition's log. Where one was
+            cut and no other begins, a segment without bytes stands for what is missing: see `layout.is_stand_in`.
         read (list[Manifest]): those segments.
         superseded (list[Manifest]): the others.
         parts (dict[str, tuple[Manifest, Part]]): the files that are parts of an object, by name.
@@ -91,7 +92,7 @@ def uploads(directory: str | os.PathLike[str]) -> list[UploadedSegment]:
     paths = [entry.path for entry in places.entries(path) if entry.name.endswith(MANIFEST_SUFFIX)]
     manifests = [manifest for manifest in map(manifest_of, paths) if manifest is not None]
     read = in_the_log(manifests, _history)
-    chosen = {manifest.path for manifest in read}
+    chosen = {part.upload.path for part in read}
     manifests.sort(key=lambda m: (m.start_offset, m.path in chosen, m.segment_id))
     return [_described(manifest, manifest.path not in chosen) for manifest in manifests]
 
@@ -138,16 +139,19 @@ def list_directory(directory: str, listed: Iterable[Entry]) -> Directory:
     damaged = [path for path, manifest in found if isinstance(manifest, KafkaCodecError)]
     manifests = [manifest for _, manifest in found if isinstance(manifest, Manifest)]
     read = in_the_log(manifests, _history)
-    known = {manifest.path for manifest in read}
-    result = Directory(others, read, [manifest for manifest in manifests if manifest.path not in known])
-    for manifest, after in zip(read, [*read[1:], None], strict=True):
-        _add(result, directory, manifest, after)
+    known = {part.upload.path for part in read}
+    superseded = [manifest for manifest in manifests if manifest.path not in known]
+    result = Directory(others, [part.upload for part in read], superseded)
+    for part, after in zip(read, [*read[1:], None], strict=True):
+        _add(result, directory, part, None if after is None else after.upload)
     for path in damaged:
         result.entries.append(_entry(directory, os.path.basename(path).removesuffix(MANIFEST_SUFFIX) + ".log"))
+    _add_stand_ins(result, directory, read)
     if read:
         result.entries.append(_entry(directory, layout.PARTITION_METADATA))
         result.entries.append(_entry(directory, layout.LEADER_EPOCH_CHECKPOINT))
-        result.parts[layout.LEADER_EPOCH_CHECKPOINT] = (read[-1], read[-1].indexes[LEADER_EPOCHS])
+        newest = read[-1].upload
+        result.parts[layout.LEADER_EPOCH_CHECKPOINT] = (newest, newest.indexes[LEADER_EPOCHS])
     return result
 
 
@@ -169,20 +173,33 @@ def _cached_history(path: str, _keys: str | None) -> Sequence[LeaderEpoch]:
     return read_leader_epochs(path.removesuffix(MANIFEST_SUFFIX) + LEADER_EPOCHS)
 
 
-def _add(result: Directory, directory: str, manifest: Manifest, after: Manifest | None) -> None:
+def _add(result: Directory, directory: str, part: Reading, after: Manifest | None) -> None:
     """Add the files of a segment; `after` is the next one."""
+    manifest = part.upload
     stem = os.path.basename(_stem(manifest))
     result.entries.append(_entry(directory, stem + layout.LOG_SUFFIX))
     names = {suffix: stem + suffix for suffix in _LISTED}
     # A broker uploads the state of the producers after the segment.
-    if after is None or after.start_offset > manifest.end_offset:  # else it may be that of a log that was truncated
+    overlaps = after is not None and after.start_offset <= manifest.end_offset
+    if not part.is_cut and not overlaps:  # else it may be that of a log that was truncated
         end = manifest.end_offset + 1
         names[layout.PRODUCER_SNAPSHOT_SUFFIX] = layout.file_name(end, layout.PRODUCER_SNAPSHOT_SUFFIX)
     for suffix, name in names.items():
-        part = manifest.indexes.get(suffix)
-        if part is not None:
+        index = manifest.indexes.get(suffix)
+        if index is not None:
             result.entries.append(_entry(directory, name))
-            result.parts[name] = (manifest, part)
+            result.parts[name] = (manifest, index)
+
+
+def _add_stand_ins(result: Directory, directory: str, read: Sequence[Reading]) -> None:
+    """Add a segment where one was cut before the next one begins: what was written there is missing."""
+    names = (layout.parse_file_name(entry.name) for entry in result.entries)
+    begins = {name.base_offset for name in names if name is not None and name.suffix == layout.LOG_SUFFIX}
+    for part, after in zip(read, [*read[1:], None], strict=True):
+        reached = after is not None and after.upload.start_offset <= part.end
+        if part.is_cut and not reached and part.end not in begins:
+            name = layout.file_name(part.end, f"-{layout.NOT_UPLOADED}{layout.LOG_SUFFIX}")
+            result.entries.append(_entry(directory, name))
 
 
 def _entry(directory: str, name: str) -> ObjectEntry:

@@ -7,7 +7,7 @@ epoch, then of the highest offset. Its leader epochs go back to the start of the
 - one whose records were all written under other leader epochs than the log has at their offsets is of a log that was
   truncated;
 - one whose offsets another has too, of a later leader or in a larger segment, is not needed;
-- one whose end was truncated is read up to where the next one begins, and left out if that is after the cut;
+- one whose end was truncated is read up to the cut, or to where the next one begins if that is before it;
 - of others that overlap, each is read up to where the next one begins.
 """
 
@@ -15,15 +15,28 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from kafkacodec.log.checkpoints import LeaderEpoch
 from kafkacodec.log.tiered.manifest import Manifest
 
-__all__ = ["in_the_log"]
+__all__ = ["Reading", "in_the_log"]
 
 
-def in_the_log(uploads: Sequence[Manifest], history: Callable[[Manifest], Sequence[LeaderEpoch]]) -> list[Manifest]:
-    """The uploads that are read, by offset: each begins and ends after the one before.
+class Reading(NamedTuple):
+    """What an upload has of the log: its offsets before `end`."""
+
+    upload: Manifest
+    end: int
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the upload has more, of a log that was truncated at `end`."""
+        return self.end <= self.upload.end_offset
+
+
+def in_the_log(uploads: Sequence[Manifest], history: Callable[[Manifest], Sequence[LeaderEpoch]]) -> list[Reading]:
+    """What is read of the uploads, by offset: each begins and ends after the one before.
 
     Args:
         uploads: those of a partition.
@@ -33,26 +46,19 @@ def in_the_log(uploads: Sequence[Manifest], history: Callable[[Manifest], Sequen
         return []
     by_age = sorted(uploads, key=_age, reverse=True)
     lineage = _Lineage(history(by_age[0]), by_age[0].start_offset)
-    usable = []  # what is read of each is [start_offset, end)
+    usable = []
     for upload in by_age:
         end = lineage.agrees_to(upload)
         if end > upload.start_offset:
-            usable.append((upload, end))
+            usable.append(Reading(upload, end))
             lineage.extend(upload)
-    # By start, the longest first; of equal ones the newest is first already.
-    usable.sort(key=lambda part: (part[0].start_offset, -part[1]))
-    return _chain(usable)
-
-
-def _chain(usable: list[tuple[Manifest, int]]) -> list[Manifest]:
-    """Those that are not within another, where what was truncated is not read: the next one begins before it."""
-    found: list[tuple[Manifest, int]] = []  # the first is last
-    for upload, end in reversed(usable):
-        longer = bisect_left(found, -end, key=lambda part: -part[1])
-        following = found[longer - 1][0].start_offset if longer else None
-        if end > upload.end_offset or (following is not None and following <= end):
-            found[longer:] = [(upload, end)]
-    return [upload for upload, _ in reversed(found)]
+    # By start, the longest first; of equal ones one that is whole; the newest is first already.
+    usable.sort(key=lambda part: (part.upload.start_offset, -part.end, part.is_cut))
+    found: list[Reading] = []  # the first is last
+    for part in reversed(usable):
+        # Without those that are within it.
+        found[bisect_left(found, -part.end, key=lambda other: -other.end) :] = [part]
+    return found[::-1]
 
 
 def _age(upload: Manifest) -> tuple[int, int, int, str]:

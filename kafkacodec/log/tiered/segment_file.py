@@ -6,6 +6,7 @@ import mmap
 from types import TracebackType
 
 from kafkacodec.errors import CorruptRecord, DecodeError, LimitExceeded, Truncated
+from kafkacodec.log.files import FileIdentity
 from kafkacodec.log.storage import places
 from kafkacodec.log.storage.fetched import FetchedFile
 from kafkacodec.log.storage.places import StoredFile
@@ -13,7 +14,7 @@ from kafkacodec.log.tiered.chunks import MAX_STORED_CHUNK_BYTES, Chunk, inflate
 from kafkacodec.log.tiered.keys import TAG_AND_NONCE, data_key, decrypt
 from kafkacodec.log.tiered.manifest import MANIFEST_SUFFIX, Manifest, Part
 
-__all__ = ["UploadedFile", "open_segment", "read_part"]
+__all__ = ["StandIn", "UploadedFile", "open_segment", "read_part"]
 
 _INDEXES_SUFFIX = ".indexes"
 
@@ -167,4 +168,33 @@ class UploadedFile(FetchedFile):
 
     def has_grown(self) -> bool:
         """No: a segment is uploaded when it is complete."""
+        return False
+
+
+class StandIn(FetchedFile):
+    """A segment without bytes, which stands for one that was not uploaded: see `layout.is_stand_in`."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, FileIdentity(0, 0, 0, 0))
+
+    @property
+    def window(self) -> int | None:
+        """Nothing is fetched."""
+        return None
+
+    def view(self, start: int = 0, end: int | None = None) -> bytes:
+        """No bytes."""
+        return b""
+
+    def ahead(self, start: int, end: int) -> None:
+        """Nothing to fetch."""
+
+    def drop_before(self, position: int) -> None:
+        """Nothing to release."""
+
+    def check_size(self) -> None:
+        """It is never shortened."""
+
+    def has_grown(self) -> bool:
+        """It never grows."""
         return False
