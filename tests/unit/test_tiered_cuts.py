@@ -185,3 +185,12 @@ def test_in_an_object_store(directory, monkeypatch):
     finally:
         stores._bucket.cache_clear()
         store.close()
+
+
+def test_leader_epochs_that_the_newest_upload_contradicts_do_not_leave_it_out(empty):
+    """Those of its manifest count, as if the checkpoint could not be read."""
+    upload(empty, "A", {0: 0}, [records(0, 70, 0)], {0: 0})
+    upload(empty, "B", {1: 70}, [records(70, 80, 1)], {0: 0, 1: 170}, NO_PRODUCERS)
+    partition = kc.log.Partition(empty)
+    assert read(partition) == (list(range(150)), None)
+    assert "leader-epoch" in [finding.kind for finding in partition.verify().findings]

@@ -45,7 +45,10 @@ def in_the_log(uploads: Sequence[Manifest], history: Callable[[Manifest], Sequen
     if not uploads:
         return []
     by_age = sorted(uploads, key=_age, reverse=True)
-    lineage = _Lineage(history(by_age[0]), by_age[0].start_offset)
+    newest = by_age[0]
+    lineage = _Lineage(history(newest), newest.start_offset)
+    if lineage.agrees_to(newest) <= newest.end_offset:  # damaged
+        lineage = _Lineage(newest.leader_epochs, newest.start_offset)
     usable = []
     for upload in by_age:
         end = lineage.agrees_to(upload)
