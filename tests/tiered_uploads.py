@@ -3,7 +3,11 @@
 import itertools
 import json
 
+import numpy as np
+
 import kafkacodec as kc
+from kafkacodec.log.checkpoints import encode_producer_snapshot
+from kafkacodec.log.layout import PRODUCER_SNAPSHOT_ENTRY
 
 TOPIC = "t-dlPtJqO1Sb-W-Oym9Umc5w"
 
@@ -47,6 +51,13 @@ def upload(directory, segment_id, epochs, batches, history, snapshot=None):
     stem.with_suffix(".log").write_bytes(data)
     stem.with_suffix(".indexes").write_bytes(b"".join(parts.values()))
     stem.with_suffix(".rsm-manifest").write_text(json.dumps(manifest))
+
+
+def snapshot(producer, open_from):
+    """The state of the producers at the end of a segment: one, and where its transaction began."""
+    entry = np.zeros(1, PRODUCER_SNAPSHOT_ENTRY.newbyteorder("="))
+    entry["producer_id"], entry["current_txn_first_offset"] = producer, open_from
+    return encode_producer_snapshot(entry)
 
 
 def records(first, count, epoch, producer=None):

@@ -21,6 +21,7 @@ from kafkacodec.log.groups import (
 from kafkacodec.log.kinds import kind_of
 from kafkacodec.log.lookup import Lookup
 from kafkacodec.log.partition import Partition
+from kafkacodec.log.range_planning import end_of, least
 from kafkacodec.log.segment import Segment
 from kafkacodec.log.storage import open_file
 from kafkacodec.log.walk import Damage, walk, walk_over_damage
@@ -238,7 +239,7 @@ class _Logs:
             chunks = segment.read(
                 start_position=segment.position_of_offset(offset),
                 start_offset=offset,
-                end_offset=end,
+                end_offset=least(end, end_of(ends.partition, segment)),
                 columns=("offset", "timestamp"),
                 on_error="stop",
                 max_rows=1,
@@ -274,6 +275,7 @@ def _time_before(partition: Partition, end: int) -> int | None:
                     break
         if time is not None:
             return _milliseconds(time)
+        end = end if segment.base_offset is None else min(end, segment.base_offset)  # what others have after it is lost
     return None
 
 

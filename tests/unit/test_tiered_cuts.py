@@ -14,11 +14,12 @@ from click.testing import CliRunner
 import kafkacodec as kc
 from kafkacodec.cli.app import application
 from kafkacodec.log.checkpoints import encode_producer_snapshot
+from kafkacodec.log.group_lag import _Logs
 from kafkacodec.log.layout import PRODUCER_SNAPSHOT_ENTRY
 from kafkacodec.log.storage import stores
 from kafkacodec.log.tiered import directories
 from tests.hostile_store import HostileStore, use
-from tests.tiered_uploads import TOPIC, records, upload
+from tests.tiered_uploads import TOPIC, records, snapshot, upload
 
 NO_PRODUCERS = encode_producer_snapshot(np.zeros(0, PRODUCER_SNAPSHOT_ENTRY.newbyteorder("=")))
 KEPT = [*range(60), *range(70, 150)]
@@ -30,6 +31,12 @@ def first_leader(directory, batches):
 
 def next_leader(directory, batches):
     upload(directory, "B", {1: 70}, batches, {0: 0, 1: 60}, NO_PRODUCERS)
+
+
+def timed(first, time, epoch, **owner):
+    """Ten records, each at the time plus its offset."""
+    rows = [kc.Record(offset, time + offset, 0, b"k", b"v", []) for offset in range(first, first + 10)]
+    return kc.encode(rows, base_offset=first, partition_leader_epoch=epoch, **owner)
 
 
 @pytest.fixture
@@ -120,12 +127,8 @@ def test_commands_tell_of_the_gap(directory):
 
 
 def test_a_time_after_the_cut_is_not_looked_up(empty):
-    def at(first, time, epoch):
-        rows = [kc.Record(offset, time + offset, 0, b"k", b"v", []) for offset in range(first, first + 10)]
-        return kc.encode(rows, base_offset=first, partition_leader_epoch=epoch)
-
-    first_leader(empty, [at(offset, 0 if offset < 60 else 500, 0) for offset in range(0, 100, 10)])
-    next_leader(empty, [at(70, 1000, 1)])
+    first_leader(empty, [timed(offset, 0 if offset < 60 else 500, 0) for offset in range(0, 100, 10)])
+    next_leader(empty, [timed(70, 1000, 1)])
     partition = kc.log.Partition(empty)
     assert partition.offset_of_timestamp(50) == 50
     assert partition.offset_of_timestamp(570) == 70
@@ -194,3 +197,24 @@ def test_leader_epochs_that_the_newest_upload_contradicts_do_not_leave_it_out(em
     partition = kc.log.Partition(empty)
     assert read(partition) == (list(range(150)), None)
     assert "leader-epoch" in [finding.kind for finding in partition.verify().findings]
+
+
+def lag_of(directory, offset):
+    commit = kc.log.CommittedOffset("group", "t", 0, offset, -1, "", -1, -1)
+    found = _Logs([directory], "read_committed", None).lag_of("group", "t", 0, commit, None)
+    return found.end_offset, found.timestamp, found.end_timestamp, found.lag_ms
+
+
+def test_lag_ends_with_the_last_record_before_the_cut(empty):
+    """An open transaction at 70 holds consumers back."""
+    first_leader(empty, [timed(offset, 0 if offset < 60 else 5000, 0) for offset in range(0, 100, 10)])
+    begun = timed(70, 1000, 1, producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True)
+    upload(empty, "B", {1: 70}, [begun], {0: 0, 1: 60}, snapshot(1, 70))
+    assert lag_of(empty, 50) == (70, 50, 59, 9)
+
+
+def test_lag_does_not_begin_with_a_record_after_the_cut(empty):
+    commit = kc.control_batch("commit", offset=59, producer_id=1, producer_epoch=0, partition_leader_epoch=0)
+    first_leader(empty, [timed(0, 0, 0), commit, timed(60, 5000, 0)])
+    next_leader(empty, [timed(70, 1000, 1)])
+    assert lag_of(empty, 59) == (80, 1070, 1079, 9)

@@ -1,12 +1,9 @@
 """Transactions and times in tiered storage where uploads of several leaders have the same offsets."""
 
-import numpy as np
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.log.checkpoints import encode_producer_snapshot
-from kafkacodec.log.layout import PRODUCER_SNAPSHOT_ENTRY
-from tests.tiered_uploads import TOPIC, records, upload
+from tests.tiered_uploads import TOPIC, records, snapshot, upload
 
 
 @pytest.fixture
@@ -14,13 +11,6 @@ def directory(tmp_path):
     found = tmp_path / TOPIC / "0"
     found.mkdir(parents=True)
     return found
-
-
-def snapshot(producer, open_from):
-    """The state of the producers at the end of a segment: one, and where its transaction began."""
-    entry = np.zeros(1, PRODUCER_SNAPSHOT_ENTRY.newbyteorder("="))
-    entry["producer_id"], entry["current_txn_first_offset"] = producer, open_from
-    return encode_producer_snapshot(entry)
 
 
 def marker(kind, offset, producer, epoch):
