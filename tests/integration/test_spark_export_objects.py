@@ -150,7 +150,7 @@ def test_what_a_failed_run_has_written_is_no_part_of_the_table(spark, s3, place,
     with pytest.raises(PythonException, match="CRC"):
         export(spark, log, place, maxPartitionBytes="1000")
     assert values(place) == [b"%d" % n for n in range(100)]
-    assert len(files(s3, place)) == 1
+    assert len(files(s3, place)) <= 2  # one may be of a task that was still running
     report = export(spark, log, place, mode="PERMISSIVE", maxPartitionBytes="1000")
     assert report.problems
     intact = kc.log.Partition(log / "orders-0").to_arrow(on_error="skip", problems=[])
