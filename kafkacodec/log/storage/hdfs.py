@@ -10,10 +10,10 @@ import errno
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from kafkacodec.log.files import FileIdentity
 from kafkacodec.log.storage.calls import result_of
@@ -31,14 +31,18 @@ SCHEMES = ("hdfs",)
 
 _WRITE_BYTES = 8 << 20
 _SETTINGS = ("HADOOP_", "KRB5")
+T = TypeVar("T")
 _TIMEOUT = 60.0  # in seconds, of one call
-_in_time = partial(result_of, timeout=_TIMEOUT)
 # The client asks so often, with pauses that double, so that a closed port is noticed after some seconds.
 _TRIES = {"dfs.client.failover.max.attempts": "3"}
 
 _URL = re.compile(r"hdfs://(?P<host>[^/]*)(?P<path>.*)", re.DOTALL)
 _CLASS = re.compile(r'RPCError\("(?:\w+\.)*(\w{1,64})')
 _UNKNOWN_ADDRESS = ("No NameNode hosts found", "No fs.defaultFS setting found")
+
+
+def _in_time(call: Callable[[], T]) -> T:
+    return result_of(call, _TIMEOUT)
 
 
 class HdfsFile:
