@@ -43,14 +43,12 @@ class Servers:
         Raises:
             click.UsageError: a name is unknown, a value is wrong, or no brokers are given.
         """
-        from kafkacodec.client.options import option_defaults, options_from_config
-        from kafkacodec.client.security.java_config import java_security_options
+        from kafkacodec.client.options import option_defaults
+        from kafkacodec.client.security.java_config import config_options
 
         known = option_defaults(settings)
         try:
-            config = {**self._file(known), **self._given(known if others else None)}
-            found = java_security_options(config)
-            found |= options_from_config(config, known)
+            found = config_options({**self._file(known), **self._given(known if others else None)}, known)
         except (TypeError, ValueError) as error:
             raise click.UsageError(str(error)) from None
         found |= own or {}

@@ -32,8 +32,8 @@ def config_options(config: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(config, Mapping):
         raise TypeError(f"a configuration must be a dict of values by name, not {type(config).__name__}")
     left = dict(config)
-    own = java_security_options(left)
-    return {**options_from_config(left, defaults), **own}
+    found = java_security_options(left)
+    return found | options_from_config(left, defaults)
 
 
 def java_security_options(config: dict[str, Any]) -> dict[str, Any]:
