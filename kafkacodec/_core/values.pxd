@@ -27,3 +27,41 @@ cdef extern from "values/kc_avro.h" nogil:
     bint kc_avro_schema_valid(const kc_avro_schema *schema)
     int64_t kc_avro_check(const kc_avro_schema *schema, const uint8_t *data, const int64_t *ends, int64_t start,
                           int64_t rows, int64_t *budget, kc_avro_fault *fault)
+
+
+cdef extern from "values/kc_protobuf.h" nogil:
+    ctypedef struct kc_protobuf_field:
+        uint32_t number
+        int32_t kind
+        int32_t repeated
+        int32_t once
+        int32_t child
+
+    ctypedef struct kc_protobuf_message:
+        int32_t first
+        int32_t count
+        int32_t closed
+
+    ctypedef struct kc_protobuf_enum:
+        int32_t first
+        int32_t count
+
+    ctypedef struct kc_protobuf_schema:
+        const kc_protobuf_message *messages
+        const kc_protobuf_field *fields
+        const kc_protobuf_enum *enums
+        const int32_t *numbers
+        int32_t message_count
+        int32_t field_count
+        int32_t enum_count
+        int32_t number_count
+        int32_t marks
+
+    ctypedef struct kc_protobuf_row:
+        int32_t form
+        int32_t field
+        int64_t position
+
+    bint kc_protobuf_schema_valid(const kc_protobuf_schema *schema)
+    int kc_protobuf_sort(const kc_protobuf_schema *schema, const uint8_t *data, const int64_t *ends, int64_t rows,
+                         kc_protobuf_row *out, kc_error *error)

@@ -3,6 +3,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
 from kafkacodec._core cimport values as k
+from kafkacodec.values._rows cimport in_order
 
 
 cdef int32_t MOST_NODES = 1 << 24
@@ -34,16 +35,7 @@ cdef class Checker:
             row = k.kc_avro_check(&self.schema, first, &ends[0], start, rows, &budget, &fault)
         if row == rows:
             return rows, budget, None
-        return row, budget, (fault.what.decode(), fault.position, fault.node, fault.got, fault.want)
-
-
-cdef bint in_order(const int64_t[::1] ends, int64_t size) noexcept:
-    cdef int64_t i, last = 0
-    for i in range(ends.shape[0]):
-        if ends[i] < last:
-            return False
-        last = ends[i]
-    return last <= size
+        return row, budget, (fault.what.decode() if fault.what else "", fault.position, fault.node, fault.got, fault.want)
 
 
 def join(const uint8_t[::1] data not None, const int64_t[::1] starts not None, const int64_t[::1] sizes not None,

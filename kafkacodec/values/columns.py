@@ -32,7 +32,7 @@ class Decoder(Protocol):
 
 def spread(column: pa.Array, rows: npt.NDArray[np.int64], count: int) -> pa.Array:
     """The column with its values at `rows` of `count`, and null elsewhere."""
-    if len(rows) == count:
+    if len(rows) == count and (np.diff(rows) > 0).all():
         return column
     places = np.zeros(count, np.int64)
     places[rows] = np.arange(len(rows))

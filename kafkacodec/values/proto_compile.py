@@ -1,6 +1,8 @@
 """From the text of .proto files to descriptors, by the compiler of the package grpcio-tools.
 
-The compiler runs in a process of its own, with a limit on its time, so that a schema cannot end or block this one.
+The compiler runs in a process of its own, with a limit on its time, so that a schema cannot end or block this one. A
+text may also be a file's descriptor, a FileDescriptorProto in base64, as Confluent's clients for Python and .NET
+register it.
 """
 
 from __future__ import annotations
@@ -8,22 +10,19 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+from base64 import b64decode
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from kafkacodec.errors import SchemaError
+from kafkacodec.values.proto_known import CONFLUENT_FILES, google_directories
 from kafkacodec.values.schemas import Schema
 
 __all__ = ["compiled_files", "message_type"]
 
 SECONDS = 60
 """Limit on the time of the compiler."""
-
-MAX_FIELDS = 10_000
-"""Limit on the fields of a message type, with those of nested messages counted where they are used."""
-
-MAX_DEPTH = 60
 
 _NAME = "kafkacodec_value.proto"
 
@@ -49,24 +48,45 @@ def compiled_files(schema: Schema, references: Mapping[str, Schema]) -> Any:
 
 
 def _compiled(schema: Schema, references: Mapping[str, Schema]) -> bytes:
+    from google.protobuf import descriptor_pb2
+
+    texts = {**CONFLUENT_FILES, **{name: used.text for name, used in references.items()}, _NAME: schema.text}
+    described = descriptor_pb2.FileDescriptorSet()
     with tempfile.TemporaryDirectory(prefix="kafkacodec-") as directory:
         root = Path(directory)
-        for name, used in {**references, _NAME: schema}.items():
-            _write(root, name, used.text)
-        command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{root}", "--include_imports"]
-        try:
-            finished = subprocess.run(
-                [*command, f"--descriptor_set_out={root / 'out'}", _NAME],
-                capture_output=True,
-                timeout=SECONDS,
-                check=False,
-                cwd=root,
-            )
-        except subprocess.TimeoutExpired:
-            raise SchemaError(f"the compiler did not end within {SECONDS} s") from None
-        if finished.returncode:
-            raise _refusal(finished.stderr.decode(errors="replace").replace(f"{root}/", ""))
-        return (root / "out").read_bytes()
+        for name, text in texts.items():
+            file = _described(text)
+            if file is None:
+                _write(root, name, text)
+            else:
+                file.name = name
+                described.file.append(file)
+        (root / "in").write_bytes(described.SerializeToString())
+        return _run(root)
+
+
+def _described(text: str) -> Any:
+    """The descriptor of a file that the text is in base64; None if it is not."""
+    from google.protobuf import descriptor_pb2
+    from google.protobuf.message import DecodeError
+
+    try:
+        return descriptor_pb2.FileDescriptorProto.FromString(b64decode(text.strip(), validate=True))
+    except (ValueError, DecodeError):  # as for a .proto file, which has blanks and semicolons
+        return None
+
+
+def _run(root: Path) -> bytes:
+    command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{root}", "--include_imports"]
+    command += [f"-I{path}={directory}" for path, directory in google_directories().items()]
+    command += [f"--descriptor_set_in={root / 'in'}", f"--descriptor_set_out={root / 'out'}", _NAME]
+    try:
+        finished = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False, cwd=root)
+    except subprocess.TimeoutExpired:
+        raise SchemaError(f"the compiler did not end within {SECONDS} s") from None
+    if finished.returncode:
+        raise _refusal(finished.stderr.decode(errors="replace").replace(f"{root}/", ""))
+    return (root / "out").read_bytes()
 
 
 def _refusal(output: str) -> SchemaError:
@@ -91,7 +111,7 @@ def message_type(file: Any, indexes: tuple[int, ...], name: str | None) -> Any:
     """The descriptor of a message type of a file: by its indexes, or by its full name, or the first.
 
     Raises:
-        SchemaError: there is none, or it contains itself, or is too large.
+        SchemaError: there is none.
     """
     if name is not None and not indexes:
         found = next((each for each in _all(file.message_types_by_name.values()) if each.full_name == name), None)
@@ -99,7 +119,6 @@ def message_type(file: Any, indexes: tuple[int, ...], name: str | None) -> Any:
             raise SchemaError(f"there is no message type {name} in the schema")
     else:
         found = _at(file, indexes or (0,))
-    _measure(found, [])
     return found
 
 
@@ -118,20 +137,3 @@ def _at(file: Any, indexes: tuple[int, ...]) -> Any:
         found = types[index]
         types = list(found.nested_types)
     return found
-
-
-def _measure(message: Any, open_types: list[str], count: int = 0) -> int:
-    """The number of fields with nested ones, from `count` on."""
-    if message.full_name in open_types:
-        raise SchemaError(f"{message.full_name} contains itself; columns cannot represent recursive types")
-    if len(open_types) >= MAX_DEPTH:
-        raise SchemaError(f"messages are nested more than {MAX_DEPTH} levels deep")
-    open_types.append(message.full_name)
-    for field in message.fields:
-        count += 1
-        if count > MAX_FIELDS:
-            raise SchemaError(f"the message type has more than {MAX_FIELDS} fields")
-        if field.message_type is not None:
-            count = _measure(field.message_type, open_types, count)
-    open_types.pop()
-    return count

@@ -1,4 +1,7 @@
-"""Protobuf values to columns, by ptars.
+"""Protobuf values to columns.
+
+A check in C finds the plain values, which ptars decodes; protobuf's own library decodes the others, and says what is
+wrong with those that are no message.
 
 A field without presence has its default where it is not set; others (messages, wrappers, ``optional``, ``oneof``) are
 null. Enums are their names, or the number as text if the schema lacks it. ``google.protobuf.Timestamp`` and
@@ -11,23 +14,29 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kafkacodec.errors import SchemaError
 from kafkacodec.values.columns import Decoded, Decoder, spread
-from kafkacodec.values.payloads import Payloads
+from kafkacodec.values.payloads import Joined, Payloads
 from kafkacodec.values.plans import Plan, ResolvedSchema
+from kafkacodec.values.proto_check import DAMAGED, PLAIN, ProtoSorter
 from kafkacodec.values.proto_compile import compiled_files, message_type
+from kafkacodec.values.proto_library import ProtoLibrary
+from kafkacodec.values.proto_messages import COST, ProtoMessages
+from kafkacodec.values.proto_types import ProtoMessage, arrow_type, proto_message
 from kafkacodec.values.schemas import SchemaKey
-from kafkacodec.values.unify import conformed, nullable, unified
+from kafkacodec.values.unify import conformed, unified
 
 __all__ = ["plan_protobuf"]
 
 _GROUP_ROWS = 4096
 
-# What ptars gives for a time that 64 bits of nanoseconds cannot hold.
-_SATURATED = (1 << 63) - 1
+_BATCH_BYTES = 1 << 20
+"""About the bytes of values that are objects at the same time."""
+
+Rows = npt.NDArray[np.int64]
 
 
 def plan_protobuf(schemas: Mapping[SchemaKey, ResolvedSchema], reader: ResolvedSchema | None) -> Plan:
@@ -49,116 +58,40 @@ def plan_protobuf(schemas: Mapping[SchemaKey, ResolvedSchema], reader: ResolvedS
 
 
 class _Message:
-    """A message type, and what parses it."""
+    """A message type, and what decodes it."""
 
     def __init__(self, schema: ResolvedSchema, indexes: tuple[int, ...], files: dict[int, Any] | None = None) -> None:
-        from google.protobuf.message_factory import GetMessageClass
-        from ptars import HandlerPool, PtarsConfig
-
         known = {} if files is None else files
         if id(schema) not in known:
             known[id(schema)] = compiled_files(*schema)
-        compiled = known[id(schema)]
-        descriptor = message_type(compiled[-1], indexes, schema.schema.message)
-        self.parse = GetMessageClass(descriptor).FromString
-        self._handler = HandlerPool(compiled, PtarsConfig(enum_repr="string")).get_for_message(descriptor)
-        schema_of_none = self._handler.array_to_record_batch(pa.array([], pa.binary())).schema
-        self.type = nullable(pa.struct(list(schema_of_none)))
+        descriptor = message_type(known[id(schema)][-1], indexes, schema.schema.message)
+        message = proto_message(descriptor)
+        self.type = arrow_type(message)
+        self.width = 8 * _slots(self.type)
+        self.sorter = ProtoSorter(message)
+        self.messages = ProtoMessages(message, descriptor)
+        self._library = _library(message)
 
-    def read(self, column: pa.Array) -> pa.Array:
-        """The messages of a binary column as a struct column.
-
-        Raises:
-            ValueError: one is not a message of this type, or has a time that 64 bits cannot hold.
-        """
-        batch = self._handler.array_to_record_batch(column)
-        self._check(column)
-        if _has_saturated(batch.columns):
-            raise ValueError("a timestamp or duration exceeds 64 bits of nanoseconds")
-        if not batch.num_columns:
-            return pa.array([{}] * len(column), self.type)
-        return conformed(pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema)), self.type)
-
-    def _check(self, column: pa.Array) -> None:
-        """Raise for what protobuf refuses and ptars reads: groups that end with the number of another one."""
+    def plain(self, joined: Joined) -> pa.Array | None:
+        """Plain values as a struct column; None if ptars does not decode them."""
+        if self._library is None:
+            return None
         try:
-            for value in column.to_pylist():
-                self.parse(value)
-        except Exception as refusal:  # DecodeError of protobuf
-            raise ValueError(str(refusal)) from None
+            return self._library.read(joined.column().cast(pa.binary()))
+        except MemoryError:
+            raise
+        except Exception:
+            return None
 
 
-def _has_saturated(columns: list[pa.Array]) -> bool:
-    for column in columns:
-        kind = column.type
-        if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
-            ends = pc.min_max(column.cast(pa.int64())).as_py()
-            if ends["max"] == _SATURATED or ends["min"] == -_SATURATED - 1:
-                return True
-        elif pa.types.is_struct(kind):
-            if _has_saturated(column.flatten()):
-                return True
-        elif pa.types.is_map(kind):
-            if _has_saturated([column.items]):
-                return True
-        elif pa.types.is_list(kind) and _has_saturated([column.values]):
-            return True
-    return False
-
-
-class _ProtobufDecoder:
-    """Decodes values of one message type to columns of the common type."""
-
-    def __init__(self, message: _Message, kind: pa.DataType) -> None:
-        self.type = kind
-        self._message = message
-        self._width = 8 * _slots(message.type)
-
-    def decode(self, payloads: Payloads, max_bytes: int) -> Decoded:
-        """The values; one that is not a message of the type is null."""
-        rows = len(payloads.starts)
-        problems = self._too_wide(payloads, max_bytes)
-        parts, places = [], []
-        for start in range(0, rows, _GROUP_ROWS):
-            group = np.array(
-                [row for row in range(start, min(start + _GROUP_ROWS, rows)) if row not in problems], np.int64
-            )
-            column, good, bad = self._group(payloads.take(group))
-            parts.append(column)
-            places.append(group[good])
-            problems |= {int(group[row]): reason for row, reason in bad.items()}
-        column = pa.concat_arrays(parts) if parts else pa.array([], self._message.type)
-        where = np.concatenate(places) if places else np.empty(0, np.int64)
-        return Decoded(spread(conformed(column, self.type), where, rows), problems)
-
-    def _too_wide(self, payloads: Payloads, max_bytes: int) -> dict[int, str]:
-        """Rows that could need more memory than the limit: each two bytes may be a message of all fields."""
-        wide = np.flatnonzero(payloads.sizes // 2 > max(max_bytes, 0) // self._width)
-        return {int(row): f"the value may need more than {max_bytes} bytes of memory" for row in wide}
-
-    def _group(self, payloads: Payloads) -> tuple[pa.Array, Any, dict[int, str]]:
-        """The messages, their rows, and what is wrong with the others."""
-        column = payloads.joined().column().cast(pa.binary())
-        try:
-            return self._message.read(column), slice(None), {}
-        except ValueError:
-            pass
-        good, parts, problems = [], [], {}
-        for row in range(len(column)):
-            try:
-                parts.append(self._message.read(column.slice(row, 1)))
-                good.append(row)
-            except ValueError as error:
-                problems[row] = self._reason(payloads.value(row), error)
-        return pa.concat_arrays(parts) if parts else pa.array([], self._message.type), good, problems
-
-    def _reason(self, value: bytes, error: ValueError) -> str:
-        """What protobuf says, which names the type; else what ptars says."""
-        try:
-            self._message.parse(value)
-        except Exception as refusal:  # DecodeError of protobuf
-            return f"{refusal}: {str(error).removeprefix('failed to decode Protobuf message: ')}"
-        return str(error)
+def _library(message: ProtoMessage) -> ProtoLibrary | None:
+    """What decodes plain values of the type, if ptars takes it."""
+    try:
+        return ProtoLibrary(message)
+    except MemoryError:
+        raise
+    except Exception:
+        return None
 
 
 def _slots(kind: pa.DataType) -> int:
@@ -168,3 +101,71 @@ def _slots(kind: pa.DataType) -> int:
     if pa.types.is_map(kind):
         return 2 + _slots(kind.item_type)
     return 1 + _slots(kind.value_type) if pa.types.is_list(kind) else 2
+
+
+class _ProtobufDecoder:
+    """Decodes values of one message type to columns of the common type."""
+
+    def __init__(self, message: _Message, kind: pa.DataType) -> None:
+        self.type = kind
+        self._message = message
+
+    def decode(self, payloads: Payloads, max_bytes: int) -> Decoded:
+        """The values; one that is not a message of the type is null."""
+        rows, own = len(payloads.starts), self._message.type
+        parts: list[tuple[pa.Array, Rows]] = []
+        problems: dict[int, str] = {}
+        for start in range(0, rows, _GROUP_ROWS):
+            group = _Group(self._message, payloads.take(np.arange(start, min(start + _GROUP_ROWS, rows))), max_bytes)
+            parts += [(column, start + places) for column, places in group.parts]
+            problems |= {start + row: reason for row, reason in group.problems.items()}
+        column = pa.concat_arrays([column for column, _ in parts]) if parts else pa.array([], own)
+        places = np.concatenate([places for _, places in parts]) if parts else np.empty(0, np.int64)
+        return Decoded(spread(conformed(column, self.type), places, rows), problems)
+
+
+class _Group:
+    """Some values, decoded.
+
+    Attributes:
+        parts (list[tuple[pa.Array, Rows]]): columns of messages, each with the rows of its values.
+        problems (dict[int, str]): what is wrong with the other rows.
+    """
+
+    def __init__(self, message: _Message, payloads: Payloads, max_bytes: int) -> None:
+        self.parts: list[tuple[pa.Array, Rows]] = []
+        self.problems: dict[int, str] = {}
+        self._message, self._payloads, self._max_bytes = message, payloads, max_bytes
+        rows = self._narrow(np.arange(len(payloads.starts)), 0)
+        joined = payloads.take(rows).joined()
+        forms = message.sorter.sort(joined)
+        plain = forms["form"] == PLAIN
+        column = message.plain(joined if plain.all() else payloads.take(rows[plain]).joined())
+        if column is None:
+            plain[:] = False
+        else:
+            self.parts.append((column, rows[plain]))
+        if not plain.all():
+            self._add_others(self._narrow(rows[~plain], COST))
+            self._name_places(rows, forms)
+
+    def _narrow(self, rows: Rows, cost: int) -> Rows:
+        """The rows that cannot need more memory than the limit, though each two bytes may be a message."""
+        wide = self._payloads.sizes[rows] // 2 > max(self._max_bytes, 0) // (self._message.width + cost)
+        reason = f"the value may need more than {self._max_bytes} bytes of memory"
+        self.problems |= dict.fromkeys(rows[wide].tolist(), reason)
+        return rows[~wide]
+
+    def _add_others(self, rows: Rows) -> None:
+        """Decode values that are not plain; few of them at a time, as each is an object."""
+        ends = np.cumsum(self._payloads.sizes[rows])
+        for batch in np.split(rows, np.flatnonzero(np.diff(ends // _BATCH_BYTES)) + 1):
+            column, good, problems = self._message.messages.read([self._payloads.value(row) for row in batch.tolist()])
+            self.parts.append((column, batch[good]))
+            self.problems |= {int(batch[row]): reason for row, reason in problems.items()}
+
+    def _name_places(self, rows: Rows, forms: npt.NDArray[np.void]) -> None:
+        """Add to what is wrong with values where it is, as far as the check has found it."""
+        for place in np.flatnonzero(forms["form"] == DAMAGED).tolist():
+            if rows[place] in self.problems:
+                self.problems[int(rows[place])] += f" ({self._message.sorter.place(forms[place])})"

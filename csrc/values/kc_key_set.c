@@ -1,0 +1,63 @@
+#include "values/kc_key_set.h"
+
+#include "base/kc_alloc.h"
+#include "base/kc_bytes.h"
+
+enum { LEAST_SLOTS = 64, MOST_STEPS = 64 };
+
+/* The finalizer of SplitMix64: every bit of the input changes half of the output. */
+static uint64_t mixed(uint64_t v) {
+    v = (v ^ v >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    v = (v ^ v >> 27) * UINT64_C(0x94d049bb133111eb);
+    return v ^ v >> 31;
+}
+
+uint64_t kc_key_print(uint64_t seed, const uint8_t *bytes, size_t size) {
+    uint64_t print = mixed(seed + size);
+    for (; size >= 8; bytes += 8, size -= 8) print = mixed(print ^ kc_load_le64(bytes));
+    uint64_t last = 0;
+    for (size_t i = 0; i < size; i++) last = last << 8 | kc_load_u8(bytes + i);
+    return mixed(print ^ last);
+}
+
+/* A slot for the key: its own, or a free one; NULL after too many steps, which only chosen keys need. */
+static kc_key_slot *slot_of(const kc_key_set *set, uint64_t print) {
+    for (size_t step = 0; step < MOST_STEPS; step++) {
+        kc_key_slot *slot = set->slots + ((print + step) & (set->capacity - 1));
+        if (slot->value != set->value || slot->print == print) return slot;
+    }
+    return NULL;
+}
+
+static bool grow(kc_key_set *set) {
+    const size_t capacity = set->capacity ? 2 * set->capacity : LEAST_SLOTS;
+    if (capacity > 2 * KC_KEY_SET_MOST) return false;
+    kc_key_set larger = {kc_alloc_zeroed(capacity * sizeof(kc_key_slot)), capacity, set->count, set->value};
+    if (!larger.slots) return false;
+    for (size_t i = 0; i < set->capacity; i++) {
+        if (set->slots[i].value != set->value) continue;
+        kc_key_slot *slot = slot_of(&larger, set->slots[i].print);
+        if (!slot) {
+            kc_free(larger.slots);
+            return false;
+        }
+        *slot = set->slots[i];
+    }
+    kc_free(set->slots);
+    *set = larger;
+    return true;
+}
+
+bool kc_key_set_add(kc_key_set *set, uint64_t print) {
+    if (2 * set->count >= set->capacity && !grow(set)) return false;
+    kc_key_slot *slot = slot_of(set, print);
+    if (!slot || slot->value == set->value) return false;
+    *slot = (kc_key_slot){print, set->value};
+    set->count++;
+    return true;
+}
+
+void kc_key_set_free(kc_key_set *set) {
+    kc_free(set->slots);
+    *set = (kc_key_set){NULL, 0, 0, 0};
+}
